@@ -28,7 +28,7 @@ from tests.engine.dlp.test_streams import (
     answer_events,
     engine,
     text_of_stream,
-    told_whole,
+    text_of_whole_answer,
     whole_answer,
 )
 from tests.support.engine import EngineHarness
@@ -485,7 +485,7 @@ async def test_events_of_an_answer_match_the_sent_text_in_the_clients_dialect(
         body = json.dumps({"a": content}) if arguments else content
         harness.outbound.script = [(200, [whole_answer(provider, body, arguments=arguments)])]
         answer = await harness.engine.answer(harness.request(QUESTION, dialect=client))
-        out = told_whole(client, answer.body, arguments=arguments) if answer.status == 200 else ""
+        out = text_of_whole_answer(client, answer.body, arguments=arguments) if answer.status == 200 else ""
     [outcome] = harness.outcomes
     is_blocked = outcome.dlp_action == "BLOCK"
     if arguments:

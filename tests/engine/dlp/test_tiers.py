@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.engine.dlp.scenarios.test_requests import CARD
-from tests.engine.dlp.test_streams import cut, openai, text_of_stream, told_whole, whole_answer
+from tests.engine.dlp.test_streams import cut, openai, text_of_stream, text_of_whole_answer, whole_answer
 from tests.support.engine import EngineHarness
 
 from gatehouse.detection.findings import Finding
@@ -67,7 +67,7 @@ def engine(*rules: DlpRuleRecord, finder: Finder | None = None, **options: Any) 
 async def whole(harness: EngineHarness, text: str, question: dict[str, Any] = QUESTION) -> tuple[int, Any]:
     harness.outbound.script = [(200, [whole_answer("openai_chat", text, arguments=False)])]
     answer = await harness.engine.answer(harness.request(question))
-    return answer.status, told_whole(
+    return answer.status, text_of_whole_answer(
         "openai_chat", answer.body, arguments=False
     ) if answer.status == 200 else json.loads(answer.body)
 
