@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.platform.conversations.conftest import Begin, chunk, completion, messages_of, of_own
+from tests.platform.conversations.conftest import Begin, chunk, completion, conversation_with_provider, messages_of
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.upstream import Connection, upstream
 
@@ -34,7 +34,10 @@ async def test_a_call_counts_until_its_answer_is_sent(
 ) -> None:
     waiting, calls = Waiting(), platform.host.calls
     async with upstream(waiting.behave) as provider:
-        client, path = tenant_with_models.user.client, await of_own(platform, tenant_with_models, provider.url)
+        client, path = (
+            tenant_with_models.user.client,
+            await conversation_with_provider(platform, tenant_with_models, provider.url),
+        )
         await client.post(f"{path}/messages", json={"content": "first", "model": "sandbox/echo"})
         assert calls.count == 0
         body = {"content": "x", "stream": stream} if call == "messages" else None
