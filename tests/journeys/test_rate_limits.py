@@ -1,4 +1,4 @@
-"""Rate limits over several workers, and while Redis is away (docs/rate-limits.md)."""
+"""Rate limits over several workers, and without Redis (docs/rate-limits.md)."""
 
 import asyncio
 from collections import Counter
@@ -12,7 +12,7 @@ LIMITED = "/v1/chat/completions"
 
 
 async def statuses(fleet: GatehouseServer, key: str, count: int) -> Counter[int]:
-    """What so many requests at once are answered, each over a connection of its own."""
+    """Return the statuses of this many concurrent requests, each over its own connection."""
     connector = aiohttp.TCPConnector(limit=0, force_close=True)
     headers = {"Authorization": f"Bearer {key}"}
     async with aiohttp.ClientSession(fleet.url, connector=connector, headers=headers) as session:
@@ -33,7 +33,7 @@ async def test_of_500_requests_at_once_exactly_60_pass_four_workers(fleet: Gateh
     assert len(fleet.workers) == 4
     key = fleet.new_key()
     assert await statuses(fleet, key, 500) == {200: 60, 429: 440}
-    # Nothing is left, whichever worker is asked.
+    # No worker accepts a further request.
     assert await statuses(fleet, key, 40) == {429: 40}
 
 
@@ -68,6 +68,6 @@ async def test_without_redis_each_worker_counts_by_itself(fleet: GatehouseServer
         answers = await statuses(fleet, key, 500)
     finally:
         redis.start()
-    # Each of the four lets at most its 60 through.
+    # Each of the four workers accepts at most 60 requests.
     assert 60 <= answers[200] <= 240
     assert set(answers) <= {200, 429}
