@@ -1,4 +1,4 @@
-"""The checks that look at the code itself: layers, types, style."""
+"""Checks of the code itself: layers, types, style."""
 
 import subprocess
 import sys

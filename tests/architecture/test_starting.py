@@ -1,10 +1,10 @@
-"""What a worker has in memory before anybody has asked for anything."""
+"""A worker does not load rarely used libraries before the first request."""
 
 import subprocess
 import sys
 
 _LOADED = "import sys, gatehouse.platform.worker.process; print(*sys.modules, sep='\\n')"
-#: libraries with hundreds of modules that few installations need, or none
+#: large libraries that few installations need
 _UNWANTED = {"scim2_models", "prompt_toolkit", "typer", "onnxruntime", "scipy", "duckdb", "opentelemetry.proto"}
 
 

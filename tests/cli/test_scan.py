@@ -1,4 +1,4 @@
-"""`gatehouse scan`: a pre-commit hook, and a filter."""
+"""`gatehouse scan`, as a pre-commit hook and as a filter."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`gatehouse users`: mending who may administer, from the machine that reaches the database."""
+"""`gatehouse users`: repairs access to administration, on a machine that reaches the database."""
 
 import asyncio
 from uuid import uuid4
@@ -15,7 +15,7 @@ class Shell:
         self._environment = {"GATEHOUSE_HOME": str(platform.installed.home)}
 
     async def run(self, *words: str, typed: str | None = None) -> Result:
-        """In another thread, as the command has a loop of its own."""
+        """Run the command in another thread, because it has its own event loop."""
         runner = CliRunner(env=self._environment)
         return await asyncio.to_thread(runner.invoke, cli, ["users", *words], input=typed)
 

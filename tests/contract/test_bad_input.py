@@ -1,4 +1,4 @@
-"""Whatever a client sends, it gets a 4xx in the right envelope that says what is wrong; never a 5xx."""
+"""Any invalid request is answered with a 4xx in the right envelope and a clear message, never with a 5xx."""
 
 import json
 from collections.abc import AsyncIterator
@@ -89,7 +89,7 @@ async def test_twenty_megabytes_are_413(url: str, session: aiohttp.ClientSession
         async with session.post(url + path, data=data) as answer:
             assert answer.status == 413
     except aiohttp.ClientConnectionError:
-        # The answer came while the client was still sending, and the connection was closed behind it.
+        # The answer was sent while the client was still sending, and then the connection was closed.
         pass
     async with session.get(url + "/v1/models") as after:
         assert after.status == 200
@@ -99,7 +99,7 @@ async def test_twenty_megabytes_are_413(url: str, session: aiohttp.ClientSession
 async def test_chunks_beyond_the_limit_are_413_to_who_reads_the_answer(
     platform: RunningPlatform, caller: Tenant, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    """Over the lane, and by a client that reads what it was told though the connection ends behind it."""
+    """With Gatehouse's own protocol, and a client that reads the answer before the connection ends."""
     monkeypatch.setattr(platform, "ingress", "lean")
     key = await platform.new_key(caller.admin)
     head = f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -120,7 +120,7 @@ async def test_who_has_shown_no_credential_gets_less_room(url: str) -> None:
                 async with stranger.post(url + path, data=two) as answer:
                     assert answer.status == 413
             except aiohttp.ClientConnectionError:
-                # As above.
+                # The connection was closed while the client was still sending.
                 pass
 
 

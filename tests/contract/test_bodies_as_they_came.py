@@ -1,4 +1,5 @@
-"""What a provider gets of a client's own bytes, through a running server that inspects them."""
+"""The client's own bytes are sent to the provider by a running server that inspects them, unless the body was
+changed."""
 
 from collections.abc import AsyncIterator
 from typing import Any

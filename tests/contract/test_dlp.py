@@ -1,4 +1,4 @@
-"""Data-loss prevention as the stock clients meet it, over HTTP, with rules made by the administration API."""
+"""Data-loss prevention with the stock clients, over HTTP, with rules that are created with the administration API."""
 
 from collections.abc import AsyncIterator
 from typing import Any

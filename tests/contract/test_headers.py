@@ -1,4 +1,4 @@
-"""Headers that every answer has, whichever part gives it."""
+"""Headers that every answer has, whichever part of the server sends it."""
 
 from collections.abc import AsyncIterator
 

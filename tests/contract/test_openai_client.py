@@ -1,4 +1,4 @@
-"""The stock OpenAI client against a running server: base URL and key are all that changes."""
+"""The stock OpenAI client with a running server: only base URL and key are changed."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""The stock OpenAI client's responses against a running server, over providers that know nothing of them."""
+"""The Responses API of the stock OpenAI client with a running server, over providers that do not have this API."""
 
 from collections.abc import AsyncIterator
 from typing import Any

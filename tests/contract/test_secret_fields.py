@@ -1,4 +1,4 @@
-"""A secret is told once: no answer but that of its creation, its rotation or a sign-in has a field for one."""
+"""A secret is returned once: only answers to its creation, its rotation or a sign-in have a field for it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -42,7 +42,7 @@ def test_a_similar_name_is_not_a_secret(name: str) -> None:
 
 
 def documented_secrets(operation: Operation) -> set[str]:
-    """Names of the secret fields that any answer of the operation may have, as the document says."""
+    """Return the names of all secret fields that the document defines for the operation's answers."""
     method, path = operation
     answers = DOCUMENT["paths"][path][method.lower()]["responses"].values()
     schemas = [content.get("schema", {}) for answer in answers for content in answer.get("content", {}).values()]
@@ -55,7 +55,7 @@ def documented_secrets(operation: Operation) -> set[str]:
 
 
 def _fields(schema: dict[str, Any], inside: frozenset[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every property, however deep, with its schema."""
+    """Yield every property at any depth, with its schema."""
     if (reference := schema.get("$ref")) is not None:
         if reference not in inside:
             yield from _fields(_resolved(schema), inside | {reference})
@@ -79,7 +79,7 @@ def _holds_text(schema: dict[str, Any]) -> bool:
         return any(map(_holds_text, alternatives))
     if schema.get("type") == "array":
         return _holds_text(schema.get("items", {}))
-    # A schema without a type may be anything.
+    # A schema without a type allows any value.
     return "type" not in schema or schema["type"] == "string"
 
 

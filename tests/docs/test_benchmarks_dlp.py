@@ -1,4 +1,4 @@
-"""The comparison with other finders knows each engine, and judges what it finds by the labels of the texts."""
+"""The comparison with other tools covers each engine, and evaluates findings by the labels of the texts."""
 
 from pathlib import Path
 

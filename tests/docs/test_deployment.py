@@ -1,4 +1,4 @@
-"""The files that put it into operation: no engine for containers is at hand, so they are read and compared."""
+"""The deployment files. There is no container engine in tests, so the files are only parsed and checked."""
 
 import re
 from pathlib import Path
@@ -63,7 +63,7 @@ def test_probes_ask_paths_that_exist() -> None:
     (pods,) = [path for path in KUBERNETES if path["kind"] == "StatefulSet"]
     (container,) = pods["spec"]["template"]["spec"]["containers"]
     probes = [container[name]["httpGet"]["path"] for name in ("startupProbe", "livenessProbe", "readinessProbe")]
-    # Redis or the database being away takes no pod out of service: each could answer.
+    # A failure of Redis or the database takes no pod out of service, because each pod can still answer model calls.
     assert probes == ["/api/health/startup", "/api/health/live", "/api/health/ready?for=traffic"]
 
 

@@ -1,4 +1,4 @@
-"""The dashboards and alert rules in deploy/: every figure that they name is one that a platform publishes."""
+"""The dashboards and alert rules in deploy/ use only metrics that a platform exports."""
 
 import json
 import re
@@ -15,10 +15,10 @@ from gatehouse.platform.metrics import PlatformMetrics
 
 DASHBOARDS = sorted(Path("deploy/grafana").glob("*.json"))
 RULES = Path("deploy/prometheus/alerts.yml")
-#: Labels that Prometheus adds, and that of a histogram's buckets.
+#: Labels that Prometheus adds, and the label of a histogram's buckets.
 ADDED = {"instance", "job", "le"}
 
-#: Paths of model calls, and paths that only ask whether something is there.
+#: Paths of model calls, and paths of probes.
 CALLS = {
     "/v1/chat/completions", "/v1/messages", "/v1/embeddings", "/v1/responses", "/api/chat/completions",
     "/api/conversations/{conversation_id}/messages",
@@ -36,7 +36,7 @@ def rules() -> list[dict[str, Any]]:
 
 
 def expressions() -> Iterator[tuple[str, str]]:
-    """Each with where it stands."""
+    """Yield each expression with its place."""
     for path in DASHBOARDS:
         for panel in dashboard(path)["panels"]:
             for target in panel["targets"]:
@@ -57,7 +57,7 @@ def named(expression: str) -> set[str]:
 
 @pytest.fixture(scope="module")
 async def published(platform: RunningPlatform) -> set[str]:
-    """As a scraper sees them: families, and the series that a histogram has."""
+    """Return the names of the exported metrics, including the series of histograms."""
     answer = await platform.anonymous.get("/metrics")
     assert answer.status_code == 200
     kinds = re.findall(r"^# TYPE (\S+) (\S+)$", answer.text, re.MULTILINE)
@@ -87,7 +87,7 @@ def test_every_label_is_one_of_the_figures(tmp_path: Path, where: str, expressio
 
 @pytest.fixture(scope="module")
 async def routes(platform: RunningPlatform) -> set[str]:
-    """Every path that takes a POST."""
+    """Return every path with a POST operation."""
     paths = (await platform.anonymous.get("/openapi.json")).json()["paths"]
     return {path for path, operations in paths.items() if "post" in operations}
 
@@ -105,7 +105,7 @@ def test_routes_are_chosen_by_what_they_are(routes: set[str], where: str, expres
 
 
 def test_what_has_grown_is_counted_from_zero(tmp_path: Path) -> None:
-    """Prometheus sees no growth in a figure that begins at one."""
+    """Prometheus detects no increase in a counter whose first value is one."""
     families = {
         figure.family.name: figure for figure in vars(PlatformMetrics(tmp_path)).values() if hasattr(figure, "family")
     }

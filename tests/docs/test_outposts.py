@@ -1,4 +1,4 @@
-"""What puts an outpost into operation, and its page: compared with what it reads, listens on and answers."""
+"""The deployment files and the page of outposts match the outpost's settings, ports and operations."""
 
 import re
 from pathlib import Path
@@ -28,7 +28,7 @@ def container() -> dict[str, Any]:
 
 
 def is_read(name: str) -> bool:
-    """By the settings, or as a provider's credential."""
+    """Return whether the variable is a setting or a provider's credential."""
     return (
         name.lower() in OutpostSettings.model_fields or re.fullmatch(r"PROVIDER_[A-Z0-9]+_[A-Z0-9_]+", name) is not None
     )
@@ -89,7 +89,7 @@ def test_services_lead_to_the_pods() -> None:
 
 
 def test_every_setting_of_an_outpost_is_explained() -> None:
-    """Those that every host has are on the settings' own page."""
+    """Settings of all hosts are on the page of settings."""
     result = set(re.findall(r"^\| `([A-Z_]+)` \|", PAGE, re.MULTILINE))
     own = {name.upper() for name in OutpostSettings.model_fields.keys() - Settings.model_fields.keys()}
     assert own <= result
