@@ -1,4 +1,4 @@
-"""An organization's own regex: what it finds is what RE2 finds, or it is refused with a reason and a place."""
+"""An organization's own regex finds what RE2 finds, or is refused with a reason and a position."""
 
 from contextlib import suppress
 
@@ -28,7 +28,7 @@ def places(findings: list[Finding]) -> list[tuple[int, int]]:
 
 
 def streamed(matcher: Matcher, text: str, lengths: list[int], *, json_escapes: bool = False) -> list[Finding]:
-    """What is found in a text that comes in pieces of these lengths, and is looked at after each."""
+    """Return the findings in a text that arrives in pieces of these lengths and is searched after each piece."""
     scanner = Scanner((matcher,), json_escapes=json_escapes)
     results: list[Finding] = []
     place = turn = 0
@@ -79,7 +79,7 @@ PEM = (
     + "-----END RSA PRIVATE KEY-----"
 )
 
-#: Regexes, a text that is found as a whole, and what stands around it.
+#: Regexes, a text that is found as a whole, and the text around it.
 TAKEN = [
     (r"BEGIN SECRET[\s\S]+?END SECRET", "BEGIN SECRET" + "abc\n" * 40 + "END SECRET", " and "),
     (r"-----BEGIN[A-Z ]+-----[\s\S]+?-----END[A-Z ]+-----", PEM, "\n"),
@@ -166,13 +166,14 @@ regexes = st.recursive(
     ),
     max_leaves=6,
 )
-# Without capitals and digits: a line break between those is seen through.
+# Without capitals and digits, because line breaks between them are seen through.
 texts = st.text("aabbé \n", max_size=60)
 cuts = st.lists(st.integers(1, 12), min_size=1, max_size=4)
 
 
 def oracle(regex: str, text: str, longest: int | None = None) -> list[tuple[int, int]]:
-    """What RE2's own search finds, without empty matches; in `longest` characters of each place, where that is set."""
+    """Return the matches of RE2's own search without empty ones. If `longest` is set, each match is searched in this
+    many characters."""
     options = matching.options()
     compiled = re2.compile(regex, options)
     results = []
@@ -190,7 +191,7 @@ def oracle(regex: str, text: str, longest: int | None = None) -> list[tuple[int,
             results.append(match.span())
             place = match.end()
         else:
-            # RE2 finds empty matches within the bytes of a character, too.
+            # RE2 also finds empty matches within the bytes of a character.
             place += 1
     return results
 
@@ -274,7 +275,7 @@ def test_a_longer_match_in_a_stream_is_found_up_to_its_bound_however_it_is_cut(
     assert places(streamed(Matcher([own(regex)]), text, lengths)) == oracle(regex, text, longest=5)
 
 
-#: Known for taking exponential or quadratic time somewhere, each with a text that does it.
+#: Regexes that need exponential or quadratic time in some engines, each with a text that causes this.
 EVIL = [
     (r"(a+)+$", "a" * 30 + "!"),
     (r"(a|aa)+$", "a" * 30 + "!"),
@@ -304,7 +305,7 @@ EVIL = [
 
 @pytest.fixture
 def searched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The bytes of each search for a pattern in a text."""
+    """Return the number of bytes of each search for a pattern in a text."""
     sizes: list[int] = []
 
     def counting(compiled: object) -> Search:
@@ -329,7 +330,7 @@ def test_what_is_searched_of_a_text_stays_linear(regex: str, evil: str, searched
         searched.clear()
         with suppress(SearchAborted):
             matcher.scan(text, decoded=False)
-        # A search for a first match goes through the text once more.
+        # The search for a first match reads the text once more.
         assert sum(searched) <= (walks.SEARCHED_BYTES_PER_BYTE + 4) * length
 
 

@@ -1,4 +1,4 @@
-"""Matcher: everything that each pattern finds by itself, in one pass, in whole texts and in slices."""
+"""The matcher finds in one pass everything that each pattern finds by itself, in whole texts and in slices."""
 
 # ruff: noqa: RUF001 - look-alikes are among the texts
 
@@ -242,7 +242,7 @@ def test_tabs_and_line_breaks_of_an_encoded_text_that_is_not_ascii_are_text() ->
 
 
 def test_what_is_no_text_is_not_decoded_to_its_end_at_each_place_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each part of a path may be the beginning of a segment."""
+    """Each part of a path may be the beginning of an encoded segment."""
     decode, digits_decoded = decoding._of_base64, 0
 
     def counted(digits: str) -> bytes:
@@ -320,14 +320,14 @@ def test_hostile_texts_take_time_in_proportion(text: str) -> None:
         return best
 
     seconds(text[:1000])
-    # Four times the text: sixteen times the time if it were quadratic.
+    # For four times the text, a quadratic algorithm would need sixteen times the time.
     assert seconds(text) < 9 * max(seconds(text[: len(text) // 4]), 0.002)
 
 
 def test_a_slice_of_a_long_text_is_short() -> None:
-    """An event loop that takes a turn between slices lags by one of them."""
+    """An event loop that runs between the slices is delayed by at most one slice."""
     text = "Some words, 12 of them, and 4111 1111 1111 1111 for user_1@example.com; " * 4000
     slices = list(SMALL.scan_in_slices(text))
     assert len(slices) >= len(text) // 8192
-    # What is found is found slice by slice, not in one at the end.
+    # Findings appear slice by slice, not all in the last one.
     assert max(map(len, slices)) <= 8 * sum(map(len, slices)) / len(slices)

@@ -1,4 +1,5 @@
-"""What only the lane has to show: turns on one connection, shared with what it hands on, and nothing left behind."""
+"""Tests of Gatehouse's own HTTP protocol: several requests on one connection, some of which are passed to uvicorn, and
+the release of all resources."""
 
 import asyncio
 import contextlib
@@ -31,7 +32,7 @@ def ingress(platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Provider:
-    """Answers at once, unless it is `held`."""
+    """A provider that answers at once while `free` is set."""
 
     def __init__(self) -> None:
         self.free = asyncio.Event()
@@ -42,7 +43,7 @@ class Provider:
     async def behave(self, connection: Connection) -> None:
         self.request_arrived.set()
         if not self.free.is_set():
-            # A caller that goes away is heard of as the end of what it says.
+            # When a caller disconnects, reading from its connection returns.
             leaves = asyncio.create_task(connection.reader.read(1))
             freed = asyncio.create_task(self.free.wait())
             try:
@@ -102,7 +103,7 @@ FIRST, SECOND = b'{"description": "made first"}', b'{"description": "made second
 
 
 def mixed(key: str, token: str) -> list[tuple[bytes, int, bytes]]:
-    """Requests for both, the status of each, and what its answer holds."""
+    """Return requests for both servers, with the status and a part of the content of each answer."""
     chunks = "Transfer-Encoding: chunked"
     return [
         (call(key), 200, b"Hello there"),
@@ -167,7 +168,7 @@ async def test_what_waits_behind_a_call_is_bounded(url: str, key: str, provider:
             before = taken
             await asyncio.sleep(0.2)
         flooding.cancel()
-        # The system's own buffers on both sides, and a little of the lane's.
+        # The system's buffers on both sides, and a little of the protocol's own.
         assert taken < 20 * 1024**2
         assert len(provider.upstream.requests) == 1
         wire.writer.transport.abort()
@@ -267,7 +268,7 @@ Hear = Callable[..., Awaitable[Answer]]
 
 @pytest.fixture
 def heard(platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch) -> list[Received]:
-    """What the engine is asked."""
+    """The requests that the engine receives."""
     received: list[Received] = []
     answer: Hear = platform.host.engine.answer
 
@@ -325,12 +326,13 @@ async def test_a_header_that_would_be_two_is_never_sent(
 
 
 def tasks() -> int:
-    """All of the loop's but the provider's, which keeps one for each connection that rests with the gateway."""
+    """Return the number of the loop's tasks, without the provider's, which has one for each idle connection of the
+    gateway."""
     return sum("upstream.<locals>.serve" not in repr(task.get_coro()) for task in asyncio.all_tasks())
 
 
 async def settled(before: int) -> None:
-    """Returns when there are as many tasks as before."""
+    """Wait until there are as many tasks as before."""
     async with asyncio.timeout(5):
         while tasks() != before:
             await asyncio.sleep(0.01)
@@ -338,7 +340,7 @@ async def settled(before: int) -> None:
 
 @pytest.fixture
 async def before(url: str, key: str) -> int:
-    """How many tasks there are once both have answered, and what a first call starts is there."""
+    """Return the number of tasks after both servers have answered and a first call has started its background tasks."""
     async with connected(url, key) as wire:
         wire.writer.write(request("GET", "/api/health/live", key) + call(key, "Connection: close"))
         assert (await wire.answer())[0].startswith("HTTP/1.1 200")

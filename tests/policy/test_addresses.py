@@ -19,7 +19,7 @@ from gatehouse.policy.addresses import AddressRanges
         ("2001:DB8:0:0::1/32", "2001:db8::/32"),
         ("::1", "::1/128"),
         ("::/0", "::/0"),
-        # Clients' addresses come as IPv4 too.
+        # An IPv4 address of a client may also be written as IPv6.
         ("::ffff:192.0.2.0/120", "192.0.2.0/24"),
         ("::ffff:0:0/96", "0.0.0.0/0"),
     ],

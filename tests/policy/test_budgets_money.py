@@ -1,4 +1,4 @@
-"""Money is counted in whole billionths of a dollar."""
+"""Amounts of money are counted in whole billionths of a dollar."""
 
 from decimal import Decimal
 

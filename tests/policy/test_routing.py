@@ -1,4 +1,4 @@
-"""Routing policies, compiled: whose they are, and what they choose from."""
+"""Compiled routing policies: the users to whom they apply, and the models from which they choose."""
 
 from decimal import Decimal
 from typing import Any

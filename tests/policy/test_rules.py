@@ -1,4 +1,4 @@
-"""The one decision of the policy engine."""
+"""The decision of the policy engine about a call."""
 
 from typing import Any
 from uuid import UUID
@@ -26,7 +26,7 @@ def rule(number: int, action: str, condition: str = "true", **more: Any) -> Poli
 
 
 def decided(*rules: PolicyRuleRecord, **variables: Any) -> tuple[str, int | None, list[str]]:
-    """The action, the number of the decisive rule, and each looked-at rule's result."""
+    """Return the action, the number of the decisive rule, and the result of each evaluated rule."""
     rule_set, faults = compile_rules(GovernanceRecords(policy_rules=rules))
     assert faults == []
     trace: list[RuleResult] = []

@@ -1,4 +1,4 @@
-"""The built-in patterns are what they promise."""
+"""The built-in patterns match their examples, counterexamples and metadata."""
 
 import random
 import re
@@ -105,7 +105,7 @@ def test_without_a_word_of_context_a_shape_that_needs_it_finds_nothing(pattern: 
             assert [span for text in pattern.examples for span in matching.spans(compiled, text)] == []
 
 
-#: What stands beside a value in tables, file names, logs and sentences: before it and behind it.
+#: Text before and after a value in tables, file names, logs and sentences.
 NEIGHBOURS = (
     ("", " 12/27"),
     ("", " 12/2027"),
@@ -151,7 +151,7 @@ def test_a_cards_groups_may_stand_apart_in_many_ways(separator: str) -> None:
         for text in (f"pay {written} now", written, f"({written})", f"my card is {written}{separator}12/27"):
             start = text.index(written)
             assert (start, start + len(written)) in {span[:2] for span in find(card, text)}, text
-        # A row of numbers is no card.
+        # A row of numbers is not a card.
         assert find(card, separator.join(("12", written, "12"))) == []
 
 

@@ -1,4 +1,4 @@
-"""Text in whatever encoding it is."""
+"""Text in different encodings."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""The processes that read files: killed, stopped, starved and flooded."""
+"""The processes that read files: they are killed or suspended, get too little memory or too many files."""
 
 import asyncio
 import signal
@@ -72,7 +72,7 @@ async def test_a_process_that_was_killed_while_it_was_idle_is_replaced(readers: 
     process.kill()
     while processes():
         await asyncio.sleep(0.01)
-    # The loop hears of it.
+    # The event loop notices the end of the process.
     await asyncio.sleep(0.1)
     assert CARD in (await read(readers, pdf(CARD))).text
 
@@ -106,7 +106,7 @@ async def test_few_bytes_may_wait(readers: Readers, monkeypatch: pytest.MonkeyPa
         await read(readers, b"b" * 20)
     assert error.value.reason == "overloaded"
     assert (await first).text == "a" * 90
-    # One alone is read, whatever its size.
+    # A single file is read, whatever its size.
     assert (await read(readers, b"c" * 200)).text == "c" * 200
 
 
@@ -124,7 +124,7 @@ async def test_who_no_longer_waits_leaves_no_process_behind(readers: Readers) ->
 
 
 async def test_a_file_that_uses_up_the_memory_is_unread(readers: Readers) -> None:
-    """A page of less than a megabyte, and of 400 when unpacked."""
+    """The page has less than a megabyte, and 400 when unpacked."""
     reading = await read(readers, pdf("x" * 1000, repeated=400_000))
     assert reading.text == ""
     assert [item.reason for item in reading.unread] in (["crashed"], ["too_large"])

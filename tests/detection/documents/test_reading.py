@@ -1,4 +1,4 @@
-"""Documents of each format, sound ones and hostile ones."""
+"""Documents of each format, valid and hostile ones."""
 
 import random
 

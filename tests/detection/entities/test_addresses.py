@@ -67,5 +67,5 @@ def test_a_hostile_unit_takes_time_in_proportion(piece: str) -> None:
         return best
 
     seconds(600)
-    # Eight times the text: sixty-four times the time if it were quadratic.
+    # For eight times the text, a quadratic algorithm would need sixty-four times the time.
     assert seconds(9600) < 30 * max(seconds(1200), 0.002)

@@ -43,7 +43,7 @@ def test_an_export_finds_what_else_it_is_asked_for(folder: Path) -> None:
 def test_further_labels_are_read_apart_and_hide_nothing_from_each_other(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of what it always looks for and of each further label a finding stays, though they overlap."""
+    """Findings of the standard labels and of each further label are kept, even if they overlap."""
     requests: list[list[str]] = []
 
     def surest(self: object, unit: str, labels: Sequence[str], *, nested: bool = False) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""The character view: what is seen, and where it was."""
+"""The view of characters as they are read, and the positions in the original text."""
 
 # ruff: noqa: RUF001 - look-alikes are the subject
 
@@ -89,7 +89,7 @@ def test_offsets_of_characters_and_bytes_fit_together(text: str) -> None:
 
 @given(st.text(max_size=300), st.integers(0, 300))
 def test_what_is_far_away_changes_nothing(text: str, cut: int) -> None:
-    """The promise that lets a stream be read in pieces."""
+    """This property lets a stream be read in pieces."""
     whole, part = seen(text, json_escapes=False), seen(text[:cut], json_escapes=False)
     settled = max(0, len(part) - 33)
     assert whole.text[:settled] == part.text[:settled]

@@ -1,4 +1,4 @@
-"""Decoded views: what is in another encoding, and where."""
+"""Views of decoded text, with the positions of the encoded text."""
 
 import base64
 from urllib.parse import quote

@@ -1,4 +1,4 @@
-"""Values that are disguised by their writing: set apart, carried by hidden characters, backwards, in rot13."""
+"""Disguised values: with separated characters, in hidden characters, reversed, in rot13."""
 
 # ruff: noqa: RUF001 - other scripts are among the texts
 

@@ -1,5 +1,5 @@
-"""Segments of base64 and hex that are shifted, wrapped, encoded twice or not in ASCII, and quoted-printable: what the
-built-in patterns find in them, and what they find in nothing of the kind."""
+"""The built-in patterns find values in base64 and hexadecimal that are shifted, wrapped, encoded twice or not ASCII,
+and in quoted-printable. They find nothing in similar text that is not encoded."""
 
 import random
 from base64 import b64encode, urlsafe_b64encode
@@ -53,7 +53,7 @@ QUOTED: dict[str, Callable[[str], str]] = {
 }
 
 
-#: What quoting signs alone changes nothing of.
+#: Texts that quoted-printable changes only at equals signs.
 UNCHANGED = {("separators", source) for source, value in VALUES.items() if not {" ", "@"} & set(value)}
 
 
@@ -114,7 +114,7 @@ def test_values_behind_what_is_not_ascii_are_found(
     for text in in_contexts(encoded):
         [value] = texts_found(text, source)
         assert encoded.endswith(value)
-        # The letters of Windows-1251 do not read as text, and a slash ends what stands before a segment.
+        # The letters of Windows-1251 are not read as text, and a slash ends the text before a segment.
         assert encoding in {"cp1251", "utf-8-sig"} or value == encoded
 
 

@@ -1,4 +1,4 @@
-"""Whole texts: the fast way for texts that read in one way only finds what the full search finds."""
+"""Whole texts: the fast search of texts without disguises finds the same as the full search."""
 
 # ruff: noqa: RUF001 - look-alikes are among the texts
 
@@ -21,7 +21,7 @@ VALUES = (
     "DE89370400440532013000",
 )
 WORDS = ("words ", "and so it goes ", "– ", "“quoted” ", "e－mail: ", "ssn ", "… ", "number ")
-#: Characters that are read as a backslash, a plus, a dash or an equals sign.
+#: Characters that are read like a backslash, a plus, a dash or an equals sign.
 LOOKALIKES = ("＼n", "﹨n", "＋", "–", "＝")
 
 

@@ -1,4 +1,5 @@
-"""Scanner: text in pieces gives what the whole text gives, and holds back no more than it must."""
+"""The scanner finds the same in a text that arrives in pieces as in the whole text, and holds back only as much as
+necessary."""
 
 # ruff: noqa: RUF001 - look-alikes are among the texts
 
@@ -65,7 +66,7 @@ FILLING = [
 ]
 
 texts = st.lists(st.sampled_from(PLANTED + FILLING * 3), max_size=40).map("".join)
-#: lengths of the pieces, taken in turn
+#: lengths of the pieces, used in turn
 cuts = st.lists(st.integers(1, 60), min_size=1, max_size=8)
 
 
@@ -81,10 +82,10 @@ def scanned(
         scanner.push(text[place : place + length])
         place, turn = place + length, turn + 1
         new, cut = scanner.advance(final=False)
-        assert all(finding.start >= released[-1] for finding in new), "found in what was passed on"
+        assert all(finding.start >= released[-1] for finding in new), "a finding lies in text that was released before"
         results += new
         released.append(cut)
-        assert all(finding.end <= cut for finding in results), "passed on in the middle of a finding"
+        assert all(finding.end <= cut for finding in results), "text was released in the middle of a finding"
     new, cut = scanner.advance(final=True)
     assert all(finding.start >= released[-1] for finding in new)
     return results + new, [*released, cut]
@@ -153,7 +154,7 @@ def test_what_is_all_of_one_of_several_texts_is_found_however_it_comes(length: i
 
 
 def test_what_goes_over_a_line_break_is_found_however_it_comes() -> None:
-    """One match over the break does not hide another one that begins within it and became final later."""
+    """A match across the line break does not hide another match that begins within it and becomes final later."""
     longer = Shape(regex=r"\bab [0-9 ]{0,40}\d{8}\b", score=1.0, max_length=51)
     pair = Matcher((pattern("pair", longer, Shape(regex=r"\b\d{8}\b", score=1.0, max_length=8)),))
     for before in range(60):
@@ -174,7 +175,7 @@ def test_an_opening_holds_back_only_from_where_it_stands() -> None:
     matcher = Matcher((BLOCK,))
     text = "word " * 50 + "-----BEGIN KEY-----" + " word" * 50
     _, released = scanned(text, [10], (matcher,))
-    # The blank before it may be what a match begins behind.
+    # A match may need the blank before it.
     assert max(released[:-1]) in {249, 250}
 
 
@@ -199,7 +200,7 @@ def test_a_context_word_behind_a_match_is_waited_for() -> None:
 
 
 def test_matches_without_boundaries_keep_their_places() -> None:
-    """The next match begins where the last one ended, however the digits came."""
+    """The next match begins where the last one ended, however the digits were split."""
     text = "1" * 1003
     for length in (1, 7, 64):
         result, _ = scanned(text, [length], (Matcher((RUN,)),))
@@ -215,7 +216,8 @@ def test_what_stays_in_memory_is_bounded_by_the_window() -> None:
 
 
 def test_a_long_chain_of_overlaps_is_held_and_not_searched_again() -> None:
-    """Two patterns whose matches overlap all along: nothing may be released, and time stays linear."""
+    """The matches of two patterns overlap through the whole text: no text may be released, and the time stays
+    linear."""
     matcher = Matcher(
         (
             pattern("ab", Shape(regex="ab{3}a?", score=1.0, max_length=5)),
@@ -243,7 +245,7 @@ def test_released_positions_never_fall_within_overlapping_findings() -> None:
 
 
 def test_a_match_is_no_longer_than_promised_however_it_comes() -> None:
-    """A regex without bounds, as an organization may have one."""
+    """The regex has no maximum length, like some patterns of organizations."""
     loose = Matcher((pattern("loose", Shape(regex=r"a\w*|b.*c", score=1.0, max_length=40)),))
     text = "a" + "x" * 100 + " b " + "y " * 60 + "c b 12 c " + "z " * 100
     whole = loose.scan(text, decoded=False)

@@ -1,5 +1,5 @@
-"""What a stream holds back, counted in characters, and that what it lets go on is what the whole text's findings let go
-on, for every built-in pattern, disguised and cut in any way."""
+"""The number of characters that a stream holds back. For every built-in pattern, disguised and split in any way, the
+released text is the same as with the findings of the whole text."""
 
 # ruff: noqa: RUF001 - look-alikes are among the texts
 
@@ -26,7 +26,7 @@ OWN = Matcher(
 
 
 def held_back(text: str, matchers: tuple[Matcher, ...] = (BUILT,)) -> int:
-    """How many characters wait at the end of a text that may go on."""
+    """Return the number of held back characters at the end of a text that may continue."""
     scanner = Scanner(matchers)
     scanner.push("So it is said, in many words and in few. " * 20 + text)
     _, released = scanner.advance(final=False)
@@ -50,7 +50,7 @@ def held_back(text: str, matchers: tuple[Matcher, ...] = (BUILT,)) -> int:
         ('{"name": "the answer", "kind": "text", "size": 12, ', 7),
         ("revenue grew by 12 percent in the third quarter", 8),
         ("it was 3 of 4, or 75 in a hundred of them all", 4),
-        # What may still become a value waits as long as it may.
+        # Text that may still become a value is held back.
         ("the card is 4111 1111 1111", 16),
         ("the card is 4111 1111 1111 1111", 21),
         ("the account is DE89 3704 0044", 14),

@@ -1,4 +1,4 @@
-"""Ordinary documents and requests of agents stay as they are; labelled values in them are found."""
+"""Ordinary documents and requests of agents are not changed, except that labelled values in them are found."""
 
 import pytest
 from bench.dlp.ordinary import turns
@@ -15,7 +15,7 @@ MATCHER = Matcher(BUILT_IN)
 @pytest.mark.parametrize("part", ["development", "held-out"])
 def test_ordinary_documents_stay_as_they_are(part: str) -> None:
     words, cases = in_documents(MATCHER, documents(PARTS[part], 300, planted=False))
-    # A number that is right by chance in one of thirty cases is in one of so many words.
+    # This many words contain one number whose check digits are right by chance.
     assert len(cases) <= words / WORDS_GOAL
 
 

@@ -1,4 +1,4 @@
-"""Context words: one search for those of all patterns finds what the definition finds for each."""
+"""Context words: the common search for the words of all patterns finds the same as the definition for each pattern."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ from gatehouse.detection.pattern import Shape
 from gatehouse.detection.search import matching
 from gatehouse.detection.search.context_words import Contexts
 
-#: One begins another, ends with a plural's `s`, holds another, is of another script.
+#: Words that are the beginning of another word, end with a plural `s`, contain another word, or are in another script.
 WORDS = (
     ("card", "credit card"),
     ("cards", "swift code"),

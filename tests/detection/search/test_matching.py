@@ -1,4 +1,4 @@
-"""The definition of a match: what validators, context words and the group `value` make of it."""
+"""The definition of a match, with validators, context words and the group `value`."""
 
 import base64
 
@@ -65,7 +65,7 @@ def test_a_refused_match_does_not_hide_the_one_that_begins_within_it() -> None:
 
 
 def test_nor_does_one_without_its_context_word() -> None:
-    # The first of the two overlapping matches ends too far before the word, the second does not.
+    # The first of the two overlapping matches ends too far before the word, and the second is near enough.
     text = "1 23 4" + " " * (CONTEXT_AFTER - 4) + "pin"
     one = shape(r"\b\d \d{2}\b|\b23 4\b", needs_context=True)
     assert [text[span.start : span.end] for span in find(pattern(one), text)] == ["23 4"]

@@ -155,7 +155,7 @@ def test_an_attack_in_a_long_document_is_found(classifier: Classifier, place: st
 
 
 def test_the_time_of_a_text_is_bounded(classifier: Classifier) -> None:
-    """Not a benchmark: reading all windows of this text would take minutes."""
+    """This is not a benchmark: reading all windows of this text would take minutes."""
     began = time.process_time()
     classifier.classify([PROSE * 10_000], ATTACKS)
     assert time.process_time() - began < 5

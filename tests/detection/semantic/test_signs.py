@@ -1,4 +1,5 @@
-"""Letters that are hidden in a text are an injection; what scripts, emoji and mail programs need is none."""
+"""Hidden letters in a text are an injection. Invisible characters that scripts, emoji and mail programs need are
+not."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is remembered of answers."""
+"""The cache of answers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The client against the real process, which is killed, stopped, starved and flooded."""
+"""The client with the real process, which is killed or suspended, gets too little memory or too many requests."""
 
 import asyncio
 import signal
@@ -53,7 +53,7 @@ async def test_labels_reach_the_model_of_the_entities_tier(home: Path) -> None:
         assert await client.entities(["Anna"], ("drug_name",)) == [
             [*ANNA, Finding(0, 0, "drug_name", 1.0, "drug_name")]
         ]
-        # Answers are kept by the labels that they are for.
+        # Answers are cached by their labels.
         assert await client.entities(["Anna"]) == [ANNA]
 
 
@@ -63,7 +63,7 @@ async def test_documents_are_read_by_processes_of_its_own(home: Path) -> None:
         assert "card 4111" in reading.text
         (reader,) = psutil.Process(process.process.pid).children() if process.process else []
         assert "gatehouse.detection.documents" in reader.cmdline()
-        # The models are not needed for it.
+        # Reading a document does not need the models.
         assert (await client.health())["ner"].detail != "loaded"
         reader.suspend()
         stuck = await client.document(b"a", declared_as_text=False, seconds=0.3)
@@ -143,13 +143,13 @@ async def test_a_killed_process_fails_what_is_in_flight_and_the_next_one_is_foun
         assert [await in_flight, await waiting] == ["ner: crashed"] * 2
         assert (await client.health())["ner"].status == "degraded"
         process.start()
-        # Who asks while it is started waits for it.
+        # A request during the start waits for it.
         assert await client.entities(["Anna", "Carl"]) == [ANNA, ANNA]
         assert (await client.health())["ner"].status == "healthy"
 
 
 def test_a_connection_lost_before_the_reader_notices_fails_the_request_and_is_replaced(home: Path) -> None:
-    """On uvloop, which the product runs on: its transports raise RuntimeError after the loss of the connection."""
+    """This test uses uvloop, like the product: its transports raise RuntimeError after the loss of the connection."""
 
     async def scenario() -> None:
         async with detecting(home) as (_, client):
@@ -183,7 +183,7 @@ async def test_a_restarted_process_loads_the_models_in_use_at_once(home: Path) -
 
 
 async def test_answers_of_an_earlier_process_are_not_reused(home: Path) -> None:
-    """It may have had other models."""
+    """The earlier process may have had other models."""
     async with detecting(home) as (process, client):
         assert await client.semantic(["a"], ["x"]) == [{"x": 0.001}]
         await client.semantic(["b"], ["x"])
@@ -223,13 +223,13 @@ async def test_the_budget_covers_the_time_in_the_queue(home: Path) -> None:
         assert await failure(client.entities(["Anna"])) == "ner: timeout"
         assert await slow == "ner: timeout"
         assert time.monotonic() - began < 4
-        # The other tier has a thread of its own.
+        # The other tier has its own thread.
         assert await client.semantic(["a"], ["x"]) == [{"x": 0.001}]
 
 
 @pytest.mark.parametrize("text", ["sleep 60", "spin"])
 async def test_a_batch_that_does_not_end_ends_the_process(home: Path, text: str) -> None:
-    """`spin` keeps the interpreter's lock: nothing written in Python could run beside it."""
+    """`spin` keeps the interpreter's lock, so no other Python code can run at the same time."""
     async with detecting(home, budget=10, DLP_TIER_TIMEOUT_MS="1") as (process, client):
         began = time.monotonic()
         assert await failure(client.entities([text])) == "ner: crashed"
@@ -370,7 +370,7 @@ async def test_a_cancelled_request_leaves_nothing_behind(home: Path) -> None:
 
 
 async def test_the_process_ends_with_who_started_it(home: Path) -> None:
-    """Also where it is stopped at that time."""
+    """This also applies if the process is suspended at that time."""
     code = "import subprocess, sys, time; p = subprocess.Popen([sys.executable, '-m', 'gatehouse.detection.service']);"
     code += "print(p.pid, flush=True); time.sleep(60)"
     process = DetectionProcess(home)
@@ -382,7 +382,7 @@ async def test_the_process_ends_with_who_started_it(home: Path) -> None:
     child.suspend()
     parent.kill()
     parent.wait()
-    # Who adopts it may not collect it.
+    # The process that adopts it may not collect it.
     for _ in range(100):
         if not child.is_running() or child.status() == psutil.STATUS_ZOMBIE:
             break
@@ -401,7 +401,7 @@ async def test_texts_that_nobody_waits_for_any_more_are_not_read(home: Path) -> 
         await asyncio.gather(asking, return_exceptions=True)
         while (await client.health())["llm"].waiting:
             await asyncio.sleep(0.01)
-        # Thousandths are calls of the model: the texts would have taken thirteen.
+        # The score is the number of the model's calls in thousandths. All texts would have needed thirteen calls.
         assert (await client.semantic(["a"], ["x"]))[0]["x"] <= 0.006
 
 
@@ -411,7 +411,7 @@ async def test_a_file_that_nobody_waits_for_any_more_is_not_read_on(home: Path) 
         (reader,) = psutil.Process(process.process.pid).children() if process.process else []
         reader.suspend()
         asking = asyncio.create_task(client.document(b"a", declared_as_text=False, seconds=60))
-        # Until the process has handed the file to its reader.
+        # Wait until the process has passed the file to a reader.
         for _ in range(50):
             await client.health()
             await asyncio.sleep(0.01)

@@ -1,4 +1,4 @@
-"""One tier's queue and thread, without a process."""
+"""The queue and thread of one tier, without the process."""
 
 import threading
 import time
@@ -17,14 +17,14 @@ SOON = 10.0
 
 
 class Asked:
-    """A job, and what came of it."""
+    """A job and its results."""
 
     def __init__(self, *texts: str, labels: Sequence[str] = (), seconds: float = SOON) -> None:
         self._results: Queue[dict[int, Any] | Failure] = Queue()
         self.job = TierJob[Any](texts, labels, time.monotonic() + seconds, self._results.put)
 
     def result(self) -> list[Any] | Failure:
-        """All answers, or the failure."""
+        """Wait for all answers and return them, or the failure."""
         answers: dict[int, Any] = {}
         while len(answers) < len(self.job.texts):
             response = self._results.get(timeout=SOON)
@@ -35,7 +35,7 @@ class Asked:
 
 
 class Gate(StandIn):
-    """Waits in its first batch until it is opened."""
+    """A model whose first batch waits until `opened` is set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ def gate() -> Gate:
 
 @pytest.fixture
 def tier(gate: Gate) -> Tier[Any]:
-    """Busy with a first text, so that what follows waits together."""
+    """A tier that is busy with a first text, so that later texts wait together."""
     made: Tier[Any] = Tier("ner", lambda: gate, queue=50, hung_after=SOON)
     made.submit(Asked("first").job)
     assert gate.entered.wait(SOON)

@@ -1,4 +1,4 @@
-"""Numbers of persons: published specimens are right, and a changed digit makes them wrong."""
+"""Identity numbers of people: published specimens are valid, and become invalid with a changed digit."""
 
 from collections.abc import Callable
 
@@ -60,7 +60,7 @@ def test_a_specimen_is_right(check: Check, number: str) -> None:
     assert check(number)
 
 
-#: The check digit of these is not the last character, or none speaks of the last digits.
+#: Numbers whose check digit is not the last character, or does not depend on the last digits.
 ELSEWHERE = {"lanr", "au_medicare"}
 
 

@@ -1,4 +1,4 @@
-"""What is taken for a secret's value and what is not."""
+"""Values that count as secrets, and values that do not."""
 
 import base64
 
@@ -80,7 +80,7 @@ def test_a_token_has_no_filler_and_enough_entropy() -> None:
 
 
 def test_the_crc_of_a_github_token_proves_it() -> None:
-    # published by GitHub as the form's specimen
+    # GitHub's published example of the format
     specimen = "ghp_" + "zQWBuTSOoRi4A9spHcVY" + "5ncnsDkxkJ0mLq17"
     assert secrets.crc32_base62(specimen) is True
     assert secrets.crc32_base62(specimen[:-1] + "8") is None

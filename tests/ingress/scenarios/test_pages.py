@@ -1,4 +1,4 @@
-"""Model calls of pages in browsers: the lane answers them, unless pages of some origins are let in."""
+"""Model calls of pages in browsers: Gatehouse's own protocol answers them, unless `CORS_ORIGINS` is set."""
 
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
@@ -11,7 +11,7 @@ PAGE = "https://page.example.com"
 
 @pytest.fixture
 def handed_on(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The paths that the lane did not answer."""
+    """The paths of the requests that were passed to uvicorn."""
     paths: list[str] = []
     hand_on = LaneConnection._forward
 

@@ -1,4 +1,4 @@
-"""What an outpost is sent, and what it takes for good."""
+"""The signed bundle of an outpost, and the checks with which the outpost accepts it."""
 
 import sys
 from collections.abc import Mapping
@@ -129,13 +129,13 @@ def test_what_arrives_compiles_to_what_was_sent(sent: TenantRecords) -> None:
         assert there == here
         return
     assert isinstance(there, Snapshot)
-    # What is inspected and filtered: `test_wire`.
+    # `test_contents` compares the decisions of these parts.
     for part in set(Snapshot.__struct_fields__) - {"dlp", "filters", "rules"}:
         assert shape(getattr(here, part)) == shape(getattr(there, part)), part
 
 
 def shape(value: object) -> object:
-    """What is in it, of whatever type of ours, so that two of them can be compared."""
+    """Return the content of our own types as plain values, so that two can be compared."""
     if isinstance(value, Mapping):
         return {key: shape(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -8,7 +8,7 @@ OUTSIDE, B_PERSON, I_PERSON, B_ORGANIZATION, I_ORGANIZATION = range(5)
 
 
 def scores(*rows: dict[int, float]) -> np.ndarray:
-    """Log-probabilities; what a row does not name shares the rest."""
+    """Return log-probabilities. Classes that a row does not name share the remaining probability."""
     table = np.empty((len(rows), TAGS))
     for index, row in enumerate(rows):
         table[index] = (1 - sum(row.values())) / (TAGS - len(row))
