@@ -95,12 +95,12 @@ def faults(root: Path, modules: list[Path], allowed: dict[str, set[str]]) -> dic
     return {path: names for path, names in lines.items() if names}
 
 
-def test_names_say_what_a_thing_is() -> None:
+def test_names_describe_their_values() -> None:
     assert faults(SOURCE, MODULES, ALLOWED) == {}
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_names_in_tests_and_tools_say_what_a_thing_is(folder: str) -> None:
+def test_names_in_tests_and_tools_describe_their_values(folder: str) -> None:
     assert faults(ROOT, sorted((ROOT / folder).rglob("*.py")), ALLOWED_ELSEWHERE) == {}
 
 

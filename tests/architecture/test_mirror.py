@@ -62,7 +62,7 @@ def fault(test: Path) -> str | None:
     )
 
 
-def test_every_test_stands_at_the_path_of_its_subject() -> None:
+def test_every_test_is_at_the_path_of_its_subject() -> None:
     faults = [text for path in sorted(TESTS.rglob("test_*.py")) if (text := fault(path.relative_to(TESTS)))]
     assert faults == []
 

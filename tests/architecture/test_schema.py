@@ -23,7 +23,7 @@ for module in pkgutil.walk_packages(gatehouse.platform.__path__, "gatehouse.plat
         importlib.import_module(module.name)
 
 
-def test_every_mapped_column_is_as_the_migrations_made_it(platform: RunningPlatform) -> None:
+def test_every_mapped_column_matches_the_migrations(platform: RunningPlatform) -> None:
     """Compare columns, types and nullability. Indexes and keys are defined only in the migrations."""
     engine = create_engine(sqlalchemy_url(platform.installed.owner_url))
     with engine.connect() as connection:
@@ -78,7 +78,7 @@ async def test_a_session_of_one_tenant_sees_none_of_anothers_rows(
     assert written.rowcount == 0
 
 
-async def test_a_session_asks_for_its_tenants_rows_even_where_the_database_would_show_others(
+async def test_a_session_selects_its_tenants_rows_without_row_level_security(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     """Test the first separation by disabling the second one for another tenant."""
@@ -107,14 +107,14 @@ def test_every_table_with_a_tenant_has_row_level_security(platform: RunningPlatf
 WIDER = {"tenants", "oauth_clients", "platform_state", "outpost_trust", "jobs", "changes"}
 
 
-def test_row_level_security_shows_one_tenants_rows_alone_and_takes_no_others(platform: RunningPlatform) -> None:
+def test_row_level_security_permits_only_one_tenants_rows(platform: RunningPlatform) -> None:
     """This includes tables that are empty now."""
     own = "(tenant_id = (NULLIF(current_setting('gatehouse.tenant'::text, true), ''::text))::uuid)"
     query = "SELECT tablename, qual, with_check FROM pg_policies WHERE 'gatehouse_app' = ANY (roles)"
     assert {table for table, *conditions in platform.sql(query) if conditions != [own, own]} == WIDER
 
 
-def test_the_applications_roles_own_nothing_and_bypass_nothing(platform: RunningPlatform) -> None:
+def test_the_applications_roles_own_nothing_and_cannot_bypass_row_level_security(platform: RunningPlatform) -> None:
     roles = platform.sql("SELECT oid, rolsuper, rolbypassrls FROM pg_roles WHERE rolname LIKE 'gatehouse_%'")
     assert len(roles) == 2
     for oid, superuser, bypass in roles:

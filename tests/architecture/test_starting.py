@@ -8,7 +8,7 @@ _LOADED = "import sys, gatehouse.platform.worker.process; print(*sys.modules, se
 _UNWANTED = {"scim2_models", "prompt_toolkit", "typer", "onnxruntime", "scipy", "duckdb", "opentelemetry.proto"}
 
 
-def test_a_worker_starts_without_what_few_need() -> None:
+def test_a_worker_starts_without_rarely_used_libraries() -> None:
     output = subprocess.run([sys.executable, "-c", _LOADED], capture_output=True, text=True, check=True)
     assert "gatehouse.platform.worker.process" in output.stdout
     assert not _UNWANTED & set(output.stdout.split())

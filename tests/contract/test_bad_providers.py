@@ -204,7 +204,7 @@ async def test_a_failing_provider_is_a_clear_error_and_one_record(
 
 
 @pytest.mark.parametrize("why", ["nobody listens", "an unknown authority", "no such name"])
-async def test_a_provider_that_is_not_reached_is_the_same_error_by_each_carrier(
+async def test_an_unreachable_provider_is_the_same_error_with_each_http_client(
     platform: RunningPlatform, tenant: Tenant, url: str, carried_by: CarriedBy, monkeypatch: pytest.MonkeyPatch,
     why: str,
 ) -> None:  # fmt: skip
@@ -250,7 +250,7 @@ WELL: bytes = completion("Hello there")
     ],
     ids=["continue", "hints", "chunked", "gzip", "until the end", "closing", "another behind it"],
 )
-async def test_an_odd_but_whole_answer_is_passed_on_and_charged_alike_by_each_carrier(
+async def test_an_unusual_complete_answer_is_forwarded_and_charged_equally_with_each_http_client(
     platform: RunningPlatform, tenant: Tenant, url: str, carried_by: CarriedBy, answer: bytes
 ) -> None:
     async def odd(connection: Connection) -> None:
@@ -270,7 +270,7 @@ async def test_an_odd_but_whole_answer_is_passed_on_and_charged_alike_by_each_ca
     assert len(outcomes(platform.installed.home, tenant)) == len(CARRIERS)
 
 
-async def test_a_stream_cut_half_way_ends_in_an_error_event(
+async def test_an_interrupted_stream_ends_with_an_error_event(
     platform: RunningPlatform, tenant: Tenant, url: str, carried_by: CarriedBy
 ) -> None:
     messages = []
@@ -291,7 +291,7 @@ async def test_a_stream_cut_half_way_ends_in_an_error_event(
 
 
 @pytest.mark.usefixtures("carrier")
-async def test_a_client_that_leaves_cancels_the_providers_call_within_a_second(
+async def test_a_disconnecting_client_cancels_the_providers_call_within_a_second(
     platform: RunningPlatform, tenant: Tenant, url: str
 ) -> None:
     async with upstream(silent) as provider:
@@ -309,7 +309,7 @@ async def test_a_client_that_leaves_cancels_the_providers_call_within_a_second(
 
 
 @pytest.mark.parametrize(("behave", "stream"), [(drips, False), (only_pings, True), (silent, False)])
-async def test_a_provider_that_never_comes_to_the_point_is_left_at_the_deadline(
+async def test_a_provider_without_an_event_is_abandoned_at_the_deadline(
     platform: RunningPlatform,
     tenant: Tenant,
     url: str,

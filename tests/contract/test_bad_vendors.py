@@ -134,7 +134,7 @@ async def url(platform: RunningPlatform) -> AsyncIterator[str]:
         yield url
 
 
-def test_no_kind_is_left_out() -> None:
+def test_every_kind_of_provider_is_tested() -> None:
     assert {vendor.kind for vendor in VENDORS.values()} == KINDS.keys() - {"sandbox"}
 
 
@@ -146,7 +146,7 @@ def test_no_kind_is_left_out() -> None:
         *((vendor, *FAULTS[0]) for vendor in SHARING),
     ],
 )
-async def test_a_failing_vendor_is_a_clear_error_and_its_fallback_alone_is_charged(
+async def test_a_failing_vendor_is_a_clear_error_and_only_its_fallback_is_charged(
     platform: RunningPlatform,
     tenant: Tenant,
     url: str,
@@ -191,7 +191,7 @@ async def test_an_invalid_request_is_reported_without_a_fallback(
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-async def test_a_second_try_that_is_answered_is_charged_once(
+async def test_a_successful_retry_is_charged_once(
     platform: RunningPlatform, tenant: Tenant, url: str, vendor: str
 ) -> None:
     async def fails_once(connection: Connection) -> None:
@@ -232,7 +232,7 @@ async def falls_silent(connection: Connection, vendor: Vendor) -> None:
         *((vendor, "/v1/chat/completions", cut) for vendor in SHARING),
     ],
 )
-async def test_a_stream_that_breaks_says_so_and_is_not_tried_again(
+async def test_an_interrupted_stream_ends_with_an_error_and_is_not_retried(
     platform: RunningPlatform, tenant: Tenant, url: str, vendor: str, path: str, breaks: Any
 ) -> None:
     async def behave(connection: Connection) -> None:
@@ -258,7 +258,7 @@ async def test_a_stream_that_breaks_says_so_and_is_not_tried_again(
 
 
 @pytest.mark.parametrize("vendor", WIRES)
-async def test_a_vendor_that_drips_is_left_at_the_deadline(
+async def test_a_slow_vendor_is_abandoned_at_the_deadline(
     platform: RunningPlatform, tenant: Tenant, url: str, vendor: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(platform.host.engine._attempts, "_deadlines", Deadlines(0.5))

@@ -59,7 +59,7 @@ async def test_a_changed_body_is_rewritten(
     assert provider.requests[0].body == (goes.encode() if isinstance(goes, str) else goes)
 
 
-async def test_a_field_that_stands_twice_is_named_and_reaches_nobody(url: str, key: str, provider: Upstream) -> None:
+async def test_a_duplicate_field_is_refused_by_name_and_not_sent(url: str, key: str, provider: Upstream) -> None:
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     body = BODY.replace(b'"m-1",', b'"m-1", "user": "one", "user": "two",')
     async with (

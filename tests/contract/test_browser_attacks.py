@@ -79,7 +79,7 @@ async def signed_in(visitor: Visitor, who: Member) -> bool:
     return who.email in (await visitor.get("/login")).text
 
 
-async def test_the_cookie_opens_pages_and_no_operation(victim: Visitor, ada: Member) -> None:
+async def test_the_cookie_is_accepted_by_pages_and_by_no_operation(victim: Visitor, ada: Member) -> None:
     for method, path in CLOSED:
         answer = await victim.client.request(method, filled(path))
         assert answer.status_code == 401, (method, path)
@@ -120,7 +120,7 @@ async def test_a_form_with_the_proof_of_the_attackers_own_browser_is_refused(
     assert await signed_in(victim, ada)
 
 
-async def test_nothing_that_a_link_opens_ends_the_session(victim: Visitor, ada: Member) -> None:
+async def test_opening_a_link_does_not_end_the_session(victim: Visitor, ada: Member) -> None:
     for method, path in PAGES:
         if method == "GET":
             await victim.client.get(filled(path))
@@ -135,7 +135,7 @@ def leads_elsewhere(location: str) -> bool:
 
 
 @pytest.mark.parametrize("elsewhere", ELSEWHERE)
-async def test_no_link_leads_a_browser_elsewhere(victim: Visitor, elsewhere: str) -> None:
+async def test_no_link_redirects_a_browser_to_another_site(victim: Visitor, elsewhere: str) -> None:
     for path in [*(page for method, page in PAGES if method == "GET"), *LANDINGS]:
         for name in WHERE:
             answer = await victim.client.get(filled(path), params={name: elsewhere})
@@ -145,7 +145,9 @@ async def test_no_link_leads_a_browser_elsewhere(victim: Visitor, elsewhere: str
 
 
 @pytest.mark.parametrize("elsewhere", ELSEWHERE)
-async def test_signing_in_and_out_lead_nowhere_else(platform: RunningPlatform, ada: Member, elsewhere: str) -> None:
+async def test_signing_in_and_out_redirect_to_no_other_site(
+    platform: RunningPlatform, ada: Member, elsewhere: str
+) -> None:
     visitor = Visitor(platform, f"http://{HOST}")
     await visitor.client.get("/login", params={"next": elsewhere})
     await visitor.get("/login")
@@ -160,7 +162,7 @@ async def test_signing_in_and_out_lead_nowhere_else(platform: RunningPlatform, a
 
 
 @pytest.mark.parametrize("planted", ["", "x", "gws_" + "a" * 43, "another's"])
-async def test_a_planted_cookie_is_worth_nothing_after_the_sign_in(
+async def test_a_planted_cookie_is_invalid_after_the_sign_in(
     platform: RunningPlatform, ada: Member, planted: str
 ) -> None:
     attacker = Visitor(platform, f"http://{HOST}")
@@ -182,7 +184,7 @@ async def test_a_planted_cookie_is_worth_nothing_after_the_sign_in(
 
 
 @pytest.mark.parametrize("origin", ["https://evil.test", "null", "http://gatehouse.test.evil.test"])
-async def test_scripts_of_other_sites_read_nothing(victim: Visitor, origin: str) -> None:
+async def test_scripts_of_other_sites_cannot_read_answers(victim: Visitor, origin: str) -> None:
     for method, path in [("GET", "/login"), ("OPTIONS", "/api/admin/users"), ("GET", "/v1/models")]:
         answer = await victim.client.request(
             method, path, headers={"Origin": origin, "Access-Control-Request-Method": "GET"}

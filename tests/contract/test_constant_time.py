@@ -111,12 +111,12 @@ def in_constant_time(source: str) -> int:
     return sum(ast.unparse(function) == "hmac.compare_digest" for function in calls)
 
 
-def test_what_is_shown_is_compared_in_constant_time() -> None:
+def test_presented_secrets_are_compared_in_constant_time() -> None:
     result = {str(path.relative_to(SOURCE)): in_constant_time(path.read_text()) for path in SOURCE.rglob("*.py")}
     assert {path: count for path, count in result.items() if count} == COMPARED
 
 
-def test_no_secret_is_compared_as_other_values_are() -> None:
+def test_no_secret_is_compared_with_an_ordinary_operator() -> None:
     actual = {
         str(path.relative_to(SOURCE)): result
         for path in sorted(SOURCE.rglob("*.py"))
@@ -135,7 +135,7 @@ def test_no_secret_is_compared_as_other_values_are() -> None:
         "return given in () or password == other",
     ],
 )
-def test_a_comparison_that_takes_as_long_as_a_guess_is_good_is_found(source: str) -> None:
+def test_a_comparison_with_variable_duration_is_found(source: str) -> None:
     assert list(comparisons(f"def f():\n    {source}"))
 
 
@@ -148,5 +148,5 @@ def test_a_comparison_that_takes_as_long_as_a_guess_is_good_is_found(source: str
         "ok = told.total_tokens == prompt",
     ],
 )
-def test_what_is_harmless_is_not(source: str) -> None:
+def test_harmless_comparisons_are_not_reported(source: str) -> None:
     assert not list(comparisons(f"def f():\n    {source}"))

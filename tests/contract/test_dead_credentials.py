@@ -179,14 +179,14 @@ async def dead(
         yield client
 
 
-async def test_it_opens_nothing(dead: httpx2.AsyncClient) -> None:
+async def test_an_invalid_credential_is_refused_everywhere(dead: httpx2.AsyncClient) -> None:
     for method, path in GUARDED:
         answer = await dead.request(method, filled(path))
         assert answer.status_code == 401, (method, path, answer.status_code, answer.text)
 
 
 @pytest.mark.parametrize("end", ["removed", "expired", "of a deleted organization"])
-async def test_a_directorys_token_that_is_over_opens_nothing(platform: RunningPlatform, end: str) -> None:
+async def test_an_expired_scim_token_is_refused_everywhere(platform: RunningPlatform, end: str) -> None:
     tenant = await platform.new_tenant()
     made = (await tenant.admin.client.post("/api/admin/scim/token", json={"description": "x"})).json()
     directory = platform.client(made["token"])

@@ -51,7 +51,7 @@ async def test_unauthorized_callers_get_no_parameter_errors(
     assert (await somebody.admin.client.get(group, params=unknown)).status_code == 404
 
 
-async def test_the_gateway_and_protocols_ignore_parameters_that_they_do_not_know(
+async def test_the_gateway_and_protocols_ignore_unknown_parameters(
     furnished: Furnished, platform: RunningPlatform
 ) -> None:
     key = await platform.new_key(furnished.tenant.admin)
@@ -77,7 +77,7 @@ async def test_a_list_refuses_the_other_variants_parameters(
 
 
 @pytest.mark.parametrize(("method", "path"), WITH_ID)
-async def test_a_malformed_id_is_an_unknown_one(furnished: Furnished, method: str, path: str) -> None:
+async def test_a_malformed_id_is_answered_like_an_unknown_one(furnished: Furnished, method: str, path: str) -> None:
     operation = DOCUMENT["paths"][path][method.lower()]
     for parameter in operation["parameters"]:
         if parameter["in"] != "path" or parameter["schema"].get("format") != "uuid":

@@ -47,7 +47,7 @@ def places(watch: Watch) -> list[str]:
         SECRET.encode() + b"\xff\x00",
     ],
 )
-def test_a_secret_is_found_wherever_it_stands(watch: Watch, text: str | bytes) -> None:
+def test_a_secret_is_found_in_any_text(watch: Watch, text: str | bytes) -> None:
     watch.saw("a log", "nothing here")
     watch.secret(SECRET, "a key")
     watch.saw("an answer", text)
@@ -55,13 +55,13 @@ def test_a_secret_is_found_wherever_it_stands(watch: Watch, text: str | bytes) -
     assert places(watch) == ["an answer"]
 
 
-def test_it_makes_no_difference_which_came_first(watch: Watch) -> None:
+def test_the_order_of_secret_and_text_does_not_matter(watch: Watch) -> None:
     watch.saw("a log", f"made {SECRET}")
     watch.secret(SECRET, "a key")
     assert places(watch) == ["a log"]
 
 
-def test_a_secret_that_json_writes_otherwise_is_found(watch: Watch) -> None:
+def test_a_secret_that_json_escapes_is_found(watch: Watch) -> None:
     password = 'a "quoted" pass\\word with \u00e9'
     watch.secret(password, "a password")
     watch.saw("an answer", json.dumps({"password": password}))
@@ -69,7 +69,7 @@ def test_a_secret_that_json_writes_otherwise_is_found(watch: Watch) -> None:
     assert places(watch) == ["an answer", "a log"]
 
 
-def test_a_report_does_not_tell_the_secret_again(watch: Watch) -> None:
+def test_a_report_does_not_contain_the_secret(watch: Watch) -> None:
     watch.secret(SECRET, "a key")
     watch.saw("a log", f"made {SECRET} for you")
     (leak,) = watch.leaks()
@@ -78,7 +78,7 @@ def test_a_report_does_not_tell_the_secret_again(watch: Watch) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "short", "aaaaaaaaaaaaaaaa", "000000000000"])
-def test_what_comes_up_by_chance_is_no_secret(watch: Watch, value: str) -> None:
+def test_short_or_common_values_are_not_secrets(watch: Watch, value: str) -> None:
     watch.secret(value, "a password")
     watch.saw("an answer", f"{value} {value}")
     assert places(watch) == []
@@ -186,7 +186,7 @@ async def by_hand(url: str) -> None:
     ids=["httpx2", "requests", "http.client", "urllib", "AsyncClient", "AsyncClient, streamed", "aiohttp",
          "aiohttp, streamed", "raw"],
 )  # fmt: skip
-async def test_what_a_server_tells_a_client_of_this_process_is_heard(
+async def test_answers_of_a_server_to_clients_in_this_process_are_observed(
     watch: Watch, server: str, ask: Callable[[str], Any]
 ) -> None:
     """The key is known only from the request, because the suite has not created it."""
@@ -241,7 +241,7 @@ async def post_by_hand(url: str) -> None:
     ids=["httpx2", "requests", "requests, form", "http.client", "urllib", "aiohttp", "aiohttp, form",
          "aiohttp, bytes", "raw"],
 )  # fmt: skip
-async def test_a_password_that_a_body_holds_is_a_secret(watch: Watch, server: str, post: Callable[[str], Any]) -> None:
+async def test_a_password_in_a_body_is_a_secret(watch: Watch, server: str, post: Callable[[str], Any]) -> None:
     """The password is known only from the request's body. The answer discloses it, and is searched."""
     watch.saw("a log", f"tried {SECRET}")
     posted = post(f"{server}/api/auth/login")
@@ -285,7 +285,7 @@ async def spoken(server: str, talk: bytes, answered: bytes) -> None:
     ids=["cut off", "in chunks", "in a header", "after a 100", "no HTTP"],
 )
 @pytest.mark.parametrize("talk", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03nonsense\r\n\r\n"])
-async def test_what_a_server_says_on_a_wire_is_heard(watch: Watch, server: str, talk: bytes, answered: bytes) -> None:
+async def test_raw_answers_of_a_server_are_observed(watch: Watch, server: str, talk: bytes, answered: bytes) -> None:
     watch.secret(SECRET, "a key")
     await spoken(server, talk, answered)
     assert len(places(watch)) == 1
@@ -303,13 +303,13 @@ _NOT_TO_A_SERVER_OF_OURS = {
 }
 
 
-def test_no_test_speaks_to_a_server_unheard() -> None:
+def test_no_test_uses_unobserved_connections() -> None:
     tests = ROOT / "tests"
     match = {str(path.relative_to(tests)) for path in tests.rglob("test_*.py") if _UNHEARD.search(path.read_text())}
     assert match - {"contract/test_leaks.py"} <= _NOT_TO_A_SERVER_OF_OURS
 
 
-async def test_a_server_may_tell_a_secret_where_it_makes_it(watch: Watch, server: str) -> None:
+async def test_a_server_may_return_a_secret_at_its_creation(watch: Watch, server: str) -> None:
     async with httpx2.AsyncClient() as client:
         await client.post(f"{server}/api/auth/api-keys/", json={})
         assert places(watch) == []
@@ -317,7 +317,7 @@ async def test_a_server_may_tell_a_secret_where_it_makes_it(watch: Watch, server
     assert places(watch) == ["answer of POST /api/admin/groups"]
 
 
-async def test_other_servers_are_not_listened_to(watch: Watch, server: str) -> None:
+async def test_other_servers_are_not_observed(watch: Watch, server: str) -> None:
     heard.leave(server)
     watch.secret(SECRET, "a key")
     await by_httpx(server)
@@ -340,7 +340,7 @@ async def test_a_key_goes_where_it_should_not(platform, tenant):
 
 
 @pytest.mark.timeout(300)
-async def test_a_suite_that_tells_a_secret_fails_and_says_where(tmp_path: Path) -> None:
+async def test_a_suite_that_discloses_a_secret_fails_and_names_the_place(tmp_path: Path) -> None:
     test = tmp_path / "test_leaking.py"
     test.write_text(LEAKING)
     process = await asyncio.create_subprocess_exec(

@@ -36,7 +36,7 @@ def everything_stored(platform: RunningPlatform) -> str:
 
 
 @pytest.mark.parametrize("action", ["log_only", "redact", "prompt", "block"])
-async def test_the_text_is_nowhere(
+async def test_matched_text_appears_nowhere(
     platform: RunningPlatform,
     url: str,
     tenant: Tenant,

@@ -128,7 +128,7 @@ ELSEWHERE: list[tuple[str, str, str, tuple[str, ...]]] = [
 
 
 @pytest.mark.parametrize(("method", "path", "reading", "within"), ELSEWHERE)
-async def test_what_is_shown_in_a_list_or_as_a_part_can_be_written_back(
+async def test_items_of_lists_and_parts_of_resources_can_be_written_back(
     furnished: Furnished, method: str, path: str, reading: str, within: tuple[str, ...]
 ) -> None:
     client = furnished.tenant.admin.client

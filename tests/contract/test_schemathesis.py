@@ -12,7 +12,7 @@ CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,re
 
 
 @pytest.mark.timeout(600)
-async def test_made_up_requests_get_documented_answers(platform: RunningPlatform, tmp_path: Path) -> None:
+async def test_generated_requests_get_documented_answers(platform: RunningPlatform, tmp_path: Path) -> None:
     tenant = await platform.new_tenant()
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo", "embed", max_retries=0)
     token = platform.signed(

@@ -9,11 +9,11 @@ from tests.support.secret_fields import SHOWN, TELLING, is_secret
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=" ".join)
-def test_an_answer_has_the_secret_fields_that_it_may_have_and_no_other(operation: Operation) -> None:
+def test_answers_have_only_permitted_secret_fields(operation: Operation) -> None:
     assert documented_secrets(operation) == {**TELLING, **SHOWN}.get(operation, set())
 
 
-def test_the_table_names_operations_that_there_are() -> None:
+def test_the_table_lists_existing_operations() -> None:
     assert {*TELLING, *SHOWN} <= set(OPERATIONS)
 
 
@@ -25,7 +25,7 @@ def test_the_table_names_operations_that_there_are() -> None:
         "cloud_secret_access_key", "webhook_secret", "sp_private_key", "initial_password", "jwt",
     ],
 )  # fmt: skip
-def test_a_secrets_name_is_known(name: str) -> None:
+def test_names_of_secrets_are_recognised(name: str) -> None:
     assert is_secret(name)
 
 

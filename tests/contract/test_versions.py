@@ -27,7 +27,7 @@ async def shown(furnished: Furnished, path: str) -> httpx2.Response:
 
 
 @pytest.mark.parametrize("path", CHANGEABLE)
-async def test_what_can_be_changed_is_shown_with_its_version(furnished: Furnished, path: str) -> None:
+async def test_answers_of_changeable_resources_have_a_version(furnished: Furnished, path: str) -> None:
     assert ("etag" in (await shown(furnished, path)).headers) is (path not in UNVERSIONED)
 
 
@@ -47,7 +47,7 @@ async def test_a_change_of_another_version_is_412_and_changes_nothing(furnished:
 
 
 @pytest.mark.parametrize("path", [path for path in CHANGEABLE if path not in UNVERSIONED])
-async def test_a_change_of_the_version_that_is_there_is_not(furnished: Furnished, path: str) -> None:
+async def test_a_change_of_the_present_version_is_accepted(furnished: Furnished, path: str) -> None:
     for method in ("PUT", "PATCH"):
         if (method, path) in COMMON:
             seen = await shown(furnished, path)
@@ -60,7 +60,7 @@ async def test_a_change_of_the_version_that_is_there_is_not(furnished: Furnished
 
 
 @pytest.mark.parametrize("path", [path for path in CHANGEABLE if ("GET", path) in ADMIN])
-async def test_a_stale_version_tells_a_stranger_nothing(
+async def test_rights_are_checked_before_the_version(
     furnished: Furnished, somebody: Tenant, platform: RunningPlatform, path: str
 ) -> None:
     """401, 403 and 404 come before 412."""

@@ -69,7 +69,7 @@ async def spent(admin: httpx2.AsyncClient, budget: dict[str, Any], requests: int
 
 
 @pytest.mark.parametrize("with_redis", [True, False])
-async def test_of_200_at_once_over_four_workers_exactly_50_pass(
+async def test_exactly_50_of_200_concurrent_calls_over_four_workers_pass(
     fleet: GatehouseServer, admin: httpx2.AsyncClient, redis: RedisServer, somebody: tuple[str, UUID], with_redis: bool
 ) -> None:
     key, user_id = somebody
@@ -85,7 +85,7 @@ async def test_of_200_at_once_over_four_workers_exactly_50_pass(
     await spent(admin, budget, 50)
 
 
-async def test_dollars_never_pass_the_limit_and_what_is_spent_is_what_is_on_record(
+async def test_spending_never_exceeds_the_limit_and_equals_the_recorded_cost(
     fleet: GatehouseServer, admin: httpx2.AsyncClient, somebody: tuple[str, UUID]
 ) -> None:
     """Each call reserves more than it uses. The difference is released, until no further call fits."""
@@ -114,7 +114,7 @@ async def test_dollars_never_pass_the_limit_and_what_is_spent_is_what_is_on_reco
     assert Decimal(str(current["spent_usd"])) == on_record
 
 
-async def test_what_a_killed_worker_had_comes_back_and_the_limit_holds(
+async def test_the_lease_of_a_killed_worker_is_released_and_the_limit_holds(
     fleet: GatehouseServer, admin: httpx2.AsyncClient, somebody: tuple[str, UUID]
 ) -> None:
     key, user_id = somebody

@@ -109,7 +109,7 @@ async def called(fleet: GatehouseServer, key: str, number: int, until: float) ->
                 await answer.read()
 
 
-async def test_what_was_told_is_on_record_and_spent(
+async def test_reported_usage_equals_records_spending_and_analytics(
     fleet: GatehouseServer, admin: httpx2.AsyncClient, chancy: Provider
 ) -> None:
     key = fleet.new_key()

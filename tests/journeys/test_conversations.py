@@ -69,7 +69,7 @@ async def messages_of(server: GatehouseServer, path: str) -> list[dict[str, Any]
         return messages
 
 
-async def test_a_server_that_stops_in_mid_stream_keeps_what_had_come(server: GatehouseServer) -> None:
+async def test_a_server_that_stops_during_a_stream_stores_the_text_until_then(server: GatehouseServer) -> None:
     async with streaming(server) as path:
         assert await asyncio.to_thread(server.stop) == 0
     # The database stopped with the server, so this test needs a new connection.
@@ -80,7 +80,7 @@ async def test_a_server_that_stops_in_mid_stream_keeps_what_had_come(server: Gat
     assert "word word " in reply["content"]
 
 
-async def test_a_worker_killed_in_mid_stream_leaves_the_question_and_the_conversation_goes_on(
+async def test_after_a_worker_is_killed_during_a_stream_the_question_is_stored_and_the_conversation_continues(
     server: GatehouseServer,
 ) -> None:
     async with streaming(server) as path:

@@ -70,7 +70,7 @@ async def within(seconds: float, done: Callable[[httpx2.Response], bool], client
 
 
 @pytest.mark.parametrize("how", ["refuse", "swallow"])
-async def test_a_worker_that_is_cut_off_is_pending_and_its_fail_mode_decides_until_it_is_back(
+async def test_a_disconnected_worker_is_pending_and_its_fail_mode_decides_until_it_reconnects(
     site: Site, how: str
 ) -> None:
     headers = {"Authorization": f"Bearer {site.near.key}"}

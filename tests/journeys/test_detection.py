@@ -60,7 +60,7 @@ async def figure(admin: httpx2.AsyncClient, name: str) -> float:
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
 
 
-async def test_names_are_redacted_and_the_health_says_that_the_models_are_loaded(admin: httpx2.AsyncClient) -> None:
+async def test_names_are_redacted_and_the_health_shows_loaded_models(admin: httpx2.AsyncClient) -> None:
     before = await figure(admin, "service_dlp_pipeline_requests_total")
     answer = await answered(admin)
     assert "Anna Schmidt" not in answer.text
@@ -115,7 +115,9 @@ async def test_a_stopped_process_shows_in_events_health_and_figures(
     assert server.detection == [process]
 
 
-async def test_the_queues_depth_is_all_workers_together(server: GatehouseServer, admin: httpx2.AsyncClient) -> None:
+async def test_the_depth_of_the_queue_is_the_sum_over_all_workers(
+    server: GatehouseServer, admin: httpx2.AsyncClient
+) -> None:
     await answered(admin)
     texts = [f"{number} is a number" for number in range(4)]
     for text in texts:

@@ -82,7 +82,7 @@ class HeldRequest:
         return psutil.Process(self._server.sql(query, [self.request_id])[0][0])
 
 
-async def test_another_worker_takes_the_decision(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
+async def test_a_decision_can_be_sent_to_another_worker(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
     held_request = HeldRequest(server, client)
     approval = await held_request.until("pending")
     holder = held_request.worker()
@@ -112,7 +112,7 @@ async def test_an_answer_can_be_held_for_approval_too(server: GatehouseServer, c
     assert CARD in answer.text
 
 
-async def test_many_are_decided_each_its_own_way(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
+async def test_many_requests_are_decided_independently(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
     requests = [HeldRequest(server, client) for _ in range(12)]
     for number, held_request in enumerate(requests):
         approval = await held_request.until("pending")
@@ -124,9 +124,7 @@ async def test_many_are_decided_each_its_own_way(server: GatehouseServer, client
     assert answers[1].json()["error"]["type"] == "dlp_violation"
 
 
-async def test_a_stream_shows_signs_of_life_until_it_goes_on(
-    server: GatehouseServer, client: httpx2.AsyncClient
-) -> None:
+async def test_a_stream_sends_comments_until_it_continues(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
     held_request = HeldRequest(server, client, stream=True)
     approval = await held_request.until("pending")
     await client.post(f"{BASE}/{approval}/approve", json={})
@@ -136,7 +134,7 @@ async def test_a_stream_shows_signs_of_life_until_it_goes_on(
     assert answer.text.endswith("data: [DONE]\n\n")
 
 
-async def test_what_nobody_decides_expires(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
+async def test_an_undecided_approval_expires(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
     began = time.monotonic()
     held_request = HeldRequest(server, client)
     answer = await held_request.answer
@@ -147,7 +145,9 @@ async def test_what_nobody_decides_expires(server: GatehouseServer, client: http
     assert (decided.status_code, decided.json()["status"]) == (409, "expired")
 
 
-async def test_a_client_that_leaves_is_asked_about_no_more(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
+async def test_the_approval_of_a_disconnected_client_is_cancelled(
+    server: GatehouseServer, client: httpx2.AsyncClient
+) -> None:
     held_request = HeldRequest(server, client)
     await held_request.until("pending")
     held_request.answer.cancel()
@@ -169,7 +169,9 @@ async def test_a_killed_workers_requests_are_cancelled(server: GatehouseServer, 
         await asyncio.sleep(0.05)
 
 
-async def test_what_was_asked_about_is_told_by_its_events(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
+async def test_events_show_the_findings_that_needed_approval(
+    server: GatehouseServer, client: httpx2.AsyncClient
+) -> None:
     held_request = HeldRequest(server, client)
     approval = await held_request.until("pending")
     await client.post(f"{BASE}/{approval}/approve", json={})
@@ -182,7 +184,7 @@ async def test_what_was_asked_about_is_told_by_its_events(server: GatehouseServe
     assert rows == [("approved", "prompt", "high", "organization")]
 
 
-async def test_a_restart_cancels_what_waits(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
+async def test_a_restart_cancels_waiting_requests(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
     """This is the last test, because it restarts the server."""
     held_request = HeldRequest(server, client)
     approval = await held_request.until("pending")

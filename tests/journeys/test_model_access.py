@@ -39,7 +39,7 @@ async def listed(fleet: GatehouseServer, key: str, model: str) -> set[bool]:
     return set(await asyncio.gather(*(call() for _ in range(CALLS))))
 
 
-async def test_grants_and_denials_are_in_force_on_every_worker_when_the_answer_comes(
+async def test_grants_and_denials_are_in_force_on_every_worker_when_the_answer_arrives(
     fleet: GatehouseServer, admin: httpx2.AsyncClient
 ) -> None:
     model, key = "up/other-steady", fleet.new_key()

@@ -114,7 +114,7 @@ async def create_key(page: Page) -> str:
     return key
 
 
-async def test_a_new_employee_gets_from_single_sign_on_to_a_model_that_was_closed(
+async def test_a_new_employee_signs_in_and_gets_access_to_a_restricted_model(
     server: GatehouseServer, provider: IdentityProvider, page: Page, office: Page
 ) -> None:
     # Ada signs in with the organization's identity provider, for the first time.

@@ -11,7 +11,7 @@ from tests.support.server import OUTAGE_SECONDS, GatehouseServer
 SWITCH = "/api/v1/admin/kill-switch"
 
 
-async def test_gateway_requests_go_on_while_the_database_is_away(
+async def test_gateway_requests_continue_while_the_database_is_unavailable(
     fleet: GatehouseServer, admin: httpx2.AsyncClient
 ) -> None:
     workers = {worker.pid for worker in fleet.workers}

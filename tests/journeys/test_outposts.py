@@ -109,7 +109,7 @@ async def test_records_are_stored_once_each_while_workers_are_killed(server: Gat
     assert [str(row[0]) for row in chained] == [record[1] for record in records]
 
 
-async def test_a_worker_that_ends_lets_nobody_wait_any_longer(server: GatehouseServer) -> None:
+async def test_a_stopping_worker_ends_long_polls(server: GatehouseServer) -> None:
     outpost = Outpost(server)
     path = "/v1/outposts/policy-bundle"
     async with httpx2.AsyncClient(base_url=server.url, timeout=60) as client:

@@ -106,7 +106,7 @@ async def test_a_removed_member_is_refused_on_every_worker_with_the_response(
         await admin.delete(f"{USERS}/{user_id}")
 
 
-async def test_the_machines_of_an_administrator_who_leaves_go_on(
+async def test_credentials_of_machines_stay_valid_after_their_administrator_is_removed(
     fleet: GatehouseServer, admin: httpx2.AsyncClient
 ) -> None:
     user_id, session = await person(admin, "admin")

@@ -29,7 +29,7 @@ async def statuses(fleet: GatehouseServer, key: str, count: int) -> Counter[int]
         return Counter(await asyncio.gather(*(one() for _ in range(count))))
 
 
-async def test_of_500_requests_at_once_exactly_60_pass_four_workers(fleet: GatehouseServer) -> None:
+async def test_exactly_60_of_500_concurrent_requests_pass_four_workers(fleet: GatehouseServer) -> None:
     assert len(fleet.workers) == 4
     key = fleet.new_key()
     assert await statuses(fleet, key, 500) == {200: 60, 429: 440}
@@ -43,9 +43,7 @@ async def test_one_users_keys_share_a_count_and_another_users_do_not(fleet: Gate
     assert answers == [{200: 60, 429: 40}, {200: 60, 429: 40}]
 
 
-async def test_redis_going_away_and_coming_back_under_load_fails_no_request(
-    fleet: GatehouseServer, redis: RedisServer
-) -> None:
+async def test_an_outage_of_redis_under_load_fails_no_request(fleet: GatehouseServer, redis: RedisServer) -> None:
     async with load(fleet.url, (30, fleet.key, chat("sandbox/echo"))) as callers:
         await callers.until(200)
         redis.kill()

@@ -150,7 +150,7 @@ def check(server: GatehouseServer, callers: list[Callers]) -> None:
     assert not (server.home / "journal" / "rejected.log").exists()
 
 
-async def test_kill_9_of_everything_under_load_loses_no_record_and_makes_none_twice(server: GatehouseServer) -> None:
+async def test_kill_9_of_all_processes_under_load_neither_loses_nor_duplicates_records(server: GatehouseServer) -> None:
     chance = random.Random(11)
     rounds: list[Callers] = []
     for number in range(ROUNDS):
@@ -197,7 +197,7 @@ async def test_kill_9_of_one_worker_interrupts_only_its_streams(server: Gatehous
     check(server, [callers])
 
 
-async def test_records_of_a_time_without_database_arrive_when_it_is_back(server: GatehouseServer) -> None:
+async def test_records_of_a_database_outage_are_stored_when_it_is_back(server: GatehouseServer) -> None:
     async with Callers(server, "away", rest_seconds=0.05) as callers:
         await callers.until(100)
         await asyncio.to_thread(server.stop_database)
@@ -214,7 +214,7 @@ async def test_records_of_a_time_without_database_arrive_when_it_is_back(server:
     assert server.log().count("drain.database_away") <= 2
 
 
-async def test_an_orderly_end_leaves_nothing_in_the_journal(server: GatehouseServer) -> None:
+async def test_an_orderly_stop_leaves_nothing_in_the_journal(server: GatehouseServer) -> None:
     async with Callers(server, "end") as callers:
         await callers.until(200)
     assert await asyncio.to_thread(server.stop) == 0

@@ -62,7 +62,7 @@ async def test_a_burst_of_connections_is_split_evenly(fleet: GatehouseServer, nu
     raise AssertionError(seen)
 
 
-async def test_what_a_stopped_worker_does_not_take_another_does(fleet: GatehouseServer) -> None:
+async def test_connections_that_a_suspended_worker_does_not_accept_go_to_another(fleet: GatehouseServer) -> None:
     fleet.workers[0].suspend()
     try:
         async with opened(fleet, 40):
@@ -71,7 +71,7 @@ async def test_what_a_stopped_worker_does_not_take_another_does(fleet: Gatehouse
         fleet.workers[0].resume()
 
 
-async def test_a_worker_that_takes_a_dead_ones_place_gets_its_share(fleet: GatehouseServer) -> None:
+async def test_the_replacement_of_a_dead_worker_gets_its_share_of_connections(fleet: GatehouseServer) -> None:
     before = {worker.pid for worker in fleet.workers}
     fleet.workers[0].kill()
     deadline = time.monotonic() + 20
@@ -98,7 +98,7 @@ def server(home: GatehouseServer) -> GatehouseServer:
     return home
 
 
-def test_an_orderly_end_of_several_workers_leaves_nothing_behind(server: GatehouseServer) -> None:
+def test_an_orderly_stop_of_several_workers_leaves_no_processes_or_files(server: GatehouseServer) -> None:
     with httpx2.Client(base_url=server.url) as kept:
         assert kept.get("/api/health/live").status_code == 200
         began = time.monotonic()
@@ -128,7 +128,7 @@ def test_a_killed_supervisor_leaves_the_port_free(server: GatehouseServer) -> No
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.3])
-def test_a_killed_supervisors_processes_end_though_their_database_goes_meanwhile(
+def test_processes_of_a_killed_supervisor_end_even_if_their_database_stops(
     server: GatehouseServer, pause: float
 ) -> None:
     family = psutil.Process(server.pid).children(recursive=True)

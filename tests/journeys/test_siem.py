@@ -46,7 +46,7 @@ def worker(platform: RunningPlatform, home: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-P", "-m", "gatehouse", "worker"], env=env, cwd=home)
 
 
-async def test_every_event_arrives_in_order_though_the_forwarding_process_is_killed(
+async def test_every_event_arrives_in_order_although_the_forwarding_process_is_killed(
     siem: Siem, platform: RunningPlatform, tmp_path: Path
 ) -> None:
     await siem.begin(type="hec", url=siem.receiver.url, token=TOKEN)

@@ -75,7 +75,7 @@ async def served(lanes: dict[str, Served]) -> Served:
     return chosen
 
 
-async def test_heads_that_never_end_cost_little_and_nobody_waits_for_them(served: Served) -> None:
+async def test_incomplete_heads_cost_little_and_delay_no_other_client(served: Served) -> None:
     number, before = 300, served.resources()
     async with asyncio.timeout(20):
         wires = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(number)]
@@ -95,7 +95,7 @@ async def test_heads_that_never_end_cost_little_and_nobody_waits_for_them(served
     await served.nothing_left(before)
 
 
-async def test_a_body_that_drips_is_refused_when_its_time_is_over_and_recorded_once(served: Served) -> None:
+async def test_a_slow_body_is_refused_at_its_timeout_and_recorded_once(served: Served) -> None:
     before = served.resources()
 
     async def drips(number: int) -> bytes:
@@ -119,7 +119,7 @@ async def test_a_body_that_drips_is_refused_when_its_time_is_over_and_recorded_o
     await served.nothing_left(before)
 
 
-async def test_who_sends_on_after_a_refusal_reads_it_and_is_cut_off(served: Served) -> None:
+async def test_a_client_that_still_sends_after_a_refusal_gets_it_and_is_disconnected(served: Served) -> None:
     before = served.resources()
     head = (
         b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer gk_nobodys\r\nContent-Length: 99999999\r\n\r\n"
@@ -145,7 +145,7 @@ async def test_who_sends_on_after_a_refusal_reads_it_and_is_cut_off(served: Serv
     await served.nothing_left(before)
 
 
-async def test_a_long_answer_waits_for_a_slow_reader_and_arrives_whole(served: Served) -> None:
+async def test_a_long_answer_reaches_a_slow_reader_completely(served: Served) -> None:
     before, number = served.resources(), 8
 
     async def reads(index: int) -> int:
@@ -211,7 +211,7 @@ async def flooded(name: str, served: Served, check: Callable[[], None]) -> None:
 
 @pytest.mark.parametrize("model", ["silent", "flood"])
 @pytest.mark.parametrize("leaves", ["says no more", "says no more at once", "resets"])
-async def test_a_client_that_leaves_a_provider_that_still_answers_is_cancelled_and_so_is_its_call(
+async def test_a_call_is_cancelled_when_its_client_disconnects_during_the_answer(
     served: Served, provider: Patient, model: str, leaves: str
 ) -> None:
     """A client that has closed its sending side counts as disconnected, although it could still read."""
@@ -241,7 +241,7 @@ async def test_a_client_that_leaves_a_provider_that_still_answers_is_cancelled_a
     await served.nothing_left(before)
 
 
-async def test_a_client_that_says_no_more_before_its_request_is_whole_is_let_go(served: Served) -> None:
+async def test_a_connection_that_ends_before_its_request_is_complete_is_closed(served: Served) -> None:
     before = served.resources()
     for beginning in (b"", b"POST /v1/chat", b"GET /v1/models HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"):
         async with served.connected() as wire:
@@ -252,7 +252,7 @@ async def test_a_client_that_says_no_more_before_its_request_is_whole_is_let_go(
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
-async def test_a_reset_at_any_byte_of_a_request_leaves_nothing_and_one_record_if_its_head_was_there(
+async def test_a_reset_at_any_byte_of_a_request_leaves_no_resources_and_one_record_after_the_head(
     served: Served, streamed: bool
 ) -> None:
     before, prefix = served.resources(), f"reset-{uuid4().hex[:8]}-"
@@ -276,7 +276,9 @@ async def test_a_reset_at_any_byte_of_a_request_leaves_nothing_and_one_record_if
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
-async def test_a_reset_at_any_byte_of_an_answer_leaves_nothing_and_one_record(served: Served, streamed: bool) -> None:
+async def test_a_reset_at_any_byte_of_an_answer_leaves_no_resources_and_one_record(
+    served: Served, streamed: bool
+) -> None:
     prefix, end = f"left-{uuid4().hex[:8]}-", WHOLE[streamed][-20:]
     whole: set[str] = set()
 

@@ -141,7 +141,7 @@ async def test_one_event_is_announced_per_request_with_findings(
             await admin.delete(f"/api/admin/{path}/{id_}")
 
 
-async def test_every_event_arrives_though_the_delivering_process_is_killed(
+async def test_every_event_arrives_although_the_delivering_process_is_killed(
     server: GatehouseServer, admin: httpx2.AsyncClient, receiver: Receiver
 ) -> None:
     webhook_id = await subscribe(admin, receiver, "invoice_generated")
