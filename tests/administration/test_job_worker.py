@@ -360,9 +360,7 @@ async def test_a_schedule_runs_once_for_each_time_across_workers_and_does_not_ov
     platform.sql("DELETE FROM jobs WHERE kind = %s", [kind])
 
 
-async def test_a_time_that_was_missed_is_made_up_for_once(
-    platform: RunningPlatform, database: Database, kind: str
-) -> None:
+async def test_a_missed_time_is_caught_up_once(platform: RunningPlatform, database: Database, kind: str) -> None:
     jobs = Jobs[Runs]()
 
     @jobs.scheduled(kind, every_seconds=86_400, offset_seconds=3_600)

@@ -176,7 +176,7 @@ async def test_a_stolen_key_is_refused_at_once(installed: RunningPlatform, own_h
     assert len(await published(installed)) == 1
 
 
-async def test_rotations_at_once_leave_one_key_that_signs(installed: RunningPlatform) -> None:
+async def test_concurrent_rotations_leave_one_signing_key(installed: RunningPlatform) -> None:
     database, sealer = installed.host.database, installed.host.sealer
     await asyncio.gather(*[rotate(database, sealer) for _ in range(3)])
     assert len(installed.sql("SELECT kid FROM signing_keys WHERE retired_at IS NULL")) == 1
@@ -211,7 +211,7 @@ def everything(installed: RunningPlatform) -> list[Any]:
     )
 
 
-async def test_everything_sealed_gets_under_the_new_key(
+async def test_all_sealed_texts_are_sealed_under_the_new_key(
     installed: RunningPlatform, own_home: Path, provider: str
 ) -> None:
     result = await command(own_home, "keys", "rotate-master", keys=f"{NEW},{OLD}")

@@ -66,7 +66,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("regex", "expected"), REFUSED.items(), ids=[r[:20] for r in REFUSED])
-def test_what_is_refused_says_why_and_where(regex: str, expected: tuple[str, int | None]) -> None:
+def test_an_invalid_regex_is_refused_with_reason_and_position(regex: str, expected: tuple[str, int | None]) -> None:
     problem = check_pattern(regex)
     assert problem is not None
     assert expected[0] in problem.reason
@@ -150,7 +150,7 @@ LENGTHS = {
 
 
 @pytest.mark.parametrize(("regex", "expected"), LENGTHS.items())
-def test_a_pattern_says_how_long_a_match_in_a_stream_may_be(regex: str, expected: int | None) -> None:
+def test_a_pattern_has_the_maximum_length_of_a_match_in_a_stream(regex: str, expected: int | None) -> None:
     assert stream_max_length(regex) == expected
 
 
@@ -210,7 +210,7 @@ _fixture_once = settings(max_examples=400, deadline=None, suppress_health_check=
 @pytest.mark.usefixtures("small_windows")
 @_fixture_once
 @given(regexes, texts)
-def test_a_text_gives_what_re2_finds(regex: str, text: str) -> None:
+def test_a_text_gives_the_matches_of_re2(regex: str, text: str) -> None:
     assume(check_pattern(regex) is None)
     assert places(Matcher([own(regex)]).scan(text, decoded=False)) == oracle(regex, text)
 
@@ -218,7 +218,7 @@ def test_a_text_gives_what_re2_finds(regex: str, text: str) -> None:
 @pytest.mark.usefixtures("small_windows")
 @_fixture_once
 @given(regexes, texts, cuts)
-def test_a_stream_gives_what_the_whole_text_gives(regex: str, text: str, lengths: list[int]) -> None:
+def test_a_stream_gives_the_same_matches_as_the_whole_text(regex: str, text: str, lengths: list[int]) -> None:
     assume(check_pattern(regex) is None)
     assert places(streamed(Matcher([own(regex)]), text, lengths)) == oracle(regex, text)
 
@@ -240,7 +240,7 @@ _DISGUISED = [
     st.lists(st.integers(1, 40), min_size=1, max_size=4),
     st.booleans(),
 )
-def test_a_stream_gives_what_the_whole_text_gives_through_disguises_too(
+def test_a_stream_finds_disguised_values_like_the_whole_text(
     several: list[str], text: str, lengths: list[int], json_escapes: bool
 ) -> None:
     matcher = Matcher([custom_pattern(regex, "own", "own", regex, context=("words",)) for regex in several])
@@ -251,7 +251,7 @@ def test_a_stream_gives_what_the_whole_text_gives_through_disguises_too(
 @pytest.mark.usefixtures("small_windows")
 @_fixture_once
 @given(st.lists(regexes, min_size=2, max_size=4), texts, cuts)
-def test_patterns_together_find_what_each_of_them_finds(several: list[str], text: str, lengths: list[int]) -> None:
+def test_patterns_together_find_the_same_as_each_of_them(several: list[str], text: str, lengths: list[int]) -> None:
     several = [f"(?P<value>{regex})" for regex in several]
     assume(not any(map(check_pattern, several)))
     matcher = Matcher([custom_pattern(str(number), "own", "own", regex) for number, regex in enumerate(several)])
@@ -267,7 +267,7 @@ def test_patterns_together_find_what_each_of_them_finds(several: list[str], text
 @example(regex="a[^b]*b|aa", text="aaaaaaaabaab", lengths=[40])
 @example(regex="a[^b]*b|aa", text="aaaaaaaabaab", lengths=[1])
 @given(regexes, texts, cuts)
-def test_a_longer_match_in_a_stream_is_found_up_to_its_bound_however_it_is_cut(
+def test_a_longer_match_in_a_stream_is_found_up_to_its_bound(
     monkeypatch: pytest.MonkeyPatch, regex: str, text: str, lengths: list[int]
 ) -> None:
     assume(check_pattern(regex) is None)
@@ -323,7 +323,7 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize(("regex", "evil"), EVIL)
-def test_what_is_searched_of_a_text_stays_linear(regex: str, evil: str, searched: list[int]) -> None:
+def test_the_searched_amount_of_a_text_stays_linear(regex: str, evil: str, searched: list[int]) -> None:
     matcher = Matcher([own(regex)])
     for length in (1_000, 16_000):
         text = (evil * (length // len(evil) + 1))[:length]
@@ -335,7 +335,7 @@ def test_what_is_searched_of_a_text_stays_linear(regex: str, evil: str, searched
 
 
 @pytest.mark.parametrize("regex", [r"^a[\s\S]*b", r"^a*[\s\S]*b$", r"\A(?:a|b)?"])
-def test_what_is_searched_of_many_small_texts_stays_linear(regex: str, searched: list[int]) -> None:
+def test_the_searched_amount_of_many_small_texts_stays_linear(regex: str, searched: list[int]) -> None:
     matcher = Matcher([own(regex)])
     for count in (500, 8_000):
         text = "a\n" * count + "b"
@@ -345,7 +345,7 @@ def test_what_is_searched_of_many_small_texts_stays_linear(regex: str, searched:
         assert sum(searched) <= (walks.SEARCHED_BYTES_PER_BYTE + 4) * len(text)
 
 
-def test_a_search_that_takes_too_long_is_given_up_and_the_others_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_that_takes_too_long_is_stopped_and_the_others_continue(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walks, "MIN_SEARCHED_BYTES", 0)
     greedy = custom_pattern("greedy", "greedy", "greedy", "a(?:[^b]*b)?")
     matcher = Matcher([greedy, own("c+")])
@@ -358,7 +358,7 @@ def test_a_search_that_takes_too_long_is_given_up_and_the_others_are_done(monkey
 
 
 @pytest.mark.parametrize("regex", ["|".join([r"\p{L}{1000}"] * 150), "(?:a{1,9}){1,9}" * 130])
-def test_what_would_take_long_to_compile_is_refused(regex: str) -> None:
+def test_patterns_that_take_long_to_compile_are_refused(regex: str) -> None:
     problem = check_pattern(regex)
     assert problem is not None
     assert "bound its repetitions" in problem.reason

@@ -90,7 +90,7 @@ def test_the_gateways_paths_are_described() -> None:
 
 
 @pytest.mark.parametrize("path", MODEL_CALLS)
-def test_the_examples_are_calls_that_the_gateway_understands(path: str) -> None:
+def test_the_examples_are_valid_calls(path: str) -> None:
     content = gateway_paths()[path]["post"]["requestBody"]["content"]["application/json"]
     for example in content["examples"].values():
         call = DIALECTS[MODEL_CALLS[path]].decode(msgspec.json.encode(example["value"]))

@@ -34,7 +34,7 @@ def is_read(name: str) -> bool:
     )
 
 
-def test_what_the_files_set_is_read() -> None:
+def test_variables_in_the_files_are_settings() -> None:
     named = {
         *COMPOSE["services"]["outpost"]["environment"],
         *re.findall(r"^#?([A-Z_]+)=", EXAMPLE, re.MULTILINE),
@@ -45,7 +45,7 @@ def test_what_the_files_set_is_read() -> None:
     assert [name for name in named if not is_read(name)] == []
 
 
-def test_the_files_name_both_ports_and_the_administrations_is_not_for_everybody() -> None:
+def test_the_files_name_both_ports_and_do_not_expose_administration() -> None:
     published = COMPOSE["services"]["outpost"]["ports"]
     assert published == ["8300:8300", "127.0.0.1:8301:8301"]
     assert {port["containerPort"] for port in container()["ports"]} == PORTS
@@ -62,13 +62,13 @@ def test_the_images_last_target_is_the_platform_and_one_is_the_outpost() -> None
 
 
 @pytest.mark.parametrize("probe", ["startupProbe", "livenessProbe", "readinessProbe"])
-def test_a_probe_asks_what_the_proxy_answers(probe: str) -> None:
+def test_probes_use_paths_of_the_proxy(probe: str) -> None:
     probe_request = container()[probe]["httpGet"]
     assert probe_request["port"] == "proxy"
     assert probe_request["path"].partition("?")[0] in document()["paths"]
 
 
-def test_what_an_outpost_keeps_outlives_its_pod_and_its_container() -> None:
+def test_an_outposts_files_are_on_a_persistent_volume() -> None:
     (mount,) = [volumemount for volumemount in container()["volumeMounts"] if volumemount["name"] == "home"]
     home = re.search(r"GATEHOUSE_HOME=(\S+)", DOCKERFILE)
     assert home is not None

@@ -149,7 +149,7 @@ async def test_requests_for_both_in_small_pieces_are_answered_in_their_order(
         await answers
 
 
-async def test_what_waits_behind_a_call_is_bounded(url: str, key: str, provider: Provider) -> None:
+async def test_requests_that_wait_behind_a_call_are_bounded(url: str, key: str, provider: Provider) -> None:
     provider.free.clear()
     ahead = call(key) * 100
     async with connected(url) as wire:
@@ -174,9 +174,7 @@ async def test_what_waits_behind_a_call_is_bounded(url: str, key: str, provider:
         wire.writer.transport.abort()
 
 
-async def test_a_client_that_leaves_with_requests_waiting_is_known_at_once(
-    url: str, key: str, provider: Provider
-) -> None:
+async def test_a_disconnect_with_waiting_requests_is_noticed_at_once(url: str, key: str, provider: Provider) -> None:
     provider.free.clear()
     async with connected(url) as wire:
         wire.writer.write(call(key) * 3)
@@ -186,7 +184,7 @@ async def test_a_client_that_leaves_with_requests_waiting_is_known_at_once(
     assert len(provider.upstream.requests) == 1
 
 
-async def test_a_server_that_stops_finishes_what_is_in_progress(
+async def test_a_stopping_server_finishes_requests_in_progress(
     platform: RunningPlatform, key: str, provider: Provider
 ) -> None:
     provider.free.clear()
@@ -209,7 +207,7 @@ async def test_a_server_that_stops_finishes_what_is_in_progress(
         await asyncio.wait_for(stopping, 5)
 
 
-async def test_a_server_that_stops_finishes_what_was_handed_on(platform: RunningPlatform, caller: Person) -> None:
+async def test_a_stopping_server_finishes_requests_passed_to_uvicorn(platform: RunningPlatform, caller: Person) -> None:
     whole = request("POST", "/api/auth/api-keys", caller.token, JSON, body=FIRST)
     server = contextlib.AsyncExitStack()
     url = await server.enter_async_context(platform.listening())
@@ -313,7 +311,7 @@ async def test_only_trusted_proxies_set_the_clients_address(
 
 
 @pytest.mark.parametrize("value", ["a\r\nX-Second: b", "a\nb", "a\rb", "a\0b"])
-async def test_a_header_that_would_be_two_is_never_sent(
+async def test_a_header_with_a_line_break_is_never_sent(
     platform: RunningPlatform, url: str, key: str, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
     async def answer(*_: object) -> Answer:
@@ -350,7 +348,7 @@ async def before(url: str, key: str) -> int:
     return tasks()
 
 
-async def test_a_reset_at_any_byte_leaves_nothing_behind(
+async def test_a_reset_at_any_byte_leaves_no_tasks(
     platform: RunningPlatform, url: str, key: str, before: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lost: list[Lane] = []
@@ -402,7 +400,7 @@ async def test_a_client_that_disconnects_cancels_the_providers_call(
     assert platform.host.calls.count == 0
 
 
-async def test_nothing_is_left_to_the_collector(url: str, key: str, before: int) -> None:
+async def test_requests_leave_no_cyclic_garbage(url: str, key: str, before: int) -> None:
     gc.collect()
     gc.disable()
     try:
@@ -425,7 +423,7 @@ CHUNKS = in_chunks(b"x" * 40 + b"\r\n0\r\n\r\n" + b"y" * 40, 33) + b"GET / HTTP/
 
 
 @pytest.mark.parametrize("first", range(len(CHUNKS)))
-def test_chunks_are_the_same_wherever_they_are_cut(first: int) -> None:
+def test_chunks_are_decoded_equally_wherever_they_are_split(first: int) -> None:
     framing = Chunked()
     body, rest = b"", b""
     for data in (CHUNKS[:first], CHUNKS[first:]):
@@ -439,6 +437,6 @@ def test_chunks_are_the_same_wherever_they_are_cut(first: int) -> None:
 
 
 @pytest.mark.parametrize("data", [b"5\n", b"5 ", b"g", b";", b"\n", b"5\rx", b"0" * 17, b"5\r\nhelloa", b"0\r\na"])
-def test_chunks_that_are_none_are_refused_before_their_end(data: bytes) -> None:
+def test_invalid_chunks_are_refused_before_their_end(data: bytes) -> None:
     with pytest.raises(Malformed):
         Chunked().take(data)

@@ -138,7 +138,7 @@ UNREAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 2000
     ],
     ids=["a head", "a second head", "a body"],
 )
-async def test_who_drips_is_given_up_though_bytes_keep_coming(
+async def test_a_slow_sender_is_disconnected_although_bytes_keep_arriving(
     platform: RunningPlatform, url: str, key: str, first: bytes, dripped: bytes, statuses: list[bytes]
 ) -> None:
     before = len(asyncio.all_tasks())
@@ -154,7 +154,7 @@ async def test_who_drips_is_given_up_though_bytes_keep_coming(
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("beginning", [b"", b"POST /v1/chat", b"GET /v1/models HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"])
-async def test_a_request_that_does_not_come_to_its_end_is_given_up(url: str, beginning: bytes) -> None:
+async def test_an_incomplete_request_is_abandoned(url: str, beginning: bytes) -> None:
     async with connected(url) as wire:
         wire.writer.write(beginning)
         with contextlib.suppress(ConnectionResetError):
@@ -163,7 +163,7 @@ async def test_a_request_that_does_not_come_to_its_end_is_given_up(url: str, beg
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_a_connection_between_requests_is_not_given_up(url: str, key: str) -> None:
+async def test_an_idle_connection_between_requests_is_kept(url: str, key: str) -> None:
     async with connected(url, key) as wire:
         for _ in range(3):
             await wire.send()
@@ -186,7 +186,7 @@ class Told(asyncio.Protocol):
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_who_is_parted_from_and_reads_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_does_not_read_is_disconnected_after_the_close(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "LINGER_SECONDS", 0.1)
     connections: set[object] = set()
     server = await asyncio.get_running_loop().create_server(lambda: Told(connections), "127.0.0.1", 0)
@@ -259,7 +259,7 @@ async def test_a_client_that_reads_nothing_is_disconnected(
         await asyncio.wait_for(ended.wait(), 5)
 
 
-async def test_a_client_that_leaves_with_pipelined_requests_behind_it_cancels_the_call(
+async def test_a_client_that_disconnects_with_pipelined_requests_cancels_the_call(
     url: str, flooded: tuple[str, list[int], asyncio.Event]
 ) -> None:
     key, sent, ended = flooded

@@ -67,7 +67,7 @@ async def test_a_stranger_is_refused_before_the_body_and_disconnected(url: str, 
         assert await wire.rest() == b""
 
 
-async def test_a_stranger_who_has_sent_all_of_a_large_body_still_reads_the_answer(url: str) -> None:
+async def test_a_stranger_who_has_sent_a_large_body_gets_the_answer(url: str) -> None:
     async with connected(url) as wire:
         wire.writer.write(head(PATHS[0], f"Content-Length: {LARGE}"))
         wire.writer.write(b"x" * LARGE)
@@ -88,7 +88,7 @@ async def test_a_stranger_who_keeps_sending_is_disconnected(url: str, monkeypatc
                 await asyncio.sleep(0.01)
 
 
-async def test_nothing_of_a_strangers_body_is_held(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_body_of_a_stranger_is_not_stored(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def read(body: RequestBody) -> bytes:
         raise AssertionError(body)
 
@@ -119,7 +119,7 @@ async def test_a_stranger_who_waits_for_100_continue_gets_401_instead(url: str) 
         assert "connection: close" in response_head.lower()
 
 
-async def test_a_body_that_is_too_large_is_413_to_who_sends_it_all(url: str, key: str) -> None:
+async def test_a_body_that_is_too_large_is_answered_with_413(url: str, key: str) -> None:
     async with connected(url, key) as wire:
         await wire.send(body=b"x" * LARGE)
         response_head, body = await wire.answer()
@@ -175,7 +175,7 @@ ENDING: list[tuple[bytes, bytes, str]] = [
 
 @pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize(("beginning", "more", "status"), ENDING)
-async def test_who_still_sends_after_the_end_reads_the_answer_and_the_end(
+async def test_a_client_that_still_sends_after_the_end_gets_the_answer(
     url: str, key: str, beginning: bytes, more: bytes, status: str
 ) -> None:
     async with connected(url) as wire:
@@ -191,7 +191,7 @@ async def test_who_still_sends_after_the_end_reads_the_answer_and_the_end(
         assert await wire.rest() == b""
 
 
-async def test_who_still_sends_when_the_server_stops_reads_the_answer_and_the_end(platform: RunningPlatform) -> None:
+async def test_a_client_that_still_sends_when_the_server_stops_gets_the_answer(platform: RunningPlatform) -> None:
     async with platform.listening() as url:
         reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
         # The body is so small that the connection would be kept.
@@ -248,7 +248,7 @@ async def test_a_body_is_parsed_once_for_all_stages(
     assert [item for item in decoder.decoded if b"sandbox/echo" in item] == [body]
 
 
-async def test_a_request_whose_body_is_on_its_way_is_not_waited_for(
+async def test_a_stopping_server_does_not_wait_for_incomplete_bodies(
     platform: RunningPlatform, url: str, key: str
 ) -> None:
     calls = platform.host.calls

@@ -169,7 +169,7 @@ async def test_a_killed_workers_requests_are_cancelled(server: GatehouseServer, 
         await asyncio.sleep(0.05)
 
 
-async def test_events_show_the_findings_that_needed_approval(
+async def test_events_of_an_approved_request_have_the_status_approved(
     server: GatehouseServer, client: httpx2.AsyncClient
 ) -> None:
     held_request = HeldRequest(server, client)

@@ -345,7 +345,7 @@ def _plain(entry: Any) -> dict[str, Any]:
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(case=CASES)
-def test_both_hosts_say_the_same(case: Case) -> None:
+def test_both_hosts_give_the_same_verdict(case: Case) -> None:
     async def both() -> None:
         harness = EngineHarness()
         base = harness.ports

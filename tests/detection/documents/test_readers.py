@@ -43,7 +43,7 @@ async def test_one_process_reads_one_file_after_the_other(readers: Readers) -> N
     assert len(processes()) == 1
 
 
-async def test_a_process_knows_no_secrets_and_writes_nothing(readers: Readers, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_process_has_no_secrets_and_writes_no_files(readers: Readers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GATEHOUSE_MASTER_KEY", "secret")
     await read(readers, b"a")
     (process,) = processes()
@@ -86,7 +86,7 @@ async def test_a_file_that_takes_too_long_is_unread_and_its_process_is_killed(re
     assert CARD in (await read(readers, pdf(CARD))).text
 
 
-async def test_a_file_whose_turn_does_not_come_is_not_blamed(readers: Readers) -> None:
+async def test_a_file_that_waits_too_long_is_not_marked_as_unreadable(readers: Readers) -> None:
     await read(readers, b"a")
     (process,) = processes()
     process.suspend()
@@ -98,7 +98,7 @@ async def test_a_file_whose_turn_does_not_come_is_not_blamed(readers: Readers) -
     await first
 
 
-async def test_few_bytes_may_wait(readers: Readers, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_bytes_of_waiting_files_are_limited(readers: Readers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_WAITING_BYTES", 100)
     first = asyncio.create_task(read(readers, b"a" * 90))
     await asyncio.sleep(0)
@@ -110,7 +110,7 @@ async def test_few_bytes_may_wait(readers: Readers, monkeypatch: pytest.MonkeyPa
     assert (await read(readers, b"c" * 200)).text == "c" * 200
 
 
-async def test_who_no_longer_waits_leaves_no_process_behind(readers: Readers) -> None:
+async def test_a_cancelled_reading_leaves_no_process(readers: Readers) -> None:
     await read(readers, b"a")
     (process,) = processes()
     process.suspend()

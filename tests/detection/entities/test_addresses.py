@@ -51,7 +51,7 @@ def test_an_address_is_found_whole(text: str, expected: str) -> None:
         "def street(number: int = 12): return avenue[7]",
     ],
 )
-def test_what_is_no_address_is_left(text: str) -> None:
+def test_text_that_is_not_an_address_is_not_found(text: str) -> None:
     assert addresses_in(text) == []
 
 

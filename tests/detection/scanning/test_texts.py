@@ -30,7 +30,7 @@ def places(findings: list[Finding]) -> set[tuple[int, int, str]]:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_the_fast_way_finds_what_the_full_search_finds(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fast_search_finds_the_same_as_the_full_search(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     choose, scan_short, fast = random.Random(seed), texts.scan_short, 0
     for _ in range(150):
         parts = choose.choices(WORDS, k=choose.randint(8, 25))

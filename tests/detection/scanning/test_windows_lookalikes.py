@@ -33,7 +33,7 @@ def in_pieces(text: str, size: int) -> list[Finding]:
 
 @pytest.mark.parametrize("writing", WRITINGS)
 @pytest.mark.parametrize("value", VALUES)
-def test_a_stream_finds_what_the_whole_text_has(value: str, writing: str) -> None:
+def test_a_stream_gives_the_same_findings_as_the_whole_text(value: str, writing: str) -> None:
     for before, after in AROUND:
         text = before + value.translate(WRITINGS[writing]) + after
         whole = {(finding.start, finding.end) for finding in texts.scan([MATCHER], text, decoded=False)}

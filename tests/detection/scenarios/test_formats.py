@@ -32,7 +32,7 @@ FORMS += [
 
 
 @pytest.mark.parametrize("family", MIN_RECALL)
-def test_what_is_written_in_a_published_format_is_found(family: str) -> None:
+def test_values_in_published_formats_are_found(family: str) -> None:
     results = list(measured(MATCHER, [form for form in FORMS if form.family == family], cases_each=1))
     assert len(results) > 10
     assert sum(result.recall for result in results) / len(results) >= MIN_RECALL[family]

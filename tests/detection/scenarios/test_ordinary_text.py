@@ -26,7 +26,7 @@ def test_requests_of_agents_stay_as_they_are(part: str) -> None:
     assert cases == []
 
 
-def test_values_that_prove_themselves_are_found_wherever_they_stand() -> None:
+def test_values_with_strong_evidence_are_found_in_any_document() -> None:
     measured_recall = recall(MATCHER, documents(DEVELOPMENT, 300, planted=True))
     for label in ("credit_card", "iban", "ssn", "es_nif", "it_fiscal_code", "aws_access_key", "github_token"):
         assert measured_recall.planted[label] == measured_recall.matched[label] > 0

@@ -103,7 +103,7 @@ def test_with_another_last_digit_it_is_wrong(check: Check, number: str) -> None:
     ],
     ids=name,
 )
-def test_what_was_never_issued_is_wrong(check: Check, number: str) -> None:
+def test_a_number_that_was_never_issued_is_invalid(check: Check, number: str) -> None:
     assert not check(number)
 
 
@@ -125,7 +125,7 @@ def test_what_was_never_issued_is_wrong(check: Check, number: str) -> None:
     ],
     ids=name,
 )
-def test_what_is_well_formed_is_right(check: Check, number: str) -> None:
+def test_a_well_formed_number_is_valid(check: Check, number: str) -> None:
     assert check(number)
 
 

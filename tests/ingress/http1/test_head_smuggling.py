@@ -50,7 +50,7 @@ async def url(platform: RunningPlatform) -> AsyncIterator[str]:
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("name", TABLE)
 @pytest.mark.parametrize("at_once", [True, False], ids=["at once", "in pieces"])
-async def test_what_two_servers_could_read_differently_is_400_and_the_end(
+async def test_ambiguous_requests_are_refused_and_the_connection_is_closed(
     url: str, key: str, provider: Upstream, path: str, name: str, at_once: bool
 ) -> None:
     before = len(provider.requests)
@@ -84,7 +84,7 @@ async def test_a_head_is_limited_to_the_documented_size(
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_a_good_request_in_front_is_answered_first(url: str, key: str, provider: Upstream, path: str) -> None:
+async def test_a_valid_request_before_the_fault_is_answered(url: str, key: str, provider: Upstream, path: str) -> None:
     before = len(provider.requests)
     async with connected(url) as wire:
         good = HIDDEN.replace(b"KEY", key.encode())

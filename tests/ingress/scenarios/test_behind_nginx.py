@@ -152,7 +152,9 @@ async def front(platform: RunningPlatform, tmp_path: Path) -> AsyncIterator[Fron
             front.stop()
 
 
-async def test_nginx_alone_refuses_the_same_but_for_what_it_writes_anew(control: Front, provider: Upstream) -> None:
+async def test_nginx_alone_refuses_the_same_requests_except_those_it_rewrites(
+    control: Front, provider: Upstream
+) -> None:
     async def answers_to(fault: tuple[bytes, bytes, bytes]) -> tuple[list[int], int]:
         """Return nginx's answers, and the number of requests that it passed on."""
         before = len(provider.requests)
@@ -168,7 +170,9 @@ async def test_nginx_alone_refuses_the_same_but_for_what_it_writes_anew(control:
         assert text[name] == (NGINX_SAYS.get(name, [400]), 0), name
 
 
-async def test_behind_nginx_nobody_gets_anothers_answer(front: Front, key: str, provider: Upstream) -> None:
+async def test_behind_nginx_no_client_gets_the_answer_to_anothers_request(
+    front: Front, key: str, provider: Upstream
+) -> None:
     good = HIDDEN.replace(b"KEY", key.encode())
     unknown = HIDDEN.replace(b"KEY", b"gk_unknown")
     for name, fault in TABLE.items():

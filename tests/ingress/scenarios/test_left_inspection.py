@@ -68,7 +68,7 @@ async def connect_and_send(url: str, key: str, body: dict[str, Any]) -> asyncio.
 
 
 @pytest.mark.parametrize("tier", ["patterns", "many texts", "filters", "files"])
-async def test_work_on_a_request_whose_client_has_left_ends_at_its_next_step(
+async def test_work_for_a_disconnected_client_ends_at_the_next_step(
     platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch, tier: str
 ) -> None:
     tenant = await platform.new_tenant()
@@ -147,7 +147,7 @@ async def detecting_with(model: Model) -> AsyncIterator[DetectionClient]:
 
 
 @pytest.mark.parametrize("tier", ["ner", "llm"])
-async def test_a_model_reads_nothing_that_was_queued_for_a_client_that_has_left(
+async def test_a_model_does_not_read_queued_texts_of_a_disconnected_client(
     platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch, tier: TierName
 ) -> None:
     tenant = await platform.new_tenant()

@@ -35,7 +35,7 @@ async def response_head(running: RunningPlatform, key: str) -> str:
     return head.lower()
 
 
-async def test_where_no_page_is_let_in_the_lane_answers(
+async def test_without_cors_origins_the_own_protocol_answers(
     platform: RunningPlatform, tenant: Tenant, handed_on: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(platform, "ingress", "lean")
@@ -44,7 +44,7 @@ async def test_where_no_page_is_let_in_the_lane_answers(
     assert not handed_on
 
 
-async def test_a_page_that_is_let_in_may_read_the_answer(
+async def test_a_page_of_an_allowed_origin_can_read_the_answer(
     platform: RunningPlatform, tenant: Tenant, handed_on: list[str]
 ) -> None:
     key = await platform.new_key(tenant.user)

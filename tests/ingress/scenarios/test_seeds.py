@@ -19,10 +19,10 @@ def run(target: str, **env: str) -> None:
     assert int(ran.stdout.split()[1]) > 50
 
 
-def test_what_clients_send(ingress: str) -> None:
+def test_stored_client_inputs_pass(ingress: str) -> None:
     run("request", INGRESS=ingress)
 
 
 @pytest.mark.parametrize("ingress", ["none"])
-def test_what_providers_answer(ingress: str) -> None:
+def test_stored_provider_inputs_pass(ingress: str) -> None:
     run("reply")

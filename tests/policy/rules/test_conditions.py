@@ -42,7 +42,7 @@ def context(**changed: object) -> cel.Context:
         r"user.email == 'it\'s'",
     ],
 )
-def test_it_may_be_written(condition: str) -> None:
+def test_a_valid_condition_is_accepted(condition: str) -> None:
     check(condition)
 
 
@@ -96,7 +96,7 @@ def test_brackets_and_calls_within_a_text_are_text() -> None:
         ("ip.in_range(user.id)", {}),
     ],
 )
-def test_a_condition_that_comes_to_nothing_fails(condition: str, variables: dict[str, object]) -> None:
+def test_a_condition_without_a_result_fails(condition: str, variables: dict[str, object]) -> None:
     with pytest.raises(ConditionFailed):
         evaluate(compile_condition(condition), context(**variables))
 

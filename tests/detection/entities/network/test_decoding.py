@@ -23,11 +23,11 @@ def read(*words: tuple[int, int]) -> Pieces:
     return Pieces(np.zeros(size), np.zeros(size), starts, ends, np.ones(size, bool))
 
 
-def test_nothing_goes_on_that_has_not_begun() -> None:
+def test_a_name_cannot_continue_without_a_beginning() -> None:
     assert best_tags(scores({I_PERSON: 0.9}, {I_PERSON: 0.9})).tolist() == [B_PERSON, I_PERSON]
 
 
-def test_a_name_does_not_go_on_as_another_kind() -> None:
+def test_a_name_does_not_continue_as_another_kind() -> None:
     row = best_tags(scores({B_PERSON: 0.9}, {I_ORGANIZATION: 0.6, I_PERSON: 0.3}))
     assert row.tolist() == [B_PERSON, I_PERSON]
 
