@@ -20,13 +20,13 @@ def write(path: Path, content: bytes) -> None:
 
 
 def stamp(*paths: Path) -> tuple[int, ...]:
-    """Return a value that changes when one of the files is written. Raises `OSError`."""
+    """Returns a value that changes when one of the files is written. Raises `OSError`."""
     stats = [path.stat() for path in paths]
     return tuple(number for stat in stats for number in (stat.st_mtime_ns, stat.st_ino, stat.st_size))
 
 
 def read(path: Path) -> bytes | None:
-    """Return the content, or None if the file does not exist or cannot be read."""
+    """Returns the content, or None if the file does not exist or cannot be read."""
     try:
         return path.read_bytes()
     except OSError:

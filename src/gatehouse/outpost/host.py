@@ -181,11 +181,11 @@ class OutpostHost:
 
     @property
     def ready(self) -> bool:
-        """Return whether new requests should be routed here."""
+        """Returns whether new requests should be routed here."""
         return not self.faults()
 
     def faults(self) -> list[str]:
-        """Return the reasons why new requests should not be routed here."""
+        """Returns the reasons why new requests should not be routed here."""
         conditions = {
             "no policy bundle is loaded": self.bundles.in_force is None,
             "the models that the policy needs are being loaded": self._is_loading(),
@@ -378,7 +378,7 @@ class OutpostHost:
 
 
 def shown_budget(budget: BudgetSet) -> dict[str, str | int | None]:
-    """Return a budget as the log and the audit log show it."""
+    """Returns a budget as the log and the audit log show it."""
     return {
         "monthly_usd": None if budget.usd is None else str(budget.usd),
         "monthly_requests": budget.requests,
@@ -393,7 +393,7 @@ def _journal(settings: OutpostSettings) -> JournalWriter:
 
 
 def _proof(settings: OutpostSettings, identity: OutpostIdentity | None) -> Proof | None:
-    """Return None if the outpost has no peers."""
+    """Returns None if the outpost has no peers."""
     if not settings.peers:
         return None
     assert settings.outpost_id is not None
@@ -403,7 +403,7 @@ def _proof(settings: OutpostSettings, identity: OutpostIdentity | None) -> Proof
 
 
 def _identity(settings: OutpostSettings) -> OutpostIdentity | None:
-    """Return None if the outpost has no certificate, which is optional in an air gap."""
+    """Returns None if the outpost has no certificate, which is optional in an air gap."""
     if settings.tls_cert_path is None or settings.tls_key_path is None:
         return None
     return OutpostIdentity.of(settings)

@@ -50,7 +50,7 @@ class OutpostIdentity:
 
     @classmethod
     def of(cls, settings: OutpostSettings) -> Self:
-        """Return the identity by the settings, which must contain an outpost id, a certificate and a key."""
+        """Returns the identity by the settings, which must contain an outpost id, a certificate and a key."""
         assert settings.outpost_id is not None
         assert settings.tls_cert_path is not None
         assert settings.tls_key_path is not None
@@ -58,12 +58,12 @@ class OutpostIdentity:
 
     @property
     def expires_at(self) -> float:
-        """Return the certificate's end as Unix time."""
+        """Returns the certificate's end as Unix time."""
         return self.certificate.not_valid_after_utc.timestamp()
 
     @property
     def serial(self) -> str:
-        """Return the serial number in hexadecimal, as the portal shows it."""
+        """Returns the serial number in hexadecimal, as the portal shows it."""
         return f"{self.certificate.serial_number:x}"
 
     @property
@@ -77,13 +77,13 @@ class OutpostIdentity:
         return self._loaded.key
 
     def private_keys(self) -> tuple[EllipticCurvePrivateKey, ...]:
-        """Return the certificate's key, and the previous one if it was renewed since the start. Callable from any
+        """Returns the certificate's key, and the previous one if it was renewed since the start. Callable from any
         thread."""
         current, former = self._loaded, self._former
         return (current.key,) if former is None else (current.key, former)
 
     def token(self, audience: str) -> str:
-        """Return a token that is valid for at least another minute."""
+        """Returns a token that is valid for at least another minute."""
         self.refresh()
         cached = self._tokens.get(audience)
         now = time.time()
@@ -94,7 +94,7 @@ class OutpostIdentity:
         return cached[0]
 
     def context(self) -> ssl.SSLContext:
-        """Return the TLS context for calls, with the client certificate. A renewal creates a new object."""
+        """Returns the TLS context for calls, with the client certificate. A renewal creates a new object."""
         self.refresh()
         if self._context is None:
             context = ssl.create_default_context(cafile=str(self._authorities) if self._authorities else None)

@@ -13,7 +13,7 @@ _UNITS = {"kb": 1024, "mb": 1024**2, "gb": 1024**3}
 
 
 def _size(value: object) -> object:
-    """Return the number of bytes of a number or a text such as `100MB`."""
+    """Returns the number of bytes of a number or a text such as `100MB`."""
     if isinstance(value, str):
         text = value.strip().lower()
         for unit, factor in _UNITS.items():
@@ -78,25 +78,25 @@ class OutpostSettings(Settings):
 
     @property
     def folder(self) -> Path:
-        """Return the folder of this outpost's files."""
+        """Returns the folder of this outpost's files."""
         return self.gatehouse_home / "outpost"
 
     @property
     def peers(self) -> tuple[str, ...]:
-        """Return the addresses of the other outposts, sorted."""
+        """Returns the addresses of the other outposts, sorted."""
         own = (self.outpost_self_address or "").rstrip("/")
         return tuple(sorted({address.rstrip("/") for address in self.outpost_peers} - {own}))
 
     @property
     def place(self) -> int | None:
-        """Return this outpost's index among all peers, sorted by address, or None if its own address is not set."""
+        """Returns this outpost's index among all peers, sorted by address, or None if its own address is not set."""
         if self.outpost_self_address is None:
             return None
         own = self.outpost_self_address.rstrip("/")
         return sorted({*self.peers, own}).index(own)
 
     def checked(self) -> "OutpostSettings":
-        """Return the settings. Raises `BadSettings` if a required one is missing."""
+        """Returns the settings. Raises `BadSettings` if a required one is missing."""
         faults = []
         if self.outpost_id is None:
             faults.append("OUTPOST_ID: set it to the id that the portal's registration has answered")

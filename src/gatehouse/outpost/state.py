@@ -50,7 +50,7 @@ class LocalState:
         #: Held by a caller that stores a change and puts it in force, so that the next one sees both.
         self.change_lock = asyncio.Lock()
         self.current = self._load()
-        #: Return whether a peer, by its id, sent a message recently: then only the peer releases what it engaged.
+        #: returns whether a peer, by its id, sent a message recently: then only the peer releases what it engaged.
         self.present: Callable[[str], bool] = lambda _: False
 
     @property
@@ -59,7 +59,7 @@ class LocalState:
 
     @property
     def stopped_by(self) -> str | None:
-        """Return the id of a peer that engaged the kill switch, the first of several, or None."""
+        """Returns the id of a peer that engaged the kill switch, the first of several, or None."""
         return min(self.current.stopped_by, default=None)
 
     async def switch(self, *, active: bool) -> bool:

@@ -49,5 +49,5 @@ class PortalCaller(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shown_role(role: str) -> Role:
-    """Return the role that is shown and enforced: an owner is an administrator."""
+    """Returns the role that is shown and enforced: an owner is an administrator."""
     return "member" if role == "member" else "admin"

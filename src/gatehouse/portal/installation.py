@@ -67,7 +67,7 @@ def connect(settings: PortalSettings | None = None) -> Installation:
 
 
 def prepare(installation: Installation) -> str | None:
-    """Migrates, and creates what a first start needs. Return the admin key if one was created: it is shown once, and
+    """Migrates, and creates what a first start needs. Returns the admin key if one was created: it is shown once, and
     only its digest is stored."""
     migrate.upgrade(installation.owner_url, SCRIPTS, SCHEMA)
     with psycopg.connect(installation.owner_url) as connection:
@@ -95,7 +95,7 @@ def check_master_key(installation: Installation) -> None:
 
 
 def admin_keys(settings: PortalSettings) -> tuple[bytes, ...]:
-    """Return the digests of the environment's admin keys, or of the key created at the first start."""
+    """Returns the digests of the environment's admin keys, or of the key created at the first start."""
     path = settings.home / _KEY_FILE
     if settings.portal_admin_api_key or not path.exists():
         return settings.portal_admin_api_key

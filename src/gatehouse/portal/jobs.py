@@ -48,7 +48,7 @@ JobWork: TypeAlias = Callable[[JobContext, OrgId | None], Awaitable[None]]
 
 
 def job(kind: str, *, on_failure: OnFailure | None = None) -> Callable[[JobWork], JobWork]:
-    """Register a job. `on_failure` is called when the platform refuses it or the last attempt fails."""
+    """Registers a job. `on_failure` is called when the platform refuses it or the last attempt fails."""
     # PLATFORM_URL, when it was removed, may be set again.
     final: tuple[type[Exception], ...] = (PortalPlatformRefusal,)
     if on_failure is not None:
@@ -64,5 +64,5 @@ def job(kind: str, *, on_failure: OnFailure | None = None) -> Callable[[JobWork]
 
 
 async def queue(session: AsyncSession, work: JobWork, org_id: OrgId | None) -> UUID:
-    """Queue a job in the session's transaction and return its id."""
+    """Queues a job in the session's transaction and return its id."""
     return await JOBS.queue(session, work, org_id)

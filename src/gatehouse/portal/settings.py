@@ -15,7 +15,7 @@ _MIN_KEY_CHARS: Final = 16
 
 
 def _digests(value: object) -> object:
-    """Return the keys' digests, so that the keys themselves are not stored."""
+    """Returns the keys' digests, so that the keys themselves are not stored."""
     if not isinstance(value, str):
         return value
     keys = [key.strip() for key in value.split(",") if key.strip()]
@@ -25,7 +25,7 @@ def _digests(value: object) -> object:
 
 
 def _by_plan(value: object) -> object:
-    """Return the numbers by plan of a text such as `plan=number,plan=number`."""
+    """Returns the numbers by plan of a text such as `plan=number,plan=number`."""
     if not isinstance(value, str):
         return value
     pairs = [pair.partition("=") for pair in value.split(",") if pair.strip()]
@@ -61,7 +61,7 @@ class PortalSettings(CommonSettings):
 
     @property
     def home(self) -> Path:
-        """Return the portal's own folder, so that the platform can share the same `GATEHOUSE_HOME`."""
+        """Returns the portal's own folder, so that the platform can share the same `GATEHOUSE_HOME`."""
         return self.gatehouse_home / "portal"
 
     @property
@@ -70,7 +70,7 @@ class PortalSettings(CommonSettings):
 
     @property
     def issuer(self) -> str:
-        """Return `iss` and `aud` of every organization token."""
+        """Returns `iss` and `aud` of every organization token."""
         return self.portal_public_url or "gatehouse-portal"
 
     def missing(self) -> list[str]:

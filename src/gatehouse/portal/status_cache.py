@@ -46,7 +46,7 @@ class TokenStatusCache:
         self._generation = 0
 
     async def of(self, org_id: OrgId, jti: str = "", member_id: UUID | None = None) -> TokenStatus | None:
-        """Return the status, or None if the organization never existed."""
+        """Returns the status, or None if the organization never existed."""
         key = (org_id, jti, member_id)
         cached = self._cache.get(key)
         if cached is not None and monotonic() - cached[0] < CACHE_SECONDS:
@@ -86,7 +86,7 @@ _CERTIFICATE: Final = text(
 
 
 async def of_certificate(database: Database, serial: int) -> CertificateStanding | None:
-    """Return the status of the certificate with this serial number, or None if none was issued. Not cached: an outpost
+    """Returns the status of the certificate with this serial number, or None if none was issued. Not cached: an outpost
     calls twice a minute."""
     async with database.service() as session:
         row = (await session.execute(_CERTIFICATE, {"serial": f"{serial:x}"})).first()
@@ -97,7 +97,7 @@ _PERSON: Final = text("SELECT platform_sub, platform_tenant_id, email FROM membe
 
 
 async def person_of(database: Database, caller: PortalCaller) -> Person | None:
-    """Return the member's identity on the platform, with the membership's address; None for a token of the admin key,
+    """Returns the member's identity on the platform, with the membership's address; None for a token of the admin key,
     and while the identity is unknown."""
     if caller.member_id is None:
         return None

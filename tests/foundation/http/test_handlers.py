@@ -184,7 +184,10 @@ async def test_a_body_that_is_no_json_is_400(client, body):
             "DELETE",
             "/api/coded/gone",
             405,
-            {"error": "method_not_allowed", "message": "This path does not take that method."},
+            {
+                "error": "method_not_allowed",
+                "message": "This path does not accept this method. The header Allow lists the methods it accepts.",
+            },
         ),
     ],
 )

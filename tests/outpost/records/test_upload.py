@@ -26,7 +26,7 @@ def journal(outpost: OutpostServer) -> int:
 
 
 class Callers:
-    """Ask until `stop`; `answered` are the requests whose answers were complete, `asked` all."""
+    """Asks until `stop`; `answered` are the requests whose answers were complete, `asked` all."""
 
     def __init__(self, outpost: OutpostServer, count: int = 4) -> None:
         self.answered: list[str] = []

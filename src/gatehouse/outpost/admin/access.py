@@ -21,7 +21,7 @@ class BadAdminToken(Unauthenticated):
     message = "Send the outpost's admin token: Authorization: Bearer <OUTPOST_ADMIN_TOKEN>."
 
 
-def host_of(request: Request) -> OutpostHost:
+async def host_of(request: Request) -> OutpostHost:
     host: OutpostHost = request.app.state.host
     return host
 
@@ -49,7 +49,7 @@ async def admitted(
     host: Annotated[OutpostHost, Depends(host_of)],
     credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
 ) -> OutpostHost:
-    """Return the host once the token is verified. `admin.app` has verified it already for requests with a body."""
+    """Returns the host once the token is verified. `admin.app` has verified it already for requests with a body."""
     if not getattr(request.state, "admitted", False):
         token = credentials.credentials if credentials is not None else ""
         await admit(host, request.state.client_address, token, request.url.path)

@@ -34,7 +34,7 @@ _PROBES: Final = {
 
 
 def build_api() -> tuple[FastAPI, ErrorResponses]:
-    """Return the API and its error responses. Requests need `app.state.host`; the OpenAPI document needs no host."""
+    """Returns the API and its error responses. Requests need `app.state.host`; the OpenAPI document needs no host."""
     app, responses = build_application(
         "Gatehouse outpost",
         "The gateway at the customer's, and its administration.",
@@ -48,7 +48,7 @@ def build_api() -> tuple[FastAPI, ErrorResponses]:
 
 
 def administration(host: OutpostHost) -> ASGIApp:
-    """Return the API in its shell."""
+    """Returns the API in its shell."""
 
     async def admit(arrival: Arrival[RequestHead]) -> None:
         """Checks the token before the body is read: the process shares its memory with the proxy's requests."""
@@ -72,7 +72,7 @@ async def _live(request: Request) -> Response:
 
 
 def document() -> dict[str, Any]:
-    """Return the OpenAPI document: the proxy's paths first, because most readers need those, then the admin port's."""
+    """Returns the OpenAPI document: the proxy's paths first, because most readers need those, then the admin port's."""
     described = build_api()[0].openapi()
     components = described.setdefault("components", {})
     components.setdefault("securitySchemes", {}).update(SECURITY_SCHEMES)

@@ -129,12 +129,12 @@ async def set_routing_overrides(host: Operated, recorder: Recorder, body: Routin
 
 
 def _summary(overrides: Mapping[str, object]) -> dict[str, str | int]:
-    """Return what an audit record contains of overrides: their number, and the first models' names."""
+    """Returns what an audit record contains of overrides: their number, and the first models' names."""
     return {"count": len(overrides), "models": ", ".join(sorted(overrides))[:_MAX_RECORDED_CHARACTERS]}
 
 
 def without_empty(disabled: dict[str, list[str]]) -> dict[str, frozenset[str]]:
-    """Return the form that the policy takes: without models that have no disabled provider."""
+    """Returns the form that the policy takes: without models that have no disabled provider."""
     return {model: frozenset(providers) for model, providers in disabled.items() if providers}
 
 

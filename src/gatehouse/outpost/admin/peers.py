@@ -37,7 +37,7 @@ class InvalidPeerMessage(BadRequest):
 
 
 async def among_peers(request: Request, host: Annotated[OutpostHost, Depends(host_of)]) -> OutpostHost:
-    """Return the host. Raises `NotFound` if this outpost has no peers."""
+    """Returns the host. Raises `NotFound` if this outpost has no peers."""
     if not host.peers.all:
         raise NotFound
     return host
@@ -50,7 +50,7 @@ async def _count_unproven(request: Request, host: OutpostHost) -> None:
 
 
 async def proven(request: Request, host: Annotated[OutpostHost, Depends(among_peers)]) -> UUID:
-    """Return the id of the peer whose token the request carries. Raises `NoPeer`, `RateLimited`."""
+    """Returns the id of the peer whose token the request carries. Raises `NoPeer`, `RateLimited`."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     token = token.strip() if scheme.lower() == "bearer" else ""
     if not host.peers.has_verified(token):

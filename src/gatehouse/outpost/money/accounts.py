@@ -37,12 +37,12 @@ class BudgetAccount:
 
     @property
     def committed(self) -> Triple:
-        """Return what is spent and reserved together."""
+        """Returns what is spent and reserved together."""
         spent, reserved = self.spent, self.reserved
         return spent[0] + reserved[0], spent[1] + reserved[1], spent[2] + reserved[2]
 
     def lacks(self, amounts: Triple, allowed: Sequence[int | None]) -> int | None:
-        """Return the index of the first metric whose `allowed` amount is too small for `amounts`, or None."""
+        """Returns the index of the first metric whose `allowed` amount is too small for `amounts`, or None."""
         committed = self.committed
         for metric, maximum in enumerate(allowed):
             if maximum is not None and committed[metric] + amounts[metric] > maximum:

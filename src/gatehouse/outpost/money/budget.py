@@ -76,14 +76,14 @@ class SharePeers(Protocol):
         """Begins the month with this outpost's part of it. Raises `OSError`."""
 
     async def obtain(self, start: int) -> bool:
-        """Requests what is missing (`LocalSpend.wanted`). Takes at most a second. Return whether a peer gave
+        """Requests what is missing (`LocalSpend.wanted`). Takes at most a second. Returns whether a peer gave
         something."""
 
     def empty(self, start: int) -> bool:
-        """Return whether no peer had anything to give a moment ago."""
+        """Returns whether no peer had anything to give a moment ago."""
 
     def spent(self, start: int) -> Pair:
-        """Return what the other peers have spent and reserved, as far as they have reported."""
+        """Returns what the other peers have spent and reserved, as far as they have reported."""
 
 
 class LocalSpend:
@@ -115,7 +115,7 @@ class LocalSpend:
 
     @property
     def set(self) -> BudgetSet:
-        """Return the budget that an operator has set, else that of the settings."""
+        """Returns the budget that an operator has set, else that of the settings."""
         operator_budget = self._state.current.budget
         return self._settings_budget if operator_budget is None else operator_budget
 
@@ -135,7 +135,7 @@ class LocalSpend:
         return budget_set.ended or (budget_set.expires_at is not None and budget_set.expires_at <= self._now())
 
     def month(self) -> PeriodSpan:
-        """Return the own budget's current month."""
+        """Returns the own budget's current month."""
         return span("month", self._now(), _UTC)
 
     def start(self) -> None:
@@ -201,7 +201,7 @@ class LocalSpend:
                 self._write(account)
 
     def unused(self, start: int) -> Pair:
-        """Return what this outpost can give away of the own budget's month."""
+        """Returns what this outpost can give away of the own budget's month."""
         own = self._own(start)
         if own is None or self.expired or not self._leases.begun(start):
             return 0, 0
@@ -210,7 +210,7 @@ class LocalSpend:
         return max(0, (share[0] or 0) - committed[0]), max(0, (share[1] or 0) - committed[1])
 
     def wanted(self, start: int) -> Pair:
-        """Return what the waiting calls need beyond the share."""
+        """Returns what the waiting calls need beyond the share."""
         own = self._own(start)
         if own is None:
             return 0, 0
@@ -221,16 +221,16 @@ class LocalSpend:
         return missing_usd, 0 if share[1] is None else max(0, committed[1] - share[1])
 
     def spent(self, start: int) -> Pair:
-        """Return what this outpost has spent and reserved of the own budget's month."""
+        """Returns what this outpost has spent and reserved of the own budget's month."""
         own = self._own(start)
         return (0, 0) if own is None else own.committed[:2]
 
     def share(self, start: int) -> tuple[int | None, int | None]:
-        """Return this outpost's share of the own budget's month; None is unlimited."""
+        """Returns this outpost's share of the own budget's month; None is unlimited."""
         return self._leases.share(start, self.limits)
 
     def status(self) -> Status | None:
-        """Return the own budget's status, or None if there is no budget."""
+        """Returns the own budget's status, or None if there is no budget."""
         own = self._own(self.month().start)
         if own is None:
             return None
@@ -241,7 +241,7 @@ class LocalSpend:
         return self._status(own, NOTHING)
 
     def _own(self, start: int) -> BudgetAccount | None:
-        """Return the account of the own budget's month, or None if there is no budget or another month is current."""
+        """Returns the account of the own budget's month, or None if there is no budget or another month is current."""
         if self.set == BudgetSet():
             return None
         known_account = self._accounts.get(self._outpost_id)
@@ -256,7 +256,7 @@ class LocalSpend:
         return account if account.span.start == start else None
 
     def _now(self) -> float:
-        """Return the own budget's time. A clock that is set back repeats no month and revives no ended budget."""
+        """Returns the own budget's time. A clock that is set back repeats no month and revives no ended budget."""
         return max(self._clock.now(), self._leases.latest)
 
     def _fits(self, own: BudgetAccount, amounts: Triple) -> bool:
@@ -268,7 +268,7 @@ class LocalSpend:
         return account.lacks(amounts, self._leases.share(account.span.start, self.limits))
 
     def _checked(self, budgets: Sequence[Budget], amounts: Triple, *, enforced: bool) -> list[BudgetAccount]:
-        """Return the accounts of the current periods. Raises refusals that no peer's share could prevent."""
+        """Returns the accounts of the current periods. Raises refusals that no peer's share could prevent."""
         now = self._clock.now()
         accounts = [self._account_of(budget, now) for budget in budgets]
         for account in accounts:
@@ -320,7 +320,7 @@ class LocalSpend:
         return "warning" if self._used(own, amounts) >= _WARNING_FRACTION else "ok"
 
     def _used(self, own: BudgetAccount, amounts: Triple = NOTHING) -> float:
-        """Return what all peers have spent as a fraction of the limit, for the metric with the largest fraction."""
+        """Returns what all peers have spent as a fraction of the limit, for the metric with the largest fraction."""
         committed, others = add_amounts(own.committed, amounts), self.peers.spent(own.span.start)
         fraction = 0.0
         for metric, limit in enumerate(self.limits):
@@ -329,7 +329,7 @@ class LocalSpend:
         return fraction
 
     def _account_of(self, budget: Budget, now: float) -> BudgetAccount:
-        """Return the account of the current period. A clock that is set back does not reopen an earlier period."""
+        """Returns the account of the current period. A clock that is set back does not reopen an earlier period."""
         now = self._now() if budget.own else now
         account = self._accounts.get(budget.id)
         if account is None or now >= account.span.end or account.budget.zone != budget.zone:
@@ -375,7 +375,7 @@ class LocalSpend:
 
 
 def own_budget(budget_set: BudgetSet, outpost_id: UUID, tenant_id: TenantId) -> BudgetRecord | None:
-    """Return the outpost's own budget in the form of an organization's budget, or None if none is set."""
+    """Returns the outpost's own budget in the form of an organization's budget, or None if none is set."""
     if budget_set == BudgetSet():
         return None
     return BudgetRecord(

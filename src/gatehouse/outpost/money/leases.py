@@ -93,26 +93,26 @@ class Leases:
         self._unsaved = False
 
     def begun(self, start: int) -> bool:
-        """Return whether the month has begun. `start` is always the month's beginning as Unix time."""
+        """Returns whether the month has begun. `start` is always the month's beginning as Unix time."""
         return self._of(start).owns is not None
 
     def owns(self, start: int) -> bool:
-        """Return whether a part of the limit is this outpost's own."""
+        """Returns whether a part of the limit is this outpost's own."""
         return self._of(start).owns is True
 
     def claim(self, start: int) -> Claim | None:
-        """Return the stored claim to the month, or None."""
+        """Returns the stored claim to the month, or None."""
         month = self._months.get(start)
         return None if month is None else month.claim
 
     def share(self, start: int, limits: LeaseLimits) -> tuple[int | None, int | None]:
-        """Return the nano USD and requests that this outpost may spend in the month; None is unlimited. May be
+        """Returns the nano USD and requests that this outpost may spend in the month; None is unlimited. May be
         negative."""
         month = self._of(start)
         return _share(month, limits.nano_usd, 0), _share(month, limits.requests, 1)
 
     async def prepare(self, start: int) -> Claim:
-        """Return the claim that is shown to peers, stored. Raises `OSError`."""
+        """Returns the claim that is shown to peers, stored. Raises `OSError`."""
         async with self._turn:
             month = self._of(start)
             if start not in self._months:
@@ -141,7 +141,7 @@ class Leases:
                 await self._save(self._months)
 
     async def grant(self, peer_id: UUID, claim: Claim) -> bool:
-        """Return whether a peer may begin a month with a part of its own. Raises `OSError`."""
+        """Returns whether a peer may begin a month with a part of its own. Raises `OSError`."""
         async with self._turn:
             month = self._of(claim.month)
             granted = month.claims.get(peer_id)
@@ -159,7 +159,7 @@ class Leases:
     async def give(
         self, start: int, peer_id: UUID, transfer: UUID, requested: Pair, unused: Callable[[], Pair]
     ) -> Pair:
-        """Return the amounts given, from what is `unused` here now: what is requested, and up to half of the available
+        """Returns the amounts given, from what is `unused` here now: what is requested, and up to half of the available
         amount in advance. Stored when this returns. Raises `OSError`; the same transfer is then requested again."""
         async with self._turn:
             month = self._of(start)
@@ -180,7 +180,7 @@ class Leases:
             return last.amounts
 
     async def ask(self, start: int, address: str) -> UUID:
-        """Return the id of a request to a peer: the one that it has not answered yet, or a new, stored one. Raises
+        """Returns the id of a request to a peer: the one that it has not answered yet, or a new, stored one. Raises
         `OSError`."""
         async with self._turn:
             month = self._of(start)
@@ -207,7 +207,7 @@ class Leases:
                 await self._save_then_apply(start, msgspec.structs.replace(month, asking=asking, received=received))
 
     def waiting(self, start: int) -> tuple[str, ...]:
-        """Return the addresses of peers that have not answered a request."""
+        """Returns the addresses of peers that have not answered a request."""
         return tuple(self._of(start).asking)
 
     def _of(self, start: int) -> Month:

@@ -56,7 +56,7 @@ class Tally:
         self._descriptor = -1
 
     def take(self, budget_id: UUID, period: PeriodSpan) -> Triple:
-        """Return the stored amounts of the period, and forget them."""
+        """Returns the stored amounts of the period, and forget them."""
         return self._loaded.pop((budget_id, period.start), NOTHING)
 
     def write(self, budget_id: UUID, period: PeriodSpan, amounts: Triple) -> None:

@@ -53,7 +53,7 @@ class PlatformClient:
         await self._client.close()
 
     async def keys(self) -> list[dict[str, Any]]:
-        """Return the public keys that the platform signs with. Raises `PlatformUnavailable`."""
+        """Returns the public keys that the platform signs with. Raises `PlatformUnavailable`."""
         status, _, body = await self._call("GET", "/.well-known/jwks.json", authenticated=False)
         key_set = _decoded(body)
         if status != 200 or not isinstance(key_set, dict):
@@ -109,7 +109,7 @@ class PlatformClient:
             raise PlatformUnavailable(unreached(error)) from None
 
     async def _audience(self) -> str:
-        """Return the platform's issuer, which is the only audience that it accepts in a token."""
+        """Returns the platform's issuer, which is the only audience that it accepts in a token."""
         if self._issuer is None:
             status, _, body = await self._call("GET", "/.well-known/openid-configuration", authenticated=False)
             configuration = _decoded(body) if status == 200 else None
@@ -122,7 +122,7 @@ class PlatformClient:
 
 
 def read_keys(keys: Sequence[dict[str, Any]]) -> dict[str, SigningKey]:
-    """Return the keys by `kid`. Skips entries that are not signature keys."""
+    """Returns the keys by `kid`. Skips entries that are not signature keys."""
     by_id = {}
     for jwk in keys:
         try:
@@ -134,7 +134,7 @@ def read_keys(keys: Sequence[dict[str, Any]]) -> dict[str, SigningKey]:
 
 
 def unreached(error: Exception) -> str:
-    """Return the reason why a call had no response, for operators."""
+    """Returns the reason why a call had no response, for operators."""
     if isinstance(error, aiohttp.ClientConnectorError):
         # The error's own text contains an object's memory address.
         return f"cannot connect to {error.host}:{error.port} ({error.os_error})"

@@ -39,15 +39,15 @@ class Proof:
         self._verified_tokens: OrderedDict[str, tuple[UUID, float]] = OrderedDict()
 
     def token(self, peer_id: UUID) -> str:
-        """Return a token for this peer alone."""
+        """Returns a token for this peer alone."""
         return self._identity.token(_audience(peer_id))
 
     def has_verified(self, token: str) -> bool:
-        """Return whether the token is cached, so that it needs no slow verification."""
+        """Returns whether the token is cached, so that it needs no slow verification."""
         return token in self._verified_tokens
 
     def verified(self, token: str) -> UUID:
-        """Return the id of the outpost that the token belongs to. Raises `NoPeer`."""
+        """Returns the id of the outpost that the token belongs to. Raises `NoPeer`."""
         verified = self._verified_tokens.get(token)
         if verified is None:
             verified = self._verified_tokens[token] = self._verify(token)

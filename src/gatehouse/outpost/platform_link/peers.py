@@ -155,7 +155,7 @@ class Peers:
             peer.wake.set()
 
     def present(self, peer_id: str) -> bool:
-        """Return whether the peer sent a message recently, so that the state of its kill switch still counts."""
+        """Returns whether the peer sent a message recently, so that the state of its kill switch still counts."""
         heard_at = self._heard_at.get(UUID(peer_id))
         return heard_at is not None and time.monotonic() - heard_at < _GONE_SECONDS
 
@@ -192,7 +192,7 @@ class Peers:
         return self._proof.has_verified(token)
 
     def verify_token(self, token: str) -> UUID:
-        """Return the id of the outpost that the token belongs to. Raises `NoPeer`."""
+        """Returns the id of the outpost that the token belongs to. Raises `NoPeer`."""
         assert self._proof is not None
         return self._proof.verified(token)
 
@@ -228,7 +228,7 @@ class Peers:
             log.warning("outpost.month_without_share", parts=claim.parts)
 
     def _is_overruled(self, claim: Claim, message: PeerMessage) -> bool:
-        """Return whether a peer that made its claim earlier has refused this claim: of two conflicting claims, the
+        """Returns whether a peer that made its claim earlier has refused this claim: of two conflicting claims, the
         earlier one is valid."""
         other = message.claim
         if message.granted is not False or other is None or other.month != claim.month:
@@ -319,7 +319,7 @@ class Peers:
         return message
 
     async def _apply(self, peer_id: UUID, message: PeerMessage) -> bool | None:
-        """Applies a peer's message. Return whether its claim is granted, or None if it makes none."""
+        """Applies a peer's message. Returns whether its claim is granted, or None if it makes none."""
         self._heard_at[peer_id] = time.monotonic()
         await self._state.stop_for_peer(str(peer_id), stopped=message.stopped)
         if message.version > self._version():
@@ -343,7 +343,7 @@ class Peers:
         )
 
     async def _call(self, peer: Peer, path: str, body: object, response_type: type[T], seconds: float) -> T:
-        """Return the decoded response. Raises `PeerUnavailable`, and sets the peer's `fault`."""
+        """Returns the decoded response. Raises `PeerUnavailable`, and sets the peer's `fault`."""
         assert self._proof is not None
         try:
             async with asyncio.timeout(seconds):

@@ -39,7 +39,7 @@ class BundleFiles:
 
     def trust(self) -> bool:
         """Trusts only the keys of the keys file. Call it before the stored bundle is verified, so that a removed key is
-        no longer accepted. Return False if the file has no usable key."""
+        no longer accepted. Returns False if the file has no usable key."""
         return self._bundles.trust(keys_of(durable_files.read(self._keys)))
 
     async def start(self) -> None:

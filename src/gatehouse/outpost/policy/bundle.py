@@ -109,8 +109,8 @@ class BundleStore:
             self.etag = (durable_files.read(self._folder / _ETAG_FILE) or b"").decode("latin-1")
 
     def trust(self, published: Sequence[Mapping[str, Any]], *, keep: bool = True) -> bool:
-        """Replaces the trusted keys by the platform's published keys. Return False, and change nothing, if none of them
-        is usable."""
+        """Replaces the trusted keys by the platform's published keys. Returns False, and change nothing, if none of
+        them is usable."""
         keys = read_keys([dict(jwk) for jwk in published])
         if not keys:
             return False
@@ -211,7 +211,7 @@ def _compiled(bundle: PolicyBundle, previous: Snapshot | None, overrides: Overri
 
 
 def keys_of(document: bytes | None) -> list[dict[str, Any]]:
-    """Return the keys of a key set document as the platform publishes it; none if the text is no such document."""
+    """Returns the keys of a key set document as the platform publishes it; none if the text is no such document."""
     try:
         key_set = msgspec.json.decode(document or b"{}")
     except msgspec.DecodeError:

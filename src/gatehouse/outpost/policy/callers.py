@@ -38,12 +38,12 @@ class Callers:
         return self._clients.get(client_id)
 
     def user(self, user_id: UUID | None) -> UserRecord | None:
-        """Return the user, or None if the user is unknown or deactivated."""
+        """Returns the user, or None if the user is unknown or deactivated."""
         user = None if user_id is None else self._users.get(user_id)
         return user if user is not None and user.active else None
 
     def by_key(self, key: KeyRecord) -> Caller | None:
-        """Return the caller, or None if the key's user is unknown or deactivated. The key itself is not checked."""
+        """Returns the caller, or None if the key's user is unknown or deactivated. The key itself is not checked."""
         caller = self._by_key_id.get(key.id)
         if caller is None:
             user = self.user(key.user_id)
@@ -54,7 +54,7 @@ class Callers:
         return caller
 
     def by_user(self, user: UserRecord, scopes: frozenset[str]) -> Caller:
-        """Return the caller for a token that names the user."""
+        """Returns the caller for a token that names the user."""
         return self._caller(user, CallerKind.USER, None, scopes)
 
     def _caller(self, user: UserRecord, kind: CallerKind, key_id: UUID | None, scopes: frozenset[str] | None) -> Caller:

@@ -71,7 +71,7 @@ class Follower:
             delay = min(delay * 2, _MAX_RETRY_SECONDS)
 
     async def _poll(self) -> bool:
-        """Polls once. Return whether it succeeded, so that the next poll may follow at once."""
+        """Polls once. Returns whether it succeeded, so that the next poll may follow at once."""
         bundles = self._bundles
         bundles.status.asked_at = time.time()
         if not bundles.keys or time.time() - self._keys_at > _KEYS_TTL_SECONDS:

@@ -72,7 +72,7 @@ async def hand_in(settings: OutpostSettings, lines: Iterable[bytes]) -> UploadRe
 
 
 def _runs(lines: Iterable[bytes]) -> Iterator[EntryRun]:
-    """Yield runs of consecutive lines, each as long as one upload may be."""
+    """Yields runs of consecutive lines, each as long as one upload may be."""
     run: EntryRun | None = None
     size = 0
     for number, line in enumerate(lines, 1):

@@ -40,7 +40,7 @@ class DiskUsage(msgspec.Struct):
 
 
 def used_percent(folder: Path) -> float:
-    """Return the used percentage of the space that this user may use. Raises `OSError`."""
+    """Returns the used percentage of the space that this user may use. Raises `OSError`."""
     disk = os.statvfs(folder)
     used = disk.f_blocks - disk.f_bfree
     return 100.0 * used / ((used + disk.f_bavail) or 1)

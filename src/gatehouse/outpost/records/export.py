@@ -43,7 +43,7 @@ class Export:
         self.entries = 0
 
     def part(self) -> bytes | None:
-        """Return the next lines, perhaps none, or None at the end. Blocks on files. Raises `OSError`."""
+        """Returns the next lines, perhaps none, or None at the end. Blocks on files. Raises `OSError`."""
         if self._files and (lines := self._lines_of_files()) is not None:
             return b"".join(lines)
         with self._records.lock:

@@ -77,7 +77,7 @@ class NotALine(ValueError):
 
 
 def line(at: Cursor, entry: bytes, *, handed_in: bool) -> bytes:
-    """Return the entry as a line with named fields, with its line break."""
+    """Returns the entry as a line with named fields, with its line break."""
     kind, *values = _decode(entry)
     fields: dict[str, Any] = {"type": kind, **dict(zip(_FIELDS[kind], values, strict=False))}
     for name, nested_names in _NESTED.items():
@@ -92,7 +92,7 @@ def line(at: Cursor, entry: bytes, *, handed_in: bool) -> bytes:
 
 
 def in_current_form(text: bytes) -> bytes:
-    """Return the line in this version's format: earlier versions wrote Unix times, and some lines without a time."""
+    """Returns the line in this version's format: earlier versions wrote Unix times, and some lines without a time."""
     return text if _TIMESTAMP in text[:_HEAD_MAX_BYTES] else line(place(text), entry(text), handed_in=True)
 
 
@@ -117,7 +117,7 @@ def _id(journal_id: UUID) -> bytes:
 
 
 def place(text: bytes) -> Cursor:
-    """Return the cursor of a line. Raises `NotALine`."""
+    """Returns the cursor of a line. Raises `NotALine`."""
     try:
         end = text.index(b",", _SEQUENCE_BEGINS)
         return Cursor(UUID(text[_ID_BEGINS:_ID_ENDS].decode("ascii")), int(text[_SEQUENCE_BEGINS:end]))
@@ -126,7 +126,7 @@ def place(text: bytes) -> Cursor:
 
 
 def where(text: bytes | None) -> Cursor | None:
-    """Return the cursor of a line, or None if the text is not a line."""
+    """Returns the cursor of a line, or None if the text is not a line."""
     try:
         return None if text is None else place(text)
     except NotALine:
@@ -134,7 +134,7 @@ def where(text: bytes | None) -> Cursor | None:
 
 
 def entry(text: bytes) -> bytes:
-    """Return the journal's entry of a line. Raises `NotALine`."""
+    """Returns the journal's entry of a line. Raises `NotALine`."""
     try:
         fields: dict[str, Any] = _decode(text)
         values = [fields["type"]]
@@ -158,7 +158,8 @@ def entry(text: bytes) -> bytes:
 
 
 def _budget(budget: Any) -> list[Any]:
-    """Return a budget's id and the Unix time at which its period began. Lines of earlier versions contain this pair."""
+    """Returns a budget's id and the Unix time at which its period began. Lines of earlier versions contain this
+    pair."""
     if isinstance(budget, dict):
         return [budget["id"], int(datetime.fromisoformat(budget["period_start"]).timestamp())]
     budget_id, start = budget
@@ -204,7 +205,7 @@ class AuditLog:
             self._failing = True
 
     def files(self) -> dict[int, int]:
-        """Return the files' sizes in bytes by number, ascending."""
+        """Returns the files' sizes in bytes by number, ascending."""
         sizes = {}
         for path in self._folder.glob("*.jsonl"):
             if path.stem.isdigit():
@@ -215,7 +216,7 @@ class AuditLog:
         return dict(sorted(sizes.items()))
 
     def remove_oldest(self) -> bool:
-        """Removes the oldest file, even if it is the only one. Return whether there was one."""
+        """Removes the oldest file, even if it is the only one. Returns whether there was one."""
         numbers = list(self.files())
         if not numbers:
             return False
@@ -225,7 +226,7 @@ class AuditLog:
         return True
 
     def read(self, spot: Spot) -> tuple[list[bytes], Spot]:
-        """Return the lines after `spot` with their line breaks, and the spot of the next line; no lines if there are
+        """Returns the lines after `spot` with their line breaks, and the spot of the next line; no lines if there are
         none yet."""
         for number in self.files():
             if number < spot.file:
@@ -246,7 +247,7 @@ class AuditLog:
         return [], spot
 
     def of(self, journal_id: UUID, first: int, batch_size: int) -> Iterator[list[bytes]]:
-        """Yield the journal's entries from number `first` on, in lists of up to `batch_size`, as far as they are
+        """Yields the journal's entries from number `first` on, in lists of up to `batch_size`, as far as they are
         stored."""
         entries: list[bytes] = []
         expected, spot = first, Spot()
@@ -310,7 +311,7 @@ class AuditLog:
 
 
 def _end(path: Path) -> tuple[int, bytes | None]:
-    """Return the offset after the last complete line, and that line."""
+    """Returns the offset after the last complete line, and that line."""
     size = path.stat().st_size
     with path.open("rb") as file:
         window = _READ_BYTES

@@ -49,7 +49,7 @@ class UploadPosition(msgspec.Struct, frozen=True):
 
     @property
     def number(self) -> int:
-        """Return the next entry's number in uploads."""
+        """Returns the next entry's number in uploads."""
         return self.sequence - self.skipped
 
 
@@ -92,12 +92,12 @@ class OutpostRecords:
         self._reader.pass_over(_over(self._places))
 
     def follower(self) -> JournalReader:
-        """Return a second reader, for another receiver of the records. Records stay in the journal until both have
+        """Returns a second reader, for another receiver of the records. Records stay in the journal until both have
         released them."""
         return self._reader.follower()
 
     def claim(self) -> bool:
-        """Try to become the only process that moves this home's records. Returns false while an earlier process still
+        """Tries to become the only process that moves this home's records. Returns false while an earlier process still
         runs."""
         return self._reader.claim()
 
@@ -109,7 +109,7 @@ class OutpostRecords:
             return dict(self._places)
 
     def take(self, max_records: int = MAX_UPLOAD_RECORDS) -> RecordBatch | None:
-        """Return the oldest entries that are not uploaded, or None. Raises `OSError`."""
+        """Returns the oldest entries that are not uploaded, or None. Raises `OSError`."""
         with self.lock:
             batch = read_batch(self._reader, self._places, max_records)
             if batch is not None and batch.place.journal_id and batch.writer_id not in self._places:
@@ -117,7 +117,7 @@ class OutpostRecords:
             return batch
 
     def mark_uploaded(self, batch: RecordBatch) -> None:
-        """Move uploaded or confirmed entries from the journal into the audit log. Raises `OSError`. The call can be
+        """Moves uploaded or confirmed entries from the journal into the audit log. Raises `OSError`. The call can be
         repeated."""
         with self.lock:
             if self._places.get(batch.writer_id, batch.place) != batch.place:
@@ -132,11 +132,11 @@ class OutpostRecords:
                 self._store(batch.writer_id, msgspec.structs.replace(batch.then, over=True))
 
     def loss_reported(self, batch: RecordBatch) -> None:
-        """Store that the missing records have been reported to the platform."""
+        """Stores that the missing records have been reported to the platform."""
         self._store(batch.writer_id, msgspec.structs.replace(batch.place, lost=None))
 
     def continue_as_new_journal(self, batch: RecordBatch, missing: int) -> None:
-        """Continue under a new journal id, from number 1, with a notice of the missing records. For a journal of which
+        """Continues under a new journal id, from number 1, with a notice of the missing records. For a journal of which
         the platform lacks records that are no longer stored here."""
         place = batch.place
         self._store(
@@ -145,7 +145,7 @@ class OutpostRecords:
         )
 
     def confirm(self, through: Cursor) -> int:
-        """Move all entries up to `through`, which an operator has exported, into the audit log. Return how many there
+        """Moves all entries up to `through`, which an operator has exported, into the audit log. Returns how many there
         were. Raises `UnknownPlace`, `OSError`."""
         self._seek(through)
         released = 0
@@ -160,7 +160,7 @@ class OutpostRecords:
                 released += len(batch.entries)
 
     def _cut(self, batch: RecordBatch, count: int) -> RecordBatch:
-        """Return the batch's first `count` entries. Reads them again to learn their end position."""
+        """Returns the batch's first `count` entries. Reads them again to learn their end position."""
         if count >= len(batch.entries):
             return batch
         shorter = read_batch(self._reader, self._places, count)
@@ -205,7 +205,7 @@ def read_batch(
     *,
     skipped_writers: Iterable[UUID] = (),
 ) -> RecordBatch | None:
-    """Return the oldest writer's entries after `places`, at most `max_records`, or None. Raises `OSError`."""
+    """Returns the oldest writer's entries after `places`, at most `max_records`, or None. Raises `OSError`."""
     reader.resume({writer_id: Position(place.segment, place.offset) for writer_id, place in places.items()})
     batch = reader.oldest(max_records, MAX_UPLOAD_BYTES, {*skipped_writers, *_over(places)})
     if not batch:
@@ -242,7 +242,7 @@ def read_batch(
 
 
 def _unknown(segment: int) -> UploadPosition:
-    """Return the position of a writer without a stored one.
+    """Returns the position of a writer without a stored one.
 
     A journal without its first segment was partly uploaded, up to an unknown number. It gets a new journal id, so that
     the platform accepts the rest and rejects the records that it already has."""

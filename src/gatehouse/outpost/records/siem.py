@@ -175,7 +175,7 @@ class DirectSiem:
                 )
 
     async def _send_next(self) -> bool:
-        """Sends one batch. Return whether there may be more. Raises `BatchRefused`, `OSError`."""
+        """Sends one batch. Returns whether there may be more. Raises `BatchRefused`, `OSError`."""
         work = await asyncio.to_thread(self._next)
         if work is None:
             return False
@@ -213,7 +213,7 @@ class DirectSiem:
             raise BatchRefused(f"not taken within {_SEND_TIMEOUT_SECONDS:g} s") from None
 
     def _next(self) -> _SendBatch | None:
-        """Return the oldest writer's next entries as events, or None. Raises `OSError`."""
+        """Returns the oldest writer's next entries as events, or None. Raises `OSError`."""
         self.status.waiting_bytes = sum(segment.bytes for segment in self._reader.backlog())
         batch = self._reader.oldest(_BATCH_ENTRIES, _BATCH_BYTES)
         if not batch:
@@ -235,7 +235,7 @@ class DirectSiem:
         return _SendBatch(batch, outgoing, _SendState(positions, open_streams))
 
     def _events(self, line: bytes, opened: dict[str, Opened[str]]) -> Iterator[SiemEvent]:
-        """Yield the events of an entry. Updates `opened`, the streams without an outcome."""
+        """Yields the events of an entry. Updates `opened`, the streams without an outcome."""
         try:
             if line.startswith(_OPERATED_PREFIX):
                 operated = upload_notices.read(msgspec.json.decode(line))
@@ -317,7 +317,7 @@ class DirectSiem:
         self.status.fault = reason
 
     async def _wait_for_stop(self, seconds: float) -> bool:
-        """Waits up to `seconds`. Return whether `stop` was called."""
+        """Waits up to `seconds`. Returns whether `stop` was called."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), seconds)
         return self._stopping.is_set()
@@ -335,12 +335,12 @@ def _dlp_row(entry: DlpEntry, event_id: str, event: DlpEvent) -> dict[str, Any]:
 
 
 def receivers_of(settings: OutpostSettings) -> Receivers:
-    """Return the HTTP client for receivers; the caller closes it. Raises `BadSettings`."""
+    """Returns the HTTP client for receivers; the caller closes it. Raises `BadSettings`."""
     return Receivers(EgressGuard(_ALL_NETWORKS), tls=_trust(settings.siem_direct_ca_bundle))
 
 
 def direct(settings: OutpostSettings, receivers: Receivers, records: OutpostRecords) -> DirectSiem | None:
-    """Return None if no receiver is configured. Raises `BadSettings`."""
+    """Returns None if no receiver is configured. Raises `BadSettings`."""
     if settings.siem_direct_type is None:
         return None
     assert settings.outpost_id is not None

@@ -96,13 +96,13 @@ class RecordUpload:
                 await self._wait_for_stop(_BACKLOG_INTERVAL_SECONDS if more else _POLL_INTERVAL_SECONDS)
 
     async def _wait_for_stop(self, seconds: float) -> bool:
-        """Waits up to `seconds`. Return whether `stop` was called."""
+        """Waits up to `seconds`. Returns whether `stop` was called."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), seconds)
         return self._stopping.is_set()
 
     async def _upload_next(self) -> bool:
-        """Uploads one batch. Return whether there may be more. Raises `PlatformUnavailable`, `PlatformRefusal`,
+        """Uploads one batch. Returns whether there may be more. Raises `PlatformUnavailable`, `PlatformRefusal`,
         `OSError`."""
         batch = await asyncio.to_thread(self._records.take, self._batch_size)
         if batch is None:
@@ -116,7 +116,7 @@ class RecordUpload:
         return full or batch.finished or self._stopping.is_set()
 
     async def _upload_batch(self, batch: RecordBatch) -> bool:
-        """Return whether the batch is uploaded. False: read again from the stored position and retry."""
+        """Returns whether the batch is uploaded. False: read again from the stored position and retry."""
         try:
             if batch.place.lost is not None:
                 notice = upload_notices.encode(Lost("gone", records=batch.place.lost, timestamp=time.time()))

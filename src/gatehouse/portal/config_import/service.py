@@ -83,7 +83,7 @@ def _read(file: bytes) -> dict[str, Any]:
 
 
 def _located_message(message: str, file: bytes) -> str:
-    """Return the decoder's message with line and column instead of a byte position."""
+    """Returns the decoder's message with line and column instead of a byte position."""
     match = _BYTE_POSITION.search(message)
     if match is None:
         return f"is no JSON: {message}"

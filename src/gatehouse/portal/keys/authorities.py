@@ -55,7 +55,7 @@ class Authorities:
         self._refreshed_at = -_REFRESH_INTERVAL_SECONDS
 
     async def trusted(self) -> Sequence[x509.Certificate]:
-        """Return the trusted authorities' certificates, at most a second old."""
+        """Returns the trusted authorities' certificates, at most a second old."""
         if (queried_at := time.monotonic()) - self._refreshed_at >= _REFRESH_INTERVAL_SECONDS:
             async with self._database.service() as session:
                 rows = (await session.execute(TRUSTED_AUTHORITIES)).all()
@@ -64,8 +64,8 @@ class Authorities:
         return self._trusted
 
     async def issuing(self) -> tuple[UUID, CertificateAuthority, str]:
-        """Return the issuing authority's id, the authority, and the trusted certificates as PEM, the issuing one first.
-        Raises `NoAuthority`."""
+        """Returns the issuing authority's id, the authority, and the trusted certificates as PEM, the issuing one
+        first. Raises `NoAuthority`."""
         async with self._database.service() as session:
             rows = (await session.execute(TRUSTED_AUTHORITIES)).all()
         if not rows or rows[0].retired_at is not None:

@@ -20,5 +20,5 @@ SEALED: Final = (
 
 
 async def reseal(session: AsyncSession, sealer: Sealer) -> ResealReport:
-    """Seal everything under the current key in this transaction and commit. Raises `CannotReseal`."""
+    """Seals everything under the current key in this transaction and commit. Raises `CannotReseal`."""
     return await resealing.reseal(sealer, SEALED, PortalChange(session, None))

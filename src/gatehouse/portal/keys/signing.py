@@ -53,7 +53,7 @@ class Keyring:
         self._refresh_lock = asyncio.Lock()
 
     async def sign(self, claims: Mapping[str, Any], *, lifetime_seconds: int, audience: str | None = None) -> str:
-        """Return a token that is valid from now on, here or for another `audience`, which is then refused here.
+        """Returns a token that is valid from now on, here or for another `audience`, which is then refused here.
 
         Adds `iss`, `aud`, `iat`, `exp`, and `jti` if it is missing. Raises `NoPortalSigningKey`.
         """
@@ -71,7 +71,7 @@ class Keyring:
         return jwt.sign(stamped, key)
 
     async def verify(self, token: str, *, audience: str | None = None) -> dict[str, Any]:
-        """Return the token's claims. Raises `ExpiredToken`, `InvalidToken`."""
+        """Returns the token's claims. Raises `ExpiredToken`, `InvalidToken`."""
         await self._refresh()
         return jwt.verify(
             token, self._published, issuer=self.issuer, audience=audience or self.issuer, now=self._clock.now()
@@ -119,7 +119,7 @@ def ensure_key(connection: Connection, sealer: Sealer) -> None:
 
 def rotate(connection: Connection, sealer: Sealer, *, stolen: bool = False) -> tuple[str, list[str]]:
     """Adds a new signing key and retires the others, which are published until their last token has expired, or with
-    `stolen` refused at once. Return the new key's id, and the retired keys' ids."""
+    `stolen` refused at once. Returns the new key's id, and the retired keys' ids."""
     # Serializes concurrent rotations.
     connection.execute("LOCK portal.signing_keys IN SHARE ROW EXCLUSIVE MODE")
     until = utc_now() if stolen else utc_now() + timedelta(seconds=MAX_LIFETIME_SECONDS)

@@ -30,7 +30,7 @@ class PortalMemberRow(OrgRow):
 
     @property
     def invited(self) -> bool:
-        """Return whether the row is an invitation that is not accepted. An owner has none: the platform knows their
+        """Returns whether the row is an invitation that is not accepted. An owner has none: the platform knows their
         identity."""
         return self.invite_digest is not None
 
@@ -39,7 +39,7 @@ _LOCK: Final = text("SELECT FROM organizations WHERE id = :org FOR NO KEY UPDATE
 
 
 async def all_members(session: AsyncSession) -> Sequence[PortalMemberRow]:
-    """Return the organization's members, oldest first."""
+    """Returns the organization's members, oldest first."""
     return (
         await session.scalars(select(PortalMemberRow).order_by(PortalMemberRow.created_at, PortalMemberRow.id))
     ).all()
@@ -52,7 +52,7 @@ async def lock(session: AsyncSession) -> None:
 
 
 async def admins(session: AsyncSession) -> Sequence[PortalMemberRow]:
-    """Return the organization's administrators, without invitations that are not accepted."""
+    """Returns the organization's administrators, without invitations that are not accepted."""
     accepted = PortalMemberRow.invite_digest.is_(None)
     return (
         await session.scalars(select(PortalMemberRow).where(PortalMemberRow.role.in_(("owner", "admin")), accepted))

@@ -43,7 +43,7 @@ class _PortalOrganization(NamedTuple):
 
     @property
     def tenant(self) -> UUID:
-        """Return the tenant's id: `tenant_id` if it is set, else the organization's own id."""
+        """Returns the tenant's id: `tenant_id` if it is set, else the organization's own id."""
         return self.tenant_id or self.id
 
 
@@ -122,7 +122,7 @@ async def deprovision(context: JobContext, org_id: OrgId | None) -> None:
 
 
 async def _on_platform(context: JobContext, org_id: OrgId | None) -> _PortalOrganization | None:
-    """Return the organization, or None if the platform has no tenant for it."""
+    """Returns the organization, or None if the platform has no tenant for it."""
     async with context.database.service() as session:
         org = await _read(session, org_id)
     return org if org.status == "active" and org.provisioning_status == "active" else None

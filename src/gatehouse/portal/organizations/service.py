@@ -97,7 +97,7 @@ async def cancel(change: PortalChange, org: OrganizationRow) -> None:
 
 
 async def retry_provisioning(change: PortalChange, org: OrganizationRow) -> UUID:
-    """Queues the provisioning at once, with all its attempts. Return the job's id. Raises `AlreadyProvisioned`."""
+    """Queues the provisioning at once, with all its attempts. Returns the job's id. Raises `AlreadyProvisioned`."""
     if org.provisioning_status == "active":
         raise AlreadyProvisioned
     org.provisioning_status = "provisioning"

@@ -39,7 +39,7 @@ class CertificateIssuer:
         self._portal = settings.portal_public_url or address.rstrip("/")
 
     async def issue(self, outpost_id: UUID, org_id: OrgId) -> tuple[UUID, IssuedCertificate, str]:
-        """Return the authority's id, the certificate, and the chain. Raises `NoAuthority`."""
+        """Returns the authority's id, the certificate, and the chain. Raises `NoAuthority`."""
         authority_id, authority, chain = await self._authorities.issuing()
         return authority_id, authority.issue(str(outpost_id), str(org_id), lifetime=CERTIFICATE_LIFETIME), chain
 

@@ -46,7 +46,7 @@ async def _visitor(request: Request, host: TheHost) -> PortalCaller:
 
 
 async def _newcomer(request: Request, host: TheHost) -> Person:
-    """Return a person who has signed in, member or not."""
+    """Returns a person who has signed in, member or not."""
     browser.require_own_page(request, host)
     if (token := browser.cookie_value(request, host, browser.PARTIAL_COOKIE)) is not None:
         try:
@@ -60,7 +60,7 @@ async def _newcomer(request: Request, host: TheHost) -> Person:
 
 
 async def _invited(request: Request, host: TheHost) -> Person:
-    """Return a person whose address the platform has just confirmed."""
+    """Returns a person whose address the platform has just confirmed."""
     browser.require_own_page(request, host)
     token = browser.cookie_value(request, host, browser.PARTIAL_COOKIE)
     if token is None:
@@ -78,7 +78,7 @@ Invited = Annotated[Person, Depends(_invited)]
 
 
 async def frame(host: PortalHost, caller: PortalCaller, session: AsyncSession) -> dict[str, Any]:
-    """Return the variables of every page of a signed-in person: `org`, `member`, `admin`, and whether there are
+    """Returns the variables of every page of a signed-in person: `org`, `member`, `admin`, and whether there are
     `several` organizations to choose from."""
     org = await session.get(OrganizationRow, caller.org_id)
     member = None if caller.member_id is None else await session.get(PortalMemberRow, caller.member_id)
@@ -88,7 +88,7 @@ async def frame(host: PortalHost, caller: PortalCaller, session: AsyncSession) -
 
 
 def _sign_in_again(request: Request) -> str:
-    """Return the address that signs in at the platform without a page of the portal in between. A form's content would
+    """Returns the address that signs in at the platform without a page of the portal in between. A form's content would
     be lost, so a POST leads to the login page."""
     if request.method != "GET":
         return _login(request)

@@ -94,7 +94,7 @@ class PlatformClient:
             await self.call("PATCH", f"/v1/platform/tenants/{tenant_id}", body)
 
     async def has_tenant(self, tenant_id: UUID) -> bool:
-        """Return whether the tenant exists. Changes nothing. Raises `PortalPlatformUnavailable`,
+        """Returns whether the tenant exists. Changes nothing. Raises `PortalPlatformUnavailable`,
         `PlatformNotConfigured`, `PortalPlatformRefusal`."""
         try:
             await self.call("PATCH", f"/v1/platform/tenants/{tenant_id}", {})
@@ -136,7 +136,7 @@ class PlatformClient:
         *,
         timeout_seconds: float = _TIMEOUT_SECONDS,
     ) -> Any:
-        """Return the decoded response, or None if it is empty. Raises `PlatformNotConfigured`,
+        """Returns the decoded response, or None if it is empty. Raises `PlatformNotConfigured`,
         `PortalPlatformUnavailable`, `PortalPlatformRefusal`."""
         if not self.configured:
             raise PlatformNotConfigured
@@ -182,7 +182,7 @@ class PlatformClient:
         *,
         timeout_seconds: float = _TIMEOUT_SECONDS,
     ) -> tuple[int, Any]:
-        """Sends a request without the portal's own token. Return status and decoded response. Raises
+        """Sends a request without the portal's own token. Returns status and decoded response. Raises
         `PortalPlatformUnavailable`."""
         request = OutboundRequest(
             method=method, url=self._base + path, headers=headers, body=body, first_byte_timeout=timeout_seconds
@@ -207,7 +207,7 @@ def _failure(status: int, response: Any) -> PlatformError:
 
 
 def _reason(response: Any) -> str:
-    """Return the platform's message, whichever error form the response has."""
+    """Returns the platform's message, whichever error form the response has."""
     fields = response if isinstance(response, dict) else {}
     reason = (
         fields.get("detail") or fields.get("message") or fields.get("error_description") or fields.get("error") or ""
@@ -218,7 +218,7 @@ def _reason(response: Any) -> str:
 
 
 def _field(fault: Any) -> str:
-    """Return an invalid field and its fault, from the platform's list of faults."""
+    """Returns an invalid field and its fault, from the platform's list of faults."""
     try:
         return f"{'.'.join(map(str, fault['loc'][1:]))}: {fault['msg']}"
     except (KeyError, TypeError):

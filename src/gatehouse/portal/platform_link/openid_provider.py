@@ -104,11 +104,11 @@ class SignInProvider:
         return self._platform.configured and self._settings.portal_public_url is not None
 
     async def issuer(self) -> str:
-        """Return the platform's issuer. Raises `SignInNotConfigured`, `PortalIdpUnavailable`, `NotAProvider`."""
+        """Returns the platform's issuer. Raises `SignInNotConfigured`, `PortalIdpUnavailable`, `NotAProvider`."""
         return str((await self._discovery())["issuer"])
 
     async def address(self, sign_in: SignIn, *, prompt: str | None = None) -> str:
-        """Return the address at which the browser signs in. `prompt` is OpenID Connect's parameter (`login` or
+        """Returns the address at which the browser signs in. `prompt` is OpenID Connect's parameter (`login` or
         `select_account`), with which the platform asks even a person who is signed in there. Raises
         `SignInNotConfigured`, `PortalIdpUnavailable`, `NotAProvider`."""
         parameters = {
@@ -126,7 +126,7 @@ class SignInProvider:
         return f"{(await self._discovery())['authorization_endpoint']}?{urlencode(parameters)}"
 
     async def person(self, sign_in: SignIn, code: str) -> Person:
-        """Exchange the code for the person who signed in. Raises `SignInFailed`, `PortalIdpUnavailable`,
+        """Exchanges the code for the person who signed in. Raises `SignInFailed`, `PortalIdpUnavailable`,
         `PlatformKeysUnavailable`."""
         secret = self._settings.platform_client_secret
         assert secret is not None
@@ -196,7 +196,7 @@ class SignInProvider:
 
 
 def _is_provider(response: Any) -> bool:
-    """Return whether the document is an OpenID provider's with PKCE, which the sign-in requires."""
+    """Returns whether the document is an OpenID provider's with PKCE, which the sign-in requires."""
     try:
         return bool(response["issuer"] and response["authorization_endpoint"]) and (
             "S256" in response["code_challenge_methods_supported"]

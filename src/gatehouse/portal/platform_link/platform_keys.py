@@ -43,7 +43,7 @@ class PlatformKeys:
         self._fetch_lock = asyncio.Lock()
 
     async def verify(self, token: str, *, audience: str) -> dict[str, Any]:
-        """Return the claims of a token that the platform has signed for `audience`. Raises `ExpiredToken`,
+        """Returns the claims of a token that the platform has signed for `audience`. Raises `ExpiredToken`,
         `InvalidToken`, and `PlatformKeysUnavailable`."""
         await self._refresh(_CACHE_SECONDS)
         try:
@@ -71,7 +71,7 @@ class PlatformKeys:
             self._fetched_at = time.monotonic()
 
     async def _fetch_keys(self) -> tuple[dict[str, SigningKey], str]:
-        """Return the platform's keys and its issuer. Raises `PlatformKeysUnavailable`."""
+        """Returns the platform's keys and its issuer. Raises `PlatformKeysUnavailable`."""
         status, keys = await self._fetch("/.well-known/jwks.json")
         configuration_status, configuration = await self._fetch("/.well-known/openid-configuration")
         # 404: the platform has no public URL, and so no such document.
@@ -96,7 +96,7 @@ class PlatformKeys:
 
 
 def _read(key_set: Any) -> dict[str, SigningKey]:
-    """Return the keys by `kid`. Skips entries that are not signature keys."""
+    """Returns the keys by `kid`. Skips entries that are not signature keys."""
     keys = {}
     for jwk in key_set["keys"]:
         try:

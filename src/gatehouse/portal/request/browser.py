@@ -42,7 +42,7 @@ class ForeignRequest(Forbidden):
 
 
 def cookie_value(request: Request, host: PortalHost, cookie: str) -> str | None:
-    """Return the cookie's unverified value, or None."""
+    """Returns the cookie's unverified value, or None."""
     return request.cookies.get(_name(cookie, host)) or None
 
 
@@ -53,7 +53,7 @@ def set_cookie(response: Response, host: PortalHost, cookie: str, value: str, *,
 
 
 def sign_in_cookie(state: str) -> str:
-    """Return the name of the cookie of the sign-in with this state."""
+    """Returns the name of the cookie of the sign-in with this state."""
     return f"{SIGN_IN_COOKIE}_{state[:16]}"
 
 
@@ -95,7 +95,7 @@ def require_own_page(request: Request, host: PortalHost) -> None:
 
 
 def own_page(address: str | None, host: PortalHost) -> str:
-    """Return the path of one of the portal's own pages from a path or an absolute address. Raises `Unprocessable`."""
+    """Returns the path of one of the portal's own pages from a path or an absolute address. Raises `Unprocessable`."""
     if not address:
         return HOME_PATH
     path = address.removeprefix(host.settings.portal_public_url or "")

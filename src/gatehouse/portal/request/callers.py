@@ -106,7 +106,7 @@ async def _org_member(request: Request, host: TheHost) -> PortalCaller:
 
 
 async def caller_of_token(request: Request, host: PortalHost, token: str) -> PortalCaller:
-    """Return the caller with this organization token, from a header or a cookie. Raises what `OrgMember` does."""
+    """Returns the caller with this organization token, from a header or a cookie. Raises what `OrgMember` does."""
     try:
         caller, issued_at = _caller_of_claims(await host.keys.verify(token))
     except ExpiredToken:
@@ -206,7 +206,7 @@ async def _just_arrived(request: Request, host: TheHost) -> Person:
 
 
 async def person_of_partial_token(host: PortalHost, token: str) -> Person:
-    """Return the person of a partial token. Raises `InvalidToken`, `ExpiredToken`, `LimitExceeded`."""
+    """Returns the person of a partial token. Raises `InvalidToken`, `ExpiredToken`, `LimitExceeded`."""
     claims = await host.keys.verify(token, audience=_partial_audience(host))
     person = Person(
         claims["sub"],
@@ -223,7 +223,7 @@ async def person_of_partial_token(host: PortalHost, token: str) -> Person:
 
 
 async def partial_token(host: PortalHost, person: Person, *, lifetime_seconds: int) -> str:
-    """Return a token that `person_of_partial_token` reads."""
+    """Returns a token that `person_of_partial_token` reads."""
     claims = {
         "sub": person.sub,
         "tenant_id": str(person.tenant_id),
@@ -236,12 +236,12 @@ async def partial_token(host: PortalHost, person: Person, *, lifetime_seconds: i
 
 
 def _partial_audience(host: PortalHost) -> str:
-    """Return the audience of partial tokens, which no organization's endpoint accepts."""
+    """Returns the audience of partial tokens, which no organization's endpoint accepts."""
     return f"{host.settings.issuer}#arrived"
 
 
 async def presented_token(request: Request, host: PortalHost, *cookies: str) -> str:
-    """Return the bearer token, else the first of the cookies' values. Raises `TokenMissing`, `ForeignRequest`."""
+    """Returns the bearer token, else the first of the cookies' values. Raises `TokenMissing`, `ForeignRequest`."""
     if "authorization" not in request.headers:
         cookie_values = [value for cookie in cookies if (value := browser.cookie_value(request, host, cookie))]
         if cookie_values:
@@ -260,7 +260,7 @@ def _check_organization(org_id: OrgId, request: Request, token_status: TokenStat
 
 
 def _path_org_id(request: Request) -> OrgId | None:
-    """Return the id of the organization in the path, or None if it is missing or not an id."""
+    """Returns the id of the organization in the path, or None if it is missing or not an id."""
     try:
         return TenantId(UUID(str(request.path_params["org_id"])))
     except (KeyError, ValueError):
@@ -268,7 +268,7 @@ def _path_org_id(request: Request) -> OrgId | None:
 
 
 def _caller_of_claims(claims: dict[str, Any]) -> tuple[PortalCaller, float]:
-    """Return the caller that a token names, and the Unix time of its issue. Raises `InvalidToken`."""
+    """Returns the caller that a token names, and the Unix time of its issue. Raises `InvalidToken`."""
     try:
         jti, issued_at, member = str(claims["jti"]), float(claims["iat"]), claims.get("uid")
         org_id, member_id = TenantId(UUID(claims["sub"])), None if member is None else UUID(member)

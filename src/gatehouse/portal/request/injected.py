@@ -66,7 +66,7 @@ async def commit(change: PortalChange, host: PortalHost) -> None:
 
 
 def loaded(row: type[R], parameter: str, missing: type[NotFound]) -> Callable[..., Any]:
-    """Return a dependency that loads the organization's row that a path parameter names, or raises `missing` if there
+    """Returns a dependency that loads the organization's row that a path parameter names, or raises `missing` if there
     is none. Requests that can change the row lock it, which serializes concurrent changes."""
     key = row.id  # type: ignore[attr-defined]
 

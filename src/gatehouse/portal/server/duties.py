@@ -18,7 +18,7 @@ _PRUNE: Final = (
 
 @JOBS.scheduled("prune", every_seconds=600)
 async def prune(context: JobContext) -> None:
-    """Delete obsolete rows."""
+    """Deletes obsolete rows."""
     for statement in _PRUNE:
         async with context.database.service() as session:
             await session.execute(statement)

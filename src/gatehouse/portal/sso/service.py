@@ -50,13 +50,13 @@ _CONTEXT: Final = b"portal sign-in"
 
 
 def begin(host: PortalHost, next_page: str) -> tuple[SignIn, str]:
-    """Return a new sign-in, and its sealed form for the browser."""
+    """Returns a new sign-in, and its sealed form for the browser."""
     sign_in = SignIn.new(next_page, int(host.clock.now()) + SIGN_IN_SECONDS)
     return sign_in, host.sealer.seal(msgspec.json.encode(sign_in), context=_CONTEXT)
 
 
 def resumed(host: PortalHost, sealed: str | None, query: bytes) -> tuple[SignIn, dict[str, str]]:
-    """Return the browser's sign-in, and the parameters that the platform sent. Raises `SignInFailed`."""
+    """Returns the browser's sign-in, and the parameters that the platform sent. Raises `SignInFailed`."""
     try:
         parameters = forms.parse_form(query)
         sign_in = msgspec.json.decode(host.sealer.open(sealed or "", context=_CONTEXT), type=SignIn)

@@ -31,7 +31,7 @@ _INVITATION: Final = text(
 
 
 async def memberships(database: Database, person: Person) -> Sequence[Membership]:
-    """Return the person's memberships in active organizations, sorted by name."""
+    """Returns the person's memberships in active organizations, sorted by name."""
     async with database.service() as session:
         rows = await session.execute(_MEMBERSHIPS, {"sub": person.sub, "tenant": person.tenant_id})
         return [Membership(OrgId(row[0]), *row[1:]) for row in rows]

@@ -57,7 +57,7 @@ async def issue(
 
 
 def revoke_all(change: PortalChange, org: OrganizationRow) -> datetime:
-    """Revokes every token issued until now, including members' tokens. Return that time."""
+    """Revokes every token issued until now, including members' tokens. Returns that time."""
     org.tokens_revoked_before = org.updated_at = utc_now()
     change.record("token.all_revoked", "organization", org.id)
     return org.tokens_revoked_before

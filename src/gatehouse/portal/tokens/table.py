@@ -34,7 +34,7 @@ _FAMILY: Final = text(
 
 
 async def newest_of_family(session: AsyncSession, jti: str) -> str | None:
-    """Return the newest token of the series that this one belongs to, or None if none was issued under this `jti`."""
+    """Returns the newest token of the series that this one belongs to, or None if none was issued under this `jti`."""
     org_id = session.info["tenant_id"]
     family = await session.scalar(_FAMILY, {"org": org_id, "jti": jti})
     if family is None:
