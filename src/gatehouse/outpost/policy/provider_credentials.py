@@ -1,10 +1,10 @@
-"""Providers' credentials at the outpost: from its environment (docs/outposts.md, "Providers' credentials"), else from
-the bundle, sealed to this outpost's key.
+"""Looks up providers' credentials in the environment (docs/outposts.md, "Providers' credentials"), then in the bundle,
+where they are sealed to this outpost's key.
 
-`PROVIDER_<ID>_<FIELD>` is the credential `<field>` of the provider with that id. In the id, every character that is not
-a letter or digit is an underscore: `PROVIDER_OPENAI_API_KEY` is the `api_key` of `openai`. A provider with any of these
-variables uses only them: two sets of credentials are never mixed. Variables whose field no kind has are ignored, so
-that `PROVIDER_OPENAI_EU_API_KEY` is the `api_key` of `openai-eu` and nothing of `openai`.
+`PROVIDER_<ID>_<FIELD>` is the credential `<field>` of the provider with that id. In the id, an underscore replaces
+every character that is not a letter or digit: `PROVIDER_OPENAI_API_KEY` is the `api_key` of `openai`. If one of these
+variables is set for a provider, none of its credentials are read from the bundle. Variables whose field no kind has are
+ignored: `PROVIDER_OPENAI_EU_API_KEY` is the `api_key` of `openai-eu`, not a credential of `openai`.
 """
 
 import os

@@ -78,13 +78,13 @@ async def list_members(caller: GroupReader, group: LoadedGroup, session: Session
 
 @router.post("/{group_id}/members", status_code=201, response_model=Member)
 async def add_member(caller: GroupAdmin, group: LoadedGroup, body: NewMember, change: Changing) -> Member:
-    """Adds a user to the group. It is in force for their next request, on every worker."""
+    """Adds a user to the group. The membership is in force for the user's next request, on every worker."""
     return await service.add_member(change, group, body.user_id)
 
 
 @router.delete("/{group_id}/members/{user_id}", status_code=204)
 async def remove_member(caller: GroupAdmin, group: LoadedGroup, user_id: UUID, change: Changing) -> None:
-    """Removes a user from the group, in force when the response is sent. The account is not changed."""
+    """Removes a user from the group. The removal is in force when the response is sent. The account is not changed."""
     await service.remove_member(change, group, user_id)
 
 

@@ -63,7 +63,7 @@ class NewOverride(Body):
         str,
         Field(
             pattern=ENTITY_TYPE_PATTERN,
-            description="The type of a finding. A type that no rule finds has no effect.",
+            description="The type of a finding. A type that no rule detects has no effect.",
             examples=["credit_card"],
         ),
     ]

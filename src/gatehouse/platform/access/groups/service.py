@@ -33,7 +33,7 @@ from gatehouse.platform.access.groups.table import GroupRow, MemberRow
 from gatehouse.platform.access.users.errors import UserNotFound
 from gatehouse.platform.changes.change import Change
 
-#: Groups that one organization can have.
+#: Maximum number of groups of an organization.
 MAX_GROUPS: Final = 10_000
 
 
@@ -135,7 +135,7 @@ def _with_count(group: GroupRow, members: int) -> Group:
 
 
 def _touch_policy(change: Change) -> None:
-    """Have the policy recompiled. The response waits until it is in force."""
+    """Request a recompilation of the policy. The response waits until the new policy is in force."""
     change.touch("policy", change.tenant_id, urgent=True)
 
 

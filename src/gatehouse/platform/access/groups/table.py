@@ -33,7 +33,7 @@ class MemberRow(TenantRow):
     group_id: Mapped[UUID]
     user_id: Mapped[UUID]
     joined_at: Mapped[datetime]
-    #: a directory's display name of the member (`access.scim`)
+    #: display name that a directory sent for the member (`access.scim`)
     display: Mapped[str | None]
 
 
@@ -110,7 +110,7 @@ async def overrides_of(session: AsyncSession, group_id: UUID) -> Sequence[Overri
 
 
 async def replace_overrides(session: AsyncSession, group: GroupRow, actions: Mapping[str, str]) -> None:
-    """Replace the group's overrides. `actions` are by entity type."""
+    """Replace the group's overrides. `actions` maps entity types to actions."""
     await session.execute(delete(OverrideRow).where(OverrideRow.group_id == group.id))
     if actions:
         keys = {"tenant_id": group.tenant_id, "group_id": group.id}

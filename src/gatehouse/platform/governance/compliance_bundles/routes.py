@@ -47,7 +47,7 @@ LoadedBundle = Annotated[BundleRow, Depends(loaded(BundleRow, "bundle_id", Bundl
 
 
 async def _load_bundle(session: Session, bundle_id: str) -> BundleRow:
-    """Load a bundle as `loaded` does, but answer 400 for a malformed id."""
+    """Load a bundle as `loaded` does, but raise `InvalidBundleId` (400) for a malformed id."""
     try:
         parsed_id = UUID(bundle_id)
     except ValueError:
@@ -84,7 +84,8 @@ async def list_bundles(
 
 @router.post(_BASE, status_code=201, response_model=Bundle)
 async def create_bundle(caller: Admin, body: NewBundle, change: Changing) -> object:
-    """Creates a bundle. If enabled, it is in force when the response arrives: its types are at least redacted."""
+    """Creates a bundle. An enabled bundle is in force when the response arrives: findings of its entity types are at
+    least redacted."""
     return await service.create(change, body)
 
 
@@ -108,7 +109,8 @@ async def delete_bundle(caller: Admin, bundle: LoadedBundle, change: Changing) -
 
 @router.post(_BASE + "/{bundle_id}/archive", response_model=Bundle)
 async def archive_bundle(caller: Admin, bundle: LoadedBundle, change: Changing) -> object:
-    """Archives a bundle: it is not in force, and not in summary and report. Its own statistics remain readable."""
+    """Archives a bundle. It is no longer in force, and no longer in summary and report. Its own statistics remain
+    readable."""
     return service.move(change, bundle, "archived")
 
 
@@ -140,8 +142,8 @@ async def export_bundle(caller: AdminReader, bundle: LoadedBundle) -> object:
 async def import_bundles(
     caller: Admin, records: Records, change: Changing, mode: Literal["skip", "replace"] = "skip"
 ) -> object:
-    """Imports a file as a whole or not at all. If a bundle of the same name exists, `skip` keeps it and `replace`
-    overwrites its content. 409 if a name occurs twice in the file."""
+    """Imports all bundles of a file, or none. If a bundle of the same name exists, `skip` keeps it and `replace`
+    overwrites its content. The response is 409 if a name occurs twice in the file."""
     return await service.import_all(change, records, mode)
 
 

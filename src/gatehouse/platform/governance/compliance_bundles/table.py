@@ -60,6 +60,7 @@ async def active_bundles(session: AsyncSession) -> Sequence[BundleRow]:
 
 
 async def lock_by_name(session: AsyncSession, names: Collection[str]) -> dict[str, BundleRow]:
-    """Return the existing bundles of these names, locked for a change. Rows are locked by id, to avoid deadlocks."""
+    """Return the existing bundles of these names, locked. The rows are locked in the order of their ids, to avoid
+    deadlocks."""
     query = select(BundleRow).where(BundleRow.name.in_(names)).order_by(BundleRow.id).with_for_update()
     return {row.name: row for row in await session.scalars(query)}

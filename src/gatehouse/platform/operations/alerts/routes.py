@@ -1,4 +1,4 @@
-"""The alerts' endpoints (docs/alerts.md)."""
+"""The endpoints of alert rules (docs/alerts.md)."""
 
 from typing import Annotated
 
@@ -54,7 +54,8 @@ async def _update(parts: InSplitTransactions, host: TheHost, body: AlertRuleUpda
     return body
 
 
-# Checked before a session is opened: resolving a name takes time, and must not keep a row locked meanwhile.
+# URLs are checked before a session is opened, because resolving a name takes time, and no row should be locked
+# meanwhile.
 CheckedNew = Annotated[NewAlertRule, Depends(_new)]
 CheckedUpdate = Annotated[AlertRuleUpdate, Depends(_update)]
 Search = Annotated[str | None, search_parameter("Part of the name.")]
@@ -80,9 +81,14 @@ async def list_alert_rules(
     return await windowed(session, query, window, response)
 
 
-@router.post("", status_code=201, response_model=AlertRule, responses={409: {"description": "There are too many."}})
+@router.post(
+    "",
+    status_code=201,
+    response_model=AlertRule,
+    responses={409: {"description": "The organization has the maximum number of alert rules."}},
+)
 async def create_alert_rule(caller: Admin, body: CheckedNew, change: Changing) -> object:
-    """Creates a rule. An enabled rule is evaluated at once and then by schedule."""
+    """Creates a rule. If the rule is enabled, it is evaluated at once and then by schedule."""
     return await service.create(change, body)
 
 
@@ -100,19 +106,19 @@ async def read_alert_rule(caller: AdminReader, rule: LoadedRule) -> object:
 
 @router.put("/{rule_id}", response_model=AlertRule)
 async def update_alert_rule(caller: Admin, body: CheckedUpdate, rule: LoadedRule, change: Changing) -> object:
-    """Changes the fields that are sent. An enabled rule is then evaluated at once."""
+    """Changes the fields that are sent. If the rule is enabled, it is then evaluated at once."""
     return service.update(change, rule, body)
 
 
 @router.delete("/{rule_id}", status_code=204)
 async def delete_alert_rule(caller: Admin, rule: LoadedRule, change: Changing) -> None:
-    """Removes a rule and its history."""
+    """Deletes a rule and its history."""
     await service.delete(change, rule)
 
 
 @router.get("/{rule_id}/history", response_model=History)
 async def read_alert_history(caller: AdminReader, rule: LoadedRule, session: Session, window: Window) -> object:
-    """Lists when the rule triggered, newest first."""
+    """Lists the times at which the rule triggered, newest first."""
     query = table.history(rule.id)
     total = await session.scalar(count_query(query)) or 0
     return {"history": (await session.scalars(window.apply(query))).all(), "total": total}

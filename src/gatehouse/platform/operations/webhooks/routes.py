@@ -1,4 +1,4 @@
-"""The webhook endpoints (docs/webhooks.md), under both of their prefixes."""
+"""The endpoints of webhooks (docs/webhooks.md), under both of their path prefixes."""
 
 from typing import Annotated, Any, Final
 from uuid import UUID
@@ -59,11 +59,14 @@ async def _update(parts: InSplitTransactions, host: TheHost, body: WebhookUpdate
     return body
 
 
-# Checked before a session is opened: resolving a name takes time, and must not keep a row locked meanwhile.
+# URLs are checked before a session is opened, because resolving a name takes time, and no row should be locked
+# meanwhile.
 CheckedNew = Annotated[NewWebhook, Depends(_new)]
 CheckedUpdate = Annotated[WebhookUpdate, Depends(_update)]
 
-_CREATE_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {409: {"description": "There are too many."}}
+_CREATE_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+    409: {"description": "The organization has the maximum number of webhooks."}
+}
 
 
 async def list_webhooks(
@@ -86,7 +89,8 @@ async def list_webhooks(
 async def create_webhook(
     caller: AdminStepUp, variant: RequestVariant, body: CheckedNew, change: Changing, host: TheHost
 ) -> Webhook:
-    """Creates a webhook; new events are sent to it. In variant A the response contains its secret, this once."""
+    """Creates a webhook, which receives the events that occur from now on. In variant A the response contains the
+    secret; no other response does."""
     return variants.created(variant, await service.create(change, host.sealer, body), body.secret)
 
 
@@ -100,19 +104,19 @@ async def read_webhook(
 async def update_webhook(
     caller: AdminStepUp, body: CheckedUpdate, webhook: LoadedWebhook, change: Changing, host: TheHost
 ) -> object:
-    """Changes the fields that are sent. A disabled webhook gets nothing; its waiting deliveries fail."""
+    """Changes the fields that are sent. A disabled webhook receives no events, and its waiting deliveries fail."""
     return service.update(change, host.sealer, webhook, body)
 
 
 async def delete_webhook(caller: AdminStepUp, webhook: LoadedWebhook, change: Changing) -> None:
-    """Removes a webhook and its deliveries, including those that wait."""
+    """Deletes a webhook and its deliveries, including waiting ones."""
     await service.delete(change, webhook)
 
 
 async def test_webhook(
     caller: Admin, webhook_id: UUID, variant: RequestVariant, parts: InSplitTransactions, host: TheHost
 ) -> Tested:
-    """Sends a `webhook_test` event at once and returns the receiver's response."""
+    """Sends a `webhook_test` event at once, and returns the receiver's response."""
     return variants.tested(variant, await service.test(parts, host.receivers, host.sealer, webhook_id))
 
 

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from gatehouse.foundation.http.lists import containing, sorted_by
 from gatehouse.foundation.storage.rows import TenantRow
 
-#: Deliveries that are part of a webhook's detail.
+#: Number of deliveries that are shown with a webhook.
 MAX_SHOWN_DELIVERIES: Final = 20
 
 
