@@ -54,7 +54,7 @@ async def sign_in(page: Page, who: Person) -> None:
 
 
 def outpost(portal: RunningPortal, org: Provisioned) -> None:
-    """One that has not been seen for a while, and what is said about it."""
+    """Creates an outpost without a recent heartbeat, and its notification."""
     outpost_id, now = new_id(), utc_now()
     columns = "id, org_id, outpost_name, region, deployment_env, cert_serial, cert_issued_at, cert_expires_at"
     portal.sql(
@@ -70,13 +70,13 @@ def outpost(portal: RunningPortal, org: Provisioned) -> None:
 
 
 async def fits(page: Page) -> bool:
-    """Nothing reaches over the screen's right edge."""
+    """Checks that no content exceeds the width of the screen."""
     size = page.viewport_size
     boxes = [await item.bounding_box() for item in await page.locator("body, body *").all()]
     return size is not None and max(box["x"] + box["width"] for box in boxes if box) <= size["width"]
 
 
-async def test_somebody_signs_in_sees_the_dashboard_and_signs_out(
+async def test_a_person_signs_in_sees_the_dashboard_and_signs_out(
     portal: RunningPortal, new_org: Provisioned, page: Page
 ) -> None:
     outpost(portal, new_org)
@@ -99,7 +99,7 @@ async def test_somebody_signs_in_sees_the_dashboard_and_signs_out(
     await expect(page.get_by_label("E-mail or user name")).to_be_visible()
 
 
-async def test_the_keyboard_is_enough(new_org: Provisioned, page: Page) -> None:
+async def test_the_pages_can_be_used_with_the_keyboard(new_org: Provisioned, page: Page) -> None:
     await sign_in(page, new_org.owner)
     await expect(page.get_by_role("heading", name=new_org.name)).to_be_visible()
     for name in ("Skip to the content", "Dashboard", "Settings"):
@@ -144,7 +144,7 @@ async def test_the_selector_and_an_invitation(town: Town, org: Provisioned, othe
     await expect(field).to_be_focused()
     await field.fill("inv_made-up")
     await page.keyboard.press("Enter")
-    await expect(page.get_by_role("alert")).to_contain_text("no such invitation")
+    await expect(page.get_by_role("alert")).to_contain_text("The invitation does not exist")
     await page.get_by_label("Token of the invitation").fill(await town.invite(org, who.email))
     await page.get_by_role("button", name="Join").click()
     await expect(page.get_by_role("heading", name=org.name)).to_be_visible()
@@ -157,7 +157,7 @@ async def test_the_selector_and_an_invitation(town: Town, org: Provisioned, othe
     assert await fits(page)
 
 
-async def test_a_page_that_is_not_there_says_so_and_nothing_of_others_is_let_in(page: Page) -> None:
+async def test_an_unknown_page_is_reported_and_no_foreign_content_is_loaded(page: Page) -> None:
     for path, status in (("/dashboard/nowhere", 404), ("/v1/auth/sso/callback?code=x&state=y", 400), ("/login", 200)):
         answer = await page.goto(path)
         assert answer is not None

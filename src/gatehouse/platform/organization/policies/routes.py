@@ -20,7 +20,8 @@ router = APIRouter(prefix="/api/v1/admin", tags=["Organization"], responses=RESP
 
 @router.get("/org/session-policy", response_model=schemas.SessionPolicy)
 async def read_session_policy_in_force(caller: AdminReader, tenant: OwnTenant) -> schemas.SessionPolicy:
-    """Returns the lifetimes of sessions and their limit for a user, with the source of each value."""
+    """Returns the lifetimes of sessions, and the maximum number of sessions of a user, with the source of each
+    value."""
     return service.session_policy_in_force(tenant)
 
 
@@ -28,15 +29,15 @@ async def read_session_policy_in_force(caller: AdminReader, tenant: OwnTenant) -
 async def update_session_policy(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.SessionPolicyUpdate, change: Changing
 ) -> schemas.SessionPolicy:
-    """Changes the fields in the body. The change applies to existing sessions, too, when the response arrives."""
+    """Changes the fields in the body. When the response arrives, the change also applies to existing sessions."""
     service.set_session_policy(change, tenant, body.sent())
     return service.session_policy_in_force(tenant)
 
 
 @router.get("/org/mfa-policy", response_model=schemas.MfaPolicy)
 async def read_mfa_policy_in_force(caller: AdminReader, tenant: OwnTenant, session: Session) -> schemas.MfaPolicy:
-    """Returns the policy in force for second factors, with the source of each value. The level is `required` if the
-    configuration `mfa_required` is true."""
+    """Returns the policy for second factors that is in force, with the source of each value. If the configuration entry
+    `mfa_required` is true, the level is `required`."""
     return await service.mfa_policy_in_force(session, tenant)
 
 
@@ -48,8 +49,8 @@ async def read_mfa_policy_in_force(caller: AdminReader, tenant: OwnTenant, sessi
 async def update_mfa_policy(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.MfaPolicyUpdate, change: Changing
 ) -> schemas.MfaPolicy:
-    """Changes the fields in the body. The change is in force when the response arrives. `required` starts the grace
-    period of `grace_period_hours`."""
+    """Changes the fields in the body. When the response arrives, the change is in force. The level `required` starts
+    the grace period of `grace_period_hours`."""
     return await service.set_mfa_policy(change, tenant, body.sent())
 
 
@@ -57,7 +58,7 @@ async def update_mfa_policy(
 async def read_retention_policy_in_force(
     caller: AdminReader, tenant: OwnTenant, session: Session
 ) -> schemas.RetentionPolicy:
-    """Returns the retention of records, and the result of the archiver's last run."""
+    """Returns the retention policy of records, and the result of the archiver's last run."""
     return await _retention(session, tenant)
 
 
@@ -65,8 +66,8 @@ async def read_retention_policy_in_force(
 async def update_retention_policy(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.RetentionPolicyUpdate, change: Changing
 ) -> schemas.RetentionPolicy:
-    """Changes the fields in the body. A shorter window hides records when the response arrives. The archiver moves them
-    at its next run."""
+    """Changes the fields in the body. A shorter window hides records as soon as the response arrives. The archiver
+    moves them at its next run."""
     service.set_retention_policy(change, tenant, body.sent())
     return await _retention(change.session, tenant)
 
