@@ -6,7 +6,9 @@ from typing import Any
 
 import anthropic
 import pytest
+from tests.engine.providers.wires import answering
 from tests.support.platform import RunningPlatform, Tenant
+from tests.support.upstream import upstream
 
 MESSAGES: Any = [{"role": "user", "content": "Hello there"}]
 TOOLS: Any = [
@@ -48,6 +50,21 @@ async def test_a_message(client: anthropic.AsyncAnthropic) -> None:
     assert "Hello there" in answer.content[0].text
     assert answer.usage.input_tokens > 0
     assert answer.stop_reason == "end_turn"
+
+
+async def test_the_tokens_of_a_message_are_counted(
+    platform: RunningPlatform, caller: Tenant, client: anthropic.AsyncAnthropic
+) -> None:
+    raw = await client.messages.with_raw_response.count_tokens(
+        model="sandbox/echo", messages=MESSAGES, system="Be kind.", tools=TOOLS
+    )
+    assert raw.headers["x-gateway-token-count"] == "estimate"
+    assert raw.parse().input_tokens > 10
+    async with upstream(answering(b'{"input_tokens":42}')) as server:
+        await platform.add_provider(caller.id, "claude-counting", "anthropic", "m", base_url=server.url)
+        count = await client.messages.count_tokens(model="claude-counting/m", messages=MESSAGES)
+        assert server.requests[0].target == "/v1/messages/count_tokens"
+    assert count.input_tokens == 42
 
 
 async def test_a_message_by_the_synchronous_client(url: str, key: str) -> None:
