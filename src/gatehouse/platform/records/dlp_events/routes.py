@@ -18,7 +18,7 @@ router = APIRouter(tags=["DLP"], responses=RESPONSES)
 Window = Annotated[PageWindow, Depends(page_window(default=50, maximum=200))]
 
 
-def _filters(
+async def _filters(
     *,
     status: Status | None = None,
     entity: Annotated[str | None, Query(max_length=100, pattern=r"^[^\x00]*$", description="An entity type.")] = None,
@@ -35,6 +35,6 @@ def _filters(
 async def list_dlp_events(
     caller: DlpReader, session: Session, window: Window, filters: Annotated[RecordFilters, Depends(_filters)]
 ) -> dict[str, Any]:
-    """List detection's findings in the organization's requests, newest first."""
+    """Lists the findings of detection in the organization's requests, newest first."""
     rows, total = await EVENTS.page(session, window, filters)
     return window.envelope("items", rows, total)
