@@ -53,16 +53,21 @@ async def test_a_message(client: anthropic.AsyncAnthropic) -> None:
 
 
 async def test_the_tokens_of_a_message_are_counted(
-    platform: RunningPlatform, caller: Tenant, client: anthropic.AsyncAnthropic
+    platform: RunningPlatform, url: str, client: anthropic.AsyncAnthropic
 ) -> None:
     raw = await client.messages.with_raw_response.count_tokens(
         model="sandbox/echo", messages=MESSAGES, system="Be kind.", tools=TOOLS
     )
     assert raw.headers["x-gateway-token-count"] == "estimate"
-    assert raw.parse().input_tokens > 10
-    async with upstream(answering(b'{"input_tokens":42}')) as server:
-        await platform.add_provider(caller.id, "claude-counting", "anthropic", "m", base_url=server.url)
-        count = await client.messages.count_tokens(model="claude-counting/m", messages=MESSAGES)
+    assert (await raw.parse()).input_tokens > 10
+    other = await platform.new_tenant()
+    key = await platform.new_key(other.user)
+    async with (
+        upstream(answering(b'{"input_tokens":42}')) as server,
+        anthropic.AsyncAnthropic(base_url=url, api_key=key, max_retries=0) as others_client,
+    ):
+        await platform.add_provider(other.id, "claude", "anthropic", "m", base_url=server.url)
+        count = await others_client.messages.count_tokens(model="claude/m", messages=MESSAGES)
         assert server.requests[0].head.startswith("POST /v1/messages/count_tokens ")
     assert count.input_tokens == 42
 
