@@ -162,7 +162,7 @@ async def test_a_stream_over_a_provider_of_another_dialect(
         ("truncation", "auto"),
         ("top_logprobs", 3),
         ("include", ["message.output_text.logprobs"]),
-        ("tools", [{"type": "web_search"}]),
+        ("tools", [{"type": "file_search", "vector_store_ids": ["vs_1"]}]),
         ("tools", [{"type": "mcp", "server_label": "x"}]),
         ("input", [{"type": "item_reference", "id": "msg_1"}]),
         ("input", [{"role": "user", "content": [{"type": "input_file", "file_id": "file_1"}]}]),

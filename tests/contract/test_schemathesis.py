@@ -10,7 +10,7 @@ from tests.support.platform import RunningPlatform
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 async def test_made_up_requests_get_documented_answers(platform: RunningPlatform, tmp_path: Path) -> None:
     tenant = await platform.new_tenant()
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo", "embed", max_retries=0)

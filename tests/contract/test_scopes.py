@@ -14,7 +14,11 @@ from gatehouse.foundation.identity import SCOPES
 
 #: Path, scopes that read, scopes that change. The first row whose path matches applies.
 _EXPECTED_SCOPES: Final = [
-    (r"/(v1|api)/chat/completions|/v1/(messages|embeddings|responses)", {"chat:write"}, {"chat:write"}),
+    (
+        r"/(v1|api)/chat/completions|/v1/(messages(/count_tokens)?|embeddings|responses(/input_tokens)?)",
+        {"chat:write"},
+        {"chat:write"},
+    ),
     (r"/api/conversations/[^/]+/(messages|summary)", {"api:read"}, {"chat:write"}),
     (r"/v1/scan", set(), {"dlp:read"}),
     (r"/api/v1/dlp/events", {"dlp:read"}, set()),

@@ -11,7 +11,7 @@ from tests.support.platform import Person, RunningPlatform
 
 #: Change nothing that opens doors: calls of models, a person's own things, and what is governed.
 _PLAIN: Final = re.compile(
-    r"/api/chat/completions|/v1/(chat/completions|messages|responses|embeddings|scan)|/api/conversations(/.*)?"
+    r"/api/chat/completions|/v1/(chat/completions|messages(/count_tokens)?|responses(/input_tokens)?|embeddings|scan)|/api/conversations(/.*)?"
     r"|/oauth/userinfo|/api/users/me/.*|/api/admin/users/\{user_id\}/avatar|/api/admin/groups(/.*)?"
     r"|/api/admin/providers/\{provider_id\}/(config|status|health-check|health-check-config)"
     r"|/api/admin/system/check-provider/.*|/api/admin/models(/.*)?|/api/admin/approvals/.*"

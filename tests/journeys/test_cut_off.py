@@ -21,7 +21,7 @@ from gatehouse.platform.live.replica.feed import FAIL_CLOSED_AFTER_SECONDS
 SWITCH = "/api/v1/admin/kill-switch"
 UNKNOWN = {
     "error": {
-        "message": "This worker lost touch with the database and was told not to go on without it.",
+        "message": "This worker cannot reach the database, and SWITCH_FAIL_MODE forbids requests without it.",
         "type": "service_unavailable",
         "code": "switch_state_unknown",
     }

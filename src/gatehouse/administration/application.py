@@ -7,9 +7,10 @@ from typing import Any, TypeAlias
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.dependencies.models import Dependant
-from fastapi.routing import APIRoute
+from fastapi.routing import APIRoute, iter_route_contexts
 from starlette.responses import Response
-from starlette.types import Lifespan
+from starlette.routing import BaseRoute, Match
+from starlette.types import Lifespan, Scope
 
 from gatehouse import __version__
 from gatehouse.foundation.errors import Refusal
@@ -65,10 +66,27 @@ def build_application(
     app.add_middleware(ReadOnlyFields, responses=responses, moving=moving, shown_elsewhere=shown_elsewhere)
     for family in families:
         app.include_router(family)
+        _match_by_prefix(app.router.routes[-1])
     if documentation is not None:
         _document(app, families, documentation)
         page.install(app)
     return app, responses
+
+
+def _match_by_prefix(included: BaseRoute) -> None:
+    """Makes an included family refuse paths that begin like none of its routes, without trying each route.
+
+    FastAPI tries the routes of all families in turn, which takes about a millisecond with 300 operations.
+    """
+    prefixes = tuple({(context.path or "").partition("{")[0] for context in iter_route_contexts([included])})
+    match_each_route = included.matches
+
+    def matches(scope: Scope) -> tuple[Match, Scope]:
+        if not scope.get("root_path") and not scope["path"].startswith(prefixes):
+            return Match.NONE, {}
+        return match_each_route(scope)
+
+    included.matches = matches  # type: ignore[method-assign]
 
 
 def _document(app: FastAPI, families: Sequence[APIRouter], documentation: Documentation) -> None:

@@ -14,6 +14,8 @@ from gatehouse.foundation.http.middleware.added_headers import NOSNIFF
 
 #: the cancellation message of a request whose client has disconnected
 CLIENT_LEFT_MESSAGE: Final = "client left"
+#: dialects whose clients read the request's id from `request-id`
+_ANTHROPIC_DIALECTS: Final = frozenset({"anthropic_messages", "anthropic_token_count"})
 
 
 class ServerStopping(Unavailable):
@@ -38,7 +40,7 @@ class ResponseWriter(Protocol):
 async def send_answer(answer: Answer, x: Received, writer: ResponseWriter, *, closes: bool = False) -> None:
     """Sends an answer. With `closes`, the connection carries no further request."""
     headers = {**NOSNIFF, **answer.headers, "X-Request-Id": x.request_id}
-    if x.dialect == "anthropic_messages" or "anthropic-version" in x.headers:
+    if x.dialect in _ANTHROPIC_DIALECTS or "anthropic-version" in x.headers:
         # Anthropic's clients read the request's id from this header.
         headers["request-id"] = x.request_id
     if closes:

@@ -24,7 +24,7 @@ from gatehouse.outpost.host import OutpostHost
 #: Paths of the gateway that the proxy serves.
 SERVED: Final = frozenset(
     {"/v1/chat/completions", "/api/chat/completions", "/v1/responses", "/v1/messages", "/v1/embeddings", "/v1/models",
-     "/v1/scan"}
+     "/v1/scan", "/v1/messages/count_tokens", "/v1/responses/input_tokens"}
 )  # fmt: skip
 
 
@@ -75,7 +75,10 @@ def _probes(host: OutpostHost, addresses: ClientAddresses) -> Starlette:
     handlers: dict[Any, Callable[..., Any]] = {Refusal: refused, 404: refused}
     return Starlette(
         routes=[
-            Route("/api/health/live", live), Route("/api/health/ready", ready), Route("/metrics", metrics),
+            Route("/", live),
+            Route("/api/health/live", live),
+            Route("/api/health/ready", ready),
+            Route("/metrics", metrics),
         ],
         exception_handlers=handlers,
     )  # fmt: skip

@@ -122,7 +122,7 @@ class PortalHost:
             await asyncio.sleep(_CHECK_INTERVAL_SECONDS)
 
 
-def _host(request: Request) -> PortalHost:
+async def _host(request: Request) -> PortalHost:
     host: PortalHost = request.app.state.host
     return host
 

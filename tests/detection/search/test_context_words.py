@@ -33,7 +33,7 @@ pieces = st.sampled_from(
 def test_the_words_near_a_finding_are_those_of_the_definition(text: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, len(text)))
-    near = CONTEXTS.standing(seen(text, json_escapes=False), 0, len(text)).near(start, end)
+    near = CONTEXTS.words_near(seen(text, json_escapes=False), 0, len(text)).bits_near(start, end)
     assert [bool(near & 1 << bit) for bit in range(len(WORDS))] == [
         matching.in_context(shape, text, start, end) for shape in SHAPES
     ]
@@ -41,13 +41,13 @@ def test_the_words_near_a_finding_are_those_of_the_definition(text: str, data: s
 
 def test_words_of_a_part_of_a_text_are_those_near_it() -> None:
     text = "swift " * 100 + "card " + "x" * 20 + " swift" * 100
-    standing = CONTEXTS.standing(seen(text, json_escapes=False), 605, 625)
-    assert standing.near(605, 625) == 0b101
-    assert len(standing.begins) < 30
+    positions = CONTEXTS.words_near(seen(text, json_escapes=False), 605, 625)
+    assert positions.bits_near(605, 625) == 0b101
+    assert len(positions.begins) < 30
 
 
 def test_where_no_word_stands_nothing_is_near() -> None:
-    assert CONTEXTS.standing(seen("discard the cardboard", json_escapes=False), 0, 21).bits_of_all == 0
+    assert CONTEXTS.words_near(seen("discard the cardboard", json_escapes=False), 0, 21).bits_of_all == 0
 
 
 def test_the_letter_behind_a_words_punctuation_is_no_plural() -> None:

@@ -172,7 +172,7 @@ def test_a_tier_over_an_auth_endpoint_still_counts_by_address() -> None:
         ('{"/a": true}', "'/a': must be a positive integer"),
         ('{"/a": "5"}', "'/a': must be a positive integer"),
         ('{"/a": null}', "'/a': must be a positive integer"),
-        ('{"a": 1}', "'a': a path begins with /"),
+        ('{"a": 1}', "'a': a path must begin with /"),
         ('{"GET POST /a": 1}', "'GET POST /a': write a path"),
         ('{"/a/{x}": 1}', "'/a/{x}': a path with a parameter needs a method"),
         ('{"/a/.*": 1}', "'/a/.*': a pattern needs a method"),

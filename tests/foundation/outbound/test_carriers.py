@@ -6,7 +6,6 @@ import contextlib
 import gzip
 import itertools
 import socket
-import ssl
 import threading
 import time
 import zlib
@@ -15,6 +14,7 @@ from typing import NoReturn
 
 import pytest
 from tests.support.receiver import certificate, serving, trusting
+from tests.support.tunnels import tunnels
 from tests.support.upstream import Connection, upstream
 
 from gatehouse.foundation.egress.guard import EgressGuard
@@ -692,42 +692,6 @@ async def test_another_address_of_the_name_is_used_if_one_is_unreachable(make, m
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(2, 1, 6, "", (a, 0)) for a in addresses])
         reply = await make().send(post(server.url.replace("127.0.0.1", "provider.example")))
         assert await reply.read(10) == b"{}"
-
-
-class Tunnels:
-    """A proxy that connects every tunnel to `to`, or responds with `refusal`."""
-
-    def __init__(self, to: str, refusal: bytes = b"") -> None:
-        self.to, self.refusal = to, refusal
-        self.heads: list[str] = []
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
-        if self.refusal:
-            writer.write(self.refusal)
-            writer.close()
-            return
-        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", int(self.to.rpartition(":")[2]))
-        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        await asyncio.gather(self._pipe(reader, far_writer), self._pipe(far_reader, writer))
-
-    async def _pipe(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError):
-            while data := await reader.read(65_536):
-                writer.write(data)
-                await writer.drain()
-        writer.close()
-
-
-@contextlib.asynccontextmanager
-async def tunnels(
-    to: str, refusal: bytes = b"", tls: ssl.SSLContext | None = None
-) -> AsyncIterator[tuple[str, Tunnels]]:
-    proxy = Tunnels(to, refusal)
-    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0, ssl=tls)
-    scheme = "http" if tls is None else "https"
-    yield f"{scheme}://me:se%40cret@127.0.0.1:{server.sockets[0].getsockname()[1]}", proxy
-    server.close()
 
 
 @pytest.mark.parametrize("secure", [False, True])

@@ -11,7 +11,7 @@ from tests.support.platform import RunningPlatform, Tenant
 USERS = "/api/admin/users"
 KEYS = "/api/admin/api-keys"
 NEW = {"description": "nightly"}
-WHAT_USERS_MAY = ("api:read", "api:write", "chat:write")
+USER_SCOPES = ("api:read", "api:write", "chat:write")
 
 
 async def account(tenant: Tenant, role: str = "user") -> dict[str, Any]:
@@ -85,19 +85,21 @@ async def test_a_service_accounts_keys_end_with_the_account(
     assert (await key.get("/v1/models")).status_code == 401
 
 
-async def test_only_a_person_creates_their_own_keys(tenant: Tenant) -> None:
+async def test_an_administrator_cannot_create_keys_of_a_person(tenant: Tenant) -> None:
     answer = await tenant.admin.client.post(keys_of(tenant.user.id), json=NEW)
     assert (answer.status_code, answer.json()) == (
         409, {"detail": "Only a service account's keys are made by administrators. People make their own."},
     )  # fmt: skip
 
 
-async def test_nobody_creates_a_key_with_more_rights_than_their_own(platform: RunningPlatform, tenant: Tenant) -> None:
-    machine = await platform.new_m2m(tenant.id, "admin:write", *WHAT_USERS_MAY)
-    lesser = await platform.new_m2m(tenant.id, "admin:write", "api:read")
+async def test_a_machine_cannot_create_a_key_with_more_rights_than_its_own(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    machine = await platform.new_m2m(tenant.id, "admin:write", *USER_SCOPES)
+    reading_machine = await platform.new_m2m(tenant.id, "admin:write", "api:read")
     user, admin = await account(tenant), await account(tenant, "admin")
     assert (await machine.post(keys_of(admin["id"]), json=NEW)).status_code == 403
-    assert (await lesser.post(keys_of(user["id"]), json=NEW)).status_code == 403
+    assert (await reading_machine.post(keys_of(user["id"]), json=NEW)).status_code == 403
     assert (await machine.post(keys_of(user["id"]), json=NEW)).status_code == 201
 
 
@@ -109,7 +111,7 @@ async def test_only_administrators_of_the_organization_have_access(
         (platform.anonymous, 401),
         (tenant.user.client, 403),
         (tenant.auditor.client, 403),
-        (await platform.new_m2m(tenant.id, "admin:read", *WHAT_USERS_MAY), 403),
+        (await platform.new_m2m(tenant.id, "admin:read", *USER_SCOPES), 403),
         (other_tenant.admin.client, 404),
     ):
         assert (await client.post(path, json=NEW)).status_code == status

@@ -145,6 +145,39 @@ def recorded_call(server: GatehouseServer, key: str, content: str = "Hello", mod
     return request_id
 
 
+async def check_paging(
+    page: Page, table: str, mark: str, *, total: int, by_name: bool, rows_per_page: int = 50
+) -> None:
+    """Go through a list that is searched for `mark`, sort it by name, and search for a single row. The names end with
+    two digits, from 00 to `total` less one. `by_name`: the list is sorted by name from the beginning."""
+    rows = page.get_by_role("table", name=table, exact=True).get_by_role("row").filter(has_text=mark)
+    await expect(rows).to_have_count(rows_per_page)
+    pager = page.get_by_role("navigation", name="Pages")
+    await expect(pager).to_contain_text(f"of {total}")
+    await pager.get_by_role("button", name="Next").click()
+    await expect(rows).to_have_count(total - rows_per_page)
+    assert "page=2" in page.url
+    await page.reload()
+    await expect(rows).to_have_count(total - rows_per_page)
+    header = page.get_by_role("columnheader", name="Name")
+    for order, first in (("ascending", 0), ("descending", total - 1)):
+        if order == "descending" or not by_name:
+            await header.get_by_role("button").press("Enter")
+            await page.wait_for_url(lambda url: "page=" not in url)
+        await expect(header).to_have_attribute("aria-sort", order)
+        if order == "descending" or not by_name:
+            await expect(rows.first).to_contain_text(f"{mark} {first:02}")
+    assert "sort=-name" in page.url
+    await check_screen(page)
+    await page.get_by_role("searchbox").fill(f"{mark} {total - 1:02}")
+    await page.keyboard.press("Enter")
+    await expect(rows).to_have_count(1)
+    await page.get_by_role("searchbox").fill(f"{mark} of nobody")
+    await page.keyboard.press("Enter")
+    await page.get_by_role("main").get_by_role("button", name="Clear").last.click()
+    assert "search=" not in page.url
+
+
 def modal(page: Page) -> Locator:
     """The open dialog. Messages in the corner have the same role."""
     return page.locator('[role=dialog][tabindex="-1"]')

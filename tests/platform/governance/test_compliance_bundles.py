@@ -51,6 +51,42 @@ async def test_a_bundle_is_created_read_and_listed_by_name(tenant: Tenant, other
     assert (await tenant.auditor.client.get(BASE)).json() == [first, bundle]
 
 
+@pytest.mark.parametrize(
+    ("parameters", "names", "total"),
+    [
+        ({}, ["Accounts", "Card data", "Health"], 3),
+        ({"limit": 2}, ["Accounts", "Card data"], 3),
+        ({"limit": 2, "offset": 2}, ["Health"], 3),
+        ({"sort": "-name", "limit": 1}, ["Health"], 3),
+        ({"sort": "regulatory_framework"}, ["Health", "Card data", "Accounts"], 3),
+        ({"search": "CARD"}, ["Card data", "Health"], 2),
+        ({"regulatory_framework": "SOX"}, ["Accounts"], 1),
+        ({"enabled": "false"}, ["Accounts"], 1),
+        ({"state": "archived"}, ["Health"], 1),
+        ({"state": "active", "sort": "-updated_at"}, ["Accounts", "Card data"], 2),
+    ],
+)
+async def test_the_list_is_paged_filtered_and_sorted(
+    tenant: Tenant, other_tenant: Tenant, parameters: dict[str, Any], names: list[str], total: int
+) -> None:
+    await made(other_tenant)
+    await made(tenant)
+    health = await made(tenant, name="Health", regulatory_framework="HIPAA", description="Cards of patients")
+    await made(tenant, name="Accounts", regulatory_framework="SOX", enabled=False)
+    assert (await tenant.admin.client.post(f"{BASE}/{health['id']}/archive")).status_code == 200
+    listed = await tenant.auditor.client.get(BASE, params=parameters)
+    assert ([bundle["name"] for bundle in listed.json()], listed.headers["x-total-count"]) == (names, str(total))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("limit", "201"), ("offset", "-1"), ("sort", "state"), ("state", "gone"), ("regulatory_framework", "none")],
+)
+async def test_an_invalid_parameter_of_the_list_is_named(tenant: Tenant, name: str, value: str) -> None:
+    refused = await tenant.admin.client.get(BASE, params={name: value})
+    assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (422, ["query", name])
+
+
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 async def test_a_bundle_takes_every_framework(tenant: Tenant, framework: str) -> None:
     assert (await made(tenant, regulatory_framework=framework))["regulatory_framework"] == framework

@@ -33,7 +33,7 @@ def test_a_sound_installation_has_no_failure(platform: RunningPlatform) -> None:
     done = in_a_process("doctor", environment=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "FAIL" not in done.stdout
-    assert "master key: opens what is sealed" in done.stdout
+    assert "master key: opens the sealed secrets" in done.stdout
 
 
 def test_a_wrong_master_key_is_reported_with_the_remedy(platform: RunningPlatform) -> None:

@@ -55,7 +55,7 @@ async def test_what_is_wrong_is_named_with_what_to_do(
     assert by_check["master key"]["verdict"] == "fail"
     assert "GATEHOUSE_MASTER_KEY" in by_check["master key"]["remedy"]
     assert (by_check["workers"]["verdict"], silent in by_check["workers"]["message"]) == ("warn", True)
-    assert (by_check["TLS"]["verdict"], by_check["TLS"]["remedy"]) == ("fail", "mend TLS_CERT_PATH, TLS_KEY_PATH")
+    assert (by_check["TLS"]["verdict"], by_check["TLS"]["remedy"]) == ("fail", "correct TLS_CERT_PATH and TLS_KEY_PATH")
     platform.sql("DELETE FROM nodes WHERE name = %s", [silent])
 
 

@@ -13,14 +13,16 @@ import binascii
 import hashlib
 import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Protocol, TypeVar
 
 import msgspec
-from fastapi import Depends, Query, Request
+from fastapi import Depends, Query, Request, Response
 from fastapi.dependencies.utils import get_dependant
-from sqlalchemy import ColumnElement, Select, func, select
+from fastapi.params import Query as QueryParameter
+from sqlalchemy import ColumnElement, Select, func, or_, select
+from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
 from gatehouse.foundation.errors import BadRequest
@@ -30,6 +32,10 @@ from gatehouse.foundation.http.variants import RequestVariant, Variant
 #: maximum offset and page number. Every list ends before it, and the resulting offset fits into PostgreSQL's bigint.
 _MAX_OFFSET: Final = 1_000_000_000
 _MAX_CURSOR_CHARS: Final = 4096
+#: Characters of a text to search for.
+_MAX_SEARCH_CHARS: Final = 255
+#: The header with the number of all matching rows, of lists that answer with a plain array.
+TOTAL_COUNT_HEADER: Final = "X-Total-Count"
 
 Row = TypeVar("Row")
 Statement = TypeVar("Statement", bound=Select[Any])
@@ -95,10 +101,23 @@ class OffsetWindow:
         return {name: items, "total": total, "limit": self.limit, "offset": self.offset}
 
 
-def page_window(*, default: int = 50, maximum: int = 200, size_name: str = "page_size") -> Callable[..., PageWindow]:
+@dataclass(frozen=True, slots=True)
+class OptionalWindow:
+    """A window of a list that returns all rows unless the client sends `limit`."""
+
+    limit: int | None
+    offset: int
+
+    def apply(self, statement: Statement) -> Statement:
+        return statement.limit(self.limit).offset(self.offset)
+
+
+def page_window(
+    *, default: int = 50, maximum: int = 200, size_name: str = "page_size"
+) -> Callable[..., Awaitable[PageWindow]]:
     """Returns the dependency of a list in page style."""
 
-    def window(
+    async def window(
         page: Annotated[int, Query(ge=1, le=_MAX_OFFSET, description="Counts from 1.")] = 1,
         size: Annotated[int, Query(alias=size_name, ge=1, le=maximum, description="Rows a page.")] = default,
     ) -> PageWindow:
@@ -107,10 +126,10 @@ def page_window(*, default: int = 50, maximum: int = 200, size_name: str = "page
     return window
 
 
-def offset_window(*, default: int = 50, maximum: int = 200) -> Callable[..., OffsetWindow]:
+def offset_window(*, default: int = 50, maximum: int = 200) -> Callable[..., Awaitable[OffsetWindow]]:
     """Returns the dependency of a list in offset style."""
 
-    def window(
+    async def window(
         limit: Annotated[int, Query(ge=1, le=maximum, description="Rows to return at most.")] = default,
         offset: Annotated[int, Query(ge=0, le=_MAX_OFFSET, description="Rows to skip.")] = 0,
     ) -> OffsetWindow:
@@ -119,12 +138,69 @@ def offset_window(*, default: int = 50, maximum: int = 200) -> Callable[..., Off
     return window
 
 
-def by_variant(*, a: Callable[..., Window], b: Callable[..., Window]) -> Callable[..., Window]:
+def optional_window(*, maximum: int = 200) -> Callable[..., Awaitable[OptionalWindow]]:
+    """Return the dependency of a list that returns all rows unless the client sends `limit`."""
+
+    async def window(
+        limit: Annotated[
+            int | None, Query(ge=1, le=maximum, description="Rows to return at most. Without it, all rows.")
+        ] = None,
+        offset: Annotated[int, Query(ge=0, le=_MAX_OFFSET, description="Rows to skip.")] = 0,
+    ) -> OptionalWindow:
+        return OptionalWindow(limit, offset)
+
+    return window
+
+
+def search_parameter(description: str) -> QueryParameter:
+    """Return the declaration of a list's parameter `search`."""
+    parameter: QueryParameter = Query(max_length=_MAX_SEARCH_CHARS, pattern=r"^[^\x00]*$", description=description)
+    return parameter
+
+
+def sort_parameter() -> QueryParameter:
+    """Return the declaration of a list's parameter `sort`. Its values are the names of `sorted_by`'s columns, with and
+    without a leading minus."""
+    parameter: QueryParameter = Query(description="The field to sort by. A leading `-` sorts in descending order.")
+    return parameter
+
+
+def containing(statement: Statement, search: str | None, *columns: InstrumentedAttribute[Any]) -> Statement:
+    """Select rows in which one of the columns contains `search`, regardless of case."""
+    if not search:
+        return statement
+    return statement.where(or_(*(column.icontains(search, autoescape=True) for column in columns)))
+
+
+def sorted_by(
+    statement: Statement, sort: str, columns: Mapping[str, Any], *, unique: InstrumentedAttribute[Any]
+) -> Statement:
+    """Sort by the column of `sort`; empty values come last. `unique` orders rows with equal values, in the same
+    direction."""
+    descending = sort.startswith("-")
+    column = columns[sort.removeprefix("-")]
+    if descending:
+        return statement.order_by(column.desc().nulls_last(), unique.desc())
+    return statement.order_by(column.asc().nulls_last(), unique)
+
+
+async def windowed(
+    session: AsyncSession, statement: Select[Any], window: OptionalWindow, response: Response
+) -> Sequence[Any]:
+    """Return the window's rows of a query of one entity, and set the header with the number of all rows."""
+    total = (await session.execute(count_query(statement))).scalar_one()
+    response.headers[TOTAL_COUNT_HEADER] = str(total)
+    return (await session.scalars(window.apply(statement))).all()
+
+
+def by_variant(
+    *, a: Callable[..., Awaitable[Window]], b: Callable[..., Awaitable[Window]]
+) -> Callable[..., Awaitable[Window]]:
     """Returns the dependency of a list whose style depends on the variant. Variant C has the style of variant A."""
 
     names_of_a, names_of_b = _parameters(a), _parameters(b)
 
-    def window(
+    async def window(
         request: Request,
         variant: RequestVariant,
         of_a: Annotated[Any, Depends(a)],
@@ -139,7 +215,7 @@ def by_variant(*, a: Callable[..., Window], b: Callable[..., Window]) -> Callabl
     return window
 
 
-def _parameters(window: Callable[..., Window]) -> frozenset[str]:
+def _parameters(window: Callable[..., Awaitable[Window]]) -> frozenset[str]:
     """Returns the query parameters of a window's dependency."""
     dependant = get_dependant(path="", call=window)
     return frozenset(field.alias for field in dependant.query_params)
@@ -254,10 +330,10 @@ class OpenCursor:
         return {name: [shown(row) for row in page], "next_cursor": next_cursor, "has_more": has_more}
 
 
-def cursor_window(*, default: int = 50, maximum: int = 500) -> Callable[..., CursorWindow]:
+def cursor_window(*, default: int = 50, maximum: int = 500) -> Callable[..., Awaitable[CursorWindow]]:
     """Returns the dependency of a list in cursor style."""
 
-    def window(
+    async def window(
         limit: Annotated[int, Query(ge=1, le=maximum, description="Rows to return at most.")] = default,
         cursor: Annotated[str | None, Query(description="`next_cursor` of the answer before, unchanged.")] = None,
     ) -> CursorWindow:

@@ -143,7 +143,7 @@ class VariantMiddleware:
         await app(scope, receive, send_with_variant)
 
 
-def _request_variant(
+async def _request_variant(
     request: Request,
     x_api_variant: Annotated[  # declared for the documentation; the middleware has validated it
         Literal["a", "b", "c"] | None, Header(description="Speak this variant of the contract.")

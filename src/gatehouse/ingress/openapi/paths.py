@@ -78,6 +78,7 @@ _MESSAGE: Final = {
     "stop_sequence": None,
     "usage": {"input_tokens": 4, "output_tokens": 4},
 }
+_COUNT: Final = {"input_tokens": 14}
 _EMBED: Final = {"model": "sandbox/embed", "input": ["a text", "another"]}
 _EMBEDDINGS: Final = {
     "object": "list",
@@ -117,6 +118,8 @@ _HEADERS: Final = {
     "X-Gateway-Fallbacks": "How many candidates failed before.",
     "X-Gateway-Cache": "`hit`: answered before; `miss`. Absent where no answers are kept.",
     "X-Gateway-Warning": "Why the organization's model registry objects to the model; absent where it does not.",
+    "X-Gateway-Dropped": "The request's fields that the provider's API cannot express; absent if there is none.",
+    "X-Gateway-Token-Count": "`provider`: the provider counted. `estimate`: the gateway estimated.",
     "X-Gateway-Timing": "Where the time went, in the form of Server-Timing; for administrators who send this header.",
     "X-DLP-Action": "What DLP did with the request.",
     "X-Cost-USD": "What the call cost; absent from streams and where the price is unknown.",
@@ -124,6 +127,8 @@ _HEADERS: Final = {
     "X-RateLimit-Remaining": "How many are left.",
     "X-RateLimit-Reset": "Unix second from which there are more.",
 }
+
+_CALL_HEADERS: Final = tuple(name for name in _HEADERS if name != "X-Gateway-Token-Count")
 
 _TAGS_PARAMETER: Final = {
     "name": TAGS_HEADER,
@@ -181,6 +186,7 @@ def _call(
     example: dict[str, Any],
     error: str = "GatewayError",
     streams: bool = True,
+    headers: tuple[str, ...] = _CALL_HEADERS,
 ) -> Operation:
     content: dict[str, Any] = {"application/json": {"schema": _ref(answer), "example": example}}
     if streams:
@@ -198,7 +204,7 @@ def _call(
             "content": {"application/json": {"schema": _ref(request), "examples": examples}},
         },
         "responses": {
-            "200": {"description": "The model's answer.", "headers": _headers(*_HEADERS), "content": content},
+            "200": {"description": "The model's answer.", "headers": _headers(*headers), "content": content},
             **_refusals(error),
         },
     }
@@ -215,6 +221,30 @@ def _chat(operation_id: str, summary: str) -> Operation:
         examples=_CHAT_EXAMPLES,
         answer="ChatCompletion",
         example=_COMPLETION,
+    )
+
+
+def _count(
+    operation_id: str,
+    summary: str,
+    description: str,
+    *,
+    request: str,
+    example: dict[str, Any],
+    answer: dict[str, Any],
+    error: str = "GatewayError",
+) -> Operation:
+    return _call(
+        operation_id,
+        summary,
+        description,
+        request=request,
+        examples={"plain": {"summary": "One question", "value": example}},
+        answer="TokenCount",
+        example=answer,
+        error=error,
+        streams=False,
+        headers=tuple(_HEADERS),
     )
 
 
@@ -255,8 +285,8 @@ def gateway_paths() -> dict[str, Any]:
                 "responses",
                 "Call a model (OpenAI responses)",
                 "Responses as OpenAI's clients speak them, streamed or not, for every chat model in the catalog. The"
-                " gateway keeps none and runs no tools: what refers to a kept response, and tools of types other than"
-                " `function`, are refused.",
+                " gateway keeps none and runs no tools: what refers to a kept response, and tools that OpenAI runs, are"
+                " refused or left out.",
                 request="ResponsesRequest",
                 examples={
                     "plain": {"summary": "One question", "value": _RESPOND},
@@ -275,6 +305,28 @@ def gateway_paths() -> dict[str, Any]:
                 examples={"plain": {"summary": "One question", "value": _MESSAGES}},
                 answer="AnthropicMessage",
                 example=_MESSAGE,
+                error="AnthropicError",
+            )
+        },
+        "/v1/responses/input_tokens": {
+            "post": _count(
+                "count_response_tokens",
+                "Count input tokens (OpenAI responses)",
+                "An estimate of the input tokens of a call, by its size. Nothing is sent to a provider.",
+                request="ResponsesRequest",
+                example=_RESPOND,
+                answer={"object": "response.input_tokens", **_COUNT},
+            )
+        },
+        "/v1/messages/count_tokens": {
+            "post": _count(
+                "count_message_tokens",
+                "Count input tokens (Anthropic messages)",
+                "The input tokens of a call, as Anthropic's providers count them, else an estimate by its size. The"
+                " call passes the same checks as one that is answered, and costs nothing.",
+                request="MessagesCountRequest",
+                example={name: value for name, value in _MESSAGES.items() if name != "max_tokens"},
+                answer=_COUNT,
                 error="AnthropicError",
             )
         },

@@ -21,7 +21,7 @@ class BadAdminToken(Unauthenticated):
     message = "Send the outpost's admin token: Authorization: Bearer <OUTPOST_ADMIN_TOKEN>."
 
 
-def host_of(request: Request) -> OutpostHost:
+async def host_of(request: Request) -> OutpostHost:
     host: OutpostHost = request.app.state.host
     return host
 

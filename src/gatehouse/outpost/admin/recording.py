@@ -46,7 +46,7 @@ class CallRecorder:
             log.warning("outpost.call_not_recorded", call=call, reason=error.code)
 
 
-def _recorder(request: Request, host: Annotated[OutpostHost, Depends(admitted)]) -> CallRecorder:
+async def _recorder(request: Request, host: Annotated[OutpostHost, Depends(admitted)]) -> CallRecorder:
     return CallRecorder(host, request.state.client_address)
 
 

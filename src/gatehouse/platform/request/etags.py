@@ -71,4 +71,8 @@ class Versions:
 
 
 #: Dependency of routes and dependencies that load rows.
-TheVersions = Annotated[Versions, Depends(Versions)]
+async def _versions(request: Request, response: Response) -> Versions:
+    return Versions(request, response)
+
+
+TheVersions = Annotated[Versions, Depends(_versions)]

@@ -40,9 +40,9 @@ from gatehouse.platform.worker.host import PlatformHost
 #: Response headers that CORS lets a page in a browser read.
 CORS_EXPOSED_HEADERS: Final = (
     "X-Request-Id", "request-id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After",
-    "X-API-Variant",
+    "X-API-Variant", "X-Total-Count",
     "ETag", "X-DLP-Action", "X-Gateway-Provider", "X-Gateway-Model", "X-Gateway-Fallbacks", "X-Gateway-Cache",
-    "X-Gateway-Warning", "X-Cost-USD",
+    "X-Gateway-Warning", "X-Gateway-Dropped", "X-Gateway-Token-Count", "X-Cost-USD",
 )  # fmt: skip
 
 #: Administration's paths under `/v1`. All other paths there belong to the model API.

@@ -27,7 +27,7 @@ _PATH = "/orgs/{org_id}/outposts"
 LoadedOutpost = Annotated[OutpostRow, Depends(loaded(OutpostRow, "outpost_id", OutpostNotFound))]
 
 
-def _certificate_issuer(request: Request, host: TheHost) -> CertificateIssuer:
+async def _certificate_issuer(request: Request, host: TheHost) -> CertificateIssuer:
     return CertificateIssuer(host.authorities, host.settings, str(request.base_url))
 
 

@@ -52,8 +52,8 @@ async def login(
     CALLBACK_PATH.removeprefix(router.prefix),
     **_REDIRECT,
     responses={
-        303: {"description": "To the dashboard or the page in `redirect_uri`; to the selection if the person has several"
-              " organizations; to the page of invitations if the person has none."},
+        303: {"description": "To the dashboard or the page in `redirect_uri`; to the selection if the person has"
+              " several organizations; to the page of invitations if the person has none."},
         400: {"description": "The sign-in has expired, or was not started in this browser."},
     },
     openapi_extra={

@@ -130,7 +130,7 @@ CERTIFICATES = {
     "a private key": lambda: Signer.new().key,
     "a weak key": lambda: Signer.new(bits=1024).certificate,
     "another kind of key": _ed25519,
-    "something behind it": lambda: Signer.new().certificate + "and more",
+    "text after the certificate": lambda: Signer.new().certificate + "and more",
     "too many": lambda: Signer.new("ec").certificate * 5,
     "cut short": lambda: Signer.new().certificate[:400],
 }
@@ -159,7 +159,9 @@ async def test_a_bad_field_is_named(tenant: Tenant, body: dict[str, Any], field:
     assert field in refused.json()["detail"][0]["loc"]
 
 
-async def test_only_administrators_configure(platform: RunningPlatform, tenant: Tenant, body: dict[str, Any]) -> None:
+async def test_only_administrators_configure_identity_providers(
+    platform: RunningPlatform, tenant: Tenant, body: dict[str, Any]
+) -> None:
     made = (await tenant.admin.client.post(IDP, json=body)).json()
     path = f"{IDP}/{made['id']}"
     for client, status in ((platform.anonymous, 401), (tenant.user.client, 403), (tenant.auditor.client, 403)):

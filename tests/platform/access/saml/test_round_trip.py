@@ -47,7 +47,7 @@ def linked(platform: RunningPlatform, tenant: Tenant) -> None:
 
 
 class _Form(HTMLParser):
-    """Return the page's only form, as a browser would send it."""
+    """The page's only form: its action, and the fields that a browser would send."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class _Form(HTMLParser):
 
 
 async def walk(browser: httpx2.AsyncClient, base: str, idp_id: str, relay_state: str = "/there") -> httpx2.Response:
-    """Follow a sign-in to its end."""
+    """Complete a sign-in and return the platform's last response."""
     begun = await browser.get(f"{base}/api/saml/login", params={"idp_id": idp_id, "relay_state": relay_state})
     assert begun.status_code == 302
     page = await browser.get(begun.headers["location"])
@@ -165,9 +165,7 @@ async def test_this_platform_changes_its_key(
     assert event["resource_id"] == prepared
 
 
-async def test_the_metadata_says_what_the_contract_says_and_follows_the_schema(
-    base: str, browser: httpx2.AsyncClient
-) -> None:
+async def test_the_metadata_matches_the_contract_and_the_schema(base: str, browser: httpx2.AsyncClient) -> None:
     answer = await browser.get(f"{base}/api/saml/metadata")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/xml")
     root = etree.fromstring(answer.content)

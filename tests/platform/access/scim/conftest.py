@@ -16,7 +16,7 @@ PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 
 @dataclass
 class Directory:
-    """Calls like a directory. `expect` is the required status."""
+    """Calls the platform as a directory does. `expect` is the required status."""
 
     client: httpx2.AsyncClient
     token: str

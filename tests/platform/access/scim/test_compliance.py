@@ -8,7 +8,7 @@ from tests.support.server import GatehouseServer
 
 def test_the_checker_finds_nothing_wrong() -> None:
     with GatehouseServer() as server:
-        # Not the trial key, which the log contains intentionally.
+        # The trial key is not used, because the log contains it intentionally.
         key = server.new_key("admin")
         admin = {"Authorization": f"Bearer {key}"}
         made = httpx2.post(f"{server.url}/api/admin/scim/token", json={"description": "checker"}, headers=admin)

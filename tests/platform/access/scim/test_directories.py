@@ -1,4 +1,4 @@
-"""What Entra ID and Okta send, as their manuals show it, in their order and spelling.
+"""Requests of Entra ID and Okta, in the order and spelling of their manuals.
 
 Entra ID: "Develop and plan provisioning for a SCIM endpoint" and "Known issues and resolutions with SCIM 2.0 protocol
 compliance" (its flag `aadOptscim062020`). Okta: "Okta and SCIM Version 2.0" and its "SCIM 2.0 SPEC Test".
@@ -47,12 +47,12 @@ async def test_entra_tests_the_connection(directory: Directory) -> None:
 async def test_entra_provisions_a_user(directory: Directory) -> None:
     made = await entra_user(directory)
     path, address = f"/Users/{made['id']}", f"{uuid4().hex}@testuser.test"
-    for sought in (
+    for filter_text in (
         f'userName eq "{made["userName"]}"',
         f'externalId eq "{made["externalId"]}"',
         f'emails[type eq "work"].value eq "{made["emails"][0]["value"]}"',
     ):
-        assert (await directory.call("GET", "/Users", filter=sought))["Resources"] == [made]
+        assert (await directory.call("GET", "/Users", filter=filter_text))["Resources"] == [made]
     assert await directory.call("GET", path) == made
     updated = await directory.call(
         "PATCH",
@@ -72,7 +72,7 @@ async def test_entra_provisions_a_user(directory: Directory) -> None:
     assert await directory.matching_ids("/Users", f'userName eq "{name}"') == []
 
 
-async def test_entra_sends_what_its_default_mapping_has(directory: Directory) -> None:
+async def test_entra_sets_the_attributes_of_its_default_mapping(directory: Directory) -> None:
     made = await entra_user(directory, emails=[{"type": "work", "value": f"{uuid4().hex}@testuser.test"}])
     operations = {
         "title": "Engineer",
@@ -100,7 +100,7 @@ async def test_entra_sends_what_its_default_mapping_has(directory: Directory) ->
     assert (shown["title"], shown["nickName"]) == ("Engineer", "Babs")
 
 
-async def test_entra_makes_a_user_with_nulls_and_what_is_not_kept(directory: Directory) -> None:
+async def test_entra_creates_a_user_with_nulls_and_attributes_that_are_not_stored(directory: Directory) -> None:
     name = f"{uuid4().hex}@testuser.test"
     body = {
         "schemas": [USER, "urn:ietf:params:scim:schemas:extension:enterprise:2.0User", CUSTOM],
@@ -130,7 +130,7 @@ async def test_entra_makes_a_user_with_nulls_and_what_is_not_kept(directory: Dir
     assert made[ENTERPRISE] == {"manager": {"value": "123456"}}
 
 
-@pytest.mark.parametrize("disabled", [("Replace", "False"), ("replace", False)], ids=["by itself", "with its flag"])
+@pytest.mark.parametrize("disabled", [("Replace", "False"), ("replace", False)], ids=["default form", "with the flag"])
 async def test_entra_disables_and_restores_a_user(
     platform: RunningPlatform, directory: Directory, disabled: tuple[str, Any]
 ) -> None:
@@ -146,7 +146,7 @@ async def test_entra_disables_and_restores_a_user(
     assert (back["active"], platform.sql(query, [made["id"]])) == (True, [(True,)])
 
 
-@pytest.mark.parametrize("flag", [False, True], ids=["by itself", "with its flag"])
+@pytest.mark.parametrize("flag", [False, True], ids=["default form", "with the flag"])
 async def test_entra_replaces_many_attributes(directory: Directory, flag: bool) -> None:
     made, address, name = await entra_user(directory), f"{uuid4().hex}@testuser.test", str(uuid4())
     others = {
@@ -157,8 +157,8 @@ async def test_entra_replaces_many_attributes(directory: Directory, flag: bool) 
         f"{ENTERPRISE}:employeeNumber": "Eqpj",
     }
     mail = {"op": "replace" if flag else "Replace", "path": 'emails[type eq "work"].value', "value": address}
-    rest = [{"op": "Replace", "path": path, "value": value} for path, value in others.items()]
-    sent = [mail, {"op": "replace", "value": others}] if flag else [rest[0], mail, *rest[1:]]
+    other_operations = [{"op": "Replace", "path": path, "value": value} for path, value in others.items()]
+    sent = [mail, {"op": "replace", "value": others}] if flag else [other_operations[0], mail, *other_operations[1:]]
     shown = await directory.call("PATCH", f"/Users/{made['id']}", patch(*sent))
     assert shown["emails"] == [{"value": address, "type": "work", "primary": True}]
     assert shown["name"] == {"formatted": "givenName familyName", "familyName": "Pkqf", "givenName": "Gtfd"}
@@ -259,7 +259,7 @@ async def test_okta_provisions_a_user(directory: Directory) -> None:
     }
     gone = await directory.call("PATCH", path, patch({"op": "replace", "value": {"active": False}}))
     assert (gone["active"], gone["name"], gone["emails"]) == (False, body["name"], body["emails"])
-    # An application of the organization itself gets changes by PUT.
+    # For an application of the organization itself, Okta sends changes by PUT.
     assert (await directory.call("PUT", path, body))["active"] is True
     assert (await directory.call("PUT", path, {**body, "active": False}))["active"] is False
 
@@ -336,7 +336,7 @@ async def test_okta_pushes_a_group(directory: Directory) -> None:
         ({"op": "add", "path": "emails", "value": [{"value": str(n)} for n in range(21)]}, "invalidValue"),
     ],
 )
-async def test_a_bad_operation_changes_nothing_and_says_of_what_kind_it_is(
+async def test_a_bad_operation_changes_nothing_and_names_its_scim_type(
     directory: Directory, operation: dict[str, Any], kind: str
 ) -> None:
     made = await directory.user(title="before", emails=[])

@@ -116,7 +116,7 @@ async def test_the_sign_in_address_comes_from_emails_or_the_user_name(
 
 
 async def test_the_stored_size_of_a_user_is_limited_over_all_requests(directory: Directory) -> None:
-    """Each request is within the limit, but not their sum."""
+    """Each request is within the limit, but their sum is not."""
     made = await directory.user(title="x" * 40_000)
     path = f"/Users/{made['id']}"
     refused = await directory.patch(path, {"op": "add", "path": "nickName", "value": "y" * 40_000}, expect=400)
@@ -125,7 +125,7 @@ async def test_the_stored_size_of_a_user_is_limited_over_all_requests(directory:
     assert (await directory.patch(path, {"op": "add", "path": "nickName", "value": "y"}))["nickName"] == "y"
 
 
-async def test_a_user_without_an_address_has_none_anywhere(directory: Directory, tenant: Tenant) -> None:
+async def test_the_placeholder_of_a_missing_address_is_never_shown(directory: Directory, tenant: Tenant) -> None:
     """The placeholder address in the database is not shown."""
     made = await directory.user(userName=f"name-{uuid4().hex[:8]}")
     shown = (await tenant.admin.client.get(f"/api/admin/users/{made['id']}")).json()
@@ -158,8 +158,8 @@ async def test_an_address_is_verified_only_in_a_proven_domain(
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("target", ["theirs", "nobody", "bogus"])
 async def test_an_unknown_user_is_404(directory: Directory, other_tenant: Tenant, method: str, target: str) -> None:
-    named = {"theirs": str(other_tenant.user.id), "nobody": str(uuid4()), "bogus": "x"}[target]
-    error = await directory.call(method, f"/Users/{named}", {} if method in {"PUT", "PATCH"} else None, expect=404)
+    user_id = {"theirs": str(other_tenant.user.id), "nobody": str(uuid4()), "bogus": "x"}[target]
+    error = await directory.call(method, f"/Users/{user_id}", {} if method in {"PUT", "PATCH"} else None, expect=404)
     assert error["status"] == "404"
 
 
@@ -223,12 +223,12 @@ async def test_a_deactivated_users_sessions_and_keys_end_and_the_row_remains(
     assert platform.sql(revoked, [tenant.user.session_id]) == [(True,)]
     back = await directory.patch(f"/Users/{tenant.user.id}", {"op": "replace", "path": "active", "value": True})
     assert back["active"] is True
-    # The keys were suspended, and the sessions ended.
+    # Deactivation suspended the keys, but ended the sessions.
     assert (await key.get("/v1/models")).status_code == 200
     assert (await tenant.user.client.get("/api/auth/api-keys")).status_code == 401
 
 
-async def test_a_removed_user_is_gone_with_sessions_and_keys(
+async def test_removing_a_user_removes_sessions_and_keys(
     platform: RunningPlatform, tenant: Tenant, directory: Directory
 ) -> None:
     key = platform.client(await platform.new_key(tenant.user))
@@ -259,7 +259,7 @@ async def test_a_directory_cannot_change_operators(platform: RunningPlatform) ->
     await directory.call("DELETE", path, expect=403)
 
 
-async def test_a_changed_name_changes_the_address_and_the_name_to_sign_in_with(
+async def test_a_changed_name_changes_the_sign_in_address_and_the_user_name(
     platform: RunningPlatform, directory: Directory
 ) -> None:
     old, new = f"a{uuid4().hex}", f"b{uuid4().hex}"
@@ -273,10 +273,10 @@ async def test_a_changed_name_changes_the_address_and_the_name_to_sign_in_with(
     assert platform.sql(query, [made["id"]]) == [(new, new, f"{new}@example.test")]
 
 
-async def test_a_directory_changes_the_address_of_a_user_that_was_there_before_it(
+async def test_a_directory_changes_the_address_of_a_user_that_existed_before(
     platform: RunningPlatform, tenant: Tenant, directory: Directory
 ) -> None:
-    """In Entra ID's form, which has only the entry of type work. The account was linked by single sign-on."""
+    """The request has the form of Entra ID, with only the entry of type work. Single sign-on has linked the account."""
     platform.sql("UPDATE users SET linked_at = now() WHERE id = %s", [tenant.user.id])
     address = f"{uuid4().hex}@example.test"
     change = {"op": "Replace", "path": 'emails[type eq "work"].value', "value": address}
@@ -286,9 +286,9 @@ async def test_a_directory_changes_the_address_of_a_user_that_was_there_before_i
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "left"),
+    ("path", "value", "expected"),
     [
-        # The first is the manual's own example.
+        # The first value is the example of the manual.
         ("manager", [{"$ref": "http://x.test/scim/Users/m-1", "value": "m-1"}], {"value": "m-1"}),
         (f"{ENTERPRISE}:manager", [{"$ref": "http://x.test/scim/Users/m-1", "value": "m-1"}], {"value": "m-1"}),
         (f"{ENTERPRISE}:manager", "m-1", {"value": "m-1"}),
@@ -301,12 +301,12 @@ async def test_a_directory_changes_the_address_of_a_user_that_was_there_before_i
 )
 @pytest.mark.parametrize("verb", ["Add", "Replace"])
 async def test_a_manager_is_accepted_in_several_formats(
-    directory: Directory, verb: str, path: str, value: Any, left: dict[str, str] | None
+    directory: Directory, verb: str, path: str, value: Any, expected: dict[str, str] | None
 ) -> None:
     made = await directory.user(**{ENTERPRISE: {"department": "Engines", "manager": "m-0"}})
     assert made[ENTERPRISE]["manager"] == {"value": "m-0"}
     patched = await directory.patch(f"/Users/{made['id']}", {"op": verb, "path": path, "value": value})
-    assert patched[ENTERPRISE].get("manager") == left
+    assert patched[ENTERPRISE].get("manager") == expected
     assert patched[ENTERPRISE]["department"] == "Engines"
 
 

@@ -8,7 +8,7 @@ class ApiKeyNotFound(NotFound):
 
 
 class NotAServiceAccount(Conflict):
-    """An administrator tried to create a person's key. Its owner could be impersonated with it."""
+    """An administrator tried to create a key for a person, and could act as that person with it."""
 
     code = "not_a_service_account"
     message = "Only a service account's keys are made by administrators. People make their own."

@@ -56,7 +56,7 @@ def link_mail(
 ) -> Mail:
     """Return the mail with the link for a one-time token."""
     texts = _TEXTS[purpose]
-    # An organization's name is its own choice, and stands in the subject.
+    # The subject contains the organization's name, which an organization chooses freely.
     names = {"organization": one_line(organization, _MAX_NAME_CHARS), "email": email}
     shown = {
         "heading": texts.subject.format(**names),

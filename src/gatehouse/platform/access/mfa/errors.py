@@ -10,7 +10,8 @@ class InvalidMfaToken(Unauthenticated):
 
 
 class WrongCode(Unauthenticated):
-    """A wrong or used code, or a method that is not enrolled: one error, so that it reveals nothing."""
+    """The code is wrong or used, or the method is not enrolled. The error is the same, so that it does not reveal
+    which."""
 
     code = "invalid_code"
     message = "This second factor is not right, or was used already."

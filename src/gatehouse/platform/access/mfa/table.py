@@ -67,7 +67,7 @@ class AttemptsRow(TenantRow):
 
 
 async def totp(session: AsyncSession, user_id: UUID, *, confirmed: bool = True) -> TotpRow | None:
-    """Return the authenticator app in use, or the one that waits for its first code."""
+    """Return the enrolled authenticator app, or with `confirmed` false the one that waits for its first code."""
     state = TotpRow.confirmed_at.is_not(None) if confirmed else TotpRow.confirmed_at.is_(None)
     return (await session.scalars(select(TotpRow).where(TotpRow.user_id == user_id, state))).one_or_none()
 

@@ -32,6 +32,6 @@ class TooManySecrets(Conflict):
 
 
 class GrantExceeded(Forbidden):
-    """A machine, or a key with scopes, tried to grant more than it has itself."""
+    """A machine, or a key with scopes, tried to grant rights that it does not have."""
 
     code = "grant_exceeded"

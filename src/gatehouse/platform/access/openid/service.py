@@ -79,7 +79,8 @@ async def client_of_request(host: Host, auth_request: AuthorizationRequest) -> C
 
 
 async def destination(host: Host, path: str) -> tuple[str | None, str | None]:
-    """Return name and origin of the application that a path finally leads to, for the sign-in page; else Nones."""
+    """Return name and origin of the application that the sign-in page's `next` path leads to; two Nones for any other
+    path."""
     auth_request = authorization.request_of_path(path)
     client = await client_of_request(host, auth_request) if auth_request is not None else None
     return (None, None) if client is None or auth_request is None else (client.name, origin(auth_request.redirect_uri))
@@ -148,7 +149,7 @@ def _is_recent(auth_request: AuthorizationRequest, session: SessionRow, host: Ho
     sign_in_required = bool(auth_request.prompts & {"login", "select_account"})
     if not sign_in_required and (auth_request.max_age is None or now - opened_at <= auth_request.max_age * 1000):
         return True
-    # A sign-in since the request was made satisfies it.
+    # A sign-in after the first authorization request satisfies it.
     try:
         requested_at, _ = host.cursors.read(auth_request.fields.get("asked_at", ""), context=_CURSOR_CONTEXT)
     except BadCursor:

@@ -1,8 +1,8 @@
 """Errors of single sign-on.
 
 SamlRefused           400 with `reason`: the response is not accepted
-  InvalidSignature    the response is not, as a whole, what this provider signed for this platform
-  AssertionExpired    the response is too late, too early, or already used
+  InvalidSignature    the provider has not signed the whole response, or not for this platform
+  AssertionExpired    the response is not valid at this time, or was already used
   UnsolicitedResponse no request preceded it, and its provider may not start sign-ins
   UnknownIssuer       the response is not from the provider that the request went to
   MissingEmail        the response does not contain an e-mail address
@@ -58,7 +58,8 @@ class SamlBusy(Unavailable):
 
 
 class SamlRefused(BadRequest):
-    """No session is opened. The message, which the audit chain records too, says what was wrong."""
+    """The response is not accepted and no session is opened. The message names the cause. The audit chain records it
+    too."""
 
     reason: ClassVar[str] = "invalid_signature"
     message = "The identity provider's answer is not valid."

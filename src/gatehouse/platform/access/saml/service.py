@@ -17,7 +17,7 @@ from gatehouse.platform.access.users import rights
 from gatehouse.platform.access.users.errors import CannotGrant
 from gatehouse.platform.changes.change import Change
 
-#: Identity providers that one organization can have.
+#: Maximum number of identity providers of an organization.
 MAX_IDPS: Final = 100
 
 
@@ -52,7 +52,7 @@ async def update(change: Change, caller: Caller, idp: IdpRow, body: IdpUpdate) -
     if "attribute_mapping" in sent:
         sent["attribute_mapping"] = _mapping(body)
     changed = idp.differing(sent)
-    # An operator's save vouches for the current configuration too. Another caller's change withdraws that.
+    # An operator who saves an unchanged configuration vouches for it. A change by another caller ends this.
     if not changed and not (caller.operator and not idp.by_operator):
         return idp
     changed["by_operator"] = caller.operator
@@ -63,14 +63,14 @@ async def update(change: Change, caller: Caller, idp: IdpRow, body: IdpUpdate) -
 
 
 async def delete(change: Change, idp: IdpRow) -> None:
-    """Delete the provider. Sessions that it opened continue; it gets no logout request when they end."""
+    """Delete the provider. Its sessions continue, and it receives no logout request when they end."""
     await change.session.delete(idp)
     change.record("saml_idp.deleted", "saml_idp", idp.id, name=idp.name, entity_id=idp.entity_id)
 
 
 def _require_admin_rights(caller: Caller) -> None:
-    """Require that the caller may make administrators: a caller who configures a trusted provider can become any user,
-    administrators included. Raises `PeopleConfigure`."""
+    """Require that the caller may grant the role admin, because a caller who configures a trusted provider can become
+    any user, including an administrator. Raises `PeopleConfigure`."""
     try:
         rights.require_may_grant(caller, "admin")
     except CannotGrant:

@@ -1,4 +1,4 @@
-"""Keeps the `mfa_token` between password and second factor, in a cookie of the sign-in pages only."""
+"""Keeps the `mfa_token` between the password and the second factor, in a cookie that only the sign-in pages receive."""
 
 from typing import Final
 

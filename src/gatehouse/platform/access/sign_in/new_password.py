@@ -1,5 +1,4 @@
-"""The pages that set a password with a one-time token, from an administrator or a mail: password reset and
-invitation."""
+"""Pages that set a password with a one-time token from an administrator or a mail: password reset and invitation."""
 
 from collections.abc import Awaitable, Callable
 
@@ -38,7 +37,7 @@ async def _register(request: Request, host: Host, form: Form) -> None:
 
 
 class _NewPasswordPage(msgspec.Struct, frozen=True):
-    """Texts and action of one page. `redeem` raises `Refusal` or `FormFieldError`; `done` selects the note on the
+    """Texts and action of one page. `redeem` raises `Refusal` or `FormFieldError`. `done` selects the note on the
     sign-in page that follows."""
 
     redeem: Callable[[Request, Host, Form], Awaitable[None]]
@@ -111,7 +110,8 @@ async def _redeem(request: Request, host: Host, page: _NewPasswordPage, form: Fo
 
 
 async def _sign_in(request: Request, host: Host, page: _NewPasswordPage, form: Form, email: str) -> Response:
-    """Sign an invited person in. Whoever has a second factor, or several accounts, goes to the sign-in page."""
+    """Sign an invited user in. All other users, and those who have a second factor or several accounts, are redirected
+    to the sign-in page."""
     if page.invitation:
         try:
             body = parse_body(Login, email=email, password=form.get("password"), tenant=None)

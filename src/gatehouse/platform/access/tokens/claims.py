@@ -1,4 +1,4 @@
-"""The claims about a user for a client that the user signed in to (OpenID Connect Core, 5.1 and 5.4)."""
+"""Claims about a user, for a client that the user signed in to (OpenID Connect Core, 5.1 and 5.4)."""
 
 from collections.abc import Collection
 from typing import Any
@@ -23,7 +23,7 @@ async def claims_for(session: AsyncSession, user: UserRow, scopes: Collection[st
     """Return the claims that the scopes request. Claims without a value are left out.
 
     `email_verified` is true only while the user's organization has proven the address's domain, because an organization
-    cannot vouch for another's addresses. For a user who registered it is false until the user has confirmed the
+    cannot vouch for another's addresses. For a self-registered user it is false until the user has confirmed the
     address by a mailed link, or an identity provider or a directory has linked the account.
     """
     proven = (

@@ -1,6 +1,5 @@
-"""Errors of token requests (RFC 6749, 5.2), rendered as `error` and `error_description` and never cached.
-
-The descriptions repeat nothing that the caller sent.
+"""Errors of token requests (RFC 6749, 5.2). They are rendered as `error` and `error_description` and never cached. The
+descriptions repeat no text that the caller sent.
 """
 
 from typing import Any

@@ -1,11 +1,11 @@
-"""Caller types for routes of conversations: users with a session or an API key.
+"""Types of callers for the routes of conversations: users with a session or an API key.
 
 OwnerReader   a user; a key with scopes needs `api:read`
 OwnerWriter   a user; a key with scopes needs `api:write`
 OwnerChatter  a user; a key with scopes needs `chat:write`, for routes that call a model
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 from uuid import UUID
 
@@ -16,8 +16,8 @@ from gatehouse.platform.conversations.conversations.errors import UsersOnly
 from gatehouse.platform.request.callers import scoped
 
 
-def _user(scope: str) -> Callable[..., Caller]:
-    def check(caller: Annotated[Caller, Depends(scoped(scope))]) -> Caller:
+def _user(scope: str) -> Callable[..., Awaitable[Caller]]:
+    async def check(caller: Annotated[Caller, Depends(scoped(scope))]) -> Caller:
         owner_id(caller)
         return caller
 
@@ -25,7 +25,7 @@ def _user(scope: str) -> Callable[..., Caller]:
 
 
 def owner_id(caller: Caller) -> UUID:
-    """Return the caller's user id. Raises `UsersOnly` for OAuth clients."""
+    """Return the id of the calling user. Raises `UsersOnly` for other callers, such as OAuth clients."""
     if caller.user_id is None:
         raise UsersOnly
     return caller.user_id

@@ -28,15 +28,15 @@ MessagesWindow = Annotated[CursorWindow, Depends(cursor_window(default=200, maxi
 _load = loaded(ConversationRow, "conversation_id", ConversationNotFound)
 
 
-def _for_reading(caller: OwnerReader, row: Annotated[ConversationRow, Depends(_load)]) -> ConversationRow:
+async def _for_reading(caller: OwnerReader, row: Annotated[ConversationRow, Depends(_load)]) -> ConversationRow:
     return conversations.require_owner(row, caller)
 
 
-def _for_writing(caller: OwnerWriter, row: Annotated[ConversationRow, Depends(_load)]) -> ConversationRow:
+async def _for_writing(caller: OwnerWriter, row: Annotated[ConversationRow, Depends(_load)]) -> ConversationRow:
     return conversations.require_owner(row, caller)
 
 
-def _base_url(request: Request, host: TheHost) -> str:
+async def _base_url(request: Request, host: TheHost) -> str:
     return host.settings.public_url or str(request.base_url)
 
 
@@ -63,8 +63,8 @@ BaseUrl = Annotated[str, Depends(_base_url)]
 
 @router.get("/api/conversations/shared/{token}", response_model=SharedConversation)
 async def read_shared_conversation(token: str, window: MessagesWindow, host: TheHost) -> dict[str, Any]:
-    """Returns title, model and messages of a shared conversation in its current state, oldest message first, without a
-    credential. 404 if the link is revoked, the conversation deleted, or its owner deactivated."""
+    """Returns the title, model and messages of a shared conversation in its current state, oldest message first. Needs
+    no credential. Returns 404 if the link is revoked, the conversation is deleted, or its owner is deactivated."""
     return await service.read(host, token, window)
 
 
@@ -88,5 +88,5 @@ async def list_share_links(
 async def revoke_share_link(
     caller: OwnerWriter, conversation: WritableConversation, link: Link, change: Changing
 ) -> None:
-    """Revokes a link by its `id` or `token`. It shows nothing after the response."""
+    """Revokes a link by its `id` or `token`. Once this response is sent, the link shows nothing."""
     service.revoke(change, link)

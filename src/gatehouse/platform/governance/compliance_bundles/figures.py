@@ -1,5 +1,5 @@
-"""Statistics of the bundles' entity types, read from the keeper's daily counts, whose number does not grow with the
-events.
+"""Reads statistics of the bundles' entity types from the keeper's daily counts. The number of counts does not grow with
+the number of events.
 
 Each read is one statement, so that all numbers in a response are consistent.
 """
@@ -15,15 +15,16 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.platform.governance.compliance_bundles.table import BundleRow
 
-# A join instead of `= ANY`: for that, PostgreSQL estimates one index search per type and scans all tenants' rows.
+# Joins instead of comparing with `= ANY`, for which PostgreSQL estimates one index search per type and then scans the
+# rows of all tenants.
 _HITS: Final = (
     "WITH hits AS MATERIALIZED (SELECT day, entity_type, rule_name, action, severity, events FROM dlp_counts"
-    " JOIN unnest(CAST(:types AS text[])) AS wanted (entity_type) USING (entity_type)"
+    " JOIN unnest(CAST(:types AS text[])) AS monitored (entity_type) USING (entity_type)"
     " WHERE tenant_id = :tenant AND day BETWEEN :first AND :last) "
 )
 # Each query returns a tag, up to three texts and a number.
 _KINDS: Final = (
-    "SELECT 'kind' AS what, entity_type AS one, action AS two, severity AS three, sum(events)::bigint AS number"
+    "SELECT 'kind' AS tag, entity_type AS one, action AS two, severity AS three, sum(events)::bigint AS number"
     " FROM hits GROUP BY entity_type, action, severity"
 )
 _RULES: Final = (
@@ -31,8 +32,8 @@ _RULES: Final = (
 )
 _DAYS: Final = (
     "SELECT 'day', bundle_id::text, day::text, NULL, sum(events)::bigint"
-    " FROM (SELECT day, entity_type, sum(events) AS events FROM hits GROUP BY day, entity_type) AS found"
-    " JOIN unnest(CAST(:bundles AS uuid[]), CAST(:of_bundles AS text[])) AS named (bundle_id, entity_type)"
+    " FROM (SELECT day, entity_type, sum(events) AS events FROM hits GROUP BY day, entity_type) AS daily"
+    " JOIN unnest(CAST(:bundles AS uuid[]), CAST(:of_bundles AS text[])) AS mappings (bundle_id, entity_type)"
     " USING (entity_type) GROUP BY bundle_id, day"
 )
 _REQUESTS: Final = (
@@ -72,9 +73,9 @@ class BundleCounts(msgspec.Struct):
 
     kinds: list[EventCount] = []
     rules: list[RuleCount] = []
-    #: Events by bundle and day (ISO 8601).
+    #: Number of events by bundle and day (ISO 8601).
     days: dict[tuple[UUID, str], int] = {}
-    #: Requests that matched at least one of the entity types.
+    #: Number of requests that matched at least one of the entity types.
     covered: int = 0
     requests: int = 0
 

@@ -53,7 +53,7 @@ def _added_rule_field(field: str) -> str:
 
 
 def _rules(drafted: list[dict[str, object]], recognisers: Recognisers) -> tuple[DlpRuleRecord, ...]:
-    """Return the records of the enabled rules. Blocks: for a thread. Raises `Unprocessable`."""
+    """Return the records of the enabled rules. Call it in a thread, because it blocks. Raises `Unprocessable`."""
     records: list[DlpRuleRecord] = []
     patterns: list[tuple[str, str]] = []
     faults: list[FieldFault] = []

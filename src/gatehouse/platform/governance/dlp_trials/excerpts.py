@@ -6,9 +6,9 @@ from typing import Final
 
 from gatehouse.engine.dlp.decide import Hit
 
-#: Code points on each side of a match.
+#: Maximum code points of the excerpt on each side of a match.
 CONTEXT_CHARACTERS: Final = 30
-#: Code points of the match.
+#: Maximum code points of the match in the excerpt.
 MAX_MATCH_CHARACTERS: Final = 80
 
 
@@ -46,7 +46,8 @@ def merged_spans(hits: Iterable[Hit]) -> list[tuple[int, int]]:
 def excerpts(
     texts: Sequence[str], hits: Sequence[Sequence[Hit]], others: Sequence[Sequence[Hit]]
 ) -> Iterator[tuple[int, dict[str, object]]]:
-    """Yield the index of a text and an excerpt for each of its hits. The spans of `others` are masked, too."""
+    """Yield the index of a text and an excerpt for each of its hits. The spans of the hits in `others` are masked
+    too."""
     for index, text in enumerate(texts):
         if hits[index]:
             masked_spans = merged_spans([*hits[index], *others[index]])

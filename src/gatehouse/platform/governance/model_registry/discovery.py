@@ -1,4 +1,4 @@
-"""Finds models that the gateway has called and that are not registered, and adds drafts for them."""
+"""Finds models that the gateway has called but that are not registered, and adds drafts for them."""
 
 from typing import Any
 
@@ -12,7 +12,8 @@ from gatehouse.platform.governance.model_registry.tiers import inferred
 
 
 async def discover(change: Change, options: Discovery) -> Discovered:
-    """Add a draft for every model called in the lookback period that is not in the registry. Raises `TooManyModels`."""
+    """Add a draft for every model that was called in the lookback period and is not in the registry. Raises
+    `TooManyModels`."""
     called = await figures.uses(change.session, lookback_days=options.lookback_days)
     registered = await table.rows_by_name(change.session)
     missing = {name: _tier(name[1], options) for name in called if name not in registered}

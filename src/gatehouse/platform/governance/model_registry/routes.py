@@ -51,7 +51,7 @@ async def list_registered_models(
 async def register_model(
     caller: Admin, variant: RequestVariant, unique_model_id: UniqueModelId, body: NewModelBody, change: Changing
 ) -> RegisteredModel:
-    """Adds a model with the status `draft` or `unclassified`. It need not be in the catalog or callable."""
+    """Adds a model with the status `draft` or `unclassified`. The model need not be in the catalog or callable."""
     row = await service.create(change, body, unique_model_id=unique_model_id)
     return (await service.shown(change.session, [row], variant))[0]
 
@@ -96,7 +96,7 @@ async def update_registered_model(
 
 @router.delete(_BASE + "/{registered_model_id}", status_code=204)
 async def delete_registered_model(caller: Admin, model: LoadedModel, change: Changing) -> None:
-    """Removes an entry. The model is unregistered when the response arrives. Records keep its name."""
+    """Removes an entry. The model is unregistered when the response arrives. Earlier records keep the model's name."""
     await service.delete(change, model)
 
 

@@ -1,7 +1,7 @@
 """Infers an initial risk tier from a model's id.
 
-The tier is a proposal based on the model's capability. Risk depends on how the model is used, which the id does not
-show, so `tier_1` is never inferred.
+The tier is a proposal that is based on the model's capability. The risk depends on the use of the model, which the id
+does not show, so `tier_1` is never inferred.
 """
 
 from collections.abc import Mapping

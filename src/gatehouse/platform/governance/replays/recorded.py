@@ -12,7 +12,7 @@ from gatehouse.platform.governance.replays.schemas import Recorded
 from gatehouse.platform.request.injected import SplitTransactions
 from gatehouse.policy.governance import PolicyAction
 
-#: Characters of all samples of one replay.
+#: Maximum characters of all samples of one replay.
 MAX_CHARACTERS: Final = 10_000_000
 
 

@@ -19,7 +19,7 @@ router = APIRouter(prefix="/api/v1/admin", tags=["Organization"], responses=RESP
 
 @router.get("/org/session-policy", response_model=schemas.SessionPolicy)
 async def read_session_policy_in_force(caller: AdminReader, tenant: OwnTenant) -> object:
-    """Returns the lifetimes of sessions and their limit for a user."""
+    """Returns the lifetimes of sessions, and the maximum number of sessions of a user."""
     return read_session_policy(tenant.session_policy)
 
 
@@ -27,14 +27,14 @@ async def read_session_policy_in_force(caller: AdminReader, tenant: OwnTenant) -
 async def update_session_policy(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.SessionPolicyUpdate, change: Changing
 ) -> object:
-    """Changes the fields in the body. The change applies to existing sessions, too, when the response arrives."""
+    """Changes the fields in the body. When the response arrives, the change also applies to existing sessions."""
     return service.set_session_policy(change, tenant, body.sent())
 
 
 @router.get("/org/mfa-policy", response_model=schemas.MfaPolicy)
 async def read_mfa_policy_in_force(caller: AdminReader, tenant: OwnTenant, session: Session) -> object:
-    """Returns the policy in force for second factors. The level is `required` if the configuration `mfa_required` is
-    true."""
+    """Returns the policy for second factors that is in force. If the configuration entry `mfa_required` is true, the
+    level is `required`."""
     return await service.mfa_policy_in_force(session, tenant)
 
 
@@ -46,14 +46,14 @@ async def read_mfa_policy_in_force(caller: AdminReader, tenant: OwnTenant, sessi
 async def update_mfa_policy(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.MfaPolicyUpdate, change: Changing
 ) -> object:
-    """Changes the fields in the body. The change is in force when the response arrives. `required` starts the grace
-    period of `grace_period_hours`."""
+    """Changes the fields in the body. When the response arrives, the change is in force. The level `required` starts
+    the grace period of `grace_period_hours`."""
     return await service.set_mfa_policy(change, tenant, body.sent())
 
 
 @router.get("/retention/policy", response_model=schemas.RetentionPolicy)
 async def read_retention_policy_in_force(caller: AdminReader, tenant: OwnTenant, session: Session) -> object:
-    """Returns the retention of records, and the result of the archiver's last run."""
+    """Returns the retention policy of records, and the result of the archiver's last run."""
     return await _retention(session, tenant)
 
 
@@ -61,8 +61,8 @@ async def read_retention_policy_in_force(caller: AdminReader, tenant: OwnTenant,
 async def update_retention_policy(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.RetentionPolicyUpdate, change: Changing
 ) -> object:
-    """Changes the fields in the body. A shorter window hides records when the response arrives. The archiver moves them
-    at its next run."""
+    """Changes the fields in the body. A shorter window hides records as soon as the response arrives. The archiver
+    moves them at its next run."""
     service.set_retention_policy(change, tenant, body.sent())
     return await _retention(change.session, tenant)
 

@@ -1,4 +1,4 @@
-"""Bodies of the policies' endpoints."""
+"""Bodies of the endpoints of the policies."""
 
 import re
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ def _require_unique(methods: list[MfaMethod]) -> list[MfaMethod]:
 
 
 def _in_utc(moment: datetime) -> datetime:
-    """Return the time in UTC. Raises `ValueError` if that is outside the years 1 to 9999."""
+    """Return the time in UTC. Raises `ValueError` if the time in UTC is outside the years 1 to 9999."""
     try:
         return moment.astimezone(UTC)
     except OverflowError:
@@ -33,8 +33,8 @@ def _in_utc(moment: datetime) -> datetime:
 
 
 class SessionPolicyUpdate(Body):
-    """Partial: omitted fields keep their values. If only the session time-out is sent, the idle time-out is reduced to
-    it where necessary."""
+    """A partial update: omitted fields keep their values. If only the session timeout is sent, the idle timeout is
+    reduced to it if necessary."""
 
     session_timeout_minutes: SessionTimeout = Field(default_factory=omitted)
     idle_timeout_minutes: IdleTimeout = Field(
@@ -58,7 +58,7 @@ class SessionPolicy(ResponseBody):
 
 
 class MfaPolicyUpdate(Body):
-    """Partial: omitted fields keep their values."""
+    """A partial update: omitted fields keep their values."""
 
     enforcement_level: Enforcement = Field(default_factory=omitted, examples=["required"])
     sensitive_endpoints_require_mfa: bool = Field(default_factory=omitted)
@@ -68,7 +68,7 @@ class MfaPolicyUpdate(Body):
     grace_period_hours: Annotated[int, Field(ge=0, le=8760)] = Field(default_factory=omitted)
     mfa_assertion_ttl_seconds: Annotated[int, Field(ge=60, le=86_400)] = Field(default_factory=omitted)
     enrollment_deadline: Annotated[AwareDatetime, Field(strict=False), AfterValidator(_in_utc)] | None = Field(
-        default=None, description="Latest end of the grace period. Null: none."
+        default=None, description="Latest end of the grace period, or null for no deadline."
     )
 
 
@@ -81,12 +81,13 @@ class MfaPolicy(ResponseBody):
     enrollment_deadline: datetime | None
 
 
-#: Five fields of numbers and names of months and days. Excludes seconds, `@daily` and the like, and random values.
+#: Matches five fields of numbers and of names of months and days. Seconds, random values, and names such as `@daily` do
+#: not match.
 _CRON: Final = re.compile(r"(?:(?:[0-9*/,-]|[A-Za-z]{3})+ ){4}(?:[0-9*/,-]|[A-Za-z]{3})+")
 
 
 def _schedule(text: str) -> str:
-    """Return the schedule with one space between its five fields. Raises `ValueError`."""
+    """Return the schedule with one space between its five fields. Raises `ValueError` for an invalid schedule."""
     schedule = " ".join(text.split())
     if _CRON.fullmatch(schedule) is None or not _has_next_run(schedule):
         raise ValueError("is not a cron schedule: minute, hour, day of month, month, day of week, such as 0 2 * * *")
@@ -94,7 +95,7 @@ def _schedule(text: str) -> str:
 
 
 def _has_next_run(schedule: str) -> bool:
-    """Return whether the schedule has a next run. Dates such as 30 February never occur."""
+    """Return whether the schedule has a next run. For example, 30 February never occurs."""
     try:
         croniter(schedule, max_years_between_matches=8).get_next()
     except ValueError:
@@ -106,7 +107,7 @@ Schedule = Annotated[str, Field(max_length=100, examples=["0 2 * * *"]), AfterVa
 
 
 class RetentionPolicyUpdate(Body):
-    """Partial: omitted fields keep their values."""
+    """A partial update: omitted fields keep their values."""
 
     hot_retention_days: Annotated[int, Field(ge=1, le=3650, examples=[90])] = Field(default_factory=omitted)
     warm_retention_days: Annotated[int, Field(ge=0, le=3650, examples=[365])] = Field(default_factory=omitted)
@@ -117,14 +118,14 @@ class RetentionPolicyUpdate(Body):
 
 
 class RetentionPolicy(ResponseBody):
-    hot_retention_days: Annotated[int, Field(description="Days in the database.")]
-    warm_retention_days: Annotated[int, Field(description="Days in the archive after that.")]
-    cold_retention_years: Annotated[int, Field(description="Years under the archive's cold prefix after that.")]
+    hot_retention_days: Annotated[int, Field(description="Days for which records stay in the database.")]
+    warm_retention_days: Annotated[int, Field(description="Further days for which records stay in the warm archive.")]
+    cold_retention_years: Annotated[int, Field(description="Further years for which records stay in the cold archive.")]
     archiver_schedule: str
     sources: Annotated[
         dict[str, Literal["default", "organization"]],
         Field(
-            description="Where each value comes from, by field: `organization` where it was set.",
+            description="Source of each value, by field: `organization` if it was set, else `default`.",
             examples=[{"hot_retention_days": "organization", "warm_retention_days": "default"}],
         ),
     ]

@@ -1,5 +1,5 @@
-"""Changes the policies for sessions, second factors and retention. Changes are in force on every worker when the
-response is sent."""
+"""Changes the policies for sessions, second factors and retention. When a response is sent, the change is in force on
+every worker."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -39,16 +39,16 @@ def set_session_policy(change: Change, tenant: TenantRecord, changes: Mapping[st
 
 
 async def mfa_policy_in_force(session: AsyncSession, tenant: TenantRecord) -> MfaRules:
-    """Return the stored policy. The level is `required` if the configuration `mfa_required` is true."""
+    """Return the stored policy. If the configuration entry `mfa_required` is true, its level is `required`."""
     policy = read_mfa_policy(tenant.mfa_policy)
     return msgspec.structs.replace(policy, enforcement_level=(await second_factor_in_force(session)).level)
 
 
 async def require_caller_factor(change: Change) -> None:
-    """Check, after a policy change, that the caller is not locked out. Raises `CallerHasNoFactor`."""
+    """Check after a change of the policy that the caller is not locked out. Raises `CallerHasNoFactor`."""
     caller = change.caller
     await change.session.flush()
-    # OAuth clients and API keys need no second factor.
+    # Only users with a session need a second factor; OAuth clients and API keys do not.
     user_id = caller.user_id if caller is not None and caller.kind is CallerKind.USER else None
     if user_id is not None and await lacks_second_factor(change.session, user_id):
         raise CallerHasNoFactor
@@ -59,7 +59,7 @@ async def set_mfa_policy(change: Change, tenant: TenantRecord, changes: Mapping[
     before = read_mfa_policy(tenant.mfa_policy)
     after = read_mfa_policy({**tenant.mfa_policy, **changes})
     if after.enforcement_level != before.enforcement_level:
-        # Start of the grace period. Only a change of the level restarts it.
+        # The grace period starts now. Only a change of the level starts it again.
         tenant.mfa_policy_changed_at = utc_now()
     _store(change, tenant, "mfa_policy", before, after)
     await require_caller_factor(change)
@@ -73,6 +73,6 @@ def set_retention_policy(change: Change, tenant: TenantRecord, changes: Mapping[
 
 
 def _store(change: Change, tenant: TenantRecord, name: str, before: msgspec.Struct, after: msgspec.Struct) -> None:
-    """Store a policy that is part of each worker's replica."""
+    """Store a policy that is part of the replica of each worker."""
     if store_changes(change, tenant, name, before, after):
         change.touch("tenant", tenant.id, urgent=True)

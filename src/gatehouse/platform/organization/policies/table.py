@@ -1,4 +1,4 @@
-"""Queries of the policies of the session's tenant."""
+"""Queries for the policies of the session's tenant."""
 
 import time
 from datetime import datetime
@@ -36,7 +36,7 @@ async def mfa_policy(session: AsyncSession) -> MfaRules:
 
 
 async def second_factor_in_force(session: AsyncSession) -> SecondFactor:
-    """Return the policy in force, combined with the configuration `mfa_required`."""
+    """Return the policy in force, combined with the configuration entry `mfa_required`."""
     return second_factor.read((await session.execute(_SECOND_FACTOR, {"tenant": session.info["tenant_id"]})).one())
 
 
@@ -51,7 +51,8 @@ async def lacks_second_factor(session: AsyncSession, user_id: UUID) -> bool:
 
 
 async def last_run(session: AsyncSession) -> tuple[datetime, str, int] | None:
-    """Return time, status (`success`, `failed`, `held`) and number of archived rows of the archiver's last run."""
+    """Return the time, the status (`success`, `failed`, `held`) and the number of archived rows of the archiver's last
+    run, or None."""
     row = (await session.execute(_LAST_RUN, {"tenant": session.info["tenant_id"]})).one_or_none()
     return None if row is None else (row.at, row.status, row.rows)
 

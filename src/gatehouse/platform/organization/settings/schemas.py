@@ -1,4 +1,4 @@
-"""Bodies of the settings' endpoints."""
+"""Bodies of the endpoints of settings."""
 
 from datetime import datetime
 from functools import cache
@@ -34,7 +34,8 @@ FeatureFlagsUpdate: Any = create_model("FeatureFlagsUpdate", __base__=Body, __do
 
 
 class SettingsUpdate(Body):
-    """Partial: omitted fields keep their values. `allowed_domains` and `ip_allowlist` are replaced as a whole."""
+    """A partial update: omitted fields keep their values. `allowed_domains` and `ip_allowlist` are replaced as
+    a whole."""
 
     display_name: Name = Field(default_factory=omitted)
     slug: Slug = Field(default_factory=omitted)
@@ -43,7 +44,7 @@ class SettingsUpdate(Body):
     timezone: Timezone = Field(default_factory=omitted)
     session_timeout_minutes: SessionTimeout = Field(default_factory=omitted)
     idle_timeout_minutes: IdleTimeout = Field(default_factory=omitted)
-    ip_allowlist: Cidrs = Field(default_factory=omitted, description="Enforced unless it is empty.")
+    ip_allowlist: Cidrs = Field(default_factory=omitted, description="The list is enforced unless it is empty.")
     feature_flags: FeatureFlagsUpdate = Field(default_factory=omitted)
 
 

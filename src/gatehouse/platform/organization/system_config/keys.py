@@ -10,10 +10,10 @@ import msgspec
 from gatehouse.foundation import settings
 from gatehouse.foundation.settings import BadSettings, Settings
 
-#: Where a value in force comes from.
+#: The source of a value that is in force.
 Source = Literal["organization", "environment", "default"]
 
-#: Returns the fault of a value, or None if it is valid.
+#: Returns the fault of a value, or None if the value is valid.
 Validator = Callable[[str], str | None]
 
 
@@ -39,11 +39,12 @@ def model(value: str) -> str | None:
 
 
 class ConfigKey(msgspec.Struct, frozen=True):
-    """A configuration key. `environment` is the variable that supplies the value of organizations without their own."""
+    """A configuration key. `environment` is the environment variable that provides the value for organizations without
+    a value of their own."""
 
     name: str
     category: str
-    #: None: the value is platform-wide, a setting of the process, and cannot be changed.
+    #: None if the value is platform-wide. It is then a setting of the process and cannot be changed.
     validate: Validator | None
     default: str
     description: str
@@ -58,7 +59,7 @@ class ConfigKey(msgspec.Struct, frozen=True):
 
 
 def to_text(value: object) -> str:
-    """Return a setting's value as text, booleans in lower case."""
+    """Return the value of a setting as text. Booleans are in lower case."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -71,18 +72,18 @@ _TIERS: Final = one_of("tier_1", "tier_2", "tier_3", "tier_4")
 KEYS: Final[dict[str, ConfigKey]] = {
     key.name: key
     for key in (
-        ConfigKey("auto_title_enabled", "conversation", boolean, "true", "Conversations get a title from a model."),
+        ConfigKey("auto_title_enabled", "conversation", boolean, "true", "A model creates titles of conversations."),
         ConfigKey(
-            "auto_title_model", "conversation", model, "", "The model that makes titles; empty: the conversation's.",
+            "auto_title_model", "conversation", model, "", "The model that creates titles; empty: the conversation's.",
         ),
         ConfigKey(
             "max_conversation_messages", "conversation", whole_number(1, 100_000), "1000",
-            "Messages that a conversation may have.",
+            "Maximum number of messages of a conversation.",
         ),
         ConfigKey("governance_enabled", "security", boolean, "true", "Policy rules are in force."),
         ConfigKey(
             "registry_enforcement", "security", one_of("off", "warn", "block"), "off",
-            "What is done about models that the model registry does not hold as validated.",
+            "The action for models that the model registry does not list as validated.",
         ),
         ConfigKey(
             "unregistered_model_tier", "security", _TIERS, "tier_4",
@@ -90,20 +91,20 @@ KEYS: Final[dict[str, ConfigKey]] = {
         ),
         ConfigKey(
             "outpost_provider_credentials", "security", one_of("off", "sealed"), "off",
-            "Outposts are sent providers' credentials, sealed to the key of each one's certificate.",
+            "Whether outposts receive providers' credentials, sealed to the key of their certificate.",
         ),
         ConfigKey(
-            "mfa_required", "auth", boolean, "false", "Everybody needs a second factor for sensitive operations.",
+            "mfa_required", "auth", boolean, "false", "All users need a second factor for sensitive operations.",
         ),
-        _setting("oauth_scope_enforcement", "auth", "Tokens are held to their scopes."),
+        _setting("oauth_scope_enforcement", "auth", "The scopes of tokens are enforced."),
         _setting("rate_limit_requests_per_minute", "limits", "The general limit of requests a minute."),
-        _setting("api_variant", "platform", "The contract's variant."),
+        _setting("api_variant", "platform", "The variant of the API."),
     )
 }  # fmt: skip
 
 
 def environment_value(key: ConfigKey) -> str | None:
-    """Return the value of the key's environment variable, or None if it is not set. Raises `BadSettings`."""
+    """Return the value of the key's environment variable, or None if the variable is not set. Raises `BadSettings`."""
     assert key.validate is not None
     value = os.environ.get(key.environment, "").strip()
     if not value:
@@ -117,8 +118,8 @@ def environment_value(key: ConfigKey) -> str | None:
 
 
 def check_environment() -> None:
-    """Check all environment variables at start, so that a misspelt `MFA_REQUIRED` does not disable it silently. Raises
-    `BadSettings`."""
+    """Check all environment variables of the keys at the start, so that an invalid value of `MFA_REQUIRED` does not
+    silently disable it. Raises `BadSettings`."""
     faults = []
     for key in KEYS.values():
         if key.editable:

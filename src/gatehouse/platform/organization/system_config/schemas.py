@@ -1,4 +1,4 @@
-"""Bodies of the configuration's endpoints."""
+"""Bodies of the endpoints of the configuration."""
 
 from typing import Annotated
 
@@ -16,9 +16,9 @@ class Entry(ResponseBody):
     key: Annotated[str, Field(examples=["auto_title_enabled"])]
     category: Annotated[str, Field(examples=["conversation"])]
     value: Annotated[
-        str, Field(description="The organization's own value, or that of the environment, or the default.")
+        str, Field(description="The organization's own value, or else that of the environment, or else the default.")
     ]
     default: str
-    source: Annotated[Source, Field(description="Where `value` comes from.")]
+    source: Annotated[Source, Field(description="Source of `value`.")]
     editable: bool
     description: str
