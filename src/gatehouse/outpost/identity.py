@@ -1,10 +1,5 @@
-<<<<<<< HEAD
 """The outpost's identity: the certificate and key of its registration, and tokens that are signed with the key
-(docs/outpost-protocol.md, "How an outpost proves itself").
-=======
-"""The outpost's identity: the certificate and key of its registration, and tokens signed with the key
 (docs/outpost-protocol.md, "Authentication of an outpost").
->>>>>>> b9c96e8ac3680828e053de725785c9d92a29c091
 
 The files may be renewed while the process runs. The next token and the next connection then use the new files.
 """

@@ -1,16 +1,10 @@
 """Looks up providers' credentials in the environment (docs/outposts.md, "Providers' credentials"), then in the bundle,
 where they are sealed to this outpost's key.
 
-<<<<<<< HEAD
 `PROVIDER_<ID>_<FIELD>` is the credential `<field>` of the provider with that id. In the id, an underscore replaces
 every character that is not a letter or digit: `PROVIDER_OPENAI_API_KEY` is the `api_key` of `openai`. If one of these
-variables is set for a provider, none of its credentials are read from the bundle.
-=======
-`PROVIDER_<ID>_<FIELD>` is the credential `<field>` of the provider with that id. In the id, every character that is not
-a letter or digit is an underscore: `PROVIDER_OPENAI_API_KEY` is the `api_key` of `openai`. A provider with any of these
-variables uses only them: two sets of credentials are never mixed. Variables whose field no kind has are ignored, so
-that `PROVIDER_OPENAI_EU_API_KEY` is the `api_key` of `openai-eu` and nothing of `openai`.
->>>>>>> b9c96e8ac3680828e053de725785c9d92a29c091
+variables is set for a provider, none of its credentials are read from the bundle. A variable is ignored if no kind of
+provider has its field, so `PROVIDER_OPENAI_EU_API_KEY` is the `api_key` of `openai-eu` and no credential of `openai`.
 """
 
 import os
