@@ -1,7 +1,7 @@
-"""`GET /v1/models`: the models that the caller may use, in the format of its client.
+"""Answers `GET /v1/models` with the models that the caller may use, in the format of the caller's client.
 
-Requests with the header `anthropic-version` get Anthropic's list, which has pages, all others OpenAI's, which has
-none.
+Requests with the header `anthropic-version` receive the format of Anthropic, whose list has pages. All others receive
+the format of OpenAI, whose list has a single page.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,7 +60,7 @@ def error_form(x: Received) -> ErrorForm:
 
 
 async def model_list(engine: Engine, x: Identified, name: str) -> Answer:
-    """Return the list of models, or the one model `name`. Raises `ModelNotFound`."""
+    """Return the list of models, or only the model `name` if it is not empty. Raises `ModelNotFound`."""
     usable = {f"{model.provider}/{model.model_id}": model for model in await engine.usable_models(x)}
     anthropic = for_anthropic(x.received)
     if name:

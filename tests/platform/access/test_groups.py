@@ -83,10 +83,10 @@ async def test_a_group_is_created_read_and_listed_by_name(tenant: Tenant, other_
 async def test_the_list_is_paged_searched_and_sorted(
     tenant: Tenant, other_tenant: Tenant, parameters: dict[str, Any], names: list[str], total: int
 ) -> None:
-    await made(other_tenant, "Cards")
-    await made(tenant, description="Card data")
-    await made(tenant, "Accounts", external_group_id="g-7")
-    await joined(tenant, await made(tenant, "Cards"), tenant.user)
+    await create_group(other_tenant, "Cards")
+    await create_group(tenant, description="Card data")
+    await create_group(tenant, "Accounts", external_group_id="g-7")
+    await add_to_group(tenant, await create_group(tenant, "Cards"), tenant.user)
     listed = (await tenant.auditor.client.get(BASE, params=parameters)).json()
     assert ([group["name"] for group in listed["groups"]], listed["total"]) == (names, total)
 

@@ -18,10 +18,10 @@ from tests.platform.console.conftest import (
     call_model,
     check_paging,
     check_screen,
-    is_accessible,
     modal,
     recorded_call,
 )
+from tests.support.accessibility import is_accessible
 from tests.support.chromium import needs_chromium
 from tests.support.receiver import HERE, Receiver, certificate
 from tests.support.server import GatehouseServer

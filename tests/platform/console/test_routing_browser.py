@@ -14,10 +14,10 @@ from tests.platform.console.conftest import (
     api,
     call_model,
     check_screen,
-    is_accessible,
     modal,
     recorded_call,
 )
+from tests.support.accessibility import is_accessible
 from tests.support.chromium import needs_chromium
 from tests.support.server import GatehouseServer
 

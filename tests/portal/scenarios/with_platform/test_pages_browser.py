@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, BrowserContext, Page, expect
 from tests.support import chromium
+from tests.support.accessibility import is_accessible, needs_axe
 from tests.support.chromium import PHONE, needs_chromium, page_of
 from tests.support.portal import RunningPortal
 from tests.support.surfer import Person
@@ -168,3 +169,42 @@ async def test_an_unknown_page_is_reported_and_no_foreign_content_is_loaded(page
         assert "unsafe" not in policy
         assert headers["referrer-policy"] == "same-origin"
         await expect(page.locator("h1")).to_be_visible()
+
+
+@needs_axe
+async def test_axe_is_silent_on_every_page(
+    chrome: Browser, portal: RunningPortal, town: Town, new_org: Provisioned, other: Provisioned, tmp_path: Path
+) -> None:
+    """In light and dark, with what each page shows when something is wrong."""
+    outpost(portal, new_org)
+    who = new_org.owner
+    file = tmp_path / "outpost-config.json"
+    rule = {"name": "Cards", "detector_type": "regex", "entity_type": "credit_card", "action": "block"}
+    file.write_text(json.dumps({"version": "1.0", "patterns": ["email", "acme-contract"], "dlp_rules": [rule]}))
+    made = await chrome.new_context(base_url=portal.host.settings.portal_public_url)
+    async with page_of(made) as page:
+        for path in ("/login", "/dashboard/nowhere", "/v1/auth/sso/callback?code=x&state=y"):
+            await page.goto(path)
+            await is_accessible(page)
+        await sign_in(page, who)
+        await expect(page.get_by_role("region", name="Outposts").locator("tbody tr")).to_contain_text("warehouse-1")
+        await is_accessible(page)
+        await page.get_by_role("link", name="Settings").click()
+        await page.get_by_label("File").set_input_files(file)
+        await page.get_by_role("button", name="Import").click()
+        await expect(page.get_by_role("status")).to_contain_text("This would be done")
+        await page.get_by_text("Imported", exact=True).click()
+        await is_accessible(page)
+        await page.goto("/invitation")
+        await page.get_by_label("Token of the invitation").fill("inv_made-up")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("alert")).to_be_visible()
+        await is_accessible(page)
+        town.join(other, who)
+        await page.goto("/organizations")
+        await expect(page.get_by_role("heading", name="Which organization?")).to_be_visible()
+        await is_accessible(page)
+        await page.goto("/dashboard")
+        await page.get_by_role("button", name="Sign out").click()
+        await is_accessible(page)
+    await made.close()
