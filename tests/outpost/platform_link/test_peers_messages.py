@@ -128,11 +128,11 @@ class Ours:
 
     async def calls(self, number: int) -> int:
         """Makes calls, and returns the number of successful ones."""
-        for done in range(number):
+        for successful_calls in range(number):
             try:
                 self.spend.settle(await self.spend.reserve((self.budget,), ONE, enforced=True), ONE)
             except BudgetExceeded:
-                return done
+                return successful_calls
         return number
 
     def claim(self, seconds: float) -> Claim:

@@ -60,8 +60,8 @@ async def test_a_file_is_imported_into_the_organizations_tenant(
     assert scanned.json()["action"] == "REDACT", scanned.text
     (row,) = portal.audit(new_org.id, "config.imported")
     assert row["details"] == {"imported": 3, "skipped": 1, "missing_patterns": ["acme-contract"], "errors": 1}
-    again = (await sent(new_org, CONFIG)).json()
-    assert again["imported"] == []
+    repeated = (await sent(new_org, CONFIG)).json()
+    assert repeated["imported"] == []
 
 
 @pytest.mark.parametrize("how", ["form", "query"])
@@ -118,9 +118,9 @@ async def test_a_file_is_needed(lasting: Provisioned) -> None:
 async def test_only_administrators_of_the_organization_import(
     portal: RunningPortal, town: Town, server: GatehouseServer, new_org: Provisioned, other: Provisioned, surfer: Surfer
 ) -> None:
-    who = town.person(new_org)
-    town.join(new_org, who)
-    await surfer.sign_in(who)
+    person = town.person(new_org)
+    town.join(new_org, person)
+    await surfer.sign_in(person)
     assert (await sent(new_org, CONFIG, client=portal.anonymous)).status_code == 401
     assert (await sent(new_org, CONFIG, client=portal.client(str(surfer.cookie())))).status_code == 403
     assert (await sent(new_org, CONFIG, client=other.client)).status_code == 403
