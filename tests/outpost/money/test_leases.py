@@ -81,9 +81,9 @@ STEPS = st.lists(
 )
 
 
-async def begin(node: Node, others: list[Node]) -> None:
+async def begin(node: Node, peers: list[Node]) -> None:
     claim = await node.leases.prepare(MONTH)
-    granted = [await other.leases.grant(node.id, claim) for other in others]
+    granted = [await other.leases.grant(node.id, claim) for other in peers]
     await node.leases.begin(MONTH, owns=all(granted))
 
 

@@ -82,15 +82,15 @@ def load(outposts: Sequence[OutpostServer], requests: int, threads: int = 24) ->
 
 @pytest.fixture(scope="module")
 def peers(trust: Trust, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[OutpostServer, OutpostServer]]:
-    with mesh(trust, tmp_path_factory.mktemp("peers"), requests=100) as both:
-        yield both
+    with mesh(trust, tmp_path_factory.mktemp("peers"), requests=100) as outposts:
+        yield outposts
 
 
 Both = tuple[OutpostServer, OutpostServer]
 
 
-def spent(both: Both) -> int:
-    return sum(budget(item)["spent_requests"] for item in both)
+def spent(outposts: Both) -> int:
+    return sum(budget(item)["spent_requests"] for item in outposts)
 
 
 def test_two_peers_share_a_budget_under_parallel_load(peers: Both) -> None:

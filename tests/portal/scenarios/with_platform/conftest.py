@@ -67,23 +67,23 @@ def town(portal: RunningPortal, server: GatehouseServer) -> Town:
 
 
 @pytest.fixture(scope="package")
-async def lasting(town: Town) -> Provisioned:
+async def shared_org(town: Town) -> Provisioned:
     """Yields an organization for tests that do not change it, because its creation takes longer than most tests."""
     return await town.organization()
 
 
 @pytest.fixture(scope="package")
-async def other(town: Town) -> Provisioned:
+async def second_org(town: Town) -> Provisioned:
     """Yields another organization for tests that do not change it."""
     return await town.organization()
 
 
 @pytest.fixture
-def org(town: Town, lasting: Provisioned) -> Provisioned:
+def org(town: Town, shared_org: Provisioned) -> Provisioned:
     """Returns the organization with a new administrator, because the platform limits the sign-ins of one account."""
-    person = town.person(lasting)
-    town.join(lasting, person, "admin")
-    return replace(lasting, owner=person)
+    person = town.person(shared_org)
+    town.join(shared_org, person, "admin")
+    return replace(shared_org, owner=person)
 
 
 @pytest.fixture

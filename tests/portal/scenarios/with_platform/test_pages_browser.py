@@ -136,7 +136,9 @@ async def test_an_export_is_uploaded_in_the_settings(new_org: Provisioned, page:
     assert await fits(page)
 
 
-async def test_the_selector_and_an_invitation(town: Town, org: Provisioned, other: Provisioned, page: Page) -> None:
+async def test_the_selector_and_an_invitation(
+    town: Town, org: Provisioned, second_org: Provisioned, page: Page
+) -> None:
     person = town.person(org)
     await sign_in(page, person)
     await expect(page.get_by_role("status")).to_contain_text("not a member of any organization")
@@ -148,12 +150,12 @@ async def test_the_selector_and_an_invitation(town: Town, org: Provisioned, othe
     await page.get_by_label("Token of the invitation").fill(await town.invite(org, person.email))
     await page.get_by_role("button", name="Join").click()
     await expect(page.get_by_role("heading", name=org.name)).to_be_visible()
-    town.join(other, person)
+    town.join(second_org, person)
     await page.reload()
     await page.get_by_role("link", name="Another organization").click()
     await expect(page.get_by_role("heading", name="Which organization?")).to_be_visible()
-    await page.get_by_role("button", name=other.name).click()
-    await expect(page.get_by_role("heading", name=other.name)).to_be_visible()
+    await page.get_by_role("button", name=second_org.name).click()
+    await expect(page.get_by_role("heading", name=second_org.name)).to_be_visible()
     assert await fits(page)
 
 
@@ -173,7 +175,7 @@ async def test_an_unknown_page_is_reported_and_no_foreign_content_is_loaded(page
 
 @needs_axe
 async def test_axe_is_silent_on_every_page(
-    chrome: Browser, portal: RunningPortal, town: Town, new_org: Provisioned, other: Provisioned, tmp_path: Path
+    chrome: Browser, portal: RunningPortal, town: Town, new_org: Provisioned, second_org: Provisioned, tmp_path: Path
 ) -> None:
     """In light and dark, with what each page shows when something is wrong."""
     outpost(portal, new_org)
@@ -200,7 +202,7 @@ async def test_axe_is_silent_on_every_page(
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("alert")).to_be_visible()
         await is_accessible(page)
-        town.join(other, person)
+        town.join(second_org, person)
         await page.goto("/organizations")
         await expect(page.get_by_role("heading", name="Which organization?")).to_be_visible()
         await is_accessible(page)

@@ -90,9 +90,9 @@ async def test_the_cookie_contains_a_token_of_the_organization(
 
 
 async def test_a_member_of_several_organizations_chooses_one(
-    town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+    town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer
 ) -> None:
-    member_id = town.join(other, org.owner)
+    member_id = town.join(second_org, org.owner)
     await surfer.sign_in(org.owner)
     assert surfer.at == "/organizations"
     assert org.name in surfer.page.text
@@ -100,22 +100,22 @@ async def test_a_member_of_several_organizations_chooses_one(
     partial = surfer.cookie("gatehouse_portal_arrived")
     nothing = await surfer.client.get(surfer.portal + f"{SSO}/session", headers={"Authorization": f"Bearer {partial}"})
     assert nothing.status_code == 401
-    answer = await surfer.send(f"{SSO}/select-org", {"org_id": str(other.id)})
+    answer = await surfer.send(f"{SSO}/select-org", {"org_id": str(second_org.id)})
     assert answer.status_code == 200, answer.text
     body = answer.json()
     assert body.keys() == {"token", "expires_in", "token_type", "org_id"}
-    assert (body["expires_in"], body["token_type"], body["org_id"]) == (3600, "Bearer", str(other.id))
+    assert (body["expires_in"], body["token_type"], body["org_id"]) == (3600, "Bearer", str(second_org.id))
     session = await session_of(surfer)
     assert (session["user_id"], session["role"]) == (str(member_id), "member")
     assert surfer.cookie("gatehouse_portal_arrived") is None
 
 
 async def test_a_page_leads_from_one_organization_to_another(
-    town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+    town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer
 ) -> None:
-    town.join(other, org.owner)
+    town.join(second_org, org.owner)
     await surfer.sign_in(org.owner)
-    for item in (other, org):
+    for item in (second_org, org):
         surfer.page = await surfer.client.post(
             surfer.portal + "/organizations", data={"org_id": str(item.id)}, headers={"Origin": surfer.portal}
         )
@@ -126,15 +126,15 @@ async def test_a_page_leads_from_one_organization_to_another(
 
 
 async def test_a_session_moves_to_the_organization_that_is_chosen(
-    portal: RunningPortal, town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+    portal: RunningPortal, town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer
 ) -> None:
     """Otherwise a thief of a token could get another token, which the sign-out does not revoke."""
     await surfer.sign_in(org.owner)
     old = portal.client(str(surfer.cookie()))
-    town.join(other, org.owner)
+    town.join(second_org, org.owner)
     refused = await old.post(f"{SSO}/select-org", json={"org_id": str(uuid4())})
     assert (refused.status_code, (await old.get(f"{SSO}/session")).status_code) == (403, 200)
-    for item in (org, other):
+    for item in (org, second_org):
         answer = await old.post(f"{SSO}/select-org", json={"org_id": str(item.id)})
         assert answer.status_code == 200, answer.text
         assert (await old.get(f"{SSO}/session")).status_code == 403
@@ -142,24 +142,24 @@ async def test_a_session_moves_to_the_organization_that_is_chosen(
 
 
 async def test_a_sign_in_redirects_to_the_requested_page_after_the_choice(
-    town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+    town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer
 ) -> None:
-    town.join(other, org.owner)
+    town.join(second_org, org.owner)
     for expected, at in (("/settings", "/settings"), ("/organizations", "/dashboard")):
         await surfer.sign_in(org.owner, path=f"{SSO}/login?redirect_uri={expected}")
         assert surfer.at == "/organizations"
         surfer.page = await surfer.client.post(
-            surfer.portal + "/organizations", data={"org_id": str(other.id)}, headers={"Origin": surfer.portal}
+            surfer.portal + "/organizations", data={"org_id": str(second_org.id)}, headers={"Origin": surfer.portal}
         )
         await surfer.follow_all()
         assert surfer.at == at
 
 
 async def test_an_organization_without_a_membership_cannot_be_chosen(
-    town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+    town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer
 ) -> None:
     foreign = await town.organization()
-    town.join(other, org.owner)
+    town.join(second_org, org.owner)
     await surfer.sign_in(org.owner)
     for org_id in (foreign.id, uuid4()):
         answer = await surfer.send(f"{SSO}/select-org", {"org_id": str(org_id)})
@@ -176,10 +176,10 @@ async def test_a_person_without_an_organization_sees_a_message(town: Town, org: 
 
 
 async def test_an_email_address_alone_gives_no_membership(
-    town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+    town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer
 ) -> None:
     """Another person, in another tenant, has the owner's address."""
-    twin = town.person(other, email=org.owner.email)
+    twin = town.person(second_org, email=org.owner.email)
     town.server.sql("UPDATE users SET is_active = false WHERE id = %s", [org.owner.id])
     await surfer.sign_in(twin)
     assert surfer.at == "/invitation"
@@ -253,9 +253,9 @@ async def test_another_persons_invitation_is_refused_and_stays_valid(
 
 @pytest.mark.parametrize("fate", ["expired", "taken back", "made up", "of a cancelled organization"])
 async def test_an_expired_invitation_is_not_found(
-    portal: RunningPortal, town: Town, lasting: Provisioned, new_org: Provisioned, surfer: Surfer, fate: str
+    portal: RunningPortal, town: Town, shared_org: Provisioned, new_org: Provisioned, surfer: Surfer, fate: str
 ) -> None:
-    org, person = new_org, town.person(lasting)
+    org, person = new_org, town.person(shared_org)
     token = await town.invite(org, person.email)
     if fate == "expired":
         portal.sql("UPDATE members SET invite_expires_at = now() WHERE email = %s", [person.email])
@@ -273,10 +273,10 @@ async def test_an_expired_invitation_is_not_found(
 
 
 async def test_a_member_joins_another_organization(
-    town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+    town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer
 ) -> None:
     town.join(org, person := town.proven(org))
-    token = await town.invite(other, person.email)
+    token = await town.invite(second_org, person.email)
     await surfer.sign_in(person)
     assert surfer.at == "/dashboard"
     await surfer.get("/invitation")
@@ -284,11 +284,11 @@ async def test_a_member_joins_another_organization(
     assert surfer.at == "/invitation"
     await surfer.submit("/invitation", invite_token=token)
     await surfer.follow_all()
-    assert (surfer.at, (await session_of(surfer))["org_id"]) == ("/dashboard", str(other.id))
+    assert (surfer.at, (await session_of(surfer))["org_id"]) == ("/dashboard", str(second_org.id))
 
 
 async def test_the_invitation_page_does_not_sign_users_out(
-    portal: RunningPortal, town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+    portal: RunningPortal, town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer
 ) -> None:
     town.join(org, person := town.proven(org))
     await surfer.sign_in(person)
@@ -300,9 +300,9 @@ async def test_the_invitation_page_does_not_sign_users_out(
     # The former session ends when another one replaces it.
     await surfer.get("/invitation")
     await surfer.follow_all()
-    await surfer.submit("/invitation", invite_token=await town.invite(other, person.email))
+    await surfer.submit("/invitation", invite_token=await town.invite(second_org, person.email))
     await surfer.follow_all()
-    assert (surfer.at, (await session_of(surfer))["org_id"]) == ("/dashboard", str(other.id))
+    assert (surfer.at, (await session_of(surfer))["org_id"]) == ("/dashboard", str(second_org.id))
     assert (await portal.client(session).get(f"{SSO}/session")).status_code == 403
 
 
@@ -326,12 +326,12 @@ async def test_a_browser_keeps_few_unfinished_sign_ins(surfer: Surfer) -> None:
 
 
 async def test_an_unverified_address_cannot_accept_an_invitation(
-    town: Town, org: Provisioned, other: Provisioned, surfer: Surfer, stranger: Surfer
+    town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer, stranger: Surfer
 ) -> None:
     """The administrators of another organization may create an account with any address, including the invited one."""
     address = f"invited-{uuid4().hex[:8]}@example.test"
     token = await town.invite(org, address)
-    twin = town.person(other, email=address)
+    twin = town.person(second_org, email=address)
     await stranger.sign_in(twin)
     answer = await stranger.send(f"{SSO}/accept-invite", {"invite_token": token})
     assert (answer.status_code, "not verified its domain" in answer.json()["detail"]) == (403, True)
@@ -356,7 +356,7 @@ async def test_a_members_token_alone_cannot_accept_an_invitation(town: Town, org
 
 
 async def test_one_person_has_one_membership(
-    portal: RunningPortal, town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+    portal: RunningPortal, town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer
 ) -> None:
     """The person is invited again with a new address of the same account."""
     person = town.person(org)
@@ -365,7 +365,7 @@ async def test_one_person_has_one_membership(
     token = await town.invite(org, renamed)
     town.server.sql("UPDATE users SET email = %s WHERE id = %s", [renamed, person.id])
     person.email = renamed
-    town.join(other, person)
+    town.join(second_org, person)
     await surfer.sign_in(person)
     answer = await surfer.send(f"{SSO}/accept-invite", {"invite_token": token})
     assert (answer.status_code, answer.json()["error"]) == (409, "conflict")
@@ -404,7 +404,7 @@ async def test_a_session_cannot_be_refreshed_forever(portal: RunningPortal, new_
 
 
 async def test_no_new_token_extends_a_sign_in_beyond_twelve_hours(
-    portal: RunningPortal, town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+    portal: RunningPortal, town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer
 ) -> None:
     """This applies to a session, and to a partial sign-in."""
     member_id = town.join(org, person := town.person(org))
@@ -419,7 +419,7 @@ async def test_no_new_token_extends_a_sign_in_beyond_twelve_hours(
     answer = await portal.client(over).post(f"{SSO}/select-org", json={"org_id": str(org.id)})
     assert (answer.status_code, answer.json()["error"]) == (401, "unauthorized")
     # The twelve hours begin when the platform confirms the sign-in.
-    town.join(other, person)
+    town.join(second_org, person)
     await surfer.sign_in(person)
     result = await portal.host.keys.verify(
         str(surfer.cookie("gatehouse_portal_arrived")), audience=f"{portal.host.settings.issuer}#arrived"

@@ -207,10 +207,10 @@ async def test_the_sign_in_pages_link_redirects_only_to_own_pages(surfer: Surfer
 
 
 async def test_no_session_can_be_fixed_in_advance(
-    portal: RunningPortal, town: Town, org: Provisioned, other: Provisioned, surfer: Surfer, stranger: Surfer
+    portal: RunningPortal, town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer, stranger: Surfer
 ) -> None:
     """A sign-in replaces the session that the browser had before."""
-    await stranger.sign_in(other.owner)
+    await stranger.sign_in(second_org.owner)
     planted = str(stranger.cookie())
     surfer.client.cookies.set("gatehouse_portal", planted, domain="127.0.0.1", path="/")
     await surfer.sign_in(org.owner)
@@ -224,11 +224,11 @@ async def test_no_session_can_be_fixed_in_advance(
 
 
 async def test_a_partial_token_gives_no_access_to_an_organization(
-    town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+    town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer
 ) -> None:
     person = town.person(org)
     town.join(org, person)
-    town.join(other, person)
+    town.join(second_org, person)
     await surfer.sign_in(person)
     partial = str(surfer.cookie("gatehouse_portal_arrived"))
     headers = {"Authorization": f"Bearer {partial}"}
