@@ -192,7 +192,7 @@ async def test_the_chain_is_verified_and_a_break_is_named(
         await dialog.get_by_role("button", name="Verify", exact=True).press("Enter")
         await expect(result).to_contain_text("The chain is broken")
         places = result.get_by_role("region", name="Where the chain is broken")
-        await expect(places.get_by_role("listitem")).to_have_text("Event 2 changed: its hash is another")
+        await expect(places.get_by_role("listitem")).to_have_text("Event 2 changed: its hash does not match")
         await is_accessible(page)
     finally:
         server.sql(change, [reason, DEFAULT_TENANT])

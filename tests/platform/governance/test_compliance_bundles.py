@@ -69,10 +69,10 @@ async def test_a_bundle_is_created_read_and_listed_by_name(tenant: Tenant, other
 async def test_the_list_is_paged_filtered_and_sorted(
     tenant: Tenant, other_tenant: Tenant, parameters: dict[str, Any], names: list[str], total: int
 ) -> None:
-    await made(other_tenant)
-    await made(tenant)
-    health = await made(tenant, name="Health", regulatory_framework="HIPAA", description="Cards of patients")
-    await made(tenant, name="Accounts", regulatory_framework="SOX", enabled=False)
+    await create_bundle(other_tenant)
+    await create_bundle(tenant)
+    health = await create_bundle(tenant, name="Health", regulatory_framework="HIPAA", description="Cards of patients")
+    await create_bundle(tenant, name="Accounts", regulatory_framework="SOX", enabled=False)
     assert (await tenant.admin.client.post(f"{BASE}/{health['id']}/archive")).status_code == 200
     listed = await tenant.auditor.client.get(BASE, params=parameters)
     assert ([bundle["name"] for bundle in listed.json()], listed.headers["x-total-count"]) == (names, str(total))

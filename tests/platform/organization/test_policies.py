@@ -1,5 +1,5 @@
-"""The session and MFA policies: valid values, and who may set them (docs/organization.md). The tests of sessions and
-second factors show their effects."""
+"""The session and MFA policies: valid values, and who may set them (docs/organization.md). Their effects are tested
+with sessions and second factors."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ SESSION = "/api/v1/admin/org/session-policy"
 MFA = "/api/v1/admin/org/mfa-policy"
 
 
-async def test_an_organization_that_set_nothing_has_the_defaults(tenant: Tenant) -> None:
+async def test_the_defaults_apply_to_a_new_organization(tenant: Tenant) -> None:
     session = (await tenant.auditor.client.get(SESSION)).json()
     assert session.pop("sources") == dict.fromkeys(session, "default")
     assert session == {
@@ -104,16 +104,16 @@ async def test_a_deadline_is_a_time_and_null_removes_it(tenant: Tenant) -> None:
 async def test_the_grace_period_starts_with_the_level_and_does_not_restart_with_every_change(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
-    def begun() -> Any:
+    def grace_start() -> Any:
         return platform.sql("SELECT mfa_policy_changed_at FROM tenants WHERE id = %s", [tenant.id])[0][0]
 
     await tenant.admin.client.put(MFA, json={"mfa_assertion_ttl_seconds": 60})
-    assert begun() is None
+    assert grace_start() is None
     await tenant.admin.client.put(MFA, json={"enforcement_level": "required"})
-    first = begun()
+    first = grace_start()
     assert first is not None
     await tenant.admin.client.put(MFA, json={"enforcement_level": "required", "mfa_assertion_ttl_seconds": 120})
-    assert begun() == first
+    assert grace_start() == first
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The alerts' endpoints (docs/alerts.md). `tests/contract` tests who may call them."""
+"""The endpoints of alerts (docs/alerts.md). `tests/contract` tests who may call them."""
 
 import asyncio
 from typing import Any
