@@ -96,7 +96,7 @@ async def test_nobody_locks_themselves_out_by_requiring_a_factor(platform: Runni
     for body in ({"enforcement_level": "required", "grace_period_hours": 0}, past):
         refused = await boss.client.put(POLICY, json=body)
         assert (refused.status_code, refused.json()["code"]) == (400, "caller_has_no_factor"), refused.text
-        assert "Enrol one first" in refused.text
+        assert "Enrol a factor first" in refused.text
     assert (await boss.client.get(POLICY)).json()["enforcement_level"] == "optional"
     assert await platform.audit(tenant, "mfa_policy.changed") == []
     # A grace period gives time to enrol, and to undo the change.
