@@ -1,6 +1,9 @@
-"""The whole suite in parts, several at once, for `make test`: tests with servers of their own wait, the others compute.
+"""Runs the whole suite in parts, several at once, for `make test`: some parts wait for servers while others compute.
 
-Exit status 0 where all parts pass. What failed is shown last, and named at the very end.
+A test that fails next to the other parts is run once more, alone, after all parts have ended: on a busy machine a
+server can take longer than a test allows. A test that passes then is reported, and does not fail the suite.
+
+The exit status is 0 if all tests passed. The failed tests are listed at the end of the output.
 """
 
 import os
@@ -14,20 +17,26 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
-#: More cost each other a sixth of their time (six instead of five, on two cores); fewer leave the cores idle while
+#: More parts slow each other down by a sixth (six instead of five, on two cores). Fewer leave the cores idle while
 #: servers start.
 PARALLEL_PARTS: Final = 4
 
-#: Start servers, most of them with several processes, and wait for them.
+#: Failed tests that are run again. More failures than these are no effect of a busy machine.
+MAX_REPEATED_TESTS: Final = 10
+
+#: Writes the ids of the failed tests into the file that `FAILED_TESTS_FILE` names.
+FAILED_TESTS_PLUGIN: Final = "tests.support.failed_tests"
+
+#: Tests that start servers, most of them with several processes, and wait for them.
 SERVERS: Final = ("tests/cli", "tests/platform/keeper", "tests/platform/live", "tests/platform/operations")
-#: Start and stop whole platforms, one after the other.
+#: Tests that start and stop whole platforms, one after the other.
 STARTS: Final = ("tests/platform/installation", "tests/platform/worker", "tests/platform/test_worker.py")
-#: Minutes in one test.
+#: One test that takes minutes.
 MADE_UP: Final = "tests/contract/test_schemathesis.py"
-#: Folders of the parts below; whatever is in none of them is with the others.
+#: Folders that the parts below name. The part "others" has all other folders.
 _NAMED: Final = ("outpost", "contract", "detection", "engine", "journeys", "platform", "cli", "portal")
 _OWN: Final = (*SERVERS, *STARTS, "tests/platform/access", "tests/platform/console")
-#: Each part's paths, the longest first: what comes last ends the suite.
+#: The paths of each part, longest part first, because the last part ends the suite.
 PARTS: Final[dict[str, Sequence[str]]] = {
     "platform": ("tests/platform", *(f"--ignore={path}" for path in _OWN)),
     "others": ("tests", *(f"--ignore=tests/{part}" for part in _NAMED)),
@@ -44,7 +53,6 @@ PARTS: Final[dict[str, Sequence[str]]] = {
     "detection": ("tests/detection",),
 }
 
-
 _running: Final[list[subprocess.Popen[bytes]]] = []
 
 
@@ -57,6 +65,8 @@ class Ended(NamedTuple):
     seconds: float
     #: of the part and all processes that it has waited for
     cpu_seconds: float
+    #: ids of the failed tests; empty if pytest itself failed
+    failed_tests: list[str]
 
     @property
     def failures(self) -> list[str]:
@@ -64,46 +74,71 @@ class Ended(NamedTuple):
         return [f"  {line}" for line in self.output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
 
 
-def ran(part: str, paths: Sequence[str]) -> Ended:
+def run_part(part: str, paths: Sequence[str]) -> Ended:
     began = time.monotonic()
-    # Into a file: a pipe is at its end only when everybody is who was started meanwhile.
-    with tempfile.TemporaryFile() as output:
-        command = [sys.executable, "-m", "pytest", "--durations=10", "-rsfE", *paths]
-        running = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+    # A file, because a pipe ends only when all processes have ended that the tests started.
+    with tempfile.TemporaryFile() as output, tempfile.NamedTemporaryFile() as failed:
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "--rootdir=.",
+            "-p",
+            FAILED_TESTS_PLUGIN,
+            "--durations=10",
+            "-rsfE",
+            *paths,
+        ]
+        environment = {**os.environ, "FAILED_TESTS_FILE": failed.name}
+        running = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
         _running.append(running)
         _, status, usage = os.wait4(running.pid, 0)
         running.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
         result = output.read().decode(errors="replace")
+        failed_tests = Path(failed.name).read_text().splitlines()
     seconds = time.monotonic() - began
-    ended = Ended(part, running.returncode, result, seconds, usage.ru_utime + usage.ru_stime)
-    # The outputs come at the end; what has failed shows at once.
+    ended = Ended(part, running.returncode, result, seconds, usage.ru_utime + usage.ru_stime, failed_tests)
+    # The outputs come at the end, the failed tests at once.
     summary = f"{part}: {ended.seconds:.0f} s, CPU {ended.cpu_seconds:.0f} s, exit status {ended.status}"
     sys.stderr.write("\n".join([summary, *ended.failures]) + "\n")
     return ended
 
 
 def stop(*_: object) -> NoReturn:
-    """Ends what runs as Ctrl-C does, so that it takes down the servers that it started."""
+    """Ends the running parts as Ctrl-C does, so that they stop the servers that they started."""
     for item in _running:
         item.send_signal(signal.SIGINT)
     sys.exit(128 + signal.SIGTERM)
 
 
+def repeat(failed: Sequence[Ended]) -> Ended | None:
+    """Runs the failed tests of all parts once more, alone. Returns None if no test can be repeated."""
+    tests = [test for part in failed for test in part.failed_tests]
+    interrupted = any(not part.failed_tests for part in failed)
+    if not tests or interrupted or len(tests) > MAX_REPEATED_TESTS:
+        return None
+    return run_part("repeated tests", tests)
+
+
 def main() -> int:
-    # From the folder of the project: the parts that are named are in it.
+    # The paths of the parts are relative to the project's folder.
     os.chdir(Path(__file__).parent.parent)
-    # Compiled once: hundreds of processes start, and each would compile the whole package for itself.
+    # Bytecode is kept: hundreds of processes start, and each would compile the whole package for itself.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     signal.signal(signal.SIGTERM, stop)
     began = time.monotonic()
     pool = ThreadPoolExecutor(PARALLEL_PARTS)
     try:
-        parts = [pool.submit(ran, *part) for part in PARTS.items()]
+        parts = [pool.submit(run_part, *part) for part in PARTS.items()]
         ended = [part.result() for part in parts]
     finally:
-        # Whoever interrupts this does not wait for what has not begun.
+        # An interrupted run does not wait for parts that have not begun.
         pool.shutdown(wait=False, cancel_futures=True)
+    failed = [part for part in ended if part.status]
+    repeated = repeat(failed)
+    if repeated is not None:
+        ended.append(repeated)
     lines = []
     for outcome in sorted(ended, key=lambda item: item.status != 0):
         lines += [f"\n===== {outcome.part}: {outcome.seconds:.0f} s, exit status {outcome.status}", outcome.output]
@@ -111,12 +146,12 @@ def main() -> int:
     skipped = [line for part in ended for line in part.output.splitlines() if line.startswith("SKIPPED ")]
     if skipped:
         lines += ["not run here:", *(f"  {line}" for line in sorted(set(skipped)))]
-    for outcome in ended:
-        if outcome.status:
-            lines.append(f"failed: {outcome.part}")
-            lines += outcome.failures
+    passed_alone = repeated is not None and repeated.status == 0
+    for outcome in failed:
+        lines.append(f"{'failed next to other parts, passed alone' if passed_alone else 'failed'}: {outcome.part}")
+        lines += outcome.failures
     sys.stdout.write("\n".join(lines) + "\n")
-    return int(any(outcome.status for outcome in ended))
+    return int(bool(failed) and not passed_alone)
 
 
 if __name__ == "__main__":

@@ -142,7 +142,7 @@ class Ways:
 
     def mask(self, text: str) -> int:
         """Of the context words that stand in the text."""
-        return ALWAYS | self._contexts.standing(View(text), 0, len(text)).bits_of_all
+        return ALWAYS | self._contexts.words_near(View(text), 0, len(text)).bits_of_all
 
     def _places(self, candidates: Candidates, data: bytes, mask: int) -> Places:
         end, behind, result = len(data), dict[int, int](), Places()

@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 
-from gatehouse.detection.semantic.zero_shot import KnownLabel, known_labels, nearness, ordinary, sentences
+from gatehouse.detection.semantic.zero_shot import KnownLabel, known_labels, nearness, sentences, similarity_to_ordinary
 from training.semantic.corpus import harmless, scenes
 from training.semantic.fit import Array
 from training.semantic.windowed import Reader
@@ -51,7 +51,7 @@ def _curve(background: Array, examples: dict[str, Array], prototypes: Mapping[st
     for label, own in examples.items():
         prototype = prototypes[label]
         others = np.concatenate([background, *(vectors for name, vectors in examples.items() if name != label)])
-        mean, deviation = ordinary(others, own if prototype is None else prototype)
+        mean, deviation = similarity_to_ordinary(others, own if prototype is None else prototype)
         for number, vector in enumerate(own):
             near = np.delete(own, number, axis=0) if prototype is None else prototype
             distances.append(float((nearness(vector[None], near)[0] - mean) / deviation))

@@ -1,4 +1,4 @@
-"""Findings of a tier and their positions."""
+"""Findings of a detection tier and their positions."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -8,12 +8,9 @@ import msgspec
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False):
-    """A detected value. `start` and `end` are Unicode code points of the caller's text, never of a view of it. `score`
-    is 0.0 to 1.0.
-
-    `source` is the detector: the id of a pattern, the name of a recognizer, or a label of the semantic tier.
-
-    """
+    """A detected value. `start` and `end` count Unicode code points of the caller's text, never of a view of it.
+    `score` is between 0.0 and 1.0. `source` names the detector: the id of a pattern, the name of a recognizer, or a
+    label of the semantic tier."""
 
     start: int
     end: int
@@ -30,19 +27,20 @@ def by_place(finding: Finding) -> Place:
     return finding.start, finding.end, finding.source
 
 
-#: Findings by position and source. Of equal ones by several shapes or in several views the best is kept.
-Found: TypeAlias = dict[Place, Finding]
+#: Maps each position and source to the finding with the best score. Several shapes and views may find the same value.
+FindingsByPlace: TypeAlias = dict[Place, Finding]
 
 
-def keep(kept: Found, new: Iterable[Finding]) -> None:
+def keep_best(kept: FindingsByPlace, new: Iterable[Finding]) -> None:
+    """Add `new` findings to `kept`. Of two findings with the same place, keep the one with the better score."""
     for finding in new:
         previous = kept.get(by_place(finding))
         if previous is None or previous.score < finding.score:
             kept[by_place(finding)] = finding
 
 
-class Known:
-    """Findings by pattern, in order of position."""
+class KnownFindings:
+    """Findings that are already known, grouped by pattern and sorted by position."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:
         self._spans: dict[str, tuple[list[int], list[int]]] = {}

@@ -1,4 +1,5 @@
-"""Many patterns compiled into one `Matcher` for one text. `scanning` searches a text with several matchers."""
+"""Compiles patterns into a `Matcher` that can scan a text. The functions in `scanning` scan a text with several
+matchers at once."""
 
 from collections.abc import Iterator
 
@@ -10,8 +11,8 @@ __all__ = ["BadPattern", "Matcher"]
 
 
 class Matcher(Rules):
-    """A set of compiled patterns. Compiled when patterns are loaded, never in a request: the built-in ones once a
-    process, an organization's own ones in a second matcher."""
+    """A set of compiled patterns. Patterns are compiled when they are loaded, never during a request. The built-in
+    patterns are compiled once in each process. An organization's own patterns are compiled into a second matcher."""
 
     def scan(self, text: str, *, pos: int = 0, decoded: bool = True, json_escapes: bool = False) -> list[Finding]:
         return texts.scan((self,), text, pos=pos, decoded=decoded, json_escapes=json_escapes)

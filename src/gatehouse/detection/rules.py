@@ -1,7 +1,9 @@
-"""Patterns compiled together. Each returns the findings that `matching` defines, in about one pass over the text.
+"""Compiles many patterns together and searches for all of them in about one pass over the text. The findings are those
+that `matching` defines.
 
-A `MatchChain` records where each shape's next match may begin, so that a text in pieces gives the same findings as the
-whole text. Context words are searched for once. A shape that needs one is skipped where there is none.
+A `MatchChain` records where the next match of each shape may begin, so that a text in pieces gives the same findings as
+the complete text. Context words are searched for once for all patterns. A shape that needs a context word is skipped
+where there is none.
 """
 
 import sys
@@ -36,7 +38,7 @@ from gatehouse.detection.search.candidates import (
     Regex,
     SearchedPiece,
 )
-from gatehouse.detection.search.context_words import Contexts, Near
+from gatehouse.detection.search.context_words import Contexts, NearbyWords
 from gatehouse.detection.search.growth import Growth
 from gatehouse.detection.search.matching import CompiledShape
 from gatehouse.detection.search.openings import Openings, Reach
@@ -45,7 +47,7 @@ _latin: Final = str.maketrans(LOOKALIKES)
 
 
 class BadPattern(ValueError):
-    """RE2 does not compile a pattern's regex. The message is RE2's."""
+    """RE2 cannot compile the regex of a pattern. The message is RE2's."""
 
     def __init__(self, pattern_id: str, reason: str) -> None:
         super().__init__(reason)
@@ -53,8 +55,8 @@ class BadPattern(ValueError):
 
 
 class Rule(NamedTuple):
-    """One shape of a pattern. `context` is the bit of the pattern's context words, 0 if it has none; `longest` is the
-    longest match in characters."""
+    """One shape of a pattern. `context` is the bit of the pattern's context words, or 0 if it has none. `longest` is
+    the maximum match length in characters."""
 
     shape: CompiledShape
     search: Search
@@ -65,43 +67,49 @@ class Rule(NamedTuple):
 
 
 class MatchChain(msgspec.Struct, gc=False):
-    """The position in code points of the source from which each regex may match again. `covered`: the position up to
-    which a view has been searched, if only parts of it are."""
+    """The positions at which the search in one view continues, in code points of the source.
+
+    `resume` maps each regex to the position from which it may match again. `covered` is the position up to which the
+    view has been searched, for views of which only some regions are searched."""
 
     resume: dict[int, int] = {}
     covered: int = 0
 
     def over(self, view: View, offset: int = 0) -> dict[int, int]:
-        """Return the positions in bytes of a view of the text from `offset` on."""
+        """Return `resume` in bytes of `view`, which begins at `offset` of the source."""
         return {regex: view.byte(view.at(max(0, end - offset))) for regex, end in self.resume.items()}
 
     def keep(self, resume: Mapping[int, int], view: View, length: int, offset: int = 0) -> None:
-        """Store the positions of a view. `length` is that of its source."""
+        """Set `resume` from positions in bytes of `view`. `length` is the length of the view's source."""
         size = len(view.data)
         self.resume = {
             regex: offset + view.start_of(view.character(min(end, size)), length) for regex, end in resume.items()
         }
 
-    def forget(self, gone: int, settled: int) -> None:
-        """Remove the first `gone` code points of the source. Positions before `settled` of the rest are dropped."""
+    def forget(self, dropped: int, settled: int) -> None:
+        """Adjust the positions after the first `dropped` code points of the source were removed. Remove entries at or
+        before `settled`, which counts from the new start."""
         if self.resume:
-            self.resume = {regex: end - gone for regex, end in self.resume.items() if end - gone > settled}
-        self.covered = max(0, self.covered - gone)
+            self.resume = {regex: end - dropped for regex, end in self.resume.items() if end - dropped > settled}
+        self.covered = max(0, self.covered - dropped)
 
 
-#: Characters after an escape within which a match may have its context word next to the escape.
+#: Maximum distance from an escape to a later match whose context word is next to the escape.
 AFTER_ESCAPE: Final = CONTEXT_BEFORE + 1
 
 
-#: Characters after the end of a match that decide about it, for a pattern with context words.
+#: Number of characters after a match that may affect it, for a pattern with context words.
 CONTEXT_AHEAD: Final = CONTEXT_AFTER + 2
 
 
 class Region(NamedTuple):
-    """Characters of a view: where a match may begin, which it may read, and its maximum length. With `seams` only a
-    finding counts that contains one of them and `width` characters from there on. With `beside` only one counts that
-    one of those positions affects, within it or near it. A match that begins before `since` only determines where the
-    next one begins. A match waits for a context word that may follow `known`."""
+    """The part of a view that is searched. All positions are characters of the view.
+
+    Matches begin between `first` and `last`, read the text up to `end`, and have at most `longest` characters. If
+    `seams` is set, a finding counts only if it contains a seam and the `width` characters that begin at the seam. If
+    `escapes` is set, a finding counts only if an escape at one of these positions is within the finding or near enough
+    to affect it. A match that begins before `since` is not reported, but determines where the next match begins. The
+    text is known up to `known`. A match is not decided while a context word for it may follow `known`."""
 
     first: int
     last: int
@@ -110,30 +118,31 @@ class Region(NamedTuple):
     seams: Sequence[int] | None = None
     width: int = 1
     since: int = 0
-    beside: Sequence[int] | None = None
+    escapes: Sequence[int] | None = None
     known: int = sys.maxsize
 
-    def takes(self, start: int, end: int) -> bool:
-        """Return whether a finding counts at its position."""
+    def contains_seam(self, start: int, end: int) -> bool:
+        """Return whether the finding from `start` to `end` contains a seam as required. True if `seams` is None."""
         if self.seams is None:
             return True
         place = bisect_left(self.seams, start)
         return place < len(self.seams) and self.seams[place] + self.width <= end
 
-    def decides(self, begin: int, end: int, ahead: int) -> bool:
-        """Return whether a finding counts at the position of its match. `ahead` characters after the end of the match
-        affect it."""
+    def counts(self, begin: int, end: int, ahead: int) -> bool:
+        """Return whether a match from `begin` to `end` is reported: it begins at `since` or later, and an escape
+        affects it if `escapes` is set. `ahead` is the number of characters after the match that affect it."""
         if begin < self.since:
             return False
-        if self.beside is None:
+        if self.escapes is None:
             return True
-        place = bisect_right(self.beside, begin - AFTER_ESCAPE)
-        return place < len(self.beside) and self.beside[place] < end + ahead
+        place = bisect_right(self.escapes, begin - AFTER_ESCAPE)
+        return place < len(self.escapes) and self.escapes[place] < end + ahead
 
 
 class Rules:
-    """Patterns compiled together. Compiled once, when patterns are loaded; thread-safe. Raises `BadPattern`, and
-    `ValueError` if some of the patterns split at underscores and others do not."""
+    """Patterns that are compiled together and searched for together. They are compiled once, when they are loaded.
+    Thread-safe. The constructor raises `BadPattern`, and raises `ValueError` if only some of the patterns split at
+    underscores."""
 
     def __init__(self, patterns: Sequence[Pattern]) -> None:
         context_words: dict[str, int] = {}
@@ -146,7 +155,8 @@ class Rules:
             for shape, rule in _compiled(pattern, bit):
                 if shape.as_written:
                     as_written.append((pattern, shape))
-                # A decoded view has other ends than the text.
+                # A regex that is anchored to the ends of the text is searched for only in the unchanged text, because a
+                # derived view may have other ends.
                 if not shape.as_written or not re2_syntax.has_text_ends(re2_syntax.tokens(shape.regex)):
                     compiled.append((shape, rule))
         #: the search for matches of an organization's own patterns in unchanged texts; None if there are none
@@ -154,10 +164,12 @@ class Rules:
         self._contexts = Contexts(context_words)
         split_modes = {shape.splits_at_underscore for shape, _ in compiled}
         if len(split_modes) > 1:
-            raise ValueError("patterns that split at underscores and patterns that do not need a matcher each")
+            raise ValueError(
+                "some of the patterns split at underscores and others do not: compile these two groups separately"
+            )
         self._splits_at_underscore = True in split_modes
         self._rules = [rule for _, rule in compiled]
-        #: the bits of the context words of each pattern
+        #: maps each pattern to the bits of its context words
         self._context_bits: dict[str, int] = {}
         for rule in self._rules:
             self._context_bits[rule.source] = self._context_bits.get(rule.source, 0) | rule.context
@@ -185,24 +197,25 @@ class Rules:
             if as_written
             else Growth([shape for shape, _ in compiled], splits_at_underscore=self._splits_at_underscore)
         )
-        #: literals with which the matches of some shapes begin
+        #: literals with which matches begin, of the shapes that have such literals
         self.beginnings = frozenset(chain.from_iterable(beginnings(shape.regex) for shape, _ in compiled))
 
     def findings(self, view: View, regions: Iterable[Region], resume: dict[int, int], base: int) -> list[Finding]:
-        """Return the findings in `regions`, in order, of a view of the text from `base` on. `resume` maps each regex to
-        the byte of the view where its search continues, and is updated."""
-        return self.look(view, regions, resume, base)[0]
+        """Return the findings in the `regions` of a view that begins at `base` of the text. The findings are in the
+        order of the regions. `resume` maps each regex to the byte of the view where its search continues. This method
+        updates `resume`."""
+        return self.findings_and_waiting(view, regions, resume, base)[0]
 
-    def look(
+    def findings_and_waiting(
         self, view: View, regions: Iterable[Region], resume: dict[int, int], base: int
     ) -> tuple[list[Finding], int | None]:
-        """Return the findings, and the first character at which a match that waits for a context word begins. Later
-        matches of its regex are not searched for."""
+        """Return the findings, and the start of the first match that depends on a context word that may still arrive,
+        or None. Later matches of the same regex are not searched for."""
         data = view.data.translate(matching.UNDERSCORES) if self._splits_at_underscore else view.data
         outline = data.translate(SKELETON)
         scan = _ViewScan(view, data, resume, base)
         for region in regions:
-            scan.words = Near(self._contexts, view, region.first, region.end)
+            scan.words = NearbyWords(self._contexts, view, region.first, region.end)
             first, last, end = view.byte(region.first), view.byte(region.last), view.byte(region.end)
             seams = None if region.seams is None else [view.byte(seam) for seam in region.seams]
             known = region.known - CONTEXT_AHEAD + 1
@@ -214,14 +227,14 @@ class Rules:
         return scan.findings, scan.waiting
 
     def grows_from(self, view: View, first: int, end: int) -> int:
-        """Return the first character from `first` on, or `end`, from which a match may begin that the text before `end`
-        does not decide."""
+        """Return the first character from `first` on at which a match may begin that depends on text after `end`.
+        Return `end` if there is none."""
         if self.growth is not None:
             return self.growth.growing(view, first, end)
         return end if self.as_written is None else self.as_written.begins(view, first, end)
 
     def has_none(self, text: bytes) -> bool:
-        """Return whether no whole match is in a text, whatever surrounds it."""
+        """Return whether the text contains no complete match, regardless of the text around it."""
         data = text.translate(matching.UNDERSCORES) if self._splits_at_underscore else text
         return self._candidates.first(data, data.translate(SKELETON), 0, len(data)) == len(data)
 
@@ -230,16 +243,20 @@ class Rules:
         context = self._context_bits.get(finding.source, 0)
         if not context:
             return False
-        return context & self._contexts.standing(view, finding.start, finding.end).near(finding.start, finding.end) != 0
+        return (
+            context & self._contexts.words_near(view, finding.start, finding.end).bits_near(finding.start, finding.end)
+            != 0
+        )
 
 
 class _ViewScan:
-    """One scan of a view, and its findings in the caller's text. `data` are the view's bytes as searched, `words` the
-    context words of a region, `waiting` the start of the first match that waits for one."""
+    """One scan of a view. `data` are the bytes of the view as they are searched. `words` are the context words near the
+    current region. `findings` have positions in the caller's text. `waiting` is the start of the first match that
+    depends on a context word that may still arrive, or None."""
 
     __slots__ = ("_base", "_data", "_resume", "_view", "_waiting_rules", "findings", "waiting", "words")
 
-    words: Near
+    words: NearbyWords
 
     def __init__(self, view: View, data: bytes, resume: dict[int, int], base: int) -> None:
         self._view = view
@@ -251,7 +268,7 @@ class _ViewScan:
         self._waiting_rules: set[int] = set()
 
     def follow(self, rule: Rule, hit: CandidateMatch, region: Region, end: int) -> None:
-        """Collect the matches of a regex in a region, beginning with `hit`. They read the text before `end`."""
+        """Collect the matches of a regex in a region, starting with `hit`. Only the text before `end` is searched."""
         view, data, (number, spans, last) = self._view, self._data, hit
         shape, search = rule.shape, rule.search
         if number in self._waiting_rules:
@@ -272,7 +289,7 @@ class _ViewScan:
                 score = self._score(rule, start, stop)
                 if score is None:
                     place = _next_character(data, begin) if shape.tries_again else place
-                elif region.takes(start, stop) and self._decides(rule, region, begin, spans[0][1]):
+                elif region.contains_seam(start, stop) and self._counts(rule, region, begin, spans[0][1]):
                     first, last_end = view.origin(start, stop)
                     finding = Finding(self._base + first, self._base + last_end, rule.entity_type, score, rule.source)
                     self.findings.append(finding)
@@ -282,29 +299,29 @@ class _ViewScan:
             spans = search(ANYWHERE, data, place, end)
             begin = spans[0][0]
 
-    def _decides(self, rule: Rule, region: Region, begin: int, stop: int) -> bool:
-        """Return whether the match in these bytes counts in a region."""
-        if not region.since and region.beside is None:
+    def _counts(self, rule: Rule, region: Region, begin: int, stop: int) -> bool:
+        """Return whether the match from byte `begin` to byte `stop` is reported in a region."""
+        if not region.since and region.escapes is None:
             return True
         ahead = CONTEXT_AHEAD if rule.context else 1
-        return region.decides(self._view.character(begin), self._view.character(stop), ahead)
+        return region.counts(self._view.character(begin), self._view.character(stop), ahead)
 
     def _score(self, rule: Rule, start: int, stop: int) -> float | None:
-        """Return the score of a match, or None if it is no finding."""
+        """Return the score of a match, or None if the match is not a finding."""
         context = rule.context
-        near = context != 0 and self.words.have(context) and context & self.words.standing.near(start, stop) != 0
+        near = context != 0 and self.words.have(context) and context & self.words.positions.bits_near(start, stop) != 0
         score = matching.judge(rule.shape, self._view.text[start:stop], near=near)
         return score if score is None or matching.allowed_before(rule.shape, self._view.text, start) else None
 
     def _within(self, rule: Rule, match: Spans, next_begin: int) -> tuple[Spans, int]:
-        """Return a match cut to its shape's maximum length, and where the next one begins. A stream shows no more of
-        it."""
+        """Return a match cut to the maximum length of its shape, and the byte from which the next match may begin. A
+        stream holds back no more text than this length."""
         view, begin = self._view, match[0][0]
         end = view.byte(min(view.character(begin) + rule.longest, len(view)))
         if match[0][1] <= end:
             return match, next_begin
         match = rule.search(HERE, self._data, begin, end)
-        # There is no match at its end.
+        # If no shorter match begins here, return an empty match at `end`.
         return (match, match[0][1]) if match[0][0] >= 0 else (((end, end),) * (rule.shape.group + 1), begin + 1)
 
 
@@ -332,12 +349,13 @@ def _compiled(pattern: Pattern, context: int) -> Iterator[tuple[Shape, Rule]]:
 
 
 def _begins_word(shape: Shape) -> bool:
-    """Return whether the opening is at a word boundary."""
+    """Return whether the opening of the shape always begins at a word boundary."""
     return shape.regex.startswith((r"\b", r"(?i)\b")) and shape.opening is not None and shape.opening[0].isalnum()
 
 
 def _spellings(shape: Shape) -> Iterator[Shape]:
-    """Yield the shape, and its Latin spelling if its script has look-alikes, since the view may read it so."""
+    """Yield the shape. If its regex has letters that look like Latin letters, also yield the shape with Latin letters,
+    because the view may contain them."""
     yield shape
     latin = shape.regex.translate(_latin)
     if latin != shape.regex:
@@ -346,6 +364,6 @@ def _spellings(shape: Shape) -> Iterator[Shape]:
 
 
 def error_message(error: re2.error) -> str:
-    """Return the message of RE2, whose errors contain bytes."""
+    """Return the message of an RE2 error as text. RE2 stores it as bytes."""
     message = error.args[0] if error.args else ""
     return message.decode(errors="replace") if isinstance(message, bytes) else str(message)

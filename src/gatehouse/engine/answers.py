@@ -1,5 +1,6 @@
 """Builds the headers of answers, and the answers that report an error."""
 
+from gatehouse.engine.conversation.conversion import lost
 from gatehouse.engine.conversation.dialect import Dialect
 from gatehouse.engine.exchange import Answer, Exchange
 from gatehouse.engine.providers import Reply
@@ -30,6 +31,8 @@ def reply_headers(reply: Reply, exchange: Exchange) -> dict[str, str]:
         # The header is `ALLOW` too if nothing was inspected. Only the usage record distinguishes the two cases.
         "X-DLP-Action": call_request.inspection.action if call_request.inspection else "ALLOW",
     }
+    if reply.dropped:
+        headers[lost.HEADER] = reply.dropped
     if exchange.cache is not None:
         headers["X-Gateway-Cache"] = exchange.cache
     policy = identified.policy

@@ -49,6 +49,8 @@ class Received(msgspec.Struct, kw_only=True):
     #: key of `conversation.dialects.DIALECTS`; None for paths that carry no model call
     dialect: str | None = None
     body: bytes = b""
+    #: the URL's query, set only for the list of models
+    query: str = ""
 
 
 class Identified(msgspec.Struct, kw_only=True):

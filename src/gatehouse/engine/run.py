@@ -52,7 +52,7 @@ class Engine:
         self._ports = ports
         self._attempts = Attempts(ports)
         self.circuits = self._attempts.circuits
-        self.chooser = Chooser(self.circuits, pipeline.CANDIDATE)
+        self.chooser = Chooser(self.circuits, self._attempts.cooldowns, pipeline.CANDIDATE)
         self._call_steps = pipeline.call_steps(self.chooser.choose)
         self._settling = Settlement(ports, pipeline.SETTLE)
         self._delivery = Delivery(ports, self._settling, pipeline.ANSWER, pipeline.STREAM_GUARD)

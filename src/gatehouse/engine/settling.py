@@ -10,6 +10,7 @@ import structlog
 
 from gatehouse.engine.answers import refusal
 from gatehouse.engine.conversation.dialect import Dialect
+from gatehouse.engine.conversation.dialects.token_counts import COUNTING
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.exchange import Answer, CallRequest, Exchange, Identified
 from gatehouse.engine.measures.output_sizes import OutputSizes
@@ -109,6 +110,8 @@ class Settlement:
     def _note_output_size(self, usage: Usage, call_request: CallRequest, chosen: Candidate) -> None:
         """Count the length of an answer, unless the caller's own limit may have truncated it. Otherwise a few calls
         with a limit of one token could lower the model's median."""
+        if call_request.call.dialect in COUNTING:
+            return
         limit = caller_output_limit(call_request.call)
         if limit is None or limit >= EXPECTED_OUTPUT_TOKENS:
             choices = count_choices(call_request.call.body)
@@ -171,6 +174,8 @@ class Settlement:
         answer."""
         call_request = answered.call_request
         if answered.usage is not None or not answered.unanswered or call_request is None:
+            return
+        if call_request.call.dialect in COUNTING:
             return
         answered.chosen = answered.chosen or answered.unanswered[-1]
         # Estimated once for all calls, because a body may have megabytes.

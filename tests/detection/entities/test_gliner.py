@@ -17,7 +17,7 @@ def folder(tmp_path: Path) -> Path:
     return gliner_folder(tmp_path)
 
 
-def test_an_export_finds_what_its_model_finds(folder: Path) -> None:
+def test_an_export_finds_the_same_as_its_model(folder: Path) -> None:
     text = "😀 a person wrote to the location, on this date"
     (result,) = open_recognizer(folder).recognize([text])
     assert [(text[f.start : f.end], f.entity_type, f.source) for f in result] == [
@@ -28,7 +28,7 @@ def test_an_export_finds_what_its_model_finds(folder: Path) -> None:
     assert result[0].score == pytest.approx(0.9933, abs=1e-3)
 
 
-def test_an_export_finds_what_else_it_is_asked_for(folder: Path) -> None:
+def test_an_export_finds_further_labels(folder: Path) -> None:
     text = "a person took a drug for the disease"
     model = open_recognizer(folder)
     (result,) = model.recognize([text], ["disease", "drug_name"])
@@ -40,10 +40,8 @@ def test_an_export_finds_what_else_it_is_asked_for(folder: Path) -> None:
     assert [f.source for f in model.recognize([text])[0]] == ["person"]
 
 
-def test_further_labels_are_read_apart_and_hide_nothing_from_each_other(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of what it always looks for and of each further label a finding stays, though they overlap."""
+def test_further_labels_are_read_separately_and_hide_no_findings(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Findings of the standard labels and of each further label are kept, even if they overlap."""
     requests: list[list[str]] = []
 
     def surest(self: object, unit: str, labels: Sequence[str], *, nested: bool = False) -> list[Finding]:
@@ -112,13 +110,13 @@ def test_with_the_library_a_folder_without_export_is_read_by_it(
 def test_a_token_model_cannot_run_from_its_export(folder: Path) -> None:
     shipped = Path(open_recognizer.__code__.co_filename).parent / "data" / "model.onnx"
     shutil.copy(shipped, folder / "model.onnx")
-    with pytest.raises(BadEntitiesModel, match="only span models can run from ONNX, and this one takes ids, shapes"):
+    with pytest.raises(BadEntitiesModel, match="only span models can run from ONNX, but the inputs are ids, shapes"):
         open_recognizer(folder)
 
 
 def test_a_tokenizer_without_the_marks_is_refused(folder: Path) -> None:
     (folder / "gliner_config.json").write_text(json.dumps({"ent_token": "[ENT]"}))
-    with pytest.raises(BadEntitiesModel, match=r"tokenizer.json does not know \[ENT\]"):
+    with pytest.raises(BadEntitiesModel, match=r"tokenizer.json does not contain the token \[ENT\]"):
         open_recognizer(folder)
 
 

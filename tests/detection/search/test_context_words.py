@@ -1,4 +1,4 @@
-"""Context words: one search for those of all patterns finds what the definition finds for each."""
+"""Context words: the common search for the words of all patterns finds the same as the definition for each pattern."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ from gatehouse.detection.pattern import Shape
 from gatehouse.detection.search import matching
 from gatehouse.detection.search.context_words import Contexts
 
-#: One begins another, ends with a plural's `s`, holds another, is of another script.
+#: Words that are the beginning of another word, end with a plural `s`, contain another word, or are in another script.
 WORDS = (
     ("card", "credit card"),
     ("cards", "swift code"),
@@ -33,7 +33,7 @@ pieces = st.sampled_from(
 def test_the_words_near_a_finding_are_those_of_the_definition(text: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, len(text)))
-    near = CONTEXTS.standing(seen(text, json_escapes=False), 0, len(text)).near(start, end)
+    near = CONTEXTS.words_near(seen(text, json_escapes=False), 0, len(text)).bits_near(start, end)
     assert [bool(near & 1 << bit) for bit in range(len(WORDS))] == [
         matching.in_context(shape, text, start, end) for shape in SHAPES
     ]
@@ -41,16 +41,16 @@ def test_the_words_near_a_finding_are_those_of_the_definition(text: str, data: s
 
 def test_words_of_a_part_of_a_text_are_those_near_it() -> None:
     text = "swift " * 100 + "card " + "x" * 20 + " swift" * 100
-    standing = CONTEXTS.standing(seen(text, json_escapes=False), 605, 625)
-    assert standing.near(605, 625) == 0b101
-    assert len(standing.begins) < 30
+    positions = CONTEXTS.words_near(seen(text, json_escapes=False), 605, 625)
+    assert positions.bits_near(605, 625) == 0b101
+    assert len(positions.begins) < 30
 
 
-def test_where_no_word_stands_nothing_is_near() -> None:
-    assert CONTEXTS.standing(seen("discard the cardboard", json_escapes=False), 0, 21).bits_of_all == 0
+def test_without_context_words_none_is_near() -> None:
+    assert CONTEXTS.words_near(seen("discard the cardboard", json_escapes=False), 0, 21).bits_of_all == 0
 
 
-def test_the_letter_behind_a_words_punctuation_is_no_plural() -> None:
+def test_a_letter_after_a_words_punctuation_is_not_a_plural() -> None:
     matcher = Matcher(BUILT_IN)
     for text in ("dx:S72.0", "dx: S72.0", "diagnosis:S72.0", "DX:S72.0"):
         assert any(finding.entity_type == "diagnosis_code" for finding in matcher.scan(text)), text

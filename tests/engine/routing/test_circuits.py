@@ -13,6 +13,7 @@ from tests.support.engine import TENANT, EngineHarness, completion
 from gatehouse.engine.exchange import Answer
 from gatehouse.engine.routing import circuits as module
 from gatehouse.engine.routing.circuits import CircuitKey, Circuits
+from gatehouse.engine.routing.cooldowns import DEFAULT_COOLDOWN_SECONDS
 from gatehouse.foundation.outbound import ConnectFailed, OutboundTimeout
 
 CHAT: dict[str, Any] = {"model": "one/a", "messages": [{"role": "user", "content": "Hi"}]}
@@ -73,6 +74,8 @@ async def test_no_model_of_an_unreachable_provider_is_called() -> None:
 async def test_a_refusal_never_counts(status: int) -> None:
     harness = engine()
     await fail(harness, 20, (status, [b"{}"]))
+    # A 429 begins a cooldown, which is no open circuit.
+    harness.clock.move(DEFAULT_COOLDOWN_SECONDS)
     harness.outbound.script = [GOOD]
     assert (await ask(harness, "one/a", "two/c")).headers["X-Gateway-Model"] == "a"
 

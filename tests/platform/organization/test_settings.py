@@ -9,7 +9,7 @@ from tests.support.platform import RunningPlatform, Tenant
 BASE = "/api/v1/admin/org/settings"
 FIELDS = {
     "org_id", "display_name", "slug", "allowed_domains", "contact_email", "timezone", "session_timeout_minutes",
-    "idle_timeout_minutes", "ip_allowlist", "feature_flags", "created_at", "updated_at",
+    "idle_timeout_minutes", "ip_allowlist", "feature_flags", "sources", "created_at", "updated_at",
 }  # fmt: skip
 
 
@@ -52,7 +52,9 @@ async def test_an_unchanged_setting_is_not_audited_and_keeps_its_version(
 
 async def test_flags_sent_with_the_settings_follow_their_rules(platform: RunningPlatform, tenant: Tenant) -> None:
     answer = await tenant.admin.client.put(BASE, json={"feature_flags": {"human_in_loop": True}})
-    flags = answer.json()["feature_flags"]
+    flags, sources = answer.json()["feature_flags"], answer.json()["sources"]
+    assert (sources["feature_flags.human_in_loop"], sources["feature_flags.dlp_enabled"]) == ("organization", "default")
+    assert sources["session_timeout_minutes"] == "default"
     assert (flags["human_in_loop"], flags["dlp_enabled"], len(flags)) == (True, True, 9)
     (event,) = await platform.audit(tenant, "feature_flag.changed")
     assert event["resource_id"] == "human_in_loop"

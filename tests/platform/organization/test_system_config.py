@@ -26,9 +26,12 @@ async def test_every_entry_shows_its_category_default_and_editability(tenant: Te
         "max_conversation_messages", "unregistered_model_tier", "registry_enforcement",
     }  # fmt: skip
     for one in entries:
-        assert set(one) == {"key", "category", "value", "default", "source", "editable", "description"}
+        assert set(one) == {"key", "category", "value", "default", "source", "editable", "choices", "description"}
         assert isinstance(one["value"], str)
     assert (await entry(tenant, "unregistered_model_tier"))["default"] == "tier_4"
+    assert (await entry(tenant, "registry_enforcement"))["choices"] == ["off", "warn", "block"]
+    assert (await entry(tenant, "mfa_required"))["choices"] == ["true", "false"]
+    assert (await entry(tenant, "max_conversation_messages"))["choices"] is None
 
 
 async def test_a_value_comes_from_the_organization_then_the_environment_then_the_default(

@@ -1,1 +1,1 @@
-"""RE2 and Python regexes: search over bytes, syntax trees and skeletons."""
+"""Tools for regexes of RE2 and Python: search over bytes, syntax, and skeletons."""

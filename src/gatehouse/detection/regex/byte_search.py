@@ -1,7 +1,7 @@
-"""RE2's search over bytes, without the overhead of its Python wrapper.
+"""Calls RE2's search over bytes directly, without the overhead of its Python wrapper.
 
-The methods of `re2` create an object for each match and convert its positions to code points, which takes several times
-as long as the search. The C++ class is not a public part of the package, so only this module uses it.
+The methods of `re2` create an object for each match and convert its positions to code points. This takes several times
+as long as the search. The wrapped C++ class is not a public part of the package, so only this module uses it.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,9 +9,10 @@ from typing import Any, Final, TypeAlias
 
 import re2
 
-#: Byte ranges of all groups of a match, the whole match first; -1 for a group without a match.
+#: The byte ranges of all groups of a match. The first range is the complete match. A group without a match has -1.
 Spans: TypeAlias = Sequence[tuple[int, int]]
-#: Arguments: where a match may begin (`ANYWHERE` or `HERE`), the text, and the byte range that is searched.
+#: A search function. Its arguments are: where a match may begin (`ANYWHERE`, or `HERE` for only the first byte of the
+#: range), the text, and the start and end of the byte range that is searched.
 Search: TypeAlias = Callable[[Any, bytes | memoryview, int, int], Spans]
 
 ANYWHERE: Final = re2._re2.RE2.Anchor.UNANCHORED
@@ -25,8 +26,8 @@ def search_of(compiled: Any) -> Search:
 
 
 def not_empty(search: Search, character: Search) -> Search:
-    """Return `search` without its empty matches. `character` searches for one character with which other matches may
-    begin."""
+    """Return a search that skips the empty matches of `search`. `character` searches for one character with which a
+    nonempty match may begin."""
 
     def nonempty_search(anchor: Any, data: bytes | memoryview, start: int, end: int) -> Spans:
         spans = search(anchor, data, start, end)

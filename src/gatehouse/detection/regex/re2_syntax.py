@@ -1,6 +1,7 @@
-"""A reader of RE2's regex syntax, for properties that RE2 does not report, and for regexes derived from others.
+"""Reads RE2's regex syntax, to compute properties that RE2 does not report and to derive regexes from other regexes.
 
-It reads only regexes that RE2 has compiled, and reports only what Gatehouse does not accept.
+The module reads only regexes that RE2 has already compiled. The only error that it raises is `AnyByte`, for syntax that
+RE2 accepts and Gatehouse does not.
 """
 
 import math
@@ -19,15 +20,15 @@ _WORD_ENDS: Final = frozenset({r"\b", r"\B"})
 
 
 class TokenKind(Enum):
-    #: one character, or one of a class
     """The kind of a token."""
 
+    #: one character, or one character of a class
     CHARACTER = auto()
-    #: the beginning or end of the text, not of a line
+    #: an anchor to the beginning or end of the text (not of a line)
     TEXT_END = auto()
-    #: the end of a line or word
+    #: an anchor to the beginning or end of a line or word
     ASSERTION = auto()
-    #: the opening and closing of a group, and the separator of its branches
+    #: the opening of a group; `CLOSE` is its closing and `BRANCH` the separator of its branches
     OPEN = auto()
     CLOSE = auto()
     BRANCH = auto()
@@ -37,7 +38,8 @@ class TokenKind(Enum):
 
 
 class Token(NamedTuple):
-    """A part of a regex. `flags` are those in force at a character. `least` and `most` belong to a repetition."""
+    """A part of a regex. `flags` are the flags in force at a character. `least` and `most` are the bounds of a
+    repetition."""
 
     kind: TokenKind
     text: str
@@ -47,8 +49,8 @@ class Token(NamedTuple):
 
 
 class AnyByte(ValueError):
-    """The regex contains `\\C`, which matches a byte that may be a part of a character; `position` is its index in the
-    regex."""
+    """The regex contains `\\C`, which matches one byte and may thus split a character. `position` is the index of `\\C`
+    in the regex."""
 
     def __init__(self, position: int) -> None:
         super().__init__(position)
@@ -56,7 +58,7 @@ class AnyByte(ValueError):
 
 
 class Widths(NamedTuple):
-    """Characters of the shortest and the longest match; `longest` is infinite if there is no bound."""
+    """The lengths of the shortest and the longest match in characters. `longest` is infinite if there is no bound."""
 
     shortest: int
     longest: float
@@ -68,7 +70,7 @@ def tokens(regex: str) -> list[Token]:
 
 
 class _TokenReader:
-    """Reads a regex. Keeps the flags in force and those outside each open group."""
+    """Splits a regex into tokens. Keeps track of the flags in force and of the flags outside each open group."""
 
     def __init__(self, regex: str) -> None:
         self._regex = regex
@@ -140,7 +142,7 @@ def _bounds(repeat: re.Match[str]) -> tuple[int, float]:
 
 
 def _class_end(regex: str, start: int) -> int:
-    """Return the end of the class that begins at `start`."""
+    """Return the end of the character class that begins at `start`."""
     place = start + 1
     if regex.startswith("^", place):
         place += 1
@@ -157,7 +159,8 @@ def _class_end(regex: str, start: int) -> int:
 
 
 class _OpenGroup:
-    """An open group: the widths of its completed branches, of the current sequence, and of its last part."""
+    """The widths of an open group: of its completed branches, of the current sequence, and of the sequence's last
+    part."""
 
     __slots__ = ("branches", "last", "sequence")
 
@@ -166,7 +169,7 @@ class _OpenGroup:
         self.sequence = self.last = Widths(0, 0)
 
     def add(self, part: Widths) -> None:
-        """Append a part. `last` stays separate from the sequence, since a repetition may follow it."""
+        """Append a part to the sequence. The last part is stored separately, because a repetition may follow it."""
         self.sequence = Widths(self.sequence.shortest + self.last.shortest, self.sequence.longest + self.last.longest)
         self.last = part
 
@@ -183,7 +186,7 @@ class _OpenGroup:
 
 
 def widths(regex_tokens: list[Token]) -> Widths:
-    """Return how short and how long a match may be."""
+    """Return the lengths of the shortest and the longest match."""
     groups = [_OpenGroup()]
     for token in regex_tokens:
         group = groups[-1]
@@ -205,7 +208,7 @@ def widths(regex_tokens: list[Token]) -> Widths:
 
 
 def without_groups(regex_tokens: list[Token]) -> list[Token]:
-    """Return the tokens with all groups non-capturing, so that several regexes can be combined."""
+    """Return the tokens with non-capturing groups only, so that several regexes can be combined."""
     return [token._replace(text="(?:") if _captures(token) else token for token in regex_tokens]
 
 
@@ -218,11 +221,12 @@ def has_text_ends(regex_tokens: list[Token]) -> bool:
 
 
 def unfinished(regex_tokens: list[Token]) -> str:
-    """Return a regex for an incomplete text: at the text's end each part matches.
+    """Return a regex for searching an incomplete text. In this regex, each part also matches the end of the text.
 
-    A match of it before the end is a match of `regex`, whatever text follows: threads of the search that are still
-    alive at the end match by reaching it, and RE2 takes the first of them. So a match that ends at the text's end is
-    undecided, and no other match can begin before it. If no thread is alive, the match is the empty one at the end.
+    A match that ends before the end of the text is also a match of the original regex, regardless of the text that
+    follows. A match that ends at the end of the text is undecided, because more text may extend or end it. No match can
+    begin before an undecided match. If there is neither a match nor the beginning of one, RE2 returns the empty match
+    at the end of the text.
 
     """
     consuming = {TokenKind.CHARACTER, TokenKind.TEXT_END, TokenKind.ASSERTION}
@@ -230,14 +234,15 @@ def unfinished(regex_tokens: list[Token]) -> str:
 
 
 def without_text_ends(regex_tokens: list[Token]) -> list[Token]:
-    """Return tokens that match wherever `regex_tokens` do, in any surrounding text."""
+    """Return the tokens without the anchors to the beginning and end of the text. The result matches at every place
+    where the original regex may match."""
     empty = Token(TokenKind.ASSERTION, "(?:)")
     return [empty if token.kind is TokenKind.TEXT_END else token for token in regex_tokens]
 
 
 def any_character(regex_tokens: list[Token]) -> str | None:
-    """Return a regex for one character that matches every character with which a match may begin, or None if no match
-    is empty."""
+    """Return a regex for one character that matches each character with which a nonempty match may begin. Return None
+    if the regex cannot match the empty text."""
     if widths(regex_tokens).shortest:
         return None
     characters = {

@@ -1,7 +1,8 @@
-"""Regexes over skeletons: texts in which each digit is `0`, each capital `A` and each small letter `a`.
+"""Computes skeletons of regexes. The skeleton of a text has `0` for each digit, `A` for each ASCII capital letter and
+`a` for each ASCII small letter.
 
-Where a regex matches a text, its skeleton matches the text's skeleton. Numbers have few distinct skeletons, so that
-results can be reused.
+Wherever a regex matches a text, the skeleton of the regex matches the skeleton of the text. Numbers have few distinct
+skeletons, so that search results can be cached by skeleton.
 """
 
 from collections.abc import Iterable
@@ -15,7 +16,7 @@ _DIGITS: Final = frozenset(range(0x30, 0x3A))
 _CAPITALS: Final = frozenset(range(0x41, 0x5B))
 _SMALL: Final = frozenset(range(0x61, 0x7B))
 _ASCII: Final = frozenset(range(0x80))
-#: Represents all characters that are not ASCII.
+#: The code point that represents all characters that are not ASCII.
 _NON_ASCII: Final = 0x80
 _WORD: Final = _DIGITS | _CAPITALS | _SMALL | {0x5F}
 _SPACE: Final = frozenset(map(ord, " \t\n\r\f\v"))
@@ -46,7 +47,7 @@ SKELETON: Final = bytes(
 )
 
 
-#: Prose without digits and words in capitals.
+#: The skeletons of typical prose without digits and without words in capital letters.
 _PROSE: Final = "\n".join(
     written.format("a" * length, "A" + "a" * length)
     for length in range(1, 17)
@@ -60,7 +61,7 @@ _PROSE: Final = "\n".join(
 
 
 class Unsupported(ValueError):
-    """The regex contains RE2 syntax that this module does not read."""
+    """The regex contains syntax that this module does not support."""
 
 
 def longest(regex: str) -> int | None:
@@ -71,14 +72,14 @@ def longest(regex: str) -> int | None:
 
 
 def skeleton(regex: str, *, ignore_case: bool = False) -> str | None:
-    """Return the regex's skeleton, or None if the regex cannot be read or its skeleton matches words, so that it
-    excludes nothing."""
+    """Return the skeleton of the regex. Return None if the regex cannot be read, or if the skeleton matches ordinary
+    words, so that a search with it would exclude nothing."""
     regex_skeleton = any_skeleton(regex, ignore_case=ignore_case)
     return None if regex_skeleton is None or re2.search(regex_skeleton, _PROSE) else regex_skeleton
 
 
 def any_skeleton(regex: str, *, ignore_case: bool = False) -> str | None:
-    """Return the regex's skeleton, or None if the regex cannot be read."""
+    """Return the skeleton of the regex, or None if the regex cannot be read."""
     tree = _read(regex, _IGNORE_CASE if ignore_case else 0)
     if tree is None:
         return None
@@ -89,7 +90,7 @@ def any_skeleton(regex: str, *, ignore_case: bool = False) -> str | None:
 
 
 def _read(regex: str, flags: int) -> Any:
-    # Python and RE2 parse these two differently.
+    # Python and RE2 parse these two sequences differently.
     if "[[:" in regex or "{," in regex:
         return None
     try:
@@ -149,7 +150,7 @@ def _members(items: Any) -> frozenset[int]:
             points.update(range(value[0], min(value[1], _NON_ASCII) + 1))
         elif kind is op.CATEGORY:
             points |= _CATEGORIES[value]
-    # A negated class may match any character that is not ASCII.
+    # A negated class is assumed to match all characters that are not ASCII.
     return (_ASCII - points) | {_NON_ASCII} if items[0][0] is op.NEGATE else frozenset(points)
 
 

@@ -1,5 +1,5 @@
-"""Python's own regex parser, which has no types. `parser.parse` returns a tree whose nodes are named in `op`. It tells
-the length of a match, which RE2 does not."""
+"""Gives access to Python's internal regex parser, which has no type annotations. `parser.parse` returns a syntax tree.
+`op` has the names of its nodes. The tree gives the length of a match, which RE2 does not report."""
 
 from importlib import import_module
 from typing import Any, Final

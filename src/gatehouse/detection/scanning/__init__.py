@@ -1,1 +1,1 @@
-"""Scanning of whole texts and of texts that arrive in pieces."""
+"""Scans complete texts and texts that arrive in pieces."""

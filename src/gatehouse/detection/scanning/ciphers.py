@@ -1,9 +1,13 @@
-"""Values written backwards or in rot13, in whole texts.
+"""Searches complete texts for values that are written backwards or in rot13.
 
-Any number is another number backwards, and any word another word in rot13. A value that is read so counts only with
-evidence. A place is examined if it holds the beginning of a known token in such a writing, or many digits, or if the
-text is short. A value of digits alone counts if it is a whole short text or near a context word; with separators, if
-its check digit is right. A finding counts only if it scores higher than those in the text as written that overlap it.
+Every number is another number when it is reversed, and every word is another word in rot13. A transformed value
+therefore counts only with evidence:
+
+- A place in the text is examined if it contains the transformed beginning of a known token or many digits. A short text
+  is examined completely.
+- A value that consists only of digits counts if it is near a context word or is a complete short text.
+- A value of digits with separators also counts if its check digit is right.
+- A finding counts only if it scores higher than all overlapping findings in the original text.
 """
 
 import re
@@ -16,7 +20,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import re2
 
-from gatehouse.detection.findings import Finding, Found, Place, keep
+from gatehouse.detection.findings import Finding, FindingsByPlace, Place, keep_best
 from gatehouse.detection.normalise import View, seen
 from gatehouse.detection.normalise.decoded import ENCODED
 from gatehouse.detection.normalise.spaced import ROWS
@@ -25,47 +29,50 @@ from gatehouse.detection.regex.byte_search import ANYWHERE, Search, search_of
 from gatehouse.detection.rules import Region, Rules
 from gatehouse.detection.separator import TEXT_BEGINS, TEXT_ENDS
 
-#: Characters that are read around a place: a match and its context; and a match of the longest shapes.
+#: Number of characters read before and after a place: enough for a match and its context words.
 _CONTEXT_CHARACTERS: Final = 512
+#: The same number if a match of the longest shapes may begin at the place.
 _LONG_CONTEXT_CHARACTERS: Final = 3072
-#: Characters by which a candidate may extend before and after a place, and by which the reversed value may start after
-#: it: with the country code of an IBAN.
+#: Number of characters by which a value may extend before and after a place. A reversed IBAN, for example, ends with
+#: its country code, which may be after the place.
 _MARGIN_CHARACTERS: Final = 64
 #: Maximum characters of a short text.
 _MAX_SHORT_TEXT: Final = 128
-#: Shorter beginnings occur in any text.
+#: Minimum characters of a beginning that is searched for. Shorter beginnings occur in any text.
 _MIN_BEGINNING: Final = 3
+#: Minimum characters of a beginning that is searched for without the 12 letters or digits that follow it.
 _MIN_DISTINCTIVE_BEGINNING: Final = 5
 _ROT13: Final = str.maketrans({chr(c): encode(chr(c), "rot13") for c in (*range(0x41, 0x5B), *range(0x61, 0x7B))})
 
 _DIGITS: Final = r"(?:^|[^0-9A-Za-z.-])[0-9](?:[ ./()+-]{0,2}[0-9]){8,64}(?:[^0-9A-Za-z]|$)"
-#: Digits with capitals before or after them, as in an IBAN or a passport number.
+#: Digits with capital letters before or after them, as in an IBAN or a passport number.
 _CAPITALS: Final = (
     r"\b(?:[A-Z]{1,4}[0-9]{2} ?[0-9]{3,24}|[0-9]{3,24} ?[0-9]{2}[A-Z]{1,4})[A-Z0-9]{0,4}\b",
     r"\b[A-Z]{2}[0-9]{2} ?[A-Z0-9]{4} ?[A-Z0-9]{4} ?[A-Z0-9]{3}",
 )
 _MAIL_BACKWARDS: Final = r"\b(?:moc|gro|ten|ude|vog|oi|ed|ku|rf|ti|se|ln|ue|hc|ta)\.[0-9A-Za-z.-]{1,64}@[0-9A-Za-z]"
 _MAC_IN_ROT13: Final = r"\b[0-9N-Sn-s]{2}(?:[:-][0-9N-Sn-s]{2}){5}\b"
-#: Content for which a short text is read completely.
+#: Content that a short text must have to be examined completely.
 _VALUE: Final = re.compile(r"(?s)[0-9].{0,4}[0-9].{0,4}[0-9]|@|//")
-#: Tokens with digits in them, one blank apart.
+#: A token that contains a digit or an `@`.
 _WORD: Final = r"[^\s\"'<>{}\[\],;]*[0-9@][^\s\"'<>{}\[\],;]*"
-#: Such tokens with up to three capitals next to them, as in a plate or an insurance number.
+#: Such tokens, one blank apart. Between them may be groups of up to three capital letters, as in a vehicle plate or an
+#: insurance number.
 _TOKENS: Final = re.compile(rf"{_WORD}(?: (?:{_WORD}|[A-Z]{{1,3}}\b))*")
-#: Characters that end a sentence and belong to no token.
+#: Characters that end a sentence. They are not part of the token before them.
 _SENTENCE_ENDS: Final = ".!?:"
 _PUNCTUATION: Final = " \t\r\n\"',;."
 
-#: Minimum score of a value of digits alone.
+#: Minimum score of a value that consists only of digits and separators and has no other evidence.
 _MIN_DIGITS_SCORE: Final = 0.7
 _UNIX_TIME: Final = re.compile(r"1[4-9][0-9]{8}(?:[0-9]{3}){0,3}\Z")
-#: Patterns whose values have no form of their own. They are recognised by the name before them, which is written
-#: normally.
+#: Patterns whose values have no form of their own. These values are recognised only by the name before them, which is
+#: not transformed.
 _FORMLESS: Final = frozenset({"high-entropy-string", "password", "api-key", "authorization-header"})
-#: Patterns so short that they match in any writing.
+#: Patterns whose values are so short that any transformed text contains matches.
 _WEAK: Final = frozenset({"vehicle-plate"})
 _PHONE: Final = "phone"
-#: A single letter in rot13 is another letter, which proves nothing.
+#: Minimum letters of a value in rot13. One letter proves nothing, because each letter is another letter in rot13.
 _MIN_ROT13_LETTERS: Final = 2
 _DIGIT_SEPARATORS: Final = frozenset(" ./-")
 _MAX_DISGUISES_BYTES: Final = 32 << 20
@@ -75,15 +82,15 @@ Span: TypeAlias = tuple[int, int]
 
 
 class PlaceSearches:
-    """Searches for places worth reading: a beginning that is more than a word, in either writing, or numbers.
-    `disguised` also matches encoded and spaced text, so that one pass over a text replaces one for each way of
-    reading."""
+    """Searches for the places to examine: numbers, and beginnings of known tokens that are written backwards or in
+    rot13. `disguised` also matches encoded text and spaced text, so that one pass over a text replaces one pass for
+    each kind of disguise."""
 
     def __init__(self, beginnings: Iterable[str]) -> None:
         known = sorted(
             {beginning for beginning in beginnings if len(beginning) >= _MIN_BEGINNING and _has_form(beginning)}
         )
-        # Not next to characters of base64, which may contain any three letters by chance.
+        # A character of base64 must not follow, because base64 contains any three letters by chance.
         backwards = [
             f"{_token_rest(beginning)}{re2.escape(beginning[::-1])}(?:[^0-9A-Za-z+/_-]|$)" for beginning in known
         ]
@@ -99,19 +106,19 @@ class PlaceSearches:
 
 
 def _token_rest(beginning: str) -> str:
-    """Return a regex for the rest of a token after a short beginning."""
+    """Return a regex for the characters of a token after its beginning. It is empty for a distinctive beginning."""
     return "[0-9A-Za-z]{12}" if len(beginning) < _MIN_DISTINCTIVE_BEGINNING else ""
 
 
 def _has_form(beginning: str) -> bool:
-    """Return whether the beginning has letters and is more than a word."""
+    """Return whether the beginning has letters and is not just a lower-case word."""
     bare = beginning.replace(" ", "")
     return any(map(str.isalpha, bare)) and not (bare.isalpha() and bare.islower())
 
 
 def _any_of(regexes: Iterable[str], *, max_bytes: int | None = None) -> Search:
-    """Return a search for any of the regexes. `max_bytes` is the memory of its automaton, if RE2's default is too
-    low."""
+    """Return one search for all of the regexes. `max_bytes` is the maximum memory of its automaton; None means RE2's
+    default."""
     options = re2.Options()
     options.never_capture = True
     if max_bytes is not None:
@@ -125,32 +132,32 @@ def _cached_searches(beginnings: tuple[frozenset[str], ...]) -> PlaceSearches:
 
 
 def place_searches(rules: Sequence[Rules]) -> PlaceSearches:
-    """Return the searches for values of `rules`. An organization's own rules are left out, because many of them match
-    in any writing."""
+    """Return the place searches for the values of `rules`. An organization's own rules are left out, because many of
+    them would match any transformed text."""
     return _cached_searches(tuple(rule_set.beginnings for rule_set in rules if rule_set.as_written is None))
 
 
 def is_read_whole(text: str) -> bool:
-    """Return whether the text is short and contains enough to be read completely backwards and in rot13."""
+    """Return whether the text is short and contains a possible value, so that it is examined completely."""
     return len(text) <= _MAX_SHORT_TEXT and _VALUE.search(text) is not None
 
 
 class Transformed(NamedTuple):
-    """A transformed text, the places in it where a value may begin, and `back`, which maps a span of it to the original
-    text."""
+    """A transformed text and the places in it where a value may begin. `back` maps a span of the transformed text to
+    the original text, or returns None if the span has no counterpart."""
 
     text: str
     places: list[Span]
     back: Callable[[int, int], Span | None]
 
 
-#: Transforms a text around places.
+#: A function that transforms a text around some places.
 Transformation: TypeAlias = Callable[[str, Sequence[Span]], Transformed]
 
 
 class Ciphers:
-    """Search for values written backwards or in rot13 in a text that score higher than the `known` findings in the same
-    place."""
+    """Searches a text for values that are written backwards or in rot13. Returns only findings that score higher than
+    all `known` findings that they overlap."""
 
     def __init__(
         self, rules: Sequence[Rules], text: str, known: Mapping[Place, float], *, json_escapes: bool = False
@@ -163,7 +170,7 @@ class Ciphers:
         self._ranked: _Ranked | None = None
 
     def find(self, start: int, stop: int) -> list[Finding]:
-        """Return the findings at places that begin between `start` and `stop`."""
+        """Return the findings at the places that begin between `start` and `stop`."""
         searches, text = self._searches, self._text
         if is_read_whole(text):
             places_backwards = places_in_rot13 = [(0, len(text))]
@@ -181,14 +188,14 @@ class Ciphers:
                 ]
                 for search in (searches.backwards, searches.in_rot13)
             )
-        findings: Found = {}
+        findings: FindingsByPlace = {}
         for places, transformation in (
             (places_in_rot13, _in_rot13),
             (places_backwards, _tokens_backwards),
             (places_backwards, _backwards),
         ):
             for group in _groups_of(places):
-                keep(findings, self._read(group, transformation))
+                keep_best(findings, self._read(group, transformation))
         return list(filter(self._ranking().above, findings.values())) if findings else []
 
     def _ranking(self) -> "_Ranked":
@@ -204,7 +211,7 @@ class Ciphers:
             view_places = [(base.at(first - begin), base.at(end - begin)) for first, end in places]
             transformed = transform(base.text, view_places)
             view = View(transformed.text)
-            # Only the longest shapes, which have an opening, need the wider surroundings.
+            # Only matches of the longest shapes need more surrounding text. These shapes have an opening.
             if margin == _LONG_CONTEXT_CHARACTERS or not any(rule_set.openings.may_begin(view) for rule_set in rules):
                 break
         starts = [first for first, _ in view_places]
@@ -232,15 +239,16 @@ class _Ranked:
         self._starts = [start for start, _, _ in self._findings]
 
     def above(self, finding: Finding) -> bool:
-        """Return whether the finding scores higher than all findings of usual length that overlap it."""
+        """Return whether the finding scores higher than all overlapping findings. Findings that begin more than `NEAR`
+        characters before it are not examined."""
         indexes = range(bisect_left(self._starts, finding.start - NEAR), bisect_left(self._starts, finding.end))
         return all(
             end <= finding.start or score < finding.score for _, end, score in map(self._findings.__getitem__, indexes)
         )
 
     def is_certain(self, start: int, end: int) -> bool:
-        """Return whether a finding of the highest score covers the span from `start` to `end`. A place has one extra
-        character on either side."""
+        """Return whether a finding with score 1.0 covers the place from `start` to `end`. The first and the last
+        character of a place need not be covered, because they are not part of its value."""
         indexes = range(bisect_left(self._starts, start - NEAR), bisect_right(self._starts, start + 1))
         return any(
             finding_end >= end - 1 and score >= 1.0
@@ -256,7 +264,7 @@ def _places(search: Search, view: View, window: int) -> Iterator[Span]:
 
 
 def _groups_of(places: Iterable[Span]) -> Iterator[list[Span]]:
-    """Yield the places in groups that are read together."""
+    """Yield the places in groups. The places of a group are near each other and are examined together."""
     group: list[Span] = []
     for place in places:
         if group and place[0] - group[-1][1] > 2 * _CONTEXT_CHARACTERS:
@@ -287,7 +295,8 @@ def _backwards(text: str, places: Sequence[Span]) -> Transformed:
 
 
 def _tokens_backwards(text: str, places: Sequence[Span]) -> Transformed:
-    """Reverse only the tokens, so that the words next to them remain as context."""
+    """Reverse only the tokens at the places. The words next to them are unchanged, so that they count as context
+    words."""
     tokens: list[Span] = []
     pieces: list[str] = []
     last = 0
@@ -310,12 +319,12 @@ def _tokens_backwards(text: str, places: Sequence[Span]) -> Transformed:
         first, last = tokens[index]
         return first + last - end, first + last - start
 
-    # A match may begin with the character before its value.
+    # The place begins one character before the token, because a match may include the character before its value.
     return Transformed("".join(pieces), [(max(0, first - 1), end) for first, end in tokens], back)
 
 
 def _has_evidence(finding: Finding, text: str, start: int, end: int, *, in_rot13: bool, named: bool) -> bool:
-    """Return whether there is enough evidence for a finding. `named`: a context word is near it."""
+    """Return whether there is enough evidence for a finding. `named` is true if a context word is near it."""
     value = text[start:end]
     if finding.source in _FORMLESS:
         return False
@@ -332,14 +341,15 @@ def _has_evidence(finding: Finding, text: str, start: int, end: int, *, in_rot13
     # A closing bracket before the opening one proves that the value is reversed.
     if named or alone or 0 <= value.find(")") < value.find("("):
         return True
-    # Some numbers of a log have a right check digit when reversed.
+    # Digits without separators need other evidence, because some numbers in logs have a right check digit when
+    # reversed.
     bare = value.isdigit() or (finding.source == _PHONE and not value.endswith("+"))
     return not bare and finding.score >= _MIN_DIGITS_SCORE
 
 
 def _is_alone(text: str, start: int, end: int) -> bool:
-    """Return whether the value is the whole of a short text, or of one of the texts that `text` consists of, apart from
-    punctuation."""
+    """Return whether the value, apart from punctuation, is a complete short text. `text` may consist of several texts
+    with separators."""
     first = text.rfind(TEXT_BEGINS, max(0, start - _MAX_SHORT_TEXT), start) + len(TEXT_BEGINS)
     stop = text.find(TEXT_ENDS, end, end + _MAX_SHORT_TEXT)
     first = first if first >= len(TEXT_BEGINS) else 0
@@ -350,7 +360,7 @@ def _is_alone(text: str, start: int, end: int) -> bool:
 
 
 def _has_adjacent_digits(text: str, start: int, end: int) -> bool:
-    """Return whether more digits are next to those from `start` to `end`."""
+    """Return whether a digit is next to the value, or is separated from it by one of `_DIGIT_SEPARATORS`."""
     before, after = text[max(0, start - 2) : start], text[end : end + 2]
     return (
         before[-1:].isdigit() or after[:1].isdigit() or _is_separated_digit(before[::-1]) or _is_separated_digit(after)

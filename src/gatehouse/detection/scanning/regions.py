@@ -1,4 +1,4 @@
-"""Regions of a view in which a match may begin that the plain view does not have."""
+"""Computes the regions of a derived view in which a match may begin that is not in the plain view."""
 
 import sys
 from bisect import bisect_left
@@ -11,21 +11,23 @@ from gatehouse.detection.rules import AFTER_ESCAPE, Region
 def regions_near_escapes(
     escaped: Sequence[int], first: int, last: int, end: int, *, reach: int, since: int
 ) -> Iterator[Region]:
-    """Yield the regions between `first` and `last` of a view, known up to `end`, in which a match near an escape may
-    begin. In the plain view a letter of the escape is next to the match or to a context word. Matches that begin
-    before `since` are known already."""
+    """Yield the regions between `first` and `last` in which a match may begin that an escape affects.
+
+    The view is known up to `end`. `escaped` are the positions of the decoded escapes. In the plain view, a letter of
+    the escape is next to the match or next to a context word, so the match may be missing there. A match may begin up
+    to `reach` characters before an escape. Matches that begin before `since` are already known."""
     begin = stop = -1
     for escape in escaped[bisect_left(escaped, first - AFTER_ESCAPE) :]:
         if escape - reach >= last:
             break
         if stop >= 0 and escape - reach > stop:
-            yield Region(begin, stop, min(end, stop + NEAR + 2), since=since, beside=escaped)
+            yield Region(begin, stop, min(end, stop + NEAR + 2), since=since, escapes=escaped)
             stop = -1
         if stop < 0:
             begin = max(first, escape - reach)
         stop = min(last, escape + AFTER_ESCAPE)
     if begin < stop:
-        yield Region(begin, stop, min(end, stop + NEAR + 2), since=since, beside=escaped)
+        yield Region(begin, stop, min(end, stop + NEAR + 2), since=since, escapes=escaped)
 
 
 def regions_around_seams(
@@ -38,8 +40,9 @@ def regions_around_seams(
     longest: int = sys.maxsize,
     reach: int = NEAR,
 ) -> Iterator[Region]:
-    """Yield the regions between `first` and `last` of a view, known up to `end`, in which a match that contains one of
-    `seams` may begin: up to `reach` characters before it."""
+    """Yield the regions between `first` and `last` in which a match that contains one of `seams` may begin. Such a
+    match begins at most `reach` characters before the seam. The view is known up to `end`. `longest` and `width` are
+    copied into the regions."""
     place = bisect_left(seams, first)
     while place < len(seams) and seams[place] - reach < last:
         begin, stop = seams[place] - reach, seams[place] + 1

@@ -1,10 +1,10 @@
-"""Scans a whole text, at once or in slices, between which an event loop may do other work."""
+"""Scans a complete text, either at once or in slices. Between two slices an event loop may do other work."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from time import thread_time
 from typing import Final, TypeAlias
 
-from gatehouse.detection.findings import Finding, Found, Known, Place, by_place, keep
+from gatehouse.detection.findings import Finding, FindingsByPlace, KnownFindings, Place, by_place, keep_best
 from gatehouse.detection.normalise import View, escapes, joined, seen
 from gatehouse.detection.normalise import decoded as decoding
 from gatehouse.detection.pattern import NEAR
@@ -15,39 +15,42 @@ from gatehouse.detection.scanning.regions import regions_around_seams
 from gatehouse.detection.scanning.windows import Scanner
 from gatehouse.detection.search.as_written import Part, SearchAborted, Texts
 
-#: Maximum and minimum code points of a slice.
+#: Maximum code points of a slice. `_MIN_SLICE_CHARACTERS` is the minimum.
 SLICE: Final = 8192
 _MIN_SLICE_CHARACTERS: Final = SLICE // 4
-#: Time that a slice should take. After a slower one the next slice is half as long.
+#: Intended maximum time of a slice. After a slower slice, the next one is half as long.
 _SLOW_SLICE_SECONDS: Final = 0.002
-#: Characters that are decoded together with a candidate: before and after it, for a match and its context words; and
-#: after it if a match of the longest shapes may begin.
+#: Number of characters before and after a candidate that are decoded with it: enough for a match and its context words.
 _BEFORE_CHARACTERS: Final = 512
 _AFTER_CHARACTERS: Final = 512
+#: Number of characters after a candidate that are decoded if a match of the longest shapes may begin there.
 _AFTER_LONG_SHAPES_CHARACTERS: Final = 3072
-#: For a segment that crosses the beginning of a slice: characters before it in which the beginning of a group is looked
-#: for, and characters that show whether a group begins.
+#: Maximum distance before a slice within which the beginning of a group is searched for, if a segment crosses the
+#: beginning of the slice.
 _MAX_ALIGNING_CHARACTERS: Final = 64
+#: Number of characters that are decoded to decide whether a group begins at a position.
 _PROBE_CHARACTERS: Final = 128
-#: Characters after a slice in which candidates are looked for, since a match that begins in the slice may extend there:
-#: six for each decoded character.
+#: Number of characters after a slice that are also searched for candidates, because a match that begins in the slice
+#: may extend into them. A decoded character may be encoded by six characters.
 _LOOKAHEAD_CHARACTERS: Final = 6 * NEAR
 
 
 def scan(
     rules: Sequence[Rules], text: str, *, pos: int = 0, decoded: bool = True, json_escapes: bool = False
 ) -> list[Finding]:
-    """Return all findings in `text`, in order. Findings begin at `pos` or later; the text before `pos` counts for word
-    boundaries and context words. `decoded`: also search the decoded views. `json_escapes`: `text` is raw JSON."""
-    findings: Found = {}
+    """Return all findings in `text`, in order.
+
+    Findings begin at `pos` or later. The text before `pos` is used only for word boundaries and context words. If
+    `decoded` is true, the decoded views are searched too. `json_escapes` means that `text` is raw JSON."""
+    findings: FindingsByPlace = {}
     for part in scan_in_slices(rules, text, pos=pos, decoded=decoded, json_escapes=json_escapes):
-        keep(findings, part)
+        keep_best(findings, part)
     return sorted(findings.values(), key=by_place)
 
 
 def scan_short(rules: Sequence[Rules], text: str, *, decoded: bool = True) -> list[Finding] | None:
-    """Return the findings of a text for which one view is enough, as for most texts. Return None for a text of more
-    than a slice, or with other views."""
+    """Return the findings of a short text that has only one view. Most texts are like this. Return None if the text is
+    longer than a slice or has other views."""
     if len(text) > SLICE or "\\" in text or (decoded and ciphers.is_read_whole(text)):
         return None
     view = seen(text, json_escapes=False)
@@ -66,10 +69,10 @@ def scan_short(rules: Sequence[Rules], text: str, *, decoded: bool = True) -> li
     if decoded and decoding.shifts_or_quotes(data):
         return None
     region = (Region(0, len(text), len(text)),)
-    findings: Found = {}
+    findings: FindingsByPlace = {}
     for rule_set in rules:
         if rule_set.as_written is None:
-            keep(findings, rule_set.findings(view, region, {}, 0))
+            keep_best(findings, rule_set.findings(view, region, {}, 0))
     return sorted(findings.values(), key=by_place) if findings else []
 
 
@@ -83,40 +86,43 @@ def scan_in_slices(
     parts: Sequence[Part] | None = None,
     is_tried: bool = False,
 ) -> Iterator[list[Finding]]:
-    """Yield the findings of each slice. The length of a slice follows from the measured time, so that one takes some
-    milliseconds at most; it does not affect the findings. `parts` are the texts of which `text` consists: a match of an
-    organization's own pattern lies in one of them. `is_tried`: `scan_short` has returned None."""
+    """Yield the findings of each slice.
+
+    The length of a slice is adapted to the measured time, so that a slice takes at most a few milliseconds. It does not
+    affect the findings. `parts` are the spans of the texts that `text` consists of. An organization's own patterns are
+    searched for only within these spans. `is_tried` means that `scan_short` has returned None for the text."""
     if len(text) > SLICE and (others := [rule_set for rule_set in rules if rule_set.as_written is None]):
-        # An organization's own patterns are searched for last. They need the whole text at once, which may take longer
-        # than a slice, and by then the scheduler knows that this text is long.
+        # An organization's own patterns are searched for last. They need the complete text at once, which may take
+        # longer than a slice. By then, the scheduler knows that this text is long.
         yield from _in_slices(others, text, (), pos=pos, decoded=decoded, json_escapes=json_escapes)
         rules = [rule_set for rule_set in rules if rule_set.as_written is not None]
         if not rules:
             return
     own: list[Finding] = []
-    given_up: SearchAborted | None = None
+    aborted: SearchAborted | None = None
     try:
         for part in _as_written(rules, text, [(0, len(text))] if parts is None else parts, json_escapes=json_escapes):
             own += [finding for finding in part if finding.start >= pos] if pos else part
             yield part
     except SearchAborted as error:
-        given_up = error
+        aborted = error
     if not is_tried and not pos and not json_escapes:
         short = scan_short(rules, text, decoded=decoded)
         if short is not None:
             yield _unknown(short, {by_place(finding): finding.score for finding in own})
-            if given_up is not None:
-                raise given_up
+            if aborted is not None:
+                raise aborted
             return
     yield from _in_slices(rules, text, own, pos=pos, decoded=decoded, json_escapes=json_escapes)
-    if given_up is not None:
-        raise given_up
+    if aborted is not None:
+        raise aborted
 
 
 def _as_written(
     rules: Sequence[Rules], text: str, parts: Sequence[Part], *, json_escapes: bool
 ) -> Iterator[list[Finding]]:
-    """Yield the findings of an organization's own patterns in the parts."""
+    """Yield the findings of an organization's own patterns in the parts. Raises `SearchAborted` after the last
+    finding."""
     own = [rule_set.as_written for rule_set in rules if rule_set.as_written is not None]
     if not own or not parts:
         return
@@ -125,21 +131,21 @@ def _as_written(
         views.append(seen(text[start:end], json_escapes=json_escapes))
         yield []
     texts = Texts(views, parts)
-    given_up: list[str] = []
+    aborted_sources: list[str] = []
     for patterns in own:
         try:
             yield from patterns.in_texts(texts)
         except SearchAborted as error:
-            given_up += error.sources
-    if given_up:
-        raise SearchAborted(given_up)
+            aborted_sources += error.sources
+    if aborted_sources:
+        raise SearchAborted(aborted_sources)
 
 
 def _in_slices(
     rules: Sequence[Rules], text: str, own: Sequence[Finding], *, pos: int, decoded: bool, json_escapes: bool
 ) -> Iterator[list[Finding]]:
     known = {by_place(finding): finding.score for finding in own}
-    scanner = Scanner(rules, json_escapes=json_escapes, start=pos, known=Known(own), releases_late=True)
+    scanner = Scanner(rules, json_escapes=json_escapes, start=pos, known=KnownFindings(own), releases_late=True)
     if len(text) <= _MIN_SLICE_CHARACTERS:
         # Most texts have one slice.
         if text:
@@ -179,7 +185,7 @@ def _in_slices(
         yield findings
 
 
-#: Scores of findings, by place.
+#: Maps the place of each finding to its score.
 Scores: TypeAlias = dict[Place, float]
 
 
@@ -189,15 +195,15 @@ def _add_scores(findings: Iterable[Finding], known: Scores) -> None:
 
 
 def _unknown(findings: list[Finding], known: Scores) -> list[Finding]:
-    """Return the findings that are not in `known`, or have a lower score there."""
+    """Return the findings that are not in `known` or score higher than there."""
     if not known:
         return findings
     return [finding for finding in findings if known.get(by_place(finding), -1.0) < finding.score]
 
 
 class _Slices:
-    """Iterates over the slices of a text of `length` code points: start and end. Call `adjust_size` after the work on
-    each."""
+    """Iterates over the start and end of each slice of a text of `length` code points. The caller must call
+    `adjust_size` after the work on a slice."""
 
     def __init__(self, length: int) -> None:
         self._length = length
@@ -221,17 +227,19 @@ class _Slices:
 
 
 def _aligned(text: str, start: int, before: int, run: int) -> tuple[int, int]:
-    """Return the position from which the slice that begins at `start` is decoded, and the start of the run of digits
+    """Return the position from which to decode the slice that begins at `start`, and the start of the run of digits
     that contains this position. `before` and `run` are the results for the previous slice.
 
-    A segment must be cut between groups. Its beginning is no certain guide to them: digits before a segment look like a
-    part of it, and its first characters may not be ASCII. So a near position is taken from which it reads as text."""
+    An encoded segment must be cut between two groups of digits. The start of the run does not reliably show where
+    groups begin, because other digits may precede the segment and its first characters may not encode ASCII. The
+    returned position is therefore one near `start` from which the segment decodes to text."""
     first = max(0, start - _BEFORE_CHARACTERS)
     bare = len(text[before:first].rstrip(decoding.ALPHABET))
     run = before + bare if bare or not before else run
     if first <= run:
         return first, run
-    # A repetitive text may read as text from two of four positions: those of the run's own groups are tried first.
+    # A repetitive segment may decode to text from two of four positions. Positions at a multiple of four from the start
+    # of the run are tried first.
     places = sorted(
         range(first, max(run, first - _MAX_ALIGNING_CHARACTERS) - 1, -1), key=lambda place: (place - run) % 4 != 0
     )
@@ -244,11 +252,11 @@ def _aligned(text: str, start: int, before: int, run: int) -> tuple[int, int]:
 def _decoded(
     rules: Sequence[Rules], text: str, first: int, start: int, stop: int, *, json_escapes: bool
 ) -> list[Finding]:
-    """Return the findings that begin between `start` and `stop` and are encoded at least in part."""
+    """Return the findings that begin between `start` and `stop` and are at least partly encoded."""
     candidates = decoding.candidates(text[first : stop + _LOOKAHEAD_CHARACTERS])
     if not candidates:
         return []
-    findings: Found = {}
+    findings: FindingsByPlace = {}
     for begin, end in _passages(candidates, first):
         if begin >= stop:
             break
@@ -261,7 +269,7 @@ def _decoded(
             seams = view.replaced()
             for rule_set in rules:
                 over = regions_around_seams(seams, 0, view.at(stop - begin), len(view))
-                keep(findings, rule_set.findings(view, over, {}, begin))
+                keep_best(findings, rule_set.findings(view, over, {}, begin))
     return [finding for finding in findings.values() if start <= finding.start < stop]
 
 
@@ -271,8 +279,8 @@ def _decoded_views(text: str, *, json_escapes: bool) -> list[View]:
 
 
 def _passages(candidates: Iterable[tuple[int, int]], first: int) -> Iterator[tuple[int, int]]:
-    """Yield the spans of text that are decoded for `candidates`, whose positions count from `first`. Candidates near
-    each other share a span, which includes the text before them."""
+    """Yield the spans of text to decode for `candidates`. Positions of candidates are relative to `first`. Candidates
+    near each other share one span. A span includes some text before its candidates."""
     begin = end = -1
     for start, stop in candidates:
         if begin >= 0 and start - _BEFORE_CHARACTERS > end + _AFTER_CHARACTERS:

@@ -1,16 +1,17 @@
-"""Scans a text that arrives in pieces, and computes up to which position it may be passed on.
+"""Scans a text that arrives in pieces, and computes the position up to which the text may be passed on.
 
-`Scanner` returns the same findings however the text is cut. Three positions move forward through the text:
+`Scanner` returns the same findings regardless of how the text is cut. Three positions move forward through the text:
 
-- *settled*: all matches that begin before it are known and final. A match that begins at it or later may depend on text
-  that has not arrived (`growth`). This holds for all views, also for one that needs more text, such as a view without a
-  line break that may be within a number. The distance from settled to the end is at most the longest match
-  (`openings`).
-- *released*: the text before it may be passed on. It is settled, or the beginning of overlapping findings that extend
-  beyond settled.
-- the *tail* begins so far before settled that matches and context words can be searched for. Earlier text is dropped.
+- The *settled* position: all matches that begin before it are known and final. A later match may depend on text that
+  has not arrived (`growth`). The position takes all views into account, including views that exist only if certain text
+  follows. An example is the view without a line break that may turn out to be within a number. The settled position is
+  at most the length of the longest match before the end (`openings`).
+- The *released* position: the text before it may be passed on. It equals the settled position, unless overlapping
+  findings extend beyond the settled position. Then it is the start of these findings.
+- The start of the *tail*: text before it is dropped. The tail begins far enough before the settled position for a
+  search for matches and context words.
 
-Most prose contains nothing that may be a match. It is settled without a search.
+Most prose contains nothing that may be a match. Such text is settled without a search.
 """
 
 import sys
@@ -18,36 +19,38 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from gatehouse.detection.findings import Finding, Found, Known, Place, by_place, keep
+from gatehouse.detection.findings import Finding, FindingsByPlace, KnownFindings, Place, by_place, keep_best
 from gatehouse.detection.normalise import View, characters, escapes, joined, seen
 from gatehouse.detection.normalise.hidden import Hidden, hidden_view
 from gatehouse.detection.normalise.spaced import Spaced, spaced_begun, spaced_view
 from gatehouse.detection.pattern import CONTEXT_BEFORE, NEAR
 from gatehouse.detection.rules import MatchChain, Region, Rules
 from gatehouse.detection.scanning.regions import regions_around_seams, regions_near_escapes
-from gatehouse.detection.search.growth import is_striking
+from gatehouse.detection.search.growth import has_rare_characters
 
-#: New code points after which settled is computed again.
+#: Number of new code points after which the settled position is computed again.
 STEP: Final = 32
-#: New code points after which the text is searched again.
+#: Number of new code points after which the text is searched again.
 SEARCH_STEP: Final = 64
-#: Characters before a match that decide about it. In a view without line breaks each character may have had a line
-#: break next to it.
+#: Number of characters before a match that may affect it. The factor 3 is for views without line breaks, in which a
+#: line break of two characters may have been removed next to each character.
 _BEFORE_CHARACTERS: Final = 3 * CONTEXT_BEFORE + characters.REACH + joined.LOOKAHEAD
-#: Characters of the tail before settled. A view that is added later is searched from there on.
+#: Number of characters of the tail before the settled position. If a derived view appears later, its search begins
+#: there.
 _KEPT_CHARACTERS: Final = _BEFORE_CHARACTERS + NEAR + 2
-#: Length from which the tail is cut, if no search cuts it.
+#: Length at which the tail is shortened if no search has shortened it before.
 _MAX_TAIL_CHARACTERS: Final = 1536
-#: Longer text is not examined as prose, because it seldom is without possible matches.
+#: Maximum length of unsettled text that is examined as prose. Longer text seldom lacks possible matches.
 _MAX_PROSE_CHARACTERS: Final = 128
-#: Characters before settled in which an escape, a line break or a row may begin that affects a match after settled.
+#: Number of characters before the settled position in which an escape, a line break or a row of separated characters
+#: may begin that affects a match after the settled position.
 _PROSE_LOOKBEHIND_CHARACTERS: Final = CONTEXT_BEFORE + 32
-#: Minimum characters of a value with separators between its characters, after the first one.
+#: Minimum characters, after the first one, of a value with separators between its characters.
 _MIN_SPACED_CHARACTERS: Final = 6
 
 
 class _Chains(NamedTuple):
-    """The match chains of one `Rules` over each view of a text."""
+    """The match chains of one `Rules` object, one for each view of a text."""
 
     plain: MatchChain
     over_breaks: MatchChain
@@ -57,8 +60,8 @@ class _Chains(NamedTuple):
 
 
 class _Views(NamedTuple):
-    """The views of `text`, None for those that it does not have. `joined_view` is without line breaks within tokens,
-    `seams` its characters before a removed break."""
+    """The views of `text`. A view that the text does not have is None. `joined_view` is the view without line breaks
+    within tokens. `seams` are its characters before each removed line break."""
 
     text: str
     plain: View
@@ -74,8 +77,8 @@ class _Views(NamedTuple):
         return [self.plain, *others] if self.joined_view is None else [self.plain, self.joined_view, *others]
 
     def derived(self, end: int) -> Iterator[tuple[View | None, int]]:
-        """Yield each view except the plain one, or None if there is none. Also yield the character of the plain view
-        from which on the text may begin something that adds to this view, or `end`."""
+        """Yield each derived view, or None if the text does not have it. With each view, yield the character of the
+        plain view from which the text may still change this view once more text arrives, or `end` if it cannot."""
         yield self.joined_view, joined.begun(self.plain, end)
         yield self.nested and self.nested.view, escapes.nested_begun(self.plain, end)
         yield self.spaced and self.spaced.view, spaced_begun(self.plain, end)
@@ -84,12 +87,13 @@ class _Views(NamedTuple):
 
 
 class Scanner:
-    """Scans a text. Call `push` with each piece, then `advance` for the final findings. Offsets count from the
-    beginning of the first piece.
+    """Scans a text that arrives in pieces. The caller calls `push` with each piece, and then `advance` for the findings
+    that became final. Offsets count from the beginning of the first piece.
 
-    Matches begin at `start` or later. `known` are the findings of an organization's own patterns in the unchanged text;
-    if it is given, the scanner does not search for them. With `releases_late`, settled is always the longest match
-    before the end. This is faster to compute, for a text that nobody waits for."""
+    Matches begin at `start` or later. `known` are the findings of an organization's own patterns in the unchanged text.
+    If `known` is set, the scanner does not search for these patterns. With `releases_late`, the settled position is
+    always the length of the longest match before the end. This is faster to compute, and suits a text that is not
+    passed on before it is complete."""
 
     def __init__(
         self,
@@ -97,7 +101,7 @@ class Scanner:
         *,
         json_escapes: bool = False,
         start: int = 0,
-        known: "Known | None" = None,
+        known: "KnownFindings | None" = None,
         releases_late: bool = False,
     ) -> None:
         self._rules = rules
@@ -110,15 +114,15 @@ class Scanner:
         self._released = 0
         self._due = STEP
         self._search_due = SEARCH_STEP
-        #: findings that begin at settled or later
+        #: findings that begin at the settled position or later
         self._pending: list[Finding] = []
-        #: findings that overlap each other and are not released, because the last one ends after settled; their common
-        #: start and end
+        #: findings that overlap each other, and their common start and end; they are not released, because the last one
+        #: ends after the settled position
         self._overlapping: list[Finding] = []
         self._overlap_start = self._overlap_end = -1
-        #: findings that begin before settled and end after it
+        #: findings that begin before the settled position and end after it
         self._crossing_settled: list[Finding] = []
-        #: places of findings in the plain view that end after settled
+        #: places of findings in the plain view that end after the settled position
         self._plain_places: set[Place] = set()
         self._chains = [_Chains(*(MatchChain(covered=start) for _ in _Chains._fields)) for _ in rules]
 
@@ -126,7 +130,8 @@ class Scanner:
         self._tail += text
 
     def advance(self, *, final: bool) -> tuple[list[Finding], int]:
-        """Return the findings that became final, in order, and released. `final`: the text is complete."""
+        """Return the findings that became final, in order, and the released position. `final` means that the text is
+        complete."""
         end = self._base + len(self._tail)
         if final:
             self._search_to_settled(final=True)
@@ -136,17 +141,17 @@ class Scanner:
         if not self._settle_prose() and end >= self._search_due:
             self._search_to_settled(final=False)
             self._search_due = end + max(SEARCH_STEP, (end - self._settled) // 8)
-        # The cost of this method grows with the text that is not settled, and so does the distance to its next run. So
-        # the total cost stays linear.
+        # The cost of a run grows with the length of the unsettled text. The distance to the next run grows in the same
+        # proportion, so that the total cost is linear.
         self._due = end + max(STEP, (end - self._settled) // 8)
         return self._release(final=False)
 
     def unreleased_findings(self) -> list[Finding]:
-        """Return the findings that `advance` has not returned, for a caller that scans no further."""
+        """Return the findings that `advance` has not returned. For a caller that stops scanning."""
         return [*self._overlapping, *self._pending]
 
     def _settle_prose(self) -> bool:
-        """Settle text that contains no possible match, without a search. Return whether it is such text."""
+        """Settle the unsettled text without a search if it contains no possible match. Return whether this is so."""
         unsettled = self._tail[self._settled - self._base :]
         if len(unsettled) > _MAX_PROSE_CHARACTERS:
             return False
@@ -155,10 +160,10 @@ class Scanner:
         view = seen(text, json_escapes=False)
         if view.starts is not None or "\\" in view.text:
             return False
-        # The view has the same positions as the text, since no character was removed. Some may be replaced, such as
-        # full-width digits.
+        # The view has the same positions as the text, because no character was removed. Characters may be replaced, for
+        # example full-width digits.
         zone = view.data[view.byte(self._settled - self._base - first) :]
-        if is_striking(zone) or not all(rules.growth is None or rules.has_none(zone) for rules in self._rules):
+        if has_rare_characters(zone) or not all(rules.growth is None or rules.has_none(zone) for rules in self._rules):
             return False
         start, known = self._settled - self._base - first, characters.unsettled(view, text)
         if "\n" in text and any(place >= start for place in joined.breaks(view)):
@@ -193,17 +198,17 @@ class Scanner:
         return _Views(text, plain, joined_view, seams, nested, spaced_view(plain), hidden)
 
     def _whole(self, *, final: bool) -> str:
-        """Return the tail without an incomplete escape at its end."""
+        """Return the tail. Unless the text is final, an incomplete escape at its end is left out."""
         return self._tail if final or not self._json_escapes else self._tail[: escapes.begun(self._tail)]
 
     def _settle(self, views: "_Views", *, final: bool) -> int:
-        """Return settled for the current tail."""
+        """Return the settled position for the current tail."""
         view, length = views.plain, len(self._tail)
         end = len(view) if final else characters.unsettled(view, views.text)
         if final:
             self._as_written(view, 0, end, end, final=True)
             return self._base + length
-        # Invisible characters at the end may hide text once they are complete.
+        # Invisible characters at the end are not settled, because they may be the beginning of hidden text.
         known = view.origin(end - 1, end)[1] if end else 0
         if self._releases_late:
             return self._settled_at(views, self._floor(views, -1), end)
@@ -216,8 +221,8 @@ class Scanner:
         return self._settled_at(views, self._floor(views, place), end)
 
     def _settled_at(self, views: "_Views", place: int, end: int) -> int:
-        """Return settled if it is `place` for the built-in patterns. An organization's own patterns may have longer
-        matches, so that it is earlier for them."""
+        """Return the settled position. `place` is the settled position for the built-in patterns. An organization's own
+        patterns may have longer matches, which can make it earlier."""
         view, length = views.plain, len(self._tail)
         own = self._as_written(view, 0, end, end, final=False)
         if own < end:
@@ -227,14 +232,14 @@ class Scanner:
         return max(self._settled, self._base + place)
 
     def _settled_in_view(self, views: "_Views", view: View, known: int) -> int:
-        """Return the position up to which all matches in `view` are decided. The view is known up to `known`."""
+        """Return the position up to which all matches in `view` are final. The view is known up to `known`."""
         end = min(view.at(known), characters.unsettled(view, views.text))
         character = self._grows_from(view, end)
         return known if character == view.at(known) else view.start_of(character, known)
 
     def _grows_from(self, view: View, end: int, *, own: bool = True) -> int:
-        """Return the first character from which a match may extend beyond `end`. `own`: include an organization's own
-        patterns."""
+        """Return the first character at which a match that may extend beyond `end` may begin. `own` includes an
+        organization's own patterns."""
         first = view.at(max(0, self._settled - self._base))
         return min(
             (rules.grows_from(view, first, end) for rules in self._rules if own or rules.as_written is None),
@@ -242,7 +247,8 @@ class Scanner:
         )
 
     def _floor(self, views: "_Views", place: int) -> int:
-        """Return the position before which no match is long enough to extend beyond the end, at least `place`."""
+        """Return the position before which no match is long enough to extend beyond the end. The result is at least
+        `place`."""
         if len(self._tail) - place < min((rules.openings.window for rules in self._rules), default=0):
             return place
         floor = len(self._tail)
@@ -256,8 +262,9 @@ class Scanner:
         return floor
 
     def _as_written(self, view: View, offset: int, settled: int, end: int, *, final: bool) -> int:
-        """Search for an organization's own patterns in `view`, which shows the tail from `offset` on and is known up to
-        the character `end`. Return the character up to which the text is settled, at most `settled`."""
+        """Search for an organization's own patterns in `view`. Return the character up to which the text is settled.
+        The result is at most `settled`. The view begins at `offset` of the tail and is known up to the character
+        `end`."""
         if self._known is not None:
             return settled
         start = view.at(max(0, self._settled - self._base - offset))
@@ -273,8 +280,8 @@ class Scanner:
         return max(start, settled)
 
     def _search(self, views: "_Views", settled: int, *, final: bool) -> int:
-        """Search all views for matches that begin before `settled`. Return the position up to which all are found. It
-        is earlier than `settled` if a match waits for a context word that may follow."""
+        """Search all views for matches that begin before `settled`. Return the position up to which all matches are
+        known. It is before `settled` if a match depends on a context word that may still arrive."""
         view, nested, spaced, hidden = views.plain, views.nested, views.spaced, views.hidden
         first, last = max(0, self._settled - self._base), settled - self._base
         findings = self._known_findings()
@@ -283,7 +290,7 @@ class Scanner:
                 region = Region(view.at(first), view.at(last), len(view))
                 new, last = self._search_regions(rules, view, (region,), chains.plain, last, final=final)
                 plain_findings = self._without_partial_escapes(new, nested)
-                keep(findings, plain_findings)
+                keep_best(findings, plain_findings)
                 self._plain_places.update(map(by_place, plain_findings))
             if views.joined_view is not None:
                 over = self._regions(views.joined_view, views.seams, last, chains.over_breaks, width=2, longest=NEAR)
@@ -291,14 +298,14 @@ class Scanner:
                 joined_findings = self._without_partial_escapes(new, nested)
                 if self._known is not None:
                     joined_findings = [finding for finding in joined_findings if not self._known.covers(finding)]
-                keep(
+                keep_best(
                     findings,
                     _outside_plain(joined_findings, self._plain_places if rules.as_written is None else findings),
                 )
             if nested is not None:
                 chain = chains.over_escapes
                 begin, stop = nested.view.at(chain.covered), nested.view.at(last)
-                # The search begins at a fixed distance before an escape, so that the findings do not depend on how the
+                # The search begins at a fixed distance before an escape. The findings would otherwise depend on how the
                 # text is cut.
                 reach = rules.openings.longest_without_opening
                 since = nested.view.at(first)
@@ -306,34 +313,34 @@ class Scanner:
                     regions_near_escapes(nested.escaped, begin, stop, len(nested.view), reach=reach, since=since)
                 )
                 new, last = self._search_regions(rules, nested.view, over, chain, last, final=final)
-                keep(findings, new)
+                keep_best(findings, new)
             if spaced is not None and rules.as_written is None:
                 over = self._regions(
                     spaced.view, spaced.seams, last, chains.spaced, width=_MIN_SPACED_CHARACTERS, longest=NEAR
                 )
                 new, last = self._search_regions(rules, spaced.view, over, chains.spaced, last, final=final)
-                keep(findings, self._without_partial_escapes(new, nested))
+                keep_best(findings, self._without_partial_escapes(new, nested))
             if hidden is not None:
-                over = self._regions(hidden.view, hidden.carried, last, chains.hidden)
+                over = self._regions(hidden.view, hidden.positions, last, chains.hidden)
                 new, last = self._search_regions(rules, hidden.view, over, chains.hidden, last, final=final)
-                keep(findings, self._without_partial_escapes(new, nested))
+                keep_best(findings, self._without_partial_escapes(new, nested))
         settled = self._base + (last if nested is None else nested.before(last))
         settled = max(settled, self._settled)
         self._plain_places = {place for place in self._plain_places if place[1] > settled}
         self._set_pending(findings)
         return settled
 
-    def _known_findings(self) -> "Found":
+    def _known_findings(self) -> "FindingsByPlace":
         return {by_place(finding): finding for finding in (*self._crossing_settled, *self._pending)}
 
-    def _set_pending(self, findings: "Found") -> None:
+    def _set_pending(self, findings: "FindingsByPlace") -> None:
         settled = set(map(by_place, self._crossing_settled))
         self._pending = sorted((finding for place, finding in findings.items() if place not in settled), key=by_place)
 
     def _regions(
         self, view: View, seams: list[int], last: int, chain: MatchChain, *, width: int = 1, longest: int = sys.maxsize
     ) -> list[Region]:
-        """Return the regions around `seams` that were not searched yet, up to `last` of the tail."""
+        """Return the regions around `seams` that are not searched yet and begin before position `last` of the tail."""
         begin, stop = view.at(chain.covered), view.at(last)
         since = view.at(max(0, self._settled - self._base))
         over = regions_around_seams(seams, begin, stop, len(view), width=width, longest=longest)
@@ -342,15 +349,18 @@ class Scanner:
     def _search_regions(
         self, rules: Rules, view: View, over: Sequence[Region], chain: MatchChain, last: int, *, final: bool
     ) -> tuple[list[Finding], int]:
-        """Return the findings in regions that end at `last` of the tail or earlier, and the position up to which all
-        are found: `last`, or the start of a match that waits for a context word."""
+        """Return the findings in the regions `over`, and the position of the tail up to which all matches are known.
+        This position is `last`, or the start of the first match that depends on a context word that may still arrive.
+        The regions end at `last` or earlier."""
         resume = chain.over(view)
         if final:
             return rules.findings(view, over, resume, self._base), last
         if not over:
             return [], last
         known = characters.unsettled(view, self._whole(final=False))
-        findings, waiting = rules.look(view, [region._replace(known=known) for region in over], resume, self._base)
+        findings, waiting = rules.findings_and_waiting(
+            view, [region._replace(known=known) for region in over], resume, self._base
+        )
         chain.keep(resume, view, len(self._tail))
         chain.covered = min(last, view.start_of(over[-1].last, last))
         if waiting is not None:
@@ -358,7 +368,7 @@ class Scanner:
         return findings, last
 
     def _without_partial_escapes(self, findings: list[Finding], nested: escapes.Nested | None) -> list[Finding]:
-        """Return the findings with starts and ends moved so that none is within an escape."""
+        """Return the findings. A start or end within an escape is moved out of the escape."""
         if nested is None:
             return findings
         return [self._without_partial_escape(finding, nested) for finding in findings]
@@ -408,8 +418,8 @@ def _start(finding: Finding) -> int:
 
 
 def _outside_plain(joined_findings: Sequence[Finding], plain_places: Iterable[Place]) -> Iterator[Finding]:
-    """Yield the findings that do not begin within a finding of the same pattern in the plain view. That one is complete
-    without the next line."""
+    """Yield the findings that do not begin within a finding of the same pattern in the plain view. A finding in the
+    plain view is complete without the next line."""
     spans: dict[str, list[tuple[int, int]]] = {}
     if joined_findings:
         for start, end, source in plain_places:

@@ -1,1 +1,1 @@
-"""Matches of patterns in a text, their context words and how far they may extend."""
+"""Searches a text for the matches of patterns and for their context words, and computes how far a match may extend."""

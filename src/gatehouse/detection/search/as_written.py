@@ -1,4 +1,5 @@
-"""Matches of an organization's own patterns in the unchanged text: all matches of RE2, of any length."""
+"""Searches the unchanged text for an organization's own patterns. Returns all matches that RE2 returns, of any
+length."""
 
 from bisect import bisect_right
 from collections.abc import Generator, Iterator, Sequence
@@ -30,19 +31,19 @@ from gatehouse.detection.search.walks import (
 
 #: A byte that does not occur in UTF-8. No part of a regex matches it, so no match spans it.
 _SEPARATOR_BYTE: Final = b"\xff"
-#: Characters after the end of a match that decide about it, for a pattern with context words.
+#: Number of characters after a match in which a context word can affect the match's score.
 _CONTEXT_LOOKAHEAD: Final = CONTEXT_AFTER + 2
-#: RE2 instructions of the rules that are searched for together in a stream.
+#: Maximum RE2 instructions of the rules that are combined into one search.
 _MAX_GROUP_INSTRUCTIONS: Final = 2_000
-#: Bytes of the first and the largest window of the search for the first possible match.
+#: Size of the first and of the largest window in the search for the first possible match.
 _MIN_WINDOW_BYTES: Final = 64
 _MAX_WINDOW_BYTES: Final = 64 << 10
-#: Findings that are returned together.
+#: Maximum findings of one step of a search.
 _FINDINGS_PER_STEP: Final = 1000
 
 
 class SearchAborted(Exception):
-    """The search for the patterns with the ids `sources` exceeds the budget of a text."""
+    """The search for some patterns exceeds the search budget of a text. `sources` are the ids of these patterns."""
 
     def __init__(self, sources: Sequence[str]) -> None:
         super().__init__("the search for the pattern takes too long in this text")
@@ -50,8 +51,8 @@ class SearchAborted(Exception):
 
 
 class WrittenRule(NamedTuple):
-    """One shape of a pattern. `anywhere` searches, in an incomplete text, for the regex without its anchors to the
-    text's ends; None if it has no such anchors."""
+    """One shape of a pattern, compiled. `anywhere` searches an incomplete text for the regex without its anchors to the
+    beginning and end of the text. `anywhere` is None if the regex has no such anchors."""
 
     pattern: Pattern
     shape: CompiledShape
@@ -60,7 +61,8 @@ class WrittenRule(NamedTuple):
 
 
 class WrittenGroup(NamedTuple):
-    """Rules and a combined search for any of them in an incomplete text or a text between others."""
+    """Some rules, by their `numbers`, and one combined search for all of them. The search treats a text as incomplete,
+    so it also works for a text that is followed by other texts."""
 
     numbers: list[int]
     search: Search
@@ -71,8 +73,8 @@ Part: TypeAlias = tuple[int, int]
 
 
 class Texts:
-    """Views of one or more texts of a source, searched as one. No match spans the gap between two of them, unless the
-    gap is one character, which is a line break."""
+    """The views of one or more texts of a source, joined into one byte string that is searched once. A match may span
+    two texts only if they are one character apart. This character is read as a line break."""
 
     def __init__(self, views: Sequence[View], parts: Sequence[Part]) -> None:
         self._views = views
@@ -89,11 +91,11 @@ class Texts:
         return bisect_right(self._starts, byte) - 1
 
     def ends(self, number: int) -> tuple[int, int]:
-        """Return the byte range of a text."""
+        """Return the byte range of the text with this index."""
         return self._starts[number], self._starts[number + 1] - 1
 
     def finding(self, rule: WrittenRule, spans: Spans, offset: int = 0) -> Finding | None:
-        """Return the finding of a match. `spans` are bytes from `offset` on."""
+        """Return the finding of a match, or None if the finding would be empty. `spans` count bytes from `offset`."""
         start, stop = spans[rule.shape.group]
         if start >= stop:
             return None
@@ -109,7 +111,7 @@ class Texts:
         return _new_finding(rule, begin, self._source_position(stop), near=near)
 
     def _source_position(self, byte: int) -> int:
-        """Return the position in the source of a byte."""
+        """Return the source position of a byte of `data`."""
         number = self.number(byte)
         view, (begin, end) = self._views[number], self._parts[number]
         return begin + view.start_of(view.character(byte - self._starts[number]), end - begin)
@@ -123,8 +125,8 @@ class AsWritten:
         self._groups = list(_groups(self._rules))
 
     def in_texts(self, texts: Texts) -> Iterator[list[Finding]]:
-        """Yield the findings in whole texts, in steps of some milliseconds. Raises `SearchAborted` after all
-        findings."""
+        """Yield the findings in complete texts. Each step takes a few milliseconds. Raises `SearchAborted` after the
+        last finding if a pattern exceeded its search budget."""
         findings: list[Finding] = []
         for finding in self._in_texts(texts):
             if finding is not None:
@@ -134,8 +136,8 @@ class AsWritten:
                 findings = []
 
     def _in_texts(self, texts: Texts) -> Iterator[Finding | None]:
-        """Yield findings, and None if the search continues and at its end."""
-        given_up: dict[str, None] = {}
+        """Yield each finding. Also yield None after each step without a finding and at the end of the search."""
+        aborted_sources: dict[str, None] = {}
         for group in self._groups:
             first = yield from _first_candidate(group.search, texts.data, 0)
             for number in group.numbers if first < len(texts.data) else ():
@@ -147,17 +149,19 @@ class AsWritten:
                         else _findings_by_text(rule, texts)
                     )
                 except SearchBudgetExceeded:
-                    given_up[rule.pattern.id] = None
+                    aborted_sources[rule.pattern.id] = None
         yield None
-        if given_up:
-            raise SearchAborted(tuple(given_up))
+        if aborted_sources:
+            raise SearchAborted(tuple(aborted_sources))
 
     def in_stream(
         self, view: View, start: int, resume: dict[int, int], base: int, known: int, *, whole: bool
     ) -> tuple[list[Finding], int]:
-        """Return the findings from character `start` of a stream's text on, and the character up to which there are no
-        others, whatever text follows `known`. `whole`: no text follows. The view shows the text from `base` on.
-        `resume` maps each rule to the byte of the view where its search continues, and is updated."""
+        """Return the findings that begin at character `start` of a stream's text or later, and the character up to
+        which the findings are final. Text that follows the character `known` cannot add findings before that character.
+
+        `whole` means that no text follows. The view begins at position `base` of the text. `resume` maps each rule to
+        the byte of the view where its search continues. This method updates `resume`."""
         first, end = view.byte(start), view.byte(known)
         data = view.data[:end]
         settled = known
@@ -177,18 +181,18 @@ class AsWritten:
                         and not whole
                         and view.character(place) + _CONTEXT_LOOKAHEAD > known
                     ):
-                        walk.alive = begin
+                        walk.undecided_from = begin
                         break
                     resume[number] = place
                     begin, stop = spans[rule.shape.group]
                     if begin < stop:
                         findings.append(_finding_in_view(rule, view, begin, stop, base))
-                settled = min(settled, view.character(walk.alive))
+                settled = min(settled, view.character(walk.undecided_from))
         return findings, settled
 
     def begins(self, view: View, start: int, known: int) -> int:
-        """Return the first character from `start` on at which a match may begin in a text that continues after `known`,
-        or `known`."""
+        """Return the first character from `start` on at which a match may begin, or `known` if there is none. The text
+        may continue after `known`."""
         first, end = view.byte(start), view.byte(known)
         data = view.data[:end]
         return view.character(
@@ -197,7 +201,8 @@ class AsWritten:
 
 
 def _first_candidate(search: Search, data: bytes, place: int) -> Generator[None, None, int]:
-    """Return the first byte from `place` on at which a match may begin. The search is one for incomplete texts."""
+    """Return the first byte from `place` on at which a match may begin. `search` must be a search for incomplete
+    texts. The generator yields after each window."""
     size = _MIN_WINDOW_BYTES
     while place < len(data):
         stop = next_character(data, place + size, len(data))
@@ -211,14 +216,15 @@ def _first_candidate(search: Search, data: bytes, place: int) -> Generator[None,
 
 
 def _findings_across_texts(rule: WrittenRule, texts: Texts, first: int) -> Iterator[Finding | None]:
-    """Yield a rule's findings in all texts as one, from byte `first` on, and None if the search continues."""
+    """Yield a rule's findings in all texts from byte `first` on. The texts are searched as one. Yield None after a step
+    without a match."""
     for spans in matches(rule.searches, texts.data, first, WalkBudget(len(texts.data))):
         yield None if spans is None else texts.finding(rule, spans)
 
 
 def _findings_by_text(rule: WrittenRule, texts: Texts) -> Iterator[Finding | None]:
-    """Yield the findings of a regex with anchors to the text's ends. Each text in which it may match is searched
-    separately."""
+    """Yield the findings of a regex that is anchored to the beginning or end of the text. Search each text in which the
+    regex may match separately. Yield None after a step without a match."""
     assert rule.anywhere is not None
     data, budget = texts.data, WalkBudget(len(texts.data))
     place = 0
@@ -230,7 +236,8 @@ def _findings_by_text(rule: WrittenRule, texts: Texts) -> Iterator[Finding | Non
 
 
 def _finding_in_view(rule: WrittenRule, view: View, start: int, stop: int, base: int) -> Finding:
-    """Return the finding in these bytes of a view of the text from `base` on."""
+    """Return the finding in the bytes from `start` to `stop` of a view. The view begins at position `base` of the
+    text."""
     near = rule.shape.context is not None and _in_context(rule.shape, view, start, stop)
     first, end = view.origin(view.character(start), view.character(stop))
     return _new_finding(rule, base + first, base + end, near=near)
@@ -244,8 +251,9 @@ def _new_finding(rule: WrittenRule, start: int, stop: int, *, near: bool) -> Fin
 
 def _in_context(shape: CompiledShape, view: View, start: int, stop: int) -> bool:
     start, stop = view.character(start), view.character(stop)
-    # Only the surroundings of the match, which may be as long as the text. The adjacent characters show whether a
-    # context word stands alone: one before it, and after it a plural `s` and one more.
+    # Search only near the two ends of the match, because the match may be as long as the text. The search also needs
+    # the characters next to a context word, which show whether it is a whole word: one character before the word, and
+    # two after it, since a plural `s` may follow.
     first = max(0, start - CONTEXT_BEFORE - 1)
     before, after = view.text[first : start + 2], view.text[stop - 1 : stop + _CONTEXT_LOOKAHEAD]
     return matching.in_context(shape, before, start - first, len(before)) or matching.in_context(shape, after, 0, 1)
@@ -256,7 +264,7 @@ def _groups(rules: Sequence[WrittenRule]) -> Iterator[WrittenGroup]:
     unfinished: list[str] = []
     size = 0
     for number, rule in enumerate(rules):
-        # A combined regex may contain a group name only once.
+        # RE2 accepts each group name only once in a combined regex, so the groups are removed.
         tokens = re2_syntax.without_text_ends(re2_syntax.without_groups(re2_syntax.tokens(rule.shape.regex.pattern)))
         regex = re2_syntax.unfinished(tokens)
         length = rule.searches.instructions

@@ -1,4 +1,4 @@
-"""Literals with which the matches of a regex begin."""
+"""Computes the literals with which the matches of a regex begin."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -6,31 +6,34 @@ from typing import Any, Final
 from gatehouse.detection.regex.trees import op, parser
 from gatehouse.detection.search.matching import UNDERSCORE
 
-#: Limits: beginnings of a regex, with or without its first character, and characters of a class that is expanded.
+#: Maximum literals of a regex in `beginnings` and in `near_beginnings`.
 _MAX_BEGINNINGS: Final = 40
 _MAX_NEAR_BEGINNINGS: Final = 400
+#: Maximum characters of a character class that is expanded into one literal for each character.
 _MAX_CLASS_CHARACTERS: Final = 6
-#: Adjacent letters that count as a word.
+#: Minimum number of adjacent letters that count as a word.
 _MIN_WORD_LETTERS: Final = 3
 #: Visible ASCII characters. In RE2 `\\d` and `\\w` are ASCII.
 _VISIBLE: Final = frozenset((*range(0x21, 0x7F), ord(UNDERSCORE)))
 _BLANK: Final = 0x20
 _BLANK_CATEGORIES: Final = frozenset({op.CATEGORY_SPACE, op.CATEGORY_NOT_DIGIT, op.CATEGORY_NOT_WORD})
 _VISIBLE_CATEGORIES: Final = frozenset({op.CATEGORY_DIGIT, op.CATEGORY_WORD})
-#: A beginning, and whether it is the whole match of its part of the regex.
+#: A literal, and whether it is the complete match of its part of the regex. More characters follow an incomplete one.
 _Beginning = tuple[str, bool]
 _ANY_BEGINNING: Final[tuple[_Beginning, ...]] = (("", False),)
 
 
 def beginnings(regex: str) -> frozenset[str]:
-    """Return literals one of which begins each match, in any case. Empty if a match may begin otherwise."""
+    """Return literals, ignoring case, such that each match begins with one of them. Return an empty set if a match may
+    begin in another way."""
     literals = _literals(regex, _MAX_BEGINNINGS, edges=False)
     return frozenset() if "" in literals else literals
 
 
 def near_beginnings(regex: str) -> tuple[frozenset[str], bool]:
-    """Return literals one of which begins each match or follows its first character, in any case, and whether it may
-    follow. Empty if a match may begin otherwise, or with a common literal."""
+    """Return literals, ignoring case, such that each match has one of them at its first or second character. Also
+    return whether a literal may be at the second character. The set is empty if a match may begin in another way, or
+    with a literal that is common in texts."""
     literals = _literals(regex, _MAX_NEAR_BEGINNINGS, edges=True)
     if not all(map(_is_distinctive, literals)):
         return frozenset(), False
@@ -52,7 +55,7 @@ def _literals(regex: str, limit: int, *, edges: bool) -> frozenset[str]:
 
 
 def has_word(regex: str) -> bool:
-    """Return whether the regex contains a word: three or more adjacent letters."""
+    """Return whether the regex contains a word of `_MIN_WORD_LETTERS` or more adjacent letters."""
     try:
         return _has_word(parser.parse(regex))
     except (parser.error, OverflowError):
@@ -60,7 +63,7 @@ def has_word(regex: str) -> bool:
 
 
 def has_no_blanks(regex: str) -> bool:
-    """Return whether the matches consist of visible ASCII characters, except the first and the last character."""
+    """Return whether all characters of a match, except the first and the last one, are visible ASCII characters."""
     try:
         nodes = list(parser.parse(regex))
     except (parser.error, OverflowError):
@@ -75,7 +78,7 @@ def has_no_blanks(regex: str) -> bool:
 
 
 def repeats_blanks(regex: str, limit: int) -> bool:
-    """Return whether the regex repeats characters that include a blank more than `limit` times."""
+    """Return whether the regex may repeat a class of characters that includes the blank more than `limit` times."""
     try:
         return _repeats_blanks(parser.parse(regex), limit)
     except (parser.error, OverflowError):
@@ -106,7 +109,7 @@ def _takes_blank(nodes: Iterable[Any]) -> bool:
 
 
 def _is_edge(node: Any) -> bool:
-    """Return whether the node matches at most one character, or visible characters only."""
+    """Return whether the node matches at most one character, or only visible characters."""
     code, argument = node
     if code is op.SUBPATTERN and len(argument[-1]) == 1:
         return _is_edge(argument[-1][0])
@@ -161,7 +164,8 @@ def _children(code: Any, argument: Any) -> Sequence[Any]:
 
 
 class _BeginningsReader:
-    """Collects beginnings from a regex tree. `edges`: one leading character of any class is left out."""
+    """Collects the beginnings of the matches from a regex tree. With `edges`, a character class at the beginning of the
+    regex is left out of the literals."""
 
     def __init__(self, limit: int, *, edges: bool) -> None:
         self._limit = limit

@@ -1,13 +1,14 @@
-"""Finds the matches of many regexes without searching for each of them.
+"""Searches for the matches of many regexes in one text, mostly without a separate search for each regex.
 
-1. `re2.Filter` returns the regexes whose literals occur in the text.
-2. Regexes for numbers and the like have no literals, but few different skeletons. One regex over the text's skeleton
-   finds where any of them may begin. Which regexes match a skeleton is cached.
-3. All other regexes are searched for one by one. Regexes of one group, whose short literals occur in prose too, are
-   first searched for together.
+1. For regexes with literals, `re2.Filter` returns the regexes whose literals occur in the text. Regexes of one group
+   often have short literals that occur in prose too. Such a group is first searched for with one combined regex.
+2. Regexes for numbers have no literals, but they have few different skeletons (`regex.skeleton`). One combined regex
+   over the skeleton of the text returns the positions where any of them may begin. A cache maps each skeleton to the
+   regexes that match it.
+3. Each of the remaining regexes is searched for separately.
 
 A regex that needs a context word is skipped if the text is known to have none. The search for context words costs more
-than most other searches, so it runs only after the first match that needs one.
+than most other searches, so it runs only after the first match that needs a context word.
 
 One large `re2.Set` is not used, because its automaton grows without bound on hostile texts.
 """
@@ -35,24 +36,28 @@ from gatehouse.detection.search import matching
 #: The mask of a regex that needs no context word.
 ALWAYS: Final = 1
 
-#: Regexes of one filter. The literals of a filter are one automaton, which must stay small.
+#: Maximum regexes of one filter. All literals of a filter form one automaton, which must stay small.
 _MAX_FILTER_REGEXES: Final = 1024
-#: Regexes with longer matches are not searched for by skeleton, because long skeletons seldom recur.
+#: Maximum match length of a regex that is searched for by skeleton. Longer skeletons seldom recur, so a cache does not
+#: help.
 _MAX_SKELETON_CHARACTERS: Final = 128
-#: Cached skeletons, of some tens of bytes each.
+#: Maximum cached skeletons. Each takes some tens of bytes.
 _MAX_CACHED_SKELETONS: Final = 8192
-#: Skeletons of one piece of text that may be missing in the cache. A hostile text has more; it is then searched for
-#: each regex.
+#: Maximum skeletons of one piece of text that may be missing in the cache. If a hostile text has more, each regex is
+#: searched for separately.
 _MAX_UNCACHED_SKELETONS: Final = 64
-#: Memory of an automaton. With more, RE2 falls back to a slow one.
+#: Maximum memory of an automaton. RE2 falls back to a slower algorithm when an automaton needs more.
 _MAX_MEMORY_BYTES: Final = 32 << 20
-#: Length of a combined regex, so that its automaton stays small.
+#: Maximum length of a combined regex. It keeps the automaton small.
 _MAX_ALTERNATION_CHARACTERS: Final = 6_000
 
 
 class Regex(NamedTuple):
-    """A regex. `mask` has the bits of the context words of which it needs one, or is `ALWAYS`. `longest` is its longest
-    match in code points. Regexes of one `group` are likely to have the same literals."""
+    """A regex that is searched for.
+
+    `mask` has one bit for each set of context words. A match needs a context word of one of these sets. A regex that
+    needs no context word has the mask `ALWAYS`. `longest` is the length of the longest match in code points. Regexes of
+    the same `group` often share literals."""
 
     number: int
     regex: str
@@ -64,12 +69,12 @@ class Regex(NamedTuple):
 
 
 class SearchedPiece(NamedTuple):
-    """The part of `data` that is searched. All positions are bytes.
+    """The part of `data` that is searched. All positions are byte positions.
 
-    Matches begin at `start` or later and before `last`, and end at `end` or earlier. `shape` is the skeleton of `data`.
-    Regexes whose matches may be longer than `longest` are skipped. With `seams`, a number counts only if it contains
-    one of them and the `width` bytes from there on. Matches that end at `waits` or later are returned even if their
-    context words are not known yet, because these may follow the text."""
+    `shape` is the skeleton of `data`. Matches begin at `start` or later and before `last`, and end at `end` or earlier.
+    Regexes whose matches may be longer than `longest` are skipped. If `seams` is set, a match by skeleton counts only
+    if it contains a seam and the `width` bytes that begin at the seam. A context word may still arrive for a match that
+    ends at `context_unknown_from` or later, so such a match is returned even if it has no context word yet."""
 
     data: bytes
     shape: bytes
@@ -79,45 +84,46 @@ class SearchedPiece(NamedTuple):
     longest: int
     seams: Sequence[int] | None = None
     width: int = 0
-    waits: int = sys.maxsize
+    context_unknown_from: int = sys.maxsize
 
     def contains_seam(self, seams: Sequence[int], begin: int, stop: int) -> bool:
-        """Return whether the bytes from `begin` to `stop` contain a seam and the `width` bytes from there on."""
+        """Return whether the range from `begin` to `stop` contains a seam and the `width` bytes that begin at it."""
         place = bisect_left(seams, begin)
         return place < len(seams) and seams[place] + self.width <= stop
 
     def search_end(self, longest: int) -> int:
-        """Return the end of the search for matches of at most `longest` characters. Long ones may extend to the end of
-        `data`."""
+        """Return the byte at which a search for matches of at most `longest` characters ends. Matches longer than
+        `NEAR` may extend to the end of `data`."""
         return self.end if longest <= NEAR else len(self.data)
 
 
 class CandidateMatch(NamedTuple):
-    """A match of the regex `number`. Other matches of it that begin before `last` may follow."""
+    """A match of the regex with this `number`. The caller searches for further matches of the regex that begin before
+    `last`."""
 
     number: int
     spans: Spans
     last: int
 
 
-#: The byte from which each regex may match again, by number of the regex.
+#: Maps the number of a regex to the byte from which the regex may match again.
 ResumePositions: TypeAlias = Mapping[int, int]
 
 
 class Words(Protocol):
-    """The context words near a piece of text, searched for on first use."""
+    """The context words near a piece of text. They are searched for on first use."""
 
     def may_have(self, mask: int) -> bool:
-        """Return whether one of the words may be near, without a search: true if none was done yet."""
+        """Return whether a context word of `mask` may be near. Never searches: returns true before the first search."""
         ...
 
     def have(self, mask: int) -> bool:
-        """Return whether one of the words is near."""
+        """Return whether a context word of `mask` is near."""
         ...
 
 
 class Candidates:
-    """Searches for many regexes. Compiled once, when patterns are loaded; thread-safe."""
+    """Searches for many regexes. It is compiled once, when the patterns are loaded, and is thread-safe."""
 
     def __init__(self, regexes: Sequence[Regex]) -> None:
         self._filters: list[_LiteralRegexes] = []
@@ -132,50 +138,50 @@ class Candidates:
                     _LiteralRegexes(with_literal, _filter(with_literal), _group_searches(with_literal))
                 )
         by_skeleton: dict[str, list[Regex]] = {}
-        self._rest: list[Regex] = []
+        self._single_regexes: list[Regex] = []
         for regex in unfiltered:
             length = longest(regex.regex)
             short = length is not None and length <= _MAX_SKELETON_CHARACTERS
             shape = skeleton(regex.regex, ignore_case=regex.ignore_case) if short else None
             if shape is None:
-                self._rest.append(regex)
+                self._single_regexes.append(regex)
             else:
                 by_skeleton.setdefault(shape, []).append(regex)
         self._numbers = _SkeletonRegexes(by_skeleton) if by_skeleton else None
-        self._any_of_rest = _any_of(self._rest)
+        self._any_single_regex = _any_of(self._single_regexes)
 
     def hits(self, piece: SearchedPiece, words: Words, resume: ResumePositions) -> Iterator[CandidateMatch]:
-        """Yield matches in `piece`. Those of one regex are in the order of the text."""
+        """Yield the matches in `piece`. The matches of each regex are in the order of the text."""
         for literals in self._filters:
             yield from _first_matches(literals.possible(piece), piece, piece.start, words, resume)
-        if self._any_of_rest is None or _is_in(self._any_of_rest, piece):
-            yield from _first_matches(self._rest, piece, piece.start, words, resume)
+        if self._any_single_regex is None or _is_in(self._any_single_regex, piece):
+            yield from _first_matches(self._single_regexes, piece, piece.start, words, resume)
         if self._numbers is not None:
             yield from self._numbers.hits(piece, words, resume)
 
     def first(self, data: bytes, shape: bytes, start: int, end: int) -> int:
-        """Return the first byte from `start` on at which a match may begin, or `end`."""
+        """Return the first byte from `start` on at which a match may begin, or `end` if there is none."""
         lowest = end if self._numbers is None else self._numbers.first(shape, start, end)
         passed = (
             filtered.regexes[place]
             for filtered in self._filters
             for place in filtered.filter.Match(data[start:end], True)
         )
-        for regex in chain(self._rest, passed):
+        for regex in chain(self._single_regexes, passed):
             begin = regex.search(ANYWHERE, data, start, end)[0][0]
             lowest = begin if 0 <= begin < lowest else lowest
         return lowest
 
 
 class _LiteralRegexes(NamedTuple):
-    """Regexes with literals. `groups` has for each the search for any regex of its group, or None."""
+    """Regexes with literals. `groups` has one entry for each regex: the combined search of its group, or None."""
 
     regexes: list[Regex]
     filter: Any
     groups: list[Search | None]
 
     def possible(self, piece: SearchedPiece) -> list[Regex]:
-        """Return the regexes whose literals occur, without those of groups of which none matches."""
+        """Return the regexes whose literals occur in `piece`, except those of a group whose combined search fails."""
         possible: list[Regex] = []
         group, is_possible = None, True
         for place in self.filter.Match(piece.data[piece.start : piece.end], True):
@@ -209,8 +215,9 @@ class _SkeletonRegexes:
             start = begin + 1
             if piece.seams is not None and not piece.contains_seam(piece.seams, begin, stop):
                 continue
-            # The skeleton of the longest match and the character on either side of it decide which regexes match here.
-            # A negative length marks a match at the beginning, which has no character before it.
+            # Which regexes match here depends only on the skeleton of the longest match and the character on either
+            # side of it. A match at the beginning of `data` has no character before it. The negative length in its key
+            # marks this case.
             key = (shape[begin - 1 : stop + 2], stop - begin) if begin else (shape[: stop + 2], begin - stop)
             regexes = cache.get(key)
             if regexes is None:
@@ -220,10 +227,10 @@ class _SkeletonRegexes:
                     return
                 regexes = self._add_to_cache(key, shape, begin, end)
             for number, _, _, match_here, mask, *_ in regexes:
-                waits = stop >= piece.waits
-                if resume.get(number, 0) <= begin and (mask == ALWAYS or waits or words.may_have(mask)):
+                context_unknown = stop >= piece.context_unknown_from
+                if resume.get(number, 0) <= begin and (mask == ALWAYS or context_unknown or words.may_have(mask)):
                     spans = match_here(HERE, data, begin, end)
-                    if spans[0][0] >= 0 and (mask == ALWAYS or waits or words.have(mask)):
+                    if spans[0][0] >= 0 and (mask == ALWAYS or context_unknown or words.have(mask)):
                         yield CandidateMatch(number, spans, start)
 
     def first(self, shape: bytes, start: int, end: int) -> int:
@@ -246,18 +253,18 @@ class _SkeletonRegexes:
 def _first_matches(
     regexes: Iterable[Regex], piece: SearchedPiece, start: int, words: Words, resume: ResumePositions
 ) -> Iterator[CandidateMatch]:
-    """Yield the first match of each regex from `start` on."""
+    """Yield for each regex its first match that begins at `start` or later."""
     last = piece.last
     for regex in regexes:
         if regex.longest > piece.longest:
             continue
         mask, begin = regex.mask, max(start, resume.get(regex.number, 0))
         if mask != ALWAYS and not words.may_have(mask):
-            if piece.waits == sys.maxsize:
+            if piece.context_unknown_from == sys.maxsize:
                 continue
-            begin = max(begin, piece.waits - 4 * regex.longest)
+            begin = max(begin, piece.context_unknown_from - 4 * regex.longest)
         spans = regex.search(ANYWHERE, piece.data, begin, piece.search_end(regex.longest))
-        if 0 <= spans[0][0] < last and (mask == ALWAYS or piece.waits < sys.maxsize or words.have(mask)):
+        if 0 <= spans[0][0] < last and (mask == ALWAYS or piece.context_unknown_from < sys.maxsize or words.have(mask)):
             yield CandidateMatch(regex.number, spans, last)
 
 
@@ -270,7 +277,7 @@ def _group_searches(regexes: Sequence[Regex]) -> list[Search | None]:
 
 
 def _any_of(regexes: Sequence[Regex]) -> Search | None:
-    """Return a search for any of the regexes, or None if it would not be faster than single searches."""
+    """Return one search for all of the regexes, or None if it would be no faster than a search for each of them."""
     if len(regexes) < 2 or any(regex.longest > NEAR for regex in regexes):
         return None
     combined = "|".join(f"(?{'i' if regex.ignore_case else '-i'}:{regex.regex})" for regex in regexes)
@@ -281,7 +288,7 @@ def _any_of(regexes: Sequence[Regex]) -> Search | None:
     try:
         return search_of(re2.compile(combined, options))
     except re2.error:
-        # The combined regex is too large.
+        # RE2 refuses the combined regex because it is too large.
         return None
 
 

@@ -1,5 +1,5 @@
-"""Positions of context words in a text. One search covers the words of all patterns. `matching` defines what counts as
-a context word."""
+"""Searches a text for context words. One search covers the words of all patterns. `matching` defines which words
+count as context words."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,21 +13,21 @@ from gatehouse.detection.regex.byte_search import ANYWHERE, Search, search_of
 from gatehouse.detection.search import matching
 
 _MAX_MEMORY_BYTES: Final = 16 << 20
-#: Distinct matches whose words are cached, since the same words recur.
+#: Maximum distinct matches whose words are cached. The same words recur in most texts.
 _MAX_CACHED_MATCHES: Final = 4096
 
 
-class Standing(NamedTuple):
-    """The context words of a text, sorted by start, in characters of the view. `bits` are the patterns of each word as
-    a bit mask, `bits_of_all` their union."""
+class WordPositions(NamedTuple):
+    """The positions of the context words in a view, in characters, sorted by start. `bits` has a bit mask for each
+    word: one bit for each pattern that has this context word. `bits_of_all` is the union of all masks."""
 
     begins: Sequence[int] = ()
     ends: Sequence[int] = ()
     bits: Sequence[int] = ()
     bits_of_all: int = 0
 
-    def near(self, start: int, end: int) -> int:
-        """Return the bits of the words near the finding from `start` to `end`."""
+    def bits_near(self, start: int, end: int) -> int:
+        """Return the union of the masks of the words near the finding from `start` to `end`."""
         near_bits = 0
         for index in range(bisect_left(self.begins, start - CONTEXT_BEFORE), len(self.begins)):
             begin, word_end = self.begins[index], self.ends[index]
@@ -38,15 +38,16 @@ class Standing(NamedTuple):
         return near_bits
 
 
-NONE: Final = Standing()
+NONE: Final = WordPositions()
 
 
 class Contexts:
-    """A search for `words`, in lower case, with the bits of the patterns whose context words they are."""
+    """Searches for context words. `words` maps each word, in lower case, to the bit mask of the patterns that have
+    it."""
 
     def __init__(self, words: Mapping[str, int]) -> None:
         self._searches = [_compiled(chunk) for chunk in matching.chunks(sorted(words))]
-        #: text of a match without the adjacent characters: the words that begin there, by length
+        #: maps the text of a match, without the adjacent characters, to the length and mask of each word at its start
         self._words = {
             key: tuple(_words_at_start(key, words))
             for word in words
@@ -54,8 +55,8 @@ class Contexts:
         }
         self._by_bytes: dict[bytes, tuple[tuple[int, int, int], ...]] = {}
 
-    def standing(self, view: View, first: int, last: int) -> Standing:
-        """Return the words near the characters from `first` to `last`."""
+    def words_near(self, view: View, first: int, last: int) -> WordPositions:
+        """Return the positions of the words near the characters from `first` to `last`."""
         start = view.byte(max(0, first - CONTEXT_BEFORE - 1))
         end = view.byte(min(len(view), last + CONTEXT_AFTER + 2))
         matches = [match for search in self._searches for match in self._matches(search, view, start, end)]
@@ -67,7 +68,7 @@ class Contexts:
         union = 0
         for word_bits in bits:
             union |= word_bits
-        return Standing(begins, ends, bits, union)
+        return WordPositions(begins, ends, bits, union)
 
     def _matches(self, search: Any, view: View, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
         data, cache, character = view.data, self._by_bytes, view.character
@@ -87,8 +88,8 @@ class Contexts:
             begin, end = search(ANYWHERE, data, begin + 1, stop)[0]
 
     def _words_in(self, matched: str, *, first: bool, last: bool) -> Iterator[tuple[int, int, int]]:
-        """Yield start, length and bits of the words in a match. At the beginning and the end of a text a word may have
-        no adjacent character."""
+        """Yield the start, length and mask of each word in a match. A match includes the characters next to the word,
+        except at the beginning of the text (`first`) and at its end (`last`)."""
         for start in (0, 1) if first else (1,):
             for stop in (len(matched) - 1, len(matched)) if last else (len(matched) - 1,):
                 key = matched[start:stop].lower()
@@ -97,29 +98,29 @@ class Contexts:
                         yield start, size, bits
 
 
-class Near:
-    """The context words near a region of a view, searched for on first use."""
+class NearbyWords:
+    """The context words near a region of a view. They are searched for on first use."""
 
-    __slots__ = ("_contexts", "_end", "_first", "_standing", "_view")
+    __slots__ = ("_contexts", "_end", "_first", "_positions", "_view")
 
     def __init__(self, contexts: Contexts, view: View, first: int, end: int) -> None:
         self._contexts = contexts
         self._view = view
         self._first = first
         self._end = end
-        self._standing: Standing | None = None
+        self._positions: WordPositions | None = None
 
     @property
-    def standing(self) -> Standing:
-        if self._standing is None:
-            self._standing = self._contexts.standing(self._view, self._first, self._end)
-        return self._standing
+    def positions(self) -> WordPositions:
+        if self._positions is None:
+            self._positions = self._contexts.words_near(self._view, self._first, self._end)
+        return self._positions
 
     def may_have(self, mask: int) -> bool:
-        return self._standing is None or self._standing.bits_of_all & mask != 0
+        return self._positions is None or self._positions.bits_of_all & mask != 0
 
     def have(self, mask: int) -> bool:
-        return self.standing.bits_of_all & mask != 0
+        return self.positions.bits_of_all & mask != 0
 
 
 def _words_at_start(key: str, words: Mapping[str, int]) -> Iterator[tuple[int, int]]:

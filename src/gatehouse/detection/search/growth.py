@@ -1,14 +1,16 @@
-"""The position in an incomplete text from which a match may still begin or grow. The text before it can be passed on.
+"""Computes the first position in an incomplete text from which a match may still begin or grow. The text before this
+position can be passed on.
 
-The position is never too late, and exact where that is cheap:
+The computed position may be too early, but is never too late. How it is computed depends on the shape:
 
-- A shape that begins with a literal is matched where the literal occurs.
-- A shape without blanks begins in the run of non-blank characters at the end, or right before it.
-- The incomplete regexes (`re2_syntax.unfinished`) of the other shapes are searched for together, by an automaton that
-  RE2 runs backwards from the end. It is small because it works on the skeleton of a text and treats many repetitions as
-  unbounded.
+- If a shape begins with a literal, its regex is matched at each place where the literal occurs.
+- If a match of a shape contains no blanks, it begins in the run of non-blank characters at the end of the text, or at
+  the character before this run.
+- For the other shapes, the regexes for incomplete texts (`re2_syntax.unfinished`) are combined into one search. RE2
+  runs its automaton backwards from the end of the text. The automaton is small, because it works on the skeleton of the
+  text and treats large repetition counts as unbounded.
 
-`openings` bounds how much this holds back. Context words that may follow a whole match are not considered here.
+`openings` limits how much text is held back. This module ignores context words that may follow a complete match.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,18 +38,19 @@ from gatehouse.detection.search.beginnings import (
 )
 from gatehouse.detection.separator import TEXT_BEGINS
 
-#: Repetitions above these limits are treated as unbounded: in a search for many shapes, and for one.
+#: Repetition counts above this limit are treated as unbounded in a combined search for many shapes.
 _MAX_REPETITIONS: Final = 8
+#: The same limit for the search for a single shape.
 _MAX_REPETITIONS_OF_ONE: Final = 64
-#: A run of non-blank characters, and the character before it. The last two characters are an `s` and a `k` when case is
-#: ignored.
+#: A run of non-blank characters, and the character before it. The last two characters of the class are the Unicode
+#: letters that equal `s` and `k` when case is ignored.
 _RUN: Final = rf"(?s:.)?[!-~{matching.UNDERSCORE}\x{{17f}}\x{{212a}}]*"
-#: The skeleton of prose.
+#: The skeleton of two words of prose.
 _TWO_WORDS: Final = b"aaaa aaaa"
 _TEXT_BEGINS: Final = TEXT_BEGINS.encode()
-#: Beginnings of the skeleton of a regex that matches only at the beginning of a text.
+#: How the skeleton of a regex begins if the regex matches only at the beginning of a text.
 _TEXT_START_SKELETONS: Final = (r"\A", str(any_skeleton(f"(?:^|{TEXT_BEGINS})")))
-#: Characters that are rare in prose, while most matches and all rows of single characters have them.
+#: Characters that are rare in prose. Most matches contain one, and so does each value with separated characters.
 _RARE_IN_PROSE: Final = search_of(re2.compile("|".join((r"[0-9\"'@:/\\=<>$%&*+_{}\[\]|~^`#]", *BEGUN_ROWS))))
 
 
@@ -57,7 +60,7 @@ class _LiteralShape:
     __slots__ = ("_search", "may_follow_first")
 
     def __init__(self, shape: Shape, *, may_follow_first: bool) -> None:
-        #: the literal may follow the first character of a match
+        #: true if the literal may be at the second character of a match
         self.may_follow_first = may_follow_first
         regex = _unfinished(matching.searched_regex(shape), _MAX_REPETITIONS_OF_ONE)
         self._search = _compiled(regex, ignore_case=shape.ignore_case)
@@ -68,7 +71,8 @@ class _LiteralShape:
 
 
 class Growth:
-    """Searches for matches that may still grow. Compiled once, when patterns are loaded; thread-safe."""
+    """Searches for matches that may still grow. It is compiled once, when the patterns are loaded, and is
+    thread-safe."""
 
     def __init__(self, shapes: Iterable[Shape], *, splits_at_underscore: bool) -> None:
         self._splits = splits_at_underscore
@@ -96,7 +100,7 @@ class Growth:
                 words.add(_unfinished(written, _MAX_REPETITIONS_OF_ONE))
             else:
                 (at_text_start if outline.startswith(_TEXT_START_SKELETONS) else grow).add(_unfinished(outline))
-        # A partial literal at the end is in a run of non-blank characters.
+        # A literal without blanks that is cut off at the end of the text is covered by `_RUN`.
         words.update(f"(?i:{_unfinished(re2.escape(literal))})" for literal in literal_shapes if not _is_run(literal))
         openings = [("" if inside else r"\b") + re2.escape(literal) for literal, inside in in_word.items()]
         self._literal_shapes = _with_prefixes(literal_shapes)
@@ -106,7 +110,8 @@ class Growth:
         self._at_text_start = _at_end(at_text_start)
 
     def growing(self, view: View, first: int, end: int) -> int:
-        """Return the first character from `first` on from which a match may begin or grow beyond `end`, or `end`."""
+        """Return the first character from `first` on at which a match that may grow beyond `end` may begin, or `end` if
+        there is none."""
         known = view.data[: view.byte(end)]
         if self._splits:
             known = known.translate(matching.UNDERSCORES)
@@ -132,13 +137,14 @@ class Growth:
         return view.character(lowest) if lowest < size else end
 
     def _unfinished_from(self, known: bytes, begin: int, stop: int, start: int) -> int:
-        """Return the start of a match that may grow and has the literal from `begin` to `stop`, or -1."""
+        """Return the start of a match that may grow and that has its literal from `begin` to `stop`, or -1 if there is
+        none."""
         before = begin - 1
         while before > start and known[before] & 0xC0 == 0x80:
             before -= 1
         shapes = self._literal_shapes.get(known[begin:stop].decode().lower())
         if shapes is None:
-            # Written with one of the other Unicode letters that match an `s` or a `k`.
+            # The literal is written with a Unicode letter that equals `s` or `k` when case is ignored.
             return begin
         if before >= start and any(
             literal_shape.may_follow_first and literal_shape.may_grow(known, before) for literal_shape in shapes
@@ -150,20 +156,20 @@ class Growth:
 
 
 def _matches_prose(regex: str, outline: str) -> bool:
-    """Return whether the incomplete regex matches the skeleton of any few words."""
+    """Return whether the regex for incomplete texts matches the skeleton of any two words."""
     if repeats_blanks(regex, _MAX_REPETITIONS):
         return True
     search = _compiled(rf"(?:{_unfinished(outline)})\z")
     return 0 <= search(ANYWHERE, _TWO_WORDS, 0, len(_TWO_WORDS))[0][0] < _TWO_WORDS.index(b" ")
 
 
-def is_striking(text: bytes) -> bool:
-    """Return whether a text has characters that are rare in prose, such as digits and quotes."""
+def has_rare_characters(text: bytes) -> bool:
+    """Return whether a text contains characters that are rare in prose, such as digits and quotes."""
     return _RARE_IN_PROSE(ANYWHERE, text, 0, len(text))[0][0] >= 0
 
 
 def _with_prefixes(literal_shapes: Mapping[str, Sequence[_LiteralShape]]) -> dict[str, list[_LiteralShape]]:
-    """Map each literal to its shapes and those of the literals of which one is a prefix of the other."""
+    """Map each literal to its own shapes and to those of each literal that is a prefix of it or has it as a prefix."""
     related = {literal: [literal] for literal in literal_shapes}
     for literal in literal_shapes:
         for end in range(len(literal)):
@@ -192,11 +198,11 @@ def _at_end(regexes: Iterable[str]) -> Search | None:
 
 
 def _unfinished(regex: str, limit: int = _MAX_REPETITIONS) -> str:
-    return f"(?:{re2_syntax.unfinished(_loose(regex, limit))})"
+    return f"(?:{re2_syntax.unfinished(_without_large_bounds(regex, limit))})"
 
 
-def _loose(regex: str, limit: int) -> list[re2_syntax.Token]:
-    """Return the tokens of `regex` with repetitions of more than `limit` unbounded."""
+def _without_large_bounds(regex: str, limit: int) -> list[re2_syntax.Token]:
+    """Return the tokens of `regex`. A repetition whose maximum count exceeds `limit` is replaced by `*`."""
     return [
         token._replace(text="*") if token.kind is re2_syntax.TokenKind.REPEAT and token.most > limit else token
         for token in re2_syntax.without_groups(re2_syntax.tokens(regex))

@@ -1,21 +1,26 @@
-"""The definition of a match of one pattern in a text. It is kept small: the fast matcher returns the same findings.
+"""Defines the matches of one pattern in a text. This module is a short reference implementation; the fast matcher in
+`rules` returns the same findings.
 
-For each match of a shape, in order:
+Each match of a shape is processed as follows, in the order of the text:
 
-1. The finding is the group `value` if the regex has one, else the whole match. An empty finding is discarded.
-2. The validator checks it. False: no finding. True: the score is `VALID_SCORE`. None: the score is the shape's.
-3. A context word of the pattern within `CONTEXT_BEFORE` code points before or `CONTEXT_AFTER` after the finding adds
-   `CONTEXT_BONUS`, up to 1.0. A shape that needs context and has none yields no finding.
-4. The text right before the finding, within `CONTEXT_BEFORE` code points, must not match the shape's `not_preceded_by`.
-5. The next match begins after this one, so that findings of a shape do not overlap. If 2, 3 or 4 rejected this one, the
-   next begins after its first character: a number that fails its check digit does not hide another that begins within
-   it. This holds for shapes of at most `NEAR` code points; longer ones would be searched again and again.
+1. The finding is the group `value` if the regex has one, otherwise the complete match. An empty finding is discarded.
+2. The validator checks the finding. If it returns false, the finding is rejected. If it returns true, the score is
+   `VALID_SCORE`. If it returns None, the score is the score of the shape.
+3. A context word of the pattern near the finding adds `CONTEXT_BONUS` to the score, up to 1.0. Near means within
+   `CONTEXT_BEFORE` code points before the finding or `CONTEXT_AFTER` code points after it. If the shape needs a context
+   word and none is near, the finding is rejected.
+4. If the text right before the finding matches the shape's `not_preceded_by`, or does not match its `preceded_by`, the
+   finding is rejected. Only `CONTEXT_BEFORE` code points are examined.
+5. The search continues after the match, so that findings of one shape do not overlap. After a rejected finding, the
+   search continues after the first character of the match, so that a number with a wrong check digit does not hide
+   another number that begins within it. This exception applies only to shapes of at most `NEAR` code points, because
+   longer matches would be searched many times.
 
 A shape that splits at underscores reads each `_` as `UNDERSCORE`, a control character that is not part of a word.
 
-A context word stands alone: no ASCII letter is adjacent to it, except a plural `s`; so `ssn` counts in `user_ssn:` and
-`SSNs`, and not in `lessn`. It is near if all of it is, apart from that `s`. Thresholds belong to the rule; only `find`
-applies the pattern's own.
+A context word must be a whole word: no ASCII letter may be adjacent to it, except a plural `s`. For example, `ssn`
+counts in `user_ssn:` and `SSNs`, but not in `lessn`. The complete word must be near the finding, but its plural `s`
+need not be. Thresholds are applied by the caller; only `find` applies the threshold of the pattern.
 """
 
 import re
@@ -39,19 +44,19 @@ from gatehouse.detection.pattern import (
 #: A compiled `re2` object. The package has no types.
 Regex: TypeAlias = Any
 
-#: Maximum memory of an RE2 automaton, in bytes. A regex that needs more does not compile.
+#: Maximum memory of an RE2 automaton, in bytes. RE2 refuses to compile a regex that needs more.
 MAX_MEMORY: Final = 8 << 20
 _MAX_CHUNK_CHARACTERS: Final = 6_000
-#: Replacement of a `_` that separates words. A file separator almost never occurs in a text.
+#: The character that replaces a `_` that separates words: the file separator, which almost never occurs in texts.
 UNDERSCORE: Final = "\x1c"
-#: For `bytes.translate`.
+#: Translation table for `bytes.translate` that replaces each `_` by `UNDERSCORE`.
 UNDERSCORES: Final = bytes.maketrans(b"_", UNDERSCORE.encode())
 _LATIN_EDGES: Final = re.compile(r"[a-z0-9](?:.*[a-z0-9])?\Z", re.DOTALL)
 _CLASS_OR_UNDERSCORE: Final = re.compile(r"\\[wW]|\\.|\[\^?|\]|_", re.DOTALL)
 
 
 class MatchSpan(NamedTuple):
-    """A finding in code points of the searched text."""
+    """The position of a finding, in code points of the searched text, and its score."""
 
     start: int
     end: int
@@ -62,15 +67,15 @@ class CompiledShape(NamedTuple):
     """A shape with its compiled regexes."""
 
     regex: Regex
-    #: number of the group that is the finding, 0 for the whole match
+    #: number of the regex group that is the finding; 0 for the complete match
     group: int
     score: float
     validator: Validator | None
     needs_context: bool
     splits_at_underscore: bool
-    #: the next match may begin within a rejected one
+    #: true if the next match may begin within a rejected match
     tries_again: bool
-    #: matches context words; None if the pattern has none
+    #: matches the context words of the pattern; None if the pattern has none
     context: Regex | None
     #: must not match the end of the text before a finding
     not_preceded_by: Regex | None
@@ -79,8 +84,8 @@ class CompiledShape(NamedTuple):
 
 
 def options(*, ignore_case: bool = False) -> Any:
-    """Return RE2's options for all patterns: `^` and `$` match line ends only with `(?m)`; errors are raised, not
-    logged."""
+    """Return the RE2 options of all patterns. `^` and `$` match at line ends only with `(?m)`. RE2 raises errors and
+    does not log them."""
     result = re2.Options()
     result.case_sensitive = not ignore_case
     result.log_errors = False
@@ -89,7 +94,7 @@ def options(*, ignore_case: bool = False) -> Any:
 
 
 def chunks(words: Iterable[str]) -> Iterator[list[str]]:
-    """Yield the words in lists short enough for an automaton with plenty of free memory."""
+    """Yield the words in lists. Each list is short enough for one RE2 automaton."""
     chunk: list[str] = []
     size = 0
     for word in words:
@@ -103,9 +108,12 @@ def chunks(words: Iterable[str]) -> Iterator[list[str]]:
 
 
 def standing_alone(words: Iterable[str]) -> str:
-    """Return a regex for any of `words` with the characters on either side of it: no letter, and no digit where the
-    word has ASCII letters at its ends. With an adjacent digit it is part of a code: `3dea`, `EGK79060`. Only a word
-    with such ends has a plural in s. Anything may follow a word that ends in punctuation: `dx:S72.0`."""
+    """Return a regex that matches each of `words` as a whole word, with the character on either side of it.
+
+    The adjacent characters must not be ASCII letters. If the word begins and ends with an ASCII letter or digit, the
+    adjacent characters must not be digits either, because a word next to a digit is part of a code (`3dea`,
+    `EGK79060`). Only such a word may have a plural `s`. If the word ends in punctuation, any character may follow it
+    (`dx:S72.0`)."""
     word_list = list(words)
     latin = [re2.escape(word) for word in word_list if _LATIN_EDGES.match(word)]
     closed = [re2.escape(word) for word in word_list if _ends_in_punctuation(word)]
@@ -126,12 +134,12 @@ def _ends_in_punctuation(word: str) -> bool:
 
 
 def has_plural(word: str) -> bool:
-    """Return whether `word` may be followed by a plural's s, as in `standing_alone`."""
+    """Return whether a plural `s` may follow `word`, by the rules of `standing_alone`."""
     return _LATIN_EDGES.match(word) is not None
 
 
 def may_follow(character: str, word: str) -> bool:
-    """Return whether `word` may be followed by `character`, as in `standing_alone`."""
+    """Return whether `character` may follow `word`, by the rules of `standing_alone`."""
     if not character.isascii() or not character.isalnum() or _ends_in_punctuation(word):
         return True
     return character.isdigit() and _LATIN_EDGES.match(word) is None
@@ -140,12 +148,13 @@ def may_follow(character: str, word: str) -> bool:
 def compile_context(words: tuple[str, ...]) -> Regex | None:
     if not words:
         return None
-    # Short words first: if several words begin at one position, the shortest is the one that may end near the finding.
+    # Short words come first. If several words begin at one position, the shortest one is the most likely to end within
+    # `CONTEXT_AFTER` code points.
     return re2.compile(standing_alone(sorted(words, key=len)), options(ignore_case=True))
 
 
 def compile_shape(shape: Shape, context: Regex | None = None) -> CompiledShape:
-    """Compile a shape. Raises `re2.error` with RE2's reason for an invalid regex."""
+    """Compile a shape. Raises `re2.error` with the message of RE2 if the regex is invalid."""
     regex = re2.compile(searched_regex(shape), options(ignore_case=shape.ignore_case))
     return CompiledShape(
         regex,
@@ -166,12 +175,12 @@ def _at_end(regex: str | None) -> Regex | None:
 
 
 def searched_regex(shape: Shape) -> str:
-    """Return the regex that is searched for."""
+    """Return the regex that is searched for: the regex of the shape, rewritten if the shape splits at underscores."""
     return split_at_underscores(shape.regex) if shape.splits_at_underscore else shape.regex
 
 
 def split_at_underscores(regex: str) -> str:
-    """Return `regex` for texts in which each `_` is an `UNDERSCORE`."""
+    """Return `regex` rewritten for texts in which each `_` is replaced by `UNDERSCORE`."""
     in_class = False
 
     def rewritten(token: re.Match[str]) -> str:
@@ -182,7 +191,7 @@ def split_at_underscores(regex: str) -> str:
             return f"0-9A-Za-z{UNDERSCORE}" if in_class else f"[0-9A-Za-z{UNDERSCORE}]"
         if token[0] == r"\W":
             if in_class:
-                raise ValueError(rf"\W in a class, where _ separates words: {regex}")
+                raise ValueError(rf"a regex that splits at underscores must not have \W in a character class: {regex}")
             return f"[^0-9A-Za-z{UNDERSCORE}]"
         if token[0][0] == "[" and not in_class:
             in_class = True
@@ -198,7 +207,7 @@ def compile_pattern(pattern: Pattern) -> tuple[CompiledShape, ...]:
     return tuple(compile_shape(shape, context) for shape in pattern.shapes)
 
 
-#: `find` compiles the same patterns again and again.
+#: `find` is called many times with the same patterns.
 _compiled = lru_cache(maxsize=256)(compile_pattern)
 
 
@@ -217,7 +226,7 @@ def allowed_before(compiled: CompiledShape, text: str, start: int) -> bool:
     """Return whether the text before `start` allows a finding there."""
     if compiled.not_preceded_by is None and compiled.preceded_by is None:
         return True
-    # Decoded text may contain bytes that are no characters.
+    # Decoded text may contain lone surrogates, which UTF-8 cannot encode.
     before = text[max(0, start - CONTEXT_BEFORE) : start].encode("utf-8", "replace")
     if compiled.not_preceded_by is not None and compiled.not_preceded_by.search(before):
         return False
@@ -225,7 +234,7 @@ def allowed_before(compiled: CompiledShape, text: str, start: int) -> bool:
 
 
 def judge(compiled: CompiledShape, value: str, *, near: bool) -> float | None:
-    """Return the score of `value`, or None if it is no finding. `near`: a context word is near."""
+    """Return the score of `value`, or None if `value` is not a finding. `near` is true if a context word is near."""
     if compiled.needs_context and not near:
         return None
     verdict = None if compiled.validator is None else compiled.validator(value)
@@ -252,8 +261,8 @@ def spans(compiled: CompiledShape, text: str) -> Iterator[MatchSpan]:
 
 
 def find(pattern: Pattern, text: str) -> list[MatchSpan]:
-    """Return the findings of `pattern` that reach its threshold, in order. If several shapes find the same span, the
-    one with the best score is returned."""
+    """Return the findings of `pattern` that reach its threshold, in order. If several shapes match the same span, only
+    the finding with the best score is returned."""
     best: dict[tuple[int, int], MatchSpan] = {}
     for compiled in _compiled(pattern):
         for span in spans(compiled, text):

@@ -1,4 +1,4 @@
-"""The distance from the end of a stream within which a match may still extend."""
+"""Computes the distance from the end of a stream within which a match may still extend beyond the end."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -10,12 +10,14 @@ from gatehouse.detection.pattern import CONTEXT_AFTER
 from gatehouse.detection.regex.byte_search import ANYWHERE, Search, search_of
 from gatehouse.detection.search import matching
 
-#: Characters after the end of a match that decide about it: `\b`, context words, whether a line break joins lines.
+#: Number of characters after a match that may affect it. They are examined for `\b`, for context words and for a line
+#: break within a value.
 LOOKAHEAD: Final = max(CONTEXT_AFTER, joined.LOOKAHEAD) + 2
 
 
 class Reach(NamedTuple):
-    """Maximum match length of a shape, the literal that begins each match, and whether it may be within a word."""
+    """The maximum match length of a shape, the literal with which each match begins (None if there is none), and
+    whether this literal may be within a word."""
 
     max_length: int
     opening: str | None
@@ -23,17 +25,19 @@ class Reach(NamedTuple):
 
 
 class Openings:
-    """Computes which part of a stream is settled. The last `window` characters are not: the longest match of the shapes
-    without an opening. Longer shapes begin with an opening, and the text after one is not settled until the longest
-    match of its shape has passed."""
+    """Computes the part of a stream that is settled: no match that begins in it can extend beyond the end.
+
+    The last `window` characters are never settled. `window` is the maximum match length of the shapes without an
+    opening, plus `LOOKAHEAD`. Shapes with longer matches have an opening. Text from an opening on is settled only when
+    the maximum match length of its shapes has arrived after it."""
 
     def __init__(self, reaches: Iterable[Reach], *, splits_at_underscore: bool = False) -> None:
         reaches = list(reaches)
         self._splits = splits_at_underscore
-        #: characters of the longest match of the shapes without an opening
+        #: maximum match length, in characters, of the shapes without an opening
         self.longest_without_opening = max((reach.max_length for reach in reaches if reach.opening is None), default=0)
         self.window = self.longest_without_opening + LOOKAHEAD
-        # Characters by opening; and whether the opening occurs within words too.
+        # For each opening: the number of characters that must arrive, and whether the opening may be within a word.
         lengths: dict[str, int] = {}
         in_words: dict[str, bool] = {}
         for max_length, opening, in_word in reaches:
@@ -41,7 +45,7 @@ class Openings:
                 literal = opening.lower()
                 lengths[literal] = max(lengths.get(literal, 0), max_length + LOOKAHEAD)
                 in_words[literal] = in_words.get(literal, False) or in_word
-        #: the longest of those that may begin with the same letters
+        #: for each opening, the maximum of `lengths` over all openings that may match at the same position
         self._needed = {
             opening: max(
                 length for other, length in lengths.items() if other.startswith(opening) or opening.startswith(other)
@@ -59,7 +63,8 @@ class Openings:
             self._search = search_of(re2.compile(any_opening.encode(), matching.options(ignore_case=True)))
 
     def settled(self, view: View, first: int, end: int) -> int:
-        """Return up to which character `view` is settled, if it is settled to `first` and known up to `end`."""
+        """Return the character up to which `view` is settled. The view is known up to `end` and already settled up to
+        `first`."""
         settled = end - self.window
         if self._search is None or settled <= first:
             return settled
@@ -76,7 +81,8 @@ class Openings:
         return settled
 
     def may_begin(self, view: View) -> bool:
-        """Return whether one of the longest shapes may begin in `view`."""
+        """Return whether a match of a shape with an opening may begin in `view`. Only shapes whose matches may be
+        longer than `window` are considered."""
         return self._search is not None and self._search(ANYWHERE, self._searched(view), 0, len(view.data))[0][0] >= 0
 
     def _searched(self, view: View) -> bytes:

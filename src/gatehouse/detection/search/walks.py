@@ -1,8 +1,8 @@
-"""Iterates over the matches of one regex with RE2's semantics: leftmost match, first branch, no overlaps, none empty.
+"""Iterates over the nonempty matches of one regex with RE2's semantics: leftmost match, first branch, no overlaps.
 
-To decide whether a match is final, a search may have to read far beyond it, again for each match: `a.*b|a` reads for
-each `a` to the end of the line. Texts are therefore searched in windows that grow while the match in them is undecided,
-and the bytes of all windows count against a budget.
+To decide whether a match is final, a search may have to read far beyond it, and this may recur for each match. For
+example, `a.*b|a` reads to the end of the line for each `a`. A text is therefore searched in windows. A window grows
+while its match is undecided, and the bytes of all windows count against a budget.
 """
 
 from collections.abc import Iterator
@@ -17,17 +17,18 @@ from gatehouse.detection.regex.byte_search import (
     Spans,
 )
 
-#: Budget of one pattern in a text: searched bytes for each byte of the text, and a minimum.
+#: Search budget of one pattern in a text: `SEARCHED_BYTES_PER_BYTE` for each byte of the text, plus
+#: `MIN_SEARCHED_BYTES`.
 SEARCHED_BYTES_PER_BYTE: Final = 64
 MIN_SEARCHED_BYTES: Final = 1 << 20
-#: Bytes of the first window after a match, and of the largest one in which no match has begun.
+#: Size of the first window after a match, and maximum size of a window in which no match has begun.
 _MIN_WINDOW_BYTES: Final = 64
 _MAX_WINDOW_BYTES: Final = 64 << 10
-#: While a match of more than `_MIN_LONG_MATCH_BYTES` is undecided, each byte of it counts once for each
-#: `_INSTRUCTIONS_PER_CHARGE` RE2 instructions.
+#: While a match of more than `_MIN_LONG_MATCH_BYTES` is undecided, each step charges its length to the budget once for
+#: every `_INSTRUCTIONS_PER_CHARGE` RE2 instructions of the regex.
 _MIN_LONG_MATCH_BYTES: Final = 4 << 10
 _INSTRUCTIONS_PER_CHARGE: Final = 64
-#: Bytes of the first window in a stream, which seldom holds back more.
+#: Size of the first window in a stream. A stream seldom holds back more text.
 _STREAM_WINDOW_BYTES: Final = 4096
 
 
@@ -48,8 +49,9 @@ class WalkBudget:
 
 
 class Searches(NamedTuple):
-    """The searches of a regex. `unfinished` is that of `re2_syntax.unfinished` with its number of `instructions`.
-    `character` matches one character with which a match may begin; None if no match is empty."""
+    """The searches of a regex. `unfinished` searches for the regex that `re2_syntax.unfinished` returns, which has
+    `instructions` RE2 instructions. `character` searches for one character with which a match may begin; it is None if
+    the regex cannot match the empty text."""
 
     regex: Search
     unfinished: Search
@@ -57,15 +59,15 @@ class Searches(NamedTuple):
     character: Search | None
 
     def after_empty(self, place: int, data: bytes | memoryview, end: int) -> int:
-        """Return the position after an empty match at `place` where a nonempty one may begin, or `end`."""
+        """Return the first position after an empty match at `place` where a nonempty match may begin, or `end`."""
         assert self.character is not None
         begin = self.character(ANYWHERE, data, place + 1, end)[0][0]
         return begin if begin >= 0 else end
 
 
 def matches(searches: Searches, data: bytes | memoryview, place: int, budget: WalkBudget) -> Iterator[Spans | None]:
-    """Yield the matches in a whole text from `place` on, and None if the search continues: each step takes some
-    milliseconds at most. Raises `SearchBudgetExceeded`."""
+    """Yield the matches in a complete text from `place` on. Yield None after a step without a match. A step takes at
+    most a few milliseconds. Raises `SearchBudgetExceeded`."""
     end, size = len(data), _MAX_WINDOW_BYTES
     while place < end:
         stop = next_character(data, place + size, end)
@@ -76,7 +78,7 @@ def matches(searches: Searches, data: bytes | memoryview, place: int, budget: Wa
             spans = searches.unfinished(ANYWHERE, memoryview(data)[:stop], place, stop)
         begin, match_end = spans[0]
         if stop < end and match_end == stop:
-            # Undecided: the match may continue.
+            # The match is undecided because it may extend beyond the window.
             if stop - begin > _MIN_LONG_MATCH_BYTES:
                 budget.take((stop - begin) * (searches.instructions // _INSTRUCTIONS_PER_CHARGE))
             size = max(min(2 * size, _MAX_WINDOW_BYTES), 2 * (stop - begin))
@@ -91,9 +93,9 @@ def matches(searches: Searches, data: bytes | memoryview, place: int, budget: Wa
 
 
 class StreamWalk:
-    """Iterates over the matches in a stream's text, which is known up to `end`. `whole`: the text is complete. Matches
-    are limited to `STREAM_MAX_CHARACTERS` characters. After `next` returned None, `alive` is the position from which a
-    match may still begin."""
+    """Iterates over the matches in a stream's text, which is known up to `end`. `whole` means that the text is
+    complete. Matches are limited to `STREAM_MAX_CHARACTERS` characters. After `next` has returned None,
+    `undecided_from` is the first position at which a match may still begin."""
 
     def __init__(self, searches: Searches, view: View, end: int, *, whole: bool) -> None:
         self._searches = searches
@@ -101,10 +103,10 @@ class StreamWalk:
         self._data = view.data
         self._end = end
         self._whole = whole
-        self.alive = end
+        self.undecided_from = end
 
     def next(self, place: int) -> Spans | None:
-        """Return the first match from `place` on."""
+        """Return the first nonempty match from `place` on, or None if there is none or it is undecided."""
         while (spans := self._search(place)) is not None:
             begin, stop = spans[0]
             if not self._within(begin, stop):
@@ -119,7 +121,7 @@ class StreamWalk:
         return None
 
     def _search(self, place: int) -> Spans | None:
-        """Return the first match, which may be empty or too long."""
+        """Return the first match from `place` on, or None. The match may be empty or too long."""
         data, end = self._data, self._end
         size = _STREAM_WINDOW_BYTES
         while place < end:
@@ -129,18 +131,18 @@ class StreamWalk:
                 return spans if spans[0][0] >= 0 else None
             spans = self._searches.unfinished(ANYWHERE, memoryview(data)[:stop], place, stop)
             begin, match_end = spans[0]
-            # The exact length of a match that is too long is irrelevant.
+            # A match that is too long is returned without its exact length, because `next` shortens it.
             if match_end < stop or not self._within(begin, stop):
                 return spans
             if stop == end:
-                self.alive = begin
+                self.undecided_from = begin
                 return None
             place = begin
             size *= 2
         return None
 
     def _within(self, begin: int, stop: int) -> bool:
-        """Return whether a match is no longer than a stream examines."""
+        """Return whether a match has at most `STREAM_MAX_CHARACTERS` characters."""
         if stop - begin <= STREAM_MAX_CHARACTERS:
             return True
         return self._view.character(stop) - self._view.character(begin) <= STREAM_MAX_CHARACTERS

@@ -7,8 +7,7 @@ from itertools import accumulate, islice, zip_longest
 from typing import Any, Final, NamedTuple
 
 from gatehouse.detection.documents.output import Unread
-from gatehouse.detection.findings import Finding, keep
-from gatehouse.detection.findings import Found as FindingsByPlace
+from gatehouse.detection.findings import Finding, FindingsByPlace, keep_best
 from gatehouse.detection.search.as_written import Part
 from gatehouse.detection.separator import BETWEEN_TEXTS
 from gatehouse.engine.conversation.following import consecutive_texts, consecutive_texts_of_answer
@@ -306,7 +305,7 @@ def _add_part_findings(
     findings_by_place: FindingsByPlace = {}
     for finding in findings:
         yield
-        keep(findings_by_place, (finding,))
+        keep_best(findings_by_place, (finding,))
     lengths = (len(text) + len(BETWEEN_TEXTS) for _, text in joined.short_parts)
     bases = list(accumulate(lengths, initial=len(BETWEEN_TEXTS)))
     for finding in part_findings:
@@ -315,7 +314,7 @@ def _add_part_findings(
         text_start, text = joined.short_parts[number]
         start, end = finding.start - bases[number], finding.end - bases[number]
         if text[start:end].strip(_SURROUNDING_MARKS) == text.strip(_SURROUNDING_MARKS):
-            keep(findings_by_place, shifted([finding], text_start - bases[number]))
+            keep_best(findings_by_place, shifted([finding], text_start - bases[number]))
     return list(findings_by_place.values())
 
 

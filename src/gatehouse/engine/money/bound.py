@@ -85,6 +85,8 @@ class Bound(msgspec.Struct, frozen=True, gc=False):
 def bound(x: CallRequest, chain: Iterable[Candidate], output_limit: int | None) -> Bound:
     """Return the bound of a call over its candidates: the highest number of tokens, and the highest cost.
     `output_limit` is the limit that the gateway sends if the caller sets none (`default_output`)."""
+    if _counts(x.call):
+        return Bound(0, 0)
     size, answers = call_size(x), _answers(x.call)
     caller_limit, choices, has_prediction = size.output_limit, size.choices if answers else 0, size.has_prediction
     tokens, max_nano_usd = 0, 0
@@ -139,6 +141,8 @@ def default_output(x: CallRequest, chain: Iterable[Candidate]) -> int | None:
 
 def priced(x: CallRequest, candidate: Candidate) -> bool:
     """Return whether the catalog has the prices of this candidate that the call needs."""
+    if _counts(x.call):
+        return True
     model = candidate.model
     return model.cost_per_input_token is not None and (not _answers(x.call) or model.cost_per_output_token is not None)
 
@@ -159,6 +163,11 @@ def call_size(x: CallRequest) -> CallSize:
 def _answers(call: ModelCall) -> bool:
     """Return whether the model produces output tokens that are charged."""
     return DIALECTS[call.dialect].operation == "chat"
+
+
+def _counts(call: ModelCall) -> bool:
+    """Return whether the call only counts tokens, which costs nothing."""
+    return DIALECTS[call.dialect].operation == "count_tokens"
 
 
 def _call_size(call: ModelCall) -> CallSize:

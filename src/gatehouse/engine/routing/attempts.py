@@ -6,13 +6,15 @@ import random
 from collections.abc import Mapping
 from typing import Final
 
+from gatehouse.engine.conversation.dialects.token_counts import COUNTING
 from gatehouse.engine.conversation.errors import UnknownUpstream
 from gatehouse.engine.exchange import Admitted, Attempt, Exchange
 from gatehouse.engine.ports import Ports
-from gatehouse.engine.providers import Reply, call_provider
-from gatehouse.engine.providers.failure import ProviderFailed, sentence
+from gatehouse.engine.providers import Reply, call_provider, count_tokens
+from gatehouse.engine.providers.failure import RATE_LIMITED, ProviderFailed, sentence
 from gatehouse.engine.records import tracing
 from gatehouse.engine.routing.circuits import CircuitKey, Circuits
+from gatehouse.engine.routing.cooldowns import Cooldowns
 from gatehouse.engine.stages.candidates.kill_switch import ProviderUnavailable
 from gatehouse.foundation.deadlines import Deadlines
 from gatehouse.foundation.errors import BadGateway, GatewayTimeout, Refusal, Unauthenticated, Unavailable
@@ -65,6 +67,7 @@ class Attempts:
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self.circuits = Circuits(ports.clock, ports.circuit_failures, ports.circuit_seconds)
+        self.cooldowns = Cooldowns(ports.clock)
         self._deadlines = Deadlines(ports.request_deadline_seconds)
 
     async def answer(self, x: Admitted, answered: Exchange) -> Reply:
@@ -150,6 +153,8 @@ class Attempts:
             if failed.reason != OutboundTimeout.reason:
                 # The provider has answered with an error, so the call is not unanswered.
                 del answered.unanswered[unanswered:]
+            if failed.reason == RATE_LIMITED:
+                self.cooldowns.begin(key, failed.retry_after)
             if failed.retryable:
                 (circuits.failed if sent else circuits.not_connected)(key)
             else:
@@ -159,8 +164,11 @@ class Attempts:
             circuits.released(key)
             raise
         circuits.succeeded(key)
+        if reply.exhausted_seconds is not None:
+            self.cooldowns.begin(key, reply.exhausted_seconds)
         latency_ms = (self._ports.clock.monotonic() - started) * 1000
-        self._ports.latencies.answered(candidate.model.id, latency_ms, stream=x.call_request.call.stream)
+        if x.call_request.call.dialect not in COUNTING:
+            self._ports.latencies.answered(candidate.model.id, latency_ms, stream=x.call_request.call.stream)
         return reply
 
     async def _traced_call(
@@ -193,6 +201,7 @@ class Attempts:
         switches, credentials, tenant_id = ports.switches, ports.credentials, identified.policy.tenant_id
 
         unanswered = len(answered.unanswered)
+        ask = count_tokens if x.call_request.call.dialect in COUNTING else call_provider
 
         def still_allowed() -> None:
             """Check that the permission was not revoked while the request waited. Raises `Refusal`."""
@@ -217,7 +226,7 @@ class Attempts:
                     still_allowed()
                 elif not switches.up_to_date():
                     continue
-                return await call_provider(
+                return await ask(
                     x.call_request.call,
                     candidate,
                     secret=ports.secrets.open(tenant_id, provider.id, provider.sealed_credentials),

@@ -15,6 +15,7 @@ from gatehouse.engine.ports import Ports
 from gatehouse.engine.routing import cap
 from gatehouse.engine.routing.cap import Costs
 from gatehouse.engine.routing.circuits import CircuitKey, Circuits
+from gatehouse.engine.routing.cooldowns import Cooldowns
 from gatehouse.engine.routing.strategies import BY_LATENCY, StrategyView, by_cost, in_bounds, ranked
 from gatehouse.engine.stages.candidates import route
 from gatehouse.engine.stages.candidates.route import AUTO, ModelNotFound
@@ -62,10 +63,11 @@ CandidateJudge: TypeAlias = Callable[[CallRequest, Candidate, Ports], Verdict | 
 class _JudgedCandidates:
     """The candidates that no judge refuses, in the order in which they were named."""
 
-    def __init__(self, x: CallRequest, ports: Ports, judges: Sequence[CandidateJudge]) -> None:
+    def __init__(self, x: CallRequest, ports: Ports, judges: Sequence[CandidateJudge], cooldowns: Cooldowns) -> None:
         self._x = x
         self._ports = ports
         self._judges = judges
+        self._cooldowns = cooldowns
         self._judged_names: set[str] = set()
         self._by_name: dict[str, _JudgedCandidate] = {}
         self.refused: Refuse | None = None
@@ -92,20 +94,29 @@ class _JudgedCandidates:
                 return
 
     def in_order(self) -> list[_JudgedCandidate]:
-        """Return the candidates, those of healthy providers first. Candidates of unhealthy providers remain as a last
-        resort, because this request may show that their provider is healthy again."""
+        """Return the candidates, those of healthy providers first, and among these the ones without a cooldown.
+        Candidates of unhealthy providers remain as a last resort, because this request may show that their provider is
+        healthy again."""
         places = list(self._by_name.values())
         if len(places) > 1:
-            tenant_id, switches = self._x.identified.policy.tenant_id, self._ports.switches
-            places.sort(key=lambda place: not switches.healthy(tenant_id, place.candidate.provider.id))
+            places.sort(key=self._sort_key)
         return places
+
+    def _sort_key(self, place: _JudgedCandidate) -> tuple[bool, bool]:
+        tenant_id, candidate = self._x.identified.policy.tenant_id, place.candidate
+        is_healthy = self._ports.switches.healthy(tenant_id, candidate.provider.id)
+        if not self._cooldowns:
+            return not is_healthy, False
+        key = CircuitKey(tenant_id, candidate.provider.id, candidate.model.model_id)
+        return not is_healthy, self._cooldowns.is_cooling(key)
 
 
 class Chooser:
     """The choice of candidates by one worker."""
 
-    def __init__(self, circuits: Circuits, judges: Sequence[CandidateJudge]) -> None:
+    def __init__(self, circuits: Circuits, cooldowns: Cooldowns, judges: Sequence[CandidateJudge]) -> None:
         self._circuits = circuits
+        self._cooldowns = cooldowns
         self._judges = judges
         #: round-robin counters by policy and required capabilities, so that requests of other kinds do not interfere
         self._turns: dict[tuple[UUID, int, bool], int] = {}
@@ -135,7 +146,7 @@ class Chooser:
             if isinstance(place, Refuse):
                 return NotRouted(place.error)
             return Routed(call_request=x, chain=(place.candidate,), order=order, hold=place.hold)
-        places = _JudgedCandidates(x, ports, self._judges)
+        places = _JudgedCandidates(x, ports, self._judges, self._cooldowns)
         places.add(candidates, limit=MAX_CANDIDATES)
         return _chained(x, places.in_order(), places.refused, order)
 
@@ -152,7 +163,7 @@ class Chooser:
         )
         ranking: Sequence[Option] | None = None
         order: tuple[str, ...] = ()
-        places = _JudgedCandidates(x, ports, self._judges)
+        places = _JudgedCandidates(x, ports, self._judges, self._cooldowns)
         for name in (x.call.model, *x.call.fallbacks):
             if name == AUTO:
                 ranking = ranking or self._ranking(x, ports, choice, view, trial=trial)
@@ -246,9 +257,10 @@ class Chooser:
         tenant_id, provider_id = x.identified.policy.tenant_id, option.provider.id
         if not ports.switches.healthy(tenant_id, provider_id):
             return True
-        return bool(self._circuits) and self._circuits.is_open(
-            CircuitKey(tenant_id, provider_id, option.model.model_id)
-        )
+        if not self._circuits and not self._cooldowns:
+            return False
+        key = CircuitKey(tenant_id, provider_id, option.model.model_id)
+        return self._circuits.is_open(key) or self._cooldowns.is_cooling(key)
 
     def _within_cap(
         self,
@@ -284,7 +296,7 @@ class Chooser:
             requirements,
             view,
         )
-        cheaper_places = _JudgedCandidates(x, ports, self._judges)
+        cheaper_places = _JudgedCandidates(x, ports, self._judges, self._cooldowns)
         cheaper_places.add(
             (candidate for candidate in map(_candidate, cheaper) if costs.fits(candidate)), limit=MAX_CHOICES
         )

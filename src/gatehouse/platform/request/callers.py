@@ -23,7 +23,7 @@ A route declares its caller first. FastAPI resolves dependencies in order, so 40
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final, cast
 
 from cryptography.hazmat.primitives.serialization import Encoding
@@ -90,7 +90,7 @@ class EnrolmentRequired(MfaRequired):
         super().__init__(enrollment_required=True)
 
 
-def _caller(request: Request) -> Caller:
+async def _caller(request: Request) -> Caller:
     """Return the caller that admission identified. Raises the refusal of a bad credential, or `MissingCredential`."""
     state = request.scope["state"]
     refusal: Refusal | None = state.get("refused_credential")
@@ -108,32 +108,32 @@ def is_caller(dependency: object) -> bool:
     return dependency is _caller
 
 
-def _member(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+async def _member(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
     if caller.tenant_id is None:
         raise CallerWithoutTenant
     return caller
 
 
-def _session_user(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+async def _session_user(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
     if caller.kind is not CallerKind.USER:
         raise SessionOnly
-    return _member(caller)
+    return await _member(caller)
 
 
-def session_user(request: Request) -> Caller:
+async def session_user(request: Request) -> Caller:
     """Return the caller as `SessionUser` does, for routes that alternatively accept a token in the body. Raises the
     same errors."""
-    return _session_user(_caller(request))
+    return await _session_user(await _caller(request))
 
 
-def _session_step_up(caller: Annotated[Caller, Depends(_session_user)]) -> Caller:
+async def _session_step_up(caller: Annotated[Caller, Depends(_session_user)]) -> Caller:
     return stepped_up(caller)
 
 
-def reads(scope: str) -> Callable[..., Caller]:
+def reads(scope: str) -> Callable[..., Awaitable[Caller]]:
     """Return a dependency that admits admins and auditors. A client, or a key with scopes, needs `scope`."""
 
-    def check(caller: Annotated[Caller, Depends(_member)]) -> Caller:
+    async def check(caller: Annotated[Caller, Depends(_member)]) -> Caller:
         if caller.kind is not CallerKind.OAUTH_CLIENT and caller.role not in {Role.ADMIN, Role.AUDITOR}:
             raise AdminOnly
         return _with_scope(caller, scope)
@@ -147,41 +147,41 @@ def _is_admin(caller: Caller, scope: str = "admin:write") -> Caller:
     return _with_scope(caller, scope)
 
 
-def _admin(caller: Annotated[Caller, Depends(_member)]) -> Caller:
+async def _admin(caller: Annotated[Caller, Depends(_member)]) -> Caller:
     return _is_admin(caller)
 
 
-def _group_admin(caller: Annotated[Caller, Depends(_member)]) -> Caller:
+async def _group_admin(caller: Annotated[Caller, Depends(_member)]) -> Caller:
     return _is_admin(caller, "groups:write")
 
 
-def _any_admin(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+async def _any_admin(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
     """Admit admins, and the platform-wide client, which has no tenant."""
     return stepped_up(_is_admin(caller))
 
 
-def _any_admin_reader(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+async def _any_admin_reader(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
     """Admit readers of OAuth clients. `admin:write` is sufficient, because managing clients includes reading them."""
     if caller.kind is not CallerKind.OAUTH_CLIENT and caller.role not in {Role.ADMIN, Role.AUDITOR}:
         raise AdminOnly
     return caller if caller.has_scope("admin:write") else _with_scope(caller, "admin:read")
 
 
-def _admin_step_up(caller: Annotated[Caller, Depends(_admin)]) -> Caller:
+async def _admin_step_up(caller: Annotated[Caller, Depends(_admin)]) -> Caller:
     return stepped_up(caller)
 
 
-def _operator(caller: Annotated[Caller, Depends(_admin)]) -> Caller:
+async def _operator(caller: Annotated[Caller, Depends(_admin)]) -> Caller:
     if not caller.operator:
         raise OperatorOnly
     return caller
 
 
-def _operator_step_up(caller: Annotated[Caller, Depends(_operator)]) -> Caller:
+async def _operator_step_up(caller: Annotated[Caller, Depends(_operator)]) -> Caller:
     return stepped_up(caller)
 
 
-def _platform_client(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+async def _platform_client(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
     if caller.kind is CallerKind.OAUTH_CLIENT and caller.tenant_id is None:
         return _with_scope(caller, "admin:write")
     if caller.operator:
@@ -189,13 +189,13 @@ def _platform_client(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
     raise OperatorOnly
 
 
-def _scim_client(caller: Annotated[Caller, Depends(_member)]) -> Caller:
+async def _scim_client(caller: Annotated[Caller, Depends(_member)]) -> Caller:
     if caller.kind is not CallerKind.SCIM:
         raise InvalidBearerToken
     return caller
 
 
-def _outpost(request: Request, caller: Annotated[Caller, Depends(_member)]) -> Caller:
+async def _outpost(request: Request, caller: Annotated[Caller, Depends(_member)]) -> Caller:
     if caller.kind is not CallerKind.OUTPOST:
         raise InvalidBearerToken
     token = credential_of(request.state.received)
@@ -222,19 +222,19 @@ def _with_scope(caller: Caller, scope: str) -> Caller:
     return caller
 
 
-def scoped(scope: str) -> Callable[..., Caller]:
+def scoped(scope: str) -> Callable[..., Awaitable[Caller]]:
     """Return a dependency that admits any caller of a tenant. A client, or a key with scopes, needs `scope`."""
 
-    def check(caller: Annotated[Caller, Depends(_member)]) -> Caller:
+    async def check(caller: Annotated[Caller, Depends(_member)]) -> Caller:
         return _with_scope(caller, scope)
 
     return check
 
 
-def person(scope: str) -> Callable[..., Caller]:
+def person(scope: str) -> Callable[..., Awaitable[Caller]]:
     """Return a dependency that admits users of a tenant, whatever their role. A key with scopes needs `scope`."""
 
-    def check(caller: Annotated[Caller, Depends(_member)]) -> Caller:
+    async def check(caller: Annotated[Caller, Depends(_member)]) -> Caller:
         if caller.user_id is None:
             raise PeopleOnly
         return _with_scope(caller, scope)

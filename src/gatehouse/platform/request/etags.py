@@ -72,5 +72,9 @@ class Versions:
                 headers["ETag"] = version
 
 
+async def _versions(request: Request, response: Response) -> Versions:
+    return Versions(request, response)
+
+
 #: The dependency of routes, and of dependencies, that load rows.
-TheVersions = Annotated[Versions, Depends(Versions)]
+TheVersions = Annotated[Versions, Depends(_versions)]

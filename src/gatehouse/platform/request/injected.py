@@ -113,7 +113,11 @@ class SplitTransactions:
             await commit(change, self._host)
 
 
-InSplitTransactions = Annotated[SplitTransactions, Depends(SplitTransactions)]
+async def _split_transactions(request: Request, host: TheHost) -> SplitTransactions:
+    return SplitTransactions(request, host)
+
+
+InSplitTransactions = Annotated[SplitTransactions, Depends(_split_transactions)]
 
 
 def loaded(

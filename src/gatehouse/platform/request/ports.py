@@ -118,7 +118,7 @@ class Host(Protocol):
     issuer: str
 
 
-def _host(request: Request) -> Host:
+async def _host(request: Request) -> Host:
     host: Host = request.app.state.host
     return host
 

@@ -42,9 +42,9 @@ from gatehouse.platform.worker.host import PlatformHost
 #: Response headers that pages in a browser can read with CORS.
 CORS_EXPOSED_HEADERS: Final = (
     "X-Request-Id", "request-id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After",
-    "X-API-Variant",
+    "X-API-Variant", "X-Total-Count",
     "ETag", "X-DLP-Action", "X-Gateway-Provider", "X-Gateway-Model", "X-Gateway-Fallbacks", "X-Gateway-Cache",
-    "X-Gateway-Warning", "X-Cost-USD",
+    "X-Gateway-Warning", "X-Gateway-Dropped", "X-Gateway-Token-Count", "X-Cost-USD",
 )  # fmt: skip
 
 #: Paths of administration under `/v1`. All other paths there belong to the model API.

@@ -41,6 +41,41 @@ async def test_a_webhook_has_these_fields_and_only_creation_in_variant_a_shows_t
     assert (await tenant.auditor.client.get(BASE)).json() == [webhook]
 
 
+@pytest.mark.parametrize("base", [BASE, BASE_B])
+@pytest.mark.parametrize(
+    ("parameters", "names", "total"),
+    [
+        ({}, ["three", "two", "one"], 3),
+        ({"limit": 2}, ["three", "two"], 3),
+        ({"limit": 2, "offset": 2}, ["one"], 3),
+        ({"sort": "name"}, ["one", "three", "two"], 3),
+        ({"sort": "created_at", "limit": 1}, ["one"], 3),
+        ({"search": "TW"}, ["two"], 1),
+        ({"search": "/audit"}, ["three"], 1),
+        ({"enabled": "false"}, ["two"], 1),
+        ({"enabled": "true", "limit": 1}, ["three"], 2),
+        ({"event": "usage_threshold"}, ["two"], 1),
+    ],
+)
+async def test_the_list_is_paged_filtered_and_sorted(
+    tenant: Tenant, other_tenant: Tenant, base: str, parameters: dict[str, Any], names: list[str], total: int
+) -> None:
+    await new_webhook(other_tenant, name="two")
+    await new_webhook(tenant, name="one")
+    await new_webhook(tenant, name="two", enabled=False, events=["usage_threshold"])
+    await new_webhook(tenant, name="three", url="https://8.8.8.8/audit")
+    listed = await tenant.auditor.client.get(base, params=parameters)
+    assert ([webhook["name"] for webhook in listed.json()], listed.headers["x-total-count"]) == (names, str(total))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("limit", "201"), ("offset", "-1"), ("sort", "url"), ("enabled", "perhaps"), ("event", "none")]
+)
+async def test_an_invalid_parameter_of_the_list_is_named(tenant: Tenant, name: str, value: str) -> None:
+    refused = await tenant.admin.client.get(BASE, params={name: value})
+    assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (400, ["query", name])
+
+
 @pytest.mark.parametrize(
     ("base", "variant", "secret", "deliveries"),
     [

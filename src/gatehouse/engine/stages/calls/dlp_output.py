@@ -24,8 +24,8 @@ _decoder: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, 
 
 def inspect(x: CallRequest, body: bytes, ports: Ports) -> MaybeVerdict:
     """Inspect a whole answer. Waits for an approval if a rule requires one."""
-    if x.inspection is None or DIALECTS[x.call.dialect].operation == "embeddings":
-        # Vectors contain no text, and in base64 they can resemble any pattern.
+    if x.inspection is None or DIALECTS[x.call.dialect].operation != "chat":
+        # Vectors contain no text, and in base64 they can resemble any pattern. Token counts are numbers.
         return ALLOW
     return _inspect(x, x.inspection, body, ports)
 
@@ -75,10 +75,12 @@ def stream_hold(x: CallRequest, hit: Hit, ports: Ports) -> Hold:
 
 
 async def approved(x: CallRequest, hold: Hold, ports: Ports) -> bool:
-    """Wait for the decision, and record it. A request that is cancelled while it waits counts as not approved."""
+    """Wait for the decision, and record it. A request that is cancelled while it waits counts as not approved. Token
+    counts are never approved: no approval is requested for them."""
     decision = False
     try:
-        decision = await ports.approvals.decision(x, hold.ask)
+        if DIALECTS[x.call.dialect].operation != "count_tokens":
+            decision = await ports.approvals.decision(x, hold.ask)
     finally:
         if hold.settled is not None:
             hold.settled(decision)

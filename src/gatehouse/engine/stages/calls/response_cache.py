@@ -11,10 +11,11 @@ from typing import Final
 
 import msgspec
 
+from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.endings import ended_normally
 from gatehouse.engine.exchange import Admitted, Cached, CallRequest, Exchange
 from gatehouse.engine.ports import Ports
-from gatehouse.engine.providers import Reply
+from gatehouse.engine.providers import Reply, dropped_fields
 from gatehouse.engine.verdict import ALLOW, MaybeVerdict, Verdict
 
 #: Largest request that is looked up and largest answer that is stored. Hashing or sealing larger ones would delay other
@@ -27,6 +28,8 @@ _encoder = msgspec.json.Encoder()
 def look(x: Admitted, ports: Ports) -> MaybeVerdict:
     choice = x.routed.choice
     if choice is None or not choice.policy.cache_ttl_seconds:
+        return ALLOW
+    if DIALECTS[x.call_request.call.dialect].operation == "count_tokens":
         return ALLOW
     if len(x.call_request.identified.received.body) > MAX_CACHED_BYTES:
         return ALLOW
@@ -49,7 +52,10 @@ def again(x: Admitted) -> Reply | None:
     """Return the cached answer as a reply, or None if there is none."""
     if x.cached is None or x.cached.answer is None:
         return None
-    return Reply.again(x.cached.answer, stream=x.call_request.call.stream)
+    call = x.call_request.call
+    reply = Reply.again(x.cached.answer, stream=call.stream)
+    reply.dropped = dropped_fields(call, x.chain[0])
+    return reply
 
 
 def watch(x: Exchange, reply: Reply) -> None:

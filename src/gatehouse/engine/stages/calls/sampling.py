@@ -63,8 +63,8 @@ async def _choose(x: CallRequest) -> Verdict:
 
 
 def note_answer(x: CallRequest, body: bytes, ports: Ports) -> MaybeVerdict:
-    """Store a whole answer. Embeddings are not stored, because they contain no text."""
-    if x.sample is not None and len(body) <= MAX_ANSWER_BYTES and DIALECTS[x.call.dialect].operation != "embeddings":
+    """Store the whole answer of a chat. Other answers are not stored, because they contain no text."""
+    if x.sample is not None and len(body) <= MAX_ANSWER_BYTES and DIALECTS[x.call.dialect].operation == "chat":
         x.sample.answer = [body]
     return ALLOW
 

@@ -5,7 +5,7 @@ OwnerWriter   a user; a key with scopes needs `api:write`
 OwnerChatter  a user; a key with scopes needs `chat:write`, for routes that call a model
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 from uuid import UUID
 
@@ -16,8 +16,8 @@ from gatehouse.platform.conversations.conversations.errors import UsersOnly
 from gatehouse.platform.request.callers import scoped
 
 
-def _user(scope: str) -> Callable[..., Caller]:
-    def check(caller: Annotated[Caller, Depends(scoped(scope))]) -> Caller:
+def _user(scope: str) -> Callable[..., Awaitable[Caller]]:
+    async def check(caller: Annotated[Caller, Depends(scoped(scope))]) -> Caller:
         owner_id(caller)
         return caller
 

@@ -43,11 +43,11 @@ MessagesWindow = Annotated[CursorWindow, Depends(cursor_window(default=100, maxi
 _load = loaded(ConversationRow, "conversation_id", ConversationNotFound)
 
 
-def _for_reading(caller: OwnerReader, row: Annotated[ConversationRow, Depends(_load)]) -> ConversationRow:
+async def _for_reading(caller: OwnerReader, row: Annotated[ConversationRow, Depends(_load)]) -> ConversationRow:
     return service.require_owner(row, caller)
 
 
-def _for_writing(caller: OwnerWriter, row: Annotated[ConversationRow, Depends(_load)]) -> ConversationRow:
+async def _for_writing(caller: OwnerWriter, row: Annotated[ConversationRow, Depends(_load)]) -> ConversationRow:
     return service.require_owner(row, caller)
 
 

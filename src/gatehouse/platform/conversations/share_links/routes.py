@@ -28,15 +28,15 @@ MessagesWindow = Annotated[CursorWindow, Depends(cursor_window(default=200, maxi
 _load = loaded(ConversationRow, "conversation_id", ConversationNotFound)
 
 
-def _for_reading(caller: OwnerReader, row: Annotated[ConversationRow, Depends(_load)]) -> ConversationRow:
+async def _for_reading(caller: OwnerReader, row: Annotated[ConversationRow, Depends(_load)]) -> ConversationRow:
     return conversations.require_owner(row, caller)
 
 
-def _for_writing(caller: OwnerWriter, row: Annotated[ConversationRow, Depends(_load)]) -> ConversationRow:
+async def _for_writing(caller: OwnerWriter, row: Annotated[ConversationRow, Depends(_load)]) -> ConversationRow:
     return conversations.require_owner(row, caller)
 
 
-def _base_url(request: Request, host: TheHost) -> str:
+async def _base_url(request: Request, host: TheHost) -> str:
     return host.settings.public_url or str(request.base_url)
 
 

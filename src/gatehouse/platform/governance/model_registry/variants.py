@@ -1,5 +1,5 @@
-"""Differences between the registry's variants (docs/model-registry.md, Variants): bounds and name of the list, matching
-of `provider`, required fields and conflicts of a new entry, and the form of `tags`. Variant C equals A."""
+"""Differences between the registry's variants (docs/model-registry.md, section Variants): bounds and name of the list,
+matching of `provider`, required fields and conflicts of a new entry, and the form of `tags`. Variant C equals A."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ _MAX_LIMIT_B: Final = 200
 _Filter = Query(max_length=255, pattern=r"^[^\x00]*$")
 
 
-def _window(
+async def _window(
     variant: RequestVariant, window: Annotated[OffsetWindow, Depends(offset_window(default=50, maximum=500))]
 ) -> OffsetWindow:
     if variant is Variant.B and window.limit > _MAX_LIMIT_B:
@@ -31,7 +31,7 @@ def _window(
     return window
 
 
-def _filters(
+async def _filters(
     variant: RequestVariant,
     risk_tier: RiskTier | None = None,
     validation_status: Status | None = None,
@@ -39,22 +39,22 @@ def _filters(
     search: Annotated[str | None, _Filter] = None,
 ) -> RegistryFilters:
     """Return the filters. `search` matches substrings of `model_id`, `display_name` and `description`, ignoring case.
-    `provider` matches the whole name in variant A, a substring ignoring case in B."""
+    `provider` matches the whole name in variant A, and a substring ignoring case in B."""
     field = "provider_part" if variant is Variant.B else "provider"
     return RegistryFilters(risk_tier, validation_status, search=search, **{field: provider})
 
 
-def _inventory_filters(
+async def _inventory_filters(
     variant: RequestVariant,
     risk_tier: RiskTier | None = None,
     validation_status: Status | None = None,
     provider: Annotated[str | None, _Filter] = None,
 ) -> RegistryFilters:
     """Return the filters of the list, without `search`."""
-    return _filters(variant, risk_tier, validation_status, provider)
+    return await _filters(variant, risk_tier, validation_status, provider)
 
 
-def _format(
+async def _format(
     variant: RequestVariant,
     format: Annotated[
         Literal["csv", "json"] | None, Query(description="Default: `json` in variant A, `csv` in B.")
@@ -63,20 +63,20 @@ def _format(
     return format or ("csv" if variant is Variant.B else "json")
 
 
-def _discovery(variant: RequestVariant, body: Discovery | None = None) -> Discovery:
+async def _discovery(variant: RequestVariant, body: Discovery | None = None) -> Discovery:
     options = body or Discovery()
     if options.auto_assign_tier is None:
         options.auto_assign_tier = "tier_4" if variant is Variant.B else False
     return options
 
 
-def _new_model(variant: RequestVariant, body: NewRegisteredModel) -> NewRegisteredModel:
+async def _new_model(variant: RequestVariant, body: NewRegisteredModel) -> NewRegisteredModel:
     if variant is Variant.B and body.risk_tier in (None, "unclassified"):
         raise TierRequired
     return body
 
 
-def _unique_model_id(variant: RequestVariant) -> bool:
+async def _unique_model_id(variant: RequestVariant) -> bool:
     return variant is Variant.B
 
 
@@ -85,10 +85,10 @@ TheFilters = Annotated[RegistryFilters, Depends(_filters)]
 InventoryFilters = Annotated[RegistryFilters, Depends(_inventory_filters)]
 #: `csv` or `json`.
 Format = Annotated[str, Depends(_format)]
-#: Options with the variant's defaults: `auto_assign_tier` is never None.
+#: Options with the variant's defaults. `auto_assign_tier` is never None.
 DiscoveryBody = Annotated[Discovery, Depends(_discovery)]
 NewModelBody = Annotated[NewRegisteredModel, Depends(_new_model)]
-#: True: a model id is unique across providers.
+#: Whether a model id is unique across providers.
 UniqueModelId = Annotated[bool, Depends(_unique_model_id)]
 
 

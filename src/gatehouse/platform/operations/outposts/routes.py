@@ -31,7 +31,7 @@ _BUNDLE: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-def _waiting(request: Request) -> WaitingOutposts:
+async def _waiting(request: Request) -> WaitingOutposts:
     """Return the registry of the outposts that wait on this worker. The first call creates it."""
     state = request.app.state
     if not hasattr(state, "outposts_waiting"):

@@ -14,7 +14,7 @@ from gatehouse.platform.request.injected import Changing
 router = APIRouter(prefix="/api/v1/admin/org/feature-flags", tags=["Organization"], responses=RESPONSES)
 
 
-def _existing_flag(flag_name: str) -> str:
+async def _existing_flag(flag_name: str) -> str:
     return service.require_flag(flag_name)
 
 

@@ -14,7 +14,7 @@ from gatehouse.platform.request.ports import TheHost
 router = APIRouter(prefix="/api/admin/config", tags=["System configuration"], responses=RESPONSES)
 
 
-def _existing_key(name: Annotated[str, Path(alias="key")]) -> ConfigKey:
+async def _existing_key(name: Annotated[str, Path(alias="key")]) -> ConfigKey:
     return service.require_key(name)
 
 

@@ -33,7 +33,7 @@ Order = Annotated[
 ]
 
 
-def _filters(
+async def _filters(
     *,
     order: Order = None,
     action: ExactFilter = None,

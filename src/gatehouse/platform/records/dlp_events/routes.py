@@ -18,7 +18,7 @@ router = APIRouter(tags=["DLP"], responses=RESPONSES)
 Window = Annotated[PageWindow, Depends(page_window(default=50, maximum=200))]
 
 
-def _filters(
+async def _filters(
     *,
     status: Status | None = None,
     entity: Annotated[str | None, Query(max_length=100, pattern=r"^[^\x00]*$", description="An entity type.")] = None,

@@ -26,7 +26,7 @@ Window = Annotated[OffsetWindow, Depends(offset_window(default=100, maximum=200)
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-def _filters(
+async def _filters(
     *,
     user_id: UUID | None = None,
     group_id: UUID | None = None,

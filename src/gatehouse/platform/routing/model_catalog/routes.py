@@ -60,7 +60,7 @@ FoundModelConfig = Annotated[ModelConfigRow, Depends(_load_model_config)]
 _Filter = Query(max_length=255, pattern=r"^[^\x00]*$")
 
 
-def _filters(
+async def _filters(
     provider: Annotated[str | None, _Filter] = None,
     is_active: bool | None = None,
     search: Annotated[str | None, _Filter] = None,

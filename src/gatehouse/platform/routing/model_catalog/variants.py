@@ -19,7 +19,7 @@ CatalogWindow = Annotated[
 ]
 
 
-def _new_model(variant: RequestVariant, body: NewModel) -> NewModel:
+async def _new_model(variant: RequestVariant, body: NewModel) -> NewModel:
     if variant is Variant.B and body.display_name is None:
         raise Unprocessable(faults=[FieldFault("display_name", "Field required")])
     return body

@@ -45,7 +45,7 @@ class ScimResponse(Response):
         )
 
 
-def base(request: Request, host: TheHost) -> str:
+async def base(request: Request, host: TheHost) -> str:
     """Return the prefix of each `location` and `$ref`."""
     return (host.settings.public_url or str(request.base_url)).rstrip("/") + PREFIX
 
@@ -56,40 +56,50 @@ BaseUrl = Annotated[str, Depends(base)]
 class ResourceView:
     """The representation of resources in a response: `projection` selects attributes, `base` prefixes references."""
 
-    def __init__(
-        self,
-        base: BaseUrl,
-        attributes: Annotated[str | None, Query(description="Return only these, separated by commas.")] = None,
-        excluded: Annotated[
-            str | None, Query(alias="excludedAttributes", description="Return all but these, separated by commas.")
-        ] = None,
-    ) -> None:
+    def __init__(self, base: str, attributes: str | None, excluded: str | None) -> None:
         self.base = base
         #: whether the request selects attributes
         self.has_projection = bool(attributes or excluded)
         self.projection = Projection(attributes, excluded)
 
 
-RequestView = Annotated[ResourceView, Depends(ResourceView)]
+async def _view(
+    base: BaseUrl,
+    attributes: Annotated[str | None, Query(description="The attributes to return, separated by commas.")] = None,
+    excluded: Annotated[
+        str | None, Query(alias="excludedAttributes", description="The attributes to leave out, separated by commas.")
+    ] = None,
+) -> ResourceView:
+    return ResourceView(base, attributes, excluded)
+
+
+RequestView = Annotated[ResourceView, Depends(_view)]
 
 
 class ListWindow:
     """A page of the resources that match `filter`. Values out of bounds are clamped (RFC 7644, 3.4.2.4)."""
 
-    def __init__(
-        self,
-        filter: Annotated[
-            str | None, Query(description="RFC 7644, 3.4.2.2.", examples=['userName eq "ada@example.com"'])
-        ] = None,
-        start_index: Annotated[str, Query(alias="startIndex", description="Counts from 1.", examples=["1"])] = "1",
-        count: Annotated[str, Query(description=f"{MAX_RESULTS} at most.", examples=["100"])] = str(_DEFAULT_COUNT),
-    ) -> None:
+    def __init__(self, filter: str | None, start_index: str, count: str) -> None:
         self.filter = filter
         self.start_index = min(max(_parse_integer("startIndex", start_index), 1), 2**62)
         self.count = min(max(_parse_integer("count", count), 0), MAX_RESULTS)
 
 
-RequestWindow = Annotated[ListWindow, Depends(ListWindow)]
+async def _window(
+    filter: Annotated[
+        str | None, Query(description="The filter (RFC 7644, 3.4.2.2).", examples=['userName eq "ada@example.com"'])
+    ] = None,
+    start_index: Annotated[
+        str, Query(alias="startIndex", description="Number of the first resource, counted from 1.", examples=["1"])
+    ] = "1",
+    count: Annotated[
+        str, Query(description=f"Maximum number of resources, up to {MAX_RESULTS}.", examples=["100"])
+    ] = str(_DEFAULT_COUNT),
+) -> ListWindow:
+    return ListWindow(filter, start_index, count)
+
+
+RequestWindow = Annotated[ListWindow, Depends(_window)]
 
 
 def _parse_integer(name: str, value: str) -> int:
