@@ -177,9 +177,9 @@ async def test_parsing_an_answer_into_the_callers_model(
     async with upstream(answering(body)) as server:
         await platform.add_provider(caller.id, "claude-parsing", "anthropic", "m", base_url=server.url)
         answer = await client.responses.parse(model="claude-parsing/m", input="Where?", text_format=Place)
-        sent = server.requests[0].body
+        request_body = server.requests[0].body
     assert answer.output_parsed == Place(city="Bonn")
-    assert b'"json_schema"' in sent
+    assert b'"json_schema"' in request_body
 
 
 async def test_a_stream_over_a_provider_of_another_dialect(
@@ -245,11 +245,11 @@ async def test_a_bad_key(url: str) -> None:
 
 
 async def test_a_stream_that_breaks_raises_and_keeps_what_was_sent(client: openai.AsyncOpenAI) -> None:
-    seen = 0
+    event_count = 0
     with pytest.raises(openai.APIError):
         async for _ in await client.responses.create(model="sandbox/cut", input="x", stream=True):
-            seen += 1
-    assert seen > 0
+            event_count += 1
+    assert event_count > 0
 
 
 async def test_fallbacks(client: openai.AsyncOpenAI) -> None:
