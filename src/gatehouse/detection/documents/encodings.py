@@ -160,7 +160,7 @@ def _sample(data: bytes) -> bytes:
     sample = b"".join(lines)
     if len(sample) <= 2 * _MAX_SAMPLE_BYTES:
         return sample
-    # The sample has one long line. It is cut after one of the characters below. In every multi-byte encoding, the second
-    # byte of a character is at least `0`, so the cut is not before a second byte.
+    # The sample has one long line. It is cut after one of the characters below. In every multi-byte encoding, the
+    # second byte of a character is at least `0`, so the cut is not before a second byte.
     cut = sample[:_MAX_SAMPLE_BYTES]
     return cut[: max(map(cut.rfind, (b" ", b",", b";", b".", b"0"))) + 1] or cut
