@@ -11,12 +11,14 @@ from decimal import Decimal
 from typing import Final
 from uuid import UUID
 
+from gatehouse.engine import pipeline
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.exchange import CallRequest, Identified, Received
 from gatehouse.engine.measures.latency import Latencies
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.routing.chain import Chooser
 from gatehouse.engine.routing.circuits import Circuits
+from gatehouse.engine.routing.cooldowns import Cooldowns
 from gatehouse.foundation.clock import SYSTEM_CLOCK
 from gatehouse.foundation.identity import Caller, CallerKind, TenantId
 from gatehouse.foundation.ids import new_id
@@ -104,14 +106,10 @@ def decision(snapshot: Snapshot, model: bytes) -> float:
     caller = Caller(kind=CallerKind.API_KEY, tenant_id=TENANT, groups=(new_id(), new_id()))
     identified = Identified(received=received, caller=caller, policy=snapshot, scope="chat:write")
     call = DIALECTS["openai_chat"].decode(body)
-    chooser = Chooser(Circuits(SYSTEM_CLOCK))
+    chooser = Chooser(Circuits(SYSTEM_CLOCK), Cooldowns(SYSTEM_CLOCK), pipeline.CANDIDATE)
 
     def decide() -> object:
-        try:
-            chooser.choose(CallRequest(identified=identified, call=call), ports).send(None)
-        except StopIteration as ended:
-            return ended.value
-        raise AssertionError("a decision waits for nothing")
+        return chooser.choose(CallRequest(identified=identified, call=call), ports)
 
     return best(decide)
 

@@ -1,4 +1,4 @@
-"""What tests share: one real PostgreSQL and one platform over it a run; each test makes its own tenant."""
+"""Fixtures for all tests: one real PostgreSQL and one platform per run. Each test creates its own tenant."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ from gatehouse.foundation.storage import embedded
 if TYPE_CHECKING:
     from tests.support.platform import RunningPlatform, Tenant
 
-# What thousands of tests have in common stays: it is not looked through again and again.
+# Freeze the objects that all tests share, so that garbage collection does not examine them again and again.
 gc.set_threshold(1_000_000, 20, 20)
 
-# The world's authorities are read once: each client of a test would take 20 ms for them.
+# The public certificate authorities are loaded once. Otherwise each HTTP client of a test would need 20 ms for them.
 clients.create_ssl_context = functools.cache(clients.create_ssl_context)
 
-# A sign-in costs up to eight hashes of 19 MiB each. Servers that run as processes of their own keep the real cost.
+# A sign-in costs up to eight hashes of 19 MiB each, so hashes in this process are cheaper. Server processes keep the
+# real cost.
 _real_hasher = passwords._hasher
 passwords._hasher = functools.cache(lambda: PasswordHasher(time_cost=1, memory_cost=64, parallelism=1))
 
-# One commit, one verdict: the suite's examples are the same each time. `--hypothesis-profile=explore` draws new ones.
-# No test fails because the machine is slow.
+# Use the same examples in every run, so that a commit always has the same result. `--hypothesis-profile=explore` draws
+# new ones. There are no deadlines, so that a slow machine causes no failures.
 _ANY_SPEED: Final[dict[str, Any]] = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
 hypothesis.settings.register_profile("suite", derandomize=True, **_ANY_SPEED)
 hypothesis.settings.register_profile("explore", derandomize=False, **_ANY_SPEED)
@@ -43,7 +44,7 @@ pytest_plugins = ["tests.support.leak_plugin", "tests.support.required_programs"
 
 @pytest.fixture(scope="module")
 def real_password_hashes() -> Iterator[None]:
-    """Passwords are hashed at the product's own cost."""
+    """Hash passwords at the product's own cost."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(passwords, "_hasher", _real_hasher)
         yield
@@ -51,7 +52,8 @@ def real_password_hashes() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def suite_home() -> Iterator[Path]:
-    """A GATEHOUSE_HOME with a running PostgreSQL. Its path is short: a socket's name may have 100 characters."""
+    """A GATEHOUSE_HOME with a running PostgreSQL. Its path is short, because a socket's path may have 100
+    characters."""
     with tempfile.TemporaryDirectory(prefix="gh", dir="/tmp", ignore_cleanup_errors=True) as directory:
         yield Path(directory)
         embedded.stop(Path(directory))
@@ -59,7 +61,7 @@ def suite_home() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def home(suite_home: Path) -> Path:
-    """The same, for all tests that have none of their own."""
+    """The home that all tests use that need no separate one."""
     return suite_home
 
 
@@ -70,7 +72,7 @@ def settings(home: Path) -> Settings:
             "GATEHOUSE_HOME": str(home),
             "GATEHOUSE_ADMIN_EMAIL": "root@gatehouse.test",
             "GATEHOUSE_ADMIN_PASSWORD": "the first admin's password",
-            # Limits have tests of their own; here they would only count how many tests there are.
+            # Rate limits have their own tests. In all others they would only limit the number of tests.
             "RATE_LIMIT_REQUESTS_PER_MINUTE": "1000000",
             "RATE_LIMIT_ADMIN_RPM": "1000000",
             "RATE_LIMIT_TIERS": '{"/api/auth/login": 1000000, "/api/auth/register": 1000000,'
@@ -82,8 +84,9 @@ def settings(home: Path) -> Settings:
 
 @pytest.fixture(scope="session")
 async def platform(settings: Settings) -> AsyncIterator[RunningPlatform]:
-    """The platform in this process, over the real database: app, feed and journal, without a network in between."""
-    # Imported here: a test that needs no platform starts in a second.
+    """The platform in this process, with the real database: application, feed and journal. It is called without a
+    network."""
+    # Imported here, so that a test without the platform starts within a second.
     from tests.support.platform import RunningPlatform
 
     async with RunningPlatform.start(settings) as running:
@@ -98,5 +101,5 @@ async def tenant(platform: RunningPlatform) -> Tenant:
 
 @pytest.fixture
 async def other_tenant(platform: RunningPlatform) -> Tenant:
-    """Another one, whose rows must look as if they were not there."""
+    """Another organization, whose rows must be invisible to the first one."""
     return await platform.new_tenant()

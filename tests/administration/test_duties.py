@@ -9,7 +9,7 @@ from gatehouse.administration import duties
 from gatehouse.administration.duties import Duty
 
 
-async def test_a_failure_is_logged_once_and_the_duty_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failure_is_logged_once_and_the_duty_continues(monkeypatch: pytest.MonkeyPatch) -> None:
     runs, warnings = 0, []
 
     class Log:

@@ -37,7 +37,7 @@ def database(platform: RunningPlatform) -> Database:
 
 @pytest.fixture
 def kind() -> str:
-    """A kind of this test alone: workers run the kinds that they know."""
+    """Return a kind of job that only this test uses, because workers run all kinds that they know."""
     return f"tests.{uuid4().hex}"
 
 
@@ -99,7 +99,7 @@ async def test_administration_queues_jobs_of_its_own_organization_alone(
 
     async with database.tenant(tenant.id) as session:
         first = await jobs.queue(session, note, tenant.id)
-        # One that is queued already serves this change too.
+        # A job that is queued already also serves this change.
         assert await jobs.queue(session, note, tenant.id) == first
         with pytest.raises(Exception, match="row-level security"):
             await jobs.queue(session, note, other_tenant.id)
@@ -132,7 +132,7 @@ async def test_a_failed_attempt_is_retried_and_the_last_one_ends_the_job(
     assert runs == ["sk-123"] * 3
     assert isinstance(ended[0], JobFault)
     query = "SELECT status, attempts, error FROM jobs WHERE id = %s"
-    # An unexpected error's text may hold anything.
+    # The text of an unexpected error may contain secrets.
     assert platform.sql(query, [failing]) == [("failed", 3, "ValueError")]
     assert platform.sql(query, [refused]) == [("failed", 1, "no such thing")]
 
@@ -227,7 +227,7 @@ async def test_a_worker_that_lost_its_lease_stops_the_job_and_changes_nothing(
     job_id = await queue(jobs, database, work)
     async with working(jobs, runs, database, lease_seconds=1):
         await until(lambda: runs)
-        # What another worker does when it takes the job over.
+        # Do what another worker does when it takes the job over.
         platform.sql(
             "UPDATE jobs SET attempts = 2, updated_at = now(), leased_until = now() + interval '1 hour' WHERE id = %s",
             [job_id],
@@ -254,7 +254,7 @@ async def test_a_stopped_worker_gives_its_jobs_back(platform: RunningPlatform, d
     assert runs == ["begin", "begin", "end"]
     query = "SELECT status, attempts FROM jobs WHERE id = %s"
     assert platform.sql(query, [short]) == [("done", 1)]
-    # The attempt that was cut off does not count.
+    # The interrupted attempt does not count.
     assert platform.sql(query, [long]) == [("queued", 0)]
     platform.sql("DELETE FROM jobs WHERE id = %s", [long])
 
@@ -350,19 +350,17 @@ async def test_a_schedule_runs_once_for_each_time_across_workers_and_does_not_ov
     runs: Runs = []
     async with working(jobs, runs, database), working(jobs, runs, database), working(jobs, runs, database):
         await until(lambda: len(runs) >= 8)
-        # One row for all runs and workers, which says how the last run ended.
+        # There is one row for all runs and workers, with the result of the last run.
         query = "SELECT status, error FROM jobs WHERE kind = %s"
         await until(lambda: platform.sql(query, [kind]) == [("queued", "RuntimeError")])
     steps = [step for step, _ in runs]
     assert steps[:8] == ["begin", "end"] * 4
     seconds = [int(at) for step, at in runs if step == "begin"]
-    assert len(set(seconds)) == len(seconds), "no time has two runs"
+    assert len(set(seconds)) == len(seconds), "a scheduled time had two runs"
     platform.sql("DELETE FROM jobs WHERE kind = %s", [kind])
 
 
-async def test_a_time_that_was_missed_is_made_up_for_once(
-    platform: RunningPlatform, database: Database, kind: str
-) -> None:
+async def test_a_missed_time_is_caught_up_once(platform: RunningPlatform, database: Database, kind: str) -> None:
     jobs = Jobs[Runs]()
 
     @jobs.scheduled(kind, every_seconds=86_400, offset_seconds=3_600)
@@ -385,7 +383,7 @@ async def test_a_time_that_was_missed_is_made_up_for_once(
 
 
 async def test_jobs_of_unknown_kinds_are_left_to_others(platform: RunningPlatform, database: Database) -> None:
-    """A newer version beside this one may queue kinds that this one does not have."""
+    """A newer version that runs at the same time may queue kinds that this version does not have."""
     job_id = uuid4()
     platform.sql("INSERT INTO jobs (id, kind, lane) VALUES (%s, 'tests.unknown', %s)", [job_id, str(job_id)])
     async with working(Jobs[Runs](), [], database):
@@ -397,7 +395,7 @@ async def test_jobs_of_unknown_kinds_are_left_to_others(platform: RunningPlatfor
 async def test_a_job_that_does_not_accept_its_arguments_fails_like_any_other(
     platform: RunningPlatform, database: Database, kind: str
 ) -> None:
-    """A newer version beside this one may queue a job with an argument that this one does not have."""
+    """A newer version that runs at the same time may queue a job with an argument that this version does not have."""
     newer, older = Jobs[Runs](), Jobs[Runs]()
 
     @newer.job(kind)

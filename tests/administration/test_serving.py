@@ -1,4 +1,4 @@
-"""The server of administration APIs, in a process of its own, which it tunes."""
+"""The server of administration APIs. It runs in a separate process, because it changes settings of the process."""
 
 import json
 import subprocess
@@ -51,5 +51,5 @@ def test_the_process_is_tuned_while_it_serves() -> None:
     assert seen["frozen"] > 10_000
     assert (seen["threshold"], seen["switch_interval"]) == (20_000, 0.001)
     assert (seen["trims"], seen["trims_afterwards"]) == (True, False)
-    # The name of the server is nobody's business.
+    # Answers do not disclose the server's name.
     assert "server" not in seen["headers"]

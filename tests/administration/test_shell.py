@@ -29,7 +29,7 @@ class DatabaseAway(Exception):
 
 @dataclass
 class Api:
-    """A small API in its shell, and what reached it."""
+    """A small API in the shell, which records the received requests."""
 
     url: str = ""
     observed: list[tuple[str, str, int]] = field(default_factory=list)
@@ -200,7 +200,7 @@ async def test_every_error_has_the_paths_form_and_the_added_headers(
     for line in ("x-request-id: mine-1", "cache-control: no-store", "x-content-type-options: nosniff"):
         assert line in answer.lower()
     assert ("retry-after" in answer.lower()) == (status == 503)
-    # Nothing is left on the wire.
+    # No unread bytes are left on the connection.
     assert "connection: close" not in answer.lower()
     assert await status_of(wire, head("/shown", method="GET")) == 200
 
@@ -210,7 +210,7 @@ async def test_head_is_answered_without_a_body(api: Api, wire: Wire) -> None:
     answer = await wire.head()
     assert answer.startswith("HTTP/1.1 200")
     assert "content-length: 5" in answer
-    # The next response begins where the first ended.
+    # The next answer begins directly after the first.
     assert await status_of(wire, head("/shown", method="GET")) == 200
     assert api.observed == [("HEAD", "/shown", 200), ("GET", "/shown", 200)]
 
@@ -242,7 +242,7 @@ async def test_admission_may_read_the_body_under_a_limit_of_its_own(api: Api, wi
 async def test_a_client_that_waits_for_100_continue_and_is_refused_gets_the_end_of_the_connection(
     api: Api, wire: Wire
 ) -> None:
-    """Whether it sends its body now is its choice, so what follows cannot be read."""
+    """The client may or may not send its body now, so the following bytes cannot be interpreted."""
     wire.writer.write(head("/refused", "Content-Length: 1000", "Expect: 100-continue"))
     answer, _ = await wire.answer()
     assert answer.startswith("HTTP/1.1 403")

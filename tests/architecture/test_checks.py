@@ -1,4 +1,4 @@
-"""The checks that look at the code itself: layers, types, style."""
+"""Checks of the code itself: layers, types, style."""
 
 import subprocess
 import sys
@@ -23,12 +23,12 @@ BIN = Path(sys.executable).parent
     ],
     ids=lambda command: " ".join(command[:2]),
 )
-def test_a_check_has_nothing_to_say(command: list[str]) -> None:
+def test_a_check_reports_no_errors(command: list[str]) -> None:
     done = subprocess.run([BIN / command[0], *command[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_files_fit_in_the_head() -> None:
+def test_source_files_are_short() -> None:
     long = {
         str(path.relative_to(ROOT)): lines
         for path in (ROOT / "src").rglob("*.py")

@@ -7,12 +7,13 @@ from pathlib import Path
 import gatehouse
 
 SOURCE = Path(gatehouse.__file__).parent
-#: They end by an event, or by what they return.
+#: Functions with loops that end by an event or by a returned value.
 OTHERWISE = {"outpost/records/upload.py", "outpost/records/siem.py"}
 
 
 def endless(tree: ast.AST) -> Iterator[int]:
-    """Lines of `while True` in coroutines whose `except Exception` neither raises, returns nor breaks."""
+    """Yield the lines of `while True` loops in coroutines whose `except Exception` neither raises, returns nor
+    breaks."""
     for function in (node for node in ast.walk(tree) if isinstance(node, ast.AsyncFunctionDef)):
         for loop in (node for node in ast.walk(function) if isinstance(node, ast.While)):
             if isinstance(loop.test, ast.Constant) and any(map(goes_on, loop.body)):
@@ -20,7 +21,7 @@ def endless(tree: ast.AST) -> Iterator[int]:
 
 
 def goes_on(statement: ast.stmt) -> bool:
-    """Also by `contextlib.suppress(Exception)`."""
+    """Return whether errors are ignored, also by `contextlib.suppress(Exception)`."""
     if isinstance(statement, ast.Try):
         return any(catches_all(handler) and not leaves(handler) for handler in statement.handlers)
     return isinstance(statement, ast.With) and any(

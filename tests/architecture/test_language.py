@@ -1,4 +1,4 @@
-"""Names say what a thing is: none of the words that name nothing, and no constant that lacks its subject."""
+"""Names describe their values: no empty words, and no constants without a subject or a unit."""
 
 import ast
 from collections.abc import Iterator
@@ -9,26 +9,26 @@ import pytest
 
 ROOT: Final = Path(__file__).parents[2]
 SOURCE: Final = ROOT / "src" / "gatehouse"
-#: Where tests and tools are.
+#: The folders of tests and tools.
 FOLDERS: Final = ("tests", "bench", "training", "tools")
-#: Participles and pronouns that do not say what a variable holds.
+#: Participles and pronouns that do not describe the value of a variable.
 EMPTY_WORDS: Final = frozenset({"told", "said", "found", "each", "held", "given", "wanted", "asked"})
-#: Constants that do not say of what, or in which unit.
+#: Names of constants without a subject or a unit.
 EMPTY_CONSTANTS: Final = frozenset(
     {"MOST", "LEAST", "LONGEST", "SHORTEST", "PATIENCE", "PAUSE", "BEAT", "HURRY", "LAST", "LATER", "GONE", "AT_ONCE"}
 )
-#: Names that files in use have, or a protocol.
+#: Names that existing files or a protocol require.
 ALLOWED: Final = {
     "outpost/money/leases.py": {"given"},  # a field of the stored leases
     "outpost/money/budget.py": {"wanted"},  # a method of the protocol of `leases`
 }
-#: Names of fields that results of earlier measurements have.
+#: Names of fields in the results of earlier measurements.
 ALLOWED_ELSEWHERE: Final = {
     "bench/dlp/entities.py": {"found"},
     "bench/dlp/scoring.py": {"found", "asked"},
 }
 MODULES: Final = sorted(SOURCE.rglob("*.py"))
-#: Words of a constant that measures time or size, and the units that say how.
+#: Words in names of constants for a time or size, and the units that such a name must contain.
 TIMES: Final = frozenset({"TIMEOUT", "INTERVAL", "DELAY", "TTL", "LIFETIME", "AGE", "WAIT", "DEADLINE", "PERIOD"})
 SIZES: Final = frozenset({"SIZE", "LENGTH", "LONG", "WIDTH", "HEIGHT"})
 UNITS: Final = frozenset(
@@ -40,7 +40,7 @@ UNITS: Final = frozenset(
 
 
 def names(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """The variables, attributes, parameters, functions and constants that a module defines, with their lines."""
+    """Yield the variables, attributes, parameters, functions and constants that a module defines, with their lines."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.lineno, node.id
@@ -61,7 +61,7 @@ def empty_names(source: str, allowed: frozenset[str] | set[str] = frozenset()) -
 
 
 def constants_without_unit(source: str) -> list[str]:
-    """The numbers of a module whose names say that they measure a time or a size, and not in which unit."""
+    """Yield the numeric constants of a module whose names are about a time or a size and have no unit."""
     constants = []
     for node in ast.parse(source).body:
         target = node.target if isinstance(node, ast.AnnAssign) else None
@@ -76,7 +76,7 @@ def constants_without_unit(source: str) -> list[str]:
 
 
 def _is_number(node: ast.stmt) -> bool:
-    """Whether the value is an arithmetic expression of numbers."""
+    """Return whether the value is an arithmetic expression of numbers."""
     value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
     if value is None:
         return False
@@ -95,12 +95,12 @@ def faults(root: Path, modules: list[Path], allowed: dict[str, set[str]]) -> dic
     return {path: names for path, names in lines.items() if names}
 
 
-def test_names_say_what_a_thing_is() -> None:
+def test_names_describe_their_values() -> None:
     assert faults(SOURCE, MODULES, ALLOWED) == {}
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_names_in_tests_and_tools_say_what_a_thing_is(folder: str) -> None:
+def test_names_in_tests_and_tools_describe_their_values(folder: str) -> None:
     assert faults(ROOT, sorted((ROOT / folder).rglob("*.py")), ALLOWED_ELSEWHERE) == {}
 
 

@@ -1,4 +1,4 @@
-"""Tests stand where their subject is looked for: at the path of the module, or in a named folder."""
+"""Tests are at the path of the tested module, or in one of the listed folders."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 TESTS: Final = Path(__file__).parents[1]
 SOURCE: Final = TESTS.parent / "src" / "gatehouse"
-#: Folders of tests that have no one module as their subject, and what they are about.
+#: Folders of tests that concern more than one module, with their subjects.
 TOPICS: Final = {
     "architecture": "the code itself: imports, names, schema, folders",
     "contract": "every operation of the API: rights, bodies, read-modify-write, generated requests",
@@ -18,32 +18,32 @@ TOPICS: Final = {
     "support": "helpers; no tests",
     "training": "the training of the embedded models",
 }
-#: Below the folder of a package: tests of several of its modules together.
+#: The folder, below that of a package, for tests of several modules of the package.
 SCENARIOS: Final = "scenarios"
-#: Of the source files with more lines, this share has a test that is found by its path.
+#: This share of the source files with more lines has a test at the path of the file.
 MAX_UNTESTED_LINES: Final = 100
 MIN_SHARE: Final = 0.8
 
 
 def modules_of(package: Path) -> set[str]:
-    """The names of a package's modules and subpackages."""
+    """Return the names of a package's modules and subpackages."""
     return {path.stem for path in package.glob("*.py")} | {path.name for path in package.iterdir() if path.is_dir()}
 
 
 def prefixes(name: str) -> Iterator[str]:
-    """`a_b_c`, `a_b`, `a`."""
+    """Yield the prefixes of a name: `a_b_c`, `a_b`, `a`."""
     words = name.split("_")
     for count in range(len(words), 0, -1):
         yield "_".join(words[:count])
 
 
 def is_leaf(package: Path) -> bool:
-    """Whether a package is a family, or has no subpackages: its folder may have tests of any name."""
+    """Return whether a package is a family or has no subpackages. Its folder may have tests with any name."""
     return (package / "routes.py").exists() or not any(list(path.glob("*.py")) for path in package.iterdir())
 
 
 def fault(test: Path) -> str | None:
-    """What is wrong with the place of a test, by its path below `tests`."""
+    """Return what is wrong with the path of a test, relative to `tests`, or None."""
     *folders, name = test.parts
     if folders[0] in TOPICS:
         return None
@@ -62,7 +62,7 @@ def fault(test: Path) -> str | None:
     )
 
 
-def test_every_test_stands_at_the_path_of_its_subject() -> None:
+def test_every_test_is_at_the_path_of_its_subject() -> None:
     faults = [text for path in sorted(TESTS.rglob("test_*.py")) if (text := fault(path.relative_to(TESTS)))]
     assert faults == []
 
@@ -75,7 +75,7 @@ def test_a_test_at_another_path_is_noticed(path: str) -> None:
 
 
 def has_test(source: Path) -> bool:
-    """Whether a test of the module is found by its path: of the module itself, or of its package."""
+    """Return whether there is a test at the path of the module or of its package."""
     module = source.relative_to(SOURCE).with_suffix("")
     package = module.parent
     folder = TESTS / package

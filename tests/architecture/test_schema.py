@@ -1,4 +1,4 @@
-"""The migrated database and what the code believes of it."""
+"""The migrated database matches the mapped tables and separates organizations."""
 
 import importlib
 import pkgutil
@@ -23,8 +23,8 @@ for module in pkgutil.walk_packages(gatehouse.platform.__path__, "gatehouse.plat
         importlib.import_module(module.name)
 
 
-def test_every_mapped_column_is_as_the_migrations_made_it(platform: RunningPlatform) -> None:
-    """Columns, types and nullability; indexes and keys are the migrations' own affair."""
+def test_every_mapped_column_matches_the_migrations(platform: RunningPlatform) -> None:
+    """Compare columns, types and nullability. Indexes and keys are defined only in the migrations."""
     engine = create_engine(sqlalchemy_url(platform.installed.owner_url))
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
@@ -53,14 +53,15 @@ def _flat(differences: Any) -> list[tuple[Any, ...]]:
 
 
 def test_a_query_without_a_tenant_sees_nothing(platform: RunningPlatform, tenant: Tenant) -> None:
-    """Row-level security is the second wall: the application's role, no tenant, every table that has one."""
+    """Row-level security is the second separation of organizations: without a tenant, the application's role sees no
+    rows of tables with tenants."""
     tables = [
         row[0] for row in platform.sql("SELECT relname FROM pg_class WHERE relrowsecurity AND relkind IN ('r', 'p')")
     ]
     assert {"users", "api_keys", "sessions", "providers", "model_configs", "audit_events"} <= set(tables)
     with platform._owner.transaction():
         platform._owner.execute("SET LOCAL ROLE gatehouse_app")
-        # The platform's own state, such as maintenance, is everybody's to read and no organization's.
+        # State of the whole platform, such as maintenance, belongs to no organization and is readable.
         for table in set(tables) - {"platform_state"}:
             assert platform._owner.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
 
@@ -77,10 +78,10 @@ async def test_a_session_of_one_tenant_sees_none_of_anothers_rows(
     assert written.rowcount == 0
 
 
-async def test_a_session_asks_for_its_tenants_rows_even_where_the_database_would_show_others(
+async def test_a_session_selects_its_tenants_rows_without_row_level_security(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
-    """The first wall, seen by opening the second for another tenant."""
+    """Test the first separation by disabling the second one for another tenant."""
     async with platform.host.database.tenant(TenantId(tenant.id)) as session:
         await session.execute(text("SELECT set_config('gatehouse.tenant', :t, true)"), {"t": str(other_tenant.id)})
         assert (await session.scalars(select(UserRow))).all() == []
@@ -88,7 +89,7 @@ async def test_a_session_asks_for_its_tenants_rows_even_where_the_database_would
         assert await session.scalar(select(func.count()).select_from(UserRow)) == 0
         changed = await session.execute(update(UserRow).values(display_name="x"))
         assert changed.rowcount == 0
-    # What is remembered of one tenant's query does not serve another's.
+    # A cached query of one tenant is not used for another.
     async with platform.host.database.tenant(TenantId(other_tenant.id)) as session:
         assert {row.tenant_id for row in await session.scalars(select(UserRow))} == {other_tenant.id}
 
@@ -101,18 +102,19 @@ def test_every_table_with_a_tenant_has_row_level_security(platform: RunningPlatf
     assert platform.sql(query) == []
 
 
-#: Operators work across organizations on the first five; what has changed is told of any, and read of one's own.
+#: Operators change rows of all organizations in the first five tables. The change feed has rows of all organizations,
+#: and each can read only its own.
 WIDER = {"tenants", "oauth_clients", "platform_state", "outpost_trust", "jobs", "changes"}
 
 
-def test_row_level_security_shows_one_tenants_rows_alone_and_takes_no_others(platform: RunningPlatform) -> None:
-    """Of tables that are empty now, too."""
+def test_row_level_security_permits_only_one_tenants_rows(platform: RunningPlatform) -> None:
+    """This includes tables that are empty now."""
     own = "(tenant_id = (NULLIF(current_setting('gatehouse.tenant'::text, true), ''::text))::uuid)"
     query = "SELECT tablename, qual, with_check FROM pg_policies WHERE 'gatehouse_app' = ANY (roles)"
     assert {table for table, *conditions in platform.sql(query) if conditions != [own, own]} == WIDER
 
 
-def test_the_applications_roles_own_nothing_and_bypass_nothing(platform: RunningPlatform) -> None:
+def test_the_applications_roles_own_nothing_and_cannot_bypass_row_level_security(platform: RunningPlatform) -> None:
     roles = platform.sql("SELECT oid, rolsuper, rolbypassrls FROM pg_roles WHERE rolname LIKE 'gatehouse_%'")
     assert len(roles) == 2
     for oid, superuser, bypass in roles:

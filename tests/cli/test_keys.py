@@ -1,4 +1,4 @@
-"""`gatehouse keys`: another key signs, another key seals, and nobody notices."""
+"""`gatehouse keys`: signing keys and master keys are replaced without interruption."""
 
 import asyncio
 import base64
@@ -33,7 +33,7 @@ OLD, NEW = master_key("k1"), master_key("k2")
 
 @pytest.fixture(scope="module")
 def own_home() -> Iterator[Path]:
-    """An installation of its own: other tests' tokens must not end with these keys."""
+    """A separate installation, so that tokens of other tests stay valid when keys are replaced."""
     with tempfile.TemporaryDirectory(prefix="gk", dir="/tmp", ignore_cleanup_errors=True) as directory:
         yield Path(directory)
         embedded.stop(Path(directory))
@@ -55,19 +55,19 @@ async def installed(own_home: Path) -> AsyncIterator[RunningPlatform]:
 
 @pytest.fixture
 async def people(installed: RunningPlatform) -> Tenant:
-    # The fixture's own signing key may be one that a test has cut off.
+    # A test may have revoked the signing key of the fixture.
     installed._key = None
     return await installed.new_tenant()
 
 
 async def command(home: Path, *words: str, keys: str = OLD) -> subprocess.CompletedProcess[str]:
-    """Runs `gatehouse ...` as an operator of this installation does."""
+    """Run `gatehouse ...` like an operator of this installation."""
     environment = {**os.environ, "GATEHOUSE_HOME": str(home), "GATEHOUSE_MASTER_KEY": keys}
     return await asyncio.to_thread(run_command, *words, environment=environment)
 
 
 async def issued(installed: RunningPlatform, people: Tenant) -> str:
-    """A client's new token."""
+    """Return a new token of a client."""
     body = {"name": "a machine", "scopes": ["api:read"]}
     made = (await people.admin.client.post("/api/admin/oauth-clients/", json=body)).json()
     form = {"grant_type": "client_credentials", **{name: made[name] for name in ("client_id", "client_secret")}}
@@ -132,7 +132,7 @@ async def test_no_token_is_refused_while_keys_rotate(installed: RunningPlatform,
 
 
 async def test_a_new_key_is_published_before_it_signs(installed: RunningPlatform, people: Tenant) -> None:
-    """A worker that is cut off would refuse its tokens: then the old key goes on."""
+    """A disconnected worker would refuse tokens of the new key, so the old key stays in use."""
     installed.sql(
         "INSERT INTO nodes (id, name, pid, host, revision) VALUES (gen_random_uuid(), 'cut-off', 1, 'elsewhere', 0)"
     )
@@ -144,7 +144,7 @@ async def test_a_new_key_is_published_before_it_signs(installed: RunningPlatform
         installed.sql("DELETE FROM nodes WHERE name = 'cut-off'")
     assert installed.sql("SELECT kid FROM signing_keys WHERE retired_at IS NULL") == signing
     assert kid_of(await issued(installed, people)) == signing[0][0]
-    # What was published in vain is gone within the hour, by itself.
+    # An unused published key is removed automatically within an hour.
     assert installed.sql("SELECT count(*) FROM signing_keys WHERE expires_at < now() + interval '61 minutes'")[0][0]
 
 
@@ -158,7 +158,7 @@ async def test_a_retired_key_is_forgotten_when_its_last_token_has_expired(
     replica.forget_expired(replica.signing_keys_until[kid_of(before)])
     assert kid_of(before) not in await published(installed)
     assert not await works(installed, before)
-    # The people's sessions ended with it.
+    # The users' sessions ended with it.
     installed._key = None
     assert await works(installed, (await installed.new_person(people.id)).token)
 
@@ -176,7 +176,7 @@ async def test_a_stolen_key_is_refused_at_once(installed: RunningPlatform, own_h
     assert len(await published(installed)) == 1
 
 
-async def test_rotations_at_once_leave_one_key_that_signs(installed: RunningPlatform) -> None:
+async def test_concurrent_rotations_leave_one_signing_key(installed: RunningPlatform) -> None:
     database, sealer = installed.host.database, installed.host.sealer
     await asyncio.gather(*[rotate(database, sealer) for _ in range(3)])
     assert len(installed.sql("SELECT kid FROM signing_keys WHERE retired_at IS NULL")) == 1
@@ -187,7 +187,7 @@ async def test_rotations_at_once_leave_one_key_that_signs(installed: RunningPlat
 
 @pytest.fixture
 def provider(installed: RunningPlatform) -> Iterator[str]:
-    """The id of a provider whose credentials are sealed under the old key."""
+    """Create a provider whose credentials are sealed under the old key, and return its id."""
     sealer = _sealer(OLD)
     sealed = sealer.seal(b'{"api_key": "sk-secret"}', context=sealing_context(DEFAULT_TENANT, "sealed-one"))
     installed.sql(
@@ -211,7 +211,7 @@ def everything(installed: RunningPlatform) -> list[Any]:
     )
 
 
-async def test_everything_sealed_gets_under_the_new_key(
+async def test_all_sealed_texts_are_sealed_under_the_new_key(
     installed: RunningPlatform, own_home: Path, provider: str
 ) -> None:
     result = await command(own_home, "keys", "rotate-master", keys=f"{NEW},{OLD}")

@@ -1,4 +1,4 @@
-"""`gatehouse scan`: a pre-commit hook, and a filter."""
+"""`gatehouse scan`, as a pre-commit hook and as a filter."""
 
 import json
 from pathlib import Path
@@ -25,12 +25,12 @@ def test_a_secret_in_a_folder_is_named_by_its_place_and_never_shown(tmp_path: Pa
     assert KEY not in out
 
 
-def test_nothing_found_is_status_zero(tmp_path: Path) -> None:
+def test_without_findings_the_status_is_zero(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("Hello, world. Write to a@example.com.")
     assert run(str(tmp_path)) == (0, "")
 
 
-def test_what_is_only_logged_is_shown_on_demand(tmp_path: Path) -> None:
+def test_logged_findings_are_shown_on_demand(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("Write to a@example.com.")
     status, out = run(str(tmp_path), "--least", "log_only")
     assert (status, "email" in out) == (1, True)
@@ -51,7 +51,7 @@ def test_standard_input_and_json_lines() -> None:
     assert (results[0]["path"], results[0]["start"], results[0]["end"]) == ("-", 16, 35)
 
 
-def test_only_a_category() -> None:
+def test_findings_can_be_limited_to_a_category() -> None:
     status, out = run("-", "--category", "financial", text=f"card {CARD}, key {KEY}")
     assert (status, len(out.splitlines())) == (1, 1)
     assert "credit_card" in out
@@ -68,7 +68,7 @@ def test_a_path_that_is_not_there_is_status_two(tmp_path: Path) -> None:
     assert (status, "No such file" in out) == (2, True)
 
 
-def test_what_is_no_text_or_too_large_is_passed_over(tmp_path: Path) -> None:
+def test_binary_and_too_large_files_are_skipped(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(b"\0" + KEY.encode())
     (tmp_path / "b.txt").write_text(KEY * 10)
     status, out = run(str(tmp_path), "--max-bytes", "100")

@@ -1,4 +1,4 @@
-"""`gatehouse users`: mending who may administer, from the machine that reaches the database."""
+"""`gatehouse users`: repairs access to administration, on a machine that reaches the database."""
 
 import asyncio
 from uuid import uuid4
@@ -15,7 +15,7 @@ class Shell:
         self._environment = {"GATEHOUSE_HOME": str(platform.installed.home)}
 
     async def run(self, *words: str, typed: str | None = None) -> Result:
-        """In another thread, as the command has a loop of its own."""
+        """Run the command in another thread, because it has its own event loop."""
         runner = CliRunner(env=self._environment)
         return await asyncio.to_thread(runner.invoke, cli, ["users", *words], input=typed)
 
@@ -75,7 +75,7 @@ async def test_reset_gives_a_token_or_sets_the_password_and_ends_sessions(
     assert (await platform.anonymous.post("/api/auth/login", json=login)).status_code == 401
 
 
-async def test_the_operator_mark_is_given_and_taken(platform: RunningPlatform, shell: Shell) -> None:
+async def test_the_operator_mark_is_set_and_removed(platform: RunningPlatform, shell: Shell) -> None:
     operator = await platform.operator()
     default = platform.sql("SELECT tenant_id FROM users WHERE id = %s", [operator.id])[0][0]
     admin = await platform.new_person(default, "admin")
@@ -98,7 +98,7 @@ async def test_the_operator_mark_is_given_and_taken(platform: RunningPlatform, s
         (["create", "x@example.test", "--password-stdin"], "A password has 8"),
     ],
 )
-async def test_an_error_is_a_line_that_says_what_to_do(shell: Shell, words: list[str], message: str) -> None:
+async def test_an_error_is_one_line_with_a_remedy(shell: Shell, words: list[str], message: str) -> None:
     done = await shell.run(*words, typed="short\n")
     assert done.exit_code == 1
     assert message in done.output

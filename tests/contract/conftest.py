@@ -1,4 +1,4 @@
-"""Organizations that the tests over all operations call as, and call for."""
+"""Organizations for the tests over all operations: as callers, and as owners of the called rows."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -19,14 +19,14 @@ from gatehouse.foundation.egress.guard import EgressGuard
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.outbound.carriers import Carrier, open_outbound
 
-#: What carries calls to providers: what a client and a record are told must not depend on it.
+#: The HTTP clients for calls to providers. Answers and records must not depend on the choice.
 CARRIERS: tuple[Carrier, ...] = ("lean", "aiohttp")
 CarriedBy = Callable[[Carrier], AbstractAsyncContextManager[None]]
 
 
 @pytest.fixture
 def carried_by(platform: RunningPlatform) -> CarriedBy:
-    """Has the platform's calls carried by this, for a while."""
+    """Return a context in which the platform uses this HTTP client for calls to providers."""
 
     @asynccontextmanager
     async def carried_by(carrier: Carrier) -> AsyncIterator[None]:
@@ -42,13 +42,13 @@ def carried_by(platform: RunningPlatform) -> CarriedBy:
 
 @pytest.fixture(params=CARRIERS)
 async def carrier(request: pytest.FixtureRequest, carried_by: CarriedBy) -> AsyncIterator[Carrier]:
-    """Once for each."""
+    """Run the test once with each HTTP client."""
     async with carried_by(request.param):
         yield request.param
 
 
 def certificate() -> str:
-    """A self-signed one, in PEM."""
+    """Return a self-signed certificate in PEM."""
     key, name = rsa.generate_private_key(65537, 2048), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "idp.test")])
     now = datetime.now(UTC)
     made = x509.CertificateBuilder(
@@ -59,21 +59,21 @@ def certificate() -> str:
 
 @dataclass
 class Furnished:
-    """An organization that has one of everything. `ids` are by the names that paths give them; where two paths give
-    one name to different things, the rarer one is in `others`, by its path."""
+    """An organization with one row of every kind. `ids` has their ids by the name of the path parameter. If two paths
+    use one name for different rows, the id for the rarer path is in `others`, by the path."""
 
     tenant: Tenant
     ids: dict[str, str]
     others: dict[str, dict[str, str]]
 
     def path(self, path: str) -> str:
-        """With the id of what there really is."""
+        """Return the path with the ids of existing rows."""
         return filled(path, {**self.ids, **self.others.get(path, {})})
 
 
 @pytest.fixture(scope="module")
 async def somebody(platform: RunningPlatform) -> Tenant:
-    """An organization that has nothing."""
+    """An organization without rows."""
     return await platform.new_tenant()
 
 

@@ -1,4 +1,4 @@
-"""Whatever a client sends, it gets a 4xx in the right envelope that says what is wrong; never a 5xx."""
+"""Any invalid request is answered with a 4xx in the right envelope and a clear message, never with a 5xx."""
 
 import json
 from collections.abc import AsyncIterator
@@ -89,17 +89,17 @@ async def test_twenty_megabytes_are_413(url: str, session: aiohttp.ClientSession
         async with session.post(url + path, data=data) as answer:
             assert answer.status == 413
     except aiohttp.ClientConnectionError:
-        # The answer came while the client was still sending, and the connection was closed behind it.
+        # The answer was sent while the client was still sending, and then the connection was closed.
         pass
     async with session.get(url + "/v1/models") as after:
         assert after.status == 200
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_chunks_beyond_the_limit_are_413_to_who_reads_the_answer(
+async def test_chunks_beyond_the_limit_are_refused_with_413(
     platform: RunningPlatform, caller: Tenant, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    """Over the lane, and by a client that reads what it was told though the connection ends behind it."""
+    """With Gatehouse's own protocol, and a client that reads the answer before the connection ends."""
     monkeypatch.setattr(platform, "ingress", "lean")
     key = await platform.new_key(caller.admin)
     head = f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -112,7 +112,7 @@ async def test_chunks_beyond_the_limit_are_413_to_who_reads_the_answer(
     assert "bytes at most" in json.loads(body)["error"]["message"]
 
 
-async def test_who_has_shown_no_credential_gets_less_room(url: str) -> None:
+async def test_without_a_credential_only_smaller_bodies_are_read(url: str) -> None:
     two = b'"' + b"x" * 2 * 1024 * 1024 + b'"'
     async with aiohttp.ClientSession() as stranger:
         for path in ("/api/auth/register", "/api/admin/users"):
@@ -120,7 +120,7 @@ async def test_who_has_shown_no_credential_gets_less_room(url: str) -> None:
                 async with stranger.post(url + path, data=two) as answer:
                     assert answer.status == 413
             except aiohttp.ClientConnectionError:
-                # As above.
+                # The connection was closed while the client was still sending.
                 pass
 
 
@@ -142,7 +142,7 @@ async def test_administration_refuses_a_bad_body_too(url: str, session: aiohttp.
         "/%2e%2e/x",
     ],
 )
-async def test_a_bad_path_is_a_4xx(url: str, session: aiohttp.ClientSession, path: str) -> None:
+async def test_a_malformed_path_is_answered_with_a_4xx(url: str, session: aiohttp.ClientSession, path: str) -> None:
     async with session.get(url + path) as answer:
         assert 400 <= answer.status < 500, await answer.text()
 
@@ -166,7 +166,7 @@ async def test_a_bad_credential_is_401(url: str, header: dict[str, str]) -> None
                 assert "www-authenticate" in answer.headers
 
 
-async def test_answers_of_administration_are_kept_by_nobody(url: str, session: aiohttp.ClientSession) -> None:
+async def test_answers_of_administration_must_not_be_cached(url: str, session: aiohttp.ClientSession) -> None:
     async with session.get(url + "/api/admin/api-keys") as answer:
         assert answer.headers["cache-control"] == "no-store"
     async with session.get(url + "/.well-known/jwks.json") as answer:

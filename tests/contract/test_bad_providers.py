@@ -1,4 +1,5 @@
-"""Providers that fail in every way, over real sockets: a clear error each, one record each, and nothing left open."""
+"""Providers that fail in different ways, over real sockets: each failure leads to a clear error and one record, and
+leaves no connection open."""
 
 import asyncio
 import gzip
@@ -25,7 +26,7 @@ from gatehouse.foundation.deadlines import Deadlines
 from gatehouse.foundation.egress.guard import EgressGuard
 from gatehouse.foundation.outbound.carriers import Carrier, open_outbound
 
-#: failures in a row that open a circuit, by the settings' defaults
+#: The default number of failures in a row that opens a circuit.
 THRESHOLD = 5
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -61,7 +62,7 @@ def says(*parts: bytes) -> Behave:
     async def behave(connection: Connection) -> None:
         for part in parts:
             await connection.send(part)
-            # So that they arrive apart.
+            # The pause separates the pieces.
             await asyncio.sleep(0.02)
         raise ConnectionError
 
@@ -121,7 +122,7 @@ async def only_pings(connection: Connection) -> None:
         await asyncio.sleep(0.05)
 
 
-#: A provider's name for each carrier, all of one length: a request's size is part of what is recorded.
+#: A provider's name for each HTTP client. All have the same length, because the record includes the request's size.
 NAMES: dict[str, str] = {carrier: f"p-{carrier:->8}" for carrier in CARRIERS}
 
 
@@ -132,7 +133,7 @@ async def url(platform: RunningPlatform) -> AsyncIterator[str]:
 
 
 def outcomes(home: Path, tenant: Tenant) -> list[Outcome]:
-    """What the journal says of a tenant's requests."""
+    """Return the outcomes of a tenant's requests in the journal."""
     result, name = [], str(tenant.id).encode()
     for segment in sorted((home / "journal").rglob("*.log")):
         for line in segment.read_bytes().split(b"\n"):
@@ -192,10 +193,10 @@ async def test_a_failing_provider_is_a_clear_error_and_one_record(
             assert "upstream words" not in body
             outcome = outcomes(platform.installed.home, tenant)[-1]
             assert (outcome.status, outcome.outcome) == (code, "error")
-            # A call that was sent and not answered in time may have been made, and is charged.
+            # A call that was sent and not answered in time is charged, because the provider may have processed it.
             assert (outcome.cost_usd is not None) == (reason == "timeout")
             messages.append((without(NAMES[carrier], error), without(NAMES[carrier], outcome)))
-            # The provider's side of the connection is closed or idle in the pool, never left hanging half-read.
+            # The connection to the provider is closed, or idle in the pool, and not left open with unread bytes.
             if behave in {silent, a_hundred_megabytes, endless_event}:
                 await asyncio.wait_for(provider.closed_by_client.wait(), 5)
     assert messages[0] == messages[1]
@@ -203,7 +204,7 @@ async def test_a_failing_provider_is_a_clear_error_and_one_record(
 
 
 @pytest.mark.parametrize("why", ["nobody listens", "an unknown authority", "no such name"])
-async def test_a_provider_that_is_not_reached_is_the_same_error_by_each_carrier(
+async def test_an_unreachable_provider_is_the_same_error_with_each_http_client(
     platform: RunningPlatform, tenant: Tenant, url: str, carried_by: CarriedBy, monkeypatch: pytest.MonkeyPatch,
     why: str,
 ) -> None:  # fmt: skip
@@ -249,7 +250,7 @@ WELL: bytes = completion("Hello there")
     ],
     ids=["continue", "hints", "chunked", "gzip", "until the end", "closing", "another behind it"],
 )
-async def test_an_odd_but_whole_answer_is_passed_on_and_charged_alike_by_each_carrier(
+async def test_an_unusual_complete_answer_is_forwarded_and_charged_equally_with_each_http_client(
     platform: RunningPlatform, tenant: Tenant, url: str, carried_by: CarriedBy, answer: bytes
 ) -> None:
     async def odd(connection: Connection) -> None:
@@ -269,7 +270,7 @@ async def test_an_odd_but_whole_answer_is_passed_on_and_charged_alike_by_each_ca
     assert len(outcomes(platform.installed.home, tenant)) == len(CARRIERS)
 
 
-async def test_a_stream_cut_half_way_ends_in_an_error_event(
+async def test_an_interrupted_stream_ends_with_an_error_event(
     platform: RunningPlatform, tenant: Tenant, url: str, carried_by: CarriedBy
 ) -> None:
     messages = []
@@ -283,14 +284,14 @@ async def test_a_stream_cut_half_way_ends_in_an_error_event(
         assert error["error"]["type"] == "provider_error"
         outcome = outcomes(platform.installed.home, tenant)[-1]
         assert outcome.outcome == "error"
-        assert outcome.output_tokens, "what was made is paid for, told or not"
+        assert outcome.output_tokens, "generated output is charged even if the provider reports no usage"
         messages.append((without(NAMES[carrier], error), without(NAMES[carrier], outcome)))
     assert messages[0] == messages[1]
     assert len(outcomes(platform.installed.home, tenant)) == len(CARRIERS)
 
 
 @pytest.mark.usefixtures("carrier")
-async def test_a_client_that_leaves_cancels_the_providers_call_within_a_second(
+async def test_a_disconnecting_client_cancels_the_providers_call_within_a_second(
     platform: RunningPlatform, tenant: Tenant, url: str
 ) -> None:
     async with upstream(silent) as provider:
@@ -308,7 +309,7 @@ async def test_a_client_that_leaves_cancels_the_providers_call_within_a_second(
 
 
 @pytest.mark.parametrize(("behave", "stream"), [(drips, False), (only_pings, True), (silent, False)])
-async def test_a_provider_that_never_comes_to_the_point_is_left_at_the_deadline(
+async def test_a_provider_without_an_event_is_abandoned_at_the_deadline(
     platform: RunningPlatform,
     tenant: Tenant,
     url: str,
@@ -372,12 +373,12 @@ async def test_calls_that_find_no_free_connection_are_503_and_open_no_circuit(
     await small.close()
 
 
-#: What is another's for each request.
+#: Fields that differ for each request.
 OWN = {"id", "request_id", "timestamp", "latency_ms", "time_to_first_token_ms", "provider_latency_ms", "api_key_id"}
 
 
 def without(name: str, recorded: Any) -> Any:
-    """What was told or recorded, whatever the provider's name and the request."""
+    """Return an answer or record without the provider's name and the fields in `OWN`, so that two can be compared."""
     plain: dict[str, Any] = json.loads(msgspec.json.encode(msgspec.to_builtins(recorded)).replace(name.encode(), b"p"))
     if isinstance(recorded, Outcome):
         fields = dict(zip(recorded.__struct_fields__, plain[1:], strict=True))

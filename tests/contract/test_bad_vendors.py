@@ -1,11 +1,11 @@
-"""Every kind of provider, failing in every way: the right error, the right fallback, one record, nothing charged twice,
-and no second try once the client has its first byte.
+"""Failures of every kind of provider: the client gets the right error or fallback, there is one record, nothing is
+charged twice, and nothing is retried after the client's first byte.
 
-Kinds that share a wire share the code that reads answers, streams and failures. Every fault meets one vendor of each
-wire (`WIRES`) on each surface. The others differ in address, authentication and how they read a refusal: each of them
-meets one plain failure, one refusal, one retry that is answered and one stream that is cut. The address and the
-headers of each kind are checked in tests/engine/providers/scenarios/test_what_is_sent.py.
-"""
+Kinds with the same wire format share the code that reads answers, streams and failures. Every fault is tested with one
+vendor of each wire format (`WIRES`) on each surface. The other vendors differ in address, authentication and the
+reading of refusals: each of them is tested with one plain failure, one refusal, one successful retry and one
+interrupted stream. The address and the headers of each kind are checked in
+tests/engine/providers/scenarios/test_what_is_sent.py."""
 
 import asyncio
 import json
@@ -39,8 +39,9 @@ from gatehouse.platform.live.ports import sealing_context
 
 
 class Vendor(NamedTuple):
-    """`config` by the URL of its server; `answer`, a whole one in its words; `begins`, how a stream of it begins that
-    says `partly`, once `begin` has said that a stream follows; `nonsense`, what no event of its streams is."""
+    """`config` returns the provider's configuration for the URL of its server. `answer` is a complete answer in the
+    vendor's format. `begin` starts a stream, and `begins` is the beginning of a stream with the text `partly`.
+    `nonsense` is an invalid event."""
 
     kind: str
     config: Callable[[str], dict[str, Any]]
@@ -77,9 +78,9 @@ VENDORS: Mapping[str, Vendor] = {
     "openai": Vendor("openai", lambda url: {"base_url": f"{url}/v1"}, OPENAI_REPLY, PARTLY),
     "openai_compatible": Vendor("openai_compatible", lambda url: {"base_url": f"{url}/v1"}, OPENAI_REPLY, PARTLY),
 }
-#: one vendor of each wire: it meets every fault
+#: One vendor of each wire format, which is tested with every fault.
 WIRES = ("anthropic", "bedrock", "gemini", "openai")
-#: the vendors that share a wire with one of those
+#: The other vendors, whose wire formats are those of `WIRES`.
 SHARING = tuple(vendor for vendor in VENDORS if vendor not in WIRES)
 BODIES: Mapping[str, Mapping[str, Any]] = {
     "/v1/chat/completions": {"messages": MESSAGES, "max_tokens": 9},
@@ -100,7 +101,7 @@ async def another_answer(connection: Connection) -> None:
     await connection.answer(b'{"error": {"message": "upstream words"}}')
 
 
-#: what a vendor does, whether the client wants a stream, the client's status and the reason of the attempt
+#: The vendor's behaviour, whether the client requests a stream, the client's status, and the reason of the attempt.
 FAULTS: Sequence[tuple[Behave, bool, int, str]] = [
     (status(500), False, 502, "http_500"),
     (status(503), True, 502, "http_503"),
@@ -122,7 +123,7 @@ FAULTS: Sequence[tuple[Behave, bool, int, str]] = [
 
 @pytest.fixture(autouse=True)
 def role(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who this machine is to a cloud that asks for signatures."""
+    """Set the credentials of this machine for a cloud that requires signatures."""
     keys = {"AWS_ACCESS_KEY_ID": bedrock.KEY_ID, "AWS_SECRET_ACCESS_KEY": bedrock.SECRET}
     monkeypatch.setattr(KINDS["bedrock"], "_machine", Machine(keys))
 
@@ -133,7 +134,7 @@ async def url(platform: RunningPlatform) -> AsyncIterator[str]:
         yield url
 
 
-def test_no_kind_is_left_out() -> None:
+def test_every_kind_of_provider_is_tested() -> None:
     assert {vendor.kind for vendor in VENDORS.values()} == KINDS.keys() - {"sandbox"}
 
 
@@ -145,7 +146,7 @@ def test_no_kind_is_left_out() -> None:
         *((vendor, *FAULTS[0]) for vendor in SHARING),
     ],
 )
-async def test_a_failing_vendor_is_a_clear_error_and_its_fallback_alone_is_charged(
+async def test_a_failing_vendor_is_a_clear_error_and_only_its_fallback_is_charged(
     platform: RunningPlatform,
     tenant: Tenant,
     url: str,
@@ -168,7 +169,7 @@ async def test_a_failing_vendor_is_a_clear_error_and_its_fallback_alone_is_charg
     assert (headers["X-Gateway-Provider"], headers["X-Gateway-Fallbacks"]) == ("sandbox", "1")
     failed, answered = await records(platform, tenant, 2)
     assert (failed.status, failed.outcome) == (code, "error")
-    # The vendor may bill a call that it was sent and did not answer in time; what it refused costs nothing.
+    # The vendor may bill a call that it did not answer in time. A refused call costs nothing.
     assert (failed.cost_usd is not None) == (code == 504)
     assert (answered.provider, answered.input_tokens, answered.output_tokens) == ("sandbox", 1000, 200)
     assert float(answered.cost_usd or 0) == pytest.approx(0.0014)
@@ -190,7 +191,7 @@ async def test_an_invalid_request_is_reported_without_a_fallback(
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-async def test_a_second_try_that_is_answered_is_charged_once(
+async def test_a_successful_retry_is_charged_once(
     platform: RunningPlatform, tenant: Tenant, url: str, vendor: str
 ) -> None:
     async def fails_once(connection: Connection) -> None:
@@ -206,7 +207,7 @@ async def test_a_second_try_that_is_answered_is_charged_once(
     assert answer == 200, body
     (record,) = await records(platform, tenant)
     assert (record.outcome, [attempt.reason for attempt in record.attempts]) == ("success", ["http_503"])
-    assert record.output_tokens in {4, 5, 12}, "what the vendor says for one answer"
+    assert record.output_tokens in {4, 5, 12}, "the usage of one answer"
 
 
 async def cut(connection: Connection, vendor: Vendor) -> None:
@@ -231,7 +232,7 @@ async def falls_silent(connection: Connection, vendor: Vendor) -> None:
         *((vendor, "/v1/chat/completions", cut) for vendor in SHARING),
     ],
 )
-async def test_a_stream_that_breaks_says_so_and_is_not_tried_again(
+async def test_an_interrupted_stream_ends_with_an_error_and_is_not_retried(
     platform: RunningPlatform, tenant: Tenant, url: str, vendor: str, path: str, breaks: Any
 ) -> None:
     async def behave(connection: Connection) -> None:
@@ -253,11 +254,11 @@ async def test_a_stream_that_breaks_says_so_and_is_not_tried_again(
     assert (error["type"], "incomplete" in error["message"]) == ("provider_error", True)
     (record,) = await records(platform, tenant)
     assert (record.outcome, record.fallbacks) == ("error", 0)
-    assert record.output_tokens, "what was made is paid for, told or not"
+    assert record.output_tokens, "generated output is charged even if the vendor reports no usage"
 
 
 @pytest.mark.parametrize("vendor", WIRES)
-async def test_a_vendor_that_drips_is_left_at_the_deadline(
+async def test_a_slow_vendor_is_abandoned_at_the_deadline(
     platform: RunningPlatform, tenant: Tenant, url: str, vendor: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(platform.host.engine._attempts, "_deadlines", Deadlines(0.5))
@@ -272,7 +273,7 @@ async def test_a_vendor_that_drips_is_left_at_the_deadline(
 
 
 async def records(platform: RunningPlatform, tenant: Tenant, number: int = 1) -> list[Outcome]:
-    """So many there are, and no more."""
+    """Return the records after checking that there are exactly this many."""
     for _ in range(100):
         if len(result := outcomes(platform.installed.home, tenant)) >= number:
             break
@@ -284,14 +285,14 @@ async def records(platform: RunningPlatform, tenant: Tenant, number: int = 1) ->
 async def asking(
     platform: RunningPlatform, tenant: Tenant, url: str, vendor: str, base: str, **settings: Any
 ) -> Callable[..., Awaitable[tuple[int, str, Mapping[str, str]]]]:
-    """A provider of the vendor's kind at `base`, and how to call it."""
+    """Create a provider of the vendor's kind at `base`, and return what a call of it needs."""
     name = f"p-{uuid4().hex[:8]}"
     kind, config = VENDORS[vendor].kind, VENDORS[vendor].config(base)
     await platform.add_provider(
         tenant.id, name, kind, "m", **config, **{"max_retries": 0, "timeout_ms": 500, **settings}
     )
     if vendor == "azure_openai":
-        # Without its key it would not be called.
+        # Without a key, the provider would not be called.
         context = sealing_context(tenant.id, name)
         sealed = platform.host.sealer.seal(b'{"api_key": "key-of-the-vendor"}', context=context)
         platform.sql("UPDATE providers SET sealed_credentials = %s WHERE id = %s", [sealed, name])

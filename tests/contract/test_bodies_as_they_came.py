@@ -1,4 +1,5 @@
-"""What a provider gets of a client's own bytes, through a running server that inspects them."""
+"""The client's own bytes are sent to the provider by a running server that inspects them, unless the body was
+changed."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -58,7 +59,7 @@ async def test_a_changed_body_is_rewritten(
     assert provider.requests[0].body == (goes.encode() if isinstance(goes, str) else goes)
 
 
-async def test_a_field_that_stands_twice_is_named_and_reaches_nobody(url: str, key: str, provider: Upstream) -> None:
+async def test_a_duplicate_field_is_refused_by_name_and_not_sent(url: str, key: str, provider: Upstream) -> None:
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     body = BODY.replace(b'"m-1",', b'"m-1", "user": "one", "user": "two",')
     async with (

@@ -1,7 +1,5 @@
-"""What another site, or a link in a mail, can do with somebody's signed-in browser: nothing.
-
-Over every page and every operation there is, so that a new one is under these tests the day it is registered.
-"""
+"""Another site, or a link in a mail, cannot do anything with a user's signed-in browser. The tests cover every page and
+operation, so new ones are tested as soon as they are registered."""
 
 import re
 from collections.abc import AsyncIterator, Iterator
@@ -21,7 +19,7 @@ HOST = "gatehouse.test"
 
 
 def _pages() -> Iterator[tuple[str, str]]:
-    """What only browsers call: it is in no document, and no part of the API."""
+    """Yield the pages, which only browsers call. They are not in the OpenAPI document."""
     for family in FAMILIES:
         for route in family.routes:
             if isinstance(route, APIRoute) and not route.include_in_schema and not route.path.startswith("/api/"):
@@ -31,7 +29,7 @@ def _pages() -> Iterator[tuple[str, str]]:
 
 PAGES = sorted(set(_pages()))
 FORMS = [path for method, path in PAGES if method == "POST"]
-#: By what names pages and operations for browsers are told where to go on to.
+#: Names of parameters with the address to which a browser is redirected.
 WHERE = [
     "next",
     "relay_state",
@@ -58,7 +56,7 @@ ELSEWHERE = [
     "/..//evil.test",
     "https:/\\evil.test",
 ]
-#: Where browsers land on their way, besides the pages.
+#: Operations to which browsers are redirected, in addition to the pages.
 LANDINGS = ["/oauth/authorize", "/api/saml/login", "/api/saml/slo", "/api/saml/acs"]
 
 
@@ -69,7 +67,7 @@ async def ada(platform: RunningPlatform, somebody: Tenant) -> Member:
 
 @pytest.fixture
 async def victim(platform: RunningPlatform, ada: Member) -> AsyncIterator[Visitor]:
-    """A browser in which somebody is signed in."""
+    """A browser with a signed-in user."""
     visitor = Visitor(platform, f"http://{HOST}")
     await visitor.sign_in(ada.email)
     assert visitor.cookie() is not None, visitor.page.text
@@ -81,7 +79,7 @@ async def signed_in(visitor: Visitor, who: Member) -> bool:
     return who.email in (await visitor.get("/login")).text
 
 
-async def test_the_cookie_opens_pages_and_no_operation(victim: Visitor, ada: Member) -> None:
+async def test_the_cookie_is_accepted_by_pages_and_by_no_operation(victim: Visitor, ada: Member) -> None:
     for method, path in CLOSED:
         answer = await victim.client.request(method, filled(path))
         assert answer.status_code == 401, (method, path)
@@ -122,7 +120,7 @@ async def test_a_form_with_the_proof_of_the_attackers_own_browser_is_refused(
     assert await signed_in(victim, ada)
 
 
-async def test_nothing_that_a_link_opens_ends_the_session(victim: Visitor, ada: Member) -> None:
+async def test_opening_a_link_does_not_end_the_session(victim: Visitor, ada: Member) -> None:
     for method, path in PAGES:
         if method == "GET":
             await victim.client.get(filled(path))
@@ -130,13 +128,14 @@ async def test_nothing_that_a_link_opens_ends_the_session(victim: Visitor, ada: 
 
 
 def leads_elsewhere(location: str) -> bool:
-    """As browsers read it: tabs and line ends dropped, backslashes taken for slashes."""
+    """Return whether browsers would leave the platform for this address. They drop tabs and line ends, and treat
+    backslashes like slashes."""
     parts = urlsplit(re.sub(r"[\t\r\n]", "", location).replace("\\", "/"))
     return parts.scheme not in {"", "http"} or parts.netloc not in {"", HOST}
 
 
 @pytest.mark.parametrize("elsewhere", ELSEWHERE)
-async def test_no_link_leads_a_browser_elsewhere(victim: Visitor, elsewhere: str) -> None:
+async def test_no_link_redirects_a_browser_to_another_site(victim: Visitor, elsewhere: str) -> None:
     for path in [*(page for method, page in PAGES if method == "GET"), *LANDINGS]:
         for name in WHERE:
             answer = await victim.client.get(filled(path), params={name: elsewhere})
@@ -146,7 +145,9 @@ async def test_no_link_leads_a_browser_elsewhere(victim: Visitor, elsewhere: str
 
 
 @pytest.mark.parametrize("elsewhere", ELSEWHERE)
-async def test_signing_in_and_out_lead_nowhere_else(platform: RunningPlatform, ada: Member, elsewhere: str) -> None:
+async def test_signing_in_and_out_redirect_to_no_other_site(
+    platform: RunningPlatform, ada: Member, elsewhere: str
+) -> None:
     visitor = Visitor(platform, f"http://{HOST}")
     await visitor.client.get("/login", params={"next": elsewhere})
     await visitor.get("/login")
@@ -161,12 +162,12 @@ async def test_signing_in_and_out_lead_nowhere_else(platform: RunningPlatform, a
 
 
 @pytest.mark.parametrize("planted", ["", "x", "gws_" + "a" * 43, "another's"])
-async def test_a_planted_cookie_is_worth_nothing_after_the_sign_in(
+async def test_a_planted_cookie_is_invalid_after_the_sign_in(
     platform: RunningPlatform, ada: Member, planted: str
 ) -> None:
     attacker = Visitor(platform, f"http://{HOST}")
     if planted == "another's":
-        # The attacker's own session, which is good.
+        # The attacker's own valid session.
         await attacker.sign_in(ada.email)
         planted = attacker.cookie() or ""
     visitor = Visitor(platform, f"http://{HOST}")
@@ -183,7 +184,7 @@ async def test_a_planted_cookie_is_worth_nothing_after_the_sign_in(
 
 
 @pytest.mark.parametrize("origin", ["https://evil.test", "null", "http://gatehouse.test.evil.test"])
-async def test_scripts_of_other_sites_read_nothing(victim: Visitor, origin: str) -> None:
+async def test_scripts_of_other_sites_cannot_read_answers(victim: Visitor, origin: str) -> None:
     for method, path in [("GET", "/login"), ("OPTIONS", "/api/admin/users"), ("GET", "/v1/models")]:
         answer = await victim.client.request(
             method, path, headers={"Origin": origin, "Access-Control-Request-Method": "GET"}

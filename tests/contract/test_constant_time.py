@@ -1,8 +1,8 @@
-"""Secrets are compared in constant time: how long a comparison takes tells nobody how much of a guess was right.
-
-Most are not compared at all, but looked up by their SHA-256; passwords are Argon2's affair. What is compared goes
-through `hmac.compare_digest`, and stands here; so do other comparisons of what is called like a secret, each with the
-reason why it is harmless.
+"""Secrets are compared in constant time, so that the duration of a comparison does not show how much of a guess was
+right. Most secrets are not compared, but looked up by their SHA-256; Argon2 verifies passwords. All other secrets are
+compared with `hmac.compare_digest`, and these places are listed here. Other comparisons of values with names like
+secrets are listed too, each with the reason why it is harmless.
+#: Where what somebody has shown is compared with what is known here, and in how many places of the file. One that is
 """
 
 import ast
@@ -16,15 +16,16 @@ import pytest
 SOURCE: Final = Path(__file__).parents[2] / "src" / "gatehouse"
 
 #: Where what somebody has shown is compared with what is known here, and in how many places of the file. One that is
-#: compared otherwise from now on, whatever it is called, is missing there.
+#: The number of comparisons of a presented secret in each file. A comparison that is replaced by another operator is
+#: missing in this count.
 COMPARED: Final = {
     # the code of an authenticator app
     "platform/access/mfa/totp.py": 1,
-    # the proof in a form, by the browser's cookie
+    # the proof in a form, which belongs to the browser's cookie
     "platform/access/sign_in/proof.py": 1,
-    # the cookie of the browser that a SAML sign-in began in
+    # the cookie of the browser in which a SAML sign-in began
     "platform/access/saml/sign_in.py": 1,
-    # an OAuth client's secret, and the one before
+    # an OAuth client's secret, and the previous one
     "platform/access/tokens/service.py": 3,
     # the verifier of an authorization code (PKCE)
     "platform/access/tokens/codes.py": 1,
@@ -34,7 +35,7 @@ COMPARED: Final = {
     "outpost/admin/access.py": 1,
     # the portal's admin keys, by their digests
     "portal/request/callers.py": 1,
-    # the state of a sign-in, by the browser's cookie
+    # the state of a sign-in, which belongs to the browser's cookie
     "portal/sso/service.py": 1,
 }
 
@@ -44,9 +45,9 @@ _secret = re.compile(
     re.IGNORECASE,
 ).search
 
-#: Nobody can try values on either side of these.
+#: Comparisons for which an attacker cannot choose either value.
 HARMLESS: Final = {
-    # two stored hashes: has the password changed meanwhile?
+    # two stored hashes, to detect a changed password
     "platform/access/accounts/service.py": {"user.password_hash != verified_hash"},
     "platform/access/sessions/service.py": {"user.password_hash != account.password_hash"},
     # the audit chain, read by its owner
@@ -59,38 +60,38 @@ HARMLESS: Final = {
         "(sequence, previous) != (chain.sequence, chain.hash)",
         "(file_range.first, file_range.prev_hash) != (sequence + 1, previous)",
     },
-    # digests of pictures, which their address tells
+    # digests of pictures, which are public in their addresses
     "platform/access/preferences/routes.py": {"v == digest"},
     "platform/access/preferences/service.py": {
         "await table.avatar_digest(change.session, user_id) != digest",
     },
-    # of files: are they whole?
+    # digests of files, to detect incomplete ones
     "engine/measures/tokenizers.py": {"hashlib.sha256(file.read_bytes()).hexdigest() != digest"},
     "platform/records/archive/storage/writer.py": {"files.digest(source) != (size, sha256)"},
-    # of what stands in public DNS
+    # values in public DNS
     "platform/organization/allowed_domains/service.py": {"row.challenge != challenge"},
     # check digits, names of events and errors
     "detection/validators/wallets.py": {
         "hashlib.sha256(hashlib.sha256(data[:-4]).digest()).digest()[:4] == data[-4:]",
     },
     "foundation/http/envelopes.py": {"error.code != Unprocessable.code"},
-    # which beginning a peer speaks of, and whose its proof is, which was verified before
+    # the start of a month at a peer whose proof was verified before
     "outpost/money/leases.py": {"granted.nonce == claim.nonce"},
-    # which element a signature speaks of: the signature is what is verified
+    # the id of a signed element; the signature itself is verified
     "platform/access/saml/protocol/trust.py": {"""reference.get('URI') != f"#{signature.getparent().get('ID')}\""""},
 }
 
 
 def comparisons(source: str) -> Iterator[str]:
-    """Each `==` and `!=` with something on both sides that is called like a secret on one of them."""
+    """Yield each `==` and `!=` of two expressions of which one has a name like a secret."""
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Compare) or not any(isinstance(item, ast.Eq | ast.NotEq) for item in node.ops):
             continue
         sides = [node.left, *node.comparators]
-        # With a constant: a kind, a prefix, nothing that is kept from anybody.
+        # A comparison with a constant, such as a kind or a prefix, which is not secret.
         if any(isinstance(side, ast.Constant) for side in sides):
             continue
-        # Not evaluated here but in the database, which looks for a digest by its index.
+        # The database evaluates this expression. It looks up the digest with an index.
         if any(isinstance(side, ast.Attribute) and ast.unparse(side).split(".")[0].endswith("Row") for side in sides):
             continue
         if any(_secret(name) for side in sides for name in _names(side)):
@@ -110,12 +111,12 @@ def in_constant_time(source: str) -> int:
     return sum(ast.unparse(function) == "hmac.compare_digest" for function in calls)
 
 
-def test_what_is_shown_is_compared_in_constant_time() -> None:
+def test_presented_secrets_are_compared_in_constant_time() -> None:
     result = {str(path.relative_to(SOURCE)): in_constant_time(path.read_text()) for path in SOURCE.rglob("*.py")}
     assert {path: count for path, count in result.items() if count} == COMPARED
 
 
-def test_no_secret_is_compared_as_other_values_are() -> None:
+def test_no_secret_is_compared_with_an_ordinary_operator() -> None:
     actual = {
         str(path.relative_to(SOURCE)): result
         for path in sorted(SOURCE.rglob("*.py"))
@@ -134,7 +135,7 @@ def test_no_secret_is_compared_as_other_values_are() -> None:
         "return given in () or password == other",
     ],
 )
-def test_a_comparison_that_takes_as_long_as_a_guess_is_good_is_found(source: str) -> None:
+def test_a_comparison_with_variable_duration_is_found(source: str) -> None:
     assert list(comparisons(f"def f():\n    {source}"))
 
 
@@ -147,5 +148,5 @@ def test_a_comparison_that_takes_as_long_as_a_guess_is_good_is_found(source: str
         "ok = told.total_tokens == prompt",
     ],
 )
-def test_what_is_harmless_is_not(source: str) -> None:
+def test_harmless_comparisons_are_not_reported(source: str) -> None:
     assert not list(comparisons(f"def f():\n    {source}"))

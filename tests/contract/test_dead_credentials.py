@@ -1,4 +1,4 @@
-"""What was once a good credential opens nothing, over every operation there is."""
+"""Credentials that have become invalid are refused by every operation."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from uuid import uuid4
@@ -107,7 +107,7 @@ async def expired_token(platform: RunningPlatform, tenant: Tenant) -> httpx2.Asy
 
 
 async def machine(platform: RunningPlatform, tenant: Tenant) -> tuple[httpx2.AsyncClient, str]:
-    """A client with a token that its secret was traded for, and its id."""
+    """Create an OAuth client. Return a client with a token of it, and its id."""
     body = {"name": f"m-{uuid4().hex}", "scopes": ["admin:read", "admin:write", "api:read"]}
     made = (await tenant.admin.client.post("/api/admin/oauth-clients/", json=body)).json()
     form = {
@@ -150,7 +150,7 @@ DEAD: list[Kill] = [
 
 
 async def good(client: httpx2.AsyncClient) -> None:
-    """It has worked until now, at the gateway and in administration."""
+    """Check that the credential is valid at the gateway and in administration."""
     for path in ("/v1/models", "/api/admin/users"):
         answer = await client.get(path)
         assert answer.status_code == 200, answer.text
@@ -171,22 +171,22 @@ async def dead(
     request: pytest.FixtureRequest, platform: RunningPlatform, somebody: Tenant
 ) -> AsyncIterator[httpx2.AsyncClient]:
     number, kill = request.param
-    # No wait and no `refresh` after what took it away: it holds when the answer is there.
+    # There is no wait and no `refresh` after the revocation, because it is in force when its answer arrives.
     killed = await kill(platform, somebody)
-    # From an address of its own: some limits of strangers are narrow, and none of this is about them.
+    # Each client has its own address, so that rate limits by address do not interfere.
     transport = httpx2.ASGITransport(app=platform.app, client=(f"198.51.100.{number}", 1))
     async with httpx2.AsyncClient(transport=transport, base_url=killed.base_url, headers=killed.headers) as client:
         yield client
 
 
-async def test_it_opens_nothing(dead: httpx2.AsyncClient) -> None:
+async def test_an_invalid_credential_is_refused_everywhere(dead: httpx2.AsyncClient) -> None:
     for method, path in GUARDED:
         answer = await dead.request(method, filled(path))
         assert answer.status_code == 401, (method, path, answer.status_code, answer.text)
 
 
 @pytest.mark.parametrize("end", ["removed", "expired", "of a deleted organization"])
-async def test_a_directorys_token_that_is_over_opens_nothing(platform: RunningPlatform, end: str) -> None:
+async def test_an_expired_scim_token_is_refused_everywhere(platform: RunningPlatform, end: str) -> None:
     tenant = await platform.new_tenant()
     made = (await tenant.admin.client.post("/api/admin/scim/token", json={"description": "x"})).json()
     directory = platform.client(made["token"])

@@ -1,4 +1,4 @@
-"""Data-loss prevention as the stock clients meet it, over HTTP, with rules made by the administration API."""
+"""Data-loss prevention with the stock clients, over HTTP, with rules that are created with the administration API."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -49,7 +49,7 @@ async def make_rule(platform: RunningPlatform, caller: Tenant, **rule: Any) -> d
     return made
 
 
-async def test_what_is_redacted_does_not_come_back_streamed_or_not(client: openai.AsyncOpenAI) -> None:
+async def test_redacted_values_are_not_in_plain_or_streamed_answers(client: openai.AsyncOpenAI) -> None:
     whole = await client.chat.completions.create(model="sandbox/echo", messages=asks(f"my card is {CARD} ok"))
     assert whole.choices[0].message.content == "my card is [CREDIT_CARD_1] ok"
     stream = await client.chat.completions.create(
@@ -81,7 +81,7 @@ async def test_a_block_is_the_clients_own_exception(
     assert CARD not in refused.value.response.text
 
 
-async def test_a_rule_that_says_so_gives_values_back_to_their_owner(
+async def test_a_reversible_rule_restores_values_for_the_caller(
     platform: RunningPlatform, caller: Tenant, client: openai.AsyncOpenAI
 ) -> None:
     await make_rule(platform, caller, action_tier="redact", config_json={"reversible": True})

@@ -1,4 +1,4 @@
-"""Headers that every answer has, whichever part gives it."""
+"""Headers that every answer has, whichever part of the server sends it."""
 
 from collections.abc import AsyncIterator
 
@@ -35,7 +35,7 @@ async def test_a_refused_scan_shows_the_limit_that_it_counted_in(
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/nowhere", "/api/admin/groups", "/api/health/live", "/nowhere"])
-async def test_no_browser_guesses_at_the_type_of_json(platform: RunningPlatform, caller: Tenant, path: str) -> None:
+async def test_browsers_must_not_guess_the_type_of_json(platform: RunningPlatform, caller: Tenant, path: str) -> None:
     for client in (caller.admin.client, platform.anonymous):
         answer = await client.get(path)
         assert answer.headers["content-type"].startswith("application/json")

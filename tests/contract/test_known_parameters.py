@@ -1,4 +1,5 @@
-"""Over every read of the OpenAPI document: unknown query parameters are refused by name, malformed ids are unknown."""
+"""Every read of the OpenAPI document refuses unknown query parameters by name and treats malformed ids like unknown
+ones."""
 
 import re
 
@@ -15,7 +16,7 @@ READS = [
     for method, path in COMMON
     if method == "GET" and not path.startswith((*ANY_PARAMETERS, "/v1/models")) and path not in GATEWAY_PATHS
 ]
-#: What a path's parameter names by an id; slugs, names and addresses have no form that could be wrong.
+#: Path parameters that are ids. Slugs, names and addresses cannot be malformed.
 WITH_ID = [
     (method, path)
     for method, path in COMMON
@@ -24,7 +25,7 @@ WITH_ID = [
         for parameter in DOCUMENT["paths"][path][method.lower()].get("parameters", ())
     )
 ]
-#: The contract has a word of its own for a malformed id.
+#: Operations for which the contract defines another answer to a malformed id.
 OWN_WORD = "/api/admin/compliance/bundles/{bundle_id}/stats"
 
 
@@ -50,7 +51,7 @@ async def test_unauthorized_callers_get_no_parameter_errors(
     assert (await somebody.admin.client.get(group, params=unknown)).status_code == 404
 
 
-async def test_the_gateway_and_protocols_ignore_parameters_that_they_do_not_know(
+async def test_the_gateway_and_protocols_ignore_unknown_parameters(
     furnished: Furnished, platform: RunningPlatform
 ) -> None:
     key = await platform.new_key(furnished.tenant.admin)
@@ -76,7 +77,7 @@ async def test_a_list_refuses_the_other_variants_parameters(
 
 
 @pytest.mark.parametrize(("method", "path"), WITH_ID)
-async def test_a_malformed_id_is_an_unknown_one(furnished: Furnished, method: str, path: str) -> None:
+async def test_a_malformed_id_is_answered_like_an_unknown_one(furnished: Furnished, method: str, path: str) -> None:
     operation = DOCUMENT["paths"][path][method.lower()]
     for parameter in operation["parameters"]:
         if parameter["in"] != "path" or parameter["schema"].get("format") != "uuid":
@@ -87,7 +88,7 @@ async def test_a_malformed_id_is_an_unknown_one(furnished: Furnished, method: st
         if path == OWN_WORD:
             assert answer.status_code == 400
             continue
-        # Platform clients and sessions have their own doors; whoever has got in hears that there is nothing.
+        # These operations may refuse the caller with their own status before the id is looked up.
         assert answer.status_code in ({403, 404} if path.startswith("/v1/platform") else {404}), answer.text
         assert not re.search("uuid|UUID", answer.text), answer.text
 

@@ -1,4 +1,4 @@
-"""The suite's own watch for secrets that are told: it finds what is planted, and only that."""
+"""The suite's search for disclosed secrets finds planted secrets, and nothing else."""
 
 import asyncio
 import http.client
@@ -47,7 +47,7 @@ def places(watch: Watch) -> list[str]:
         SECRET.encode() + b"\xff\x00",
     ],
 )
-def test_a_secret_is_found_wherever_it_stands(watch: Watch, text: str | bytes) -> None:
+def test_a_secret_is_found_in_any_text(watch: Watch, text: str | bytes) -> None:
     watch.saw("a log", "nothing here")
     watch.secret(SECRET, "a key")
     watch.saw("an answer", text)
@@ -55,13 +55,13 @@ def test_a_secret_is_found_wherever_it_stands(watch: Watch, text: str | bytes) -
     assert places(watch) == ["an answer"]
 
 
-def test_it_makes_no_difference_which_came_first(watch: Watch) -> None:
+def test_the_order_of_secret_and_text_does_not_matter(watch: Watch) -> None:
     watch.saw("a log", f"made {SECRET}")
     watch.secret(SECRET, "a key")
     assert places(watch) == ["a log"]
 
 
-def test_a_secret_that_json_writes_otherwise_is_found(watch: Watch) -> None:
+def test_a_secret_that_json_escapes_is_found(watch: Watch) -> None:
     password = 'a "quoted" pass\\word with \u00e9'
     watch.secret(password, "a password")
     watch.saw("an answer", json.dumps({"password": password}))
@@ -69,7 +69,7 @@ def test_a_secret_that_json_writes_otherwise_is_found(watch: Watch) -> None:
     assert places(watch) == ["an answer", "a log"]
 
 
-def test_a_report_does_not_tell_the_secret_again(watch: Watch) -> None:
+def test_a_report_does_not_contain_the_secret(watch: Watch) -> None:
     watch.secret(SECRET, "a key")
     watch.saw("a log", f"made {SECRET} for you")
     (leak,) = watch.leaks()
@@ -78,7 +78,7 @@ def test_a_report_does_not_tell_the_secret_again(watch: Watch) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "short", "aaaaaaaaaaaaaaaa", "000000000000"])
-def test_what_comes_up_by_chance_is_no_secret(watch: Watch, value: str) -> None:
+def test_short_or_common_values_are_not_secrets(watch: Watch, value: str) -> None:
     watch.secret(value, "a password")
     watch.saw("an answer", f"{value} {value}")
     assert places(watch) == []
@@ -94,7 +94,7 @@ def test_many_secrets_and_much_text_take_seconds(watch: Watch) -> None:
 
 
 class Telling(BaseHTTPRequestHandler):
-    """Answers everything with the credential that it was asked with, in the body and in a header."""
+    """A server that returns the credential of each request in the body and in a header."""
 
     protocol_version = "HTTP/1.1"
 
@@ -114,12 +114,12 @@ class Telling(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing."""
+        """Write no access log."""
 
 
 @pytest.fixture
 def server(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The URL of one that is listened to."""
+    """Yield the URL of an observed server."""
     monkeypatch.setattr(heard, "watch", watch)
     with ThreadingHTTPServer(("127.0.0.1", 0), Telling) as running:
         url = f"http://127.0.0.1:{running.server_port}"
@@ -168,7 +168,7 @@ def by_urllib(url: str) -> None:
 
 
 async def by_hand(url: str) -> None:
-    """Raw bytes, and the server's end of it."""
+    """Send raw bytes and read until the server closes the connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(url).port)
     head = f"GET {urlsplit(url).path} HTTP/1.1\r\nHost: x\r\nX-API-Key: {SECRET}\r\nConnection: close\r\n\r\n"
     writer.write(head.encode())
@@ -186,10 +186,10 @@ async def by_hand(url: str) -> None:
     ids=["httpx2", "requests", "http.client", "urllib", "AsyncClient", "AsyncClient, streamed", "aiohttp",
          "aiohttp, streamed", "raw"],
 )  # fmt: skip
-async def test_what_a_server_tells_a_client_of_this_process_is_heard(
+async def test_answers_of_a_server_to_clients_in_this_process_are_observed(
     watch: Watch, server: str, ask: Callable[[str], Any]
 ) -> None:
-    """Its key is known by the request alone: no other part of the suite has seen it made."""
+    """The key is known only from the request, because the suite has not created it."""
     request = ask(f"{server}/v1/models")
     if asyncio.iscoroutine(request):
         await request
@@ -220,7 +220,7 @@ async def post_by_aiohttp(url: str, **body: Any) -> None:
 
 
 async def post_by_hand(url: str) -> None:
-    """In the pieces that a slow client sends, and over a connection that is left open."""
+    """Send the request in pieces like a slow client, over a connection that stays open."""
     reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(url).port)
     body = json.dumps(LOGIN)
     for request in (f"POST {urlsplit(url).path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}",) * 2:
@@ -241,8 +241,8 @@ async def post_by_hand(url: str) -> None:
     ids=["httpx2", "requests", "requests, form", "http.client", "urllib", "aiohttp", "aiohttp, form",
          "aiohttp, bytes", "raw"],
 )  # fmt: skip
-async def test_a_password_that_a_body_holds_is_a_secret(watch: Watch, server: str, post: Callable[[str], Any]) -> None:
-    """Known by the body alone. The answer, which tells it where it may not, is one of the places that are looked at."""
+async def test_a_password_in_a_body_is_a_secret(watch: Watch, server: str, post: Callable[[str], Any]) -> None:
+    """The password is known only from the request's body. The answer discloses it, and is searched."""
     watch.saw("a log", f"tried {SECRET}")
     posted = post(f"{server}/api/auth/login")
     if asyncio.iscoroutine(posted):
@@ -251,7 +251,7 @@ async def test_a_password_that_a_body_holds_is_a_secret(watch: Watch, server: st
 
 
 async def spoken(server: str, talk: bytes, answered: bytes) -> None:
-    """What a client says by hand, and a server that answers whatever is to be answered."""
+    """Send raw bytes to a server that returns a fixed answer."""
 
     async def answers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(100)
@@ -285,31 +285,31 @@ async def spoken(server: str, talk: bytes, answered: bytes) -> None:
     ids=["cut off", "in chunks", "in a header", "after a 100", "no HTTP"],
 )
 @pytest.mark.parametrize("talk", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03nonsense\r\n\r\n"])
-async def test_what_a_server_says_on_a_wire_is_heard(watch: Watch, server: str, talk: bytes, answered: bytes) -> None:
+async def test_raw_answers_of_a_server_are_observed(watch: Watch, server: str, talk: bytes, answered: bytes) -> None:
     watch.secret(SECRET, "a key")
     await spoken(server, talk, answered)
     assert len(places(watch)) == 1
 
 
-#: Sockets by other ways, of which the watch sees nothing.
+#: Other uses of sockets, which are not observed.
 _UNHEARD = re.compile(r"\bsocket\.create_connection|\.sendall\(|\.sock_connect\(|\btelnetlib\b|\.create_connection\(")
 _NOT_TO_A_SERVER_OF_OURS = {
-    # Over TLS; what is answered is told to the watch there.
+    # Uses TLS. This module reports the answers itself.
     "platform/operations/scenarios/test_listener.py",
-    # A provider, as the test plays it.
+    # A provider that the test simulates.
     "foundation/outbound/lean/test_liveness.py",
-    # Accepted, and never answered.
+    # Accepts connections and never answers.
     "platform/worker/test_connection_sharing.py",
 }
 
 
-def test_no_test_speaks_to_a_server_unheard() -> None:
+def test_no_test_uses_unobserved_connections() -> None:
     tests = ROOT / "tests"
     match = {str(path.relative_to(tests)) for path in tests.rglob("test_*.py") if _UNHEARD.search(path.read_text())}
     assert match - {"contract/test_leaks.py"} <= _NOT_TO_A_SERVER_OF_OURS
 
 
-async def test_a_server_may_tell_a_secret_where_it_makes_it(watch: Watch, server: str) -> None:
+async def test_a_server_may_return_a_secret_at_its_creation(watch: Watch, server: str) -> None:
     async with httpx2.AsyncClient() as client:
         await client.post(f"{server}/api/auth/api-keys/", json={})
         assert places(watch) == []
@@ -317,7 +317,7 @@ async def test_a_server_may_tell_a_secret_where_it_makes_it(watch: Watch, server
     assert places(watch) == ["answer of POST /api/admin/groups"]
 
 
-async def test_other_servers_are_not_listened_to(watch: Watch, server: str) -> None:
+async def test_other_servers_are_not_observed(watch: Watch, server: str) -> None:
     heard.leave(server)
     watch.secret(SECRET, "a key")
     await by_httpx(server)
@@ -326,7 +326,8 @@ async def test_other_servers_are_not_listened_to(watch: Watch, server: str) -> N
     assert places(watch) == []
 
 
-#: A suite of its own, over the real platform, in which an administrator puts a new key where everybody reads it.
+#: A separate suite with the real platform, in which an administrator stores a new key in a field that everybody can
+#: read.
 LEAKING = """
 from tests.conftest import home, platform, settings, suite_home, tenant
 
@@ -339,7 +340,7 @@ async def test_a_key_goes_where_it_should_not(platform, tenant):
 
 
 @pytest.mark.timeout(300)
-async def test_a_suite_that_tells_a_secret_fails_and_says_where(tmp_path: Path) -> None:
+async def test_a_suite_that_discloses_a_secret_fails_and_names_the_place(tmp_path: Path) -> None:
     test = tmp_path / "test_leaking.py"
     test.write_text(LEAKING)
     process = await asyncio.create_subprocess_exec(
@@ -349,11 +350,11 @@ async def test_a_suite_that_tells_a_secret_fails_and_says_where(tmp_path: Path) 
     )  # fmt: skip
     output, _ = await process.communicate()
     text = output.decode()
-    # The test itself passes: it is the suite that does not.
+    # The test itself passes, and the suite fails.
     assert (process.returncode, "1 failed" in text) == (1, False), text
     summary = text.partition("secrets that were told")[2]
     for place in ("answer of POST /api/admin/groups", "table groups", "Captured stdout call"):
         assert place in summary
-    # In what it says around the key there is none; the test in its answer to the creation is not a leak.
+    # The reported text does not contain the key. The answer to its creation is not reported as a leak.
     assert "gk_" not in summary.replace("a minted gk_", "")
     assert "answer of POST /api/auth/api-keys" not in summary

@@ -1,4 +1,4 @@
-"""What was matched is in no log, record, event, audit detail, error or metric, whatever was done about it."""
+"""No log, record, event, audit detail, error or metric contains a matched text, whatever the action of the rule."""
 
 import json
 from collections.abc import AsyncIterator
@@ -12,7 +12,7 @@ from tests.support.platform import RunningPlatform, Tenant
 from gatehouse.foundation.settings import Settings
 
 CARD = "4242 4242 4242 4242"
-#: what of it may be nowhere: also without its blanks
+#: parts of the text that must not appear anywhere, also without blanks
 TRACES = (CARD, CARD.replace(" ", ""), "4242 4242")
 
 
@@ -24,7 +24,7 @@ async def url(platform: RunningPlatform) -> AsyncIterator[str]:
 
 @pytest.fixture
 def journal(platform: RunningPlatform, settings: Settings) -> Journal:
-    """The platform's own."""
+    """Return the content of the platform's journal."""
     return Journal(platform.installed.url, settings.gatehouse_home / "journal")
 
 
@@ -36,7 +36,7 @@ def everything_stored(platform: RunningPlatform) -> str:
 
 
 @pytest.mark.parametrize("action", ["log_only", "redact", "prompt", "block"])
-async def test_the_text_is_nowhere(
+async def test_matched_text_appears_nowhere(
     platform: RunningPlatform,
     url: str,
     tenant: Tenant,
@@ -47,7 +47,7 @@ async def test_the_text_is_nowhere(
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo", "cut", "status-503", max_retries=0)
     rule = {"detector_name": "cards", "detector_type": "regex", "entity_type": "credit_card", "action_tier": action}
     assert (await tenant.admin.client.post("/api/admin/dlp-rules/", json=rule)).status_code == 201
-    # Kept, and sealed.
+    # The sample is stored sealed.
     assert (await tenant.admin.client.put("/api/v1/admin/org/dlp-sampling", json={"share": 1})).status_code == 200
     await platform.refresh()
     key = await platform.new_key(tenant.admin)

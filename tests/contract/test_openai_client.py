@@ -1,4 +1,4 @@
-"""The stock OpenAI client against a running server: base URL and key are all that changes."""
+"""The stock OpenAI client with a running server: only base URL and key are changed."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -200,7 +200,7 @@ async def test_a_stream_that_breaks_raises_and_keeps_what_was_sent(client: opena
     assert seen > 0
 
 
-async def test_a_client_that_hangs_up_is_recorded_as_cancelled(
+async def test_a_disconnected_client_is_recorded_as_cancelled(
     platform: RunningPlatform, caller: Tenant, client: openai.AsyncOpenAI
 ) -> None:
     with pytest.raises(openai.APITimeoutError):

@@ -1,4 +1,4 @@
-"""The stock OpenAI client's responses against a running server, over providers that know nothing of them."""
+"""The Responses API of the stock OpenAI client with a running server, over providers that do not have this API."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -113,7 +113,7 @@ async def test_tools_and_their_results(client: openai.AsyncOpenAI) -> None:
     assert "Sunny" in again.output_text
 
 
-async def test_what_is_said_in_parts_with_images(client: openai.AsyncOpenAI) -> None:
+async def test_messages_with_parts_and_images(client: openai.AsyncOpenAI) -> None:
     content: Any = [
         {"type": "input_text", "text": "What is this?"},
         {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo=", "detail": "low"},
@@ -127,7 +127,7 @@ class Place(BaseModel):
     city: str
 
 
-async def test_parsing_into_a_model_of_the_callers(
+async def test_parsing_an_answer_into_the_callers_model(
     platform: RunningPlatform, caller: Tenant, client: openai.AsyncOpenAI
 ) -> None:
     body = ANTHROPIC_REPLY.replace(b"Hi \xc3\xa4", b'{\\"city\\": \\"Bonn\\"}')
@@ -162,7 +162,7 @@ async def test_a_stream_over_a_provider_of_another_dialect(
         ("truncation", "auto"),
         ("top_logprobs", 3),
         ("include", ["message.output_text.logprobs"]),
-        ("tools", [{"type": "web_search"}]),
+        ("tools", [{"type": "file_search", "vector_store_ids": ["vs_1"]}]),
         ("tools", [{"type": "mcp", "server_label": "x"}]),
         ("input", [{"type": "item_reference", "id": "msg_1"}]),
         ("input", [{"role": "user", "content": [{"type": "input_file", "file_id": "file_1"}]}]),
@@ -173,9 +173,7 @@ async def test_a_stream_over_a_provider_of_another_dialect(
         ("max_output_tokens", 0),
     ],
 )
-async def test_what_the_gateway_does_not_do_is_refused_by_name(
-    client: openai.AsyncOpenAI, field: str, value: Any
-) -> None:
+async def test_unsupported_features_are_refused_by_name(client: openai.AsyncOpenAI, field: str, value: Any) -> None:
     with pytest.raises(openai.BadRequestError) as raised:
         await client.responses.create(**{"model": "sandbox/echo", "input": "x", field: value})
     assert raised.value.param is not None
@@ -183,7 +181,7 @@ async def test_what_the_gateway_does_not_do_is_refused_by_name(
 
 
 @pytest.mark.parametrize("changes", [{"store": False}, {"truncation": "disabled"}, {"metadata": {"a": "b"}}])
-async def test_what_means_nothing_here_is_taken(client: openai.AsyncOpenAI, changes: Any) -> None:
+async def test_fields_without_effect_are_accepted(client: openai.AsyncOpenAI, changes: Any) -> None:
     assert (await client.responses.create(model="sandbox/echo", input="x", **changes)).output
 
 

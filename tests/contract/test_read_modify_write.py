@@ -1,8 +1,7 @@
-"""What a read shows can be written back: every PUT and PATCH of a resource takes the whole answer of its GET.
+"""The answer of a read can be written back: every PUT and PATCH of a resource accepts the whole answer of its GET.
 
-Over the OpenAPI document, in each variant. Read-only fields are accepted with the value that they have and refused by
-name with another one; fields that nobody knows are refused by name.
-"""
+The tests cover the OpenAPI document in each variant. Unchanged read-only fields are accepted; changed read-only fields
+and unknown fields are refused by name."""
 
 from typing import Any
 
@@ -14,10 +13,10 @@ from tests.support.operations import COMMON
 from gatehouse.platform.administration.contents import MOVING_FIELDS
 
 UPDATES = [(method, path) for method, path in COMMON if method in {"PUT", "PATCH"} and ("GET", path) in COMMON]
-#: An organization's settings and rows with an id, as each variant shows them.
+#: An organization's settings, and rows with an id, in each variant.
 CASES = [(method, path, variant) for method, path in UPDATES for variant in ("a", "b", "c")]
 READ_ONLY = {"id", "tenant_id", "org_id", "created_at", "updated_at", "policy_id"}
-#: Settings that show none of these fields.
+#: Settings that have none of these read-only fields.
 WITHOUT_READ_ONLY = {
     "/api/admin/groups/{group_id}/dlp", "/api/users/me/preferences", "/api/v1/admin/org/dlp-sampling",
     "/api/v1/admin/org/ip-allowlist", "/api/v1/admin/org/mfa-policy", "/api/v1/admin/org/request-fields",
@@ -44,14 +43,14 @@ class Resource:
 
 
 def steady(shown: Any) -> Any:
-    """Without what an update itself moves."""
+    """Return the answer without the fields that each update changes."""
     if isinstance(shown, dict):
         return {name: value for name, value in shown.items() if name not in {*MOVING_FIELDS, "updated_at"}}
     return shown
 
 
 def with_field(shown: Any, name: str, value: Any) -> Any:
-    """The answer with one field set; of an array, in its first entry."""
+    """Return the answer with one field set; in an array, that of its first entry."""
     return [{**shown[0], name: value}, *shown[1:]] if isinstance(shown, list) else {**shown, name: value}
 
 
@@ -106,7 +105,8 @@ async def test_a_changed_read_only_field_is_refused_by_name(
     assert await resource.read() == shown
 
 
-#: What is shown elsewhere than where it is changed: in a list, or as a part of a larger resource.
+#: Resources that are shown at another path than the one that changes them: in a list, or as a part of a larger
+#: resource.
 ELSEWHERE: list[tuple[str, str, str, tuple[str, ...]]] = [
     ("PATCH", "/api/admin/api-keys/{key_id}", "/api/admin/api-keys", ("{key_id}",)),
     (
@@ -128,7 +128,7 @@ ELSEWHERE: list[tuple[str, str, str, tuple[str, ...]]] = [
 
 
 @pytest.mark.parametrize(("method", "path", "reading", "within"), ELSEWHERE)
-async def test_what_is_shown_in_a_list_or_as_a_part_can_be_written_back(
+async def test_items_of_lists_and_parts_of_resources_can_be_written_back(
     furnished: Furnished, method: str, path: str, reading: str, within: tuple[str, ...]
 ) -> None:
     client = furnished.tenant.admin.client

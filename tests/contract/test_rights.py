@@ -1,7 +1,7 @@
-"""Who may call what, over every operation there is: a new route is under these tests the day it is registered.
+"""The rights for every operation. A new route is tested as soon as it is registered.
 
-`tests/support/operations.py` has the lists (and which paths are open), `conftest.py` the foreign ids.
-"""
+`tests/support/operations.py` has the lists of operations and of open paths, `conftest.py` the ids of another
+organization."""
 
 import re
 
@@ -30,22 +30,22 @@ from gatehouse.foundation.settings import Settings
 from gatehouse.ingress.gateway import GATEWAY_PATHS
 from gatehouse.platform.worker.app import administration
 
-#: What SCIM names and this service lacks.
+#: SCIM operations that this service does not offer.
 _NOT_OFFERED = ["/.search", "/Users/.search", "/Groups/.search", "/Bulk", "/Me"]
 
 
 def test_every_route_is_in_the_document_or_listed_as_hidden() -> None:
-    """What these tests run through is made of the document: a route that is hidden from it would escape them all."""
+    """The other tests use the operations of the document, so they would miss a route that is hidden from it."""
     routes = iter_route_contexts(administration(Settings())[0].router.routes)
     served = {(method, _template(route.path or "")) for route in routes for method in route.methods or ()}
-    # Pages for browsers have tests of their own: `test_browser_attacks`.
+    # Pages for browsers have their own tests in `test_browser_attacks`.
     known = {*map(_template, GATEWAY_PATHS), "/", "/openapi.json", *(f"/api/scim/v2{path}" for path in _NOT_OFFERED)}
     hidden = {path for _, path in served - set(OPERATIONS)} - known
     assert {path for path in hidden if not re.match(r"/(login|logout|docs|console)(/|$)", path)} == set()
 
 
 def _template(path: str) -> str:
-    """As the document writes it: without the kinds of parameters."""
+    """Return the path as in the document: without the types of its parameters."""
     return re.sub(r":\w+}", "}", path)
 
 
@@ -108,7 +108,7 @@ async def test_only_outpost_tokens_are_valid_for_outpost_endpoints(
 async def test_another_organizations_id_is_404(
     platform: RunningPlatform, somebody: Tenant, furnished: Furnished, method: str, path: str
 ) -> None:
-    # Tenants are the operators' affair: for them the id is one that there is not.
+    # Only operators can access tenants, so the id must be an unknown one.
     client = (await platform.operator() if "{tenant_id}" in path else somebody.admin).client
     answer = await client.request(method, furnished.path(path), json=_BODIES.get(path, _ANY_BODY))
     assert answer.status_code == 404, answer.text
@@ -116,7 +116,7 @@ async def test_another_organizations_id_is_404(
 
 @pytest.mark.parametrize(("method", "path"), PERSONAL)
 async def test_a_colleagues_id_is_404(furnished: Furnished, method: str, path: str) -> None:
-    """An auditor, who sees all that an organization has, and none of it is theirs."""
+    """The caller is an auditor, who can read everything in the organization but owns none of these rows."""
     body = _BODIES.get(path, _ANY_BODY)
     answer = await furnished.tenant.auditor.client.request(method, furnished.path(path), json=body)
     assert answer.status_code == 404, answer.text
@@ -145,7 +145,8 @@ async def admins_key(platform: RunningPlatform, somebody: Tenant) -> httpx2.Asyn
     return platform.client(await platform.new_key(somebody.admin))
 
 
-#: Operations of the platform's operators, which no administrator of an organization may call (docs/authentication.md).
+#: Operations for operators of the platform, which administrators of organizations may not call
+#: (docs/authentication.md).
 OPERATORS = [
     (method, path)
     for method, path in ADMIN
@@ -176,7 +177,7 @@ async def test_a_directory_gets_404_for_another_organizations_id(
 _DIRECTORY = {"Users": "user_id", "Groups": "group_id"}
 
 
-#: Where the row is looked for only once the body is good.
+#: Operations that look up the row only after the body was validated.
 _BODIES = {
     "/api/v1/admin/kill-switch/providers/{provider}/disable": {"reason": "other"},
     "/api/v1/admin/kill-switch/models/{model_config_id}/disable": {"reason": "other"},
@@ -188,6 +189,6 @@ _ANY_BODY: dict[str, str] = {}
 
 def test_the_document_states_which_operations_need_a_credential() -> None:
     security = {(method, path): DOCUMENT["paths"][path][method.lower()].get("security") for method, path in OPERATIONS}
-    # An empty one among several says that it need not be in a header.
+    # An empty entry among several means that the credential need not be in a header.
     assert {item for item, ways in security.items() if ways and {} not in ways} == set(CLOSED)
     assert {item for item, ways in security.items() if ways and {} in ways} == set(GUARDED) - set(CLOSED)

@@ -1,4 +1,5 @@
-"""Made-up requests for every operation of the OpenAPI document: no 5xx, and every answer as documented."""
+"""Generated requests for every operation of the OpenAPI document: no answer is a 5xx, and every answer is as
+documented."""
 
 import asyncio
 import sys
@@ -11,13 +12,13 @@ CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,re
 
 
 @pytest.mark.timeout(1800)
-async def test_made_up_requests_get_documented_answers(platform: RunningPlatform, tmp_path: Path) -> None:
+async def test_generated_requests_get_documented_answers(platform: RunningPlatform, tmp_path: Path) -> None:
     tenant = await platform.new_tenant()
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo", "embed", max_retries=0)
     token = platform.signed(
         {"sub": str(tenant.admin.id), "tid": str(tenant.id), "sid": str(tenant.admin.session_id)}, lifetime=3600
     )
-    # Methods that a path does not take have tests of their own.
+    # Methods that a path does not support have their own tests.
     (tmp_path / "schemathesis.toml").write_text("[phases.coverage]\nunexpected-methods = []\n")
     async with platform.listening() as url:
         process = await asyncio.create_subprocess_exec(
@@ -26,9 +27,9 @@ async def test_made_up_requests_get_documented_answers(platform: RunningPlatform
             "--checks", CHECKS, "--phases", "coverage,fuzzing", "--max-examples", "2",
             # One worker: on Python 3.11 two threads that parse source at once can fail with a SystemError.
             "--seed", "1", "--workers", "1", "--request-timeout", "20", "--no-color", "--warnings", "off",
-            # It ends the session that all the others need.
+            # This operation ends the session that all other requests use.
             "--exclude-path", "/api/auth/logout",
-            # It brings in the sandbox's models that fail on purpose.
+            # This operation adds the sandbox's models that fail on purpose.
             "--exclude-path", "/api/admin/models/catalog/sync",
             cwd=tmp_path, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip

@@ -14,7 +14,11 @@ from gatehouse.foundation.identity import SCOPES
 
 #: Path, scopes that read, scopes that change. The first row whose path matches applies.
 _EXPECTED_SCOPES: Final = [
-    (r"/(v1|api)/chat/completions|/v1/(messages|embeddings|responses)", {"chat:write"}, {"chat:write"}),
+    (
+        r"/(v1|api)/chat/completions|/v1/(messages(/count_tokens)?|embeddings|responses(/input_tokens)?)",
+        {"chat:write"},
+        {"chat:write"},
+    ),
     (r"/api/conversations/[^/]+/(messages|summary)", {"api:read"}, {"chat:write"}),
     (r"/v1/scan", set(), {"dlp:read"}),
     (r"/api/v1/dlp/events", {"dlp:read"}, set()),
@@ -23,7 +27,7 @@ _EXPECTED_SCOPES: Final = [
     # `admin:write` includes the management of OAuth clients (docs/authentication.md).
     (r"/api/admin/oauth-clients.*", {"admin:read", "admin:write"}, {"admin:write"}),
     (r"/api/admin/.*|/api/v1/admin/.*|/v1/platform/.*|/api/alerts.*", {"admin:read"}, {"admin:write"}),
-    # A person's own account, which no client has.
+    # Operations on a person's own account, which OAuth clients do not have.
     (r"/api/auth/.*|/api/users/me/.*", set(), set()),
     (r"/.*", {"api:read"}, {"api:write"}),
 ]
@@ -67,7 +71,7 @@ async def test_a_machine_without_scopes_is_refused_everywhere(platform: RunningP
 
 
 async def test_a_platform_wide_client_belongs_to_no_organization(platform: RunningPlatform) -> None:
-    """Whatever its scopes, it may only manage clients and organizations (docs/authentication.md)."""
+    """With any scopes, a platform-wide client can only manage clients and organizations (docs/authentication.md)."""
     machine = await platform.new_m2m(None, *SCOPES, tier="unlimited")
     for method, path in MACHINES:
         answer = await machine.request(method, filled(path), json={})

@@ -1,4 +1,4 @@
-"""A secret is told once: no answer but that of its creation, its rotation or a sign-in has a field for one."""
+"""A secret is returned once: only answers to its creation, its rotation or a sign-in have a field for it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,11 +9,11 @@ from tests.support.secret_fields import SHOWN, TELLING, is_secret
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=" ".join)
-def test_an_answer_has_the_secret_fields_that_it_may_have_and_no_other(operation: Operation) -> None:
+def test_answers_have_only_permitted_secret_fields(operation: Operation) -> None:
     assert documented_secrets(operation) == {**TELLING, **SHOWN}.get(operation, set())
 
 
-def test_the_table_names_operations_that_there_are() -> None:
+def test_the_table_lists_existing_operations() -> None:
     assert {*TELLING, *SHOWN} <= set(OPERATIONS)
 
 
@@ -25,7 +25,7 @@ def test_the_table_names_operations_that_there_are() -> None:
         "cloud_secret_access_key", "webhook_secret", "sp_private_key", "initial_password", "jwt",
     ],
 )  # fmt: skip
-def test_a_secrets_name_is_known(name: str) -> None:
+def test_names_of_secrets_are_recognised(name: str) -> None:
     assert is_secret(name)
 
 
@@ -42,7 +42,7 @@ def test_a_similar_name_is_not_a_secret(name: str) -> None:
 
 
 def documented_secrets(operation: Operation) -> set[str]:
-    """Names of the secret fields that any answer of the operation may have, as the document says."""
+    """Return the names of all secret fields that the document defines for the operation's answers."""
     method, path = operation
     answers = DOCUMENT["paths"][path][method.lower()]["responses"].values()
     schemas = [content.get("schema", {}) for answer in answers for content in answer.get("content", {}).values()]
@@ -55,7 +55,7 @@ def documented_secrets(operation: Operation) -> set[str]:
 
 
 def _fields(schema: dict[str, Any], inside: frozenset[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every property, however deep, with its schema."""
+    """Yield every property at any depth, with its schema."""
     if (reference := schema.get("$ref")) is not None:
         if reference not in inside:
             yield from _fields(_resolved(schema), inside | {reference})
@@ -79,7 +79,7 @@ def _holds_text(schema: dict[str, Any]) -> bool:
         return any(map(_holds_text, alternatives))
     if schema.get("type") == "array":
         return _holds_text(schema.get("items", {}))
-    # A schema without a type may be anything.
+    # A schema without a type allows any value.
     return "type" not in schema or schema["type"] == "string"
 
 

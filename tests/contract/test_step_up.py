@@ -9,22 +9,23 @@ import pytest
 from tests.support.operations import COMMON, filled
 from tests.support.platform import Person, RunningPlatform
 
-#: Change nothing that opens doors: calls of models, a person's own things, and what is governed.
+#: Operations that grant no rights: model calls, a person's own resources, and rules about calls.
 _PLAIN: Final = re.compile(
-    r"/api/chat/completions|/v1/(chat/completions|messages|responses|embeddings|scan)|/api/conversations(/.*)?"
+    r"/api/chat/completions|/v1/(chat/completions|messages(/count_tokens)?|responses(/input_tokens)?|embeddings|scan)|/api/conversations(/.*)?"
     r"|/oauth/userinfo|/api/users/me/.*|/api/admin/users/\{user_id\}/avatar|/api/admin/groups(/.*)?"
     r"|/api/admin/providers/\{provider_id\}/(config|status|health-check|health-check-config)"
     r"|/api/admin/system/check-provider/.*|/api/admin/models(/.*)?|/api/admin/approvals/.*"
     r"|/api(/admin)?/access-requests(/.*)?"
     r"|/api/admin/(compliance-bundles|compliance-bundles-export|content-filters|policies|dlp-rules|budgets)(/.*)?"
     r"|/api/admin/cost-routing/.*"
-    # A test shows nothing but what the receiver said.
-    r"|/api(/v1)?/admin/(webhooks/\{webhook_id\}|siem)/test"
+    # A test returns only the receiver's answer.
+    r"|/api(/v1)?/admin/(webhooks/\{webhook_id\}|siem)/test|/api/admin/mail/test"
     r"|/api/alerts(/.*)?"
-    # Engaging one is never delayed.
+    # Engaging a kill switch is never delayed.
     r"|/api/v1/admin/kill-switch/.*/disable"
 ).fullmatch
-#: Take rights away, or are asked by what their body says: `tests/platform/access/test_api_keys.py`.
+#: Operations that revoke rights, or that need a second factor only for some bodies
+#: (tests/platform/access/test_api_keys.py).
 _PLAIN_TOO: Final = {
     ("POST", "/api/auth/logout"), ("DELETE", "/api/auth/sessions/{session_id}"),
     ("PATCH", "/api/auth/mfa/webauthn/{passkey_id}"),
@@ -40,7 +41,7 @@ def sensitive(method: str, path: str) -> bool:
 
 @pytest.fixture
 async def operator(platform: RunningPlatform) -> Person:
-    """May do everything, in an organization that asks everybody for a second factor, and has shown none."""
+    """An operator without a verified second factor, in an organization that requires one from everybody."""
     tenant = await platform.new_tenant()
     await platform.require_mfa(tenant.id)
     return await platform.new_person(tenant.id, "admin", operator=True)

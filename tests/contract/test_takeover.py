@@ -23,7 +23,7 @@ PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 
 @dataclass
 class Victim:
-    """Signs in with a password, at an address of the domain that their organization has proven."""
+    """A user with a password and an address of a domain that their organization has proven."""
 
     platform: RunningPlatform
     tenant: Tenant
@@ -38,12 +38,12 @@ class Victim:
         return f"ada@{self.domain}"
 
     def stored(self) -> Any:
-        """All of the user's row but when they were last seen."""
+        """Return the user's row without the time of the last activity."""
         (row,) = self.platform.sql("SELECT to_jsonb(u) - 'last_login_at' FROM users u WHERE id = %s", [self.id])
         return row
 
     async def check(self) -> None:
-        """Nothing of theirs is another's now, and they still are who they were."""
+        """Check that the user's account is unchanged and that no other account has gained anything of it."""
         assert self.stored() == self.row
         opened = self.platform.sql("SELECT count(*) FROM sessions WHERE user_id = %s", [self.id])[0][0]
         assert opened == self.sessions
@@ -54,7 +54,7 @@ class Victim:
         assert (signed_in.status_code, signed_in.json()["user"]["id"]) == (200, str(self.id))
         assert signed_in.json()["user"]["tenant_id"] == str(self.tenant.id)
         self.sessions += 1
-        # Whoever else has the address now has it unproven, and elsewhere.
+        # Other accounts with the address are unverified and in other organizations.
         others = self.platform.sql(
             "SELECT tenant_id, email_verified FROM users WHERE lower(email) = %s AND id <> %s", [self.email, self.id]
         )
@@ -81,7 +81,7 @@ async def victim(platform: RunningPlatform, other_tenant: Tenant) -> Victim:
 
 @pytest.fixture(scope="module")
 def key() -> Signer:
-    """The attacker's identity provider's."""
+    """The key of the attacker's identity provider."""
     return Signer.new()
 
 
@@ -125,7 +125,7 @@ async def test_an_identity_provider_signs_in_only_users_of_its_own_organization(
     email = spelling.format(domain=victim.domain, DOMAIN=victim.domain.upper())
     answer = await provider.sign_in(email=email, name_id=email.strip())
     if "@sub." in spelling:
-        # Another domain, which nobody has proven: somebody else, unverified.
+        # An address of an unproven domain leads to a separate, unverified user.
         assert answer.status_code == 303, answer.text
     else:
         assert answer.status_code in {400, 403}, answer.text
@@ -228,7 +228,7 @@ async def test_an_unproven_domain_does_not_permit_registration(
         answer = await platform.anonymous.post(
             "/api/auth/register", json={"email": email, "password": ATTACKERS_PASSWORD}
         )
-        # Where the owner of the domain is open, whoever is new joins them, and nobody else.
+        # If the owner of the domain allows registration, new users join the owner's organization and no other.
         assert answer.status_code in ({202, 403} if open_here else {403}), answer.text
     assert (
         platform.sql("SELECT 1 FROM users WHERE tenant_id = %s AND email LIKE %s", [tenant.id, f"%{victim.domain}"])
@@ -256,19 +256,20 @@ async def test_an_administrator_cannot_reset_passwords_of_another_organization(t
     assert (await admin.delete(f"{users}/mfa")).status_code == 404
     assert (await admin.patch(users, json={"is_active": False})).status_code == 404
     assert (await admin.post(f"{users}/api-keys", json={"description": "x"})).status_code == 404
-    # Nor by giving an own user the address.
+    # Giving the address to a user of the attacker's organization does not help either.
     answer = await admin.patch(f"/api/admin/users/{tenant.user.id}", json={"email": victim.email})
     assert answer.status_code in {200, 409, 422}, answer.text
     await victim.check()
 
 
 async def no_way_in_by_the_twin(platform: RunningPlatform, tenant: Tenant, victim: Victim) -> None:
-    """The attacker's password opens nothing of the victim's, with and without the organization's name."""
+    """Check that the attacker's password does not sign in to the victim's account, with and without the organization's
+    name."""
     for extra in ({}, {"tenant": victim.tenant.slug}, {"tenant": tenant.slug}):
         body = {"email": victim.email, "password": ATTACKERS_PASSWORD, **extra}
         answer = await platform.anonymous.post("/api/auth/login", json=body)
         if answer.status_code == 200:
             user = answer.json()["user"]
             assert (user["tenant_id"], user["id"] == str(victim.id)) == (str(tenant.id), False)
-            # An account of the attacker's own: it is told to nobody as the victim's.
+            # The attacker's own account is not shown as the victim's.
             assert not user["email_verified"]

@@ -18,7 +18,7 @@ from tests.support.platform import PASSWORD, RunningPlatform, Tenant
 
 from gatehouse.foundation.jwt import SigningKey
 
-#: Whoever may call an administrator's surface may call the others too, so one good token opens all of these.
+#: A token of an administrator is valid for all of these surfaces.
 SURFACES = [
     ("GET", "/v1/models"),
     ("POST", "/v1/chat/completions"),
@@ -36,7 +36,7 @@ Forge = Callable[["Ground"], str]
 
 
 class Ground:
-    """What an attacker may know (all of it but the private key), and `sign`, which no attacker has."""
+    """The material for forged tokens: everything that an attacker may know, and `sign`, which needs the private key."""
 
     def __init__(self, platform: RunningPlatform, tenant: Tenant, jku: str) -> None:
         platform.signed({})
@@ -57,7 +57,7 @@ class Ground:
         }
 
     def sign(self, *, header: Any = None, **claims: Any) -> str:
-        """As the platform signs; a claim that is None is left out."""
+        """Return a token that is signed like the platform's. Claims that are None are omitted."""
         changed = {name: value for name, value in {**self.claims, **claims}.items() if value is not None}
         return by_rsa({**self.header, **(header or {})}, changed, self._key)
 
@@ -65,7 +65,7 @@ class Ground:
         return by_rsa(self.header, claims, self._key)
 
     def with_header(self, **header: Any) -> str:
-        """A stranger's signature under a header that should make it good."""
+        """Return a token with a stranger's signature and a header that refers to the stranger's key."""
         return by_rsa({**self.header, **header}, self.claims, STRANGER)
 
     def now(self, seconds: float) -> int:
@@ -81,7 +81,7 @@ class Ground:
 
 
 def twice(ground: Ground, name: str, first: Any) -> str:
-    """Claims as JSON in which this one stands twice; the second is the good one."""
+    """Return JSON in which this claim occurs twice. The second value is the valid one."""
     good = json.dumps(ground.claims)
     return "{" + f"{json.dumps(name)}: {json.dumps(first)}, " + good[1:]
 
@@ -155,7 +155,7 @@ FORGED: dict[str, Forge] = {
        for name in ("exp", "iat") for value in ("tomorrow", True, [], {}, "9999999999")},
     "no expiry": lambda g: g.sign(exp=None),
     "no time of issue": lambda g: g.sign(iat=None),
-    # for whom, by whom
+    # audience, issuer
     **{f"{name} {value!r}": lambda g, name=name, value=value: g.sign(**{name: value})
        for name in ("iss", "aud") for value in ("elsewhere", "", [], ["elsewhere"], {"gatehouse": 1}, 0)},
     "no issuer": lambda g: g.sign(iss=None),
@@ -163,7 +163,7 @@ FORGED: dict[str, Forge] = {
     **{f"subject {sub!r}": lambda g, sub=sub: g.sign(sub=sub)
        for sub in ("", "admin", "' OR 1=1 --", "\u0000", 0, True, [], {}, str(uuid4()))},
     "no subject": lambda g: g.sign(sub=None),
-    # claims that stand twice
+    # claims that occur twice
     **{f"{name} twice": lambda g, name=name, first=first: g.sign_text(twice(g, name, first))
        for name, first in (("sub", str(uuid4())), ("exp", 1), ("aud", "elsewhere"), ("token_type", "m2m"), ("sid", "x"))
        if name != "token_type"},
@@ -195,7 +195,7 @@ async def http(platform: RunningPlatform) -> AsyncIterator[httpx2.AsyncClient]:
 
 @pytest.fixture(scope="module")
 async def key_server() -> AsyncIterator[tuple[str, list[bytes]]]:
-    """A server of a stranger's key set: its URL, and what it was asked."""
+    """A server with a stranger's key set. Yields its URL and the received requests."""
     requests: list[bytes] = []
     body = json.dumps({"keys": [STRANGER.published()]}).encode()
 
@@ -224,7 +224,7 @@ async def refused_everywhere(http: httpx2.AsyncClient, credential: str) -> None:
             assert credential not in answer.text
 
 
-async def test_the_token_that_all_forgeries_start_from_is_valid(http: httpx2.AsyncClient, ground: Ground) -> None:
+async def test_the_unchanged_token_is_valid(http: httpx2.AsyncClient, ground: Ground) -> None:
     for method, path in SURFACES:
         if not path.startswith("/api/scim"):
             answer = await http.request(method, path, headers={"Authorization": f"Bearer {ground.sign()}"})
@@ -242,13 +242,13 @@ async def test_no_address_named_in_a_token_is_fetched(
     for name in ("jku", "jku under our id", "x5u", "x5u under our id"):
         await refused_everywhere(http, FORGED[name](ground))
     assert key_server[1] == []
-    # It is there, and would have been found.
+    # The server works, so a request would have been recorded.
     async with httpx2.AsyncClient() as client:
         assert (await client.get(key_server[0])).json()["keys"][0]["kid"] == STRANGER.kid
 
 
 @pytest.mark.parametrize("claim", ["iat", "nbf"])
-async def test_clocks_may_differ_by_a_little(http: httpx2.AsyncClient, ground: Ground, claim: str) -> None:
+async def test_small_differences_of_clocks_are_accepted(http: httpx2.AsyncClient, ground: Ground, claim: str) -> None:
     token = ground.sign(**{claim: ground.now(3)})
     answer = await http.get("/api/admin/users", headers={"Authorization": f"Bearer {token}"})
     assert answer.status_code == 200, answer.text

@@ -1,7 +1,7 @@
-"""Of two who change the same row at once neither undoes the other's work unseen (`ETag`, `If-Match`; RFC 9110, 13.1.1).
+"""Two concurrent changes of the same row do not overwrite each other unnoticed (`ETag`, `If-Match`; RFC 9110, 13.1.1).
 
-Over every operation that shows a row: whatever carries an `ETag` honours it on each of its changes.
-"""
+The tests cover every operation that returns a row: if the answer has an `ETag`, each change of the row accepts it as
+`If-Match`."""
 
 import asyncio
 from typing import Any
@@ -14,9 +14,9 @@ from tests.support.operations import ADMIN, COMMON
 from tests.support.platform import RunningPlatform, Tenant
 
 CHANGES = {"PUT", "PATCH", "DELETE"}
-#: Show a row, or an organization's settings, and change it under the same path.
+#: Paths that return and change a row or an organization's settings.
 CHANGEABLE = [path for way, path in COMMON if way == "GET" and any((change, path) in COMMON for change in CHANGES)]
-#: No two administrators work on it: what a person keeps for themselves, and sessions, which end by themselves.
+#: Paths that two administrators do not edit: a person's own resources, and sessions, which end by themselves.
 UNVERSIONED = {"/api/users/me/preferences", "/api/admin/users/{user_id}/sessions"}
 
 
@@ -27,7 +27,7 @@ async def shown(furnished: Furnished, path: str) -> httpx2.Response:
 
 
 @pytest.mark.parametrize("path", CHANGEABLE)
-async def test_what_can_be_changed_is_shown_with_its_version(furnished: Furnished, path: str) -> None:
+async def test_answers_of_changeable_resources_have_a_version(furnished: Furnished, path: str) -> None:
     assert ("etag" in (await shown(furnished, path)).headers) is (path not in UNVERSIONED)
 
 
@@ -47,20 +47,20 @@ async def test_a_change_of_another_version_is_412_and_changes_nothing(furnished:
 
 
 @pytest.mark.parametrize("path", [path for path in CHANGEABLE if path not in UNVERSIONED])
-async def test_a_change_of_the_version_that_is_there_is_not(furnished: Furnished, path: str) -> None:
+async def test_a_change_of_the_present_version_is_accepted(furnished: Furnished, path: str) -> None:
     for method in ("PUT", "PATCH"):
         if (method, path) in COMMON:
             seen = await shown(furnished, path)
             for named in ("{}", "*", '"0", {}', "W/{}"):
                 version = {"If-Match": named.replace("{}", seen.headers["etag"])}
                 answer = await furnished.tenant.admin.client.request(method, str(seen.url), json={}, headers=version)
-                # An empty change may be a bad one; it is none of another version.
+                # An empty change may be invalid, but its version is right.
                 assert answer.status_code in {200, 400, 422}, answer.text
                 seen = await shown(furnished, path)
 
 
 @pytest.mark.parametrize("path", [path for path in CHANGEABLE if ("GET", path) in ADMIN])
-async def test_a_stale_version_tells_a_stranger_nothing(
+async def test_rights_are_checked_before_the_version(
     furnished: Furnished, somebody: Tenant, platform: RunningPlatform, path: str
 ) -> None:
     """401, 403 and 404 come before 412."""
@@ -76,7 +76,7 @@ async def test_a_stale_version_tells_a_stranger_nothing(
             assert answer.status_code == 404, answer.text
 
 
-#: Two changes of different fields, as two administrators would make them who both have the same page open.
+#: Two changes of different fields, like those of two administrators who have the same page open.
 RACES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     ("PUT", "/api/admin/groups/{group_id}", {"name": "first"}, {"description": "second"}),
     ("PATCH", "/api/admin/users/{user_id}", {"display_name": "first"}, {"username": "second"}),
@@ -118,7 +118,7 @@ async def test_of_two_concurrent_changes_one_is_refused_and_none_is_lost(
     after = await shown(furnished, path)
     assert won.items() <= after.json().items()
     assert {name: seen.json()[name] for name in lost}.items() <= after.json().items()
-    # Whoever was told looks again, and has both.
+    # The administrator with the refused change reads the row again, and can then make the change too.
     again = await admin.request(method, url, json=lost, headers={"If-Match": after.headers["etag"]})
     assert again.status_code == 200, again.text
     assert (await shown(furnished, path)).json().items() >= {**one, **other}.items()

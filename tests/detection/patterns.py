@@ -1,4 +1,4 @@
-"""A handful of patterns of each kind."""
+"""A few patterns of each kind, for tests."""
 
 from gatehouse.detection.pattern import Pattern, Shape
 

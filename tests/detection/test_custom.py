@@ -1,4 +1,4 @@
-"""An organization's own regex: what it finds is what RE2 finds, or it is refused with a reason and a place."""
+"""An organization's own regex finds what RE2 finds, or is refused with a reason and a position."""
 
 from contextlib import suppress
 
@@ -28,7 +28,7 @@ def places(findings: list[Finding]) -> list[tuple[int, int]]:
 
 
 def streamed(matcher: Matcher, text: str, lengths: list[int], *, json_escapes: bool = False) -> list[Finding]:
-    """What is found in a text that comes in pieces of these lengths, and is looked at after each."""
+    """Return the findings in a text that arrives in pieces of these lengths and is searched after each piece."""
     scanner = Scanner((matcher,), json_escapes=json_escapes)
     results: list[Finding] = []
     place = turn = 0
@@ -66,7 +66,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("regex", "expected"), REFUSED.items(), ids=[r[:20] for r in REFUSED])
-def test_what_is_refused_says_why_and_where(regex: str, expected: tuple[str, int | None]) -> None:
+def test_an_invalid_regex_is_refused_with_reason_and_position(regex: str, expected: tuple[str, int | None]) -> None:
     problem = check_pattern(regex)
     assert problem is not None
     assert expected[0] in problem.reason
@@ -79,7 +79,7 @@ PEM = (
     + "-----END RSA PRIVATE KEY-----"
 )
 
-#: Regexes, a text that is found as a whole, and what stands around it.
+#: Regexes, a text that is found as a whole, and the text around it.
 TAKEN = [
     (r"BEGIN SECRET[\s\S]+?END SECRET", "BEGIN SECRET" + "abc\n" * 40 + "END SECRET", " and "),
     (r"-----BEGIN[A-Z ]+-----[\s\S]+?-----END[A-Z ]+-----", PEM, "\n"),
@@ -150,7 +150,7 @@ LENGTHS = {
 
 
 @pytest.mark.parametrize(("regex", "expected"), LENGTHS.items())
-def test_a_pattern_says_how_long_a_match_in_a_stream_may_be(regex: str, expected: int | None) -> None:
+def test_a_pattern_has_the_maximum_length_of_a_match_in_a_stream(regex: str, expected: int | None) -> None:
     assert stream_max_length(regex) == expected
 
 
@@ -166,13 +166,14 @@ regexes = st.recursive(
     ),
     max_leaves=6,
 )
-# Without capitals and digits: a line break between those is seen through.
+# Without capitals and digits, because line breaks between them are seen through.
 texts = st.text("aabbé \n", max_size=60)
 cuts = st.lists(st.integers(1, 12), min_size=1, max_size=4)
 
 
 def oracle(regex: str, text: str, longest: int | None = None) -> list[tuple[int, int]]:
-    """What RE2's own search finds, without empty matches; in `longest` characters of each place, where that is set."""
+    """Return the matches of RE2's own search without empty ones. If `longest` is set, each match is searched in this
+    many characters."""
     options = matching.options()
     compiled = re2.compile(regex, options)
     results = []
@@ -190,7 +191,7 @@ def oracle(regex: str, text: str, longest: int | None = None) -> list[tuple[int,
             results.append(match.span())
             place = match.end()
         else:
-            # RE2 finds empty matches within the bytes of a character, too.
+            # RE2 also finds empty matches within the bytes of a character.
             place += 1
     return results
 
@@ -209,7 +210,7 @@ _fixture_once = settings(max_examples=400, deadline=None, suppress_health_check=
 @pytest.mark.usefixtures("small_windows")
 @_fixture_once
 @given(regexes, texts)
-def test_a_text_gives_what_re2_finds(regex: str, text: str) -> None:
+def test_a_text_gives_the_matches_of_re2(regex: str, text: str) -> None:
     assume(check_pattern(regex) is None)
     assert places(Matcher([own(regex)]).scan(text, decoded=False)) == oracle(regex, text)
 
@@ -217,7 +218,7 @@ def test_a_text_gives_what_re2_finds(regex: str, text: str) -> None:
 @pytest.mark.usefixtures("small_windows")
 @_fixture_once
 @given(regexes, texts, cuts)
-def test_a_stream_gives_what_the_whole_text_gives(regex: str, text: str, lengths: list[int]) -> None:
+def test_a_stream_gives_the_same_matches_as_the_whole_text(regex: str, text: str, lengths: list[int]) -> None:
     assume(check_pattern(regex) is None)
     assert places(streamed(Matcher([own(regex)]), text, lengths)) == oracle(regex, text)
 
@@ -239,7 +240,7 @@ _DISGUISED = [
     st.lists(st.integers(1, 40), min_size=1, max_size=4),
     st.booleans(),
 )
-def test_a_stream_gives_what_the_whole_text_gives_through_disguises_too(
+def test_a_stream_finds_disguised_values_like_the_whole_text(
     several: list[str], text: str, lengths: list[int], json_escapes: bool
 ) -> None:
     matcher = Matcher([custom_pattern(regex, "own", "own", regex, context=("words",)) for regex in several])
@@ -250,7 +251,7 @@ def test_a_stream_gives_what_the_whole_text_gives_through_disguises_too(
 @pytest.mark.usefixtures("small_windows")
 @_fixture_once
 @given(st.lists(regexes, min_size=2, max_size=4), texts, cuts)
-def test_patterns_together_find_what_each_of_them_finds(several: list[str], text: str, lengths: list[int]) -> None:
+def test_patterns_together_find_the_same_as_each_of_them(several: list[str], text: str, lengths: list[int]) -> None:
     several = [f"(?P<value>{regex})" for regex in several]
     assume(not any(map(check_pattern, several)))
     matcher = Matcher([custom_pattern(str(number), "own", "own", regex) for number, regex in enumerate(several)])
@@ -266,7 +267,7 @@ def test_patterns_together_find_what_each_of_them_finds(several: list[str], text
 @example(regex="a[^b]*b|aa", text="aaaaaaaabaab", lengths=[40])
 @example(regex="a[^b]*b|aa", text="aaaaaaaabaab", lengths=[1])
 @given(regexes, texts, cuts)
-def test_a_longer_match_in_a_stream_is_found_up_to_its_bound_however_it_is_cut(
+def test_a_longer_match_in_a_stream_is_found_up_to_its_bound(
     monkeypatch: pytest.MonkeyPatch, regex: str, text: str, lengths: list[int]
 ) -> None:
     assume(check_pattern(regex) is None)
@@ -274,7 +275,7 @@ def test_a_longer_match_in_a_stream_is_found_up_to_its_bound_however_it_is_cut(
     assert places(streamed(Matcher([own(regex)]), text, lengths)) == oracle(regex, text, longest=5)
 
 
-#: Known for taking exponential or quadratic time somewhere, each with a text that does it.
+#: Regexes that need exponential or quadratic time in some engines, each with a text that causes this.
 EVIL = [
     (r"(a+)+$", "a" * 30 + "!"),
     (r"(a|aa)+$", "a" * 30 + "!"),
@@ -304,7 +305,7 @@ EVIL = [
 
 @pytest.fixture
 def searched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The bytes of each search for a pattern in a text."""
+    """Return the number of bytes of each search for a pattern in a text."""
     sizes: list[int] = []
 
     def counting(compiled: object) -> Search:
@@ -322,19 +323,19 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize(("regex", "evil"), EVIL)
-def test_what_is_searched_of_a_text_stays_linear(regex: str, evil: str, searched: list[int]) -> None:
+def test_the_searched_amount_of_a_text_stays_linear(regex: str, evil: str, searched: list[int]) -> None:
     matcher = Matcher([own(regex)])
     for length in (1_000, 16_000):
         text = (evil * (length // len(evil) + 1))[:length]
         searched.clear()
         with suppress(SearchAborted):
             matcher.scan(text, decoded=False)
-        # A search for a first match goes through the text once more.
+        # The search for a first match reads the text once more.
         assert sum(searched) <= (walks.SEARCHED_BYTES_PER_BYTE + 4) * length
 
 
 @pytest.mark.parametrize("regex", [r"^a[\s\S]*b", r"^a*[\s\S]*b$", r"\A(?:a|b)?"])
-def test_what_is_searched_of_many_small_texts_stays_linear(regex: str, searched: list[int]) -> None:
+def test_the_searched_amount_of_many_small_texts_stays_linear(regex: str, searched: list[int]) -> None:
     matcher = Matcher([own(regex)])
     for count in (500, 8_000):
         text = "a\n" * count + "b"
@@ -344,7 +345,7 @@ def test_what_is_searched_of_many_small_texts_stays_linear(regex: str, searched:
         assert sum(searched) <= (walks.SEARCHED_BYTES_PER_BYTE + 4) * len(text)
 
 
-def test_a_search_that_takes_too_long_is_given_up_and_the_others_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_that_takes_too_long_is_stopped_and_the_others_continue(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walks, "MIN_SEARCHED_BYTES", 0)
     greedy = custom_pattern("greedy", "greedy", "greedy", "a(?:[^b]*b)?")
     matcher = Matcher([greedy, own("c+")])
@@ -357,7 +358,7 @@ def test_a_search_that_takes_too_long_is_given_up_and_the_others_are_done(monkey
 
 
 @pytest.mark.parametrize("regex", ["|".join([r"\p{L}{1000}"] * 150), "(?:a{1,9}){1,9}" * 130])
-def test_what_would_take_long_to_compile_is_refused(regex: str) -> None:
+def test_patterns_that_take_long_to_compile_are_refused(regex: str) -> None:
     problem = check_pattern(regex)
     assert problem is not None
     assert "bound its repetitions" in problem.reason

@@ -55,7 +55,7 @@ def test_a_keyword_is_found(keyword: str, text: str) -> None:
         ("falcon", ""),
     ],
 )
-def test_a_part_of_a_word_or_something_else_is_not(keyword: str, text: str) -> None:
+def test_parts_of_words_are_not_found(keyword: str, text: str) -> None:
     assert not occurs(keyword, text)
 
 
@@ -74,7 +74,7 @@ def test_a_keyword_at_the_end_of_a_passage_is_found(shift: int, filler: str) -> 
 
 
 @pytest.mark.parametrize("shift", range(-10, 11))
-def test_the_end_of_a_passage_is_no_words_end(shift: int) -> None:
+def test_the_end_of_a_passage_does_not_end_a_word(shift: int) -> None:
     for text in ("x" * (SLICE + shift) + "falcon" + "x" * SLICE, "x" * (SLICE + shift) + "falcon " + "x" * SLICE):
         assert not occurs("falcon", text)
 
@@ -92,7 +92,7 @@ def test_many_keywords_are_each_found() -> None:
     assert not any(map(words.within, passages("some text and nothing in it " * 1_000, words.longest)))
 
 
-def test_what_cannot_be_seen_is_no_keyword() -> None:
+def test_invisible_text_is_not_a_keyword() -> None:
     assert folded("\u200b\u200d ") == ""
     words = Keywords(["\u200b", " "])
     assert not any(map(words.within, passages("anything", words.longest)))

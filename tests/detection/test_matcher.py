@@ -1,4 +1,4 @@
-"""Matcher: everything that each pattern finds by itself, in one pass, in whole texts and in slices."""
+"""The matcher finds in one pass everything that each pattern finds by itself, in whole texts and in slices."""
 
 # ruff: noqa: RUF001 - look-alikes are among the texts
 
@@ -77,7 +77,7 @@ def test_a_context_word_beside_an_encoded_value_counts() -> None:
     assert [f.source for f in Matcher((TAX,)).scan(text)] == ["tax"]
 
 
-def test_what_is_whole_on_its_line_does_not_take_the_next_line_along() -> None:
+def test_a_value_that_is_a_whole_line_does_not_include_the_next_line() -> None:
     link = pattern("link", Shape(regex=r"https://[\w./]{1,60}", score=1.0, max_length=68))
     text = "see https://example.com/a1\nRT2 more"
     assert [text[f.start : f.end] for f in Matcher((link,)).scan(text)] == ["https://example.com/a1"]
@@ -103,7 +103,7 @@ def test_only_the_group_named_value_is_the_finding() -> None:
     assert [text[f.start : f.end] for f in Matcher((NAMED,)).scan(text)] == ["ZEUS"]
 
 
-def test_from_a_position_on_what_stands_before_is_seen_and_not_found() -> None:
+def test_a_search_from_a_position_uses_earlier_text_only_as_context() -> None:
     text = "tax AKIAIOSFODNN7EXAMPLE 12 345 678 xAKIAIOSFODNN7EXAMPLE"
     findings = Matcher((KEY, TAX)).scan(text, pos=len("tax AKIAIOSFODNN7EXAMPLE "))
     assert [(f.source, text[f.start : f.end]) for f in findings] == [("tax", "12 345 678")]
@@ -152,7 +152,7 @@ def test_a_value_in_json_within_a_string_is_found_at_its_own_place(written: str,
         ("a\ncurl -u admin:hunter2!x https://host\nb", "admin:hunter2!x", "authorization-header"),
     ],
 )
-def test_what_stands_before_a_value_counts_behind_an_escape(text: str, value: str, source: str, levels: int) -> None:
+def test_text_before_an_escape_counts_for_the_value_after_it(text: str, value: str, source: str, levels: int) -> None:
     for _ in range(levels):
         text = json.dumps({"rows": text})
     assert value in [text[f.start : f.end] for f in BUILT.scan(text) if f.source == source and f.score >= 0.5]
@@ -222,9 +222,7 @@ def test_every_value_of_a_long_encoded_text_is_found_by_its_place(
 
 @pytest.mark.parametrize("encode", ENCODERS.values(), ids=ENCODERS.keys())
 @pytest.mark.parametrize("levels", range(3))
-def test_what_is_encoded_behind_an_escape_and_has_escapes_within_is_found(
-    encode: Callable[[bytes], str], levels: int
-) -> None:
+def test_encoded_text_after_and_with_escapes_is_found(encode: Callable[[bytes], str], levels: int) -> None:
     inner = f"a\tb\n{NUMBER}\n"
     for _ in range(levels):
         inner = json.dumps({"rows": inner})
@@ -241,8 +239,8 @@ def test_tabs_and_line_breaks_of_an_encoded_text_that_is_not_ascii_are_text() ->
     assert [text[f.start : f.end] for f in SMALL.scan(text) if f.source == "card"] == [encoded]
 
 
-def test_what_is_no_text_is_not_decoded_to_its_end_at_each_place_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each part of a path may be the beginning of a segment."""
+def test_data_that_is_not_text_is_not_decoded_repeatedly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part of a path may be the beginning of an encoded segment."""
     decode, digits_decoded = decoding._of_base64, 0
 
     def counted(digits: str) -> bytes:
@@ -256,7 +254,7 @@ def test_what_is_no_text_is_not_decoded_to_its_end_at_each_place_of_it(monkeypat
     assert digits_decoded < 32 * len(text)
 
 
-def test_a_path_with_backslashes_is_no_break_in_an_identifier() -> None:
+def test_a_path_with_backslashes_does_not_split_an_identifier() -> None:
     assert not [f for f in SMALL.scan("C:\\new4111\\table1111") if f.source == "card"]
 
 
@@ -272,7 +270,7 @@ def test_values_at_every_place_of_a_long_text_are_found_in_slices(encode: object
         assert [text[f.start : f.end] for f in results] == [value]
 
 
-def test_values_within_a_long_base64_file_are_found_wherever_slices_fall() -> None:
+def test_values_in_a_long_base64_file_are_found_at_any_slice() -> None:
     for before in (9_000, 9_001, 9_002, 12_287):
         text = base64.b64encode(b"a" * before + b" 4111-1111-1111-1111 " + b"b" * 9000).decode()
         results = [f for f in SMALL.scan("file: " + text) if f.source == "card"]
@@ -320,14 +318,14 @@ def test_hostile_texts_take_time_in_proportion(text: str) -> None:
         return best
 
     seconds(text[:1000])
-    # Four times the text: sixteen times the time if it were quadratic.
+    # For four times the text, a quadratic algorithm would need sixteen times the time.
     assert seconds(text) < 9 * max(seconds(text[: len(text) // 4]), 0.002)
 
 
 def test_a_slice_of_a_long_text_is_short() -> None:
-    """An event loop that takes a turn between slices lags by one of them."""
+    """An event loop that runs between the slices is delayed by at most one slice."""
     text = "Some words, 12 of them, and 4111 1111 1111 1111 for user_1@example.com; " * 4000
     slices = list(SMALL.scan_in_slices(text))
     assert len(slices) >= len(text) // 8192
-    # What is found is found slice by slice, not in one at the end.
+    # Findings appear slice by slice, not all in the last one.
     assert max(map(len, slices)) <= 8 * sum(map(len, slices)) / len(slices)

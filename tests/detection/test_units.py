@@ -47,12 +47,12 @@ TEXTS = st.lists(st.sampled_from(["Ada ", "met. ", "Mr. ", "Bo", "?", "\n", " ",
 
 
 @given(TEXTS)
-def test_units_are_the_whole_text(text: str) -> None:
+def test_units_cover_the_whole_text(text: str) -> None:
     assert "".join(parts(text)) == text
 
 
 @given(TEXTS, st.integers(min_value=0, max_value=2000))
-def test_what_is_settled_does_not_change_with_what_follows(text: str, at: int) -> None:
+def test_completed_units_do_not_change_with_later_text(text: str, at: int) -> None:
     begun = text[:at]
     settled = list(units(begun, final=False))
     assert settled == list(units(text))[: len(settled)]

@@ -10,7 +10,7 @@ PAGE = ROOT / "docs/decisions/audits.md"
 
 
 def named_tests() -> list[tuple[str, str]]:
-    """Pairs of a path and a test's name; the name is empty where the page names the file alone."""
+    """Return pairs of a path and a test's name. The name is empty if the page names only the file."""
     named = []
     for line in PAGE.read_text().splitlines():
         path = ""

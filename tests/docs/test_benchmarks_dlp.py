@@ -1,4 +1,4 @@
-"""The comparison with other finders knows each engine, and judges what it finds by the labels of the texts."""
+"""The comparison with other tools covers each engine, and evaluates findings by the labels of the texts."""
 
 from pathlib import Path
 
@@ -45,7 +45,7 @@ def test_each_engine_has_labels_and_a_row() -> None:
     assert page.HEADS.keys() == judging.COLUMNS.keys()
 
 
-def test_labels_of_other_finders_are_those_of_the_texts() -> None:
+def test_labels_of_other_tools_are_labels_of_the_texts() -> None:
     assert set(labels.PRESIDIO.values()) <= labels.LABELS_OF_TEXTS
     assert not labels.PRESIDIO.keys() & labels.UNJUDGED
     assert labels.presidio(["US_SSN", "ES_NIF", "UUID"]) == {
@@ -67,7 +67,7 @@ def test_each_type_of_ours_keeps_its_category_and_names_have_one() -> None:
     assert set(labels.NAMES) <= {label for label, _ in named.values()}
 
 
-def test_claims_are_what_is_looked_for() -> None:
+def test_claims_are_the_labels_that_an_engine_searches_for() -> None:
     assert labels.claims("gitleaks", ["secret"]) == {"secret"}
     assert labels.claims("presidio", ["US_SSN", "ES_NIF", "UUID"]) == {"ssn", "es_nif"}
     ours = labels.claims("gatehouse", [pattern.entity_type for pattern in BUILT_IN])
@@ -75,7 +75,7 @@ def test_claims_are_what_is_looked_for() -> None:
     assert "person" not in ours
 
 
-def test_what_is_not_claimed_counts_in_the_first_figure_alone() -> None:
+def test_labels_that_are_not_claimed_count_only_in_the_first_figure() -> None:
     rows = [positive(0, 3, "ssn"), positive(4, 7, "pl_pesel")]
     texts = {"one": Text("111 222", "", rows, labels={"ssn", "pl_pesel"}, categories={"pii"})}
     findings = {"one": [(0, 3, "US_SSN", 1.0)]}

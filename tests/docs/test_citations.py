@@ -14,7 +14,7 @@ MODULES: Final = {folder: sorted((ROOT / folder).rglob("*.py")) for folder in FO
 #: Docstrings, comments on lines of their own, and comments behind code.
 _PROSE = re.compile(r'^ *r?"""([\s\S]*?)"""|((?:^ *#[^\n]*\n?)+)|  (# [^\n]*)$', re.MULTILINE)
 _PAGE = re.compile(r"\bdocs/[\w/-]+\.md")
-#: A page and a section of it: `docs/portal.md, "Tokens"`, or `docs/portal.md, Tokens` up to the next sign.
+#: A page and a section of it: `docs/portal.md, "Tokens"`, or `docs/portal.md, Tokens` up to the next punctuation mark.
 _SECTION = re.compile(r'\b(docs/[\w/-]+\.md), (?:"([^"\n]+)"|([A-Z][^"`;:.()|\n]+)[;:)])')
 #: Documents that are not in the repository.
 _OUTSIDE = re.compile(

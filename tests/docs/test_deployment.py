@@ -1,4 +1,4 @@
-"""The files that put it into operation: no engine for containers is at hand, so they are read and compared."""
+"""The deployment files. There is no container engine in tests, so the files are only parsed and checked."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text()
 MAKEFILE = (ROOT / "Makefile").read_text()
 
 
-def test_compose_has_what_the_pages_say() -> None:
+def test_compose_has_the_documented_services() -> None:
     assert set(COMPOSE["services"]) == {"postgres", "redis", "migrate", "platform", "worker"}
 
 
@@ -39,7 +39,7 @@ def test_the_volumes_are_declared() -> None:
     assert used == set(COMPOSE["volumes"])
 
 
-def test_the_image_copies_only_what_reaches_it() -> None:
+def test_the_image_copies_only_files_of_the_build_context() -> None:
     allowed = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     copied = {
         word for line in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE) for word in line.split()[:-1]
@@ -48,7 +48,7 @@ def test_the_image_copies_only_what_reaches_it() -> None:
     assert all((ROOT / name).exists() for name in allowed)
 
 
-def test_the_image_takes_packages_by_hash_alone_and_runs_as_nobody_special() -> None:
+def test_the_image_installs_packages_by_hash_and_runs_as_an_unprivileged_user() -> None:
     installs = re.findall(r"pip install (.+)$", DOCKERFILE, re.MULTILINE)
     assert all("--require-hashes" in options or "--no-deps dist" in options for options in installs)
     # Locks are complete. A resolver would refuse them as soon as a package that is required with an extra has a release
@@ -59,11 +59,11 @@ def test_the_image_takes_packages_by_hash_alone_and_runs_as_nobody_special() -> 
     assert "/api/health/live" in DOCKERFILE
 
 
-def test_probes_ask_paths_that_exist() -> None:
+def test_probes_use_existing_paths() -> None:
     (pods,) = [path for path in KUBERNETES if path["kind"] == "StatefulSet"]
     (container,) = pods["spec"]["template"]["spec"]["containers"]
     probes = [container[name]["httpGet"]["path"] for name in ("startupProbe", "livenessProbe", "readinessProbe")]
-    # Redis or the database being away takes no pod out of service: each could answer.
+    # A failure of Redis or the database takes no pod out of service, because each pod can still answer model calls.
     assert probes == ["/api/health/startup", "/api/health/live", "/api/health/ready?for=traffic"]
 
 

@@ -1,4 +1,4 @@
-"""The page of patterns says what the catalogue holds."""
+"""The page of patterns matches the catalogue."""
 
 from bench.dlp.page import PAGE, between, patterns
 

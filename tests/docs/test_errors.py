@@ -1,4 +1,4 @@
-"""docs/errors.md lists every code that an error can have, and none besides."""
+"""docs/errors.md lists exactly the codes that errors can have."""
 
 import functools
 import importlib
@@ -12,18 +12,18 @@ from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.http import envelopes
 
 PAGE = Path("docs/errors.md").read_text("utf-8")
-#: Codes that a form gives to an error, whatever its own code is.
+#: Codes that an error form sets, whatever the error's own code is.
 OF_FORMS = {
     *envelopes._OAUTH_CODES.values(), *envelopes._NAMED_CODES.values(), *envelopes._PORTAL_CODES.values(),
     "rate_limit_exceeded",
 }  # fmt: skip
-#: Codes that an error gets where it is made.
+#: Codes that are set where the error is created.
 IN_SOURCE = {
     code
     for path in Path("src/gatehouse").rglob("*.py")
     for code in re.findall(r'super\(\).__init__\(.*\bcode="([a-z_]+)"', path.read_text("utf-8"))
 }
-#: What the sandbox answers to the gateway, which does not pass it on.
+#: Codes of the sandbox's answers to the gateway, which are not passed on.
 _INTERNAL_CODES = {"sandbox"}
 
 
@@ -35,7 +35,7 @@ def _classes(kind: type[Refusal]) -> Iterator[type[Refusal]]:
 
 @functools.cache
 def codes() -> dict[str, type[Refusal]]:
-    """Every code in the package, with a class that has it."""
+    """Return every code in the package, with a class that has it."""
     for module in pkgutil.walk_packages(gatehouse.__path__, "gatehouse."):
         if not module.name.endswith("__main__") and ".migrations" not in module.name:
             importlib.import_module(module.name)
@@ -47,7 +47,7 @@ def codes() -> dict[str, type[Refusal]]:
 
 
 def on_the_page() -> set[str]:
-    """The words of the columns named `code`."""
+    """Return the words in the columns named `code`."""
     words: set[str] = set()
     column: int | None = None
     for line in PAGE.splitlines():

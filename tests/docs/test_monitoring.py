@@ -1,4 +1,4 @@
-"""The dashboards and alert rules in deploy/: every figure that they name is one that a platform publishes."""
+"""The dashboards and alert rules in deploy/ use only metrics that a platform exports."""
 
 import json
 import re
@@ -15,10 +15,10 @@ from gatehouse.platform.metrics import PlatformMetrics
 
 DASHBOARDS = sorted(Path("deploy/grafana").glob("*.json"))
 RULES = Path("deploy/prometheus/alerts.yml")
-#: Labels that Prometheus adds, and that of a histogram's buckets.
+#: Labels that Prometheus adds, and the label of a histogram's buckets.
 ADDED = {"instance", "job", "le"}
 
-#: Paths of model calls, and paths that only ask whether something is there.
+#: Paths of model calls, and paths of probes.
 CALLS = {
     "/v1/chat/completions", "/v1/messages", "/v1/embeddings", "/v1/responses", "/api/chat/completions",
     "/api/conversations/{conversation_id}/messages",
@@ -36,7 +36,7 @@ def rules() -> list[dict[str, Any]]:
 
 
 def expressions() -> Iterator[tuple[str, str]]:
-    """Each with where it stands."""
+    """Yield each expression with its place."""
     for path in DASHBOARDS:
         for panel in dashboard(path)["panels"]:
             for target in panel["targets"]:
@@ -57,7 +57,7 @@ def named(expression: str) -> set[str]:
 
 @pytest.fixture(scope="module")
 async def published(platform: RunningPlatform) -> set[str]:
-    """As a scraper sees them: families, and the series that a histogram has."""
+    """Return the names of the exported metrics, including the series of histograms."""
     answer = await platform.anonymous.get("/metrics")
     assert answer.status_code == 200
     kinds = re.findall(r"^# TYPE (\S+) (\S+)$", answer.text, re.MULTILINE)
@@ -66,13 +66,13 @@ async def published(platform: RunningPlatform) -> set[str]:
 
 
 @pytest.mark.parametrize(("where", "expression"), EXPRESSIONS, ids=[where for where, _ in EXPRESSIONS])
-async def test_every_figure_is_published(published: set[str], where: str, expression: str) -> None:
+async def test_every_metric_is_exported(published: set[str], where: str, expression: str) -> None:
     assert named(expression)
     assert named(expression) <= published, where
 
 
 @pytest.mark.parametrize(("where", "expression"), EXPRESSIONS, ids=[where for where, _ in EXPRESSIONS])
-def test_every_label_is_one_of_the_figures(tmp_path: Path, where: str, expression: str) -> None:
+def test_every_label_belongs_to_a_metric(tmp_path: Path, where: str, expression: str) -> None:
     families: dict[str, Family] = {}
     for figure in vars(PlatformMetrics(tmp_path)).values():
         if (family := getattr(figure, "family", None)) is not None:
@@ -87,13 +87,13 @@ def test_every_label_is_one_of_the_figures(tmp_path: Path, where: str, expressio
 
 @pytest.fixture(scope="module")
 async def routes(platform: RunningPlatform) -> set[str]:
-    """Every path that takes a POST."""
+    """Return every path with a POST operation."""
     paths = (await platform.anonymous.get("/openapi.json")).json()["paths"]
     return {path for path, operations in paths.items() if "post" in operations}
 
 
 @pytest.mark.parametrize(("where", "expression"), EXPRESSIONS, ids=[where for where, _ in EXPRESSIONS])
-def test_routes_are_chosen_by_what_they_are(routes: set[str], where: str, expression: str) -> None:
+def test_expressions_select_existing_routes(routes: set[str], where: str, expression: str) -> None:
     assert routes >= CALLS
     for how, pattern in re.findall(r'route(=~|!~)"([^"]*)"', expression):
         match = {route for route in {*routes, *PROBES} if re.fullmatch(pattern, route)}
@@ -104,8 +104,8 @@ def test_routes_are_chosen_by_what_they_are(routes: set[str], where: str, expres
             assert match - PROBES - {"/v1/outposts/policy-bundle"} in (set(), CALLS), where
 
 
-def test_what_has_grown_is_counted_from_zero(tmp_path: Path) -> None:
-    """Prometheus sees no growth in a figure that begins at one."""
+def test_counters_used_with_increase_begin_at_zero(tmp_path: Path) -> None:
+    """Prometheus detects no increase in a counter whose first value is one."""
     families = {
         figure.family.name: figure for figure in vars(PlatformMetrics(tmp_path)).values() if hasattr(figure, "family")
     }
@@ -115,7 +115,7 @@ def test_what_has_grown_is_counted_from_zero(tmp_path: Path) -> None:
         assert set(families[name].values.values()) == {0.0}, name
 
 
-def test_the_cases_for_promtool_are_about_rules_and_figures_that_there_are(published: set[str]) -> None:
+def test_the_cases_for_promtool_use_existing_rules_and_metrics(published: set[str]) -> None:
     result = yaml.safe_load(RULES.with_name("alerts_test.yml").read_text("utf-8"))
     assert result["rule_files"] == [RULES.name]
     cases = result["tests"]
@@ -125,7 +125,7 @@ def test_the_cases_for_promtool_are_about_rules_and_figures_that_there_are(publi
     assert {name for case in cases for series in case["input_series"] for name in named(series["series"])} <= published
 
 
-def test_every_alert_says_how_grave_it_is_and_what_it_is_about() -> None:
+def test_every_alert_has_a_severity_and_a_summary() -> None:
     names = [rule["alert"] for rule in rules()]
     assert len(names) == len(set(names)) > 10
     for rule in rules():
@@ -143,5 +143,5 @@ def test_a_dashboard_can_be_imported(path: Path) -> None:
     assert len(places) == len(set(places))
 
 
-def test_the_dashboards_have_ids_of_their_own() -> None:
+def test_each_dashboard_has_its_own_id() -> None:
     assert len({dashboard(path)["uid"] for path in DASHBOARDS}) == len(DASHBOARDS) == 3

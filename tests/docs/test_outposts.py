@@ -1,4 +1,4 @@
-"""What puts an outpost into operation, and its page: compared with what it reads, listens on and answers."""
+"""The deployment files and the page of outposts match the outpost's settings, ports and operations."""
 
 import re
 from pathlib import Path
@@ -28,13 +28,13 @@ def container() -> dict[str, Any]:
 
 
 def is_read(name: str) -> bool:
-    """By the settings, or as a provider's credential."""
+    """Return whether the variable is a setting or a provider's credential."""
     return (
         name.lower() in OutpostSettings.model_fields or re.fullmatch(r"PROVIDER_[A-Z0-9]+_[A-Z0-9_]+", name) is not None
     )
 
 
-def test_what_the_files_set_is_read() -> None:
+def test_variables_in_the_files_are_settings() -> None:
     named = {
         *COMPOSE["services"]["outpost"]["environment"],
         *re.findall(r"^#?([A-Z_]+)=", EXAMPLE, re.MULTILINE),
@@ -45,7 +45,7 @@ def test_what_the_files_set_is_read() -> None:
     assert [name for name in named if not is_read(name)] == []
 
 
-def test_the_files_name_both_ports_and_the_administrations_is_not_for_everybody() -> None:
+def test_the_files_name_both_ports_and_do_not_expose_administration() -> None:
     published = COMPOSE["services"]["outpost"]["ports"]
     assert published == ["8300:8300", "127.0.0.1:8301:8301"]
     assert {port["containerPort"] for port in container()["ports"]} == PORTS
@@ -62,13 +62,13 @@ def test_the_images_last_target_is_the_platform_and_one_is_the_outpost() -> None
 
 
 @pytest.mark.parametrize("probe", ["startupProbe", "livenessProbe", "readinessProbe"])
-def test_a_probe_asks_what_the_proxy_answers(probe: str) -> None:
+def test_probes_use_paths_of_the_proxy(probe: str) -> None:
     probe_request = container()[probe]["httpGet"]
     assert probe_request["port"] == "proxy"
     assert probe_request["path"].partition("?")[0] in document()["paths"]
 
 
-def test_what_an_outpost_keeps_outlives_its_pod_and_its_container() -> None:
+def test_an_outposts_files_are_on_a_persistent_volume() -> None:
     (mount,) = [volumemount for volumemount in container()["volumeMounts"] if volumemount["name"] == "home"]
     home = re.search(r"GATEHOUSE_HOME=(\S+)", DOCKERFILE)
     assert home is not None
@@ -89,7 +89,7 @@ def test_services_lead_to_the_pods() -> None:
 
 
 def test_every_setting_of_an_outpost_is_explained() -> None:
-    """Those that every host has are on the settings' own page."""
+    """Settings of all hosts are on the page of settings."""
     result = set(re.findall(r"^\| `([A-Z_]+)` \|", PAGE, re.MULTILINE))
     own = {name.upper() for name in OutpostSettings.model_fields.keys() - Settings.model_fields.keys()}
     assert own <= result

@@ -1,4 +1,4 @@
-"""The pages say what is so: settings, commands, links and actions are compared with the code."""
+"""The pages are correct: their settings, commands, links and actions are compared with the code."""
 
 import re
 import shlex
@@ -29,7 +29,7 @@ def _text(name: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Fenced and indented blocks, and words in backticks, a line each."""
+    """Return fenced and indented blocks, and words in backticks, one per line."""
     fenced = re.findall(r"^```[a-z]*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     indented = re.findall(r"^ {4,}(\S.*)$", text, re.MULTILINE)
     return "\n".join([*fenced, *indented, *re.findall(r"`([^`\n]+)`", text)])
@@ -40,7 +40,7 @@ def test_every_setting_is_explained(setting: str) -> None:
     assert re.search(rf"^\| `{setting.upper()}` \| .+ \| .+ \|$", _text("docs/settings.md"), re.MULTILINE)
 
 
-def test_no_setting_is_explained_that_is_not_there() -> None:
+def test_only_existing_settings_are_explained() -> None:
     results = re.findall(r"^\| `([A-Z_]+)` \|", _text("docs/settings.md"), re.MULTILINE)
     assert {name.lower() for name in results} == set(Settings.model_fields)
 
@@ -51,8 +51,8 @@ def test_the_example_environment_names_settings_only() -> None:
     assert {name.lower() for name in named} <= set(Settings.model_fields)
 
 
-def test_every_audit_action_can_be_looked_up() -> None:
-    """Each says what it means, and the page names the endpoint that lists them."""
+def test_every_audit_action_is_documented() -> None:
+    """Each action has a description, and the page names the endpoint that lists them."""
     assert all(meaning.endswith(".") for meaning in ACTIONS.values())
     assert "GET /v1/audit/actions" in _text("docs/records.md")
 
@@ -81,7 +81,7 @@ def test_every_command_that_is_shown_exists(page: Path) -> None:
 
 
 def _check_command(words: str) -> None:
-    """Each word that names a command, and each option, is known to the command line."""
+    """Check that the command line has each command and option in these words."""
     command: click.Command = cli
     for word in shlex.split(words.replace("'", "")):
         if isinstance(command, click.Group):
@@ -119,7 +119,7 @@ def test_every_make_target_that_is_shown_exists(page: Path) -> None:
 
 
 def test_the_architecture_names_what_exists() -> None:
-    """Each word in backticks is a path of the project, or stands in its code."""
+    """Each word in backticks is a path of the project, or occurs in its code."""
     files = [path for path in (ROOT / "src/gatehouse").rglob("*") if "__pycache__" not in path.parts]
     code = "\n".join(path.read_text("utf-8") for path in files if path.suffix in {".py", ".sql"})
     for name in re.findall(r"`([^`]+)`", _text("ARCHITECTURE.md")):
@@ -140,7 +140,7 @@ def test_the_pages_are_all_in_the_navigation() -> None:
 
     shown = files(yaml.safe_load(_text("mkdocs.yml"))["nav"])
     there = [page.relative_to(ROOT / "docs") for page in (ROOT / "docs").rglob("*.md")]
-    # The reference's index leads to its other pages.
+    # The reference's index links to its other pages.
     listed = [str(page) for page in there if page.parent.name != "reference" or page.name == "index.md"]
     assert sorted(shown) == sorted(listed)
 

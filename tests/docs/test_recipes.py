@@ -1,4 +1,4 @@
-"""Each recipe of CONTRIBUTING.md is followed from its text on a copy of the tree, and the result is tested there."""
+"""Each recipe of CONTRIBUTING.md is applied to a copy of the tree by its text, and the result is tested there."""
 
 import os
 import re
@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("src", "tests", "docs", "tools", "bench", "training")
-#: the tests that are run in the copy, by the recipe's title
+#: the tests to run in the copy, by the recipe's title
 TESTS = {
     "a kind of provider": [
         "tests/engine/providers/scenarios/test_responses.py",
@@ -26,7 +26,7 @@ TESTS = {
         "tests/engine/test_scan.py",
     ],
 }
-#: the recipe that a command carries out, and the tests that are run after it
+#: the recipe that consists of one command, and the tests to run after it
 GENERATED = "a family with a table"
 GENERATED_TESTS = [
     "tests/platform/governance/test_notes.py",
@@ -40,12 +40,12 @@ GENERATED_TESTS = [
     "tests/docs/test_openapi.py",
     "tests/docs/test_pages.py",
 ]
-#: what concerns the family alone, and what fails when an entry in a list is missing
+#: the tests of the new family, and tests that fail if an entry in a list is missing
 CHOSEN = "notes or every_family_with_a_limit or test_schema or test_errors or test_openapi or navigation"
 
 
 class Step(NamedTuple):
-    """A new file, or an edit of one."""
+    """A new file, or a change of an existing file."""
 
     path: str
     language: str
@@ -53,7 +53,7 @@ class Step(NamedTuple):
 
 
 def recipe_texts() -> dict[str, str]:
-    """The text of each recipe by its title."""
+    """Return the text of each recipe by its title."""
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     parts = re.split(r"^## ", text, flags=re.MULTILINE)
     return {
@@ -64,7 +64,7 @@ def recipe_texts() -> dict[str, str]:
 
 
 def steps(text: str) -> Iterator[Step]:
-    """The code blocks, each with the file that was named last before it."""
+    """Yield the code blocks, each with the last file that was named before it."""
     path = None
     for item in re.finditer(r"`([\w/.-]+\.(?:py|md))`|^    ```(\w+)\n(.*?)^    ```$", text, re.MULTILINE | re.DOTALL):
         if item[1]:
@@ -91,7 +91,7 @@ def perform(step: Step, tree: Path) -> None:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A copy of the tree."""
+    """Yield a copy of the tree."""
     for name in COPIED:
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     for file in ROOT.iterdir():
@@ -101,7 +101,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def run(tree: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    """Runs a Python command in the copy."""
+    """Run a Python command in the copy."""
     environment = {**os.environ, "PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree}"}
     return subprocess.run(
         [sys.executable, *command], cwd=tree, env=environment, capture_output=True, text=True, check=False
@@ -109,7 +109,7 @@ def run(tree: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 
 def check(tree: Path, changed: Iterable[str], *tests: str) -> None:
-    """The changed files have the usual form, the reference can be generated, and the tests pass."""
+    """Check that the changed files are formatted, the reference can be generated, and the tests pass."""
     python = sorted({path for path in changed if path.endswith(".py")})
     for command in (
         ["-m", "ruff", "check", *python],
@@ -139,7 +139,7 @@ def test_the_recipe_of_a_family_names_every_file_that_the_generator_writes(tree:
     paths, _, by_hand = result.stdout.partition("To do by hand:")
     assert "make reference" in by_hand
     assert re.findall(r"^- `(.+?)` ", text, re.MULTILINE) == re.sub(r"/r\d{4}_", "/rNNNN_", paths).split()
-    # The second time the names are in use.
+    # The second run fails because the names are in use.
     written = {path: (tree / path).read_text("utf-8") for path in paths.split()}
     assert run(tree, "-m", "tools.new_family", *arguments).returncode == 2
     assert {path: (tree / path).read_text("utf-8") for path in written} == written

@@ -1,4 +1,4 @@
-"""docs/reference/ is what `make reference` writes."""
+"""docs/reference/ has the present output of `make reference`."""
 
 from pathlib import Path
 

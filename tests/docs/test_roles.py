@@ -1,4 +1,5 @@
-"""The security page on PostgreSQL's roles, done as it says, on a server of its own: roles are the server's."""
+"""The statements of the security page on PostgreSQL's roles work. They run on a separate server, because roles belong
+to the whole server."""
 
 import re
 import tempfile

@@ -1,4 +1,4 @@
-"""Every test of the wire runs over both that take requests off it."""
+"""Tests of the HTTP protocol run with both HTTP servers."""
 
 import pytest
 from tests.support.platform import RunningPlatform

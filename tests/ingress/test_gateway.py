@@ -1,4 +1,4 @@
-"""The gateway as an application: what a server that stops does to it."""
+"""The gateway as an ASGI application: a server that stops, and model names in other scripts."""
 
 import asyncio
 import json

@@ -1,4 +1,5 @@
-"""What only the lane has to show: turns on one connection, shared with what it hands on, and nothing left behind."""
+"""Tests of Gatehouse's own HTTP protocol: several requests on one connection, some of which are passed to uvicorn, and
+the release of all resources."""
 
 import asyncio
 import contextlib
@@ -31,7 +32,7 @@ def ingress(platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Provider:
-    """Answers at once, unless it is `held`."""
+    """A provider that answers at once while `free` is set."""
 
     def __init__(self) -> None:
         self.free = asyncio.Event()
@@ -42,7 +43,7 @@ class Provider:
     async def behave(self, connection: Connection) -> None:
         self.request_arrived.set()
         if not self.free.is_set():
-            # A caller that goes away is heard of as the end of what it says.
+            # When a caller disconnects, reading from its connection returns.
             leaves = asyncio.create_task(connection.reader.read(1))
             freed = asyncio.create_task(self.free.wait())
             try:
@@ -102,7 +103,7 @@ FIRST, SECOND = b'{"description": "made first"}', b'{"description": "made second
 
 
 def mixed(key: str, token: str) -> list[tuple[bytes, int, bytes]]:
-    """Requests for both, the status of each, and what its answer holds."""
+    """Return requests for both servers, with the status and a part of the content of each answer."""
     chunks = "Transfer-Encoding: chunked"
     return [
         (call(key), 200, b"Hello there"),
@@ -148,7 +149,7 @@ async def test_requests_for_both_in_small_pieces_are_answered_in_their_order(
         await answers
 
 
-async def test_what_waits_behind_a_call_is_bounded(url: str, key: str, provider: Provider) -> None:
+async def test_requests_that_wait_behind_a_call_are_bounded(url: str, key: str, provider: Provider) -> None:
     provider.free.clear()
     ahead = call(key) * 100
     async with connected(url) as wire:
@@ -167,15 +168,13 @@ async def test_what_waits_behind_a_call_is_bounded(url: str, key: str, provider:
             before = taken
             await asyncio.sleep(0.2)
         flooding.cancel()
-        # The system's own buffers on both sides, and a little of the lane's.
+        # The system's buffers on both sides, and a little of the protocol's own.
         assert taken < 20 * 1024**2
         assert len(provider.upstream.requests) == 1
         wire.writer.transport.abort()
 
 
-async def test_a_client_that_leaves_with_requests_waiting_is_known_at_once(
-    url: str, key: str, provider: Provider
-) -> None:
+async def test_a_disconnect_with_waiting_requests_is_noticed_at_once(url: str, key: str, provider: Provider) -> None:
     provider.free.clear()
     async with connected(url) as wire:
         wire.writer.write(call(key) * 3)
@@ -185,7 +184,7 @@ async def test_a_client_that_leaves_with_requests_waiting_is_known_at_once(
     assert len(provider.upstream.requests) == 1
 
 
-async def test_a_server_that_stops_finishes_what_is_in_progress(
+async def test_a_stopping_server_finishes_requests_in_progress(
     platform: RunningPlatform, key: str, provider: Provider
 ) -> None:
     provider.free.clear()
@@ -208,7 +207,7 @@ async def test_a_server_that_stops_finishes_what_is_in_progress(
         await asyncio.wait_for(stopping, 5)
 
 
-async def test_a_server_that_stops_finishes_what_was_handed_on(platform: RunningPlatform, caller: Person) -> None:
+async def test_a_stopping_server_finishes_requests_passed_to_uvicorn(platform: RunningPlatform, caller: Person) -> None:
     whole = request("POST", "/api/auth/api-keys", caller.token, JSON, body=FIRST)
     server = contextlib.AsyncExitStack()
     url = await server.enter_async_context(platform.listening())
@@ -267,7 +266,7 @@ Hear = Callable[..., Awaitable[Answer]]
 
 @pytest.fixture
 def heard(platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch) -> list[Received]:
-    """What the engine is asked."""
+    """The requests that the engine receives."""
     received: list[Received] = []
     answer: Hear = platform.host.engine.answer
 
@@ -312,7 +311,7 @@ async def test_only_trusted_proxies_set_the_clients_address(
 
 
 @pytest.mark.parametrize("value", ["a\r\nX-Second: b", "a\nb", "a\rb", "a\0b"])
-async def test_a_header_that_would_be_two_is_never_sent(
+async def test_a_header_with_a_line_break_is_never_sent(
     platform: RunningPlatform, url: str, key: str, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
     async def answer(*_: object) -> Answer:
@@ -325,12 +324,13 @@ async def test_a_header_that_would_be_two_is_never_sent(
 
 
 def tasks() -> int:
-    """All of the loop's but the provider's, which keeps one for each connection that rests with the gateway."""
+    """Return the number of the loop's tasks, without the provider's, which has one for each idle connection of the
+    gateway."""
     return sum("upstream.<locals>.serve" not in repr(task.get_coro()) for task in asyncio.all_tasks())
 
 
 async def settled(before: int) -> None:
-    """Returns when there are as many tasks as before."""
+    """Wait until there are as many tasks as before."""
     async with asyncio.timeout(5):
         while tasks() != before:
             await asyncio.sleep(0.01)
@@ -338,7 +338,7 @@ async def settled(before: int) -> None:
 
 @pytest.fixture
 async def before(url: str, key: str) -> int:
-    """How many tasks there are once both have answered, and what a first call starts is there."""
+    """Return the number of tasks after both servers have answered and a first call has started its background tasks."""
     async with connected(url, key) as wire:
         wire.writer.write(request("GET", "/api/health/live", key) + call(key, "Connection: close"))
         assert (await wire.answer())[0].startswith("HTTP/1.1 200")
@@ -348,7 +348,7 @@ async def before(url: str, key: str) -> int:
     return tasks()
 
 
-async def test_a_reset_at_any_byte_leaves_nothing_behind(
+async def test_a_reset_at_any_byte_leaves_no_tasks(
     platform: RunningPlatform, url: str, key: str, before: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lost: list[Lane] = []
@@ -400,7 +400,7 @@ async def test_a_client_that_disconnects_cancels_the_providers_call(
     assert platform.host.calls.count == 0
 
 
-async def test_nothing_is_left_to_the_collector(url: str, key: str, before: int) -> None:
+async def test_requests_leave_no_cyclic_garbage(url: str, key: str, before: int) -> None:
     gc.collect()
     gc.disable()
     try:
@@ -423,7 +423,7 @@ CHUNKS = in_chunks(b"x" * 40 + b"\r\n0\r\n\r\n" + b"y" * 40, 33) + b"GET / HTTP/
 
 
 @pytest.mark.parametrize("first", range(len(CHUNKS)))
-def test_chunks_are_the_same_wherever_they_are_cut(first: int) -> None:
+def test_chunks_are_decoded_equally_wherever_they_are_split(first: int) -> None:
     framing = Chunked()
     body, rest = b"", b""
     for data in (CHUNKS[:first], CHUNKS[first:]):
@@ -437,6 +437,6 @@ def test_chunks_are_the_same_wherever_they_are_cut(first: int) -> None:
 
 
 @pytest.mark.parametrize("data", [b"5\n", b"5 ", b"g", b";", b"\n", b"5\rx", b"0" * 17, b"5\r\nhelloa", b"0\r\na"])
-def test_chunks_that_are_none_are_refused_before_their_end(data: bytes) -> None:
+def test_invalid_chunks_are_refused_before_their_end(data: bytes) -> None:
     with pytest.raises(Malformed):
         Chunked().take(data)

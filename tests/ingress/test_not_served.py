@@ -79,7 +79,9 @@ async def test_an_api_that_is_not_offered_is_named(
     assert "POST /v1/chat/completions" in error["message"]
 
 
-async def test_openais_client_shows_what_is_not_offered(platform: RunningPlatform, key: str) -> None:
+async def test_openais_client_shows_the_message_about_an_api_that_is_not_offered(
+    platform: RunningPlatform, key: str
+) -> None:
     async with (
         platform.listening() as url,
         openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0) as client,
@@ -88,14 +90,14 @@ async def test_openais_client_shows_what_is_not_offered(platform: RunningPlatfor
             await client.images.generate(prompt="a gate", model="sandbox/echo")
 
 
-async def test_an_unknown_path_names_what_is_served(platform: RunningPlatform, key: str) -> None:
+async def test_the_error_of_an_unknown_path_lists_supported_paths(platform: RunningPlatform, key: str) -> None:
     answer = await platform.client(key).post("/v1/chat", json={})
     assert answer.status_code == 404
     assert answer.json()["error"]["code"] == "unknown_path"
     assert "GET /v1/models" in answer.json()["error"]["message"]
 
 
-async def test_v1_twice_says_so(platform: RunningPlatform, key: str) -> None:
+async def test_a_path_with_v1_twice_is_explained(platform: RunningPlatform, key: str) -> None:
     answer = await platform.client(key).post("/v1/v1/messages", json={})
     assert answer.json()["type"] == "error"
     assert "base URL without `/v1`" in answer.json()["error"]["message"]

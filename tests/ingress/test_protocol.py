@@ -1,4 +1,4 @@
-"""The wire itself, by raw bytes: what old, slow, odd and hostile clients send."""
+"""The HTTP protocol with raw bytes, as old, slow, unusual and hostile clients send them."""
 
 import asyncio
 import contextlib
@@ -133,16 +133,16 @@ UNREAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 2000
     [
         (b"", ENDLESS, []),
         (GOOD, ENDLESS, [b"200"]),
-        # A stranger's body, behind the answer.
+        # The body of a client without a credential, after the answer.
         (UNREAD, b"{", [b"401"]),
     ],
     ids=["a head", "a second head", "a body"],
 )
-async def test_who_drips_is_given_up_though_bytes_keep_coming(
+async def test_a_slow_sender_is_disconnected_although_bytes_keep_arriving(
     platform: RunningPlatform, url: str, key: str, first: bytes, dripped: bytes, statuses: list[bytes]
 ) -> None:
     before = len(asyncio.all_tasks())
-    # A byte every few milliseconds, for much longer than anybody is waited for.
+    # One byte every few milliseconds, for much longer than the timeout.
     async with asyncio.timeout(3):
         text = await answer_to(url, first.replace(b"KEY", key.encode()), *cut(dripped + b"a" * 9_000), pause=0.003)
     assert re.findall(rb"HTTP/1.1 (\d+)", text) == statuses
@@ -154,16 +154,16 @@ async def test_who_drips_is_given_up_though_bytes_keep_coming(
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("beginning", [b"", b"POST /v1/chat", b"GET /v1/models HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"])
-async def test_a_request_that_does_not_come_to_its_end_is_given_up(url: str, beginning: bytes) -> None:
+async def test_an_incomplete_request_is_abandoned(url: str, beginning: bytes) -> None:
     async with connected(url) as wire:
         wire.writer.write(beginning)
         with contextlib.suppress(ConnectionResetError):
-            # At most the answer to one who sends a body where none is read.
+            # At most the answer to a client that sends a body where none is expected.
             assert (await wire.rest())[:12] in {b"", b"HTTP/1.1 401"}
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_a_connection_between_requests_is_not_given_up(url: str, key: str) -> None:
+async def test_an_idle_connection_between_requests_is_kept(url: str, key: str) -> None:
     async with connected(url, key) as wire:
         for _ in range(3):
             await wire.send()
@@ -172,7 +172,7 @@ async def test_a_connection_between_requests_is_not_given_up(url: str, key: str)
 
 
 class Told(asyncio.Protocol):
-    """Says much and parts."""
+    """Sends much data and closes the connection."""
 
     unread = True
 
@@ -186,7 +186,7 @@ class Told(asyncio.Protocol):
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_who_is_parted_from_and_reads_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_does_not_read_is_disconnected_after_the_close(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "LINGER_SECONDS", 0.1)
     connections: set[object] = set()
     server = await asyncio.get_running_loop().create_server(lambda: Told(connections), "127.0.0.1", 0)
@@ -204,8 +204,8 @@ MEGABYTES = 200
 
 @pytest.fixture
 async def flooded(platform: RunningPlatform, url: str) -> AsyncIterator[tuple[str, list[int], asyncio.Event]]:
-    """A provider that sends 200 MB of events as fast as they are taken: a key for its model, what it has sent, and
-    whether its call was ended."""
+    """Yield a key for a provider that sends 200 MB of events as fast as they are read, the number of sent bytes, and an
+    event that is set when its call ended."""
     sent, ended = [0], asyncio.Event()
     event = {"choices": [{"index": 0, "delta": {"content": "x" * 1000}}]}
     block = (b"data: " + json.dumps(event).encode() + b"\n\n") * 60
@@ -227,7 +227,7 @@ async def flooded(platform: RunningPlatform, url: str) -> AsyncIterator[tuple[st
 
 
 async def stalled(sent: list[int]) -> int:
-    """What the provider has sent once it sends no more."""
+    """Wait until the provider cannot send any more, and return the number of sent bytes."""
     before = -1
     while not sent[0] or sent[0] != before:
         before = sent[0]
@@ -242,7 +242,7 @@ async def test_nothing_is_read_from_the_provider_for_a_client_that_reads_nothing
     async with connected(url, key) as wire:
         await wire.send(stream=True)
         wire.writer.transport.pause_reading()  # type: ignore[attr-defined]
-        # What the system's socket buffers take on both sides, and a little of the gateway's own.
+        # The system's socket buffers on both sides, and a little of the gateway's own.
         assert await stalled(sent) < 20 * 1024**2
         wire.writer.transport.abort()
         await asyncio.wait_for(ended.wait(), 1)
@@ -259,7 +259,7 @@ async def test_a_client_that_reads_nothing_is_disconnected(
         await asyncio.wait_for(ended.wait(), 5)
 
 
-async def test_a_client_that_leaves_with_pipelined_requests_behind_it_cancels_the_call(
+async def test_a_client_that_disconnects_with_pipelined_requests_cancels_the_call(
     url: str, flooded: tuple[str, list[int], asyncio.Event]
 ) -> None:
     key, sent, ended = flooded

@@ -1,4 +1,4 @@
-"""Bodies on the wire: who may send one, how large, and how long it may take."""
+"""The receiving of bodies: who may send one, its maximum size, and its timeout."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ async def url(platform: RunningPlatform) -> AsyncIterator[str]:
 
 @pytest.fixture
 def hasty(platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`BODY_TIMEOUT_SECONDS` is a fifth of one."""
+    """Set `BODY_TIMEOUT_SECONDS` to a fifth of a second."""
     gateway = platform.app._app
     for part in (gateway, gateway._application):  # type: ignore[union-attr]
         monkeypatch.setattr(part, "_deadlines", Deadlines(0.2))
@@ -67,7 +67,7 @@ async def test_a_stranger_is_refused_before_the_body_and_disconnected(url: str, 
         assert await wire.rest() == b""
 
 
-async def test_a_stranger_who_has_sent_all_of_a_large_body_still_reads_the_answer(url: str) -> None:
+async def test_a_stranger_who_has_sent_a_large_body_gets_the_answer(url: str) -> None:
     async with connected(url) as wire:
         wire.writer.write(head(PATHS[0], f"Content-Length: {LARGE}"))
         wire.writer.write(b"x" * LARGE)
@@ -88,7 +88,7 @@ async def test_a_stranger_who_keeps_sending_is_disconnected(url: str, monkeypatc
                 await asyncio.sleep(0.01)
 
 
-async def test_nothing_of_a_strangers_body_is_held(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_body_of_a_stranger_is_not_stored(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def read(body: RequestBody) -> bytes:
         raise AssertionError(body)
 
@@ -119,7 +119,7 @@ async def test_a_stranger_who_waits_for_100_continue_gets_401_instead(url: str) 
         assert "connection: close" in response_head.lower()
 
 
-async def test_a_body_that_is_too_large_is_413_to_who_sends_it_all(url: str, key: str) -> None:
+async def test_a_body_that_is_too_large_is_answered_with_413(url: str, key: str) -> None:
     async with connected(url, key) as wire:
         await wire.send(body=b"x" * LARGE)
         response_head, body = await wire.answer()
@@ -160,7 +160,7 @@ async def test_a_body_that_takes_too_long_is_408_and_the_connection_ends(
         assert b"0.2 seconds" in body
 
 
-#: what ends a connection while its client still sends, what the client sends on, and the status it is told
+#: The reason why a connection ends while its client still sends, the further data of the client, and the status.
 ENDING: list[tuple[bytes, bytes, str]] = [
     *((beginning, b"1\r\n \r\n" if b"chunked" in beginning else b" ", "408") for beginning in DRIPPING),
     (head("/v1/messages", f"Content-Length: {LARGE}"), b" ", "401"),
@@ -175,12 +175,13 @@ ENDING: list[tuple[bytes, bytes, str]] = [
 
 @pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize(("beginning", "more", "status"), ENDING)
-async def test_who_still_sends_after_the_end_reads_the_answer_and_the_end(
+async def test_a_client_that_still_sends_after_the_end_gets_the_answer(
     url: str, key: str, beginning: bytes, more: bytes, status: str
 ) -> None:
     async with connected(url) as wire:
         wire.writer.write(beginning.replace(b"KEY", key.encode()))
-        # For three times as long as a body may take: a client that is reset meanwhile has nothing to read.
+        # Send for three times the timeout of a body. If the connection were reset meanwhile, the client could not read
+        # the answer.
         for _ in range(30):
             wire.writer.write(more)
             await asyncio.sleep(0.02)
@@ -190,10 +191,10 @@ async def test_who_still_sends_after_the_end_reads_the_answer_and_the_end(
         assert await wire.rest() == b""
 
 
-async def test_who_still_sends_when_the_server_stops_reads_the_answer_and_the_end(platform: RunningPlatform) -> None:
+async def test_a_client_that_still_sends_when_the_server_stops_gets_the_answer(platform: RunningPlatform) -> None:
     async with platform.listening() as url:
         reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
-        # So small a body that the connection would be kept.
+        # The body is so small that the connection would be kept.
         writer.write(head(PATHS[0], "Content-Length: 1000") + b" ")
         await asyncio.sleep(0.1)
 
@@ -219,7 +220,7 @@ async def test_a_body_in_pieces_is_read_to_its_end(url: str, key: str) -> None:
 
 
 class Decoder:
-    """The engine's own, counted."""
+    """Counts the calls of the engine's decoder."""
 
     def __init__(self) -> None:
         self.decoded: list[bytes] = []
@@ -243,11 +244,11 @@ async def test_a_body_is_parsed_once_for_all_stages(
         await wire.send(body=body, more="Connection: close\r\n")
         message = await wire.rest()
     assert (b"CREDIT_CARD" if "4111" in text else b"there") in message
-    # The sandbox reads what it is sent, under the name that it knows.
+    # The sandbox gets the body with its own name of the model.
     assert [item for item in decoder.decoded if b"sandbox/echo" in item] == [body]
 
 
-async def test_a_request_whose_body_is_on_its_way_is_not_waited_for(
+async def test_a_stopping_server_does_not_wait_for_incomplete_bodies(
     platform: RunningPlatform, url: str, key: str
 ) -> None:
     calls = platform.host.calls

@@ -1,4 +1,4 @@
-"""What journeys share: four workers as real processes, over one PostgreSQL and one Redis."""
+"""Fixtures of the journeys: four workers as real processes, with one PostgreSQL and one Redis."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -9,7 +9,7 @@ from tests.support.arrivals import Arrivals, arrivals
 from tests.support.redis import RedisServer, redis_server
 from tests.support.server import GatehouseServer
 
-#: the one path on which the fleet limits users, to 60 a minute; load goes over its alias
+#: The only path on which the fleet limits users, to 60 requests a minute. Load tests use its alias.
 LIMITED = "/v1/chat/completions"
 
 
@@ -27,7 +27,7 @@ def provider() -> Iterator[Arrivals]:
 
 @pytest.fixture(scope="session")
 def fleet(redis: RedisServer, provider: Arrivals) -> Iterator[GatehouseServer]:
-    """Connections to providers are few, so that requests wait for them."""
+    """A platform with four workers and few connections to providers, so that requests wait for them."""
     env = {
         "REDIS_URL": redis.url,
         "PROVIDER_MAX_CONNECTIONS": "4",
@@ -43,7 +43,8 @@ def fleet(redis: RedisServer, provider: Arrivals) -> Iterator[GatehouseServer]:
 
 @pytest.fixture
 async def admin(fleet: GatehouseServer) -> AsyncIterator[httpx2.AsyncClient]:
-    """Calls the fleet as its first admin. No connection is kept: a stopped worker could have it."""
+    """A client of the fleet's first admin. It keeps no connection, because a kept one could belong to a stopped
+    worker."""
     limits = httpx2.Limits(max_keepalive_connections=0)
     headers = {"Authorization": f"Bearer {fleet.key}"}
     async with httpx2.AsyncClient(base_url=fleet.url, headers=headers, limits=limits, timeout=30) as client:

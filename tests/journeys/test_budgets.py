@@ -1,5 +1,5 @@
-"""Budgets over four workers as real processes: the limit holds at once, with and without Redis, over kill -9; what is
-spent is what is on record."""
+"""Budgets over four workers as real processes: concurrent calls do not exceed the limit, with and without Redis and
+after kill -9, and the spent amounts equal the recorded usage."""
 
 import asyncio
 import time
@@ -28,7 +28,7 @@ BASE = "/api/admin/budgets"
 
 @pytest.fixture
 def somebody(fleet: GatehouseServer) -> tuple[str, UUID]:
-    """A user's key, and the user's id."""
+    """Create a user and return the user's key and id."""
     key = fleet.new_key()
     ((user_id,),) = fleet.sql("SELECT user_id FROM api_keys WHERE id = %s", [fleet.key_id(key)])
     return key, user_id
@@ -43,7 +43,7 @@ async def made(admin: httpx2.AsyncClient, user_id: UUID, **limits: Any) -> dict[
 
 
 async def statuses(fleet: GatehouseServer, key: str, count: int, model: str = "sandbox/echo") -> Counter[int]:
-    """What so many requests at once are answered, each over a connection of its own."""
+    """Return the statuses of this many concurrent requests, each over its own connection."""
     connector = aiohttp.TCPConnector(limit=0, force_close=True)
     headers = {"Authorization": f"Bearer {key}"}
     async with aiohttp.ClientSession(fleet.url, connector=connector, headers=headers) as session:
@@ -59,7 +59,7 @@ async def statuses(fleet: GatehouseServer, key: str, count: int, model: str = "s
 
 
 async def spent(admin: httpx2.AsyncClient, budget: dict[str, Any], requests: int) -> dict[str, Any]:
-    """What is on record, once it is so many requests."""
+    """Wait for this many recorded requests and return the budget's current usage."""
     async with asyncio.timeout(30):
         while True:
             current: dict[str, Any] = (await admin.get(f"{BASE}/{budget['id']}")).json()["current"]
@@ -69,7 +69,7 @@ async def spent(admin: httpx2.AsyncClient, budget: dict[str, Any], requests: int
 
 
 @pytest.mark.parametrize("with_redis", [True, False])
-async def test_of_200_at_once_over_four_workers_exactly_50_pass(
+async def test_exactly_50_of_200_concurrent_calls_over_four_workers_pass(
     fleet: GatehouseServer, admin: httpx2.AsyncClient, redis: RedisServer, somebody: tuple[str, UUID], with_redis: bool
 ) -> None:
     key, user_id = somebody
@@ -85,10 +85,10 @@ async def test_of_200_at_once_over_four_workers_exactly_50_pass(
     await spent(admin, budget, 50)
 
 
-async def test_dollars_never_pass_the_limit_and_what_is_spent_is_what_is_on_record(
+async def test_spending_never_exceeds_the_limit_and_equals_the_recorded_cost(
     fleet: GatehouseServer, admin: httpx2.AsyncClient, somebody: tuple[str, UUID]
 ) -> None:
-    """Each call sets aside more than it uses: room comes back, until nothing more fits."""
+    """Each call reserves more than it uses. The difference is released, until no further call fits."""
     key, user_id = somebody
     fleet.sql(
         "INSERT INTO model_configs (id, tenant_id, provider, model_id, cost_per_input_token, cost_per_output_token,"
@@ -106,7 +106,7 @@ async def test_dollars_never_pass_the_limit_and_what_is_spent_is_what_is_on_reco
         passed += answers[200]
         if not answers[200]:
             break
-        # What was set aside and not used is back with everybody after two looks at the accounts.
+        # Unused reservations are available to all workers after two updates of the leases.
         await asyncio.sleep(2)
     current = await spent(admin, budget, passed)
     ((on_record,),) = fleet.sql("SELECT sum(cost_usd) FROM usage_records WHERE user_id = %s", [user_id])
@@ -114,12 +114,12 @@ async def test_dollars_never_pass_the_limit_and_what_is_spent_is_what_is_on_reco
     assert Decimal(str(current["spent_usd"])) == on_record
 
 
-async def test_what_a_killed_worker_had_comes_back_and_the_limit_holds(
+async def test_the_lease_of_a_killed_worker_is_released_and_the_limit_holds(
     fleet: GatehouseServer, admin: httpx2.AsyncClient, somebody: tuple[str, UUID]
 ) -> None:
     key, user_id = somebody
     budget = await made(admin, user_id, limit_requests=30)
-    # Forty streams at once that take a while: thirty are let in, and stand when their workers are killed.
+    # Forty slow concurrent streams: thirty are accepted, and are open when their workers are killed.
     waiting = asyncio.create_task(statuses_of_broken(fleet, key, 40))
     await asyncio.sleep(1.5)
     for worker in fleet.workers:
@@ -129,7 +129,7 @@ async def test_what_a_killed_worker_had_comes_back_and_the_limit_holds(
     async with asyncio.timeout(60):
         while len(fleet.workers) < 4 or not await ready(admin):
             await asyncio.sleep(0.2)
-    # Of those nobody knows what they used: they count for nothing, once the journals are stored.
+    # The usage of these streams is unknown, so they do not count once the journals are stored.
     passed = 0
     async with asyncio.timeout(60):
         while passed < 30:

@@ -1,5 +1,5 @@
-"""Money is neither made nor lost: under load with faults, what providers told, what is on record, what budgets have
-spent and what analytics shows are the same, to the last digit."""
+"""Amounts stay consistent: under load with faults, the usage that providers reported, the records, the spending of
+budgets and the analytics are equal, to the last digit."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ PRICES = (Decimal("0.00000317"), Decimal("0.0000113"))
 
 
 class Provider:
-    """Answers by chance, and counts what it told in answers that were all there."""
+    """A provider with random faults. It counts the usage in its complete answers."""
 
     def __init__(self) -> None:
         self._random = random.Random(4)
@@ -94,7 +94,7 @@ async def chancy(fleet: GatehouseServer) -> AsyncIterator[Provider]:
 
 
 async def called(fleet: GatehouseServer, key: str, number: int, until: float) -> None:
-    """One caller that never rests."""
+    """A caller that sends requests without a pause."""
     loop = asyncio.get_running_loop()
     connector = aiohttp.TCPConnector(limit=1)
     async with aiohttp.ClientSession(connector=connector, headers={"Authorization": f"Bearer {key}"}) as session:
@@ -109,7 +109,7 @@ async def called(fleet: GatehouseServer, key: str, number: int, until: float) ->
                 await answer.read()
 
 
-async def test_what_was_told_is_on_record_and_spent(
+async def test_reported_usage_equals_records_spending_and_analytics(
     fleet: GatehouseServer, admin: httpx2.AsyncClient, chancy: Provider
 ) -> None:
     key = fleet.new_key()
@@ -136,7 +136,7 @@ async def test_what_was_told_is_on_record_and_spent(
         [DEFAULT_TENANT],
     )
     assert (analysed, requests) == (usage["cost"], usage["requests"])
-    # Nothing is set aside any more for requests that are over.
+    # Finished requests have no reservations any more.
     async with asyncio.timeout(20):
         while True:
             ((granted, recorded),) = fleet.sql(
@@ -148,7 +148,7 @@ async def test_what_was_told_is_on_record_and_spent(
 
 
 async def on_record(fleet: GatehouseServer, user_id: UUID) -> dict[str, Any]:
-    """The sums of the records that were charged, once no more come."""
+    """Wait until no more records arrive and return the sums of the charged ones."""
     before = None
     async with asyncio.timeout(60):
         while True:

@@ -1,4 +1,4 @@
-"""Conversations on a real server that is stopped, or killed, while an answer streams."""
+"""Conversations on a real server that is stopped or killed during a streamed answer."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ def server() -> Iterator[GatehouseServer]:
 
 @asynccontextmanager
 async def streaming(server: GatehouseServer) -> AsyncIterator[str]:
-    """The path of a conversation whose answer has begun to stream and goes no further."""
+    """Yield the path of a conversation whose streamed answer has begun and does not continue."""
 
     async def behave(connection: Connection) -> None:
         await connection.begin_stream()
@@ -56,7 +56,7 @@ async def streaming(server: GatehouseServer) -> AsyncIterator[str]:
         reading = asyncio.create_task(read())
         await asyncio.wait_for(begun.wait(), 20)
         yield path
-        # Either the stream says that it broke off, or the connection does.
+        # Either the stream ends with an error event, or the connection breaks off.
         result = await asyncio.wait_for(reading, 30)
         assert "[DONE]" not in result
         assert "error" in result or "cut" in result
@@ -69,10 +69,10 @@ async def messages_of(server: GatehouseServer, path: str) -> list[dict[str, Any]
         return messages
 
 
-async def test_a_server_that_stops_in_mid_stream_keeps_what_had_come(server: GatehouseServer) -> None:
+async def test_a_server_that_stops_during_a_stream_stores_the_text_until_then(server: GatehouseServer) -> None:
     async with streaming(server) as path:
         assert await asyncio.to_thread(server.stop) == 0
-    # It went with the server, and the connection that this test had to it.
+    # The database stopped with the server, so this test needs a new connection.
     await asyncio.to_thread(server.stop_database)
     await asyncio.to_thread(server.start)
     question, reply = await messages_of(server, path)
@@ -80,7 +80,7 @@ async def test_a_server_that_stops_in_mid_stream_keeps_what_had_come(server: Gat
     assert "word word " in reply["content"]
 
 
-async def test_a_worker_killed_in_mid_stream_leaves_the_question_and_the_conversation_goes_on(
+async def test_after_a_worker_is_killed_during_a_stream_the_question_is_stored_and_the_conversation_continues(
     server: GatehouseServer,
 ) -> None:
     async with streaming(server) as path:

@@ -1,4 +1,4 @@
-"""An organization's own patterns under a whole server: what a long secret meets on its way to a model and back."""
+"""An organization's own patterns on a real server: a long secret in a request and in its answer."""
 
 from collections.abc import Iterator
 

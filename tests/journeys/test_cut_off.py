@@ -21,7 +21,7 @@ from gatehouse.platform.live.replica.feed import FAIL_CLOSED_AFTER_SECONDS
 SWITCH = "/api/v1/admin/kill-switch"
 UNKNOWN = {
     "error": {
-        "message": "This worker lost touch with the database and was told not to go on without it.",
+        "message": "This worker cannot reach the database, and SWITCH_FAIL_MODE forbids requests without it.",
         "type": "service_unavailable",
         "code": "switch_state_unknown",
     }
@@ -29,7 +29,8 @@ UNKNOWN = {
 
 
 class Site(NamedTuple):
-    """`near` is beside the database; `open` and `closed` are called as their `SWITCH_FAIL_MODE` is."""
+    """`near` connects to the database directly. `open` and `closed` connect through the relay `way`, and have the
+    `SWITCH_FAIL_MODE` of their name."""
 
     near: GatehouseServer
     open: GatehouseServer
@@ -47,7 +48,7 @@ def site() -> Iterator[Site]:
         far = [
             stack.enter_context(GatehouseServer(env={**env, "SWITCH_FAIL_MODE": mode})) for mode in ("open", "closed")
         ]
-        # Whatever a test left: their databases are looked into at the end.
+        # Restore the connection in any case, because the databases are searched for secrets at the end.
         stack.callback(way.mend)
         yield Site(near, *far, way)
 
@@ -62,14 +63,14 @@ async def ask(client: httpx2.AsyncClient, server: GatehouseServer, name: str = "
 
 
 async def within(seconds: float, done: Callable[[httpx2.Response], bool], client: httpx2.AsyncClient, url: str) -> None:
-    """Returns when the answer is as it should be."""
+    """Wait until the answer fulfils the condition."""
     async with asyncio.timeout(seconds):
         while not done(await client.get(url)):
             await asyncio.sleep(0.1)
 
 
 @pytest.mark.parametrize("how", ["refuse", "swallow"])
-async def test_a_worker_that_is_cut_off_is_pending_and_its_fail_mode_decides_until_it_is_back(
+async def test_a_disconnected_worker_is_pending_and_its_fail_mode_decides_until_it_reconnects(
     site: Site, how: str
 ) -> None:
     headers = {"Authorization": f"Bearer {site.near.key}"}
@@ -79,7 +80,7 @@ async def test_a_worker_that_is_cut_off_is_pending_and_its_fail_mode_decides_unt
         async with load(site.open.url, (2, site.near.key, chat("sandbox/echo")), rest_seconds=0.05) as callers:
             getattr(site.way, how)()
             cut = time.monotonic()
-            # Nobody waits longer than it takes to try.
+            # A request is delayed at most by one attempt to connect.
             while time.monotonic() - cut < FAIL_CLOSED_AFTER_SECONDS - 2:
                 for server in (site.open, site.closed):
                     began = time.monotonic()
@@ -87,7 +88,7 @@ async def test_a_worker_that_is_cut_off_is_pending_and_its_fail_mode_decides_unt
                     assert time.monotonic() - began < 3
                 await asyncio.sleep(0.2)
 
-            # What is switched off now cannot reach them, and the answer names them.
+            # A kill switch that is engaged now cannot reach these workers, and the answer lists them as pending.
             path = f"{site.near.url}{SWITCH}/models/{model(site, 'echo')}"
             propagation = (await client.post(f"{path}/disable", json={"reason": "other"})).json()["propagation"]
             cut_off = {str(server.workers[0].pid) for server in (site.open, site.closed)}
@@ -113,7 +114,7 @@ async def test_a_worker_that_is_cut_off_is_pending_and_its_fail_mode_decides_unt
             site.way.mend()
             for server in (site.open, site.closed):
                 await within(15, lambda answer: answer.status_code == 200, client, f"{server.url}/api/health/ready")
-        # They have heard of it by themselves, and serve what is not switched off.
+        # The workers have received the change without a further request, and serve the other models.
         report = (await client.get(f"{site.near.url}{SWITCH}/propagation")).json()
         assert (report["changes"][0]["confirmed"], report["changes"][0]["pending"]) == (3, [])
         for server in (site.open, site.closed):

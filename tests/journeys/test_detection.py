@@ -1,4 +1,5 @@
-"""The process that holds the models of DLP, under a whole server: found, killed, stopped, in the health and figures."""
+"""The process with the models of DLP, on a real server: its answers, its restart after a kill, a suspension, its health
+and metrics."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -23,7 +24,7 @@ def server() -> Iterator[GatehouseServer]:
         ]  # fmt: skip
         headers = {"Authorization": f"Bearer {running.key}"}
         running.settled()
-        # Nobody needs a model yet.
+        # No rule needs a model yet.
         assert running.detection == []
         for rule in rules:
             answer = httpx2.post(f"{running.url}/api/admin/dlp-rules/", json=rule, headers=headers, timeout=30)
@@ -34,7 +35,7 @@ def server() -> Iterator[GatehouseServer]:
 
 @pytest.fixture
 async def admin(server: GatehouseServer) -> AsyncIterator[httpx2.AsyncClient]:
-    """No connection is kept, so that both workers are asked."""
+    """A client that keeps no connection, so that both workers get requests."""
     limits = httpx2.Limits(max_keepalive_connections=0)
     headers = {"Authorization": f"Bearer {server.key}"}
     async with httpx2.AsyncClient(base_url=server.url, headers=headers, limits=limits, timeout=30) as client:
@@ -47,7 +48,7 @@ async def ask(admin: httpx2.AsyncClient, text: str = SECRETIVE) -> httpx2.Respon
 
 
 async def answered(admin: httpx2.AsyncClient, text: str = SECRETIVE) -> httpx2.Response:
-    """The first answer that is none of a tier's failure."""
+    """Repeat the request until it does not fail because of a tier, and return that answer."""
     async with asyncio.timeout(30):
         while (answer := await ask(admin, text)).status_code != 200:
             assert (answer.status_code, answer.json()["error"]["code"]) == (503, "dlp_unavailable"), answer.text
@@ -59,7 +60,7 @@ async def figure(admin: httpx2.AsyncClient, name: str) -> float:
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
 
 
-async def test_names_are_redacted_and_the_health_says_that_the_models_are_loaded(admin: httpx2.AsyncClient) -> None:
+async def test_names_are_redacted_and_the_health_shows_loaded_models(admin: httpx2.AsyncClient) -> None:
     before = await figure(admin, "service_dlp_pipeline_requests_total")
     answer = await answered(admin)
     assert "Anna Schmidt" not in answer.text
@@ -87,7 +88,7 @@ async def test_a_killed_process_is_restarted_and_no_request_is_500(
     async with asyncio.timeout(20):
         while not (result := server.detection) or result[0].pid == first.pid:
             await asyncio.sleep(0.05)
-    # No answer that a worker remembers.
+    # A text whose result no worker has cached.
     assert "Carl Otto" not in (await answered(admin, "And to Carl Otto.")).text
     assert len(server.workers) == 2
 
@@ -99,7 +100,7 @@ async def test_a_stopped_process_shows_in_events_health_and_figures(
     (process,) = server.detection
     process.suspend()
     try:
-        # Both tiers' answers to this text are not known yet; the entities tier is asked first.
+        # No tier has a cached result for this text. The entities tier is called first.
         asking = [asyncio.create_task(ask(admin, f"Who is Berta Klein? {number}")) for number in range(2)]
         health = (await admin.get(f"{HEALTH}/ner_service")).json()
         assert (health["status"], health["detail"]) == ("degraded", "does not answer")
@@ -114,14 +115,16 @@ async def test_a_stopped_process_shows_in_events_health_and_figures(
     assert server.detection == [process]
 
 
-async def test_the_queues_depth_is_all_workers_together(server: GatehouseServer, admin: httpx2.AsyncClient) -> None:
+async def test_the_depth_of_the_queue_is_the_sum_over_all_workers(
+    server: GatehouseServer, admin: httpx2.AsyncClient
+) -> None:
     await answered(admin)
     texts = [f"{number} is a number" for number in range(4)]
     for text in texts:
         await answered(admin)
         await ask(admin, text)
     (process,) = server.detection
-    # The entities of these texts are known, their attacks are not: another rule asks for other labels.
+    # The entities of these texts are cached, but not the labels of the new rule.
     rule = {
         "detector_name": "Jailbreaks", "detector_type": "llm", "entity_type": "jailbreak", "action_tier": "log_only",
         "config_json": {"labels": ["jailbreak"]},

@@ -1,4 +1,5 @@
-"""A request waits for a person over real workers: decided elsewhere, expired, left, killed and restarted."""
+"""A request that waits for approval, with real workers: it is decided on another worker, expires, its client
+disconnects, its worker is killed, the server restarts."""
 
 import asyncio
 import time
@@ -20,7 +21,7 @@ WAIT = 8
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[GatehouseServer]:
-    """Two workers; a card in a prompt is asked about."""
+    """A server with two workers and a rule that requires approval for cards."""
     env = {"DLP_PROMPT_TIMEOUT_SECONDS": str(WAIT), "DRAIN_SECONDS": "1", "APPROVAL_BY_MACHINES": "true"}
     with GatehouseServer(workers=2, env=env) as running:
         headers = {"Authorization": f"Bearer {running.key}"}
@@ -40,7 +41,7 @@ def server() -> Iterator[GatehouseServer]:
 
 @pytest.fixture
 async def client(server: GatehouseServer) -> AsyncIterator[httpx2.AsyncClient]:
-    """No connection is kept: a stopped worker could have it."""
+    """A client that keeps no connection, because a kept one could belong to a stopped worker."""
     limits = httpx2.Limits(max_keepalive_connections=0)
     headers = {"Authorization": f"Bearer {server.key}"}
     async with httpx2.AsyncClient(base_url=server.url, headers=headers, limits=limits, timeout=60) as made:
@@ -49,7 +50,7 @@ async def client(server: GatehouseServer) -> AsyncIterator[httpx2.AsyncClient]:
 
 @cache
 def _asker(server: GatehouseServer) -> str:
-    """The key of a user who sends the requests."""
+    """Return the key of the user who sends the requests."""
     return server.new_key()
 
 
@@ -59,14 +60,14 @@ class HeldRequest:
     def __init__(self, server: GatehouseServer, client: httpx2.AsyncClient, **body: Any) -> None:
         self._server = server
         self.request_id = f"held-{uuid4().hex}"
-        # Its answer holds nothing that would be asked about again.
+        # The answer contains nothing that needs another approval.
         call = {**chat("sandbox/stream-50"), "messages": [{"role": "user", "content": f"my card is {CARD}"}], **body}
-        # Nobody approves their own.
+        # An administrator cannot approve their own request.
         headers = {"X-Request-Id": self.request_id, "Authorization": f"Bearer {_asker(server)}"}
         self.answer = asyncio.create_task(client.post("/v1/chat/completions", json=call, headers=headers))
 
     async def until(self, *statuses: str, patience: float = 20) -> str:
-        """Its approval's id, once that has one of these statuses."""
+        """Wait until its approval has one of these statuses and return the approval's id."""
         query = "SELECT id::text, status FROM approvals WHERE request_id = %s"
         deadline = time.monotonic() + patience
         while not (rows := self._server.sql(query, [self.request_id])) or rows[0][1] not in statuses:
@@ -76,16 +77,16 @@ class HeldRequest:
         return approval
 
     def worker(self) -> psutil.Process:
-        """The one that holds it."""
+        """Return the worker that holds the request."""
         query = "SELECT n.pid FROM approvals a JOIN nodes n ON n.id = a.node WHERE a.request_id = %s"
         return psutil.Process(self._server.sql(query, [self.request_id])[0][0])
 
 
-async def test_another_worker_takes_the_decision(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
+async def test_a_decision_can_be_sent_to_another_worker(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
     held_request = HeldRequest(server, client)
     approval = await held_request.until("pending")
     holder = held_request.worker()
-    # Nobody but the others can answer now.
+    # Now only the other worker can answer.
     holder.suspend()
     try:
         decided = await client.post(f"{BASE}/{approval}/approve", json={"reason": "a test"})
@@ -111,7 +112,7 @@ async def test_an_answer_can_be_held_for_approval_too(server: GatehouseServer, c
     assert CARD in answer.text
 
 
-async def test_many_are_decided_each_its_own_way(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
+async def test_many_requests_are_decided_independently(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
     requests = [HeldRequest(server, client) for _ in range(12)]
     for number, held_request in enumerate(requests):
         approval = await held_request.until("pending")
@@ -123,9 +124,7 @@ async def test_many_are_decided_each_its_own_way(server: GatehouseServer, client
     assert answers[1].json()["error"]["type"] == "dlp_violation"
 
 
-async def test_a_stream_shows_signs_of_life_until_it_goes_on(
-    server: GatehouseServer, client: httpx2.AsyncClient
-) -> None:
+async def test_a_stream_sends_comments_until_it_continues(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
     held_request = HeldRequest(server, client, stream=True)
     approval = await held_request.until("pending")
     await client.post(f"{BASE}/{approval}/approve", json={})
@@ -135,7 +134,7 @@ async def test_a_stream_shows_signs_of_life_until_it_goes_on(
     assert answer.text.endswith("data: [DONE]\n\n")
 
 
-async def test_what_nobody_decides_expires(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
+async def test_an_undecided_approval_expires(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
     began = time.monotonic()
     held_request = HeldRequest(server, client)
     answer = await held_request.answer
@@ -146,7 +145,9 @@ async def test_what_nobody_decides_expires(server: GatehouseServer, client: http
     assert (decided.status_code, decided.json()["status"]) == (409, "expired")
 
 
-async def test_a_client_that_leaves_is_asked_about_no_more(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
+async def test_the_approval_of_a_disconnected_client_is_cancelled(
+    server: GatehouseServer, client: httpx2.AsyncClient
+) -> None:
     held_request = HeldRequest(server, client)
     await held_request.until("pending")
     held_request.answer.cancel()
@@ -156,7 +157,7 @@ async def test_a_client_that_leaves_is_asked_about_no_more(server: GatehouseServ
 async def test_a_killed_workers_requests_are_cancelled(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
     held_request = HeldRequest(server, client)
     approval = await held_request.until("pending")
-    # However long the next worker takes to start, it is not the time that ends this.
+    # The timeout is so long that only the next worker can end the approval.
     server.sql("UPDATE approvals SET expires_at = now() + interval '1 hour' WHERE id = %s", [approval])
     held_request.worker().kill()
     with pytest.raises(httpx2.HTTPError):
@@ -168,7 +169,9 @@ async def test_a_killed_workers_requests_are_cancelled(server: GatehouseServer, 
         await asyncio.sleep(0.05)
 
 
-async def test_what_was_asked_about_is_told_by_its_events(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
+async def test_events_of_an_approved_request_have_the_status_approved(
+    server: GatehouseServer, client: httpx2.AsyncClient
+) -> None:
     held_request = HeldRequest(server, client)
     approval = await held_request.until("pending")
     await client.post(f"{BASE}/{approval}/approve", json={})
@@ -181,8 +184,8 @@ async def test_what_was_asked_about_is_told_by_its_events(server: GatehouseServe
     assert rows == [("approved", "prompt", "high", "organization")]
 
 
-async def test_a_restart_cancels_what_waits(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
-    """Last: the server stops for a moment."""
+async def test_a_restart_cancels_waiting_requests(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
+    """This is the last test, because it restarts the server."""
     held_request = HeldRequest(server, client)
     approval = await held_request.until("pending")
     assert server.stop() == 0

@@ -22,7 +22,7 @@ PATH = "/api/admin/system/maintenance"
 MESSAGE = "Back at noon."
 REFUSED = {"error": "maintenance_mode", "message": MESSAGE}
 WORKERS = 3
-#: connections that a check opens: with so many of them every worker is asked
+#: Connections that a check opens, so many that every worker gets some.
 ASKED = 40
 
 FIRST = b'data: {"choices":[{"index":0,"delta":{"content":"first "}}]}\n\n'
@@ -55,11 +55,11 @@ class OpenCalls:
         return sum(not call.done() for calls in self.calls.values() for call in calls)
 
     async def on_every_worker(self, server: GatehouseServer) -> None:
-        """Returns when each worker has calls of either sort in progress, and says so."""
+        """Wait until each worker has plain and streamed calls in progress, and reports them."""
         for _ in range(20):
             for stream in (False, True):
                 self.calls[stream] += [asyncio.create_task(_call(server, stream)) for _ in range(9)]
-            # As each worker reports with its next heartbeat.
+            # Each worker reports its calls with its next heartbeat.
             await asyncio.sleep(1.2)
             active = in_progress(server)
             assert sum(active.values()) == self.count
@@ -121,7 +121,7 @@ async def admin(server: GatehouseServer) -> AsyncIterator[httpx2.AsyncClient]:
 
 @asynccontextmanager
 async def holding(server: GatehouseServer) -> AsyncIterator[OpenCalls]:
-    """Calls in progress on every worker."""
+    """Yield calls that are in progress on every worker."""
     calls = OpenCalls()
     async with upstream(calls.behave) as provider:
         server.sql("DELETE FROM model_configs WHERE provider = 'held'")
@@ -197,7 +197,7 @@ async def test_calls_on_every_worker_are_waited_for_and_new_ones_are_refused(
         assert await calls.results() == {(200, True): count}
         over = (await admin.post(PATH, json={"enabled": False})).json()
         assert (over["maintenance_enabled"], over["active_requests_drained"]) == (False, 0)
-    # The answer is out when every worker serves again.
+    # The answer is sent when every worker serves again.
     for method, path, sent in [
         ("POST", "/v1/chat/completions", chat("sandbox/echo")),
         ("GET", "/api/health/ready", None),
@@ -232,7 +232,7 @@ async def test_a_dead_worker_is_not_waited_for_and_its_replacement_refuses_reque
         closing = asyncio.create_task(asyncio.to_thread(_close, server, connection))
         await closed_everywhere(admin)
         dying.kill()
-        # The others' calls are still waited for.
+        # The calls of the other workers are still waited for.
         await asyncio.sleep(3)
         assert not closing.done()
         calls.plain.set()
@@ -243,7 +243,7 @@ async def test_a_dead_worker_is_not_waited_for_and_its_replacement_refuses_reque
         assert result["active_requests_drained"] == count
         results = await calls.results()
         assert results.pop((200, True)) == count - lost
-        # Streams that broke had begun with a 200.
+        # Streams that broke off had begun with a 200.
         assert sum(results.values()) == lost
         assert not any(complete for _, complete in results)
         async with asyncio.timeout(20):
@@ -256,7 +256,7 @@ async def test_a_dead_worker_is_not_waited_for_and_its_replacement_refuses_reque
 
 
 async def _answering(server: GatehouseServer, connection: http.client.HTTPConnection) -> int:
-    """Opens the connection; the answer is the worker that has its other end."""
+    """Open a connection and return the worker that accepted it."""
 
     def ask() -> int:
         connection.request("GET", "/health")

@@ -1,4 +1,4 @@
-"""After a mixture of hostile bodies a worker is back under twice its idle memory within a minute."""
+"""Within a minute after a mixture of hostile bodies, a worker needs less than twice its idle memory."""
 
 import asyncio
 import base64
@@ -31,7 +31,7 @@ def chat(content: Any, **more: Any) -> bytes:
 
 
 def hostile_bodies() -> Iterator[bytes]:
-    """Bodies of up to 10 MiB that take much memory for their size, each of another kind."""
+    """Return bodies of up to 10 MiB of different kinds, which need much memory for their size."""
     tools = [{"type": "function", "function": {"name": f"f{n}", "description": "d" * 50}} for n in range(40_000)]
     yield chat("x", metadata=[{} for _ in range(2_500_000)])
     yield chat([{"type": "text", "text": "a"} for _ in range(60_000)])
@@ -44,12 +44,12 @@ def hostile_bodies() -> Iterator[bytes]:
 
 
 def own_bytes(worker: psutil.Process) -> int:
-    """The worker's proportional set size: pages that it shares with other processes count by their share."""
+    """Return the worker's proportional set size: pages that it shares with other processes count by its share."""
     return int(worker.memory_full_info().pss)
 
 
 async def highest(worker: psutil.Process) -> int:
-    """Returns the largest size that was seen until the task was cancelled."""
+    """Return the largest size until the task is cancelled."""
     size = 0
     with contextlib.suppress(asyncio.CancelledError):
         while True:
@@ -59,7 +59,7 @@ async def highest(worker: psutil.Process) -> int:
 
 
 async def send(client: httpx2.AsyncClient, body: bytes) -> int | None:
-    """Returns the status, or None where the client gave up."""
+    """Return the status, or None if the client timed out."""
     try:
         return (await client.post("/v1/chat/completions", content=body)).status_code
     except httpx2.HTTPError:
@@ -73,17 +73,17 @@ async def test_a_worker_returns_the_memory_that_hostile_bodies_took(server: Gate
         assert [await send(client, chat("hello " * 50)) for _ in range(100)] == [200] * 100
         idle = own_bytes(worker)
         watching = asyncio.create_task(highest(worker))
-        # The second time over what the first has left.
+        # The second round starts with the memory that the first one has left.
         for _ in range(2):
             await asyncio.gather(*(send(client, body) for body in hostile_bodies()))
         watching.cancel()
         peak = await watching
         assert await send(client, chat("hello")) == 200
-    assert peak > 4 * idle, "the bodies took no memory worth returning"
+    assert peak > 4 * idle, "the bodies needed too little memory for this test"
     for _ in range(60):
         await asyncio.sleep(1)
         if own_bytes(worker) < 2 * idle:
             break
-    # A worker that was restarted would look clean.
+    # A restarted worker would have little memory too.
     assert server.workers == [worker]
     assert own_bytes(worker) < 2 * idle, f"idle {idle // MIB} MiB, peak {peak // MIB}, now {own_bytes(worker) // MIB}"

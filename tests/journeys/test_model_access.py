@@ -1,4 +1,4 @@
-"""Model access over four workers, seen by a stock client: each answer is in force on every worker when it is there."""
+"""Model access over four workers with a stock client: a change is in force on every worker when its answer arrives."""
 
 import asyncio
 from typing import Any
@@ -9,16 +9,16 @@ from tests.support.server import GatehouseServer
 
 GROUPS = "/api/admin/groups"
 MESSAGES: Any = [{"role": "user", "content": "hi"}]
-#: Calls at once, each on a connection of its own: all workers get some.
+#: Concurrent calls, each on its own connection, so that all workers get some.
 CALLS = 24
 ANSWERED, NOT_FOUND = (200, None), (404, "model_not_found")
 
 
 async def statuses(fleet: GatehouseServer, key: str, model: str) -> set[tuple[int, str | None]]:
-    """What a stock client's calls are answered with."""
+    """Return the statuses of a stock client's calls."""
 
     async def call() -> tuple[int, str | None]:
-        # Over the alias: the fleet limits the other path.
+        # Uses the alias, because the fleet limits the other path.
         async with openai.AsyncOpenAI(base_url=f"{fleet.url}/api", api_key=key, max_retries=0) as client:
             try:
                 await client.chat.completions.create(model=model, messages=MESSAGES)
@@ -30,7 +30,7 @@ async def statuses(fleet: GatehouseServer, key: str, model: str) -> set[tuple[in
 
 
 async def listed(fleet: GatehouseServer, key: str, model: str) -> set[bool]:
-    """Whether the lists that a stock client gets have the model."""
+    """Return whether the lists of models that a stock client gets contain the model."""
 
     async def call() -> bool:
         async with openai.AsyncOpenAI(base_url=f"{fleet.url}/v1", api_key=key) as client:
@@ -39,7 +39,7 @@ async def listed(fleet: GatehouseServer, key: str, model: str) -> set[bool]:
     return set(await asyncio.gather(*(call() for _ in range(CALLS))))
 
 
-async def test_grants_and_denials_are_in_force_on_every_worker_when_the_answer_comes(
+async def test_grants_and_denials_are_in_force_on_every_worker_when_the_answer_arrives(
     fleet: GatehouseServer, admin: httpx2.AsyncClient
 ) -> None:
     model, key = "up/other-steady", fleet.new_key()

@@ -13,7 +13,7 @@ RULES = [
 
 
 def test_the_first_request_after_a_rule_and_after_a_restart_is_answered() -> None:
-    # Loading a model takes longer than this, an answer of a loaded one less.
+    # Loading a model takes longer than this; a loaded model answers faster.
     with GatehouseServer(workers=2, env={"DLP_TIER_TIMEOUT_MS": "800"}) as server:
         headers = {"Authorization": f"Bearer {server.key}"}
         server.settled()
@@ -28,7 +28,7 @@ def test_the_first_request_after_a_rule_and_after_a_restart_is_answered() -> Non
 
 
 def scan_statuses(server: GatehouseServer) -> list[int]:
-    """No connection is kept, so that both workers are asked."""
+    """Return the statuses of scans. No connection is kept, so that both workers get some."""
     statuses = []
     for number in range(6):
         body = {

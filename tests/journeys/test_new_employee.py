@@ -35,7 +35,8 @@ RULE = {
 
 @pytest.fixture
 def server() -> Iterator[GatehouseServer]:
-    """Four workers, at `localhost`: for a browser that is another site than the identity provider's 127.0.0.1."""
+    """A server with four workers at `localhost`, which is another site for a browser than the identity provider's
+    127.0.0.1."""
     port = free_port()
     tiers = '{"/login": 100000000, "/console": 100000000, "POST /api/auth/session/token": 100000000}'
     env = {"PUBLIC_URL": f"http://localhost:{port}", "RATE_LIMIT_TIERS": tiers}
@@ -113,7 +114,7 @@ async def create_key(page: Page) -> str:
     return key
 
 
-async def test_a_new_employee_gets_from_single_sign_on_to_a_model_that_was_closed(
+async def test_a_new_employee_signs_in_and_gets_access_to_a_restricted_model(
     server: GatehouseServer, provider: IdentityProvider, page: Page, office: Page
 ) -> None:
     # Ada signs in with the organization's identity provider, for the first time.
@@ -126,18 +127,18 @@ async def test_a_new_employee_gets_from_single_sign_on_to_a_model_that_was_close
     await expect(page.get_by_role("button", name="Account")).to_contain_text(f"ada@{DOMAIN}")
     assert server.sql("SELECT role FROM users WHERE email = %s", [f"ada@{DOMAIN}"]) == [("user",)]
 
-    # She makes a key, and calls a model with it.
+    # She creates a key, and calls a model with it.
     key = await create_key(page)
     assert call_model(server, key).status_code == 200
 
-    # A DLP rule blocks a call, and her records say so.
+    # A DLP rule blocks a call, and her records show it.
     blocked = call_model(server, key, "The plans of Aurora-77")
     assert (blocked.status_code, blocked.json()["error"]["code"]) == (403, "dlp_violation")
     await page.get_by_role("link", name="Requests", exact=True).click()
     await page.get_by_label("Status").select_option("refused")
     await expect(page.get_by_role("row").filter(has_text="Blocked")).to_have_count(1)
 
-    # A restricted model looks as if it were not there. She asks for it.
+    # A restricted model looks like an unknown one. She requests access to it.
     closed = call_model(server, key, model=RESTRICTED)
     assert (closed.status_code, closed.json()["error"]["code"]) == (404, "model_not_found")
     await page.get_by_role("link", name="My usage").click()
@@ -149,7 +150,7 @@ async def test_a_new_employee_gets_from_single_sign_on_to_a_model_that_was_close
     own = page.get_by_role("listitem").filter(has_text=RESTRICTED)
     await expect(own).to_contain_text("Waiting")
 
-    # The administrator finds the request on the overview, and approves it.
+    # The administrator sees the request on the overview, and approves it.
     await office.goto("/console")
     await enter_password(office, ADMIN)
     await office.get_by_role("link", name="One request waits for a decision.").click()
@@ -159,7 +160,7 @@ async def test_a_new_employee_gets_from_single_sign_on_to_a_model_that_was_close
     await modal(office).get_by_role("button", name="Approve").click()
     await expect(office.get_by_text("The request was approved.")).to_be_visible()
 
-    # The same key reaches the model now, whichever worker answers, and Ada sees why.
+    # Now the same key can call the model on every worker, and Ada sees the approval.
     assert {call_model(server, key, model=RESTRICTED).status_code for _ in range(12)} == {200}
     await expect(own).to_contain_text("Approved")
     await expect(own).to_contain_text(f"Member of “Access to {RESTRICTED}”")

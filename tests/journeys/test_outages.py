@@ -1,7 +1,5 @@
-"""The database goes away under load: the gateway goes on, and administration comes back with it.
-
-`GATEHOUSE_OUTAGE_SECONDS=30` keeps it away for as long as it should be before a release.
-"""
+"""The database fails under load: the gateway continues, and administration works again after the database is back. Set
+`GATEHOUSE_OUTAGE_SECONDS=30` for a longer outage before a release."""
 
 import asyncio
 import time
@@ -13,7 +11,7 @@ from tests.support.server import OUTAGE_SECONDS, GatehouseServer
 SWITCH = "/api/v1/admin/kill-switch"
 
 
-async def test_gateway_requests_go_on_while_the_database_is_away(
+async def test_gateway_requests_continue_while_the_database_is_unavailable(
     fleet: GatehouseServer, admin: httpx2.AsyncClient
 ) -> None:
     workers = {worker.pid for worker in fleet.workers}
@@ -22,7 +20,7 @@ async def test_gateway_requests_go_on_while_the_database_is_away(
         await asyncio.to_thread(fleet.stop_database)
         stopped, seen = time.monotonic(), callers.statuses.total()
         refused = await admin.post(f"{SWITCH}/providers/sandbox/disable", json={"reason": "other"})
-        # Nothing was switched off, and the answer says so.
+        # Nothing was switched off, and the answer shows this.
         assert refused.status_code == 503
         assert "database" in refused.json()["detail"]
         assert int(refused.headers["Retry-After"]) > 0
@@ -34,7 +32,7 @@ async def test_gateway_requests_go_on_while_the_database_is_away(
         await callers.until(200)
     assert set(callers.statuses) == {200}
     assert {worker.pid for worker in fleet.workers} == workers
-    # What is switched off now is off everywhere: the workers follow again.
+    # The workers follow changes again: a kill switch is in force on all of them.
     await asyncio.to_thread(fleet.settled)
     body = (await admin.post(f"{SWITCH}/providers/sandbox/disable", json={"reason": "other"})).json()
     assert (body["propagation"]["confirmed"], body["propagation"]["pending"]) == (4, [])

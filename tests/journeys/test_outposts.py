@@ -1,4 +1,4 @@
-"""Outposts' requests while the platform's processes die and end."""
+"""Requests of outposts while processes of the platform are killed and stopped."""
 
 import asyncio
 import signal
@@ -29,7 +29,7 @@ def server() -> Iterator[GatehouseServer]:
 
 
 class Outpost:
-    """The first organization's, which is made known when this is."""
+    """An outpost of the first organization. It is registered when this object is created."""
 
     def __init__(self, server: GatehouseServer) -> None:
         self.server, self.id = server, uuid4()
@@ -44,7 +44,7 @@ class Outpost:
             ],
         }
         headers = {"Authorization": f"Bearer {server.key}"}
-        # The key was made a moment ago.
+        # The key is new, so not every worker may know it.
         server.settled()
         with httpx2.Client(base_url=server.url, headers=headers, timeout=30) as admin:
             answer = admin.put("/v1/platform/outpost-trust", json=trust)
@@ -71,7 +71,7 @@ def record() -> Any:
 
 
 async def hand_in(outpost: Outpost, journal: UUID, records: list[Any]) -> None:
-    """As an outpost does: again and again, from the number that the platform names."""
+    """Upload like an outpost: repeatedly, from the number that the platform returns."""
     sequence = 1
     async with httpx2.AsyncClient(base_url=outpost.server.url, timeout=10) as client:
         while sequence <= len(records):
@@ -92,7 +92,7 @@ async def hand_in(outpost: Outpost, journal: UUID, records: list[Any]) -> None:
 
 async def test_records_are_stored_once_each_while_workers_are_killed(server: GatehouseServer) -> None:
     outpost, records = Outpost(server), [record() for _ in range(RECORDS)]
-    # Two that send the same: as an outpost that was started twice by mistake.
+    # Two uploads of the same records, like an outpost that was started twice by mistake.
     journal = uuid4()
     senders = [asyncio.create_task(hand_in(outpost, journal, records)) for _ in range(2)]
     killed = 0
@@ -109,7 +109,7 @@ async def test_records_are_stored_once_each_while_workers_are_killed(server: Gat
     assert [str(row[0]) for row in chained] == [record[1] for record in records]
 
 
-async def test_a_worker_that_ends_lets_nobody_wait_any_longer(server: GatehouseServer) -> None:
+async def test_a_stopping_worker_ends_long_polls(server: GatehouseServer) -> None:
     outpost = Outpost(server)
     path = "/v1/outposts/policy-bundle"
     async with httpx2.AsyncClient(base_url=server.url, timeout=60) as client:

@@ -1,5 +1,5 @@
-"""People who leave, over four workers, seen by a stock client: sessions, keys and share links end with the answer,
-everywhere; what they made for machines goes on."""
+"""Removed users over four workers, with a stock client: their sessions, keys and share links become invalid on all
+workers with the answer. Credentials that they created for machines stay valid."""
 
 import asyncio
 from typing import Any
@@ -14,15 +14,15 @@ from tests.support.server import GatehouseServer
 USERS = "/api/admin/users"
 PASSWORD = "correct horse battery staple"
 MESSAGES: Any = [{"role": "user", "content": "hi"}]
-#: Calls at once, each on a connection of its own: all workers get some.
+#: Concurrent calls, each on its own connection, so that all workers get some.
 CALLS = 24
 
 
 async def answered(fleet: GatehouseServer, credential: str) -> set[int]:
-    """What a stock client's calls are answered with."""
+    """Return the statuses of a stock client's calls."""
 
     async def call() -> int:
-        # Over the alias: the fleet limits the other path.
+        # Uses the alias, because the fleet limits the other path.
         async with openai.AsyncOpenAI(base_url=f"{fleet.url}/api", api_key=credential, max_retries=0) as client:
             try:
                 await client.chat.completions.create(model="up/steady", messages=MESSAGES)
@@ -34,7 +34,7 @@ async def answered(fleet: GatehouseServer, credential: str) -> set[int]:
 
 
 async def read(fleet: GatehouseServer, path: str, cookies: dict[str, str] | None = None) -> set[tuple[int, bool]]:
-    """What a browser's calls are answered with: the status, and whether somebody is signed in."""
+    """Return the results of a browser's calls: the status, and whether somebody is signed in."""
 
     async def call() -> tuple[int, bool]:
         async with httpx2.AsyncClient(base_url=fleet.url, cookies=cookies, timeout=30) as client:
@@ -45,7 +45,7 @@ async def read(fleet: GatehouseServer, path: str, cookies: dict[str, str] | None
 
 
 async def in_a_browser(fleet: GatehouseServer, email: str) -> dict[str, str]:
-    """The cookies of somebody who has signed in at the page."""
+    """Sign in at the page and return the cookies."""
     async with httpx2.AsyncClient(base_url=fleet.url, timeout=30) as client:
         form = forms_of(await client.get("/login"))[0]
         answer = await client.post(form.action, data=form.fields | {"email": email, "password": PASSWORD})
@@ -54,7 +54,7 @@ async def in_a_browser(fleet: GatehouseServer, email: str) -> dict[str, str]:
 
 
 async def person(admin: httpx2.AsyncClient, role: str = "user") -> tuple[str, dict[str, Any]]:
-    """A new user who has signed in: their id, and what signing in gave."""
+    """Create a user who signs in. Return the user's id and the answer to the sign-in."""
     email = f"{role}-{uuid4().hex[:10]}@example.test"
     made = await admin.post(USERS, json={"email": email, "password": PASSWORD, "role": role})
     assert made.status_code == 201, made.text
@@ -69,7 +69,7 @@ async def signed_in(admin: httpx2.AsyncClient, email: str) -> dict[str, Any]:
 
 
 async def own(admin: httpx2.AsyncClient, token: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
-    """What somebody makes with their session."""
+    """Create a resource with this session."""
     answer = await admin.post(path, json=body, headers={"Authorization": f"Bearer {token}"})
     assert answer.status_code == 201, answer.text
     response_body: dict[str, Any] = answer.json()
@@ -99,14 +99,14 @@ async def test_a_removed_member_is_refused_on_every_worker_with_the_response(
     assert renewed.status_code == 401
     if verb == "deactivate":
         assert (await admin.patch(f"{USERS}/{user_id}", json={"is_active": True})).status_code == 200
-        # Keys and links come back with their user; sessions that were ended do not.
+        # When the user is activated again, keys and links are valid again, but ended sessions are not.
         assert await answered(fleet, key) == {200}
         assert await answered(fleet, token) == {401}
         assert (await read(fleet, shared), await read(fleet, "/login", cookies)) == ({(200, False)}, {(200, False)})
         await admin.delete(f"{USERS}/{user_id}")
 
 
-async def test_the_machines_of_an_administrator_who_leaves_go_on(
+async def test_credentials_of_machines_stay_valid_after_their_administrator_is_removed(
     fleet: GatehouseServer, admin: httpx2.AsyncClient
 ) -> None:
     user_id, session = await person(admin, "admin")

@@ -1,6 +1,6 @@
-"""No request reaches a provider after the kill switch has answered 200 (docs/kill-switch.md): four workers under load,
-and a provider that records when the first bytes of each request arrive. Requests are waiting in retries, in fallback
-chains and for one of a few connections."""
+"""After the answer of a kill switch, no request reaches the provider (docs/kill-switch.md). Four workers are under
+load, and the provider records when the first byte of each request arrives. Requests wait in retries, in fallback chains
+and for one of the few connections."""
 
 import asyncio
 import time
@@ -12,7 +12,7 @@ from tests.support.load import Load, chat, load
 from tests.support.server import GatehouseServer
 
 SWITCH = "/api/v1/admin/kill-switch"
-#: seconds in which a late first byte would show
+#: Seconds in which a late first byte would arrive.
 AFTERWARDS = 0.6
 
 
@@ -29,8 +29,8 @@ async def answered_at(
 async def under_way(
     callers: Load, provider: Arrivals, answers: int, *, since: float = 0.0, model: str = "", tag: str = ""
 ) -> None:
-    """Returns once there is load, and some of it is of this sort: a busy worker may have accepted all of a sort, and
-    have sent none of it yet."""
+    """Wait until the provider gets load, including requests of this kind. A busy worker may have accepted all requests
+    of a kind without having sent one."""
     await callers.until(answers)
     async with asyncio.timeout(20):
         while len(provider.after(since, model=model, tag=tag)) <= 20:
@@ -38,7 +38,7 @@ async def under_way(
 
 
 async def arriving(provider: Arrivals, moment: float, *, model: str = "", tag: str = "") -> None:
-    """Returns once requests of this sort have arrived later than `moment`, and a late one would have too."""
+    """Wait until requests of this kind have arrived so long after `moment` that a late one would have arrived too."""
     await asyncio.sleep(AFTERWARDS)
     async with asyncio.timeout(20):
         while not provider.after(moment, model=model, tag=tag):
@@ -66,7 +66,7 @@ async def test_after_a_models_kill_switch_no_first_byte_reaches_the_provider(
             )
             assert answer["propagation"]["pending"] == []
             assert answer["propagation"]["confirmed"] == 4
-            # The provider's other model still answers.
+            # The provider's second model still answers.
             await arriving(provider, moment, model="other-steady")
             seen = [one.at for one in provider.all() if one.model == "steady" and one.at > began]
             assert max(seen) <= moment

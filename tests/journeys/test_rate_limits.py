@@ -1,4 +1,4 @@
-"""Rate limits over several workers, and while Redis is away (docs/rate-limits.md)."""
+"""Rate limits over several workers, and without Redis (docs/rate-limits.md)."""
 
 import asyncio
 from collections import Counter
@@ -12,7 +12,7 @@ LIMITED = "/v1/chat/completions"
 
 
 async def statuses(fleet: GatehouseServer, key: str, count: int) -> Counter[int]:
-    """What so many requests at once are answered, each over a connection of its own."""
+    """Return the statuses of this many concurrent requests, each over its own connection."""
     connector = aiohttp.TCPConnector(limit=0, force_close=True)
     headers = {"Authorization": f"Bearer {key}"}
     async with aiohttp.ClientSession(fleet.url, connector=connector, headers=headers) as session:
@@ -29,11 +29,11 @@ async def statuses(fleet: GatehouseServer, key: str, count: int) -> Counter[int]
         return Counter(await asyncio.gather(*(one() for _ in range(count))))
 
 
-async def test_of_500_requests_at_once_exactly_60_pass_four_workers(fleet: GatehouseServer) -> None:
+async def test_exactly_60_of_500_concurrent_requests_pass_four_workers(fleet: GatehouseServer) -> None:
     assert len(fleet.workers) == 4
     key = fleet.new_key()
     assert await statuses(fleet, key, 500) == {200: 60, 429: 440}
-    # Nothing is left, whichever worker is asked.
+    # No worker accepts a further request.
     assert await statuses(fleet, key, 40) == {429: 40}
 
 
@@ -43,9 +43,7 @@ async def test_one_users_keys_share_a_count_and_another_users_do_not(fleet: Gate
     assert answers == [{200: 60, 429: 40}, {200: 60, 429: 40}]
 
 
-async def test_redis_going_away_and_coming_back_under_load_fails_no_request(
-    fleet: GatehouseServer, redis: RedisServer
-) -> None:
+async def test_an_outage_of_redis_under_load_fails_no_request(fleet: GatehouseServer, redis: RedisServer) -> None:
     async with load(fleet.url, (30, fleet.key, chat("sandbox/echo"))) as callers:
         await callers.until(200)
         redis.kill()
@@ -68,6 +66,6 @@ async def test_without_redis_each_worker_counts_by_itself(fleet: GatehouseServer
         answers = await statuses(fleet, key, 500)
     finally:
         redis.start()
-    # Each of the four lets at most its 60 through.
+    # Each of the four workers accepts at most 60 requests.
     assert 60 <= answers[200] <= 240
     assert set(answers) <= {200, 429}

@@ -1,7 +1,6 @@
-"""Every answer has its record, once: over kill -9 of everything, of the keeper alone, and without the database.
-
-`GATEHOUSE_KILL_ROUNDS=20` and `GATEHOUSE_OUTAGE_SECONDS=30` make it as long as it should be before a release.
-"""
+"""Every answer has exactly one record, even if all processes or only the keeper are killed with kill -9, or the
+database is unavailable. Set `GATEHOUSE_KILL_ROUNDS=20` and `GATEHOUSE_OUTAGE_SECONDS=30` for a longer test before a
+release."""
 
 import asyncio
 import os
@@ -31,7 +30,7 @@ _OF_REQUESTS = "FROM usage_records WHERE request_id LIKE %s"
 @pytest.fixture(scope="module")
 def server() -> Iterator[GatehouseServer]:
     with GatehouseServer(workers=2) as running:
-        # Long enough to be there still when a signal has gone from here to the server.
+        # The stream is so long that it is still open when a signal from this process reaches the server.
         running.sql(
             "INSERT INTO model_configs (id, tenant_id, provider, model_id) VALUES (%s, %s, 'sandbox', %s)",
             [new_id(), DEFAULT_TENANT, STREAMING],
@@ -42,7 +41,8 @@ def server() -> Iterator[GatehouseServer]:
 
 
 class Callers:
-    """Call until told to stop, plain and streaming, and note which requests got a complete answer."""
+    """Callers of plain and streamed requests, until they are stopped. `answered` has the requests with a complete
+    answer."""
 
     def __init__(self, server: GatehouseServer, name: str, *, rest_seconds: float = 0.01) -> None:
         self._server = server
@@ -50,7 +50,7 @@ class Callers:
         self._rest_seconds = rest_seconds
         self.begun = 0
         self.answered: set[str] = set()
-        #: streams whose beginning has come
+        #: streams that have begun
         self.under_way = 0
         self.ended = False
         self._tasks: list[asyncio.Task[None]] = []
@@ -91,7 +91,7 @@ class Callers:
                         self.answered.add(request_id)
                 await asyncio.sleep(self._rest_seconds)
             except (aiohttp.ClientError, OSError):
-                # It was killed. The end of the test, or of the round, is near.
+                # The server was killed. The test or the round ends soon.
                 await asyncio.sleep(0.02)
 
     async def _stream(self, answer: aiohttp.ClientResponse) -> bytes:
@@ -104,14 +104,14 @@ class Callers:
 
 
 async def drained(server: GatehouseServer, *, patience: float = 40) -> None:
-    """Returns when the database has everything that the journal holds."""
+    """Wait until the database contains all records of the journal."""
     deadline = time.monotonic() + patience
     reader = JournalReader(server.home / "journal")
     while True:
         rows = server.sql("SELECT writer_id, segment, position FROM journal_positions")
         reader.resume({UUID(writer_id): Position(segment, position) for writer_id, segment, position in rows})
         backlog = reader.backlog()
-        # A dead writer's directory goes when what it left open is stored too.
+        # The directory of a dead writer is removed after its open streams are stored too.
         if all(entry.alive and not entry.bytes for entry in backlog):
             return
         assert time.monotonic() < deadline, f"{backlog}\n{server.log()[-3000:]}"
@@ -123,7 +123,8 @@ def recorded(server: GatehouseServer) -> int:
 
 
 def check(server: GatehouseServer, callers: list[Callers]) -> None:
-    """One usage record and one audit event for each complete answer, none twice, and a chain that is whole."""
+    """Check that each complete answer has exactly one usage record and one audit event, and that the chain is
+    unbroken."""
     for caller in callers:
         requests = Counter(
             request_id for (request_id,) in server.sql(f"SELECT request_id {_OF_REQUESTS}", [f"{caller.name}-%"])
@@ -141,7 +142,7 @@ def check(server: GatehouseServer, callers: list[Callers]) -> None:
     for table in (counted, "usage_totals", "usage_hour_totals"):
         assert server.sql(f"SELECT sum(records) FROM {table} AS counts") == [(recorded(server),)]
     assert server.sql("SELECT count(*) FROM open_streams") == [(0,)]
-    # With a URL: this process does not start the database, which the server has.
+    # With a URL, so that this process does not start the database, which the server uses.
     key = (server.home / "master.key").read_text().strip()
     environment = {**server.env, "DATABASE_URL": server.database_url, "GATEHOUSE_MASTER_KEY": key}
     verified = run_command("audit", "verify", environment=environment)
@@ -149,7 +150,7 @@ def check(server: GatehouseServer, callers: list[Callers]) -> None:
     assert not (server.home / "journal" / "rejected.log").exists()
 
 
-async def test_kill_9_of_everything_under_load_loses_no_record_and_makes_none_twice(server: GatehouseServer) -> None:
+async def test_kill_9_of_all_processes_under_load_neither_loses_nor_duplicates_records(server: GatehouseServer) -> None:
     chance = random.Random(11)
     rounds: list[Callers] = []
     for number in range(ROUNDS):
@@ -167,7 +168,7 @@ async def test_kill_9_of_everything_under_load_loses_no_record_and_makes_none_tw
     killed = "SELECT status, count(*) FROM usage_records WHERE request_id LIKE 'kill%' GROUP BY status"
     statuses = dict(server.sql(killed))
     assert set(statuses) <= {"success", "interrupted", "cancelled"}
-    # Streams were under way whenever it was killed.
+    # There were open streams at each kill.
     assert statuses["interrupted"] >= ROUNDS
 
 
@@ -196,7 +197,7 @@ async def test_kill_9_of_one_worker_interrupts_only_its_streams(server: Gatehous
     check(server, [callers])
 
 
-async def test_records_of_a_time_without_database_arrive_when_it_is_back(server: GatehouseServer) -> None:
+async def test_records_of_a_database_outage_are_stored_when_it_is_back(server: GatehouseServer) -> None:
     async with Callers(server, "away", rest_seconds=0.05) as callers:
         await callers.until(100)
         await asyncio.to_thread(server.stop_database)
@@ -209,15 +210,15 @@ async def test_records_of_a_time_without_database_arrive_when_it_is_back(server:
         await callers.until(len(callers.answered) + 50)
     await drained(server)
     check(server, [callers])
-    # Said once, not at every try.
+    # The log has one line, not one for each attempt.
     assert server.log().count("drain.database_away") <= 2
 
 
-async def test_an_orderly_end_leaves_nothing_in_the_journal(server: GatehouseServer) -> None:
+async def test_an_orderly_stop_leaves_nothing_in_the_journal(server: GatehouseServer) -> None:
     async with Callers(server, "end") as callers:
         await callers.until(200)
     assert await asyncio.to_thread(server.stop) == 0
-    # It went with the server, and the connection that this test had to it.
+    # The database stopped with the server, so this test needs a new connection.
     await asyncio.to_thread(server.stop_database)
     assert not [path for path in (server.home / "journal").iterdir() if path.is_dir()]
     await asyncio.to_thread(server.start)

@@ -1,4 +1,5 @@
-"""Connections are split evenly over the workers, and one that does not accept keeps nobody waiting."""
+"""Connections are distributed evenly over the workers, and a worker that does not accept connections delays no
+client."""
 
 import asyncio
 import contextlib
@@ -18,7 +19,7 @@ ASKED = b"GET /api/health/live HTTP/1.1\r\nHost: x\r\n\r\n"
 
 @contextlib.asynccontextmanager
 async def opened(fleet: GatehouseServer, number: int) -> AsyncIterator[list[Wire]]:
-    """So many connections at once, each with an answer."""
+    """Open this many concurrent connections and wait for an answer on each."""
     address = urlsplit(fleet.url)
     wires: list[Wire] = []
 
@@ -26,7 +27,7 @@ async def opened(fleet: GatehouseServer, number: int) -> AsyncIterator[list[Wire
         reader, writer = await asyncio.open_connection(address.hostname, address.port)
         wires.append(Wire(reader, writer, ""))
         writer.write(ASKED)
-        # 429 is an answer too: all come from one address.
+        # 429 is an answer too, because all connections come from one address.
         assert (await wires[-1].answer())[0].startswith(("HTTP/1.1 200", "HTTP/1.1 429"))
 
     try:
@@ -49,8 +50,8 @@ def connection_count(worker: psutil.Process, fleet: GatehouseServer) -> int:
 
 @pytest.mark.parametrize("number", [64, 400])
 async def test_a_burst_of_connections_is_split_evenly(fleet: GatehouseServer, number: int) -> None:
-    # What a process does first takes it long, and whoever gets no processor for 50 ms is left out for a while: of a few
-    # bursts one must be even.
+    # The first work of a process takes long, and a worker that gets no processor time for 50 ms is left out for a
+    # while. So only one of a few bursts must be even.
     seen = []
     for _ in range(5):
         async with opened(fleet, number):
@@ -61,7 +62,7 @@ async def test_a_burst_of_connections_is_split_evenly(fleet: GatehouseServer, nu
     raise AssertionError(seen)
 
 
-async def test_what_a_stopped_worker_does_not_take_another_does(fleet: GatehouseServer) -> None:
+async def test_connections_that_a_suspended_worker_does_not_accept_go_to_another(fleet: GatehouseServer) -> None:
     fleet.workers[0].suspend()
     try:
         async with opened(fleet, 40):
@@ -70,7 +71,7 @@ async def test_what_a_stopped_worker_does_not_take_another_does(fleet: Gatehouse
         fleet.workers[0].resume()
 
 
-async def test_a_worker_that_takes_a_dead_ones_place_gets_its_share(fleet: GatehouseServer) -> None:
+async def test_the_replacement_of_a_dead_worker_gets_its_share_of_connections(fleet: GatehouseServer) -> None:
     before = {worker.pid for worker in fleet.workers}
     fleet.workers[0].kill()
     deadline = time.monotonic() + 20
@@ -90,13 +91,14 @@ def home() -> Iterator[GatehouseServer]:
 
 @pytest.fixture
 def server(home: GatehouseServer) -> GatehouseServer:
-    """A running server of two workers. A test may end it in any way: the next one starts it again in the same home."""
+    """A running server with two workers. A test can end it in any way, because the next test starts it again in the
+    same home."""
     if not home.running:
         home.start()
     return home
 
 
-def test_an_orderly_end_of_several_workers_leaves_nothing_behind(server: GatehouseServer) -> None:
+def test_an_orderly_stop_of_several_workers_leaves_no_processes_or_files(server: GatehouseServer) -> None:
     with httpx2.Client(base_url=server.url) as kept:
         assert kept.get("/api/health/live").status_code == 200
         began = time.monotonic()
@@ -121,12 +123,12 @@ def test_a_killed_supervisor_leaves_the_port_free(server: GatehouseServer) -> No
         except OSError:
             assert time.monotonic() < deadline
             time.sleep(0.05)
-    # The next start is not of this test.
+    # Prepare the next test, which starts the server again.
     psutil.wait_procs(family, timeout=30)
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.3])
-def test_a_killed_supervisors_processes_end_though_their_database_goes_meanwhile(
+def test_processes_of_a_killed_supervisor_end_even_if_their_database_stops(
     server: GatehouseServer, pause: float
 ) -> None:
     family = psutil.Process(server.pid).children(recursive=True)
@@ -137,5 +139,5 @@ def test_a_killed_supervisors_processes_end_though_their_database_goes_meanwhile
     left = [process.name() for process in alive]
     for process in alive:
         process.kill()
-    # A keeper that stays has the journal: no other one would store what is in it.
+    # A keeper that kept running would have the journal locked, so no other keeper would store its records.
     assert left == []

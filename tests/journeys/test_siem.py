@@ -1,4 +1,4 @@
-"""Forwarding by real processes, past kill -9."""
+"""Forwarding to a SIEM by real processes, also after kill -9."""
 
 import asyncio
 import subprocess
@@ -37,7 +37,7 @@ async def siem(
 
 
 def worker(platform: RunningPlatform, home: Path) -> subprocess.Popen[bytes]:
-    """`gatehouse worker`, on a machine of its own."""
+    """`gatehouse worker`, as on a separate machine."""
     env = {
         "DATABASE_URL": platform.installed.url, "GATEHOUSE_HOME": str(home), "EGRESS_ALLOWLIST": "127.0.0.0/8",
         "GATEHOUSE_MASTER_KEY": (platform.host.settings.gatehouse_home / "master.key").read_text(),
@@ -46,7 +46,7 @@ def worker(platform: RunningPlatform, home: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-P", "-m", "gatehouse", "worker"], env=env, cwd=home)
 
 
-async def test_every_event_arrives_in_order_though_the_forwarding_process_is_killed(
+async def test_every_event_arrives_in_order_although_the_forwarding_process_is_killed(
     siem: Siem, platform: RunningPlatform, tmp_path: Path
 ) -> None:
     await siem.begin(type="hec", url=siem.receiver.url, token=TOKEN)
@@ -55,12 +55,12 @@ async def test_every_event_arrives_in_order_though_the_forwarding_process_is_kil
     process = worker(platform, tmp_path)
     try:
         for _ in range(KILLS):
-            # In the middle of something: it has just got an answer, and goes on.
+            # The process is killed during its work: it has just received an answer and continues.
             await siem.receiver.until(len(siem.receiver.got) + 1, patience=120)
             process.kill()
             process.wait()
             await siem.record(EVENTS // 2 // KILLS)
-            # Nobody waits for the lease of the dead here.
+            # End the lease of the dead process, so that the test need not wait for it.
             platform.sql("UPDATE siem_cursors SET due_at = now() WHERE tenant_id = %s", [siem.tenant.id])
             process = worker(platform, tmp_path)
         async with asyncio.timeout(180):
@@ -71,7 +71,7 @@ async def test_every_event_arrives_in_order_though_the_forwarding_process_is_kil
         process.wait()
     batches = [[event["event"]["sequence"] for event in parsed(got.body)] for got in siem.receiver.got]
     everything = list(range(first, first + EVENTS + 1))
-    # Without what was sent again, all is there, once each; and a batch never begins behind a gap.
+    # Apart from repeated events, each event was received once, and no batch begins after a gap.
     assert sorted({sequence for batch in batches for sequence in batch}) == everything
     reached = first - 1
     for batch in batches:

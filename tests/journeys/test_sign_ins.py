@@ -16,7 +16,7 @@ LOGIN = "/api/auth/login"
 
 @pytest.fixture(scope="module")
 def alone() -> Iterator[GatehouseServer]:
-    """Four workers and no Redis. The count by address has a test of its own."""
+    """A server with four workers and without Redis. Counting by address has its own test."""
     with GatehouseServer(
         workers=4, env={"RATE_LIMIT_TIERS": '{"/api/auth/login": 1000, "/api/auth/register": 10}'}
     ) as it:
@@ -26,8 +26,8 @@ def alone() -> Iterator[GatehouseServer]:
 async def posted(
     server: GatehouseServer, path: str, body: Callable[[int], object], count: int = 60, *, after: float = 0
 ) -> Counter[int]:
-    """What so many at once are answered, each over a connection of its own: any worker may get it. `after` is seconds
-    between one and the next."""
+    """Return the statuses of these concurrent requests. Each uses its own connection, so any worker may get it. `after`
+    is the number of seconds between two requests."""
     connector = aiohttp.TCPConnector(limit=0, force_close=True)
     async with aiohttp.ClientSession(server.url, connector=connector) as session:
 
@@ -84,14 +84,14 @@ async def test_a_killed_redis_permits_no_further_attempts(fleet: GatehouseServer
         while_away = await posted(fleet, LOGIN, wrong(email), 30)
     finally:
         redis.start()
-    # Each worker finds it again within a second.
+    # Each worker reconnects to Redis within a second.
     await asyncio.sleep(1.5)
     back = await posted(fleet, LOGIN, wrong(email), 30)
     assert first + while_away + back == {401: 10, 429: 80}
 
 
 async def test_attempts_at_one_account_do_not_block_others(alone: GatehouseServer) -> None:
-    """Many guesses wait only for each other and delay nobody else."""
+    """Many attempts at one account wait only for each other and do not delay others."""
     email, stop = somebody(), asyncio.Event()
 
     async def guess() -> None:

@@ -1,8 +1,8 @@
-"""Clients that are slow, silent or gone, and providers that break off anywhere: what is held for each is bounded, each
-request that reached the gateway has one record, and nothing is left over.
+"""Slow, silent and disconnected clients, and providers that break off at any byte: the memory for each is bounded, each
+request that reached the gateway has one record, and no resources are left.
 
-A worker as a real process, raw sockets, and for what is left over the system's own lists. Which lanes carry it all is
-the environment's choice (`INGRESS`, `OUTBOUND`); where providers break off, both outbound lanes are tried.
+The worker is a real process and is called with raw sockets; the system's own lists show its resources. The environment
+selects the HTTP server and client (`INGRESS`, `OUTBOUND`). The tests with providers that break off use both clients.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ BODY_TIMEOUT: Final = 1.0
 
 
 class Patient(Provider):
-    """One more model: `silent` says nothing until its caller leaves."""
+    """A provider with an additional model: `silent` sends nothing until its caller disconnects."""
 
     waiting = 0
 
@@ -52,7 +52,7 @@ async def provider() -> AsyncIterator[Patient]:
 
 @pytest.fixture(scope="module")
 def lanes(provider: Patient) -> Iterator[dict[str, Served]]:
-    """By outbound lane, over one database."""
+    """Servers by their `OUTBOUND`, over one database."""
     with ExitStack() as stack:
         env = {**LANES, "BODY_TIMEOUT_SECONDS": str(BODY_TIMEOUT)}
         chosen = LANES.get("OUTBOUND", "lean")
@@ -75,7 +75,7 @@ async def served(lanes: dict[str, Served]) -> Served:
     return chosen
 
 
-async def test_heads_that_never_end_cost_little_and_nobody_waits_for_them(served: Served) -> None:
+async def test_incomplete_heads_cost_little_and_delay_no_other_client(served: Served) -> None:
     number, before = 300, served.resources()
     async with asyncio.timeout(20):
         wires = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(number)]
@@ -95,7 +95,7 @@ async def test_heads_that_never_end_cost_little_and_nobody_waits_for_them(served
     await served.nothing_left(before)
 
 
-async def test_a_body_that_drips_is_refused_when_its_time_is_over_and_recorded_once(served: Served) -> None:
+async def test_a_slow_body_is_refused_at_its_timeout_and_recorded_once(served: Served) -> None:
     before = served.resources()
 
     async def drips(number: int) -> bytes:
@@ -119,7 +119,7 @@ async def test_a_body_that_drips_is_refused_when_its_time_is_over_and_recorded_o
     await served.nothing_left(before)
 
 
-async def test_who_sends_on_after_a_refusal_reads_it_and_is_cut_off(served: Served) -> None:
+async def test_a_client_that_still_sends_after_a_refusal_gets_it_and_is_disconnected(served: Served) -> None:
     before = served.resources()
     head = (
         b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer gk_nobodys\r\nContent-Length: 99999999\r\n\r\n"
@@ -145,7 +145,7 @@ async def test_who_sends_on_after_a_refusal_reads_it_and_is_cut_off(served: Serv
     await served.nothing_left(before)
 
 
-async def test_a_long_answer_waits_for_a_slow_reader_and_arrives_whole(served: Served) -> None:
+async def test_a_long_answer_reaches_a_slow_reader_completely(served: Served) -> None:
     before, number = served.resources(), 8
 
     async def reads(index: int) -> int:
@@ -167,12 +167,12 @@ async def test_a_long_answer_waits_for_a_slow_reader_and_arrives_whole(served: S
 
 
 async def test_a_stream_that_nobody_reads_is_held_back_at_the_provider(served: Served) -> None:
-    # The first streams make the process's heap larger, whatever they hold.
+    # The first streams enlarge the heap of the process, whatever they need themselves.
     await flooded("warm", served, lambda: None)
     before = served.resources()
 
     def within_bounds() -> None:
-        # What the system's buffers take is not the gateway's.
+        # The system's socket buffers are not memory of the gateway.
         assert served.resources().memory - before.memory < FLOODS * 4 * MEGABYTE
 
     await flooded("flood", served, within_bounds)
@@ -183,7 +183,7 @@ FLOODS = 8
 
 
 async def flooded(name: str, served: Served, check: Callable[[], None]) -> None:
-    """Streams that nobody reads, until their provider cannot send any more; then `check`."""
+    """Open streams that are not read, wait until the provider cannot send any more, then call `check`."""
     number, wires = FLOODS, []
     for index in range(number):
         reader, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=4096)
@@ -211,10 +211,10 @@ async def flooded(name: str, served: Served, check: Callable[[], None]) -> None:
 
 @pytest.mark.parametrize("model", ["silent", "flood"])
 @pytest.mark.parametrize("leaves", ["says no more", "says no more at once", "resets"])
-async def test_a_client_that_leaves_a_provider_that_still_answers_is_cancelled_and_so_is_its_call(
+async def test_a_call_is_cancelled_when_its_client_disconnects_during_the_answer(
     served: Served, provider: Patient, model: str, leaves: str
 ) -> None:
-    """A client that says no more is one that has left, though it may still read."""
+    """A client that has closed its sending side counts as disconnected, although it could still read."""
     before, prefix, number = served.resources(), f"half-{uuid4().hex[:8]}-", 8
     together = asyncio.Barrier(number)
 
@@ -241,7 +241,7 @@ async def test_a_client_that_leaves_a_provider_that_still_answers_is_cancelled_a
     await served.nothing_left(before)
 
 
-async def test_a_client_that_says_no_more_before_its_request_is_whole_is_let_go(served: Served) -> None:
+async def test_a_connection_that_ends_before_its_request_is_complete_is_closed(served: Served) -> None:
     before = served.resources()
     for beginning in (b"", b"POST /v1/chat", b"GET /v1/models HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"):
         async with served.connected() as wire:
@@ -252,7 +252,7 @@ async def test_a_client_that_says_no_more_before_its_request_is_whole_is_let_go(
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
-async def test_a_reset_at_any_byte_of_a_request_leaves_nothing_and_one_record_if_its_head_was_there(
+async def test_a_reset_at_any_byte_of_a_request_leaves_no_resources_and_one_record_after_the_head(
     served: Served, streamed: bool
 ) -> None:
     before, prefix = served.resources(), f"reset-{uuid4().hex[:8]}-"
@@ -263,7 +263,7 @@ async def test_a_reset_at_any_byte_of_a_request_leaves_nothing_and_one_record_if
         request = served.request("whole", f"{prefix}{size:04}", streamed=streamed)
         async with served.connected() as wire:
             wire.send(request[:size])
-            # As long as the system takes to show it to the worker: of a reset it need not show what came before.
+            # Give the system time to deliver the bytes to the worker, because a reset may discard them.
             await asyncio.sleep(0.02)
             wire.reset()
 
@@ -276,12 +276,14 @@ async def test_a_reset_at_any_byte_of_a_request_leaves_nothing_and_one_record_if
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
-async def test_a_reset_at_any_byte_of_an_answer_leaves_nothing_and_one_record(served: Served, streamed: bool) -> None:
+async def test_a_reset_at_any_byte_of_an_answer_leaves_no_resources_and_one_record(
+    served: Served, streamed: bool
+) -> None:
     prefix, end = f"left-{uuid4().hex[:8]}-", WHOLE[streamed][-20:]
     whole: set[str] = set()
 
     async def reads(taken: int) -> int:
-        """At most so many bytes: an event may have a chunk of its own or share one."""
+        """Read at most this many bytes, then reset the connection. Events may have separate chunks or share one."""
         request_id, read = f"{prefix}{taken:04}", b""
         async with served.connected() as wire, asyncio.timeout(5):
             wire.send(served.request("whole", request_id, streamed=streamed))
@@ -296,7 +298,7 @@ async def test_a_reset_at_any_byte_of_an_answer_leaves_nothing_and_one_record(se
 
     size = await reads(9999)
     before = served.resources()
-    # Of one that went before its request was seen nothing is known.
+    # A request whose client disconnected before the worker saw it has no record.
     taken = range(1, size + 40)
     await in_turns(reads, taken)
     little_more(served, before, len(taken))
@@ -319,7 +321,7 @@ async def test_a_provider_that_resets_at_any_byte_is_one_error_and_one_record(
 
     async def asks(size: int) -> None:
         async with served.connected() as wire:
-            # One in two is whole: a provider that fails five times in a row is left alone.
+            # Every second answer is complete, because after five failures in a row the provider would not be called.
             for cut, kind in ((size, "a"), (len(whole), "b")):
                 more = "Connection: close\r\n" if kind == "b" else ""
                 request_id = f"{prefix}{size:04}{kind}"
@@ -341,18 +343,18 @@ async def test_a_provider_that_resets_at_any_byte_is_one_error_and_one_record(
     little_more(served, before, 2 * len(sizes))
     records = await served.records(prefix, 2 * len(sizes))
     assert {records[f"{prefix}{size:04}b"] for size in sizes} == {"success"}
-    # Events are whole before the body is: what came behind the last one was said all the same.
+    # The stream is complete with its last event, even if the body is cut off after it.
     ended = whole.find(b"[DONE]") if streamed else len(whole)
     assert {records[f"{prefix}{size:04}a"] for size in sizes if size < ended} == {"error"}
     await served.nothing_left(before)
     async with asyncio.timeout(5):
-        # Those that other tests have left at rest are among them.
+        # The count includes idle connections of other tests.
         while served.resources().calls > before.calls + 2:
             await asyncio.sleep(0.05)
 
 
 def little_more(served: Served, before: WorkerResources, exchanges: int) -> None:
-    """What one of them is given to read with is more than this."""
+    """Check that the memory has grown by less per exchange than the buffer of a single one."""
     assert (served.resources().memory - before.memory) / exchanges < 16 * 1024
 
 

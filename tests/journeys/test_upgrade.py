@@ -1,8 +1,8 @@
-"""An upgrade without downtime: the previous version serves on the new schema until this one has taken over
+"""An upgrade without downtime: the previous version serves on the new schema until the present version has replaced it
 (docs/operations.md, Upgrades).
 
-`earlier/0003.tar.xz` is the package as it was when its schema was 0003, without the models' data: `git archive
---prefix=0003/ COMMIT src/gatehouse`, less `detection/*/data`. The next schema's test takes the next one.
+`earlier/0003.tar.xz` is the package with the schema 0003, without the models' data: the result of `git archive
+--prefix=0003/ COMMIT src/gatehouse` without `detection/*/data`. The test of the next schema needs the next archive.
 """
 
 import asyncio
@@ -27,13 +27,13 @@ from gatehouse.foundation.storage import embedded
 EARLIER = Path(__file__).parent / "earlier" / "0003.tar.xz"
 CHAT = chat("sandbox/echo")
 FLAGS = "/api/v1/admin/org/feature-flags"
-#: of each caller between its requests
+#: pause of each caller between its requests
 REST_SECONDS = 0.05
 
 
 @pytest.fixture
 def database() -> Iterator[str]:
-    # Short: a socket's name may have 100 characters.
+    # The path is short, because a socket's path may have 100 characters.
     home = Path(tempfile.mkdtemp(prefix="gu", dir="/tmp"))
     try:
         yield embedded.start(home)
@@ -44,7 +44,7 @@ def database() -> Iterator[str]:
 
 @pytest.fixture
 def shared(database: str) -> dict[str, str]:
-    """What both versions are told."""
+    """Return the settings of both versions."""
     models = Path(gatehouse.detection.__file__).parent
     return {
         "DATABASE_URL": database,
@@ -63,7 +63,7 @@ def earlier(tmp_path: Path) -> Path:
 
 
 def gatehouse_command(server: GatehouseServer, *arguments: str) -> str:
-    """Of the server's version, on its database."""
+    """Run a command of the server's version on its database."""
     command = [sys.executable, "-P", "-m", "gatehouse", *arguments]
     done = subprocess.run(
         command, env=server.env, cwd=server.home, capture_output=True, text=True, timeout=300, check=False
@@ -73,14 +73,14 @@ def gatehouse_command(server: GatehouseServer, *arguments: str) -> str:
 
 
 def answered(*loads: Load) -> int:
-    """All of them well."""
+    """Check that the requests are answered with 200."""
     for one in loads:
         assert set(one.statuses) == {200}
     return sum(one.statuses[200] for one in loads)
 
 
 async def recorded(server: GatehouseServer, requests: int) -> None:
-    """Returns when so many requests are on record, and raises when they do not come, or more."""
+    """Wait until this many requests are recorded. Fails if there are fewer or more."""
     query = "SELECT (SELECT count(*) FROM usage_records), (SELECT count(*) FROM audit_events WHERE action = %s)"
     for _ in range(600):
         (counts,) = server.sql(query, ["gateway.request"])
@@ -109,13 +109,13 @@ async def test_an_upgrade_under_load_fails_no_request_and_loses_no_record(
             await before.until(100, patience=120)
             assert "up to date" in await asyncio.to_thread(gatehouse_command, new, "migrate")
             assert old.sql("SELECT version_num FROM alembic_version") != [("0003",)]
-            # The version before goes on: requests, records, and administration.
+            # The previous version continues: requests, records and administration.
             await before.until(100, patience=120)
             changed = await client.patch(f"{old.url}{FLAGS}/dlp_enabled", json={"enabled": False})
             assert changed.status_code == 200, changed.text
             await asyncio.to_thread(new.start, patience=240)
             async with load(new.url, (6, key, CHAT), rest_seconds=REST_SECONDS) as during:
-                # Side by side, and what one is told the other follows.
+                # Both versions run, and each follows the changes that the other one makes.
                 await asyncio.gather(before.until(100, patience=120), during.until(100, patience=120))
                 assert (await client.get(f"{new.url}{FLAGS}")).json()["dlp_enabled"] is False
         async with load(new.url, (6, key, CHAT), rest_seconds=REST_SECONDS) as after:

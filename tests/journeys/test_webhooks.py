@@ -1,4 +1,4 @@
-"""Events on their way through real processes: from a request to the receiver, and past a killed process."""
+"""Events in real processes: from a request to the receiver, also if a process is killed."""
 
 import asyncio
 import contextlib
@@ -73,7 +73,8 @@ async def test_findings_of_a_rule_in_a_request_are_announced(
 async def test_one_event_is_announced_per_request_with_findings(
     server: GatehouseServer, admin: httpx2.AsyncClient, receiver: Receiver
 ) -> None:
-    """Streamed or not; a scan never. What rules only logged comes to a webhook that wants it."""
+    """Plain and streamed calls cause one event, a scan none. Logged findings are sent only to a webhook with
+    `include_logged`."""
     hooks = [
         await subscribe(admin, receiver, "dlp_trigger", "plain"),
         await subscribe(admin, receiver, "dlp_trigger", "all", include_logged=True),
@@ -83,7 +84,7 @@ async def test_one_event_is_announced_per_request_with_findings(
         for rule in (
             {"detector_name": "Cards of this test", "detector_type": "regex", "entity_type": "credit_card",
              "action_tier": "redact"},
-            # What the sandbox puts around a structured answer, and nobody has asked.
+            # A finding in the text that the sandbox adds to a structured answer.
             {"detector_name": "Echoes", "detector_type": "regex", "entity_type": "echo", "action_tier": "block",
              "config_json": {"pattern": '"echo"'}},
         )
@@ -107,7 +108,7 @@ async def test_one_event_is_announced_per_request_with_findings(
     await receiver.until(4 + 6, patience=60)
 
     def got(path: str) -> dict[str, dict[str, Any]]:
-        """Payloads by request, in no order: requests end when they like."""
+        """Return the payloads by request. Requests end in any order."""
         payloads = [delivery.json["payload"] for delivery in receiver.got if delivery.path == f"/{path}"]
         by_request = {payload["request_id"]: payload for payload in payloads}
         assert len(by_request) == len(payloads)
@@ -117,7 +118,7 @@ async def test_one_event_is_announced_per_request_with_findings(
         return finding["entity_type"], finding["action_taken"], finding["direction"]
 
     def all_found(findings: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
-        """Other tests of the server may have rules for cards, too."""
+        """Return all findings, because rules of other tests may find the same cards."""
         return set(map(finding_key, findings))
 
     cards, echo = ("credit_card", "REDACT", "input"), ("echo", "BLOCK", "output")
@@ -140,7 +141,7 @@ async def test_one_event_is_announced_per_request_with_findings(
             await admin.delete(f"/api/admin/{path}/{id_}")
 
 
-async def test_every_event_arrives_though_the_delivering_process_is_killed(
+async def test_every_event_arrives_although_the_delivering_process_is_killed(
     server: GatehouseServer, admin: httpx2.AsyncClient, receiver: Receiver
 ) -> None:
     webhook_id = await subscribe(admin, receiver, "invoice_generated")
@@ -152,9 +153,9 @@ async def test_every_event_arrives_though_the_delivering_process_is_killed(
         while len(_numbers(receiver)) < EVENTS:
             await asyncio.sleep(0.1)
     stopping.set()
-    assert await killing >= 2, "it was killed too rarely"
+    assert await killing >= 2, "the process was killed too rarely"
     assert sorted(_numbers(receiver)) == list(range(EVENTS))
-    # In order, but for what was sent before a kill and could not be noted any more.
+    # In order, except for deliveries that were sent right before a kill and repeated.
     first_times = list(dict.fromkeys(got.json["payload"]["n"] for got in receiver.got))
     assert first_times == sorted(first_times)
     await admin.delete(f"/api/admin/webhooks/{webhook_id}")
@@ -172,7 +173,7 @@ def _announce(server: GatehouseServer, payload: dict[str, Any]) -> None:
 
 
 async def _kill(server: GatehouseServer, receiver: Receiver, stopping: asyncio.Event) -> int:
-    """SIGKILL while something is on its way, twice."""
+    """Send SIGKILL twice during a delivery."""
     kills = 0
     for item in (10, EVENTS // 2):
         while len(receiver.got) < item and not stopping.is_set():

@@ -1,5 +1,5 @@
-"""The same bundle and the same request give the same verdict on the platform and on an outpost: both hosts' own ports,
-two engines, random policies and texts."""
+"""The same bundle and the same request give the same verdict on the platform and on an outpost. The test uses the ports
+of both hosts, two engines, and random policies and texts."""
 
 import asyncio
 import json
@@ -223,7 +223,7 @@ CASES = st.builds(
 
 
 class InTouch:
-    """A feed that is up to date."""
+    """A change feed that is up to date."""
 
     async def before_attempt(self) -> None: ...
 
@@ -242,7 +242,7 @@ class Compiled:
 
 
 def platform_ports(case: Case, base: Ports) -> Ports:
-    """Credentials, switches and secrets as the platform has them, over what it would have read from its database."""
+    """Return the platform's ports, with state as if it had been read from the database."""
     replica = Replica()
     replica.tenants[TENANT] = LiveTenant(TENANT, active=True, custom_rate_limit_rpm=None)
     replica.users[USER] = LiveUser(
@@ -259,7 +259,7 @@ def platform_ports(case: Case, base: Ports) -> Ports:
 
 
 def bundle(case: Case) -> str:
-    """As the platform sends it."""
+    """Return the signed bundle that the platform would send."""
     callers = CallerRecords(
         users=(UserRecord(id=USER, email="ada@example.com", role="user", groups=case.groups),),
         keys=(KeyRecord(id=KEY_ID, user_id=USER, digest=tokens.digest(KEY)),),
@@ -273,7 +273,7 @@ def bundle(case: Case) -> str:
 
 
 async def outpost_ports(case: Case, base: Ports) -> AsyncIterator[Ports]:
-    """The outpost's own, fed with the signed bundle; what both hosts share comes from `base`."""
+    """Return the outpost's ports, which get the signed bundle. Ports that both hosts share are taken from `base`."""
     with tempfile.TemporaryDirectory() as home:
         read = OutpostSettings(
             gatehouse_home=Path(home), outpost_id=OUTPOST, outpost_airgap=True, outpost_bundle_path=Path(home) / "b",
@@ -292,7 +292,8 @@ async def outpost_ports(case: Case, base: Ports) -> AsyncIterator[Ports]:
 
 
 async def verdict(ports: Ports, harness: EngineHarness, case: Case) -> dict[str, Any]:
-    """All that a client, a provider and the record see of it; without what differs from call to call."""
+    """Return what the client and the provider receive and what is recorded, without values that differ for each
+    call."""
     pieces: list[bytes | Exception] = (
         events(*re.findall(r".{1,7}", case.answer)) if case.stream else [completion(case.answer)]
     )
@@ -308,7 +309,7 @@ async def verdict(ports: Ports, harness: EngineHarness, case: Case) -> dict[str,
         client_address="192.0.2.1", received_at=harness.clock.now(), started=harness.clock.monotonic(),
         dialect="openai_chat", body=json.dumps(requested).encode(),
     )  # fmt: skip
-    # What was learned from the other's call is no part of the policy.
+    # Measurements of the other host's call do not belong to the policy.
     answer = await Engine(msgspec.structs.replace(ports, latencies=Latencies(harness.clock))).answer(received)
     body = await _whole(answer)
     return {
@@ -327,7 +328,7 @@ async def _whole(answer: Answer) -> bytes:
 
 
 def _kept(headers: Mapping[str, str]) -> dict[str, str]:
-    # Each host has limits and budgets of its own; the verdict is the policy's.
+    # Each host has its own limits and budgets, which do not belong to the verdict.
     return {name: value for name, value in headers.items() if not name.startswith(("X-RateLimit-", "X-Budget-"))}
 
 
@@ -344,7 +345,7 @@ def _plain(entry: Any) -> dict[str, Any]:
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(case=CASES)
-def test_both_hosts_say_the_same(case: Case) -> None:
+def test_both_hosts_give_the_same_verdict(case: Case) -> None:
     async def both() -> None:
         harness = EngineHarness()
         base = harness.ports

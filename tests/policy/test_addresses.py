@@ -19,17 +19,17 @@ from gatehouse.policy.addresses import AddressRanges
         ("2001:DB8:0:0::1/32", "2001:db8::/32"),
         ("::1", "::1/128"),
         ("::/0", "::/0"),
-        # Clients' addresses come as IPv4 too.
+        # An IPv4 address of a client may also be written as IPv6.
         ("::ffff:192.0.2.0/120", "192.0.2.0/24"),
         ("::ffff:0:0/96", "0.0.0.0/0"),
     ],
 )
-def test_a_range_has_one_spelling(written: str, canonical: str) -> None:
+def test_a_range_is_written_in_canonical_form(written: str, canonical: str) -> None:
     assert str(network(written)) == canonical
 
 
 @pytest.mark.parametrize("written", ["", "x", "10.0.0.0/33", "10.0.0/8", "010.0.0.1", "::/129", "10.0.0.1-10.0.0.9"])
-def test_what_is_no_range_is_refused(written: str) -> None:
+def test_an_invalid_range_is_refused(written: str) -> None:
     with pytest.raises(ValueError):
         network(written)
 
@@ -57,11 +57,11 @@ def test_an_address_is_looked_up_among_ranges_of_both_kinds(address: str, inside
     assert (address in ranges) == inside
 
 
-def test_no_range_holds_nothing() -> None:
+def test_an_empty_list_of_ranges_contains_no_address() -> None:
     assert "127.0.0.1" not in AddressRanges([])
 
 
-def test_the_search_says_what_looking_at_each_range_says() -> None:
+def test_the_search_gives_the_same_result_as_checking_each_range() -> None:
     chance = random.Random(7)
     networks = [ip_network((chance.getrandbits(32), chance.randint(8, 32)), strict=False) for _ in range(300)]
     ranges = AddressRanges(networks)

@@ -1,4 +1,4 @@
-"""Money is counted in whole billionths of a dollar."""
+"""Amounts of money are counted in whole billionths of a dollar."""
 
 from decimal import Decimal
 
@@ -18,5 +18,5 @@ from gatehouse.policy.budgets import nano
         ("2", 2 * 10**9),
     ],
 )
-def test_a_part_of_a_billionth_counts_as_a_whole_one(usd: str, counted: int) -> None:
+def test_fractions_of_a_billionth_are_rounded_up(usd: str, counted: int) -> None:
     assert nano(Decimal(usd)) == counted

@@ -36,7 +36,7 @@ def all_rules(policy: DlpPolicy) -> dict[str, CompiledDlpRule]:
         rule(detector_type="llm", labels=("contact details",)),
     ],
 )
-def test_what_a_bundle_names_is_redacted_at_least_whichever_rule_finds_it(own: DlpRuleRecord) -> None:
+def test_entity_types_of_a_bundle_are_at_least_redacted_by_any_rule(own: DlpRuleRecord) -> None:
     assert all_rules(compiled(own))["r"].action == "redact"
     assert all_rules(compiled(own, bundles=()))["r"].action == "log_only"
 
@@ -52,12 +52,12 @@ def test_a_bundle_weakens_no_prompt_that_blocks(asks: bool, action: str) -> None
     assert all_rules(compiled(rule(action="block"), human_in_loop=asks))["r"].action == "block"
 
 
-def test_an_organization_can_block_what_cannot_be_read() -> None:
+def test_an_organization_can_block_unreadable_files() -> None:
     assert not compiled().blocks_unreadable
     assert compiled(block_unreadable=True).blocks_unreadable
 
 
-def test_names_that_not_every_model_recognises_are_kept_in_order() -> None:
+def test_names_beyond_the_standard_ones_keep_their_order() -> None:
     own = rule(detector_type="ner", entity_type="x", entities=("person", "drug_name", "disease"))
     assert compiled(own).open_labels == ("disease", "drug_name")
     assert compiled(rule(detector_type="ner", entity_type="x")).open_labels == ()

@@ -1,4 +1,4 @@
-"""Days and months by the clocks of a place, whatever these do."""
+"""Days and months in time zones, also when clocks change."""
 
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo

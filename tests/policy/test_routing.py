@@ -1,4 +1,4 @@
-"""Routing policies, compiled: whose they are, and what they choose from."""
+"""Compiled routing policies: the users to whom they apply, and the models from which they choose."""
 
 from decimal import Decimal
 from typing import Any
@@ -59,11 +59,11 @@ def names(policy: RoutingPolicy, *needs: str, embeds: bool = False) -> list[str]
     return [option.model.model_id for option in policy.pool.capable(expected, embeds)]
 
 
-def test_it_chooses_from_the_active_models_of_enabled_providers_in_the_order_of_their_names() -> None:
+def test_a_policy_chooses_from_the_active_models_of_enabled_providers_by_name() -> None:
     assert names(only()) == ["blind", "eyes", "plain"]
 
 
-def test_embeddings_have_models_of_their_own() -> None:
+def test_embeddings_use_only_embedding_models() -> None:
     assert names(only(), embeds=True) == ["vectors"]
 
 
@@ -80,15 +80,15 @@ def test_embeddings_have_models_of_their_own() -> None:
         ({"max_cost_per_1k_input_tokens_usd": Decimal("0.0009")}, []),
     ],
 )
-def test_filters_leave_these(filters: dict[str, Any], left: list[str]) -> None:
+def test_filters_select_these_models(filters: dict[str, Any], left: list[str]) -> None:
     assert names(only(model_filters=ModelFilters(**filters))) == left
 
 
-def test_a_request_that_needs_something_has_those_that_offer_it() -> None:
+def test_a_request_gets_the_models_with_the_capabilities_that_it_needs() -> None:
     assert names(only(), "vision") == ["eyes"]
 
 
-def test_where_nobody_says_that_they_offer_it_those_are_left_that_do_not_deny_it() -> None:
+def test_without_models_that_have_a_capability_those_with_unknown_capabilities_are_used() -> None:
     excluded = ModelFilters(excluded_models=frozenset({"a/eyes"}))
     assert names(only(model_filters=excluded), "vision") == ["plain"]
 
@@ -103,7 +103,7 @@ def test_a_chain_is_in_the_order_of_its_priorities_and_knows_no_filters() -> Non
     assert [option.model.model_id for option in result.chain.options] == ["eyes", "plain"]
 
 
-def test_the_cheapest_is_looked_for_in_the_chain_too() -> None:
+def test_the_cheapest_model_may_be_in_the_chain() -> None:
     cap = CostCap(max_cost_per_request_usd=Decimal(1), action_on_exceed="use_cheapest")
     filters = ModelFilters(excluded_models=frozenset({"eyes", "plain"}))
     result = only(fallback_chain=(ChainEntry(provider="a", model_id="eyes"),), model_filters=filters, cost_cap=cap)
@@ -139,7 +139,7 @@ def test_a_groups_policy_precedes_the_default() -> None:
     assert [item and item.id for item in results] == [default.id, default.id, own.id]
 
 
-def test_of_several_groups_policies_the_one_made_first_counts_in_whatever_order_the_groups_come() -> None:
+def test_the_oldest_policy_of_several_groups_applies_in_any_order_of_groups() -> None:
     first, second = policy(group_ids=(GROUPS[1],)), policy(group_ids=(GROUPS[0],))
     routing = compiled(first, second)
     for groups in ((GROUPS[0], GROUPS[1]), (GROUPS[1], GROUPS[0])):

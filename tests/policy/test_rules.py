@@ -1,4 +1,4 @@
-"""The one decision of the policy engine."""
+"""The decision of the policy engine about a call."""
 
 from typing import Any
 from uuid import UUID
@@ -26,7 +26,7 @@ def rule(number: int, action: str, condition: str = "true", **more: Any) -> Poli
 
 
 def decided(*rules: PolicyRuleRecord, **variables: Any) -> tuple[str, int | None, list[str]]:
-    """The action, the number of the decisive rule, and each looked-at rule's result."""
+    """Return the action, the number of the decisive rule, and the result of each evaluated rule."""
     rule_set, faults = compile_rules(GovernanceRecords(policy_rules=rules))
     assert faults == []
     trace: list[RuleResult] = []
@@ -36,7 +36,7 @@ def decided(*rules: PolicyRuleRecord, **variables: Any) -> tuple[str, int | None
     return ruling.action, decisive, [step.result for step in trace]
 
 
-def test_without_rules_all_is_allowed() -> None:
+def test_without_rules_every_call_is_allowed() -> None:
     assert decided() == ("ALLOW", None, [])
 
 
@@ -73,7 +73,7 @@ def test_a_failing_condition_counts_as_matched_only_for_block(action: str, comes
     assert (outcome[0], outcome[2]) == (comes_to, ["failed"])
 
 
-def test_a_rule_that_sends_a_call_where_it_is_already_allows_it() -> None:
+def test_a_rule_that_routes_a_call_to_its_own_model_allows_it() -> None:
     here = rule(2, "ROUTE", route_to=MODEL)
     assert decided(here)[0] == "ALLOW"
     assert decided(rule(1, "REQUIRE_APPROVAL", terminal=False), here)[:2] == ("REQUIRE_APPROVAL", 1)
@@ -84,7 +84,7 @@ def test_without_governance_no_rule_is_in_force() -> None:
     assert compile_rules(records)[0].rules == ()
 
 
-def test_the_registry_tells_a_models_standing() -> None:
+def test_conditions_see_the_registry_entry_of_a_model() -> None:
     entry = RegistryRecord(provider="one", model_id="m", risk_tier="tier_1", validation_status="draft")
     records = GovernanceRecords(registry=(entry,), unregistered_model_tier="tier_3")
     rule_set: RuleSet = compile_rules(records)[0]
@@ -92,7 +92,7 @@ def test_the_registry_tells_a_models_standing() -> None:
     assert rule_set.registry_status("one/other") == ("tier_3", "unregistered")
 
 
-def test_only_what_rules_name_is_needed() -> None:
+def test_only_variables_that_rules_name_are_needed() -> None:
     conditions = ['groups.exists(g, g == "x")', 'ip.in_range("10.0.0.0/8")']
     rule_set, _ = compile_rules(GovernanceRecords(policy_rules=tuple(rule(1, "LOG", c) for c in conditions)))
     assert rule_set.needs == {"groups", "ip", "in_range"}

@@ -96,7 +96,7 @@ async def test_the_last_administrator_cannot_be_removed(portal: RunningPortal, o
     assert (await org.client.delete(path)).status_code == 409
     refused = await org.client.put(path, json={"role": "member"})
     assert (refused.status_code, refused.json()["error"]) == (409, "conflict")
-    # Whoever has not accepted does not count.
+    # A person who has not accepted the invitation does not count.
     await org.client.post(f"{org.path}/members", json=someone("admin"))
     assert (await org.client.delete(path)).status_code == 409
     await portal.new_member(org, "admin")
@@ -120,7 +120,7 @@ async def invited(org: Org, role: str = "admin") -> dict[str, Any]:
 
 
 async def test_an_open_invitation_can_be_withdrawn(portal: RunningPortal, org: Org) -> None:
-    """Also where no administrator is there yet."""
+    """This also works if the organization has no administrator yet."""
     made = await invited(org)
     path = f"{org.path}/members/{made['member']['id']}"
     assert (await org.client.put(path, json={"role": "member"})).status_code == 200
@@ -144,13 +144,13 @@ async def test_an_invited_administrator_does_not_count_as_the_last_one(portal: R
 
 
 async def arrived(portal: RunningPortal, org: Org, email: str) -> str:
-    """The partial token of somebody who has just signed in with this address."""
+    """Returns the partial token of a person who has just signed in with this address."""
     person = Person(str(uuid4()), org.id, email, int(time.time()), email_verified=True, next="/invitation")
     return await partial_token(portal.host, person, lifetime_seconds=60)
 
 
 async def test_an_invitation_is_accepted_or_withdrawn_and_never_both(portal: RunningPortal, org: Org) -> None:
-    """Whoever has accepted is the only administrator, and stays."""
+    """A person who has accepted is the only administrator and cannot be removed."""
     made = await invited(org)
     for _ in range(4):
         path = f"{org.path}/members/{made['member']['id']}"
@@ -169,7 +169,7 @@ async def test_an_invitation_is_accepted_or_withdrawn_and_never_both(portal: Run
 async def test_a_withdrawn_invitation_is_not_accepted_while_it_is_being_withdrawn(
     portal: RunningPortal, org: Org
 ) -> None:
-    """Both change the organization's members: one is after the other."""
+    """Both change the members of the organization, so they run one after the other."""
     made = await invited(org)
     newcomer = portal.client(await arrived(portal, org, made["member"]["email"]))
     async with await psycopg.AsyncConnection.connect(portal.installed.owner_url) as other:

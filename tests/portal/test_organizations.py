@@ -113,7 +113,7 @@ async def test_only_the_sent_fields_change(portal: RunningPortal) -> None:
         {"name": "Renamed"},
         {"billing_email": None},
     ]
-    # The name is told to the platform, the other address is not.
+    # The name is sent to the platform. The billing address is not.
     assert portal.sql("SELECT kind FROM jobs WHERE org_id = %s AND kind <> 'org_provision'", [org.id]) == [
         ("org_update",)
     ]

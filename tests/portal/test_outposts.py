@@ -57,8 +57,8 @@ async def beat(portal: RunningPortal, credential: str, **body: Any) -> httpx2.Re
     return await portal.anonymous.post(HEARTBEAT, json=body, headers={"Authorization": f"Bearer {credential}"})
 
 
-def not_seen(portal: RunningPortal, registration: dict[str, Any], minutes: float) -> None:
-    """As if its last sign of life had been so long ago."""
+def set_last_seen(portal: RunningPortal, registration: dict[str, Any], minutes: float) -> None:
+    """Sets the registration and the last heartbeat of the outpost to `minutes` before now."""
     portal.sql(
         "UPDATE outposts SET created_at = now() - make_interval(secs => %s), last_seen_at = CASE WHEN last_seen_at"
         " IS NOT NULL THEN now() - make_interval(secs => %s) END WHERE id = %s",
@@ -273,7 +273,7 @@ async def test_a_client_certificate_must_match_the_tokens(portal: RunningPortal,
     for shown, status in ((result, 200), (other, 401), (None, 401)):
 
         async def behind_tls(scope: Scope, receive: Receive, send: Send, shown: dict[str, Any] | None = shown) -> None:
-            """As the server's protocol says it."""
+            """Sets the client certificate in the scope, as the server's protocol does."""
             der = None if shown is None else certificate(shown).public_bytes(Encoding.DER)
             await portal.app({**scope, "state": {"gatehouse.client_certificate": der}}, receive, send)
 
@@ -282,8 +282,10 @@ async def test_a_client_certificate_must_match_the_tokens(portal: RunningPortal,
             headers = {"Authorization": f"Bearer {token(result)}", "X-Forwarded-For": "203.0.113.9"}
             answer = await client.post(HEARTBEAT, json={}, headers=headers)
             assert answer.status_code == status
-            # The token is good: what is missing is told.
-            assert status == 200 or answer.json()["detail"] == "Show the token's certificate in the TLS handshake too."
+            # The token is valid, so the response names the missing certificate.
+            assert (
+                status == 200 or answer.json()["detail"] == "Present the token's certificate in the TLS handshake, too."
+            )
 
 
 async def test_the_outpost_of_a_cancelled_organization_is_not_found(portal: RunningPortal, org: Org) -> None:
@@ -313,13 +315,13 @@ async def test_an_outpost_that_is_not_seen_for_five_minutes_is_stale_until_it_is
     portal: RunningPortal, org: Org
 ) -> None:
     registration = await registered(portal, org, outpost_name="the one")
-    not_seen(portal, registration, 4.9)
+    set_last_seen(portal, registration, 4.9)
     await jobs.find_stale(portal.host.job_context)
     assert ((await org.client.get(path(org, registration))).json()["status"], await notifications(org)) == (
         "active",
         [],
     )
-    not_seen(portal, registration, 5.1)
+    set_last_seen(portal, registration, 5.1)
     for _ in range(2):
         await jobs.find_stale(portal.host.job_context)
     assert (await org.client.get(path(org, registration))).json()["status"] == "stale"
@@ -334,7 +336,7 @@ async def test_an_outpost_that_is_not_seen_for_five_minutes_is_stale_until_it_is
     # And again.
     time.sleep(0.001)
     portal.sql("UPDATE notifications SET created_at = now() - interval '1 hour' WHERE id = %s", [one["id"]])
-    not_seen(portal, registration, 6)
+    set_last_seen(portal, registration, 6)
     await jobs.find_stale(portal.host.job_context)
     again, before = await notifications(org)
     assert (before["id"], again["resolved_at"]) == (one["id"], None)
@@ -345,7 +347,7 @@ async def test_an_outpost_that_is_not_seen_for_five_minutes_is_stale_until_it_is
 
 async def test_a_resolved_notification_is_not_repeated(portal: RunningPortal, org: Org) -> None:
     result, member = await registered(portal, org), await portal.new_member(org)
-    not_seen(portal, result, 6)
+    set_last_seen(portal, result, 6)
     await jobs.find_stale(portal.host.job_context)
     (one,) = await notifications(org)
     at = f"{org.path}/notifications/{one['id']}/resolve"
@@ -360,7 +362,7 @@ async def test_a_resolved_notification_is_not_repeated(portal: RunningPortal, or
 
 
 async def test_another_organizations_notification_is_not_found(portal: RunningPortal, org: Org, other_org: Org) -> None:
-    not_seen(portal, await registered(portal, other_org), 6)
+    set_last_seen(portal, await registered(portal, other_org), 6)
     await jobs.find_stale(portal.host.job_context)
     (theirs,) = await notifications(other_org)
     for notification_id in (theirs["id"], uuid4()):
@@ -372,7 +374,7 @@ async def test_another_organizations_notification_is_not_found(portal: RunningPo
 async def test_a_revoked_outpost_causes_no_notification(portal: RunningPortal, org: Org) -> None:
     result, quiet = await registered(portal, org), await registered(portal, org)
     for item in (result, quiet):
-        not_seen(portal, item, 6)
+        set_last_seen(portal, item, 6)
     await portal.admin.delete(path(org, quiet))
     await jobs.find_stale(portal.host.job_context)
     (one,) = await notifications(org)

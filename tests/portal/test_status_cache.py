@@ -1,4 +1,4 @@
-"""What is read of an organization while it is being changed is not kept."""
+"""A status that is read during a change is not cached."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ async def test_what_was_read_before_a_change_is_not_kept_after_it(portal: Runnin
         async with asyncio.timeout(20):
             while (await (await other.execute(waiting)).fetchone()) == (0,):
                 await asyncio.sleep(0.01)
-        # The answer to the change is sent while the other request's read is on its way.
+        # The response to the change is sent while another request reads the status.
         standings.invalidate()
         await other.commit()
     before = await reading

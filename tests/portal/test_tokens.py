@@ -32,14 +32,14 @@ async def test_a_token_has_the_documented_claims_and_a_published_key(portal: Run
     assert not {"d", "p", "q"} & {name for key in published["keys"] for name in key}
 
 
-async def test_without_a_body_it_has_the_organizations_plan_for_an_hour(portal: RunningPortal) -> None:
+async def test_by_default_a_token_has_the_organizations_plan_for_an_hour(portal: RunningPortal) -> None:
     org = await portal.new_org("starter")
     issued = (await portal.admin.post(f"{org.path}/tokens", json={})).json()
     claims = await portal.host.keys.verify(issued["token"])
     assert (claims["plan"], issued["expires_in"]) == ("starter", 3600)
 
 
-async def test_its_issue_is_in_the_audit_without_the_token(portal: RunningPortal, org: Org) -> None:
+async def test_the_issue_of_a_token_is_in_the_audit_without_the_token(portal: RunningPortal, org: Org) -> None:
     (row,) = portal.audit(org.id, "token.issued")
     assert (row["actor_type"], row["resource_id"]) == ("admin_key", org.jti)
     assert "eyJ" not in str(row)
@@ -84,7 +84,7 @@ async def test_a_token_issued_at_the_same_moment_is_revoked_too(portal: RunningP
         assert (await portal.client(token).get(org.path)).status_code == status
 
 
-async def test_one_token_is_revoked_by_name(portal: RunningPortal, org: Org) -> None:
+async def test_one_token_is_revoked_by_its_jti(portal: RunningPortal, org: Org) -> None:
     other = portal.client((await portal.admin.post(f"{org.path}/tokens", json={})).json()["token"])
     assert (await org.client.get(org.path)).status_code == 200
     answer = await portal.admin.post(f"{org.path}/tokens/revoke/{org.jti}", json={"reason": "lost laptop"})
@@ -139,7 +139,7 @@ async def test_a_token_of_the_admin_keys_is_refreshed_with_its_plan_and_lifetime
         "sub": str(org.id), "plan": "business", "auth_time": first["iat"], "family": issued["jti"],
     }  # fmt: skip
     assert "uid" not in second
-    # It acts as the first one did, which is refused from now on.
+    # The new token has the rights of the first one, which is now refused.
     fresh = portal.client(answer["token"])
     assert (await fresh.patch(f"{org.path}/settings", json={"name": "Another"})).status_code == 200
     assert (await client.get(org.path)).status_code == 403
@@ -215,7 +215,7 @@ async def test_another_process_applies_a_revocation_within_a_second(
         revoked_at = time.monotonic()
         while (await there.get(org.path)).status_code == 200:
             await asyncio.sleep(0.02)
-        # What it knew was as old as the first answer.
+        # The cached status was as old as the first response.
         assert time.monotonic() - revoked_at < CACHE_SECONDS + 0.5
 
 
@@ -245,6 +245,6 @@ async def test_all_tokens_of_an_organization_share_one_limit(portal: RunningPort
     assert 0 < wait <= 61
     assert 0 < int(refused.headers["Retry-After"]) <= 60
     assert (await other_org.client.get(other_org.path)).status_code == 200
-    # The plan that is in force counts, whatever the token says.
+    # The current plan determines the limit, and not the plan in the token.
     await portal.admin.patch(org.path, json={"plan_tier": "business"})
     assert (await org.client.get(org.path)).status_code == 200

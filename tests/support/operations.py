@@ -48,7 +48,7 @@ OUTPOSTS: Final = [(method, path) for method, path in CLOSED if path.startswith(
 COMMON: Final = [operation for operation in CLOSED if operation not in SCIM and operation not in OUTPOSTS]
 #: Paths that a user may call: models, and their own resources. All others are for administrators and auditors.
 _USERS: Final = re.compile(
-    r"/(v1|api)/chat/completions|/v1/(messages|responses|embeddings|scan|models(/.*)?)|/api/conversations(/.*)?"
+    r"/(v1|api)/chat/completions|/v1/(messages(/count_tokens)?|responses(/input_tokens)?|embeddings|scan|models(/.*)?)|/api/conversations(/.*)?"
     r"|/api/auth/.*|/api/users/.*|/api/access-requests(/.*)?|/oauth/userinfo|/api/providers/health|/api/v1/usage/(records(/.*)?|summary)"
 ).fullmatch
 ADMIN: Final = [(method, path) for method, path in COMMON if _USERS(path) is None]

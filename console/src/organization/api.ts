@@ -69,3 +69,22 @@ export function useRemoveDomain(domain: string) {
     dataOf(api.DELETE("/api/v1/admin/org/allowed-domains/{domain}", { params: { path: { domain } } })),
   );
 }
+
+export type Allowlist = Schemas["IpAllowlist"];
+export type RequestFieldList = Schemas["RequestFields"];
+
+export function useAllowlist() {
+  return useQuery({ queryKey: ["organization", "ip-allowlist"], queryFn: () => dataOf(api.GET("/api/v1/admin/org/ip-allowlist")) });
+}
+
+export function useUpdateAllowlist() {
+  return useOrganizationChange((body: Schemas["IpAllowlistUpdate"]) => dataOf(api.PUT("/api/v1/admin/org/ip-allowlist", { body })));
+}
+
+export function useRequestFields() {
+  return useQuery({ queryKey: ["organization", "request-fields"], queryFn: () => dataOf(api.GET("/api/v1/admin/org/request-fields")) });
+}
+
+export function useUpdateRequestFields() {
+  return useOrganizationChange((allowed: string[]) => dataOf(api.PUT("/api/v1/admin/org/request-fields", { body: { allowed } })));
+}

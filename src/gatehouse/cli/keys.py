@@ -64,12 +64,12 @@ def rotate_saml(activate: bool) -> None:
     3. Run this command with --activate: the new key signs. The next rotation removes the old certificate from the
     metadata.
     """
-    from gatehouse.platform.access.saml.protocol.keys import NothingPrepared
+    from gatehouse.platform.access.saml.protocol.keys import NoNextKey
 
     installed, sealer = _installation()
     try:
         click.echo(asyncio.run(_rotate_saml(installed, sealer, activate)))
-    except NothingPrepared:
+    except NoNextKey:
         raise CommandError("no key is prepared: run this without --activate first") from None
 
 

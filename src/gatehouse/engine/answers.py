@@ -1,5 +1,6 @@
-"""The headers of answers, and answers that are errors."""
+"""Builds the headers of answers, and the answers that report an error."""
 
+from gatehouse.engine.conversation.conversion import lost
 from gatehouse.engine.conversation.dialect import Dialect
 from gatehouse.engine.exchange import Answer, Exchange
 from gatehouse.engine.providers import Reply
@@ -10,7 +11,7 @@ from gatehouse.foundation.errors import Refusal
 
 
 def event_stream_headers(exchange: Exchange) -> dict[str, str]:
-    """Headers of a stream that begins before its provider is known."""
+    """Return the headers of a stream that begins before its provider is known."""
     headers = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
     if exchange.identified.rate is not None:
         headers.update(exchange.identified.rate.headers())
@@ -18,7 +19,7 @@ def event_stream_headers(exchange: Exchange) -> dict[str, str]:
 
 
 def reply_headers(reply: Reply, exchange: Exchange) -> dict[str, str]:
-    """Headers of a provider's reply, or of a cached one."""
+    """Return the headers of a reply, which comes from a provider or from the response cache."""
     assert exchange.chosen is not None
     assert exchange.call_request is not None
     identified, call_request, chosen = exchange.identified, exchange.call_request, exchange.chosen
@@ -27,9 +28,11 @@ def reply_headers(reply: Reply, exchange: Exchange) -> dict[str, str]:
         "X-Gateway-Provider": chosen.provider.id,
         "X-Gateway-Model": chosen.model.model_id,
         "X-Gateway-Fallbacks": str(exchange.fallbacks),
-        # Also `ALLOW` without inspection. Only the record distinguishes the two.
+        # The header is `ALLOW` too if nothing was inspected. Only the usage record distinguishes the two cases.
         "X-DLP-Action": call_request.inspection.action if call_request.inspection else "ALLOW",
     }
+    if reply.dropped:
+        headers[lost.HEADER] = reply.dropped
     if exchange.cache is not None:
         headers["X-Gateway-Cache"] = exchange.cache
     policy = identified.policy
@@ -45,7 +48,7 @@ def reply_headers(reply: Reply, exchange: Exchange) -> dict[str, str]:
 
 
 def refusal(dialect: Dialect, error: Refusal, exchange: Exchange | None = None) -> Answer:
-    """An error in the client's dialect. `exchange` is None if the caller is not known."""
+    """Return an error in the client's dialect. `exchange` is None if the caller is not known."""
     headers = {"content-type": "application/json"}
     if exchange is not None:
         if exchange.identified.rate is not None:

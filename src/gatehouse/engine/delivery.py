@@ -1,4 +1,4 @@
-"""Gives a provider's reply to the client, as a whole body or as a stream."""
+"""Delivers a provider's reply to the client, as a whole body or as a stream."""
 
 from collections.abc import Callable, Sequence
 from types import CoroutineType
@@ -26,7 +26,7 @@ Guard: TypeAlias = Callable[[CallRequest, Dialect, Ports], StreamGuard | None]
 
 
 class Delivery:
-    """One worker's."""
+    """Delivers the replies of one worker."""
 
     def __init__(self, ports: Ports, settling: Settlement, inspections: Sequence[Inspection], guard: Guard) -> None:
         self._ports = ports
@@ -35,7 +35,8 @@ class Delivery:
         self._guard = guard
 
     async def deliver(self, reply: Reply, call_request: CallRequest, request: InFlight) -> Answer:
-        """Return the answer. Raises the `Refusal` of an inspection; the reply is then closed."""
+        """Return the answer to the client. If an inspection refuses the reply, closes the reply and raises the
+        `Refusal`."""
         dialect, exchange, recorder = request
         try:
             if reply.events is None:
@@ -51,7 +52,7 @@ class Delivery:
     async def _whole(self, reply: Reply, call_request: CallRequest, request: InFlight) -> Answer:
         exchange, timing = request.exchange, request.exchange.timing
         body = reply.body or b""
-        # A reply that is refused below was produced, and is charged.
+        # The provider produced the reply, so it is charged even if an inspection refuses it.
         self._settling.price(reply, exchange)
         for inspect in self._inspections:
             verdict = inspect(call_request, body, self._ports)

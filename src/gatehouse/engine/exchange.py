@@ -1,11 +1,11 @@
-"""The states of a request as types. Each wraps the one before it, so that a stage can only use what is decided.
+"""The states of a request as types. Each type wraps the previous one, so a stage can only use values that are known.
 
-Received    bytes from a client                    made by ingress
-Identified  + the caller and its policy            made by `authenticate`
-Asked       + the decoded call                     made by `Engine` once the body is read
-Routed      + the models that may answer           made by `routing.chain.Chooser`
-Admitted    + every check passed                   made by `Engine` before the call
-Answered    all of these and their results, for the record: filled as the request proceeds
+Received     bytes from a client                      made by ingress
+Identified   + the caller and its policy              made by `authenticate`
+CallRequest  + the decoded call                       made by `Engine` once the body is read
+Routed       + the models that may answer             made by `routing.chain.Chooser`
+Admitted     + all checks passed                      made by `Engine` before the call
+Exchange     all of these and their results, for the record; filled while the request proceeds
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -31,12 +31,13 @@ from gatehouse.policy.routing import RoutingPolicy
 from gatehouse.policy.rules.evaluation import Facts
 from gatehouse.policy.snapshot import Snapshot
 
-#: Reads a request's body to its end. Raises a `Refusal` for one that is too large or too slow, and `ClientLeft`.
+#: Reads the whole body of a request. Raises a `Refusal` for a body that is too large or too slow, and `ClientLeft`.
 ReadBody: TypeAlias = Callable[[], Awaitable[bytes]]
 
 
 class Received(msgspec.Struct, kw_only=True):
-    """`headers` have lower-case names. `started` is monotonic, `received_at` Unix time, both in seconds."""
+    """A request as it arrived. `headers` have lower-case names. `started` is monotonic time and `received_at` Unix
+    time, both in seconds."""
 
     request_id: str
     method: str
@@ -48,6 +49,8 @@ class Received(msgspec.Struct, kw_only=True):
     #: key of `conversation.dialects.DIALECTS`; None for paths that carry no model call
     dialect: str | None = None
     body: bytes = b""
+    #: the URL's query, set only for the list of models
+    query: str = ""
 
 
 class Identified(msgspec.Struct, kw_only=True):
@@ -57,37 +60,38 @@ class Identified(msgspec.Struct, kw_only=True):
     #: the scope that the caller's token must have
     scope: str
     rate: RateState | None = None
-    #: the highest numbers of DLP labels in the conversation so far, for a request that does not contain all of it
+    #: the highest numbers of DLP labels in the conversation so far, for a request that contains only a part of the
+    #: conversation
     labels: Mapping[str, int] = NO_LABEL_NUMBERS
-    #: from the header `X-Gateway-Tags`
+    #: tags from the header `X-Gateway-Tags`
     tags: tuple[str, ...] = ()
 
 
 class RoutingNeeds(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The likely tokens of a call (`engine.money.estimate`), and the capabilities that it needs of a model, as bits of
-    `policy.routing.NEEDS`. `embeds`: the call requests embeddings, which chat models do not offer."""
+    """The likely tokens of a call (`engine.money.estimate`), and the model capabilities that the call needs, as bits of
+    `policy.routing.NEEDS`. `embeds` is True if the call requests embeddings, which chat models do not offer."""
 
     input_tokens: int
     output_tokens: int
     needs: int = 0
     embeds: bool = False
-    #: number of requested answers; `output_tokens` is their sum
+    #: number of requested answers; `output_tokens` is the sum over all of them
     choices: int = 1
-    #: whether `input_tokens` were counted exactly
+    #: whether `input_tokens` is an exact count
     counted: bool = False
 
 
 class CallSize(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The size of a call's input, and the answer that it requests (`engine.money.bound`)."""
+    """The size of a call's input, and the size of the answer that it requests (`engine.money.bound`)."""
 
     json_bytes: int
-    #: the most tokens that these bytes can be
+    #: the highest number of tokens that these bytes can be
     max_tokens: int
     #: whether the input may fill the model's context window in addition to `max_tokens`
     fills_context: bool
     #: whether the body may contain or refer to images or files
     has_nontext: bool
-    #: the caller's own limit of an answer's tokens
+    #: the caller's own limit on the tokens of an answer
     output_limit: int | None = None
     #: number of requested answers
     choices: int = 1
@@ -96,9 +100,9 @@ class CallSize(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class PolicyChoice(msgspec.Struct, kw_only=True):
-    """The decision of a routing policy about a call. `first` is its first choice, before the cost cap was applied;
-    `estimated_usd` and `limit_usd` are those of the cap, if the estimate was computed; `exceeds`: the first choice
-    exceeds the cap."""
+    """The decision of a routing policy about a call. `first` is the policy's first choice, before the cost cap was
+    applied. `estimated_usd` and `limit_usd` belong to the cap, if the estimate was computed. `exceeds` tells whether
+    the first choice exceeds the cap."""
 
     policy: RoutingPolicy
     first: Candidate | None = None
@@ -108,40 +112,42 @@ class PolicyChoice(msgspec.Struct, kw_only=True):
 
 
 class Cached(msgspec.Struct, kw_only=True):
-    """The state of a call in the response cache. `key` is the request's, `seconds` the lifetime of an answer."""
+    """The state of a call in the response cache. `key` is the key of the request; `seconds` is the lifetime of an
+    answer."""
 
     key: bytes
     seconds: int
-    #: the cached answer; None: a miss
+    #: the cached answer; None if the cache has none
     answer: bytes | None = None
-    #: the blocks of the provider's answer so far; None: it is not to be cached
+    #: the blocks of the provider's answer so far; None if the answer must not be cached
     blocks: list[bytes] | None = None
 
 
 class Derived(msgspec.Struct, kw_only=True):
-    """Values that are derived from a call when they are first needed; None until then."""
+    """Values that are derived from a call when they are first needed. They are None until then."""
 
-    #: the fields that are not ordinary (`engine.fields.naming.Field`)
+    #: the fields of the call that need a check (`engine.fields.naming.Field`)
     fields: tuple[Field, ...] | None = None
     #: the variables of policy rules
     facts: Facts | None = None
-    #: derived once the body has the form that is sent
+    #: derived once the body has the form that is sent to the provider
     call_size: CallSize | None = None
     routing_needs: RoutingNeeds | None = None
 
 
 class CallRequest(msgspec.Struct, kw_only=True):
-    """A decoded call, and what the stages of the call (`pipeline.CALL`, `pipeline.CANDIDATE`) note for its record."""
+    """A decoded call, and the results of its stages (`pipeline.CALL`, `pipeline.CANDIDATE`) for its record."""
 
     identified: Identified
     call: ModelCall
-    #: None: DLP did not inspect it
+    #: None if DLP did not inspect the call
     inspection: Inspection | None = None
     #: results of content filters, policy rules, the model registry, request fields and the cost cap
     rule_events: list[RuleEvent] = []
-    #: the user whom the body names, as it is recorded; None: it names none, or DLP did not let the body pass
+    #: the end user that the body names, as the user is recorded; None if the body names none, or if DLP did not let it
+    #: pass
     end_user: str | None = None
-    #: None: no sample is stored
+    #: None if no sample is stored
     sample: CallSample | None = None
     derived: Derived = msgspec.field(default_factory=Derived)
 
@@ -149,9 +155,10 @@ class CallRequest(msgspec.Struct, kw_only=True):
 class Routed(msgspec.Struct, kw_only=True):
     """A call and the models that may answer it.
 
-    `chain` has at least one candidate, first choice first. `order` has the names of the models in the order in which
-    the caller, and then a fallback chain, name them, whether they may answer or not; it is empty if only one is
-    named. `choice` is None if no routing policy applies. `hold`: a person must approve the call first.
+    `chain` has at least one candidate; the first choice comes first. `order` has the names of the models in the order
+    in which the caller, and then a fallback chain, name them. It includes models that may not answer, and is empty if
+    only one is named. `choice` is None if no routing policy applies. If `hold` is set, a person must approve the call
+    first.
     """
 
     call_request: CallRequest
@@ -172,17 +179,17 @@ class NotRouted(Refuse):
 
 
 class Admitted(msgspec.Struct, kw_only=True):
-    """A call that every check has passed, and what the last stages (`pipeline.ADMITTED`) prepare for it.
+    """A call that has passed every check, and the preparations of the last stages (`pipeline.ADMITTED`).
 
-    `chain` are the candidates that are tried, first choice first, at least one: those of `routed` without the ones
-    that a budget excludes.
+    `chain` are the candidates that are tried: the chain of `routed` without the candidates that a budget excludes. It
+    has at least one candidate; the first choice comes first.
     """
 
     routed: Routed
     chain: tuple[Candidate, ...]
-    #: the amount that budgets have reserved for it (`engine.ports.Reserved`); None without budgets
+    #: the amount that budgets have reserved for the call (`engine.ports.Reserved`); None without budgets
     reserved: Any = None
-    #: None: the response cache is not used
+    #: None if the response cache is not used
     cached: Cached | None = None
 
     @property
@@ -191,8 +198,8 @@ class Admitted(msgspec.Struct, kw_only=True):
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One failed attempt at one candidate, for the record and for the `attempts` of the error: no secret, no upstream
-    body. `retry_after` is in seconds, if the provider has sent one."""
+    """One failed attempt at one candidate, for the record and for the field `attempts` of the error. It contains no
+    secret and no upstream body. `retry_after` is in seconds, or None if the provider has sent none."""
 
     provider: str
     model: str
@@ -202,15 +209,15 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Exchange(msgspec.Struct, kw_only=True):
-    """The result of a request, for the record: filled as it becomes known.
+    """The result of a request, for its record. It is filled while the request proceeds.
 
-    `status` is the status that the client received; `outcome` is one of `success`, `error`, `refused`, `cancelled`,
-    `interrupted`. `usage` is None if the provider reported none, `cost_usd` if the usage or a price is unknown.
+    `status` is the status that the client received. `outcome` is one of `success`, `error`, `refused`, `cancelled`,
+    `interrupted`. `usage` is None if the provider reported none; `cost_usd` is None if the usage or a price is unknown.
     """
 
     identified: Identified
     call_request: CallRequest | None = None
-    #: decision of the routing policy; None if none applied, or the request ended before it
+    #: decision of the routing policy; None if no policy applied, or if the request ended before routing
     choice: PolicyChoice | None = None
     routed: Routed | None = None
     admitted: Admitted | None = None
@@ -219,29 +226,29 @@ class Exchange(msgspec.Struct, kw_only=True):
     chosen: Candidate | None = None
     usage: Usage | None = None
     cost_usd: Decimal | None = None
-    #: `cost_usd` in the form of headers and records
+    #: `cost_usd` as headers and records show it
     cost_text: str | None = None
     attempts: list[Attempt] = []
-    #: candidates to which a call was sent and that did not answer: the provider may charge each of them
+    #: candidates to which a call was sent and that did not answer; the provider may charge for each of these calls
     unanswered: list[Candidate] = []
     time_to_first_token_ms: float | None = None
     provider_latency_ms: float | None = None
     error_code: str | None = None
-    #: None: the request is in no trace
+    #: None if the request is in no trace
     trace: Trace | None = None
-    #: the time of each part (`engine.timing.Timing`); None: not requested
+    #: the time of each part (`engine.timing.Timing`); None if the times were not requested
     timing: Any = None
-    #: whether the client's stream has begun before the call, to wait for an approval
+    #: whether the client's stream began before the call, in order to wait for an approval
     stream_held: bool = False
 
     @property
     def routing_policy_id(self) -> str | None:
-        """The id of the routing policy that applied, whether or not the model was named."""
+        """Return the id of the routing policy that applied, whether or not the caller named the model."""
         return None if self.choice is None else str(self.choice.policy.id)
 
     @property
     def cache(self) -> Literal["hit", "miss"] | None:
-        """None if the response cache was not used."""
+        """Return `hit` or `miss`, or None if the response cache was not used."""
         cached = self.admitted.cached if self.admitted else None
         if cached is None:
             return None
@@ -249,8 +256,8 @@ class Exchange(msgspec.Struct, kw_only=True):
 
     @property
     def fallbacks(self) -> int:
-        """Number of models that failed or were skipped before the one that answered. Its own failed attempts do not
-        count."""
+        """Return the number of models that failed or were skipped before the model that answered. Failed attempts of
+        the answering model do not count."""
         order = self.routed.order if self.routed else ()
         if not self.attempts and not order:
             return 0
@@ -264,14 +271,15 @@ class Exchange(msgspec.Struct, kw_only=True):
 
 
 class Answer(msgspec.Struct, kw_only=True):
-    """The response that ingress writes: a whole body, or a stream of blocks. Closing the stream early cancels the
-    provider's call."""
+    """The response that ingress writes: a whole body, or a stream of blocks. Closing the stream early cancels the call
+    to the provider."""
 
     status: int
     headers: dict[str, str]
     body: bytes = b""
     stream: AsyncIterator[bytes] | None = None
-    #: the error that `body` reports, if it is one
+    #: the error that `body` reports, if any
     refusal: Refusal | None = None
-    #: the request and its result, for a host that stores both; None for an error before the caller was known
+    #: the request and its result, for a host that stores both; None for an error that occurred before the caller was
+    #: known
     answered: Exchange | None = None

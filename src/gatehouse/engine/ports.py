@@ -1,5 +1,5 @@
-"""Interfaces that a host implements for the engine. The platform and the outpost differ only in these, and share the
-rest of the pipeline."""
+"""Interfaces that a host implements for the engine. The platform and the outpost differ in these implementations, and
+share the whole pipeline."""
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
@@ -26,38 +26,38 @@ from gatehouse.policy.snapshot import Snapshot
 
 class CredentialStore(Protocol):
     def identify(self, received: Received) -> Caller:
-        """Return the caller, from memory. Raises a subclass of `Unauthenticated`."""
+        """Return the caller of a request, from memory. Raises a subclass of `Unauthenticated`."""
 
     def still_good(self, caller: Caller) -> bool:
-        """Return whether the credential has not been revoked since; checked again right before each attempt."""
+        """Return whether the caller's credential is still valid. This is checked again right before each attempt."""
 
 
 class PolicySource(Protocol):
     async def current(self, tenant_id: TenantId) -> Snapshot:
-        """Return the tenant's snapshot, from memory or compiled on first use. Raises `Unavailable` if neither is
-        possible."""
+        """Return the tenant's snapshot, from memory or compiled on first use. Raises `Unavailable` if the snapshot is
+        not in memory and cannot be compiled."""
 
 
 class Counters(Protocol):
     async def take(self, key: str, limit: int) -> RateDecision:
-        """Count one request of `key` against `limit` in the last 60 seconds, if it fits. Never fails."""
+        """Count one request of `key` if it fits within `limit` requests in 60 seconds. Never fails."""
 
     async def take_all(self, *claims: Claim) -> RateDecision:
-        """Count one request against every claim, or against none if one is exhausted. Never fails."""
+        """Count one request against every claim, or against none if a limit is exhausted. Never fails."""
 
 
 class Maintenance(msgspec.Struct, frozen=True):
-    """A maintenance mode. `retry_after` is in seconds."""
+    """A maintenance mode in force. `retry_after` is in seconds."""
 
     message: str
     retry_after: int
 
 
 class Switches(Protocol):
-    """Live state that cannot wait for a compile."""
+    """Live state that must take effect without a compilation of the policy."""
 
     def closed(self) -> Refusal | None:
-        """Return why all requests are refused now, or None."""
+        """Return the refusal of all requests if the gateway is closed now, or None."""
 
     def switched_off(self, tenant_id: TenantId, candidate: Candidate) -> bool:
         """Return whether a kill switch disables this model or its provider now."""
@@ -65,11 +65,12 @@ class Switches(Protocol):
     def healthy(self, tenant_id: TenantId, provider_id: str) -> bool: ...
 
     def in_touch(self) -> Awaitable[None]:
-        """Return at once, unless this process was suspended or lost its connection: then it synchronizes first. Raises
-        `Unavailable` if `SWITCH_FAIL_MODE` requires it."""
+        """Return at once, unless this process was suspended or lost its connection. In that case, synchronize first.
+        Raises `Unavailable` if `SWITCH_FAIL_MODE` requires it."""
 
     def up_to_date(self) -> bool:
-        """Return whether the local state is recent enough to send a first byte; if not, `in_touch` is awaited again."""
+        """Return whether the local state is recent enough to send the first byte of a call. If not, `in_touch` is
+        awaited again."""
 
 
 class Reserved(Protocol):
@@ -77,35 +78,35 @@ class Reserved(Protocol):
 
     @property
     def periods(self) -> tuple[tuple[UUID, int], ...]:
-        """The budgets that it counts against, with the starts of their periods (Unix time)."""
+        """Return the budgets that the call counts against, with the start of each period in Unix time."""
 
     def headers(self) -> dict[str, str]:
-        """Return the `X-Budget-*` headers, of the budgets with the least left."""
+        """Return the `X-Budget-*` headers, from the budgets with the least left."""
 
 
 class Spend(Protocol):
-    """Budgets: checked, reserved before a call and settled after it."""
+    """Budgets, which are checked and reserved before a call and settled after it."""
 
     def exhausted(self, budgets: Sequence[Budget]) -> Refusal | None:
-        """Return the refusal if one of the budgets is exhausted, else None. From memory."""
+        """Return the refusal if one of the budgets is exhausted, else None. Uses only memory."""
 
     async def reserve(
         self, budgets: Sequence[Budget], taking: CallAmounts, *, enforced: bool, user_id: UUID | None = None
     ) -> Reserved:
-        """Reserve the most that the call can take, so that parallel calls never exceed a limit together. Not
-        `enforced`: the call is counted, and only budgets of the host itself (`Budget.own`) refuse it. `user_id` is
+        """Reserve the most that the call can use, so that parallel calls never exceed a limit together. If not
+        `enforced`, the call is counted and only budgets of the host itself (`Budget.own`) can refuse it. `user_id` is
         passed to listeners if the call reaches a limit. Raises `Refusal`."""
 
     def settle(self, reserved: Reserved, spent: CallAmounts | None) -> None:
-        """Release the unused part of the reservation, all of it for None. Also called for a call that failed or was
-        cancelled. Never fails."""
+        """Release the unused part of the reservation, or all of it if `spent` is None. It is also called for a call
+        that failed or was cancelled. Never fails."""
 
 
 class ResponseCache(Protocol):
-    """Answers by a request's key. Entries may be evicted at any time."""
+    """Cached answers, by a key of the request. Entries may be evicted at any time."""
 
     async def get(self, key: bytes) -> bytes | None:
-        """Return the answer, or None. Never fails, and takes at most 50 ms."""
+        """Return the answer, or None. Never fails, and takes at most 50 milliseconds."""
 
     def put(self, key: bytes, value: bytes, seconds: int) -> None:
         """Store an answer for `seconds`. Does not block, and never fails."""
@@ -123,12 +124,12 @@ class NoCache:
 
 class Secrets(Protocol):
     def open(self, tenant_id: TenantId, provider_id: str, sealed: str | None) -> Mapping[str, str]:
-        """Return a provider's credentials in plain text; `sealed` is None if the policy has none."""
+        """Return a provider's credentials in plain text. `sealed` is None if the policy contains none."""
 
 
 class Journal(Protocol):
     def append(self, record: bytes) -> asyncio.Future[None]:
-        """Append a record; the future is done once the record survives the end of this process. Raises `Unavailable` if
+        """Append a record. The future is done once the record survives the end of this process. Raises `Unavailable` if
         the journal is full."""
 
     def full(self) -> bool: ...
@@ -138,25 +139,26 @@ class Approvals(Protocol):
     """Requests that wait for a person's decision (docs/approvals.md)."""
 
     async def decision(self, x: CallRequest, ask: Ask) -> bool:
-        """Wait for the decision, at most `DLP_PROMPT_TIMEOUT_SECONDS`. False: denied, or no decision in time. Raises
-        `Unavailable` if approvals are not available. Cancelled when the client leaves."""
+        """Wait for a person's decision, at most `DLP_PROMPT_TIMEOUT_SECONDS`. Returns False if the request was denied,
+        or if nobody decided in time. Raises `Unavailable` if approvals are not available. The call is cancelled when
+        the client disconnects."""
 
 
 class Sampler(Protocol):
     """Storage of samples of requests (`engine.stages.calls.sampling`)."""
 
     def admits(self, tenant_id: UUID) -> bool:
-        """Return whether the organization may have another sample in this minute, and count it if so."""
+        """Return whether the organization may store another sample in this minute. If so, counts the sample."""
 
     def seal(self, tenant_id: UUID, sample_id: UUID, contents: bytes) -> tuple[str, str]:
-        """Return a sealed key, and the contents sealed under it, for storage."""
+        """Return a sealed key, and the contents sealed under that key, for storage."""
 
 
 class Meter(Protocol):
     """Metrics of model calls."""
 
     def finished(self, x: Exchange) -> None:
-        """Count the result of a model call. Costs some microseconds, and never fails."""
+        """Count the result of a model call. Takes a few microseconds, and never fails."""
 
     def refused(self, code: str | None) -> None:
         """Count a model call that was refused before its caller was known. Never fails."""
@@ -176,14 +178,14 @@ class Traces(Protocol):
     """Distributed traces of requests."""
 
     def begin(self, x: Received) -> Trace | None:
-        """Return the request's trace; None if it is in no trace."""
+        """Return the trace of the request, or None if the request is in no trace."""
 
     def finished(self, x: Exchange) -> None:
-        """Export a request that is in a trace and is over. Costs some microseconds, and never fails."""
+        """Export a finished request if it is in a trace. Takes a few microseconds, and never fails."""
 
 
 class Ports(msgspec.Struct, kw_only=True):
-    """All that a stage can reach in addition to the request and its policy."""
+    """The external services that a stage can use, in addition to the request and its policy."""
 
     credentials: CredentialStore
     policies: PolicySource
@@ -197,20 +199,21 @@ class Ports(msgspec.Struct, kw_only=True):
     outbound: Outbound
     clock: Clock
     meter: Meter = msgspec.field(default_factory=NoMeter)
-    #: None: this host exports no traces
+    #: None if this host exports no traces
     traces: Traces | None = None
-    #: None: this host stores no samples
+    #: None if this host stores no samples
     sampler: Sampler | None = None
     detectors: Detectors = msgspec.field(default_factory=NoDetectors)
     dlp: DlpOptions = DlpOptions()
-    #: of this worker only, unless the host shares them
+    #: latencies measured by this worker only, unless the host shares latencies between workers
     latencies: Latencies = msgspec.field(default_factory=Latencies)
     cache: ResponseCache = msgspec.field(default_factory=NoCache)
-    #: treatment of a call's fields that no table lists (`engine.fields`)
+    #: treatment of fields of a call that no table lists (`engine.fields`)
     unknown_fields: Literal["pass", "refuse"] = "pass"
     max_response_bytes: int = 64 * 1024**2
-    #: for all attempts of a request together, until the answer has arrived or its stream has begun
+    #: time limit for all attempts of a request together, until the answer has arrived or its stream has begun
     request_deadline_seconds: float = 600.0
-    #: consecutive failures that open the circuit of a model or a provider's connections, and how long it stays open
+    #: number of consecutive failures that open the circuit of a model or of a provider's connections, and the time for
+    #: which the circuit stays open
     circuit_failures: int = 5
     circuit_seconds: float = 10.0

@@ -1,7 +1,8 @@
-"""Answers model calls: runs a request through the pipeline and records exactly one outcome of it.
+"""Answers model calls: runs a request through the pipeline and records exactly one outcome.
 
-`Engine.answer` never raises for anything a client, a provider or a revoked right can do: refusals come back as answers
-in the client's dialect. Only cancellation and `ClientLeft` pass through, recorded, because no client is left to answer.
+`Engine.answer` never raises because of an action of a client or provider, or because of a revoked right: it returns
+refusals as answers in the client's dialect. Only cancellation and `ClientLeft` are raised, after the request was
+recorded, because no client is left to receive an answer.
 """
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping
@@ -51,7 +52,7 @@ class Engine:
         self._ports = ports
         self._attempts = Attempts(ports)
         self.circuits = self._attempts.circuits
-        self.chooser = Chooser(self.circuits, pipeline.CANDIDATE)
+        self.chooser = Chooser(self.circuits, self._attempts.cooldowns, pipeline.CANDIDATE)
         self._call_steps = pipeline.call_steps(self.chooser.choose)
         self._settling = Settlement(ports, pipeline.SETTLE)
         self._delivery = Delivery(ports, self._settling, pipeline.ANSWER, pipeline.STREAM_GUARD)
@@ -64,17 +65,20 @@ class Engine:
         counted: RateState | None = None,
         labels: Mapping[str, int] = NO_LABEL_NUMBERS,
     ) -> Answer:
-        """Return the answer to a model call: a body, or a stream that must be closed if it is not read to its end.
-        `read` reads the request's body; it is called once the caller is known and has room. Without it `x.body` is the
-        body. `on_admitted` is called when maintenance cannot refuse the request any more. `counted` is the state of the
-        limit that the host has counted the request against; `labels`: see `Identified`."""
+        """Return the answer to a model call: a body, or a stream. A stream that is not read to its end must be
+        closed.
+
+        `read` reads the body of the request. It is called once the caller is known and has room; without it,
+        `x.body` is the body. `on_admitted` is called once maintenance can no longer refuse the request. `counted` is
+        the state of the rate limit if the host has already counted the request. `labels` are the label numbers of
+        `Identified`."""
         assert x.dialect is not None
         dialect = DIALECTS[x.dialect]
         try:
             walk_now(pipeline.ARRIVAL, x, self._ports)
             identified = obeyed(await pipeline.IDENTIFY(x, self._ports, "chat:write"))
         except Refusal as error:
-            # Without a caller there is no organization to record it for: it is counted.
+            # The caller is unknown, so no organization can have a record of the request. The refusal is only counted.
             self._ports.meter.refused(error.code)
             return refusal(dialect, error)
         except Exception:
@@ -85,7 +89,7 @@ class Engine:
         return await self._settling.recorded(self._answer(request, read, on_admitted), request)
 
     async def identify(self, x: Received, scope: str) -> Identified:
-        """Identify the caller of a path that calls no model, such as the list of models. Raises `Refusal`."""
+        """Identify the caller on a path that calls no model, such as the list of models. Raises `Refusal`."""
         walk_now(pipeline.ARRIVAL, x, self._ports)
         identified = obeyed(await pipeline.IDENTIFY(x, self._ports, scope))
         try:
@@ -97,7 +101,7 @@ class Engine:
         return identified
 
     async def scan(self, x: Identified, read: ReadBody) -> Answer:
-        """Return what would be done about a text (`POST /v1/scan`). Raises `Refusal`."""
+        """Return the actions that the policy would take on a text (`POST /v1/scan`). Raises `Refusal`."""
         return await scan.answer(x, read, self._ports)
 
     async def usable_models(self, x: Identified) -> list[ModelRecord]:
@@ -112,7 +116,7 @@ class Engine:
             received.body = await read()
         # Maintenance may have begun while the body arrived.
         walk_now(pipeline.ARRIVAL, received, self._ports)
-        # No turn of the event loop passes between that check and this call.
+        # The event loop runs no other task between that check and this call.
         on_admitted()
         call = request.dialect.decode(received.body, received.headers)
         exchange.call_request = CallRequest(identified=identified, call=call)
@@ -121,7 +125,7 @@ class Engine:
         return await self._proceed(request, iter(self._call_steps))
 
     async def _proceed(self, request: InFlight, steps: Iterator[Step], hold: Hold | None = None) -> Answer:
-        """Run the steps of the call that are left, once `hold` is approved, and then call the provider."""
+        """Run the remaining steps of the call and then call the provider. Waits for the approval of `hold` first."""
         exchange, ports = request.exchange, self._ports
         call_request, timing = exchange.call_request, exchange.timing
         assert call_request is not None
@@ -154,7 +158,7 @@ class Engine:
             raise hold.denied
 
     async def _hold_stream(self, request: InFlight, work: Coroutine[Any, Any, Answer]) -> Answer:
-        """Begin the stream at once, and continue in it when a person has decided."""
+        """Begin the stream at once, and continue it when a person has decided."""
         exchange = request.exchange
         exchange.stream_held = True
         await request.recorder.opened(exchange)
@@ -163,7 +167,7 @@ class Engine:
         return Answer(status=200, headers=event_stream_headers(exchange), stream=stream, answered=exchange)
 
     async def _reply(self, x: Admitted, exchange: Exchange) -> Reply:
-        """Return the cached answer, or a provider's."""
+        """Return the cached answer, or a provider's answer."""
         reply = response_cache.again(x)
         if reply is not None:
             exchange.chosen = x.chain[0]
@@ -173,7 +177,7 @@ class Engine:
                 reply = await self._attempts.answer(x, exchange)
             except Refusal as error:
                 if error.status >= 500:
-                    # The gateway's own words.
+                    # The gateway wrote this text, so it needs no inspection.
                     raise
                 raise await pipeline.ERROR_TEXT(x.call_request, error, self._ports) from None
             exchange.provider_latency_ms = self._settling.since(started)
@@ -183,8 +187,8 @@ class Engine:
 
 
 def _hold(verdict: Verdict | Routed, exchange: Exchange) -> Hold | None:
-    """Note where the call is routed to, and return what a person must approve first. Raises the `Refusal` of a verdict
-    that refuses."""
+    """Store the routing decision in the exchange, and return the hold that a person must approve first. Raises the
+    `Refusal` of a verdict that refuses."""
     if isinstance(verdict, Routed):
         exchange.routed, exchange.choice = verdict, verdict.choice
         return verdict.hold

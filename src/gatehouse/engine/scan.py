@@ -1,4 +1,4 @@
-"""`POST /v1/scan`: evaluates filters, DLP and policy rules on a text, without sending it to a provider
+"""`POST /v1/scan`: evaluates content filters, DLP and policy rules on a text without sending it to a provider
 (docs/dlp.md)."""
 
 from collections.abc import Awaitable
@@ -31,7 +31,7 @@ from gatehouse.foundation.errors import Refusal
 
 T = TypeVar("T")
 
-#: The action of the answer, by the strongest effect.
+#: The action that the answer reports, by the strongest effect.
 _ACTIONS: Final[dict[Effect, str]] = {
     "allow": "ALLOW",
     "log_only": "ALLOW",
@@ -43,14 +43,15 @@ MAX_TEXT_CHARACTERS: Final = 1_000_000
 
 
 class ScanRequest(msgspec.Struct):
-    """The policy rules are evaluated as if the text were sent to `model`; without one, no rule is evaluated."""
+    """The body of a scan. Policy rules are evaluated as if the text were sent to `model`; without `model`, no rule is
+    evaluated."""
 
     text: Annotated[str, msgspec.Meta(max_length=MAX_TEXT_CHARACTERS)]
     model: Annotated[str, msgspec.Meta(max_length=256)] | None = None
 
 
 class ScanFinding(msgspec.Struct):
-    """`start` and `end` are Unicode code points of the text."""
+    """One finding. `start` and `end` are positions in the text in Unicode code points."""
 
     entity_type: str
     start: int
@@ -110,14 +111,14 @@ class _Scan:
 
 
 async def answer(x: Identified, read: ReadBody, ports: Ports) -> Answer:
-    """Return the result of a scan. Its findings are recorded before the answer is returned. Raises `Refusal`."""
+    """Return the result of a scan. The findings are recorded before the answer is returned. Raises `Refusal`."""
     await pipeline.walk(pipeline.SCANNER, x, ports)
     request = decode(await read())
     state = _Scan(x, request, ports)
     try:
         result = await _evaluate(state, ports)
     finally:
-        # Also the findings of a scan that fails later, for example for want of time.
+        # Record the findings even if the scan fails later, for example because its time is up.
         if events := state.inspection.events():
             await scanned(x, request.model, events, ports)
     headers = {"content-type": "application/json", "X-DLP-Action": result.action}
@@ -127,7 +128,8 @@ async def answer(x: Identified, read: ReadBody, ports: Ports) -> Answer:
 
 
 async def _evaluate(state: _Scan, ports: Ports) -> ScanAnswer:
-    """Return the answer. An unknown model's name is redacted in the request. Raises `DlpUnavailable`."""
+    """Run the steps of the scan, and return the answer. The name of an unknown model is redacted in the request. Raises
+    `DlpUnavailable`."""
     for step in _STEPS:
         if step is not None:
             await step(state, ports)
@@ -156,7 +158,7 @@ async def _filters(state: _Scan, ports: Ports) -> None:
     if isinstance(verdict, Refuse) and isinstance(verdict.error, ContentFilterViolation):
         state.filter_error = verdict.error
     else:
-        # The semantic tier may be unavailable.
+        # A refusal for another reason, for example that the semantic tier is unavailable, ends the scan.
         pipeline.obey(verdict)
     if state.filters_topics:
         state.took_ms["llm"] += took_ms
@@ -176,7 +178,7 @@ async def _inspect(state: _Scan, ports: Ports) -> None:
     state.decision = await examiner.run_steps(len(text), steps, fallback=NO_HITS)
 
 
-#: The work of a scan in each step of a call, in order; None if the step does not apply to a text.
+#: The function of a scan for each step of a call, in the order of the steps. None if the step does not apply to a text.
 _STEPS: Final = pipeline.table(
     pipeline.CALL,
     {
@@ -192,7 +194,7 @@ _STEPS: Final = pipeline.table(
 
 
 async def _timed(work: Awaitable[T]) -> tuple[T, float]:
-    """Return the result and its duration in milliseconds."""
+    """Return the result of `work` and the time it took, in milliseconds."""
     started = perf_counter()
     result = await work
     return result, (perf_counter() - started) * 1000
@@ -218,8 +220,8 @@ def _findings(decision: Decision) -> list[ScanFinding]:
 
 
 async def _redacted(text: str, decision: Decision, examiner: Examiner) -> str:
-    """Return the redacted text, also for a text that is blocked. If there is no time to keep JSON valid, every value is
-    replaced as it stands."""
+    """Return the redacted text, even if the text is blocked. If there is no time to keep JSON valid, each value is
+    replaced without regard to JSON."""
     inspection = examiner.inspection
     before = inspection.action
     replacements = inspection.replacements(decision.edits, text)
@@ -242,8 +244,8 @@ def _filter(error: Refusal) -> ContentFilterHit:
 
 
 def _policy(call_request: CallRequest, ports: Ports) -> PolicyVerdict:
-    """Return the verdict of the policy rules about the first candidate of the named model. Refusals of other stages (an
-    unknown model, a kill switch) are ignored."""
+    """Return the verdict of the policy rules for the first candidate of the named model. Refusals of other stages, such
+    as an unknown model or a kill switch, are ignored."""
     candidates = route.candidates(call_request)
     if isinstance(candidates, Refusal):
         return PolicyVerdict("ALLOW", None)

@@ -1,4 +1,4 @@
-"""Completes a request: computes its cost, settles its reservation and writes its single record."""
+"""Completes a request: computes its cost, settles its reservation and writes its only record."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -10,6 +10,7 @@ import structlog
 
 from gatehouse.engine.answers import refusal
 from gatehouse.engine.conversation.dialect import Dialect
+from gatehouse.engine.conversation.dialects.token_counts import COUNTING
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.exchange import Answer, CallRequest, Exchange, Identified
 from gatehouse.engine.measures.output_sizes import OutputSizes
@@ -35,7 +36,7 @@ _ZERO_USD: Final = Decimal(0)
 
 
 class InFlight(NamedTuple):
-    """A request in progress: its dialect, its exchange so far and its recorder."""
+    """A request in progress: its dialect, its exchange so far, and its recorder."""
 
     dialect: Dialect
     exchange: Exchange
@@ -43,11 +44,11 @@ class InFlight(NamedTuple):
 
 
 class Settlement:
-    """One worker's completion of requests. A request ends with `finish` or `leave`; both are idempotent: only the first
-    call for a request has an effect, so that every exit may call either."""
+    """Completes the requests of one worker. A request ends with `finish` or `leave`. Only the first of these calls has
+    an effect, so every exit path may call either of them."""
 
     def __init__(self, ports: Ports, steps: Sequence[Callable[[Exchange, Ports], None]]) -> None:
-        """`steps` settle a request, in order (`pipeline.SETTLE`)."""
+        """Create the settlement. `steps` are called in order to settle a request (`pipeline.SETTLE`)."""
         self._ports = ports
         self._steps = steps
         self._output_sizes = OutputSizes()
@@ -55,7 +56,7 @@ class Settlement:
         self._leaving: set[asyncio.Task[None]] = set()
 
     def begin(self, dialect: Dialect, identified: Identified) -> InFlight:
-        """Return the request in progress. From here on it has a record, because its caller is known."""
+        """Return the request in progress. Because its caller is known, it has a record from this point on."""
         exchange, received = Exchange(identified=identified), identified.received
         if self._ports.traces is not None:
             exchange.trace = self._ports.traces.begin(received)
@@ -65,7 +66,7 @@ class Settlement:
         return InFlight(dialect, exchange, Recorder(self._ports))
 
     async def recorded(self, work: Coroutine[Any, Any, Answer], request: InFlight) -> Answer:
-        """Return the answer of `work`, or its error as an answer; the request is recorded in both cases."""
+        """Return the answer of `work`, or its error as an answer. The request is recorded in both cases."""
         exchange = request.exchange
         try:
             return await work
@@ -90,10 +91,11 @@ class Settlement:
         return refusal(request.dialect, error, exchange)
 
     def price(self, reply: Reply, answered: Exchange) -> None:
-        """Note the usage and the cost of a reply in `answered`."""
+        """Store the usage and the cost of a reply in `answered`."""
         answered.usage = usage = reply.usage
         if answered.cache == "hit":
-            # Zero also if the catalog has no price, because the cached answer was paid for when it was stored.
+            # The cost is zero even if the catalog has no price, because the cached answer was charged when it was
+            # stored.
             answered.cost_usd, answered.cost_text = _ZERO_USD, "0"
         elif answered.chosen is not None and answered.call_request is not None:
             if reply.usage_estimated:
@@ -106,8 +108,10 @@ class Settlement:
             answered.cost_text = None if usd is None else f"{usd:f}"
 
     def _note_output_size(self, usage: Usage, call_request: CallRequest, chosen: Candidate) -> None:
-        """Note the length of an answer, unless the caller's own limit may have truncated it: a few calls with a limit
-        of one token must not lower the model's median."""
+        """Count the length of an answer, unless the caller's own limit may have truncated it. Otherwise a few calls
+        with a limit of one token could lower the model's median."""
+        if call_request.call.dialect in COUNTING:
+            return
         limit = caller_output_limit(call_request.call)
         if limit is None or limit >= EXPECTED_OUTPUT_TOKENS:
             choices = count_choices(call_request.call.body)
@@ -115,7 +119,7 @@ class Settlement:
 
     async def finish(self, answered: Exchange, recorder: Recorder) -> None:
         """Settle and record the request. Returns once the record survives the end of this process. Raises `Unavailable`
-        if the journal does not accept it."""
+        if the journal does not accept the record."""
         if not recorder.claim():
             return
         try:
@@ -123,13 +127,13 @@ class Settlement:
             for settle in self._steps:
                 settle(answered, self._ports)
         finally:
-            # The entry is queued by the call itself, so that it is written if the client leaves during the wait.
+            # This call queues the entry, so it is written even if the client disconnects during the wait.
             written = recorder.finished(answered)
         await written
 
     def leave(self, answered: Exchange, recorder: Recorder) -> None:
-        """Settle and record the request of a client that no longer waits: the entry is queued now and settled in the
-        background. Never fails: no caller could handle the error, so every fault is logged."""
+        """Settle and record the request of a client that no longer waits. The entry is queued now, and the request is
+        settled in the background. Never fails: no caller could handle an error, so every fault is logged."""
         if not recorder.claim():
             return
         request_id = answered.identified.received.request_id
@@ -165,13 +169,16 @@ class Settlement:
             log.exception("settling.record_fault", request_id=request_id)
 
     def _price_unanswered(self, answered: Exchange) -> None:
-        """Note the estimated usage and cost of calls that were sent and whose answers were not awaited: the full input
-        and the model's median output, in total at most the amount that is reserved for one answer."""
+        """Store the estimated usage and cost of calls that were sent and whose answers were not awaited. The usage
+        of a call is its full input and the model's median output. The total is at most the amount reserved for one
+        answer."""
         call_request = answered.call_request
         if answered.usage is not None or not answered.unanswered or call_request is None:
             return
+        if call_request.call.dialect in COUNTING:
+            return
         answered.chosen = answered.chosen or answered.unanswered[-1]
-        # Estimated once for all calls: a body may be megabytes long.
+        # Estimated once for all calls, because a body may have megabytes.
         input_tokens = guess.read(call_request.call, call_size(call_request).json_bytes)
         usages = [
             Usage(input_tokens=input_tokens, output_tokens=self._usual_output(call_request, candidate))
@@ -191,11 +198,11 @@ class Settlement:
             answered.cost_usd, answered.cost_text = usd, f"{usd:f}"
 
     def _usual_output(self, call_request: CallRequest, candidate: Candidate) -> int:
-        """Return the likely output tokens of a model's answers."""
+        """Return the likely number of output tokens of a model's answers."""
         tokens = self._output_sizes.median(candidate.model.id)
         output = (EXPECTED_OUTPUT_TOKENS if tokens is None else tokens) * count_choices(call_request.call.body)
         return min(output, max_output(call_request, candidate))
 
     def since(self, started: float) -> float:
-        """Return the milliseconds since `started`, a monotonic time."""
+        """Return the milliseconds since the monotonic time `started`."""
         return milliseconds(self._ports.clock.monotonic() - started)

@@ -1,4 +1,4 @@
-"""Streams of answers for the client."""
+"""Streams answers to the client."""
 
 import asyncio
 import contextlib
@@ -22,13 +22,14 @@ from gatehouse.foundation.errors import Internal, Refusal
 
 log = structlog.get_logger(__name__)
 
-#: Interval of comments to a client that waits for an approval: proxies close idle connections.
+#: Interval of the comments that are sent to a client that waits for an approval, because proxies close idle
+#: connections.
 KEEP_ALIVE_SECONDS: Final = 5.0
 _KEEP_ALIVE: Final = b": waiting for approval\n\n"
 
 
 class DlpStopped(Exception):
-    """Ends the stream with a refusal."""
+    """Ends a stream with a refusal of DLP."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.text)
@@ -36,15 +37,15 @@ class DlpStopped(Exception):
 
 
 async def kept_alive(work: asyncio.Future[Any]) -> AsyncGenerator[bytes, None]:
-    """Yield comments until `work` is done, the first at once."""
+    """Yield comments until `work` is done. The first comment is sent at once."""
     yield _KEEP_ALIVE
     while not (await asyncio.wait({work}, timeout=KEEP_ALIVE_SECONDS))[0]:
         yield _KEEP_ALIVE
 
 
 class Blocks:
-    """Iterates over the blocks of `_read`, and calls `_end` in every case. It is a class, because closing a generator
-    that was never started runs none of its code."""
+    """Iterates over the blocks of `_read`, and calls `_end` in every case. This is a class because closing a generator
+    that was never started does not run any of its code."""
 
     def __init__(self) -> None:
         self._blocks = self._read()
@@ -63,13 +64,13 @@ class Blocks:
         raise NotImplementedError
 
     async def _end(self) -> None:
-        """Release all resources; idempotent, and also called after the last block."""
+        """Release all resources. It is idempotent, and is also called after the last block."""
         raise NotImplementedError
 
 
 class AnswerStream(Blocks):
-    """The stream of events for the client. In every case (complete, broken, abandoned or never started) the provider's
-    call is closed and the request is recorded once."""
+    """The stream of an answer's events for the client. In every case (complete, broken, abandoned or never started),
+    the call to the provider is closed and the request is recorded once."""
 
     def __init__(
         self,
@@ -102,15 +103,15 @@ class AnswerStream(Blocks):
                 yield block
             answered.outcome, answered.status = "success", 200
         except (ProviderFailed, Unreadable) as failed:
-            # The client receives the events before the failure that the guard permits.
-            async for block in self._rest():
+            # Before the error, the client receives those events that the guard permits.
+            async for block in self._permitted_remainder():
                 yield block
             yield self._broken(*_stream_error(failed))
         except DlpStopped as stopped:
             yield self._broken(stopped.refusal, stopped.refusal.code)
             answered.outcome = "refused"
         except Refusal as error:
-            # The journal did not accept the record, or a tier failed: an error event replaces the last event.
+            # The journal did not accept the record, or a tier failed. An error event replaces the last event.
             yield self._broken(error, error.code)
         except Exception:
             log.exception("engine.stream_fault", request_id=answered.identified.received.request_id)
@@ -122,7 +123,7 @@ class AnswerStream(Blocks):
         assert self._reply.events is not None
         async for block in self._reply.events:
             if self._reply.finished:
-                # The record is written before the last block, so that a complete answer always has one.
+                # The record is written before the last block is sent, so that a complete answer always has a record.
                 await self._done()
             yield block
 
@@ -147,8 +148,8 @@ class AnswerStream(Blocks):
             async for last in self._last(guard):
                 yield last
 
-    async def _rest(self) -> AsyncGenerator[bytes, None]:
-        """Yield the remainder in the guard of a stream that broke."""
+    async def _permitted_remainder(self) -> AsyncGenerator[bytes, None]:
+        """Yield the events that the guard still holds back when a stream breaks, as far as they are permitted."""
         if self._guard is None or self._guard.is_halted:
             return
         with contextlib.suppress(DlpStopped, Refusal):
@@ -169,8 +170,8 @@ class AnswerStream(Blocks):
         await self._settling.finish(answered, self._recorder)
 
     async def _decided(self, permitted: bytes) -> AsyncGenerator[bytes, None]:
-        """Yield blocks while the guard waits for approvals, and set `_pending` to the bytes that may be sent
-        afterwards. Raises `DlpStopped`."""
+        """Yield blocks while the guard waits for approvals, and set `_pending` to the bytes that may be sent after
+        them. Raises `DlpStopped`."""
         guard, call_request = self._guard, self._answered.call_request
         assert guard is not None
         assert call_request is not None
@@ -178,7 +179,7 @@ class AnswerStream(Blocks):
             if permitted:
                 yield permitted
             hold = dlp_output.stream_hold(call_request, guard.pending_approval, self._ports)
-            # Cancelled in `_end` if the client leaves during the wait.
+            # `_end` cancels the task if the client disconnects during the wait.
             self._approval = approval = asyncio.ensure_future(dlp_output.approved(call_request, hold, self._ports))
             async for comment in kept_alive(approval):
                 yield comment
@@ -192,7 +193,7 @@ class AnswerStream(Blocks):
         self._pending = permitted
 
     def _broken(self, error: Refusal, code: str | None) -> bytes:
-        """Return the event that ends a broken stream, so that no stream ends without notice."""
+        """Return the event that ends a broken stream, so that the client can tell it from a complete one."""
         answered = self._answered
         answered.outcome, answered.status, answered.error_code = "error", error.status, code
         return self._dialect.render_stream_error(error)
@@ -217,8 +218,8 @@ class AnswerStream(Blocks):
 
 
 class HeldStream(Blocks):
-    """A stream that begins before its call, to wait for an approval. `work` returns the answer and records the request;
-    if the client leaves before the stream is read, the request is recorded here."""
+    """A stream that begins before its call, in order to wait for an approval. `work` returns the answer and records the
+    request. If the client disconnects before the stream is read, this class records the request."""
 
     def __init__(
         self,
@@ -250,7 +251,7 @@ class HeldStream(Blocks):
         finally:
             await _cancel(task)
             if answer is None and not task.cancelled() and task.exception() is None:
-                # The answer arrived while the client left.
+                # The answer arrived while the client was disconnecting.
                 await _close(task.result().stream)
         if answer.refusal is not None:
             yield self._dialect.render_stream_error(answer.refusal)
@@ -275,13 +276,13 @@ async def _close(stream: AsyncIterator[bytes] | None) -> None:
 
 
 def _stream_error(failed: ProviderFailed | Unreadable) -> tuple[Refusal, str]:
-    """Return the error for the client of a stream that broke (the reason as a word, nothing of the provider's body),
-    and the error code for the record."""
+    """Return the error of a broken stream for the client, and the error code for the record. The error has the reason
+    as a word, and nothing of the provider's body."""
     if isinstance(failed, Unreadable):
         return AllProvidersFailed(
             "The provider sent an event that cannot be read; the answer is incomplete."
         ), "bad_reply"
     if failed.reason == "timeout":
         return ProviderTimeout("The provider stopped sending; the answer is incomplete."), failed.reason
-    message = f"The provider broke the stream off ({failed.reason}); the answer is incomplete."
+    message = f"The provider ended the stream early ({failed.reason}); the answer is incomplete."
     return AllProvidersFailed(message), failed.reason

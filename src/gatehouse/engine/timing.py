@@ -1,4 +1,4 @@
-"""Times of the parts of a request in the gateway, for administrators who request them (`X-Gateway-Timing`)."""
+"""Measures the parts of a request in the gateway, for administrators who request the times (`X-Gateway-Timing`)."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
@@ -8,18 +8,19 @@ from gatehouse.foundation.identity import CallerKind, Role
 
 T = TypeVar("T")
 
-#: Header of the request that requests times, and of the response that has them.
+#: Request header that requests the times, and response header that contains them.
 HEADER: Final = "X-Gateway-Timing"
 _REQUEST_HEADER: Final = HEADER.lower()
 
 
 def milliseconds(seconds: float) -> float:
-    """Return milliseconds, rounded to microseconds. `round` would take three times as long."""
+    """Convert seconds to milliseconds, rounded to microseconds. `round` would take three times as long."""
     return int(seconds * 1_000_000 + 0.5) / 1000
 
 
 class Timing:
-    """The time of each part since the end of the part before it, in the order of their first ends."""
+    """The time of each part. A part begins when the previous part ends. Parts are in the order in which they first
+    ended."""
 
     __slots__ = ("_last", "_now", "_spent", "_started")
 
@@ -29,20 +30,20 @@ class Timing:
         self._spent: dict[str, float] = {}
 
     def part(self, name: str) -> None:
-        """End a part now."""
+        """End the part `name` now."""
         now = self._now()
         self._spent[name] = self._spent.get(name, 0.0) + now - self._last
         self._last = now
 
     def header(self) -> str:
-        """Return the times in milliseconds, in the format of `Server-Timing`; `total` is since the request's
-        arrival."""
+        """Return the times in milliseconds, in the format of `Server-Timing`. `total` is the time since the request
+        arrived."""
         parts = [*self._spent.items(), ("total", self._last - self._started)]
         return ", ".join(f"{name};dur={seconds * 1000:.3f}" for name, seconds in parts)
 
 
 def timed(timing: Timing | None, part: str, work: Awaitable[T]) -> Awaitable[T]:
-    """Return `work`; if times are measured, its time is added to a part."""
+    """Return `work`. If times are measured, its time is added to `part`."""
     return work if timing is None else _timed(timing, part, work)
 
 
@@ -53,8 +54,8 @@ async def _timed(timing: Timing, part: str, work: Awaitable[T]) -> T:
 
 
 def asked_for(x: Identified) -> bool:
-    """Return whether times are measured: only for administrators, because times reveal something about findings in a
-    text."""
+    """Return whether times are measured. They are measured only for administrators, because times reveal something
+    about the findings in a text."""
     return (
         _REQUEST_HEADER in x.received.headers
         and x.caller.role is Role.ADMIN

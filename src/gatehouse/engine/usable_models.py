@@ -1,4 +1,4 @@
-"""The models of the catalog that a caller may use."""
+"""Lists the models of the catalog that a caller may use."""
 
 from gatehouse.engine import pipeline
 from gatehouse.engine.conversation.call import ModelCall
@@ -9,8 +9,8 @@ from gatehouse.policy.records import Candidate, ModelRecord
 
 
 def usable_models(x: Identified, ports: Ports) -> list[ModelRecord]:
-    """Return the active models that are not hidden from the caller. Models under a kill switch are among them: they are
-    out for a while only."""
+    """Return the active models that are not hidden from the caller. Models under a kill switch are included, because a
+    kill switch is temporary."""
     call_request = CallRequest(identified=x, call=ModelCall(dialect="", model="", stream=False, body={}))
     usable = []
     for model in x.policy.models.values():

@@ -1,7 +1,7 @@
 """Verdicts: the results of stages.
 
-A stage returns a refusal and does not raise it, does not log, and does not call the next stage. Exceptions of the ports
-that it uses pass through it.
+A stage returns a refusal instead of raising it. A stage does not log and does not call the next stage. Exceptions of
+the ports that it uses pass through.
 """
 
 from collections.abc import Callable, Coroutine
@@ -15,13 +15,13 @@ from gatehouse.policy.records import Candidate
 
 
 class Allow:
-    """The stage has no objection, and the next stage runs."""
+    """The stage has no objection, so the next stage runs."""
 
     __slots__ = ()
 
 
 class Refuse:
-    """The request ends here with this error."""
+    """The request ends with this error."""
 
     __slots__ = ("error",)
 
@@ -30,7 +30,7 @@ class Refuse:
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """The question for an approver, without any of the text. `direction` is `input` or `output`."""
+    """The question to an approver, without any of the request's text. `direction` is `input` or `output`."""
 
     reason: str
     rule_id: str | None = None
@@ -40,7 +40,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hold:
-    """The request waits for a person's decision. Without an approval it ends with `denied`. `settled` is called with
+    """The request waits for a person's decision. Without an approval, it ends with `denied`. `settled` is called with
     the decision."""
 
     __slots__ = ("ask", "denied", "settled")
@@ -52,7 +52,7 @@ class Hold:
 
 
 class Rewrite:
-    """The request or the answer continues with another body, for example redacted."""
+    """The request or the answer continues with another body, for example a redacted one."""
 
     __slots__ = ("body",)
 
@@ -61,7 +61,8 @@ class Rewrite:
 
 
 class Reroute:
-    """Another candidate replaces this one, and is judged in turn. `circle` is the error if it was already judged."""
+    """Another candidate replaces this one and is judged too. `circle` is the error if that candidate was already
+    judged."""
 
     __slots__ = ("candidate", "circle")
 
@@ -71,17 +72,17 @@ class Reroute:
 
 
 Verdict: TypeAlias = Allow | Refuse | Hold | Rewrite
-#: A stage that does not have to wait returns its verdict at once: a coroutine for each stage that the policy does not
-#: use would cost more than its work.
+#: A stage that does not have to wait returns its verdict directly. Creating a coroutine for each stage that the policy
+#: does not use would cost more than the work of the stage.
 MaybeVerdict: TypeAlias = Verdict | Coroutine[Any, Any, Verdict]
 
-#: The only instance.
+#: The only instance of `Allow`.
 ALLOW: Final = Allow()
 
 
 async def resolved(verdict: MaybeVerdict) -> Verdict:
-    """Return a stage's verdict, awaited if it is a coroutine."""
-    # `isinstance` with the abstract class would take ten times as long.
+    """Return the verdict of a stage. Awaits it if it is a coroutine."""
+    # An `isinstance` check against the abstract class would take ten times as long.
     if isinstance(verdict, CoroutineType):
         awaited: Verdict = await verdict
         return awaited

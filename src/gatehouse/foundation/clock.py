@@ -7,10 +7,10 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now(self) -> float:
-        """Return the Unix time in seconds."""
+        """Returns the Unix time in seconds."""
 
     def monotonic(self) -> float:
-        """Return monotonic seconds, for durations."""
+        """Returns monotonic seconds, for durations."""
 
 
 class SystemClock:
@@ -26,7 +26,7 @@ def utc_now() -> datetime:
 
 
 def iso(moment: datetime | float) -> str:
-    """Return a time (datetime or Unix seconds) as ISO 8601 in UTC with a `Z`."""
+    """Returns a time (datetime or Unix seconds) as ISO 8601 in UTC with a `Z`."""
     if not isinstance(moment, datetime):
         moment = datetime.fromtimestamp(moment, UTC)
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

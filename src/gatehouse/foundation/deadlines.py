@@ -5,9 +5,11 @@ from types import TracebackType
 
 
 class Deadlines:
-    """`with deadlines.one() as wait:` raises `TimeoutError` after `seconds`, like `asyncio.timeout`, at a quarter of
-    its cost: waits of equal length expire in the order in which they began, so that one timer for the oldest is
-    enough."""
+    """Timeouts of `seconds`. `with deadlines.one() as wait:` raises `TimeoutError` like `asyncio.timeout`, at a quarter
+    of its cost.
+
+    Waits of equal length expire in the order in which they began, so one timer for the oldest wait is enough.
+    """
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -40,7 +42,8 @@ class Deadlines:
 
 
 class Wait:
-    """One wait of the task that entered it. `expired`: its time is over, and a `TimeoutError` comes from this wait."""
+    """One wait of the task that entered it. If `expired` is true, the wait has lasted too long, and a `TimeoutError` in
+    its block comes from this wait."""
 
     __slots__ = ("_cancelling", "_deadlines", "_task", "expired")
 
@@ -65,6 +68,6 @@ class Wait:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._deadlines.remove(self)
-        # A cancellation from elsewhere at the same time is passed on.
+        # If the task was also cancelled by something else, the cancellation continues.
         if self.expired and self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
             raise TimeoutError from error

@@ -8,13 +8,13 @@ from pydantic import AfterValidator, Field
 #: the maximum length of an address (RFC 5321, 4.5.3.1)
 MAX_CHARS: Final = 254
 
-# Private networks use such domains, also for the first admin.
+# Private networks use these domains for the addresses of users, among them the first admin.
 for _domain in ("local", "test"):
     email_validator.SPECIAL_USE_DOMAIN_NAMES.remove(_domain)
 
 
 def normalize(address: str) -> str:
-    """Return the normalized address for storage and comparison: lower case, composed Unicode.
+    """Returns the normalized address for storage and comparison: lower case, composed Unicode.
 
     Raises `ValueError` with a message for the caller if it is not an address.
     """
@@ -26,7 +26,7 @@ def normalize(address: str) -> str:
 
 
 def ascii_form(address: str) -> str:
-    """Return the address with its domain in ASCII, which every mail server can route. Raises `ValueError` if it is not
+    """Returns the address with its domain in ASCII, which every mail server can route. Raises `ValueError` if it is not
     an address."""
     try:
         validated = email_validator.validate_email(address, check_deliverability=False)
@@ -35,18 +35,18 @@ def ascii_form(address: str) -> str:
     return validated.ascii_email or validated.normalized
 
 
-#: Ending of the placeholder address of a user without one. The domain is reserved (RFC 2606), so that nobody can own
-#: it.
+#: Ending of the placeholder that is stored for a user without an address. The domain is reserved (RFC 2606), so nobody
+#: can own it.
 PLACEHOLDER_SUFFIX: Final = "@no-address.invalid"
 
 
 def visible_address(address: str) -> str | None:
-    """Return the address for responses and records, or None for a user without one."""
+    """Returns the address for responses and records, or None if it is the placeholder of a user without an address."""
     return None if address.endswith(PLACEHOLDER_SUFFIX) else address
 
 
 def domain(address: str) -> str:
-    """Return the part after the @ sign in lower case, or an empty text without one."""
+    """Returns the part after the last @ sign in lower case, or an empty text if there is no @ sign."""
     return address.rpartition("@")[2].lower() if "@" in address else ""
 
 

@@ -7,7 +7,7 @@
     ├── Forbidden            403  credential lacks a right
     ├── NotFound             404  absent, or another tenant's
     ├── Conflict             409
-    ├── PreconditionFailed   412  `If-Match` names another version than the current one
+    ├── PreconditionFailed   412  `If-Match` does not name the current version
     ├── PayloadTooLarge      413
     ├── Unprocessable        422  understood, but a field is wrong
     ├── TooManyRequests      429
@@ -16,8 +16,8 @@
     ├── Unavailable          503
     └── GatewayTimeout       504
 
-`type` is the category in the gateway's envelope. `code` is the machine-readable identifier, there and in the `error`
-field of administration errors that have one (docs/errors.md).
+`type` is the category of an error in the gateway's envelope. `code` is the machine-readable identifier in the gateway's
+envelope, and in the `error` field of those administration errors that have such a field (docs/errors.md).
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Literal
 
 
 class Refusal(Exception):
-    """An error response. `extra` has additional fields of the envelope."""
+    """An error response. `extra` contains additional fields of the envelope."""
 
     status: ClassVar[int] = 500
     type: ClassVar[str] = "internal_error"
@@ -112,7 +112,7 @@ class PayloadTooLarge(Refusal):
 
 
 class Unprocessable(Refusal):
-    """A body or parameter that fails validation. `faults` has the invalid fields."""
+    """A body or parameter that fails validation. `faults` lists the invalid fields."""
 
     status = 422
     type = "invalid_request_error"

@@ -6,7 +6,8 @@ from uuid import UUID
 
 import msgspec
 
-#: made only from an authenticated caller or a named cross-tenant query; every tenant-bound query takes one
+#: Only an authenticated caller or a named cross-tenant query yields a `TenantId`. Every query that is bound to a tenant
+#: has a parameter of this type.
 TenantId = NewType("TenantId", UUID)
 
 
@@ -17,12 +18,12 @@ class Role(StrEnum):
 
 
 class CallerKind(StrEnum):
-    """The kind of credential; the value is also the audit event's `actor_type`."""
+    """The kind of a credential. The value is also the `actor_type` of audit events."""
 
     USER = "user"
     API_KEY = "api_key"
     OAUTH_CLIENT = "oauth_client"
-    #: an application that a user has signed in to, and that acts for the user within its scopes
+    #: an application to which a user has signed in; it acts for the user within its scopes
     APPLICATION = "application"
     SCIM = "scim"
     OUTPOST = "outpost"
@@ -39,9 +40,9 @@ SCOPES: Final[frozenset[str]] = frozenset(get_args(Scope))
 class Caller(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A caller whose credential was valid when it was checked.
 
-    `tenant_id` is None only for a platform-wide OAuth client. `scopes` is None for users and API keys without
-    scopes, and a set for M2M tokens, applications and API keys with scopes. `mfa_at` is the Unix time of
-    the last second factor, or None.
+    `tenant_id` is None only for a platform-wide OAuth client. `scopes` is None for users and for API keys without
+    scopes; it is a set for M2M tokens, applications, and API keys with scopes. `mfa_at` is the Unix time at which the
+    caller last presented a second factor, or None.
     """
 
     kind: CallerKind
@@ -61,9 +62,9 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     rate_limit_tier: str = "standard"
     #: `oauth:{client_id}` or `user:{uuid}`
     rate_key: str = ""
-    #: the organization's own limit, which replaces the resolved one for users
+    #: the organization's own limit in requests a minute, which replaces the path's limit for its users
     custom_rate_limit_rpm: int | None = None
-    #: the organization's limit for scans, which are then counted separately
+    #: the organization's limit for scans in requests a minute; if set, scans are counted separately
     scan_rate_limit_rpm: int | None = None
     mfa_at: float | None = None
     #: whether sensitive operations require a second factor not older than `mfa_ttl_seconds`
@@ -74,13 +75,14 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def actor_id(self) -> str:
-        """Return the id for audit events: the user of a session or key, else the machine."""
+        """Returns the actor's id for audit events: the user's id for a session or key, else the id of the OAuth client,
+        SCIM token or outpost."""
         return str(self.user_id or self.client_id or self.scim_token_id or self.outpost_id)
 
     def has_scope(self, scope: str) -> bool:
-        """Return whether the token has the scope. Always true for callers with a role."""
+        """Returns whether the caller has the scope. Callers without a list of scopes have every scope."""
         return self.scopes is None or scope in self.scopes
 
     def has_fresh_factor(self, now: float) -> bool:
-        """Return whether the last second factor is recent enough at this Unix time."""
+        """Returns whether the last second factor is recent enough at this Unix time."""
         return self.mfa_at is not None and now - self.mfa_at <= self.mfa_ttl_seconds

@@ -1,6 +1,6 @@
-"""Signed tokens and documents. Only RS256; keys have ids and are published as a key set.
+"""Tokens and documents that are signed with RS256. Keys have ids and are published as a key set.
 
-`verify` uses nothing of a token's header but its key id: the algorithm is fixed, and keys in the token (`jwk`, `jku`,
+`verify` reads only the key id from a token's header. The algorithm is fixed, and keys in the header (`jwk`, `jku`,
 `x5c`) are ignored.
 """
 
@@ -53,7 +53,7 @@ class SigningKey:
 
     @classmethod
     def from_pem(cls, pem: bytes) -> "SigningKey":
-        """Return the private key in a PEM. Raises `ValueError` unless it is an RSA key of at least 2048 bits."""
+        """Returns the private key in a PEM. Raises `ValueError` unless it is an RSA key of at least 2048 bits."""
         try:
             key = RSAKey.import_key(pem)
         except (JoseError, TypeError) as error:
@@ -64,7 +64,7 @@ class SigningKey:
 
     @classmethod
     def from_jwk(cls, published: Mapping[str, Any]) -> "SigningKey":
-        """Return a public key from a JWK, which cannot sign. Raises `ValueError` unless it is an RSA key of at least
+        """Returns the public key of a JWK. It can only verify. Raises `ValueError` unless it is an RSA key of at least
         2048 bits."""
         try:
             key = RSAKey.import_key({name: str(published[name]) for name in ("kty", "n", "e")})
@@ -79,24 +79,25 @@ class SigningKey:
         return cls(key.thumbprint(), key)
 
     def private_pem(self) -> bytes:
-        """Return the private key as unencrypted PKCS 8. Seal it before storing it."""
+        """Returns the private key as unencrypted PKCS 8. Seal it before storing it."""
         return self.key.as_pem(private=True)
 
     def public_pem(self) -> bytes:
         return self.key.as_pem(private=False)
 
     def published(self) -> dict[str, Any]:
-        """Return the public key as a JWK."""
+        """Returns the public key as a JWK."""
         return {**self.key.as_dict(private=False), "kid": self.kid, "use": "sig", "alg": ALGORITHM}
 
 
 def key_set(keys: Iterable[SigningKey]) -> dict[str, Any]:
-    """Return the key set for `/.well-known/jwks.json`: current keys, and former keys with unexpired tokens."""
+    """Returns the key set for `/.well-known/jwks.json`. `keys` are the current keys, and former keys whose tokens have
+    not expired."""
     return {"keys": [key.published() for key in keys]}
 
 
 def sign(claims: Mapping[str, Any], key: SigningKey) -> str:
-    """Return a signed token. `claims` should have `iss`, `aud`, `iat` and `exp`, or `verify` refuses the token."""
+    """Returns a signed token. `claims` should have `iss`, `aud`, `iat` and `exp`, because `verify` requires them."""
     return jwt.encode({"alg": ALGORITHM, "kid": key.kid}, dict(claims), key.key, algorithms=[ALGORITHM])
 
 
@@ -105,14 +106,14 @@ class _DocumentRegistry(jws.JWSRegistry):
 
 
 def sign_document(document: bytes, key: SigningKey, *, kind: str) -> str:
-    """Return a signed document (RFC 7515, compact). `kind` is the header's `typ`, so that a document cannot be used as
-    another kind signed with the same key (RFC 8725, 3.11)."""
+    """Returns a signed document in the compact form of RFC 7515. `kind` is the header's `typ`. It prevents that a
+    document is used as one of another kind that is signed with the same key (RFC 8725, 3.11)."""
     header = {"alg": ALGORITHM, "kid": key.kid, "typ": kind}
     return jws.serialize_compact(header, document, key.key, registry=_DocumentRegistry(algorithms=[ALGORITHM]))
 
 
 def verify_document(signed: str, keys_by_kid: Mapping[str, SigningKey], *, kind: str) -> bytes:
-    """Return the content of a signed document. Raises `UnknownKey`, `InvalidToken`."""
+    """Returns the content of a signed document. Raises `UnknownKey`, `InvalidToken`."""
     key_of = partial(_key_for, keys_by_kid)
     try:
         document = jws.deserialize_compact(signed, key_of, registry=_DocumentRegistry(algorithms=[ALGORITHM]))
@@ -132,7 +133,7 @@ def _key_for(keys_by_kid: Mapping[str, SigningKey], signature: GuestProtocol) ->
 
 
 class _UniqueNamesDecoder(json.JSONDecoder):
-    """Refuses duplicate names of claims, of which parsers use different ones (RFC 7519, 4)."""
+    """Refuses duplicate names of claims, because different parsers use different values of them (RFC 7519, 4)."""
 
     def __init__(self) -> None:
         super().__init__(object_pairs_hook=_unique_names)
@@ -153,10 +154,10 @@ def verify(
     audience: str,
     now: float | None = None,
 ) -> dict[str, Any]:
-    """Return the claims of a token that is valid at `now` (Unix time; default: the system's clock).
+    """Returns the claims of a token that is valid at `now` (Unix time; default: the system's clock).
 
-    Requires valid `exp`, `iat`, `iss` and `aud`. Raises `ExpiredToken`, `UnknownKey`, `InvalidToken`. Costs an RSA
-    verification: callers cache verified tokens until `exp`.
+    Requires valid `exp`, `iat`, `iss` and `aud`. Raises `ExpiredToken`, `UnknownKey`, `InvalidToken`. A call costs an
+    RSA verification, so callers should cache verified tokens until `exp`.
     """
     if len(token) > _MAX_TOKEN_CHARS:
         raise InvalidToken

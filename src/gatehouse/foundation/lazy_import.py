@@ -7,8 +7,8 @@ from typing import Any
 
 
 class LazyModule(ModuleType):
-    """Placeholder for a module. Reading an attribute imports the module and blocks; `import_in_thread` imports in a
-    thread."""
+    """A placeholder for a module. The first read of an attribute imports the module and blocks meanwhile. To avoid
+    this, call `import_in_thread` before."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(import_module(self.__name__), name)
@@ -18,7 +18,7 @@ _imported: set[str] = set()
 
 
 async def import_in_thread(*modules: ModuleType) -> None:
-    """Imports the modules in a thread and waits for them."""
+    """Imports the modules in a thread and returns when they are imported."""
     for name in {module.__name__ for module in modules} - _imported:
         await asyncio.to_thread(import_module, name)
         _imported.add(name)

@@ -1,7 +1,7 @@
-"""Logs: one JSON object for each line on standard error, with the request's id and without secrets.
+"""Logs on standard error. Each line is one JSON object with the id of the request and without secrets.
 
-The log lines of libraries (uvicorn, alembic) pass through the same processors. Values that look like
-secrets, by their name or their form, are redacted. This is a safety net: code must not log secrets.
+The log lines of libraries (uvicorn, alembic) pass through the same processors. A value whose name or form is that of a
+secret is redacted. This is only a second protection: code must not log secrets.
 """
 
 import logging
@@ -27,14 +27,14 @@ _secret_name = re.compile(
     r"|client[_-]?key|assertion|(^|[_-])(token|otp|pin|jwt|saml_?response)$",
     re.IGNORECASE,
 ).search
-#: names that match `_secret_name` but have no secret
+#: matches names of values that are no secrets although `_secret_name` matches them
 _plain_name = re.compile(r"(_id|_ids|_prefix|_type|_count|_at|_ttl_seconds)$", re.IGNORECASE).search
 
 _SECRET_TEXTS: Final = (
     (re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE), rf"\1 {REDACTED}"),
     (re.compile(r"\bgk_[0-9A-Za-z]{6,}"), f"gk_{REDACTED}"),
     (re.compile(r"\b(inv|rt|scim|whsec)_[0-9A-Za-z]{16,}"), rf"\1_{REDACTED}"),
-    # Other tokens of `tokens.mint_token`.
+    # The tokens of `tokens.mint_token` with other prefixes.
     (re.compile(r"\b([a-z]{2,8})_[0-9A-Za-z]{43}\b"), rf"\1_{REDACTED}"),
     (re.compile(r"\bsk-[0-9A-Za-z_-]{6,}"), f"sk-{REDACTED}"),
     (re.compile(r"\$argon2(id|i|d)\$[^\s'\",)]+"), REDACTED),
@@ -61,12 +61,13 @@ _SECRET_TEXTS: Final = (
 
 
 def without_secrets(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Redact secrets: a structlog processor."""
+    """Redacts secrets in a log event. This is a structlog processor."""
     return {name: _redacted_value(name, value, 0) for name, value in event.items()}
 
 
 def redacted(text: str) -> str:
-    """Return a text with everything redacted that has the form of a secret, truncated to 16,384 characters."""
+    """Returns a text in which everything that has the form of a secret is redacted. The text is truncated to 16,384
+    characters."""
     text = text[:_MAX_TEXT_CHARS]
     for pattern, replacement in _SECRET_TEXTS:
         text = pattern.sub(replacement, text)
@@ -100,8 +101,8 @@ def _with_request_id(_logger: Any, _method: str, event: MutableMapping[str, Any]
 
 
 def configure(level: Literal["debug", "info", "warning", "error"] = "info", stream: TextIO | None = None) -> None:
-    """Configures logging; call once in each process before the first log line. Lines have `timestamp`, `level`, `event`
-    and the caller's fields; lines of libraries also have `logger`."""
+    """Configures logging. Call it once in each process, before the first log line. Lines have `timestamp`, `level`,
+    `event` and the fields that the caller passes. Lines of libraries also have `logger`."""
     out = stream or sys.stderr
     shared_processors: list[Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -140,9 +141,9 @@ def configure(level: Literal["debug", "info", "warning", "error"] = "info", stre
         # Undo the library's own configuration.
         library.setLevel(logging.NOTSET)
         library.disabled = False
-    # alembic logs each of its steps at every start.
+    # alembic logs several lines at every start.
     logging.getLogger("alembic").setLevel(max(logging.WARNING, root.level))
-    # Our access log has the caller and the request's id; uvicorn's would repeat each line without them.
+    # Gatehouse's own access log contains the caller and the request's id. uvicorn's access log lacks both.
     logging.getLogger("uvicorn.access").disabled = True
-    # SQLAlchemy's echo prints bound values.
+    # On a lower level SQLAlchemy logs the values of parameters.
     logging.getLogger("sqlalchemy.engine").setLevel("WARNING")

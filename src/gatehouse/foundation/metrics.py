@@ -1,8 +1,8 @@
 """Prometheus metrics over all processes of a home.
 
 Each process counts in plain dictionaries and writes them once a second to its own file under `GATEHOUSE_HOME/metrics`.
-The scraped process sums the files. The request path pays one look-up and one addition, a tenth of the cost of a shared
-memory map; a killed process loses its last second.
+The process that is scraped sums the files. On the request path this costs one look-up and one addition, a tenth of the
+cost of a shared memory map. If a process is killed, the counts of its last second are lost.
 
     requests = Counter(Family("service_x_total", "What it counts.", ("status",)))
     metrics = Metrics(directory, [requests])
@@ -27,17 +27,18 @@ from prometheus_client.registry import Collector
 
 Labels: TypeAlias = tuple[str, ...]
 
-#: maximum series of a family in a process; further ones are counted under `other`
+#: maximum number of series of a family in a process; further label values are counted as `other`
 MAX_SERIES: Final = 2_000
-#: time without a write after which the gauges of a process are ignored
+#: the gauges of a process are ignored if the process has not written its file for this time
 STALE_SECONDS: Final = 10.0
-#: names of ended processes' files that are remembered as summed, so that a scrape counts each exactly once
+#: The file of ended processes lists the names of the files that it includes, so that a scrape counts each of them once.
+#: It lists at most this number of names.
 _MAX_REMEMBERED_FILES: Final = 64
 _ENDED_FILE: Final = "ended.json"
 
 
 class Family(msgspec.Struct, frozen=True):
-    """A metric family. `merge` says how the values of a gauge from several processes are combined."""
+    """A metric family. `merge` determines how the values of a gauge from several processes are combined."""
 
     name: str
     help: str
@@ -68,7 +69,8 @@ class Series(msgspec.Struct):
 
 
 class Histogram:
-    """`bounds` are the buckets' upper bounds; one more bucket follows the last."""
+    """A metric that counts observations in buckets. `bounds` are the upper bounds of the buckets. One more bucket
+    counts the observations above the last bound."""
 
     def __init__(self, family: Family, bounds: tuple[float, ...]) -> None:
         self.family = family
@@ -86,13 +88,15 @@ class Histogram:
 
 
 class Gauge:
-    """A current value, read from its sources when the process writes. A process without a source exports none."""
+    """A metric with a current value. The value is read from its sources when the process writes its file. A process
+    without a source exports no value."""
 
     def __init__(self, family: Family) -> None:
         self.family = family
         self.sources: dict[Labels, Callable[[], float]] = {}
 
     def read(self, source: Callable[[], float], labels: Labels = ()) -> None:
+        """Sets the function that returns the value for these labels."""
         self.sources[labels] = source
 
 
@@ -100,7 +104,8 @@ Instrument: TypeAlias = Counter | Histogram | Gauge
 
 
 class Shard(msgspec.Struct):
-    """The values of one process: family -> labels and value. `ended` names the files whose values it includes."""
+    """The content of one file: the values of one process by family, or the sum of ended processes. `at` is the Unix
+    time of the write. `ended` lists the names of the deleted files whose values the sum includes."""
 
     at: float = 0.0
     counters: dict[str, list[tuple[Labels, float]]] = {}
@@ -113,25 +118,26 @@ _decoder = msgspec.json.Decoder(Shard)
 
 
 class Metrics:
-    """The metrics of one process. `instruments` are all metrics, also those that only other processes count."""
+    """The metrics of one process. `instruments` contains all metrics, including those that only other processes
+    count."""
 
     def __init__(self, directory: Path, instruments: Iterable[Instrument]) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._directory = directory
         self._instruments = {instrument.family.name: instrument for instrument in instruments}
-        # Process ids are reused, in a container soon: the random part keeps files apart.
+        # Process ids are reused, in a container after a short time. The random part makes the file's name unique.
         self._file = directory / f"{os.getpid()}-{os.urandom(4).hex()}.json"
         self._task: asyncio.Task[None] | None = None
         #: maximum delay of the event loop in the last second, in seconds
         self.loop_lag = 0.0
-        #: tasks of the loop at the end of that second; counting a thousand takes 0.2 ms
+        #: number of the loop's tasks at the end of the last second; counting a thousand tasks takes 0.2 ms
         self.loop_tasks = 0
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._write_periodically(), name="metrics")
 
     async def stop(self) -> None:
-        """Writes the counts for the last time and removes the gauges, because an ended process has no current state."""
+        """Writes the counts for the last time, without gauges, because an ended process has no current values."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -142,12 +148,12 @@ class Metrics:
         self.write()
 
     def write(self) -> None:
-        """Writes the metrics to this process's file. A full disk loses metrics and has no other effect."""
+        """Writes the metrics to the file of this process. If the disk is full, metrics are lost without an error."""
         with contextlib.suppress(OSError):
             _replace(self._file, self._shard())
 
     def rendered(self) -> bytes:
-        """Return the metrics of all processes in Prometheus' text format."""
+        """Returns the metrics of all processes in Prometheus' text format."""
         return generate_latest(_ShardCollector(self._instruments.values(), _total(self._directory)))
 
     async def _write_periodically(self) -> None:
@@ -174,13 +180,13 @@ class Metrics:
 
 
 def clean(directory: Path) -> None:
-    """Deletes the metrics of an earlier run. Called before the processes are started."""
+    """Deletes the metrics of an earlier run. Call it before the processes are started."""
     for path in directory.glob("*.json"):
         path.unlink(missing_ok=True)
 
 
 def bury(directory: Path, pid: int) -> None:
-    """Adds an ended process's counts to the file of ended processes, and deletes its file."""
+    """Adds the counts of an ended process to the file of ended processes, and deletes the file of the process."""
     for path in directory.glob(f"{pid}-*.json"):
         shard = _read(path)
         if shard is not None:
@@ -219,7 +225,9 @@ class _ShardCollector(Collector):
 
 
 def _total(directory: Path) -> Shard:
-    # Read the ended processes last: a file that is added to them meanwhile is then named in them and not counted twice.
+    """Returns the sum of the metrics of all processes."""
+    # Read the file of ended processes last. If a process ends meanwhile, that file lists its name, so that the process
+    # is not counted twice.
     shards = {path.name: _read(path) for path in sorted(directory.glob("[0-9]*.json"))}
     ended = _read(directory / _ENDED_FILE) or Shard()
     counted = [shard for name, shard in shards.items() if shard is not None and name not in ended.ended]
@@ -231,7 +239,7 @@ def _total(directory: Path) -> Shard:
 
 
 def _sum(shards: Iterable[Shard]) -> Shard:
-    """Return the sum of counters and histograms, and all gauges."""
+    """Returns the sums of counters and histograms, and the gauges of all shards."""
     counters: dict[str, dict[Labels, float]] = defaultdict(lambda: defaultdict(float))
     histograms: dict[str, dict[Labels, Series]] = defaultdict(dict)
     total = Shard()
@@ -242,7 +250,7 @@ def _sum(shards: Iterable[Shard]) -> Shard:
         for name, histogram in shard.histograms.items():
             for labels, series in histogram:
                 sum_so_far = histograms[name].get(labels)
-                # Another version may have written other buckets: the later one replaces it.
+                # Another version may have written other buckets. Then the later shard replaces the sum.
                 if sum_so_far is None or len(sum_so_far.buckets) != len(series.buckets):
                     histograms[name][labels] = series
                 else:
@@ -267,7 +275,8 @@ def _merged(values: Iterable[tuple[Labels, float]], how: Literal["sum", "max"]) 
 
 
 def _bounded(series: dict[Labels, float] | dict[Labels, Series], labels: Labels) -> Labels:
-    """Return the labels, or `other` for each if the family is full, so that invented values cannot fill the memory."""
+    """Returns the labels, or `other` in place of each label if the family has `MAX_SERIES` series. So callers that
+    invent label values cannot fill the memory."""
     return labels if len(series) < MAX_SERIES else ("other",) * len(labels)
 
 
@@ -279,7 +288,7 @@ def _read(path: Path) -> Shard | None:
 
 
 def _replace(path: Path, shard: Shard) -> None:
-    """Replaces the file atomically: a reader sees the old file or the new one."""
+    """Replaces the file atomically, so that a reader reads either the old content or the new content."""
     new = path.with_suffix(".new")
     new.write_bytes(msgspec.json.encode(shard))
     new.replace(path)

@@ -1,7 +1,7 @@
 """Background tasks that run until they are cancelled, and threads for work that would block the event loop.
 
-Short work without a limit of its own (reading a file, compiling a draft) uses `asyncio.to_thread`. Inspection of long
-texts has a scheduler that is fair between organizations (`engine.dlp.turns`).
+Short work that needs no limit (reading a file, compiling a draft) uses `asyncio.to_thread`. The inspection of long
+texts uses a scheduler that is fair between organizations (`engine.dlp.turns`).
 """
 
 import asyncio
@@ -26,12 +26,12 @@ async def cancel_all(*tasks: asyncio.Task[None]) -> None:
 
 
 def is_running() -> bool:
-    """Return whether the current task has not been cancelled. Use `while is_running():` instead of `while True:` in
+    """Returns whether the current task has not been cancelled. Use `while is_running():` instead of `while True:` in
     loops that catch every error.
 
-    A cancellation is raised once, and the awaited code can lose it: by an error of its own during cleanup (for example
-    when the database is gone), or in `asyncio.wait_for` before Python 3.12. The loop would then never end, nor the
-    process.
+    A cancellation is raised once, and the awaited code can lose it: if its cleanup raises another error (for example
+    because the database is unavailable), or in `asyncio.wait_for` before Python 3.12. With `while True:` the loop and
+    the process would then never end.
     """
     task = asyncio.current_task()
     assert task is not None
@@ -39,10 +39,11 @@ def is_running() -> bool:
 
 
 class BoundedThreadPool:
-    """Runs `threads` pieces of work at once; `max_waiting` more may wait, then `run` raises `busy` (503).
+    """A pool of threads. It runs up to `threads` pieces of work at a time, and up to `max_waiting` more may wait. For
+    further work `run` raises `busy` (503).
 
-    Threads start at the first work, so that a pool may be created before a fork. `niceness` is their nice value, on
-    Linux.
+    The threads are started when work arrives, so a pool may be created before a fork. `niceness` is the nice value of
+    the threads, on Linux.
     """
 
     def __init__(
@@ -58,13 +59,14 @@ class BoundedThreadPool:
         self.pending = 0
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Return the result of `work`. Raises its exceptions, and `busy` if too much work waits."""
+        """Returns the result of `work`. Raises its exceptions, and `busy` if too much work waits."""
         with self._lock:
             if self.pending >= self._max_pending:
                 raise self._busy(headers={"Retry-After": "1"})
             self.pending += 1
         future = self._pool.submit(work)
-        # When the thread is done, not when the caller is cancelled: a client that disconnects frees no core.
+        # The work ends when its thread is done and not when its caller is cancelled: after a client has disconnected,
+        # the thread still uses a core.
         future.add_done_callback(self._done)
         return await asyncio.wrap_future(future)
 
@@ -77,6 +79,6 @@ class BoundedThreadPool:
 
 
 def _set_niceness(niceness: int) -> None:
-    """Lower the priority of this thread. Linux has a nice value for each thread."""
+    """Lowers the priority of this thread. Linux has a nice value for each thread."""
     if sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)

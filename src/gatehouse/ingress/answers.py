@@ -14,6 +14,8 @@ from gatehouse.foundation.http.middleware.added_headers import NOSNIFF
 
 #: the cancellation message of a request whose client has disconnected
 CLIENT_LEFT_MESSAGE: Final = "client left"
+#: dialects whose clients read the request's id from `request-id`
+_ANTHROPIC_DIALECTS: Final = frozenset({"anthropic_messages", "anthropic_token_count"})
 
 
 class ServerStopping(Unavailable):
@@ -39,7 +41,7 @@ class ResponseWriter(Protocol):
 async def send_answer(answer: Answer, x: Received, writer: ResponseWriter, *, closes: bool = False) -> None:
     """Send an answer. If `closes` is true, the connection is closed after this answer."""
     headers = {**NOSNIFF, **answer.headers, "X-Request-Id": x.request_id}
-    if x.dialect == "anthropic_messages" or "anthropic-version" in x.headers:
+    if x.dialect in _ANTHROPIC_DIALECTS or "anthropic-version" in x.headers:
         # Clients of Anthropic read the id of the request from this header.
         headers["request-id"] = x.request_id
     if closes:

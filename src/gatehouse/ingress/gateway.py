@@ -37,6 +37,8 @@ MODEL_CALLS: Final = {
     "/v1/responses": "openai_responses",
     "/v1/messages": "anthropic_messages",
     "/v1/embeddings": "openai_embeddings",
+    "/v1/messages/count_tokens": "anthropic_token_count",
+    "/v1/responses/input_tokens": "openai_token_count",
 }
 MODELS: Final = "/v1/models"
 SCAN: Final = "/v1/scan"
@@ -128,6 +130,7 @@ class Gateway:
             return
         x = receiving.read_head(scope, self.addresses, kind.dialect)
         x.path = canonical(kind, path)
+        x.query = scope["query_string"].decode("latin-1")
         body = self.body(x, receive)
         try:
             await while_connected(scope, receive, body.whole, self.serve(kind, x, body, AsgiWriter(send)))

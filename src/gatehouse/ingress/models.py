@@ -1,19 +1,25 @@
 """Answers `GET /v1/models` with the models that the caller may use, in the format of the caller's client.
 
-Requests with the header `anthropic-version` receive the format of Anthropic. All others receive the format of OpenAI.
-The list is a single page.
+Requests with the header `anthropic-version` receive the format of Anthropic, whose list has pages. All others receive
+the format of OpenAI, whose list has a single page.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Final
+from urllib.parse import parse_qsl
 
 import msgspec
 
+from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.exchange import Answer, Identified, Received
 from gatehouse.engine.run import Engine
 from gatehouse.engine.stages.candidates.route import ModelNotFound
 from gatehouse.foundation.http.envelopes import ANTHROPIC, GATEWAY, ErrorForm
 from gatehouse.policy.records import ModelRecord
+
+#: maximum of `limit`, and its default
+MAX_PAGE_MODELS: Final = 1000
 
 
 class Model(msgspec.Struct):
@@ -61,18 +67,52 @@ async def model_list(engine: Engine, x: Identified, name: str) -> Answer:
         if name not in usable:
             raise ModelNotFound.named(name)
         return _answer(_for_anthropic(name, usable[name]) if anthropic else _for_openai(name, usable[name]), x)
-    return _answer(_anthropic_page(usable) if anthropic else _openai_page(usable), x)
+    return _answer(_anthropic_page(usable, x.received.query) if anthropic else _openai_page(usable), x)
 
 
 def _openai_page(usable: Mapping[str, ModelRecord]) -> ModelList:
     return ModelList(data=[_for_openai(name, model) for name, model in usable.items()])
 
 
-def _anthropic_page(usable: Mapping[str, ModelRecord]) -> AnthropicModels:
-    models = [_for_anthropic(name, model) for name, model in usable.items()]
+def _anthropic_page(usable: Mapping[str, ModelRecord], query: str) -> AnthropicModels:
+    """Return one page. Raises `InvalidField`."""
+    parameters = dict(parse_qsl(query))
+    limit = _limit(parameters.get("limit"))
+    names = list(usable)
+    after, before = _position(names, parameters, "after_id"), _position(names, parameters, "before_id")
+    if after is not None and before is not None:
+        raise InvalidField("before_id", "`before_id` cannot be combined with `after_id`.")
+    if before is not None:
+        start, end = max(before - limit, 0), before
+        has_more = start > 0
+    else:
+        start = 0 if after is None else after + 1
+        end = start + limit
+        has_more = end < len(names)
+    models = [_for_anthropic(name, usable[name]) for name in names[start:end]]
     return AnthropicModels(
-        data=models, first_id=models[0].id if models else None, last_id=models[-1].id if models else None
+        data=models,
+        first_id=models[0].id if models else None,
+        last_id=models[-1].id if models else None,
+        has_more=has_more,
     )
+
+
+def _limit(value: str | None) -> int:
+    if value is None:
+        return MAX_PAGE_MODELS
+    if not (value.isascii() and value.isdecimal()) or len(value) > 4 or not 1 <= int(value) <= MAX_PAGE_MODELS:
+        raise InvalidField("limit", f"`limit` must be a whole number from 1 to {MAX_PAGE_MODELS}.")
+    return int(value)
+
+
+def _position(names: Sequence[str], parameters: Mapping[str, str], field: str) -> int | None:
+    name = parameters.get(field)
+    if name is None:
+        return None
+    if name not in names:
+        raise InvalidField(field, f"`{field}` is not the id of a model that you may use.")
+    return names.index(name)
 
 
 def _for_openai(name: str, model: ModelRecord) -> Model:

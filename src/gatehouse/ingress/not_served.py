@@ -26,7 +26,6 @@ _APIS: Final = {
     "fine_tuning": "fine-tuning",
     "images": "images",
     "messages/batches": "message batches",
-    "messages/count_tokens": "token counts",
     "moderations": "moderations",
     "ocr": "text recognition",
     "organization": "provider administration",
@@ -39,6 +38,21 @@ _APIS: Final = {
     "uploads": "uploads",
     "vector_stores": "vector stores",
     "videos": "videos",
+}
+#: The alternative that the message names, by the path below `/v1`.
+_INSTEAD: Final = {
+    "assistants": "Use POST /v1/responses or POST /v1/chat/completions, and keep the conversation in the client.",
+    "batches": "Send the calls one by one.",
+    "chat/completions": "Send the whole conversation with each call.",
+    "complete": "Use POST /v1/messages.",
+    "completions": "Use POST /v1/chat/completions.",
+    "conversations": "Send the whole conversation as `input` of POST /v1/responses.",
+    "edits": "Use POST /v1/chat/completions.",
+    "files": "Send files as content of a call: images, and documents to providers that read them.",
+    "messages/batches": "Send the calls one by one to POST /v1/messages.",
+    "responses": "Nothing is stored: send the whole conversation as `input` of POST /v1/responses.",
+    "threads": "Use POST /v1/responses or POST /v1/chat/completions, and keep the conversation in the client.",
+    "uploads": "Send files as content of a call: images, and documents to providers that read them.",
 }
 #: the served paths, for the message; only paths below `/v1` are listed
 _SERVED: Final = ", ".join([*(f"POST {path}" for path in MODEL_CALLS if path.startswith("/v1/")), f"POST {SCAN}",
@@ -75,13 +89,15 @@ def refusal(method: str, path: str, headers: Mapping[str, str]) -> Refusal | Non
     if allowed is not None:
         return MethodNotAllowed(headers={"Allow": allowed}) if method != allowed else None
     below = path.removeprefix("/v1/") if path.startswith("/v1/") else path.removeprefix("/")
-    api = _api(below)
+    api = _lookup(_APIS, below)
     if api is None and path != "/v1" and not path.startswith("/v1/"):
         return None
     to_anthropic = "anthropic-version" in headers or below.startswith(("messages", "complete/", "v1/messages"))
     operation = f"{method} {path[:_MAX_SHOWN_PATH_CHARACTERS]}"
     if api is not None:
-        message = f"Gatehouse does not serve {api} ({operation}). It serves {_SERVED}."
+        instead = _lookup(_INSTEAD, below)
+        hint = f" {instead}" if instead is not None else ""
+        message = f"Gatehouse does not serve {api} ({operation}).{hint} It serves {_SERVED}."
         return (NotServedToAnthropic if to_anthropic else NotServed)(message)
     message = f"Unknown path: {operation}. Gatehouse serves {_SERVED}."
     if below.startswith("v1/") and "/" + below in (*GATEWAY_PATHS, *ALIASES):
@@ -89,7 +105,7 @@ def refusal(method: str, path: str, headers: Mapping[str, str]) -> Refusal | Non
     return (UnknownPathToAnthropic if to_anthropic else UnknownPath)(message)
 
 
-def _api(below: str) -> str | None:
+def _lookup(table: Mapping[str, str], below: str) -> str | None:
     first, _, rest = below.partition("/")
     second = rest.partition("/")[0]
-    return _APIS.get(f"{first}/{second}") or _APIS.get(first)
+    return table.get(f"{first}/{second}") or table.get(first)

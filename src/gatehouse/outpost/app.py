@@ -24,12 +24,12 @@ from gatehouse.outpost.host import OutpostHost
 #: Paths of the gateway that the proxy serves.
 SERVED: Final = frozenset(
     {"/v1/chat/completions", "/api/chat/completions", "/v1/responses", "/v1/messages", "/v1/embeddings", "/v1/models",
-     "/v1/scan"}
+     "/v1/scan", "/v1/messages/count_tokens", "/v1/responses/input_tokens"}
 )  # fmt: skip
 
 
 class OutpostProxy:
-    """The gateway of one outpost. The server's loop creates the host before the first request."""
+    """The gateway of one outpost. The host must have been created on the server's event loop."""
 
     def __init__(self, host: OutpostHost) -> None:
         settings = host.settings
@@ -49,7 +49,7 @@ class OutpostProxy:
 
 
 def _probes(host: OutpostHost, addresses: ClientAddresses) -> Starlette:
-    """Return the application for all paths that the gateway does not serve."""
+    """Returns the application for all paths that the gateway does not serve: probes, metrics, and 404."""
     allowed_networks = [network(cidr) for cidr in host.settings.metrics_allowed_cidrs]
 
     async def live(request: Request) -> Response:
@@ -75,7 +75,10 @@ def _probes(host: OutpostHost, addresses: ClientAddresses) -> Starlette:
     handlers: dict[Any, Callable[..., Any]] = {Refusal: refused, 404: refused}
     return Starlette(
         routes=[
-            Route("/api/health/live", live), Route("/api/health/ready", ready), Route("/metrics", metrics),
+            Route("/", live),
+            Route("/api/health/live", live),
+            Route("/api/health/ready", ready),
+            Route("/metrics", metrics),
         ],
         exception_handlers=handlers,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Small files that survive kill -9: written to a temporary file, synced, and renamed."""
+"""Small files that survive kill -9: each content is written to a temporary file, which is flushed and renamed."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from gatehouse.foundation.journal.files import sync_directory
 
 
 def write(path: Path, content: bytes) -> None:
-    """Raises `OSError`. The file is then the complete old one or the complete new one."""
+    """Writes a file. Raises `OSError`: the file then has either its old content or the complete new content."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -20,13 +20,13 @@ def write(path: Path, content: bytes) -> None:
 
 
 def stamp(*paths: Path) -> tuple[int, ...]:
-    """Return a value that changes when one of the files is written. Raises `OSError`."""
+    """Returns a value that changes when one of the files is written. Raises `OSError`."""
     stats = [path.stat() for path in paths]
     return tuple(number for stat in stats for number in (stat.st_mtime_ns, stat.st_ino, stat.st_size))
 
 
 def read(path: Path) -> bytes | None:
-    """Return the content, or None if the file does not exist or cannot be read."""
+    """Returns the content, or None if the file does not exist or cannot be read."""
     try:
         return path.read_bytes()
     except OSError:

@@ -1,5 +1,5 @@
-"""All metrics that the platform publishes at `/metrics` (docs/operations.md): those of the gateway, the database,
-administration and outgoing notifications."""
+"""Defines all metrics that the platform publishes at `/metrics` (docs/operations.md): those of the gateway, the
+database, administration and outgoing notifications."""
 
 from pathlib import Path
 
@@ -13,8 +13,8 @@ from gatehouse.ingress.metrics import (
 
 
 def notifications() -> Counter:
-    """Return the counter of attempts at webhooks' and alerts' receivers (`delivered`, `failed`, `blocked`) and of
-    deliveries that are not retried any more (`dead_letter`)."""
+    """Return the counter of notifications to webhooks and receivers of alerts. It counts attempts (`delivered`,
+    `failed`, `blocked`), and deliveries that are no longer retried (`dead_letter`)."""
     return counter(
         "service_notifications_total", "Attempts at receivers of webhooks and alerts; dead letters.", "kind", "result"
     )

@@ -1,4 +1,4 @@
-"""The built-in patterns are what they promise."""
+"""The built-in patterns match their examples, counterexamples and metadata."""
 
 import random
 import re
@@ -71,7 +71,7 @@ def test_ids_and_names_are_unique() -> None:
 
 
 @pytest.mark.parametrize("pattern", BUILT_IN, ids=lambda pattern: pattern.id)
-def test_only_what_is_no_secret_of_anybody_is_merely_logged(pattern: Pattern) -> None:
+def test_only_data_that_is_not_secret_is_merely_logged(pattern: Pattern) -> None:
     assert pattern.action == ("log_only" if pattern.entity_type in LOG_ONLY else "redact")
 
 
@@ -81,7 +81,7 @@ def test_patterns_of_one_entity_type_agree_on_category_action_and_threshold() ->
 
 
 @pytest.mark.parametrize("shape", shapes())
-def test_a_match_is_as_long_as_its_shape_says(shape: Shape) -> None:
+def test_a_match_is_no_longer_than_the_maximum_of_its_shape(shape: Shape) -> None:
     assert shape.max_length == width(shape.regex)
     assert shape.max_length <= MAX_CHARACTERS_WITHOUT_OPENING or shape.opening
 
@@ -105,7 +105,7 @@ def test_without_a_word_of_context_a_shape_that_needs_it_finds_nothing(pattern: 
             assert [span for text in pattern.examples for span in matching.spans(compiled, text)] == []
 
 
-#: What stands beside a value in tables, file names, logs and sentences: before it and behind it.
+#: Text before and after a value in tables, file names, logs and sentences.
 NEIGHBOURS = (
     ("", " 12/27"),
     ("", " 12/2027"),
@@ -151,11 +151,11 @@ def test_a_cards_groups_may_stand_apart_in_many_ways(separator: str) -> None:
         for text in (f"pay {written} now", written, f"({written})", f"my card is {written}{separator}12/27"):
             start = text.index(written)
             assert (start, start + len(written)) in {span[:2] for span in find(card, text)}, text
-        # A row of numbers is no card.
+        # A row of numbers is not a card.
         assert find(card, separator.join(("12", written, "12"))) == []
 
 
-def test_tables_of_numbers_are_left_alone() -> None:
+def test_tables_of_numbers_are_not_changed() -> None:
     card = next(pattern for pattern in BUILT_IN if pattern.id == "credit-card")
     numbers = random.Random(7)
     rows = [
@@ -195,7 +195,7 @@ ORDINARY = (
 
 
 @pytest.mark.parametrize("text", ORDINARY)
-def test_ordinary_text_is_left_alone(text: str) -> None:
+def test_ordinary_text_is_not_changed(text: str) -> None:
     result = {pattern.entity_type for pattern in BUILT_IN if find(pattern, text)}
     assert result == set()
 
@@ -213,7 +213,7 @@ def test_ordinary_text_is_left_alone(text: str) -> None:
         ("NHS number 943 476 5919.", "943 476 5919"),
     ],
 )
-def test_the_value_is_found_and_not_what_stands_around_it(text: str, value: str) -> None:
+def test_the_value_is_found_without_the_text_around_it(text: str, value: str) -> None:
     result = {text[span.start : span.end] for pattern in BUILT_IN for span in find(pattern, text)}
     assert value in result
 
@@ -235,7 +235,7 @@ def test_a_number_with_a_weak_check_digit_is_found_where_it_is_the_whole_text(te
     assert bool(find(nhs, text)) is expected
 
 
-def test_a_unix_time_is_no_identifier() -> None:
+def test_a_unix_time_is_not_found_as_an_identifier() -> None:
     for time in (*range(1_700_000_000, 1_700_000_200), *range(1_700_000_000_000, 1_700_000_000_200)):
         assert [pattern.id for pattern in BUILT_IN if pattern.action != "log_only" and find(pattern, str(time))] == []
 

@@ -1,4 +1,4 @@
-"""Text in whatever encoding it is."""
+"""Text in different encodings."""
 
 import random
 
@@ -95,7 +95,7 @@ def test_the_guess_looks_at_few_lines_of_a_long_text(monkeypatch: pytest.MonkeyP
     assert max(seen) <= 32 * 1024
 
 
-def test_bytes_are_no_text() -> None:
+def test_binary_data_is_not_text() -> None:
     chance = random.Random(3)
     for size in (100, 1_000, 100_000):
         data = chance.randbytes(size)

@@ -1,4 +1,4 @@
-"""The processes that read files: killed, stopped, starved and flooded."""
+"""The processes that read files: they are killed or suspended, get too little memory or too many files."""
 
 import asyncio
 import signal
@@ -43,7 +43,7 @@ async def test_one_process_reads_one_file_after_the_other(readers: Readers) -> N
     assert len(processes()) == 1
 
 
-async def test_a_process_knows_no_secrets_and_writes_nothing(readers: Readers, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_process_has_no_secrets_and_writes_no_files(readers: Readers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GATEHOUSE_MASTER_KEY", "secret")
     await read(readers, b"a")
     (process,) = processes()
@@ -72,7 +72,7 @@ async def test_a_process_that_was_killed_while_it_was_idle_is_replaced(readers: 
     process.kill()
     while processes():
         await asyncio.sleep(0.01)
-    # The loop hears of it.
+    # The event loop notices the end of the process.
     await asyncio.sleep(0.1)
     assert CARD in (await read(readers, pdf(CARD))).text
 
@@ -86,7 +86,7 @@ async def test_a_file_that_takes_too_long_is_unread_and_its_process_is_killed(re
     assert CARD in (await read(readers, pdf(CARD))).text
 
 
-async def test_a_file_whose_turn_does_not_come_is_not_blamed(readers: Readers) -> None:
+async def test_a_file_that_waits_too_long_is_not_marked_as_unreadable(readers: Readers) -> None:
     await read(readers, b"a")
     (process,) = processes()
     process.suspend()
@@ -98,7 +98,7 @@ async def test_a_file_whose_turn_does_not_come_is_not_blamed(readers: Readers) -
     await first
 
 
-async def test_few_bytes_may_wait(readers: Readers, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_bytes_of_waiting_files_are_limited(readers: Readers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_WAITING_BYTES", 100)
     first = asyncio.create_task(read(readers, b"a" * 90))
     await asyncio.sleep(0)
@@ -106,11 +106,11 @@ async def test_few_bytes_may_wait(readers: Readers, monkeypatch: pytest.MonkeyPa
         await read(readers, b"b" * 20)
     assert error.value.reason == "overloaded"
     assert (await first).text == "a" * 90
-    # One alone is read, whatever its size.
+    # A single file is read, whatever its size.
     assert (await read(readers, b"c" * 200)).text == "c" * 200
 
 
-async def test_who_no_longer_waits_leaves_no_process_behind(readers: Readers) -> None:
+async def test_a_cancelled_reading_leaves_no_process(readers: Readers) -> None:
     await read(readers, b"a")
     (process,) = processes()
     process.suspend()
@@ -124,7 +124,7 @@ async def test_who_no_longer_waits_leaves_no_process_behind(readers: Readers) ->
 
 
 async def test_a_file_that_uses_up_the_memory_is_unread(readers: Readers) -> None:
-    """A page of less than a megabyte, and of 400 when unpacked."""
+    """The page has less than a megabyte, and 400 when unpacked."""
     reading = await read(readers, pdf("x" * 1000, repeated=400_000))
     assert reading.text == ""
     assert [item.reason for item in reading.unread] in (["crashed"], ["too_large"])

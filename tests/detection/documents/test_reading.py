@@ -1,4 +1,4 @@
-"""Documents of each format, sound ones and hostile ones."""
+"""Documents of each format, valid and hostile ones."""
 
 import random
 
@@ -62,7 +62,7 @@ def test_cells_are_apart() -> None:
     assert "4111 | 1111" in read(xlsx([], "<c><v>4111</v></c><c><v>1111</v></c>")).text
 
 
-def test_a_picture_is_reported_as_unread_beside_the_text() -> None:
+def test_a_picture_in_a_document_is_reported_as_unread() -> None:
     for data in (pdf(CARD, picture=True), docx(CARD, media_png=PNG), archive({"a.png": PNG, "a.txt": CARD})):
         reading = read(data)
         assert CARD in reading.text
@@ -83,11 +83,11 @@ def test_a_picture_is_reported_as_unread_beside_the_text() -> None:
         (docx("x", broken_xml="<a><b></a>"), unread("broken")),
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_is_named_with_its_reason(data: bytes, expected: tuple[Unread, ...]) -> None:
+def test_unreadable_content_is_reported_with_the_reason(data: bytes, expected: tuple[Unread, ...]) -> None:
     assert read(data).unread == expected
 
 
-def test_a_document_cut_short_is_mended_or_unread_never_an_error() -> None:
+def test_a_truncated_document_is_read_in_part_or_unread_without_an_error() -> None:
     chance = random.Random(5)
     for whole in (pdf(f"card {CARD}", attached=b"x"), docx(f"card {CARD}"), xlsx([CARD], '<c t="s"><v>0</v></c>')):
         for _ in range(60):
@@ -114,7 +114,7 @@ def test_an_encrypted_file_of_an_archive_is_unread_and_the_others_are_read() -> 
     assert reading.unread == unread("encrypted")
 
 
-def test_a_bomb_is_unpacked_no_further_than_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_bomb_is_unpacked_only_up_to_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     unpacked: list[int] = []
     real = output.Output.unpacked
     monkeypatch.setattr(output.Output, "unpacked", lambda self, size: unpacked.append(size) or real(self, size))
@@ -193,7 +193,7 @@ def test_a_text_that_begins_like_a_document_is_read_as_text() -> None:
         assert reading.encoding == "utf-8"
 
 
-def test_what_a_client_calls_text_is_read_as_text_beside_the_document() -> None:
+def test_a_file_declared_as_text_is_also_read_as_text() -> None:
     data = pdf("a page") + b"% " + CARD.encode()
     assert CARD not in read(data).text
     assert CARD in read(data, declared_as_text=True).text

@@ -51,7 +51,7 @@ def test_an_address_is_found_whole(text: str, expected: str) -> None:
         "def street(number: int = 12): return avenue[7]",
     ],
 )
-def test_what_is_no_address_is_left(text: str) -> None:
+def test_text_that_is_not_an_address_is_not_found(text: str) -> None:
     assert addresses_in(text) == []
 
 
@@ -67,5 +67,5 @@ def test_a_hostile_unit_takes_time_in_proportion(piece: str) -> None:
         return best
 
     seconds(600)
-    # Eight times the text: sixty-four times the time if it were quadratic.
+    # For eight times the text, a quadratic algorithm would need sixty-four times the time.
     assert seconds(9600) < 30 * max(seconds(1200), 0.002)

@@ -22,7 +22,7 @@ def births_in(text: str) -> list[str]:
         ("生年月日 1980年1月31日", "1980年1月31日"),
     ],
 )
-def test_a_date_behind_words_of_birth_is_found(text: str, expected: str) -> None:
+def test_a_date_after_words_of_birth_is_found(text: str, expected: str) -> None:
     assert births_in(text) == [expected]
 
 
@@ -35,5 +35,5 @@ def test_a_date_behind_words_of_birth_is_found(text: str, expected: str) -> None
         "DOB unknown, invoice of the company 1/2",
     ],
 )
-def test_other_dates_are_left(text: str) -> None:
+def test_other_dates_are_not_found(text: str) -> None:
     assert births_in(text) == []

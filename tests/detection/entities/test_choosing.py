@@ -22,12 +22,12 @@ def finding(start: int, end: int, score: float) -> Finding:
     return Finding(start, end, "person", score, "person")
 
 
-def test_of_overlapping_findings_the_surest_stays() -> None:
+def test_of_overlapping_findings_the_highest_score_stays() -> None:
     assert without_overlaps([finding(0, 9, 0.6), finding(5, 12, 0.9), finding(12, 14, 0.5)]) == [
         finding(5, 12, 0.9),
         finding(12, 14, 0.5),
     ]
 
 
-def test_of_equally_sure_ones_the_longest_stays() -> None:
+def test_of_findings_with_equal_scores_the_longest_stays() -> None:
     assert without_overlaps([finding(0, 3, 0.6), finding(0, 9, 0.6)]) == [finding(0, 9, 0.6)]

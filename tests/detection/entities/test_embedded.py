@@ -53,7 +53,7 @@ def test_findings_are_in_order_and_do_not_overlap(recognizer: Recognizer) -> Non
     assert all(a.end <= b.start for a, b in pairwise(findings))
 
 
-def test_a_text_gives_the_same_alone_and_in_company(recognizer: Recognizer) -> None:
+def test_a_text_gives_the_same_findings_alone_and_in_a_batch(recognizer: Recognizer) -> None:
     texts = [LETTER, "Ada", "", "ANNA MEETS PETER IN PARIS", "x" * 5000, LETTER[50:]]
     assert recognizer.recognize(texts) == [recognizer.recognize([text])[0] for text in texts]
 
@@ -72,9 +72,7 @@ def test_names_in_small_letters_are_found(recognizer: Recognizer) -> None:
         ("Muse were great last night", "Muse", "organization"),
     ],
 )
-def test_known_names_are_found_where_little_speaks_for_them(
-    recognizer: Recognizer, text: str, name: str, kind: str
-) -> None:
+def test_known_names_are_found_with_little_evidence(recognizer: Recognizer, text: str, name: str, kind: str) -> None:
     assert entities_in(recognizer, text) == [(name, kind)]
 
 
@@ -93,7 +91,7 @@ def test_names_are_found_within_json_results_and_tables(recognizer: Recognizer, 
     assert entities_in(recognizer, text) == names
 
 
-def test_an_address_beside_a_name_hides_nothing_but_itself(recognizer: Recognizer) -> None:
+def test_an_address_next_to_a_name_does_not_hide_the_name(recognizer: Recognizer) -> None:
     text = "See https://example.com/maria-keller first, then call Johannes Okafor or mail jo@example.com."
     assert entities_in(recognizer, text) == [("Johannes Okafor", "person")]
 
@@ -125,7 +123,7 @@ def test_offsets_count_code_points(recognizer: Recognizer) -> None:
         "\u0000\ufffd\ud7ff",
     ],
 )
-def test_what_has_no_name_gives_none(recognizer: Recognizer, text: str) -> None:
+def test_texts_without_names_give_no_findings(recognizer: Recognizer, text: str) -> None:
     assert entities_in(recognizer, text) == []
 
 
@@ -136,7 +134,7 @@ def test_any_script_and_length_is_read(recognizer: Recognizer, text: str) -> Non
 
 
 @pytest.mark.parametrize("at", range(0, len(LETTER) + 1, 15))
-def test_what_a_stream_has_settled_gives_what_the_whole_gives(recognizer: Recognizer, at: int) -> None:
+def test_completed_units_of_a_stream_give_the_same_as_the_whole_text(recognizer: Recognizer, at: int) -> None:
     done = max((end for _, end in units(LETTER[:at], final=False)), default=0)
     (whole,) = recognizer.recognize([LETTER])
     (begun,) = recognizer.recognize([LETTER[:done]])

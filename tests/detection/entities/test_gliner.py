@@ -17,7 +17,7 @@ def folder(tmp_path: Path) -> Path:
     return gliner_folder(tmp_path)
 
 
-def test_an_export_finds_what_its_model_finds(folder: Path) -> None:
+def test_an_export_finds_the_same_as_its_model(folder: Path) -> None:
     text = "😀 a person wrote to the location, on this date"
     (result,) = open_recognizer(folder).recognize([text])
     assert [(text[f.start : f.end], f.entity_type, f.source) for f in result] == [
@@ -28,7 +28,7 @@ def test_an_export_finds_what_its_model_finds(folder: Path) -> None:
     assert result[0].score == pytest.approx(0.9933, abs=1e-3)
 
 
-def test_an_export_finds_what_else_it_is_asked_for(folder: Path) -> None:
+def test_an_export_finds_further_labels(folder: Path) -> None:
     text = "a person took a drug for the disease"
     model = open_recognizer(folder)
     (result,) = model.recognize([text], ["disease", "drug_name"])
@@ -40,10 +40,8 @@ def test_an_export_finds_what_else_it_is_asked_for(folder: Path) -> None:
     assert [f.source for f in model.recognize([text])[0]] == ["person"]
 
 
-def test_further_labels_are_read_apart_and_hide_nothing_from_each_other(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of what it always looks for and of each further label a finding stays, though they overlap."""
+def test_further_labels_are_read_separately_and_hide_no_findings(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Findings of the standard labels and of each further label are kept, even if they overlap."""
     requests: list[list[str]] = []
 
     def surest(self: object, unit: str, labels: Sequence[str], *, nested: bool = False) -> list[Finding]:

@@ -21,7 +21,7 @@ def test_a_gliner_model_takes_any_name(tmp_path: Path) -> None:
     assert offered(tmp_path).refusal("drug_name") is None
 
 
-def test_a_spacy_model_takes_what_it_lists(tmp_path: Path) -> None:
+def test_a_spacy_model_takes_the_names_that_it_lists(tmp_path: Path) -> None:
     (tmp_path / "meta.json").write_text(json.dumps({"labels": {"ner": ["WORK_OF_ART", "GPE"]}}))
     recognisers = offered(tmp_path)
     assert recognisers.refusal("work_of_art") is None

@@ -9,7 +9,7 @@ from gatehouse.detection.entities import open_recognizer
 from gatehouse.detection.entities.errors import BadEntitiesModel, LibraryMissing
 from gatehouse.detection.findings import Finding
 
-#: As much of spaCy as the loader asks for. The real one is several hundred megabytes.
+#: The part of spaCy that the loader uses. The real library has several hundred megabytes.
 LIBRARY = """
 class Span:
     def __init__(self, start, end, label):

@@ -1,4 +1,4 @@
-"""The character view: what is seen, and where it was."""
+"""The view of characters as they are read, and the positions in the original text."""
 
 # ruff: noqa: RUF001 - look-alikes are the subject
 
@@ -32,7 +32,7 @@ SEEN_AS = {
 
 
 @pytest.mark.parametrize(("written", "read"), SEEN_AS.values(), ids=SEEN_AS.keys())
-def test_what_is_not_meant_to_be_seen_is_seen_through(written: str, read: str) -> None:
+def test_invisible_characters_are_seen_through(written: str, read: str) -> None:
     assert seen(written, json_escapes=False).text == read
 
 
@@ -88,8 +88,8 @@ def test_offsets_of_characters_and_bytes_fit_together(text: str) -> None:
 
 
 @given(st.text(max_size=300), st.integers(0, 300))
-def test_what_is_far_away_changes_nothing(text: str, cut: int) -> None:
-    """The promise that lets a stream be read in pieces."""
+def test_distant_text_does_not_change_a_view(text: str, cut: int) -> None:
+    """This property lets a stream be read in pieces."""
     whole, part = seen(text, json_escapes=False), seen(text[:cut], json_escapes=False)
     settled = max(0, len(part) - 33)
     assert whole.text[:settled] == part.text[:settled]

@@ -1,4 +1,4 @@
-"""Decoded views: what is in another encoding, and where."""
+"""Views of decoded text, with the positions of the encoded text."""
 
 import base64
 from urllib.parse import quote
@@ -46,13 +46,13 @@ def test_encoded_values_are_read_and_lead_back_to_all_that_encodes_them(encoded:
         "/usr/local/lib/python3.11/site-packages",
     ],
 )
-def test_what_was_never_text_is_not_decoded(text: str) -> None:
+def test_data_that_is_not_text_is_not_decoded(text: str) -> None:
     views = decoded_views(seen(text, json_escapes=False))
     assert all(view.text == text for view in views)
 
 
 @pytest.mark.parametrize("encoded", ENCODED.values(), ids=ENCODED.keys())
-def test_what_is_encoded_is_among_the_candidates(encoded: str) -> None:
+def test_encoded_text_is_among_the_candidates(encoded: str) -> None:
     text = f"the card: {encoded} it is"
     found_candidates = candidates(text)
     assert found_candidates[0][0] >= len("the card: ")
@@ -73,7 +73,7 @@ def test_prose_and_code_have_no_candidates(text: str) -> None:
     assert candidates(text) == []
 
 
-def test_a_segment_that_something_not_drawn_goes_through_is_a_candidate() -> None:
+def test_a_segment_with_invisible_characters_is_a_candidate() -> None:
     text = "NDExMS0xMT\u200bExLTExMTEtMTExMQ=="
     assert candidates(text)
 

@@ -1,4 +1,4 @@
-"""Values that are disguised by their writing: set apart, carried by hidden characters, backwards, in rot13."""
+"""Disguised values: with separated characters, in hidden characters, reversed, in rot13."""
 
 # ruff: noqa: RUF001 - other scripts are among the texts
 
@@ -52,7 +52,7 @@ def bits(value: str) -> str:
 
 @pytest.mark.parametrize("separator", [" ", "  ", ".", "-", "_", "*", "|", "/", "~"])
 @pytest.mark.parametrize(("value", "source"), VALUES)
-def test_what_is_set_apart_is_found_at_its_place(value: str, source: str, separator: str) -> None:
+def test_a_value_with_separated_characters_is_found_at_its_position(value: str, source: str, separator: str) -> None:
     written = separator.join(value)
     for text in (written, f"Please pay with {written}\nand thanks."):
         assert (source, written) in findings_in(text)
@@ -60,12 +60,12 @@ def test_what_is_set_apart_is_found_at_its_place(value: str, source: str, separa
 
 @pytest.mark.parametrize("hide", [tags, selectors, bits])
 @pytest.mark.parametrize(("value", "source"), VALUES)
-def test_what_hidden_characters_carry_is_found_at_its_place(value: str, source: str, hide) -> None:  # type: ignore[no-untyped-def]
+def test_a_value_in_hidden_characters_is_found_at_its_position(value: str, source: str, hide) -> None:  # type: ignore[no-untyped-def]
     carried = hide(value)
     assert (source, carried) in findings_in(f"Good morning!{carried} How are you?")
 
 
-def test_what_tags_in_json_carry_is_found() -> None:
+def test_a_value_in_tag_characters_in_json_is_found() -> None:
     escaped = "".join(f"\\udb40\\u{0xDC00 + ord(pattern):04x}" for pattern in EMAIL)
     text = f'{{"a": "hello {escaped} there"}}'
     (email,) = [finding for finding in MATCHER.scan(text, json_escapes=True) if finding.source == "email"]
@@ -82,7 +82,7 @@ def test_what_tags_in_json_carry_is_found() -> None:
         ("AKIAIOSFODNN7EXAMPLQ", "aws-access-key"),
     ],
 )
-def test_what_is_backwards_is_found_at_its_place(value: str, source: str) -> None:
+def test_a_reversed_value_is_found_at_its_position(value: str, source: str) -> None:
     written = value[::-1]
     for text in (written, f"Read it backwards: {written} and thanks. {'So it goes. ' * 20}"):
         assert (source, written) in findings_in(text)
@@ -91,7 +91,7 @@ def test_what_is_backwards_is_found_at_its_place(value: str, source: str) -> Non
 @pytest.mark.parametrize(
     ("value", "source"), [(IBAN, "iban"), (GITHUB, "github-token"), ("AKIAIOSFODNN7EXAMPLQ", "aws-access-key")]
 )
-def test_what_is_in_rot13_is_found_at_its_place(value: str, source: str) -> None:
+def test_a_value_in_rot13_is_found_at_its_position(value: str, source: str) -> None:
     written = encode(value, "rot13")
     for text in (written, f"Turn it: {written} and thanks. {'So it goes. ' * 20}"):
         assert (source, written) in findings_in(text)
@@ -106,12 +106,12 @@ def test_what_is_in_rot13_is_found_at_its_place(value: str, source: str) -> None
         ("IP: ", "192.168.1.1", ".", "ip-v4"),
     ],
 )
-def test_what_is_backwards_among_words_is_found(before: str, value: str, behind: str, source: str) -> None:
+def test_a_reversed_value_among_words_is_found(before: str, value: str, behind: str, source: str) -> None:
     written = value[::-1]
     assert (source, written) in findings_in(f"{before}{written}{behind}")
 
 
-def test_a_number_backwards_needs_something_that_speaks_for_it() -> None:
+def test_a_reversed_number_needs_evidence() -> None:
     number = "4111111111111111"[::-1]
     long = "So it goes. " * 20
     assert ("credit-card", number) in findings_in(f"My credit card backwards is {number}. {long}")
@@ -162,7 +162,9 @@ def in_pieces(text: str, size: int) -> list[Finding]:
 @pytest.mark.parametrize("size", [1, 7, 33, 200])
 @pytest.mark.parametrize("disguise", [" ".join, ".".join, tags, selectors, bits])
 @pytest.mark.parametrize(("value", "source"), VALUES)
-def test_a_stream_shows_what_is_set_apart_or_hidden(value: str, source: str, disguise, size: int) -> None:  # type: ignore[no-untyped-def]
+def test_a_stream_finds_values_with_separated_or_hidden_characters(
+    value: str, source: str, disguise, size: int
+) -> None:  # type: ignore[no-untyped-def]
     written = disguise(value)
     text = f"{'Nothing to see here. ' * 12}Take {written} please. {'Nothing to see here. ' * 12}"
     whole = [finding for finding in MATCHER.scan(text) if counts(finding)]
@@ -171,7 +173,7 @@ def test_a_stream_shows_what_is_set_apart_or_hidden(value: str, source: str, dis
     assert sorted(streamed, key=by_place) == sorted(whole, key=by_place)
 
 
-def test_an_own_pattern_is_not_looked_for_backwards_or_set_apart() -> None:
+def test_own_patterns_are_not_searched_in_reversed_or_separated_text() -> None:
     own = Matcher((custom_pattern("own", "Own", entity_type="own", regex=r"[A-Z]{3}-[0-9]{4}"),))
     assert own.scan("4321-CBA A B C - 1 2 3 4") == []
 

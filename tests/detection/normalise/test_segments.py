@@ -1,5 +1,5 @@
-"""Segments of base64 and hex that are shifted, wrapped, encoded twice or not in ASCII, and quoted-printable: what the
-built-in patterns find in them, and what they find in nothing of the kind."""
+"""The built-in patterns find values in base64 and hexadecimal that are shifted, wrapped, encoded twice or not ASCII,
+and in quoted-printable. They find nothing in similar text that is not encoded."""
 
 import random
 from base64 import b64encode, urlsafe_b64encode
@@ -53,7 +53,7 @@ QUOTED: dict[str, Callable[[str], str]] = {
 }
 
 
-#: What quoting signs alone changes nothing of.
+#: Texts that quoted-printable changes only at equals signs.
 UNCHANGED = {("separators", source) for source, value in VALUES.items() if not {" ", "@"} & set(value)}
 
 
@@ -82,7 +82,7 @@ def test_letters_of_quoted_printable_are_read() -> None:
         "where a=10 and b=20",
     ],
 )
-def test_equals_signs_of_code_are_no_quoted_printable(text: str) -> None:
+def test_equals_signs_in_code_are_not_quoted_printable(text: str) -> None:
     assert decoded.candidates(text) == []
 
 
@@ -107,14 +107,14 @@ ENCODE: dict[str, Callable[[bytes], str]] = {"base64": base64, "hex": bytes.hex}
 @pytest.mark.parametrize("source", VALUES)
 @pytest.mark.parametrize("encode", ENCODE.values(), ids=ENCODE.keys())
 @pytest.mark.parametrize(("beginning", "encoding"), BEGINNINGS.values(), ids=BEGINNINGS.keys())
-def test_values_behind_what_is_not_ascii_are_found(
+def test_values_after_text_that_is_not_ascii_are_found(
     source: str, encode: Callable[[bytes], str], beginning: str, encoding: str
 ) -> None:
     encoded = encode((beginning + VALUES[source]).encode(encoding))
     for text in in_contexts(encoded):
         [value] = texts_found(text, source)
         assert encoded.endswith(value)
-        # The letters of Windows-1251 do not read as text, and a slash ends what stands before a segment.
+        # The letters of Windows-1251 are not read as text, and a slash ends the text before a segment.
         assert encoding in {"cp1251", "utf-8-sig"} or value == encoded
 
 
@@ -200,7 +200,7 @@ TOKENS = {
 
 
 @pytest.mark.parametrize("text", TOKENS.values(), ids=TOKENS.keys())
-def test_nothing_is_found_by_decoding_what_is_random(text: str) -> None:
+def test_decoding_random_text_finds_nothing(text: str) -> None:
     assert BUILT.scan(text) == BUILT.scan(text, decoded=False)
 
 
@@ -221,7 +221,7 @@ def characters_decoded(monkeypatch: pytest.MonkeyPatch, text: str) -> int:
     return count
 
 
-def test_little_of_what_is_random_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_little_of_random_text_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     for text in TOKENS.values():
         assert characters_decoded(monkeypatch, text) < len(text) // 2
 
@@ -237,7 +237,9 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
-def test_what_is_decoded_of_hostile_text_is_in_proportion_to_it(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_the_decoded_amount_of_hostile_text_is_in_proportion_to_its_size(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
     half = characters_decoded(monkeypatch, text[: len(text) // 2])
     assert characters_decoded(monkeypatch, text) <= 2.5 * half + 1000
     assert half < 64 * len(text)

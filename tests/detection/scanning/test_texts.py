@@ -1,4 +1,4 @@
-"""Whole texts: the fast way for texts that read in one way only finds what the full search finds."""
+"""Whole texts: the fast search of texts without disguises finds the same as the full search."""
 
 # ruff: noqa: RUF001 - look-alikes are among the texts
 
@@ -21,7 +21,7 @@ VALUES = (
     "DE89370400440532013000",
 )
 WORDS = ("words ", "and so it goes ", "– ", "“quoted” ", "e－mail: ", "ssn ", "… ", "number ")
-#: Characters that are read as a backslash, a plus, a dash or an equals sign.
+#: Characters that are read like a backslash, a plus, a dash or an equals sign.
 LOOKALIKES = ("＼n", "﹨n", "＋", "–", "＝")
 
 
@@ -30,7 +30,7 @@ def places(findings: list[Finding]) -> set[tuple[int, int, str]]:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_the_fast_way_finds_what_the_full_search_finds(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fast_search_finds_the_same_as_the_full_search(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     choose, scan_short, fast = random.Random(seed), texts.scan_short, 0
     for _ in range(150):
         parts = choose.choices(WORDS, k=choose.randint(8, 25))

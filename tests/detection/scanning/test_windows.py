@@ -1,4 +1,5 @@
-"""Scanner: text in pieces gives what the whole text gives, and holds back no more than it must."""
+"""The scanner finds the same in a text that arrives in pieces as in the whole text, and holds back only as much as
+necessary."""
 
 # ruff: noqa: RUF001 - look-alikes are among the texts
 
@@ -65,7 +66,7 @@ FILLING = [
 ]
 
 texts = st.lists(st.sampled_from(PLANTED + FILLING * 3), max_size=40).map("".join)
-#: lengths of the pieces, taken in turn
+#: lengths of the pieces, used in turn
 cuts = st.lists(st.integers(1, 60), min_size=1, max_size=8)
 
 
@@ -81,10 +82,10 @@ def scanned(
         scanner.push(text[place : place + length])
         place, turn = place + length, turn + 1
         new, cut = scanner.advance(final=False)
-        assert all(finding.start >= released[-1] for finding in new), "found in what was passed on"
+        assert all(finding.start >= released[-1] for finding in new), "a finding lies in text that was released before"
         results += new
         released.append(cut)
-        assert all(finding.end <= cut for finding in results), "passed on in the middle of a finding"
+        assert all(finding.end <= cut for finding in results), "text was released in the middle of a finding"
     new, cut = scanner.advance(final=True)
     assert all(finding.start >= released[-1] for finding in new)
     return results + new, [*released, cut]
@@ -92,7 +93,7 @@ def scanned(
 
 @settings(max_examples=400, deadline=None)
 @given(texts, cuts, st.booleans())
-def test_pieces_give_what_the_whole_text_gives(text: str, lengths: list[int], json_escapes: bool) -> None:
+def test_pieces_give_the_same_findings_as_the_whole_text(text: str, lengths: list[int], json_escapes: bool) -> None:
     result, released = scanned(text, lengths, json_escapes=json_escapes)
     assert result == SMALL.scan(text, decoded=False, json_escapes=json_escapes)
     assert released == sorted(released)
@@ -101,7 +102,7 @@ def test_pieces_give_what_the_whole_text_gives(text: str, lengths: list[int], js
 
 @settings(max_examples=60, deadline=None)
 @given(texts, cuts)
-def test_pieces_give_what_the_whole_text_gives_with_all_patterns(text: str, lengths: list[int]) -> None:
+def test_pieces_give_the_same_findings_as_the_whole_text_with_all_patterns(text: str, lengths: list[int]) -> None:
     result, _ = scanned(text, lengths, (BUILT, SMALL))
     whole, _ = scanned(text, [10_000], (BUILT, SMALL))
     assert result == whole
@@ -141,7 +142,7 @@ def test_every_length_of_piece_finds_a_value_among_others(length: int) -> None:
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 5, 8, 13, 40, 64, 100])
-def test_what_is_all_of_one_of_several_texts_is_found_however_it_comes(length: int) -> None:
+def test_a_value_that_is_one_whole_text_is_found_in_pieces(length: int) -> None:
     number, long = "1234567893", "and so it goes on " * 40
     whole = f"There are {number} of them."
     for before in ("", "x", long):
@@ -152,8 +153,8 @@ def test_what_is_all_of_one_of_several_texts_is_found_however_it_comes(length: i
             assert [text[f.start : f.end] for f in result if f.source == "us-npi"] == [number] * 4
 
 
-def test_what_goes_over_a_line_break_is_found_however_it_comes() -> None:
-    """One match over the break does not hide another one that begins within it and became final later."""
+def test_a_match_across_a_line_break_is_found_in_pieces() -> None:
+    """A match across the line break does not hide another match that begins within it and becomes final later."""
     longer = Shape(regex=r"\bab [0-9 ]{0,40}\d{8}\b", score=1.0, max_length=51)
     pair = Matcher((pattern("pair", longer, Shape(regex=r"\b\d{8}\b", score=1.0, max_length=8)),))
     for before in range(60):
@@ -170,28 +171,28 @@ def test_only_the_longest_match_is_held_back() -> None:
     assert max(held_back_characters) <= 46 + 30 + 2 * STEP + 10
 
 
-def test_an_opening_holds_back_only_from_where_it_stands() -> None:
+def test_an_opening_holds_back_only_text_from_its_position() -> None:
     matcher = Matcher((BLOCK,))
     text = "word " * 50 + "-----BEGIN KEY-----" + " word" * 50
     _, released = scanned(text, [10], (matcher,))
-    # The blank before it may be what a match begins behind.
+    # A match may need the blank before it.
     assert max(released[:-1]) in {249, 250}
 
 
-def test_an_opening_that_came_to_nothing_lets_go() -> None:
+def test_text_after_an_opening_without_a_match_is_released() -> None:
     matcher = Matcher((BLOCK,))
     text = "-----BEGIN a letter " + "word " * 200
     _, released = scanned(text, [50], (matcher,))
     assert released[-2] > 500
 
 
-def test_padding_that_is_not_drawn_does_not_outrun_the_window() -> None:
+def test_invisible_padding_does_not_exceed_the_window() -> None:
     text = "x " * 100 + "4" + "".join("\u200b" * 300 + digit for digit in "111111111111111") + " " + "y " * 100
     result, _ = scanned(text, [64], (Matcher((CARD,)),))
     assert [finding.source for finding in result] == ["card"]
 
 
-def test_a_context_word_behind_a_match_is_waited_for() -> None:
+def test_a_match_waits_for_a_context_word_after_it() -> None:
     text = "it is 12345678 for the tax" + " office" * 100
     for length in range(1, 30):
         result, _ = scanned(text, [length], (Matcher((TAX,)),))
@@ -199,14 +200,14 @@ def test_a_context_word_behind_a_match_is_waited_for() -> None:
 
 
 def test_matches_without_boundaries_keep_their_places() -> None:
-    """The next match begins where the last one ended, however the digits came."""
+    """The next match begins where the last one ended, however the digits were split."""
     text = "1" * 1003
     for length in (1, 7, 64):
         result, _ = scanned(text, [length], (Matcher((RUN,)),))
         assert [finding.start for finding in result] == list(range(0, 1000, 5))
 
 
-def test_what_stays_in_memory_is_bounded_by_the_window() -> None:
+def test_the_kept_text_is_bounded_by_the_window() -> None:
     scanner = Scanner((SMALL,))
     for _ in range(2000):
         scanner.push("some more words of an answer, and 12345 too. ")
@@ -214,8 +215,9 @@ def test_what_stays_in_memory_is_bounded_by_the_window() -> None:
     assert len(scanner._tail) < 4000
 
 
-def test_a_long_chain_of_overlaps_is_held_and_not_searched_again() -> None:
-    """Two patterns whose matches overlap all along: nothing may be released, and time stays linear."""
+def test_a_long_chain_of_overlaps_is_held_back_and_not_searched_again() -> None:
+    """The matches of two patterns overlap through the whole text: no text may be released, and the time stays
+    linear."""
     matcher = Matcher(
         (
             pattern("ab", Shape(regex="ab{3}a?", score=1.0, max_length=5)),
@@ -242,8 +244,8 @@ def test_released_positions_never_fall_within_overlapping_findings() -> None:
             assert not any(finding.start < cut < finding.end for finding in result)
 
 
-def test_a_match_is_no_longer_than_promised_however_it_comes() -> None:
-    """A regex without bounds, as an organization may have one."""
+def test_a_match_in_pieces_is_no_longer_than_its_maximum() -> None:
+    """The regex has no maximum length, like some patterns of organizations."""
     loose = Matcher((pattern("loose", Shape(regex=r"a\w*|b.*c", score=1.0, max_length=40)),))
     text = "a" + "x" * 100 + " b " + "y " * 60 + "c b 12 c " + "z " * 100
     whole = loose.scan(text, decoded=False)
@@ -253,7 +255,7 @@ def test_a_match_is_no_longer_than_promised_however_it_comes() -> None:
         assert scanned(text, [length], (loose,))[0] == whole
 
 
-def test_what_is_promised_too_wide_is_held_back_as_long_as_a_match_can_be() -> None:
+def test_only_the_actual_maximum_length_of_a_match_is_held_back() -> None:
     matcher = Matcher((pattern("narrow", Shape(regex=r"\bEMP\d{5}\b", score=1.0, max_length=1024)),))
     _, released = scanned("word " * 100, [10], (matcher,))
     assert max(10 * turn - cut for turn, cut in enumerate(released[:-1])) < 120

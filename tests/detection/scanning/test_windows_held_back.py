@@ -1,5 +1,5 @@
-"""What a stream holds back, counted in characters, and that what it lets go on is what the whole text's findings let go
-on, for every built-in pattern, disguised and cut in any way."""
+"""The number of characters that a stream holds back. For every built-in pattern, disguised and split in any way, the
+released text is the same as with the findings of the whole text."""
 
 # ruff: noqa: RUF001 - look-alikes are among the texts
 
@@ -26,7 +26,7 @@ OWN = Matcher(
 
 
 def held_back(text: str, matchers: tuple[Matcher, ...] = (BUILT,)) -> int:
-    """How many characters wait at the end of a text that may go on."""
+    """Return the number of held back characters at the end of a text that may continue."""
     scanner = Scanner(matchers)
     scanner.push("So it is said, in many words and in few. " * 20 + text)
     _, released = scanner.advance(final=False)
@@ -50,7 +50,7 @@ def held_back(text: str, matchers: tuple[Matcher, ...] = (BUILT,)) -> int:
         ('{"name": "the answer", "kind": "text", "size": 12, ', 7),
         ("revenue grew by 12 percent in the third quarter", 8),
         ("it was 3 of 4, or 75 in a hundred of them all", 4),
-        # What may still become a value waits as long as it may.
+        # Text that may still become a value is held back.
         ("the card is 4111 1111 1111", 16),
         ("the card is 4111 1111 1111 1111", 21),
         ("the account is DE89 3704 0044", 14),
@@ -62,7 +62,7 @@ def held_back(text: str, matchers: tuple[Matcher, ...] = (BUILT,)) -> int:
         ("it is 912803456, which is", 19),
     ],
 )
-def test_no_more_is_held_back_than_may_still_become_a_value(text: str, most: int) -> None:
+def test_only_text_that_may_become_a_value_is_held_back(text: str, most: int) -> None:
     assert held_back(text) <= most
 
 
@@ -80,7 +80,7 @@ def test_no_more_is_held_back_than_may_still_become_a_value(text: str, most: int
         ("the number 912803456", 9),
     ],
 )
-def test_what_may_become_a_value_is_held_back(text: str, least: int) -> None:
+def test_text_that_may_become_a_value_is_held_back(text: str, least: int) -> None:
     assert held_back(text) >= least
 
 
@@ -89,7 +89,7 @@ def test_own_patterns_hold_back_only_what_they_may_match() -> None:
     assert held_back("a letter of BEGIN and so on", (BUILT, OWN)) == len("BEGIN and so on")
 
 
-def test_prose_goes_on_with_the_words_in_which_it_comes() -> None:
+def test_prose_is_released_word_by_word() -> None:
     text = "The quick brown fox jumps over the lazy dog, and nobody knows why he did so again and again. " * 20
     scanner = Scanner((BUILT,))
     held_back_characters = []
@@ -101,7 +101,7 @@ def test_prose_goes_on_with_the_words_in_which_it_comes() -> None:
     assert sum(held_back_characters) / len(held_back_characters) <= STEP
 
 
-def test_what_a_search_is_needed_for_waits_for_the_next_one() -> None:
+def test_text_that_needs_a_search_waits_for_the_next_one() -> None:
     text = 'In 1987 there were 12 of them; it was "fine" then, and on Monday it wasn\'t. ' * 20
     scanner = Scanner((BUILT,))
     held_back_characters = []
@@ -154,7 +154,7 @@ def test_every_pattern_is_found_in_pieces_as_in_the_whole_text(
 
 @pytest.mark.parametrize("length", [1, 9, 13, 20, 33, 80])
 @pytest.mark.parametrize("lead", [0, 59, 60])
-def test_every_example_behind_prose_is_found_in_pieces_as_in_the_whole_text(length: int, lead: int) -> None:
+def test_every_example_after_prose_is_found_in_pieces_as_in_the_whole_text(length: int, lead: int) -> None:
     prose = "and so it was, as it had always been, in that long year of the"[:lead]
     for pattern in BUILT_IN:
         for example in pattern.examples[:: 1 if length == 13 else 4]:

@@ -1,4 +1,4 @@
-"""Values written in characters that are read as others, in texts that arrive in pieces."""
+"""Values in look-alike characters, in texts that arrive in pieces."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from gatehouse.detection.scanning import texts
 from gatehouse.detection.scanning.windows import Scanner
 
 MATCHER = Matcher(BUILT_IN)
-#: Each maps a character to one other character, so that the places of a text do not change.
+#: Each replaces a character by one other character, so that positions do not change.
 WRITINGS = {
     "full-width": str.maketrans({chr(code): chr(code + 0xFEE0) for code in range(0x21, 0x7F)}),
     "full-width digits": str.maketrans({str(digit): chr(0xFF10 + digit) for digit in range(10)}),
@@ -20,7 +20,7 @@ AROUND = (("", ""), ("and so it goes on ", ""), ("a card: ", " and more words fo
 
 
 def in_pieces(text: str, size: int) -> list[Finding]:
-    """The findings of the text in pieces. Fails if a finding begins in what was released before."""
+    """Return the findings of the text in pieces. Fails if a finding begins in released text."""
     scanner, findings, released = Scanner([MATCHER]), [], 0
     for start in range(0, len(text), size):
         scanner.push(text[start : start + size])
@@ -33,7 +33,7 @@ def in_pieces(text: str, size: int) -> list[Finding]:
 
 @pytest.mark.parametrize("writing", WRITINGS)
 @pytest.mark.parametrize("value", VALUES)
-def test_a_stream_finds_what_the_whole_text_has(value: str, writing: str) -> None:
+def test_a_stream_gives_the_same_findings_as_the_whole_text(value: str, writing: str) -> None:
     for before, after in AROUND:
         text = before + value.translate(WRITINGS[writing]) + after
         whole = {(finding.start, finding.end) for finding in texts.scan([MATCHER], text, decoded=False)}

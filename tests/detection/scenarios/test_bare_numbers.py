@@ -1,4 +1,4 @@
-"""Times and ids in tools' results, without a word that says what they are: no identifiers."""
+"""Times and ids in tools' results without a context word are not found as identifiers."""
 
 import json
 import random
@@ -40,7 +40,7 @@ def test_a_bare_number_is_not_redacted(kind: str) -> None:
     chance = random.Random(kind)
     changed = []
     for turn in range(1250):
-        # A table of ids may be one of identifiers.
+        # The ids in a table may be identifiers.
         forms = [form for name, form in RESULTS.items() if "ids" not in kind or name != "a table"]
         write = forms[turn % len(forms)]
         text = write(chance.randrange(*NUMBERS[kind]))

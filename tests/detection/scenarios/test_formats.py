@@ -1,4 +1,4 @@
-"""Values in published formats are found in the surroundings that people write them in."""
+"""Values in published formats are found in their usual surroundings."""
 
 import pytest
 from bench.dlp.formats import everyday, keywords, named, persons, tokens
@@ -9,7 +9,7 @@ from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.matcher import Matcher
 
 MATCHER = Matcher(BUILT_IN)
-#: What is found of all formats of a family.
+#: The minimum share of found values for each family of formats.
 MIN_RECALL = {
     "tokens": 0.99,
     "named": 0.98,
@@ -23,7 +23,7 @@ MIN_RECALL = {
     "network": 1.0,
 }
 FORMS = [form for module in (persons, everyday) for form in module.forms()]
-#: The surroundings of secrets are many: some of them.
+#: Some of the many surroundings of secrets.
 FORMS += [
     form._replace(around=form.around[::step])
     for module, step in ((tokens, 2), (named, 4), (keywords, 17))
@@ -32,7 +32,7 @@ FORMS += [
 
 
 @pytest.mark.parametrize("family", MIN_RECALL)
-def test_what_is_written_in_a_published_format_is_found(family: str) -> None:
+def test_values_in_published_formats_are_found(family: str) -> None:
     results = list(measured(MATCHER, [form for form in FORMS if form.family == family], cases_each=1))
     assert len(results) > 10
     assert sum(result.recall for result in results) / len(results) >= MIN_RECALL[family]

@@ -1,4 +1,4 @@
-"""Ordinary documents and requests of agents stay as they are; labelled values in them are found."""
+"""Ordinary documents and requests of agents are not changed, except that labelled values in them are found."""
 
 import pytest
 from bench.dlp.ordinary import turns
@@ -15,7 +15,7 @@ MATCHER = Matcher(BUILT_IN)
 @pytest.mark.parametrize("part", ["development", "held-out"])
 def test_ordinary_documents_stay_as_they_are(part: str) -> None:
     words, cases = in_documents(MATCHER, documents(PARTS[part], 300, planted=False))
-    # A number that is right by chance in one of thirty cases is in one of so many words.
+    # This many words contain one number whose check digits are right by chance.
     assert len(cases) <= words / WORDS_GOAL
 
 
@@ -26,7 +26,7 @@ def test_requests_of_agents_stay_as_they_are(part: str) -> None:
     assert cases == []
 
 
-def test_values_that_prove_themselves_are_found_wherever_they_stand() -> None:
+def test_values_with_strong_evidence_are_found_in_any_document() -> None:
     measured_recall = recall(MATCHER, documents(DEVELOPMENT, 300, planted=True))
     for label in ("credit_card", "iban", "ssn", "es_nif", "it_fiscal_code", "aws_access_key", "github_token"):
         assert measured_recall.planted[label] == measured_recall.matched[label] > 0

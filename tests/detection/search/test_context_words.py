@@ -1,4 +1,4 @@
-"""Context words: one search for those of all patterns finds what the definition finds for each."""
+"""Context words: the common search for the words of all patterns finds the same as the definition for each pattern."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ from gatehouse.detection.pattern import Shape
 from gatehouse.detection.search import matching
 from gatehouse.detection.search.context_words import Contexts
 
-#: One begins another, ends with a plural's `s`, holds another, is of another script.
+#: Words that are the beginning of another word, end with a plural `s`, contain another word, or are in another script.
 WORDS = (
     ("card", "credit card"),
     ("cards", "swift code"),
@@ -46,11 +46,11 @@ def test_words_of_a_part_of_a_text_are_those_near_it() -> None:
     assert len(positions.begins) < 30
 
 
-def test_where_no_word_stands_nothing_is_near() -> None:
+def test_without_context_words_none_is_near() -> None:
     assert CONTEXTS.words_near(seen("discard the cardboard", json_escapes=False), 0, 21).bits_of_all == 0
 
 
-def test_the_letter_behind_a_words_punctuation_is_no_plural() -> None:
+def test_a_letter_after_a_words_punctuation_is_not_a_plural() -> None:
     matcher = Matcher(BUILT_IN)
     for text in ("dx:S72.0", "dx: S72.0", "diagnosis:S72.0", "DX:S72.0"):
         assert any(finding.entity_type == "diagnosis_code" for finding in matcher.scan(text)), text

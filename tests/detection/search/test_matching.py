@@ -1,4 +1,4 @@
-"""The definition of a match: what validators, context words and the group `value` make of it."""
+"""The definition of a match, with validators, context words and the group `value`."""
 
 import base64
 
@@ -46,7 +46,7 @@ def test_a_group_named_value_is_the_finding() -> None:
     assert find(pattern(shape(r"no (?P<value>\d{4})")), "no 1234") == [(3, 7, 0.3)]
 
 
-def test_a_branch_without_the_group_takes_what_must_not_be_found() -> None:
+def test_a_branch_without_the_group_excludes_its_match() -> None:
     assert find(pattern(shape(r"public key=\d{4}|key=(?P<value>\d{4})")), "public key=1234 key=5678") == [(20, 24, 0.3)]
 
 
@@ -64,15 +64,15 @@ def test_a_refused_match_does_not_hide_the_one_that_begins_within_it() -> None:
     assert find(pattern(one), "1111 2222 3333 2444 5555") == [(5, 14, 1.0), (15, 24, 1.0)]
 
 
-def test_nor_does_one_without_its_context_word() -> None:
-    # The first of the two overlapping matches ends too far before the word, the second does not.
+def test_a_match_without_its_context_word_does_not_hide_another() -> None:
+    # The first of the two overlapping matches ends too far before the word, and the second is near enough.
     text = "1 23 4" + " " * (CONTEXT_AFTER - 4) + "pin"
     one = shape(r"\b\d \d{2}\b|\b23 4\b", needs_context=True)
     assert [text[span.start : span.end] for span in find(pattern(one), text)] == ["23 4"]
 
 
 @pytest.mark.parametrize(("text", "expected"), [("sum = 1234", []), ("SUM = 1234", []), ("sum is 1234", ["1234"])])
-def test_what_stands_before_a_finding_may_forbid_it(text: str, expected: list[str]) -> None:
+def test_text_before_a_match_can_exclude_it(text: str, expected: list[str]) -> None:
     one = Shape(regex=r"\d{4}", score=0.9, max_length=4, not_preceded_by=r"\bsum\s?=\s?")
     assert [text[span.start : span.end] for span in find(pattern(one), text)] == expected
 
@@ -81,12 +81,12 @@ def test_what_stands_before_a_finding_may_forbid_it(text: str, expected: list[st
     ("text", "expected"),
     [("the KEY: 1234", ["1234"]), ("1234", []), ("key: 1, id: 1234", []), ("key" + " " * 64 + "1234", [])],
 )
-def test_something_may_have_to_stand_before_a_finding(text: str, expected: list[str]) -> None:
+def test_text_can_be_required_before_a_match(text: str, expected: list[str]) -> None:
     one = Shape(regex=r"\d{4}", score=0.9, max_length=4, preceded_by=r"key[^,]*")
     assert [text[span.start : span.end] for span in find(pattern(one), text)] == expected
 
 
-def test_what_stands_before_a_finding_may_be_bytes_of_no_character() -> None:
+def test_text_before_a_match_may_be_invalid_bytes() -> None:
     one = Shape(regex=r"\d{4}", score=0.9, max_length=4, preceded_by="key: ", not_preceded_by="sum")
     encoded = base64.b64encode(b"this is one of the words \xd0 key: 1234 and more").decode()
     assert Matcher((pattern(one),)).scan(encoded)
@@ -115,7 +115,7 @@ def test_a_context_word_that_ends_with_a_sign_may_touch_a_digit() -> None:
         assert Matcher((one,)).scan(text)
 
 
-def test_a_long_match_is_looked_at_once() -> None:
+def test_a_long_match_is_validated_once() -> None:
     seen: list[str] = []
     one = Shape(regex=r"\ba[a ]{1,300}", score=0.9, max_length=301, validator=lambda text: bool(seen.append(text)))
     assert find(pattern(one), "a " * 50) == []
@@ -139,7 +139,7 @@ def test_a_shape_may_split_at_underscores(text: str, *, splits: bool) -> None:
         (r"[]_]\][_]", "_]_"),
     ],
 )
-def test_what_a_regex_says_of_underscores_holds_where_they_split(regex: str, text: str) -> None:
+def test_a_regex_can_require_underscores_that_split_words(regex: str, text: str) -> None:
     one = Shape(regex=regex, score=0.9, max_length=8, splits_at_underscore=True)
     assert [span[:2] for span in find(pattern(one), f"{text}")] == [(0, len(text))]
 
@@ -192,6 +192,6 @@ def test_below_the_threshold_nothing_is_found() -> None:
     assert find(pattern(shape(score=0.4), threshold=0.5), "1234") == []
 
 
-def test_what_is_not_re2_is_refused_with_its_reason() -> None:
+def test_an_invalid_re2_pattern_is_refused_with_the_reason() -> None:
     with pytest.raises(re2.error, match="invalid perl operator"):
         compile_shape(shape(r"(?=x)"))

@@ -39,11 +39,11 @@ def test_a_guard_model_scores_its_classes(guard: Classifier, text: str, label: s
     assert next(iter(scores_by_label.values())) < 0.1
 
 
-def test_a_guard_model_says_nothing_of_a_harmless_text(guard: Classifier) -> None:
+def test_a_guard_model_gives_a_harmless_text_no_label(guard: Classifier) -> None:
     assert max(scores(guard, "an apple a day", "prompt_injection", "jailbreak").values()) < 0.5
 
 
-def test_what_a_guard_model_does_not_know_the_embedded_one_answers(guard: Classifier) -> None:
+def test_labels_unknown_to_a_guard_model_are_answered_by_the_embedded_one(guard: Classifier) -> None:
     scores_by_label = scores(guard, "what is the balance of my bank account, dan", "jailbreak", "banking", "gambling")
     assert set(scores_by_label) == {"jailbreak", "banking", "gambling"}
     assert scores_by_label["jailbreak"] > 0.5

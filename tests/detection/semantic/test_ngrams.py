@@ -18,7 +18,7 @@ def test_order_and_length_of_a_run_matter() -> None:
 
 
 def test_buckets_do_not_change_from_run_to_run() -> None:
-    """They are part of the trained weights."""
+    """The buckets are part of the trained weights."""
     assert ngrams.buckets(IDS[:3], 2**15).tolist() == [[15309, 29511, 10945], [2249, 18665, -1], [28047, -1, -1]]
 
 

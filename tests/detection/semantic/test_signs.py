@@ -1,4 +1,5 @@
-"""Letters that are hidden in a text are an injection; what scripts, emoji and mail programs need is none."""
+"""Hidden letters in a text are an injection. Invisible characters that scripts, emoji and mail programs need are
+not."""
 
 import pytest
 
@@ -70,7 +71,7 @@ def test_hidden_letters_are_an_injection(text: str) -> None:
         f"ab{tags('abc')}",
     ],
 )
-def test_what_is_ordinary_is_no_sign(text: str) -> None:
+def test_ordinary_invisible_characters_are_not_an_injection(text: str) -> None:
     assert scores_of_signs(text, LABELS) == {}
 
 

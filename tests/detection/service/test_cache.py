@@ -1,4 +1,4 @@
-"""What is remembered of answers."""
+"""The cache of answers."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from gatehouse.detection.service import cache as caching
 from gatehouse.detection.service.cache import Cache, key
 
 
-def test_the_least_recently_used_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_least_recently_used_entry_is_removed_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(caching, "ENTRIES", 2)
     cache = Cache()
     one, two, three = (key("ner", (), text) for text in ("one", "two", "three"))
@@ -17,7 +17,7 @@ def test_the_least_recently_used_goes_first(monkeypatch: pytest.MonkeyPatch) -> 
     assert [cache.get(item) for item in (one, two, three)] == [["1"], None, ["3"]]
 
 
-def test_an_answer_of_nothing_is_remembered_and_one_of_very_much_is_not() -> None:
+def test_an_empty_answer_is_cached_and_a_very_large_one_is_not() -> None:
     cache = Cache()
     cache.put(key("ner", (), "nothing"), [])
     cache.put(key("ner", (), "much"), [0] * 1000)
@@ -25,7 +25,7 @@ def test_an_answer_of_nothing_is_remembered_and_one_of_very_much_is_not() -> Non
     assert cache.get(key("ner", (), "much")) is None
 
 
-def test_a_key_tells_tiers_labels_and_texts_apart_and_holds_none_of_the_text() -> None:
+def test_a_key_distinguishes_tiers_labels_and_texts_without_containing_the_text() -> None:
     keys = [
         key("ner", (), "Anna"), key("llm", (), "Anna"), key("llm", ["x"], "Anna"), key("llm", ["x", "y"], "Anna"),
         key("ner", (), "anna"), key("ner", (), "\ud83d"),

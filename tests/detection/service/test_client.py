@@ -1,4 +1,4 @@
-"""The client against the real process, which is killed, stopped, starved and flooded."""
+"""The client with the real process, which is killed or suspended, gets too little memory or too many requests."""
 
 import asyncio
 import signal
@@ -53,7 +53,7 @@ async def test_labels_reach_the_model_of_the_entities_tier(home: Path) -> None:
         assert await client.entities(["Anna"], ("drug_name",)) == [
             [*ANNA, Finding(0, 0, "drug_name", 1.0, "drug_name")]
         ]
-        # Answers are kept by the labels that they are for.
+        # Answers are cached by their labels.
         assert await client.entities(["Anna"]) == [ANNA]
 
 
@@ -63,7 +63,7 @@ async def test_documents_are_read_by_processes_of_its_own(home: Path) -> None:
         assert "card 4111" in reading.text
         (reader,) = psutil.Process(process.process.pid).children() if process.process else []
         assert "gatehouse.detection.documents" in reader.cmdline()
-        # The models are not needed for it.
+        # Reading a document does not need the models.
         assert (await client.health())["ner"].detail != "loaded"
         reader.suspend()
         stuck = await client.document(b"a", declared_as_text=False, seconds=0.3)
@@ -84,7 +84,7 @@ async def test_a_document_is_not_read_where_the_process_is_stopped_or_gone(home:
         assert "documents" in await asking
 
 
-async def test_places_are_the_callers_whatever_the_text_holds(home: Path) -> None:
+async def test_positions_are_those_of_the_callers_text(home: Path) -> None:
     async with detecting(home) as (_, client):
         for text in ("\U0001f600 Anna", "\ud83d Anna", "ç\u0301 Anna"):
             (entity,) = await client.entities([text])
@@ -111,7 +111,7 @@ async def test_a_text_is_read_once_for_the_same_labels(home: Path) -> None:
         assert await client.entities(["Anna"]) == await client.entities(["Anna"]) == [ANNA]
 
 
-async def test_who_ran_out_of_time_gets_further_with_the_next_try(home: Path) -> None:
+async def test_a_repeated_request_continues_after_a_timeout(home: Path) -> None:
     async with detecting(home, budget=0.5) as (_, client):
         texts = [f"sleep 0.01 {number}" for number in range(100)]
         failures: list[str] = []
@@ -125,7 +125,7 @@ async def test_who_ran_out_of_time_gets_further_with_the_next_try(home: Path) ->
         assert set(failures) == {"timeout"}
 
 
-async def test_what_a_caller_does_to_an_answer_is_no_other_callers_affair(home: Path) -> None:
+async def test_changing_an_answer_does_not_affect_other_callers(home: Path) -> None:
     async with detecting(home) as (_, client):
         (result,), (scores,) = await client.entities(["Anna"]), await client.semantic(["a"], ["x"])
         result.clear()
@@ -133,7 +133,7 @@ async def test_what_a_caller_does_to_an_answer_is_no_other_callers_affair(home: 
         assert (await client.entities(["Anna"]), await client.semantic(["a"], ["x"])) == ([ANNA], [{"x": 0.001}])
 
 
-async def test_a_killed_process_fails_what_is_in_flight_and_the_next_one_is_found(home: Path) -> None:
+async def test_a_killed_process_fails_requests_in_progress_and_is_replaced(home: Path) -> None:
     async with detecting(home) as (process, client):
         assert await client.entities(["Anna"]) == [ANNA]
         in_flight = asyncio.create_task(failure(client.entities(["sleep 4"])))
@@ -143,13 +143,13 @@ async def test_a_killed_process_fails_what_is_in_flight_and_the_next_one_is_foun
         assert [await in_flight, await waiting] == ["ner: crashed"] * 2
         assert (await client.health())["ner"].status == "degraded"
         process.start()
-        # Who asks while it is started waits for it.
+        # A request during the start waits for it.
         assert await client.entities(["Anna", "Carl"]) == [ANNA, ANNA]
         assert (await client.health())["ner"].status == "healthy"
 
 
 def test_a_connection_lost_before_the_reader_notices_fails_the_request_and_is_replaced(home: Path) -> None:
-    """On uvloop, which the product runs on: its transports raise RuntimeError after the loss of the connection."""
+    """This test uses uvloop, like the product: its transports raise RuntimeError after the loss of the connection."""
 
     async def scenario() -> None:
         async with detecting(home) as (_, client):
@@ -183,7 +183,7 @@ async def test_a_restarted_process_loads_the_models_in_use_at_once(home: Path) -
 
 
 async def test_answers_of_an_earlier_process_are_not_reused(home: Path) -> None:
-    """It may have had other models."""
+    """The earlier process may have had other models."""
     async with detecting(home) as (process, client):
         assert await client.semantic(["a"], ["x"]) == [{"x": 0.001}]
         await client.semantic(["b"], ["x"])
@@ -206,7 +206,9 @@ async def test_a_stopped_process_delays_calls_by_at_most_the_timeout(home: Path)
         assert await client.entities(["Carl"]) == [ANNA]
 
 
-async def test_a_stopped_process_does_not_fill_the_askers_memory(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_suspended_process_does_not_fill_the_clients_memory(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(clients, "_MAX_UNSENT_BYTES", 1024)
     async with detecting(home, budget=0.2) as (process, client):
         with stopped(process):
@@ -223,13 +225,13 @@ async def test_the_budget_covers_the_time_in_the_queue(home: Path) -> None:
         assert await failure(client.entities(["Anna"])) == "ner: timeout"
         assert await slow == "ner: timeout"
         assert time.monotonic() - began < 4
-        # The other tier has a thread of its own.
+        # The other tier has its own thread.
         assert await client.semantic(["a"], ["x"]) == [{"x": 0.001}]
 
 
 @pytest.mark.parametrize("text", ["sleep 60", "spin"])
 async def test_a_batch_that_does_not_end_ends_the_process(home: Path, text: str) -> None:
-    """`spin` keeps the interpreter's lock: nothing written in Python could run beside it."""
+    """`spin` keeps the interpreter's lock, so no other Python code can run at the same time."""
     async with detecting(home, budget=10, DLP_TIER_TIMEOUT_MS="1") as (process, client):
         began = time.monotonic()
         assert await failure(client.entities([text])) == "ner: crashed"
@@ -241,7 +243,7 @@ async def test_a_batch_that_does_not_end_ends_the_process(home: Path, text: str)
         assert await client.entities(["Anna"]) == [ANNA]
 
 
-async def test_batches_one_after_the_other_are_no_hung_one(home: Path) -> None:
+async def test_consecutive_batches_do_not_count_as_a_hung_one(home: Path) -> None:
     async with detecting(home) as (process, client):
         for number in range(4):
             await client.entities([f"sleep 0.5 {number}"])
@@ -264,7 +266,7 @@ async def test_the_machine_takes_memory_from_this_process_first(home: Path) -> N
         assert Path(f"/proc/{process.process.pid}/oom_score_adj").read_text().strip() == "800"
 
 
-async def test_one_asker_may_not_have_more_waiting_than_the_queue_takes(home: Path) -> None:
+async def test_one_client_cannot_exceed_the_queue(home: Path) -> None:
     async with detecting(home, queue=3) as (_, client):
         slow = asyncio.create_task(client.entities(["sleep 0.3", "a"]))
         await asyncio.sleep(0.1)
@@ -274,7 +276,7 @@ async def test_one_asker_may_not_have_more_waiting_than_the_queue_takes(home: Pa
         assert client.waiting("ner") == 0
 
 
-async def test_all_askers_together_have_no_more_waiting_than_the_queue_takes(home: Path) -> None:
+async def test_all_clients_together_cannot_exceed_the_queue(home: Path) -> None:
     async with detecting(home, queue=3) as (_, client):
         other = DetectionClient(home, budget=5, queue=1000)
         await other.start()
@@ -336,7 +338,7 @@ async def test_a_process_that_was_never_there_is_unknown_and_unavailable(
         await client.stop()
 
 
-async def test_a_model_that_cannot_be_loaded_is_unavailable_and_says_why(home: Path) -> None:
+async def test_a_model_that_cannot_be_loaded_is_unavailable_with_the_reason(home: Path) -> None:
     async with detecting(home, "broken") as (process, client):
         assert await failure(client.entities(["Anna"])) == "ner: unavailable"
         health = await client.health()
@@ -369,8 +371,8 @@ async def test_a_cancelled_request_leaves_nothing_behind(home: Path) -> None:
         assert (await client.health())["ner"].status == "healthy"
 
 
-async def test_the_process_ends_with_who_started_it(home: Path) -> None:
-    """Also where it is stopped at that time."""
+async def test_the_process_ends_with_its_parent(home: Path) -> None:
+    """This also applies if the process is suspended at that time."""
     code = "import subprocess, sys, time; p = subprocess.Popen([sys.executable, '-m', 'gatehouse.detection.service']);"
     code += "print(p.pid, flush=True); time.sleep(60)"
     process = DetectionProcess(home)
@@ -382,7 +384,7 @@ async def test_the_process_ends_with_who_started_it(home: Path) -> None:
     child.suspend()
     parent.kill()
     parent.wait()
-    # Who adopts it may not collect it.
+    # The process that adopts it may not collect it.
     for _ in range(100):
         if not child.is_running() or child.status() == psutil.STATUS_ZOMBIE:
             break
@@ -392,7 +394,7 @@ async def test_the_process_ends_with_who_started_it(home: Path) -> None:
         pytest.fail("it lives on")
 
 
-async def test_texts_that_nobody_waits_for_any_more_are_not_read(home: Path) -> None:
+async def test_texts_of_disconnected_requests_are_not_read(home: Path) -> None:
     async with detecting(home, budget=60) as (_, client):
         asking = asyncio.create_task(client.semantic([f"sleep 0.05 {number}" for number in range(200)], ["x"]))
         while not (await client.health())["llm"].waiting:
@@ -401,17 +403,17 @@ async def test_texts_that_nobody_waits_for_any_more_are_not_read(home: Path) -> 
         await asyncio.gather(asking, return_exceptions=True)
         while (await client.health())["llm"].waiting:
             await asyncio.sleep(0.01)
-        # Thousandths are calls of the model: the texts would have taken thirteen.
+        # The score is the number of the model's calls in thousandths. All texts would have needed thirteen calls.
         assert (await client.semantic(["a"], ["x"]))[0]["x"] <= 0.006
 
 
-async def test_a_file_that_nobody_waits_for_any_more_is_not_read_on(home: Path) -> None:
+async def test_the_reading_of_a_cancelled_file_ends(home: Path) -> None:
     async with detecting(home) as (process, client):
         await client.document(pdf("card 4111"), declared_as_text=False, seconds=60)
         (reader,) = psutil.Process(process.process.pid).children() if process.process else []
         reader.suspend()
         asking = asyncio.create_task(client.document(b"a", declared_as_text=False, seconds=60))
-        # Until the process has handed the file to its reader.
+        # Wait until the process has passed the file to a reader.
         for _ in range(50):
             await client.health()
             await asyncio.sleep(0.01)

@@ -1,4 +1,5 @@
-"""The tiers in the own process: as the detection process does, but for what would end it."""
+"""The tiers in the present process: they behave as in the detection process, except for faults that would end the
+process."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -35,6 +36,6 @@ async def test_they_fail_as_the_process_does() -> None:
     assert await failure(detectors.entities(["b"])) == "ner: overloaded"
     assert await slow == "ner: timeout"
     assert (await detectors.health())["ner"].status == "degraded"
-    # Long: that it is broken is logged first, with its whole way.
+    # The timeout is long, because the failure is logged first with its traceback.
     unusable = InProcessDetectors(TierModels(broken, broken), budget=20, queue=2)
     assert await failure(unusable.semantic(["a"], ["x"])) == "llm: unavailable"

@@ -1,4 +1,4 @@
-"""One tier's queue and thread, without a process."""
+"""The queue and thread of one tier, without the process."""
 
 import threading
 import time
@@ -17,14 +17,14 @@ SOON = 10.0
 
 
 class Asked:
-    """A job, and what came of it."""
+    """A job and its results."""
 
     def __init__(self, *texts: str, labels: Sequence[str] = (), seconds: float = SOON) -> None:
         self._results: Queue[dict[int, Any] | Failure] = Queue()
         self.job = TierJob[Any](texts, labels, time.monotonic() + seconds, self._results.put)
 
     def result(self) -> list[Any] | Failure:
-        """All answers, or the failure."""
+        """Wait for all answers and return them, or the failure."""
         answers: dict[int, Any] = {}
         while len(answers) < len(self.job.texts):
             response = self._results.get(timeout=SOON)
@@ -35,7 +35,7 @@ class Asked:
 
 
 class Gate(StandIn):
-    """Waits in its first batch until it is opened."""
+    """A model whose first batch waits until `opened` is set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ def gate() -> Gate:
 
 @pytest.fixture
 def tier(gate: Gate) -> Tier[Any]:
-    """Busy with a first text, so that what follows waits together."""
+    """A tier that is busy with a first text, so that later texts wait together."""
     made: Tier[Any] = Tier("ner", lambda: gate, queue=50, hung_after=SOON)
     made.submit(Asked("first").job)
     assert gate.entered.wait(SOON)
@@ -86,7 +86,7 @@ def test_a_model_can_be_loaded_before_it_is_needed(gate: Gate) -> None:
     assert tier.state().phase == "loaded"
 
 
-def test_what_waits_is_read_in_one_batch_by_length(gate: Gate, tier: Tier[Any]) -> None:
+def test_waiting_texts_are_read_in_one_batch_by_length(gate: Gate, tier: Tier[Any]) -> None:
     requests = [Asked("Cc" * 9), Asked("B", "Aaaa")]
     for question in requests:
         tier.submit(question.job)
@@ -119,7 +119,7 @@ def test_a_long_request_does_not_keep_others_waiting_for_all_of_it(gate: Gate, t
     assert "short" in gate.batches[1]
 
 
-def test_many_long_requests_have_turns(gate: Gate, tier: Tier[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_long_requests_take_turns(gate: Gate, tier: Tier[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiers, "BATCH_TEXTS", 2)
     requests = [Asked(*[name] * 3) for name in "abcd"]
     for question in requests:
@@ -139,7 +139,7 @@ def test_texts_of_one_batch_are_asked_for_the_same_labels(gate: Gate, tier: Tier
     assert gate.batches[1:] == [["a", "c"], ["b"]]
 
 
-def test_what_nobody_waits_for_any_more_is_not_read(gate: Gate, tier: Tier[Any]) -> None:
+def test_texts_of_abandoned_requests_are_not_read(gate: Gate, tier: Tier[Any]) -> None:
     late, other = Asked("late", "later", seconds=0.01), Asked("other")
     tier.submit(late.job)
     tier.submit(other.job)
@@ -151,7 +151,7 @@ def test_what_nobody_waits_for_any_more_is_not_read(gate: Gate, tier: Tier[Any])
     assert tier.state().waiting == 0
 
 
-def test_more_than_the_queue_takes_is_refused_at_once(gate: Gate, tier: Tier[Any]) -> None:
+def test_texts_beyond_the_size_of_the_queue_are_refused_at_once(gate: Gate, tier: Tier[Any]) -> None:
     fits, too_much = Asked(*"a" * 49), Asked("b")
     tier.submit(fits.job)
     tier.submit(too_much.job)
@@ -162,7 +162,7 @@ def test_more_than_the_queue_takes_is_refused_at_once(gate: Gate, tier: Tier[Any
     assert tier.state().waiting == 0
 
 
-def test_who_gave_up_takes_no_room_in_the_queue(gate: Gate, tier: Tier[Any]) -> None:
+def test_an_abandoned_request_takes_no_room_in_the_queue(gate: Gate, tier: Tier[Any]) -> None:
     late, next_one = Asked(*"a" * 49, seconds=0.01), Asked(*"b" * 49)
     tier.submit(late.job)
     time.sleep(0.02)
@@ -172,7 +172,7 @@ def test_who_gave_up_takes_no_room_in_the_queue(gate: Gate, tier: Tier[Any]) -> 
     assert len(next_one.result()) == 49
 
 
-def test_a_request_longer_than_the_queue_is_taken_where_none_waits(gate: Gate) -> None:
+def test_a_request_longer_than_the_queue_is_accepted_if_none_waits(gate: Gate) -> None:
     gate.opened.set()
     tier: Tier[Any] = Tier("ner", lambda: gate, queue=2, hung_after=SOON)
     request = Asked(*"abc")
@@ -181,7 +181,7 @@ def test_a_request_longer_than_the_queue_is_taken_where_none_waits(gate: Gate) -
 
 
 @pytest.mark.parametrize("bad", ["raise", "panic"])
-def test_a_text_that_a_model_fails_on_is_no_other_requests_fault(gate: Gate, tier: Tier[Any], bad: str) -> None:
+def test_a_text_that_a_model_fails_on_does_not_affect_other_requests(gate: Gate, tier: Tier[Any], bad: str) -> None:
     requests = [Asked("Anna"), Asked(bad, "Bob"), Asked("Carl")]
     for question in requests:
         tier.submit(question.job)
@@ -192,7 +192,7 @@ def test_a_text_that_a_model_fails_on_is_no_other_requests_fault(gate: Gate, tie
     assert tier.state().waiting == 0
 
 
-def test_the_log_has_nothing_of_a_text_that_a_model_fails_on(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_log_does_not_contain_a_text_that_a_model_fails_on(capsys: pytest.CaptureFixture[str]) -> None:
     tier: Tier[Any] = Tier("ner", lambda: lambda texts, labels: StandIn().recognize(texts), queue=9, hung_after=SOON)
     request = Asked("raise 4111111111111111")
     tier.submit(request.job)

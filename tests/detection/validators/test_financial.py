@@ -1,4 +1,4 @@
-"""Cards, accounts, companies, wallets."""
+"""Numbers of cards, accounts, companies and wallets."""
 
 from collections.abc import Callable
 

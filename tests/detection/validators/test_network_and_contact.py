@@ -1,4 +1,4 @@
-"""Addresses of machines and of people, and dates."""
+"""Network addresses, contact data and dates."""
 
 from collections.abc import Callable
 

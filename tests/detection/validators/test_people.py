@@ -1,4 +1,4 @@
-"""Numbers of persons: published specimens are right, and a changed digit makes them wrong."""
+"""Identity numbers of people: published specimens are valid, and become invalid with a changed digit."""
 
 from collections.abc import Callable
 
@@ -60,7 +60,7 @@ def test_a_specimen_is_right(check: Check, number: str) -> None:
     assert check(number)
 
 
-#: The check digit of these is not the last character, or none speaks of the last digits.
+#: Numbers whose check digit is not the last character, or does not depend on the last digits.
 ELSEWHERE = {"lanr", "au_medicare"}
 
 
@@ -103,7 +103,7 @@ def test_with_another_last_digit_it_is_wrong(check: Check, number: str) -> None:
     ],
     ids=name,
 )
-def test_what_was_never_issued_is_wrong(check: Check, number: str) -> None:
+def test_a_number_that_was_never_issued_is_invalid(check: Check, number: str) -> None:
     assert not check(number)
 
 
@@ -125,7 +125,7 @@ def test_what_was_never_issued_is_wrong(check: Check, number: str) -> None:
     ],
     ids=name,
 )
-def test_what_is_well_formed_is_right(check: Check, number: str) -> None:
+def test_a_well_formed_number_is_valid(check: Check, number: str) -> None:
     assert check(number)
 
 

@@ -1,4 +1,4 @@
-"""What is taken for a secret's value and what is not."""
+"""Values that count as secrets, and values that do not."""
 
 import base64
 
@@ -16,7 +16,7 @@ from gatehouse.detection.validators import both, secrets
         "process.env.KEY", "[redacted]", "&lt;", "%s", "abcdefghijk1", "TODO_1", "vault:secret/key1",
     ],
 )  # fmt: skip
-def test_a_placeholder_is_no_secret(value: str) -> None:
+def test_a_placeholder_is_not_a_secret(value: str) -> None:
     assert secrets.placeholder(value) or secrets.password(value) is False
 
 
@@ -29,12 +29,12 @@ def test_a_password_may_be_one(value: str) -> None:
 @pytest.mark.parametrize(
     "value", ["abc", "!!!!!!", "password", "real_key", "12345678", "https://host/1", "two words 1"]
 )
-def test_words_numbers_and_addresses_are_no_password(value: str) -> None:
+def test_words_numbers_and_addresses_are_not_passwords(value: str) -> None:
     assert secrets.password(value) is False
 
 
 @pytest.mark.parametrize("value", ["get_password(1)", "self.password2", "os.environ['A1']", "args.pw1,", "[1, 2]"])
-def test_code_is_no_password_without_quotes(value: str) -> None:
+def test_code_without_quotes_is_not_a_password(value: str) -> None:
     assert secrets.bare_password(value) is False
 
 
@@ -44,7 +44,7 @@ def test_in_a_file_of_settings_a_word_is_a_password_too(value: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["true", "null", "${X}", "/run/secrets/key", "https://host", "ab", "123"])
-def test_in_a_file_of_settings_some_values_are_none(value: str) -> None:
+def test_some_values_in_a_file_of_settings_are_not_passwords(value: str) -> None:
     assert secrets.configured(value) is False
 
 
@@ -62,7 +62,7 @@ def test_a_random_key_may_be_one() -> None:
         "exports/mailer/20221025222249-86775867.parquet",
     ],
 )
-def test_versions_names_and_repetitions_are_no_key(value: str) -> None:
+def test_versions_names_and_repetitions_are_not_keys(value: str) -> None:
     assert secrets.assigned_key(3.0)(value) is False
 
 
@@ -80,7 +80,7 @@ def test_a_token_has_no_filler_and_enough_entropy() -> None:
 
 
 def test_the_crc_of_a_github_token_proves_it() -> None:
-    # published by GitHub as the form's specimen
+    # GitHub's published example of the format
     specimen = "ghp_" + "zQWBuTSOoRi4A9spHcVY" + "5ncnsDkxkJ0mLq17"
     assert secrets.crc32_base62(specimen) is True
     assert secrets.crc32_base62(specimen[:-1] + "8") is None
@@ -111,7 +111,7 @@ def test_a_private_key_has_a_body(inside: str, expected: bool | None) -> None:
     assert secrets.private_key_body(text) is expected
 
 
-def test_of_several_checks_the_first_no_decides() -> None:
+def test_the_first_failing_check_decides() -> None:
     assert both(lambda text: True, lambda text: False)("a") is False
     assert both(lambda text: None, lambda text: True)("a") is True
     assert both(lambda text: None)("a") is None

@@ -1,5 +1,6 @@
-"""Requests that two servers in a row could read differently: refused, the connection closed, and nothing of what they
-hide is served. By the lane, for its own paths and for those that it hands on."""
+"""Requests that two consecutive servers could read differently are refused, the connection is closed, and the hidden
+requests are not served. This applies to the paths of Gatehouse's own protocol and to those that it passes to
+uvicorn."""
 
 from collections.abc import AsyncIterator
 
@@ -12,13 +13,13 @@ from tests.support.wire import connected
 
 from gatehouse.ingress.protocol import MAX_HEAD_BYTES
 
-#: One of the gateway's, one of administration's.
+#: One path of the gateway, one of administration.
 PATHS = ["/v1/chat/completions", "/api/auth/api-keys"]
 
 
 @pytest.fixture(autouse=True)
 def ingress() -> str:
-    """The lane's own table; uvicorn's parser takes some of it."""
+    """Use only Gatehouse's own protocol, because uvicorn's parser accepts some of these requests."""
     return "lean"
 
 
@@ -49,18 +50,18 @@ async def url(platform: RunningPlatform) -> AsyncIterator[str]:
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("name", TABLE)
 @pytest.mark.parametrize("at_once", [True, False], ids=["at once", "in pieces"])
-async def test_what_two_servers_could_read_differently_is_400_and_the_end(
+async def test_ambiguous_requests_are_refused_and_the_connection_is_closed(
     url: str, key: str, provider: Upstream, path: str, name: str, at_once: bool
 ) -> None:
     before = len(provider.requests)
     sent = raw(path, key, *TABLE[name])
-    # Byte by byte, but for the large ones.
+    # Send byte by byte, except large requests.
     text = await answer_to(url, *cut(sent, len(sent) if at_once else 1 + len(sent) // 2_000))
     head, _, body = text.decode().partition("\r\n\r\n")
     assert head.startswith("HTTP/1.1 400 "), text
     assert "content-type: text/plain" in head.lower()
     assert "connection: close" in head.lower()
-    # One answer, and nothing behind it.
+    # There is one answer and nothing after it.
     assert f"content-length: {len(body)}" in head.lower(), text
     assert len(provider.requests) == before
 
@@ -83,7 +84,7 @@ async def test_a_head_is_limited_to_the_documented_size(
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_a_good_request_in_front_is_answered_first(url: str, key: str, provider: Upstream, path: str) -> None:
+async def test_a_valid_request_before_the_fault_is_answered(url: str, key: str, provider: Upstream, path: str) -> None:
     before = len(provider.requests)
     async with connected(url) as wire:
         good = HIDDEN.replace(b"KEY", key.encode())
@@ -95,7 +96,7 @@ async def test_a_good_request_in_front_is_answered_first(url: str, key: str, pro
 
 
 async def test_the_same_bytes_without_the_fault_are_served(url: str, key: str, provider: Upstream) -> None:
-    """What the table counts on: it is the fault that is refused, and what is hidden would be served."""
+    """Check the assumption of the table: without the fault, the request and the hidden request are both served."""
     before = len(provider.requests)
     async with connected(url) as wire:
         for path in PATHS:

@@ -1,4 +1,5 @@
-"""The same table against nginx as a control, and with nginx in front of the lane: nobody gets another's answer."""
+"""The smuggling requests are sent to nginx alone for comparison, and to nginx in front of the gateway: no client gets
+the answer to another's request."""
 
 import asyncio
 import re
@@ -18,8 +19,8 @@ from tests.support.wire import connected
 NGINX = required_programs.find("nginx")
 VERSION = re.findall(r"nginx/(\d+\.\d+)", subprocess.getoutput(f"{NGINX} -v"))[0] if NGINX else ""
 PATH = "/v1/chat/completions"
-#: What nginx 1.22 takes, 19 of 81, and the lane refuses: it writes the head and the framing anew, so that nobody
-#: behind it reads the fault.
+#: The faults that nginx 1.22 accepts (19 of 81) and the gateway refuses. nginx writes the head and the framing again,
+#: so a server behind it does not get the fault.
 NGINX_TAKES = {
     "chunks: a bare LF at the end",
     "chunks: a bare LF behind a chunk",
@@ -41,7 +42,7 @@ NGINX_TAKES = {
     "head: two spaces behind the method",
     "head: two spaces behind the target",
 }
-#: What it says to the others, where it is not 400. A client of HTTP/0.9 is told without a status.
+#: nginx's answers to the other faults, if they are not 400. An answer to HTTP/0.9 has no status.
 NGINX_SAYS: dict[str, list[int]] = {
     "chunks twice in a line": [501],
     "another coding first": [501],
@@ -76,7 +77,8 @@ pytestmark = required_programs.needs("nginx")
 
 
 class Front:
-    """nginx before one server, with one kept connection to it: whatever desynchronises it reaches the next caller."""
+    """nginx in front of one server, with one kept connection: a desynchronised connection would affect the next
+    caller."""
 
     def __init__(self, folder: Path, server: str) -> None:
         self._folder, self._server = folder, server.removeprefix("http://")
@@ -103,7 +105,7 @@ class Front:
         self._process.wait()
 
     async def answers(self, sent: bytes) -> list[int]:
-        """Statuses of all that come until the connection ends; the last request asks for that."""
+        """Return the statuses of all answers until the connection ends. The last request asks to close it."""
         sent = sent.replace(b"Host: x\r\nAuthorization", b"Host: x\r\nConnection: close\r\nAuthorization")
         return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3}) ", await answer_to(self.url, sent))]
 
@@ -150,9 +152,11 @@ async def front(platform: RunningPlatform, tmp_path: Path) -> AsyncIterator[Fron
             front.stop()
 
 
-async def test_nginx_alone_refuses_the_same_but_for_what_it_writes_anew(control: Front, provider: Upstream) -> None:
+async def test_nginx_alone_refuses_the_same_requests_except_those_it_rewrites(
+    control: Front, provider: Upstream
+) -> None:
     async def answers_to(fault: tuple[bytes, bytes, bytes]) -> tuple[list[int], int]:
-        """Its answers, and how many requests it passed on."""
+        """Return nginx's answers, and the number of requests that it passed on."""
         before = len(provider.requests)
         return await control.answers(raw(PATH, "k", *fault)), len(provider.requests) - before
 
@@ -160,13 +164,15 @@ async def test_nginx_alone_refuses_the_same_but_for_what_it_writes_anew(control:
         assert await answers_to(good) == ([200, 200], 2)
     text = {name: await answers_to(fault) for name, fault in TABLE.items()}
     taken = {name for name, (_, passed) in text.items() if passed}
-    # Others refuse more.
+    # Other versions accept fewer of these faults.
     assert taken == NGINX_TAKES if VERSION == "1.22" else taken <= NGINX_TAKES
     for name in TABLE.keys() - taken:
         assert text[name] == (NGINX_SAYS.get(name, [400]), 0), name
 
 
-async def test_behind_nginx_nobody_gets_anothers_answer(front: Front, key: str, provider: Upstream) -> None:
+async def test_behind_nginx_no_client_gets_the_answer_to_anothers_request(
+    front: Front, key: str, provider: Upstream
+) -> None:
     good = HIDDEN.replace(b"KEY", key.encode())
     unknown = HIDDEN.replace(b"KEY", b"gk_unknown")
     for name, fault in TABLE.items():
@@ -174,6 +180,6 @@ async def test_behind_nginx_nobody_gets_anothers_answer(front: Front, key: str, 
         answers = await front.answers(raw(PATH, key, *fault))
         served = len(provider.requests) - before
         assert served <= answers.count(200), name
-        # The next callers' requests go over the connection that nginx has kept.
+        # The next requests use the connection that nginx has kept.
         assert await front.answers(unknown) == [401], name
         assert await front.answers(good) == [200], name

@@ -1,4 +1,4 @@
-"""A client that leaves while its request is inspected: the work on it ends, in whichever tier it is."""
+"""When a client disconnects during the inspection of its request, the work ends, in every tier."""
 
 import asyncio
 import json
@@ -25,12 +25,13 @@ from gatehouse.engine.dlp.turns import SCHEDULER
 from gatehouse.engine.stages.calls import content_filters
 
 CARD = "4111 1111 1111 1111"
-#: Steps after which the client leaves. The texts have hundreds.
+#: The number of steps after which the client disconnects. The texts need hundreds.
 LEAVES_AFTER = 5
 
 
 class Steps:
-    """Counts the steps of a function that works in steps. At `LEAVES_AFTER` each waits until the client has left."""
+    """Counts the steps of a function that works in steps. The step `LEAVES_AFTER` waits until the client has
+    disconnected."""
 
     def __init__(self, function: Any) -> None:
         self.count = 0
@@ -57,7 +58,7 @@ def user(content: Any) -> dict[str, Any]:
 
 
 async def connect_and_send(url: str, key: str, body: dict[str, Any]) -> asyncio.StreamWriter:
-    """The connection of a client that has sent its request."""
+    """Connect, send a request, and return the connection."""
     content = json.dumps(body).encode()
     head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
     address = urlsplit(url)
@@ -67,7 +68,7 @@ async def connect_and_send(url: str, key: str, body: dict[str, Any]) -> asyncio.
 
 
 @pytest.mark.parametrize("tier", ["patterns", "many texts", "filters", "files"])
-async def test_work_on_a_request_whose_client_has_left_ends_at_its_next_step(
+async def test_work_for_a_disconnected_client_ends_at_the_next_step(
     platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch, tier: str
 ) -> None:
     tenant = await platform.new_tenant()
@@ -96,7 +97,7 @@ async def test_work_on_a_request_whose_client_has_left_ends_at_its_next_step(
         while not steps.reached.is_set():
             await asyncio.sleep(0.01)
         writer.transport.abort()
-        # Nobody waits for it once the server has seen that the client left.
+        # The work is cancelled when the server has noticed that the client disconnected.
         while SCHEDULER.waiting:
             await asyncio.sleep(0.01)
         steps.left.set()
@@ -106,7 +107,8 @@ async def test_work_on_a_request_whose_client_has_left_ends_at_its_next_step(
 
 
 class Model:
-    """Of both model tiers. Its first batch waits until the client has left. `read` counts the texts it was given."""
+    """A model for both tiers. Its first batch waits until the client has disconnected. `read` is the number of received
+    texts."""
 
     entities = ("person",)
     labels = ("prompt_injection",)
@@ -129,7 +131,7 @@ class Model:
 
 @asynccontextmanager
 async def detecting_with(model: Model) -> AsyncIterator[DetectionClient]:
-    """The client of a service in this process, over the socket of the real one."""
+    """Yield a client of a detection service in this process, over the service's usual socket."""
     tiers = Tiers(TierModels(lambda: model, lambda: model), queue=1000, hung_after=60)
     with tempfile.TemporaryDirectory(prefix="gh") as directory:
         service = asyncio.create_task(_Service(tiers).serve(Path(directory) / wire.SOCKET))
@@ -145,7 +147,7 @@ async def detecting_with(model: Model) -> AsyncIterator[DetectionClient]:
 
 
 @pytest.mark.parametrize("tier", ["ner", "llm"])
-async def test_a_model_reads_nothing_that_was_queued_for_a_client_that_has_left(
+async def test_a_model_does_not_read_queued_texts_of_a_disconnected_client(
     platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch, tier: TierName
 ) -> None:
     tenant = await platform.new_tenant()
@@ -176,7 +178,7 @@ async def test_a_model_reads_nothing_that_was_queued_for_a_client_that_has_left(
         writer.transport.abort()
         while client.waiting(tier):
             await asyncio.sleep(0.01)
-        # Behind the word that nobody waits, on the same connection.
+        # This request follows the cancellation on the same connection.
         await client.health()
         model.left.set()
         while (await client.health())[tier].waiting:

@@ -1,4 +1,4 @@
-"""Model calls of pages in browsers: the lane answers them, unless pages of some origins are let in."""
+"""Model calls of pages in browsers: Gatehouse's own protocol answers them, unless `CORS_ORIGINS` is set."""
 
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
@@ -11,7 +11,7 @@ PAGE = "https://page.example.com"
 
 @pytest.fixture
 def handed_on(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The paths that the lane did not answer."""
+    """The paths of the requests that were passed to uvicorn."""
     paths: list[str] = []
     hand_on = LaneConnection._forward
 
@@ -35,7 +35,7 @@ async def response_head(running: RunningPlatform, key: str) -> str:
     return head.lower()
 
 
-async def test_where_no_page_is_let_in_the_lane_answers(
+async def test_without_cors_origins_the_own_protocol_answers(
     platform: RunningPlatform, tenant: Tenant, handed_on: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(platform, "ingress", "lean")
@@ -44,7 +44,7 @@ async def test_where_no_page_is_let_in_the_lane_answers(
     assert not handed_on
 
 
-async def test_a_page_that_is_let_in_may_read_the_answer(
+async def test_a_page_of_an_allowed_origin_can_read_the_answer(
     platform: RunningPlatform, tenant: Tenant, handed_on: list[str]
 ) -> None:
     key = await platform.new_key(tenant.user)

@@ -1,4 +1,5 @@
-"""What fuzzing has kept, once more: `bench/fuzz.py` says what may not be, whatever the bytes."""
+"""The inputs that fuzzing has stored are tested again. `bench/fuzz.py` defines the conditions that must hold for any
+bytes."""
 
 import os
 import subprocess
@@ -11,17 +12,17 @@ FUZZ = Path(__file__).parents[3] / "bench" / "fuzz.py"
 
 
 def run(target: str, **env: str) -> None:
-    # In a process of its own: what it fuzzes is set up for the whole of it.
+    # Run in a separate process, because the fuzzed parts are set up for the whole process.
     command = [sys.executable, str(FUZZ), "--seeds", "--only", target]
     ran = subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, timeout=100, check=False)
     assert ran.returncode == 0, ran.stderr[-3000:]
     assert int(ran.stdout.split()[1]) > 50
 
 
-def test_what_clients_send(ingress: str) -> None:
+def test_stored_client_inputs_pass(ingress: str) -> None:
     run("request", INGRESS=ingress)
 
 
 @pytest.mark.parametrize("ingress", ["none"])
-def test_what_providers_answer(ingress: str) -> None:
+def test_stored_provider_inputs_pass(ingress: str) -> None:
     run("reply")

@@ -1,4 +1,4 @@
-"""Which certificates make a peer."""
+"""Which certificates identify a peer."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +18,7 @@ LIFETIME = timedelta(days=5)
 
 
 def proof(folder: Path, name: str, authority: CertificateAuthority, organization: str, outpost_id: UUID) -> Proof:
-    """Of an outpost with a certificate that says `name`."""
+    """Returns the authentication of an outpost whose certificate has the common name `name`."""
     issued = authority.issue(name, organization, lifetime=LIFETIME)
     certificate, key = folder / f"{uuid4()}.pem", folder / f"{uuid4()}.key"
     certificate.write_text(issued.certificate)
@@ -29,7 +29,7 @@ def proof(folder: Path, name: str, authority: CertificateAuthority, organization
 
 @pytest.fixture
 def portal() -> tuple[CertificateAuthority, CertificateAuthority]:
-    """Its authority, and the one before; both are trusted, and so is a stranger's."""
+    """Returns the portal's authority and its former one. Both are trusted, as is the authority of a stranger."""
     return CertificateAuthority.make("portal", lifetime=LIFETIME), CertificateAuthority.make(
         "portal, before", lifetime=LIFETIME
     )
@@ -42,7 +42,7 @@ def stranger(tmp_path: Path, portal: tuple[CertificateAuthority, CertificateAuth
     return result
 
 
-def test_outposts_of_one_organization_know_each_other_whichever_authority_issued_them(
+def test_outposts_of_one_organization_are_peers_whichever_authority_issued_their_certificates(
     tmp_path: Path, portal: tuple[CertificateAuthority, CertificateAuthority], stranger: CertificateAuthority
 ) -> None:
     one, other = uuid4(), uuid4()
@@ -50,7 +50,7 @@ def test_outposts_of_one_organization_know_each_other_whichever_authority_issued
     theirs = proof(tmp_path, str(other), portal[1], ORGANIZATION, other)
     assert ours.verified(theirs.token(one)) == other
     assert theirs.verified(ours.token(other)) == one
-    # It is shown to one alone.
+    # A token is valid for one peer only.
     with pytest.raises(NoPeer):
         ours.verified(theirs.token(uuid4()))
 
@@ -69,7 +69,7 @@ def test_a_peer_of_another_organization_is_refused(
         ours.verified(theirs.token(one))
 
 
-def test_nobody_speaks_in_anothers_name(
+def test_a_token_must_name_the_outpost_of_its_certificate(
     tmp_path: Path, portal: tuple[CertificateAuthority, CertificateAuthority], stranger: CertificateAuthority
 ) -> None:
     one, other = uuid4(), uuid4()
@@ -80,7 +80,7 @@ def test_nobody_speaks_in_anothers_name(
             ours.verified(theirs.token(one))
 
 
-def test_certificates_without_an_organization_make_peers_of_one_authority_alone(tmp_path: Path) -> None:
+def test_certificates_without_an_organization_need_the_same_authority(tmp_path: Path) -> None:
     own, public = OwnAuthority("made by hand"), OwnAuthority("public")
     authorities = tmp_path / "authorities.pem"
     authorities.write_text(own.pem + public.pem)

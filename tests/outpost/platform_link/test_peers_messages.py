@@ -1,4 +1,5 @@
-"""What one outpost believes of what a peer says. The peer proves itself as it should, and says what it is told to."""
+"""Which messages of a peer an outpost accepts. The peer of the tests authenticates itself correctly, and sends the
+messages that a test sets."""
 
 import asyncio
 import threading
@@ -48,9 +49,9 @@ class Other:
     """The peer."""
 
     def __init__(self, proof: Proof) -> None:
-        #: who signs its answers
+        #: authenticates the responses of the peer
         self.proof = proof
-        #: what it says of itself, but for the month; None: nothing
+        #: the state that the peer sends, without the month, or None if it does not respond
         self.claimed_fields: dict[str, Any] | None = {}
         self.gives: Callable[[ShareRequest], Pair] = lambda _: (0, 0)
         self.share_requests: list[ShareRequest] = []
@@ -92,7 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(msgspec.json.encode(content))
 
     def log_message(self, *_: object) -> None:
-        """Tests read other logs."""
+        """Suppresses the log of the test's server."""
 
 
 class Ours:
@@ -126,7 +127,7 @@ class Ours:
         return self.peers.all[0].fault or ""
 
     async def calls(self, number: int) -> int:
-        """How many of so many are answered."""
+        """Makes calls, and returns the number of successful ones."""
         for done in range(number):
             try:
                 self.spend.settle(await self.spend.reserve((self.budget,), ONE, enforced=True), ONE)
@@ -135,7 +136,7 @@ class Ours:
         return number
 
     def claim(self, seconds: float) -> Claim:
-        """The peer's, so much later than this one's."""
+        """Returns a claim of the peer that is `later` than the claim of the outpost."""
         own = self.leases.claim(self.start)
         assert own is not None
         return Claim(self.start, uuid4(), 2, None, own.made + seconds)
@@ -174,33 +175,33 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_a_peer_takes_nothing_away_by_giving(ours: Ours, other: Other) -> None:
+async def test_a_peer_cannot_send_negative_amounts(ours: Ours, other: Other) -> None:
     other.gives = lambda _: (0, -3)
     assert await ours.calls(6) == 5
     assert ours.share == 5
     assert "amounts must not be negative" in ours.fault
 
 
-async def test_whatever_a_peer_gives_nobody_spends_more_than_the_limit(ours: Ours, other: Other) -> None:
+async def test_received_amounts_never_exceed_the_limit(ours: Ours, other: Other) -> None:
     other.gives = lambda _: (10**30, 10**30)
     assert await ours.calls(12) == 10
 
 
-async def test_a_peer_tells_of_itself_alone(ours: Ours, other: Other) -> None:
+async def test_a_peer_reports_only_its_own_state(ours: Ours, other: Other) -> None:
     other.claimed_fields = {"id": uuid4(), "stopped": True}
     ours.peers.start()
     await until(lambda: bool(ours.fault))
-    assert (ours.fault, ours.state.stopped) == ("another outpost than before answers there", False)
+    assert (ours.fault, ours.state.stopped) == ("another outpost than before has this address", False)
 
 
-async def test_an_answer_that_its_peer_has_not_proven_is_none(
+async def test_an_unauthenticated_response_is_refused(
     ours: Ours, other: Other, tmp_path: Path, authority: Authority
 ) -> None:
     other.proof = proof(tmp_path, authority, uuid4())
     other.claimed_fields, other.gives = {"stopped": True}, lambda _: (0, 5)
     ours.peers.start()
     await until(lambda: bool(ours.fault))
-    assert (ours.fault, ours.state.stopped) == ("another outpost than before answers there", False)
+    assert (ours.fault, ours.state.stopped) == ("another outpost than before has this address", False)
     assert await ours.calls(6) == 5
 
 
@@ -209,7 +210,7 @@ async def test_an_answer_that_its_peer_has_not_proven_is_none(
     [(-3600.0, 0), (3600.0, 5), (None, 5)],
     ids=["who has begun before", "who begins later", "who has not begun"],
 )
-async def test_a_part_is_refused_by_who_has_begun_before(
+async def test_an_outpost_whose_claim_is_earlier_refuses_a_claim(
     ours: Ours, other: Other, later: float | None, share: int
 ) -> None:
     await ours.leases.prepare(ours.start)
@@ -218,18 +219,16 @@ async def test_a_part_is_refused_by_who_has_begun_before(
     assert ours.share == share
 
 
-async def test_of_two_who_begin_in_the_same_moment_and_refuse_each_other_one_has_its_part(
-    ours: Ours, other: Other
-) -> None:
+async def test_of_two_simultaneous_claims_that_refuse_each_other_one_is_valid(ours: Ours, other: Other) -> None:
     await ours.leases.prepare(ours.start)
     other.claimed_fields = {"granted": False, "claim": ours.claim(0)}
     await ours.peers.begin(ours.start)
-    # The one with the higher id begins with nothing.
+    # The outpost with the higher id begins without a part.
     assert ours.share == 5
 
 
-async def test_who_has_reached_nobody_gives_up_later_what_is_not_its_own(ours: Ours, other: Other) -> None:
-    """And what it has spent of it by then is taken from the others' shares."""
+async def test_an_outpost_gives_up_its_part_when_it_learns_of_a_refusal(ours: Ours, other: Other) -> None:
+    """The amount that it has already spent is requested from its peers."""
     other.claimed_fields = None
     ours.peers.start()
     await until(lambda: ours.share == 5)
@@ -241,7 +240,7 @@ async def test_who_has_reached_nobody_gives_up_later_what_is_not_its_own(ours: O
     assert not ours.leases.owns(ours.start)
 
 
-async def test_a_newcomers_refusal_takes_nobodys_part(ours: Ours, other: Other) -> None:
+async def test_the_refusal_of_a_newcomer_has_no_effect(ours: Ours, other: Other) -> None:
     ours.peers.start()
     await until(lambda: ours.share == 5)
     other.claimed_fields, other.heard = {"granted": False, "claim": ours.claim(60), "free": (0, 5)}, None
@@ -252,7 +251,7 @@ async def test_a_newcomers_refusal_takes_nobodys_part(ours: Ours, other: Other) 
     assert (ours.share, other.share_requests) == (5, [])
 
 
-async def test_a_budget_that_all_together_have_spent_is_exceeded_before_anybody_asks(ours: Ours, other: Other) -> None:
+async def test_a_budget_that_all_peers_have_spent_is_exceeded_without_a_request(ours: Ours, other: Other) -> None:
     other.claimed_fields = {"spent": (0, 4)}
     ours.peers.start()
     await until(lambda: ours.share == 5)
@@ -262,7 +261,7 @@ async def test_a_budget_that_all_together_have_spent_is_exceeded_before_anybody_
     await until(lambda: ours.spend.status() == "exceeded")
 
 
-async def test_what_is_spent_beyond_a_lowered_limit_is_asked_for_where_there_is_any(ours: Ours, other: Other) -> None:
+async def test_amounts_spent_beyond_a_lowered_limit_are_requested_from_peers(ours: Ours, other: Other) -> None:
     other.gives = lambda request: request.amounts
     ours.peers.start()
     await until(lambda: ours.share == 5)

@@ -11,13 +11,13 @@ from gatehouse.foundation.settings import Settings
 
 @pytest.fixture(scope="module")
 async def public(settings: Settings, platform: RunningPlatform) -> AsyncIterator[RunningPlatform]:
-    """Another worker with the same database and a public address, which applications need."""
+    """Another worker with the same database and a public address, which sign-in for applications requires."""
     async with RunningPlatform.start(settings.model_copy(update={"public_url": "https://gatehouse.test"})) as running:
         yield running
 
 
 @pytest.fixture
 async def visitor(public: RunningPlatform) -> AsyncIterator[Visitor]:
-    made = Visitor(public)
-    yield made
-    await made.client.aclose()
+    new_visitor = Visitor(public)
+    yield new_visitor
+    await new_visitor.client.aclose()

@@ -100,16 +100,16 @@ async def test_a_reset_replaces_a_lost_invitation(platform: RunningPlatform, ten
     assert (await login(platform, email)).status_code == 200
 
 
-@pytest.mark.parametrize("how", ["expired", "unknown", "a reset token", "deactivated"])
-async def test_an_invalid_invitation_is_refused(platform: RunningPlatform, tenant: Tenant, how: str) -> None:
+@pytest.mark.parametrize("cause", ["expired", "unknown", "a reset token", "deactivated"])
+async def test_an_invalid_invitation_is_refused(platform: RunningPlatform, tenant: Tenant, cause: str) -> None:
     email = address()
     invited = (await tenant.admin.client.post(USERS, json={"email": email})).json()
     token = invited["invitation_token"]
-    if how == "expired":
+    if cause == "expired":
         platform.sql("UPDATE one_time_tokens SET expires_at = now() WHERE user_id = %s", [invited["id"]])
-    elif how == "unknown":
+    elif cause == "unknown":
         token = "inv_unknown"
-    elif how == "a reset token":
+    elif cause == "a reset token":
         token = (await tenant.admin.client.post(f"{USERS}/{invited['id']}/password-reset")).json()["token"]
     else:
         await tenant.admin.client.patch(f"{USERS}/{invited['id']}", json={"is_active": False})
@@ -138,7 +138,8 @@ async def test_a_password_is_changed_with_the_old_one(platform: RunningPlatform,
 
 
 async def test_a_common_password_is_refused_everywhere(platform: RunningPlatform, tenant: Tenant, domain: str) -> None:
-    """Frequently leaked passwords and those derived from the address; an existing `PASSWORD` stays valid."""
+    """Frequently leaked passwords, and passwords derived from the address, are refused. An existing `PASSWORD` stays
+    valid."""
     email, common = address(domain), "Password1"
     invited = (await tenant.admin.client.post(USERS, json={"email": email})).json()
     reset = (await tenant.admin.client.post(f"{USERS}/{(await user(tenant))['id']}/password-reset")).json()["token"]
@@ -154,13 +155,13 @@ async def test_a_common_password_is_refused_everywhere(platform: RunningPlatform
     ]
     assert [answer.status_code for answer in answers] == [422] * 6
     fields = [answer.json()["detail"][0]["loc"] for answer in answers]
-    assert fields == [["body", "new_password"] if place == 4 else ["body", "password"] for place in range(6)]
+    assert fields == [["body", "new_password"] if index == 4 else ["body", "password"] for index in range(6)]
     assert common not in "".join(answer.text for answer in answers)
 
 
 async def user(tenant: Tenant) -> dict[str, Any]:
-    made: dict[str, Any] = (await tenant.admin.client.post(USERS, json={"email": address()})).json()
-    return made
+    resource: dict[str, Any] = (await tenant.admin.client.post(USERS, json={"email": address()})).json()
+    return resource
 
 
 async def test_only_a_session_changes_a_password(platform: RunningPlatform, tenant: Tenant) -> None:
@@ -179,7 +180,7 @@ async def test_a_password_is_reset_with_an_administrators_token(platform: Runnin
     answer = await tenant.admin.client.post(issue)
     assert answer.status_code == 201
     token = answer.json()["token"]
-    # The old password stays valid until then; the earlier token does not.
+    # The old password stays valid until the reset. The earlier token is void at once.
     assert (await login(platform, email)).status_code == 200
     reset = "/api/auth/password/reset"
     assert (await platform.anonymous.post(reset, json={"token": first, "password": NEW})).status_code == 400
@@ -195,16 +196,16 @@ async def test_a_password_is_reset_with_an_administrators_token(platform: Runnin
         assert token not in str(events)
 
 
-@pytest.mark.parametrize("how", ["expired", "unknown", "an invitation", "password changed"])
-async def test_an_invalid_reset_token_is_refused(platform: RunningPlatform, tenant: Tenant, how: str) -> None:
+@pytest.mark.parametrize("cause", ["expired", "unknown", "an invitation", "password changed"])
+async def test_an_invalid_reset_token_is_refused(platform: RunningPlatform, tenant: Tenant, cause: str) -> None:
     email = address()
     created = (await tenant.admin.client.post(USERS, json={"email": email, "password": PASSWORD})).json()
     token = (await tenant.admin.client.post(f"{USERS}/{created['id']}/password-reset")).json()["token"]
-    if how == "expired":
+    if cause == "expired":
         platform.sql("UPDATE one_time_tokens SET expires_at = now() WHERE user_id = %s", [created["id"]])
-    elif how == "unknown":
+    elif cause == "unknown":
         token = "pwr_unknown"
-    elif how == "an invitation":
+    elif cause == "an invitation":
         token = (await tenant.admin.client.post(USERS, json={"email": address()})).json()["invitation_token"]
     else:
         client = platform.client((await login(platform, email)).json()["access_token"])
@@ -214,24 +215,24 @@ async def test_an_invalid_reset_token_is_refused(platform: RunningPlatform, tena
     assert answer.status_code == 400
 
 
-@pytest.mark.parametrize("how", ["changed", "reset", "deactivated for a while"])
+@pytest.mark.parametrize("cause", ["changed", "reset", "deactivated for a while"])
 async def test_a_pending_sign_in_ends_when_its_password_is_changed(
-    platform: RunningPlatform, tenant: Tenant, how: str
+    platform: RunningPlatform, tenant: Tenant, cause: str
 ) -> None:
-    """Otherwise a stolen password would be usable for ten minutes after its owner has replaced it."""
+    """Without this, a stolen password would be usable for ten minutes after its owner has replaced it."""
     ada = await member(platform, tenant)
     secret, _ = await enrol(platform, ada)
-    waiting = (await sign_in(ada)).json()["mfa_token"]
+    mfa_token = (await sign_in(ada)).json()["mfa_token"]
     path = f"{USERS}/{ada.id}"
-    if how == "changed":
+    if cause == "changed":
         body = {"current_password": PASSWORD, "new_password": NEW}
         assert (await ada.client.post("/api/auth/password/change", json=body)).status_code == 204
-    elif how == "reset":
+    elif cause == "reset":
         token = (await tenant.admin.client.post(f"{path}/password-reset")).json()["token"]
         body = {"token": token, "password": NEW}
         assert (await platform.anonymous.post("/api/auth/password/reset", json=body)).status_code == 204
     else:
         for active in (False, True):
             assert (await tenant.admin.client.patch(path, json={"is_active": active})).status_code == 200
-    answer = await verify(platform, waiting, "totp", code=code_of(secret))
+    answer = await verify(platform, mfa_token, "totp", code=code_of(secret))
     assert (answer.status_code, answer.json()["error"]) == (401, "invalid_mfa_token")

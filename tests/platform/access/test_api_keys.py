@@ -37,10 +37,10 @@ async def test_creation_is_in_the_audit_chain_without_the_key(platform: RunningP
 
 
 async def test_a_key_has_the_rights_of_its_user(platform: RunningPlatform, tenant: Tenant) -> None:
-    of_user = platform.client(await platform.new_key(tenant.user))
-    of_admin = platform.client(await platform.new_key(tenant.admin))
-    assert (await of_user.get(ADMIN)).status_code == 403
-    assert (await of_admin.get(ADMIN)).status_code == 200
+    user_client = platform.client(await platform.new_key(tenant.user))
+    admin_client = platform.client(await platform.new_key(tenant.admin))
+    assert (await user_client.get(ADMIN)).status_code == 403
+    assert (await admin_client.get(ADMIN)).status_code == 200
 
 
 async def test_a_key_cannot_create_keys(platform: RunningPlatform, tenant: Tenant) -> None:
@@ -82,7 +82,7 @@ async def test_an_expired_key_is_refused_even_if_it_is_enabled(platform: Running
     assert (refused.status_code, refused.json()["error"]["code"]) == (401, "expired_api_key")
 
 
-async def test_a_deleted_key_is_gone(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_deleted_key_is_refused_and_not_listed(platform: RunningPlatform, tenant: Tenant) -> None:
     created = (await tenant.user.client.post(BASE, json={"description": "x"})).json()
     assert (await tenant.user.client.delete(f"{BASE}/{created['id']}")).status_code == 204
     assert (await platform.client(created["api_key"]).get("/v1/models")).status_code == 401
@@ -166,7 +166,9 @@ async def test_enabling_a_key_needs_a_second_factor_and_disabling_it_does_not(
     assert (await machine.patch(f"{ADMIN}/{created['id']}", json={"is_enabled": True})).status_code == 200
 
 
-async def test_lists_show_scopes_and_who_disabled_a_key(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_lists_contain_the_scopes_of_a_key_and_the_user_who_disabled_it(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     platform.sql("UPDATE tenants SET feature_flags = '{\"api_key_scoping\": true}' WHERE id = %s", [tenant.id])
     body = {"description": "x", "scopes": ["chat:write", "api:read"]}
     created = (await tenant.user.client.post(BASE, json=body)).json()
@@ -185,14 +187,14 @@ async def test_lists_show_scopes_and_who_disabled_a_key(platform: RunningPlatfor
 
 
 @pytest.mark.parametrize("base", [BASE, ADMIN])
-async def test_only_an_administrator_enables_what_an_administrator_disabled(
+async def test_only_an_administrator_enables_a_key_that_an_administrator_disabled(
     platform: RunningPlatform, tenant: Tenant, base: str
 ) -> None:
     created = (await tenant.user.client.post(BASE, json={"description": "x"})).json()
     off = await tenant.admin.client.patch(f"{base}/{created['id']}", json={"is_enabled": False})
     assert (off.status_code, off.json()["disabled_by"]) == (200, "administrator")
     own = f"{BASE}/{created['id']}"
-    # Disabling it again does not permit the owner to enable it.
+    # An owner who disables the key again still cannot enable it.
     again = await tenant.user.client.patch(own, json={"is_enabled": False})
     assert (again.status_code, again.json()["disabled_by"]) == (200, "administrator")
     refused = await tenant.user.client.patch(own, json={"is_enabled": True})
@@ -254,6 +256,6 @@ async def test_the_administrators_list_is_bounded_and_filtered(platform: Running
 
 
 async def test_a_machine_cannot_create_a_persons_key(platform: RunningPlatform, tenant: Tenant) -> None:
-    """Its credential is valid, but of the wrong kind (docs/authentication.md)."""
+    """The machine's credential is valid, but of the wrong kind (docs/authentication.md)."""
     machine = await platform.new_m2m(tenant.id, "admin:write")
     assert (await machine.post(BASE, json={"description": "x"})).status_code == 403

@@ -1,4 +1,4 @@
-"""Pages of the platform exchange the session cookie for an access token, and nobody else can."""
+"""Only pages of the platform can exchange the session cookie for an access token."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ PATH = "/api/auth/session/token"
 
 @pytest.fixture
 async def ada(public: RunningPlatform, tenant: Tenant, visitor: Visitor) -> Member:
-    """Signed in, in the visitor's browser."""
+    """A user who is signed in, in the visitor's browser."""
     who = await member(public, tenant, signed_in=False)
     await visitor.sign_in(who.email)
     assert visitor.cookie()
@@ -30,7 +30,7 @@ async def exchange(visitor: Visitor, **headers: str) -> httpx2.Response:
     return await visitor.client.post(PATH, headers={name: value for name, value in sent.items() if value})
 
 
-async def test_a_page_gets_a_token_of_minutes_that_the_api_accepts(
+async def test_a_page_gets_a_short_lived_token_that_the_api_accepts(
     public: RunningPlatform, tenant: Tenant, ada: Member, visitor: Visitor
 ) -> None:
     answer = await exchange(visitor)
@@ -91,7 +91,7 @@ async def test_other_origins_are_refused(
     assert await public.audit(tenant, "session.token_issued") == []
 
 
-async def test_a_browser_that_sends_no_fetch_metadata_is_served(ada: Member, visitor: Visitor) -> None:
+async def test_the_exchange_works_without_fetch_metadata(ada: Member, visitor: Visitor) -> None:
     assert (await exchange(visitor, **{"sec-fetch-site": ""})).status_code == 200
 
 

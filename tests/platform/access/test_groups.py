@@ -18,28 +18,28 @@ BASE = "/api/admin/groups"
 CARD = "4242 4242 4242 4242"
 
 
-async def made(tenant: Tenant, name: str = "Payments", **fields: Any) -> dict[str, Any]:
+async def create_group(tenant: Tenant, name: str = "Payments", **fields: Any) -> dict[str, Any]:
     answer = await tenant.admin.client.post(BASE, json={"name": name, **fields})
     assert answer.status_code == 201, answer.text
     group: dict[str, Any] = answer.json()
     return group
 
 
-async def joined(tenant: Tenant, group: dict[str, Any], person: Person) -> dict[str, Any]:
+async def add_to_group(tenant: Tenant, group: dict[str, Any], person: Person) -> dict[str, Any]:
     answer = await tenant.admin.client.post(f"{BASE}/{group['id']}/members", json={"user_id": str(person.id)})
     assert answer.status_code == 201, answer.text
     member: dict[str, Any] = answer.json()
     return member
 
 
-async def overridden(tenant: Tenant, group: dict[str, Any], **actions: str) -> None:
+async def set_overrides(tenant: Tenant, group: dict[str, Any], **actions: str) -> None:
     body = [{"entity_type": entity_type, "action": action} for entity_type, action in actions.items()]
     answer = await tenant.admin.client.put(f"{BASE}/{group['id']}/dlp", json=body)
     assert answer.status_code == 200, answer.text
 
 
-async def scanned(person: Person) -> str:
-    """The action on a card number in the person's requests."""
+async def scan_action(person: Person) -> str:
+    """Return the action on a card number in the person's requests."""
     answer = await person.client.post("/v1/scan", json={"text": f"My card is {CARD}.", "model": "none/none"})
     assert answer.status_code == 200, answer.text
     action: str = answer.json()["action"]
@@ -50,22 +50,58 @@ async def scanned(person: Person) -> str:
 
 
 async def test_a_group_is_created_read_and_listed_by_name(tenant: Tenant, other_tenant: Tenant) -> None:
-    group = await made(tenant, description="Card data", external_group_id="g-1")
-    first = await made(tenant, "Accounts")
-    await made(other_tenant)
+    group = await create_group(tenant, description="Card data", external_group_id="g-1")
+    first = await create_group(tenant, "Accounts")
+    await create_group(other_tenant)
     assert group == {
         "id": group["id"], "name": "Payments", "description": "Card data", "external_group_id": "g-1",
         "tenant_id": str(tenant.id), "member_count": 0, "created_at": group["created_at"],
         "updated_at": group["created_at"],
     }  # fmt: skip
-    await joined(tenant, group, tenant.user)
+    await add_to_group(tenant, group, tenant.user)
     assert (await tenant.auditor.client.get(f"{BASE}/{group['id']}")).json() == {**group, "member_count": 1}
     listed = (await tenant.auditor.client.get(BASE)).json()
     assert listed == {"groups": [first, {**group, "member_count": 1}], "total": 2}
 
 
+@pytest.mark.parametrize(
+    ("parameters", "names", "total"),
+    [
+        ({}, ["Accounts", "Cards", "Payments"], 3),
+        ({"limit": 2}, ["Accounts", "Cards"], 3),
+        ({"limit": 2, "offset": 2}, ["Payments"], 3),
+        ({"offset": 1}, ["Cards", "Payments"], 3),
+        ({"sort": "-name", "limit": 1}, ["Payments"], 3),
+        ({"sort": "-member_count"}, ["Cards", "Accounts", "Payments"], 3),
+        ({"sort": "created_at"}, ["Payments", "Accounts", "Cards"], 3),
+        ({"search": "CARD"}, ["Cards", "Payments"], 2),
+        ({"search": "g-7"}, ["Accounts"], 1),
+        ({"search": "%"}, [], 0),
+        ({"search": "CARD", "limit": 1, "sort": "-name"}, ["Payments"], 2),
+    ],
+)
+async def test_the_list_is_paged_searched_and_sorted(
+    tenant: Tenant, other_tenant: Tenant, parameters: dict[str, Any], names: list[str], total: int
+) -> None:
+    await create_group(other_tenant, "Cards")
+    await create_group(tenant, description="Card data")
+    await create_group(tenant, "Accounts", external_group_id="g-7")
+    await add_to_group(tenant, await create_group(tenant, "Cards"), tenant.user)
+    listed = (await tenant.auditor.client.get(BASE, params=parameters)).json()
+    assert ([group["name"] for group in listed["groups"]], listed["total"]) == (names, total)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("limit", "0"), ("limit", "501"), ("offset", "-1"), ("sort", "tenant_id"), ("search", "x" * 256), ("page", "2")],
+)
+async def test_an_invalid_parameter_of_the_list_is_named(tenant: Tenant, name: str, value: str) -> None:
+    refused = await tenant.admin.client.get(BASE, params={name: value})
+    assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (422, ["query", name])
+
+
 async def test_an_update_changes_the_named_fields_and_null_clears(platform: RunningPlatform, tenant: Tenant) -> None:
-    group = await made(tenant, description="x", external_group_id="g-1")
+    group = await create_group(tenant, description="x", external_group_id="g-1")
     path = f"{BASE}/{group['id']}"
     changed = (await tenant.admin.client.put(path, json={"name": "Cards", "description": None})).json()
     assert changed == {**group, "name": "Cards", "description": None, "updated_at": changed["updated_at"]}
@@ -76,15 +112,15 @@ async def test_an_update_changes_the_named_fields_and_null_clears(platform: Runn
 
 
 async def test_an_update_that_changes_nothing_is_not_audited(platform: RunningPlatform, tenant: Tenant) -> None:
-    group = await made(tenant)
+    group = await create_group(tenant)
     assert (await tenant.admin.client.put(f"{BASE}/{group['id']}", json={"name": "Payments"})).json() == group
     assert await platform.audit(tenant, "group.updated") == []
 
 
 async def test_a_name_is_unique_in_an_organization(tenant: Tenant, other_tenant: Tenant) -> None:
-    await made(tenant)
-    second = await made(tenant, "Second")
-    await made(other_tenant)
+    await create_group(tenant)
+    second = await create_group(tenant, "Second")
+    await create_group(other_tenant)
     for answer in (
         await tenant.admin.client.post(BASE, json={"name": "Payments"}),
         await tenant.admin.client.put(f"{BASE}/{second['id']}", json={"name": "Payments"}),
@@ -93,12 +129,12 @@ async def test_a_name_is_unique_in_an_organization(tenant: Tenant, other_tenant:
 
 
 async def test_a_deleted_group_loses_its_members_and_overrides(platform: RunningPlatform, tenant: Tenant) -> None:
-    group = await made(tenant)
-    await joined(tenant, group, tenant.user)
-    await overridden(tenant, group, credit_card="BLOCK")
-    assert await scanned(tenant.user) == "BLOCK"
+    group = await create_group(tenant)
+    await add_to_group(tenant, group, tenant.user)
+    await set_overrides(tenant, group, credit_card="BLOCK")
+    assert await scan_action(tenant.user) == "BLOCK"
     assert (await tenant.admin.client.delete(f"{BASE}/{group['id']}")).status_code == 204
-    assert await scanned(tenant.user) == "REDACT"
+    assert await scan_action(tenant.user) == "REDACT"
     assert platform.host.replica.users[tenant.user.id].groups == ()
     for table in ("group_members", "group_dlp_overrides"):
         assert platform.sql(f"SELECT count(*) FROM {table} WHERE group_id = %s", [group["id"]]) == [(0,)]
@@ -111,9 +147,9 @@ async def test_a_deleted_group_loses_its_members_and_overrides(platform: Running
 
 
 async def test_a_member_is_added_listed_and_removed(platform: RunningPlatform, tenant: Tenant) -> None:
-    group = await made(tenant)
+    group = await create_group(tenant)
     members = f"{BASE}/{group['id']}/members"
-    member = await joined(tenant, group, tenant.user)
+    member = await add_to_group(tenant, group, tenant.user)
     assert member == {
         "id": member["id"], "user_id": str(tenant.user.id), "group_id": group["id"], "user_email": tenant.user.email,
         "joined_at": member["joined_at"],
@@ -130,50 +166,50 @@ async def test_a_member_is_added_listed_and_removed(platform: RunningPlatform, t
 
 
 async def test_a_user_is_added_to_a_group_only_once(tenant: Tenant) -> None:
-    group = await made(tenant)
-    await joined(tenant, group, tenant.user)
+    group = await create_group(tenant)
+    await add_to_group(tenant, group, tenant.user)
     again = await tenant.admin.client.post(f"{BASE}/{group['id']}/members", json={"user_id": str(tenant.user.id)})
     assert again.status_code == 409
 
 
 async def test_only_users_of_the_organization_become_members(tenant: Tenant, other_tenant: Tenant) -> None:
-    group = await made(tenant)
+    group = await create_group(tenant)
     for user_id in (other_tenant.user.id, uuid4()):
         answer = await tenant.admin.client.post(f"{BASE}/{group['id']}/members", json={"user_id": str(user_id)})
         assert (answer.status_code, answer.json()) == (404, {"detail": "User not found"})
 
 
 async def test_a_removed_user_is_no_longer_a_member(tenant: Tenant) -> None:
-    group = await made(tenant)
-    await joined(tenant, group, tenant.user)
+    group = await create_group(tenant)
+    await add_to_group(tenant, group, tenant.user)
     assert (await tenant.admin.client.delete(f"/api/admin/users/{tenant.user.id}")).status_code == 204
     assert (await tenant.admin.client.get(f"{BASE}/{group['id']}/members")).json() == []
 
 
 async def test_membership_takes_effect_with_the_response(tenant: Tenant) -> None:
-    group = await made(tenant)
-    await overridden(tenant, group, credit_card="BLOCK")
-    assert await scanned(tenant.user) == "REDACT"
-    await joined(tenant, group, tenant.user)
-    assert await scanned(tenant.user) == "BLOCK"
+    group = await create_group(tenant)
+    await set_overrides(tenant, group, credit_card="BLOCK")
+    assert await scan_action(tenant.user) == "REDACT"
+    await add_to_group(tenant, group, tenant.user)
+    assert await scan_action(tenant.user) == "BLOCK"
     await tenant.admin.client.delete(f"{BASE}/{group['id']}/members/{tenant.user.id}")
-    assert await scanned(tenant.user) == "REDACT"
+    assert await scan_action(tenant.user) == "REDACT"
 
 
 async def test_a_members_api_key_has_the_members_groups(platform: RunningPlatform, tenant: Tenant) -> None:
-    group = await made(tenant)
-    await overridden(tenant, group, credit_card="BLOCK")
+    group = await create_group(tenant)
+    await set_overrides(tenant, group, credit_card="BLOCK")
     client = platform.client(await platform.new_key(tenant.user))
     body = {"text": CARD, "model": "none/none"}
     assert (await client.post("/v1/scan", json=body)).json()["action"] == "REDACT"
-    await joined(tenant, group, tenant.user)
+    await add_to_group(tenant, group, tenant.user)
     assert (await client.post("/v1/scan", json=body)).json()["action"] == "BLOCK"
 
 
-async def test_a_worker_that_starts_knows_every_membership(platform: RunningPlatform, tenant: Tenant) -> None:
-    groups = sorted([(await made(tenant, name))["id"] for name in ("A", "B")])
+async def test_a_new_worker_loads_every_membership(platform: RunningPlatform, tenant: Tenant) -> None:
+    groups = sorted([(await create_group(tenant, name))["id"] for name in ("A", "B")])
     for group_id in groups:
-        await joined(tenant, {"id": group_id}, tenant.user)
+        await add_to_group(tenant, {"id": group_id}, tenant.user)
     replica = Replica()
     async with platform.host.database.service() as session:
         await queries.users(session, replica, None)
@@ -185,7 +221,7 @@ async def test_a_worker_that_starts_knows_every_membership(platform: RunningPlat
 
 
 async def test_overrides_are_replaced_as_a_whole(platform: RunningPlatform, tenant: Tenant) -> None:
-    group = await made(tenant)
+    group = await create_group(tenant)
     path = f"{BASE}/{group['id']}/dlp"
     both = [{"entity_type": "ssn", "action": "BLOCK"}, {"entity_type": "credit_card", "action": "ALLOW"}]
     answer = await tenant.admin.client.put(path, json=both)
@@ -204,22 +240,23 @@ async def test_overrides_are_replaced_as_a_whole(platform: RunningPlatform, tena
 
 @pytest.mark.parametrize("action", ["ALLOW", "BLOCK", "REDACT"])
 async def test_an_override_applies_only_to_members(tenant: Tenant, action: str) -> None:
-    group = await made(tenant)
-    await joined(tenant, group, tenant.user)
-    await overridden(tenant, group, credit_card=action)
-    assert (await scanned(tenant.user), await scanned(tenant.auditor)) == (action, "REDACT")
+    group = await create_group(tenant)
+    await add_to_group(tenant, group, tenant.user)
+    await set_overrides(tenant, group, credit_card=action)
+    assert (await scan_action(tenant.user), await scan_action(tenant.auditor)) == (action, "REDACT")
 
 
 async def test_overrides_have_the_groups_version(tenant: Tenant) -> None:
-    """Each set replaces the previous one; of two administrators the second gets a conflict."""
-    group = (await made(tenant))["id"]
+    """Each set of overrides replaces the previous set, so the second of two concurrent administrators gets a
+    conflict."""
+    group = (await create_group(tenant))["id"]
     path = f"{BASE}/{group}/dlp"
-    seen = (await tenant.admin.client.get(path)).headers["ETag"]
-    assert seen == (await tenant.admin.client.get(f"{BASE}/{group}")).headers["ETag"]
+    version_before = (await tenant.admin.client.get(path)).headers["ETag"]
+    assert version_before == (await tenant.admin.client.get(f"{BASE}/{group}")).headers["ETag"]
     block, allow = ([{"entity_type": "ssn", "action": action}] for action in ("BLOCK", "ALLOW"))
-    first = await tenant.admin.client.put(path, json=block, headers={"If-Match": seen})
+    first = await tenant.admin.client.put(path, json=block, headers={"If-Match": version_before})
     assert first.status_code == 200
-    assert (await tenant.admin.client.put(path, json=allow, headers={"If-Match": seen})).status_code == 412
+    assert (await tenant.admin.client.put(path, json=allow, headers={"If-Match": version_before})).status_code == 412
     assert (await tenant.admin.client.get(path)).json() == block
     version = {"If-Match": first.headers["ETag"]}
     assert (await tenant.admin.client.put(path, json=allow, headers=version)).status_code == 200
@@ -227,10 +264,10 @@ async def test_overrides_have_the_groups_version(tenant: Tenant) -> None:
 
 async def test_of_several_groups_the_strictest_override_applies(tenant: Tenant) -> None:
     for name, action in (("A", "ALLOW"), ("B", "BLOCK")):
-        group = await made(tenant, name)
-        await joined(tenant, group, tenant.user)
-        await overridden(tenant, group, credit_card=action)
-    assert await scanned(tenant.user) == "BLOCK"
+        group = await create_group(tenant, name)
+        await add_to_group(tenant, group, tenant.user)
+        await set_overrides(tenant, group, credit_card=action)
+    assert await scan_action(tenant.user) == "BLOCK"
 
 
 async def test_the_organizations_own_entity_types_can_be_overridden(tenant: Tenant) -> None:
@@ -243,13 +280,13 @@ async def test_the_organizations_own_entity_types_can_be_overridden(tenant: Tena
     assert own.status_code == 201, own.text
     rules = await tenant.admin.client.post("/api/admin/dlp-rules", json=rule)
     assert rules.status_code == 201, rules.text
-    await overridden(tenant, await made(tenant), badge="BLOCK", staff_id="ALLOW", person="REDACT")
+    await set_overrides(tenant, await create_group(tenant), badge="BLOCK", staff_id="ALLOW", person="REDACT")
 
 
 async def test_overrides_can_exist_before_and_after_their_rule(tenant: Tenant) -> None:
-    client, group = tenant.admin.client, await made(tenant)
+    client, group = tenant.admin.client, await create_group(tenant)
     path = f"{BASE}/{group['id']}/dlp"
-    await overridden(tenant, group, employee_no="BLOCK")
+    await set_overrides(tenant, group, employee_no="BLOCK")
     rule = {
         "detector_name": "Employees", "detector_type": "regex", "entity_type": "employee_no", "action_tier": "redact",
         "config_json": {"pattern": "EMP-[0-9]{6}"},
@@ -276,12 +313,12 @@ async def test_overrides_can_exist_before_and_after_their_rule(tenant: Tenant) -
     ],
 )
 async def test_bad_overrides_name_the_field_and_change_nothing(tenant: Tenant, body: Any, place: list[Any]) -> None:
-    group = await made(tenant)
-    await overridden(tenant, group, credit_card="BLOCK")
+    group = await create_group(tenant)
+    await set_overrides(tenant, group, credit_card="BLOCK")
     answer = await tenant.admin.client.put(f"{BASE}/{group['id']}/dlp", json=body)
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, place)
-    kept = (await tenant.admin.client.get(f"{BASE}/{group['id']}/dlp")).json()
-    assert kept == [{"entity_type": "credit_card", "action": "BLOCK"}]
+    stored = (await tenant.admin.client.get(f"{BASE}/{group['id']}/dlp")).json()
+    assert stored == [{"entity_type": "credit_card", "action": "BLOCK"}]
 
 
 # usage ---------------------------------------------------------------------------------------------------------------
@@ -291,9 +328,9 @@ async def test_bad_overrides_name_the_field_and_change_nothing(tenant: Tenant, b
 async def test_usage_is_attributed_to_a_users_only_group(
     platform: RunningPlatform, tenant: Tenant, memberships: int
 ) -> None:
-    groups = [await made(tenant, f"Group {number}") for number in range(memberships)]
+    groups = [await create_group(tenant, f"Group {number}") for number in range(memberships)]
     for group in groups:
-        await joined(tenant, group, tenant.user)
+        await add_to_group(tenant, group, tenant.user)
     request_id = f"r-{uuid4().hex}"
     body = {"model": "none/none", "messages": [{"role": "user", "content": "hi"}]}
     await tenant.user.client.post("/v1/chat/completions", json=body, headers={"X-Request-Id": request_id})
@@ -338,9 +375,9 @@ def calls(group_id: object, user_id: object) -> list[tuple[str, str, Any]]:
 
 
 async def test_users_see_no_groups_and_auditors_change_none(platform: RunningPlatform, tenant: Tenant) -> None:
-    group = await made(tenant)
-    every = [*calls(group["id"], tenant.user.id), ("GET", BASE, None), ("POST", BASE, {"name": "x"})]
-    for method, path, body in every:
+    group = await create_group(tenant)
+    all_calls = [*calls(group["id"], tenant.user.id), ("GET", BASE, None), ("POST", BASE, {"name": "x"})]
+    for method, path, body in all_calls:
         assert (await platform.anonymous.request(method, path, json=body)).status_code == 401
         assert (await tenant.user.client.request(method, path, json=body)).status_code == 403
         expected = 200 if method == "GET" else 403
@@ -348,8 +385,8 @@ async def test_users_see_no_groups_and_auditors_change_none(platform: RunningPla
 
 
 async def test_another_organizations_group_is_not_found(tenant: Tenant, other_tenant: Tenant) -> None:
-    theirs = await made(other_tenant)
-    await joined(other_tenant, theirs, other_tenant.user)
+    theirs = await create_group(other_tenant)
+    await add_to_group(other_tenant, theirs, other_tenant.user)
     for group_id in (theirs["id"], uuid4()):
         for method, path, body in calls(group_id, other_tenant.user.id):
             answer = await tenant.admin.client.request(method, path, json=body)
@@ -373,7 +410,7 @@ async def test_another_organizations_group_is_not_found(tenant: Tenant, other_te
 async def test_bad_input_names_the_field(tenant: Tenant, body: dict[str, Any], field: str) -> None:
     answer = await tenant.admin.client.post(BASE, json=body)
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", field])
-    group = await made(tenant)
+    group = await create_group(tenant)
     if body:
         changed = await tenant.admin.client.put(f"{BASE}/{group['id']}", json=body)
         assert (changed.status_code, changed.json()["detail"][0]["loc"]) == (422, ["body", field])
@@ -381,6 +418,6 @@ async def test_bad_input_names_the_field(tenant: Tenant, body: dict[str, Any], f
 
 @pytest.mark.parametrize("body", [{}, {"user_id": "me"}, {"user_id": None}])
 async def test_a_bad_member_names_the_field(tenant: Tenant, body: dict[str, Any]) -> None:
-    group = await made(tenant)
+    group = await create_group(tenant)
     answer = await tenant.admin.client.post(f"{BASE}/{group['id']}/members", json=body)
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", "user_id"])

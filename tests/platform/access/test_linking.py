@@ -1,4 +1,4 @@
-"""Accounts that were created before their owner signs in, and which ways of signing in may use them
+"""Accounts that exist before their owner signs in, and the identity providers and directories that may use them
 (`access.linking`)."""
 
 import asyncio
@@ -34,7 +34,7 @@ class World:
     domain: str
     browser: httpx2.AsyncClient
     signer: Signer
-    #: credentials of the first account's owner: API keys and access tokens
+    #: API keys and access tokens of the person who used the account first
     credentials: list[str] = field(default_factory=list)
     sign_on: SignOn | None = None
 
@@ -53,7 +53,7 @@ class World:
     async def login(self, password: str) -> httpx2.Response:
         return await self.platform.anonymous.post(LOGIN, json={"email": self.email, "password": password})
 
-    async def settle_in(self) -> None:
+    async def create_credentials(self) -> None:
         """Sign in with the first password and create an API key."""
         signed_in = await self.login(FIRST)
         assert signed_in.status_code == 200, signed_in.text
@@ -61,8 +61,8 @@ class World:
         key = await self.platform.client(token).post("/api/auth/api-keys", json={"description": "the first one's"})
         self.credentials += [token, key.json()["api_key"]]
 
-    async def good(self) -> list[bool]:
-        """Return for each credential whether it is accepted."""
+    async def accepted_credentials(self) -> list[bool]:
+        """Return whether the platform accepts the credential, for each credential."""
         answers = [await self.platform.client(credential).get("/v1/models") for credential in self.credentials]
         return [answer.status_code == 200 for answer in answers]
 
@@ -86,7 +86,7 @@ async def world(platform: RunningPlatform, tenant: Tenant, signer: Signer) -> As
         yield World(platform, tenant, domain, browser, signer)
 
 
-# the ways in which an account comes to be ---------------------------------------------------------------------------
+# sources of an account ----------------------------------------------------------------------------------------------
 
 
 async def self_registration(world: World, password: str) -> int:
@@ -97,10 +97,10 @@ async def self_registration(world: World, password: str) -> int:
 
 
 async def invitation(world: World, password: str) -> int:
-    made = await world.tenant.admin.client.post(USERS, json={"email": world.email})
-    if made.status_code != 201:
-        return made.status_code
-    body = {"email": world.email, "password": password, "invitation_token": made.json()["invitation_token"]}
+    created = await world.tenant.admin.client.post(USERS, json={"email": world.email})
+    if created.status_code != 201:
+        return created.status_code
+    body = {"email": world.email, "password": password, "invitation_token": created.json()["invitation_token"]}
     return (await world.platform.anonymous.post(REGISTER, json=body)).status_code
 
 
@@ -110,12 +110,12 @@ async def administrator(world: World, password: str) -> int:
 
 
 async def scim(world: World, password: str) -> int:
-    """Like directories: if the user exists, look it up and replace it."""
+    """Provision the user as a directory does: if the user exists, find and replace it."""
     directory = await directory_of(world.platform, world.tenant)
     body = {"schemas": [USER], "userName": world.email, "active": True, "displayName": "The CEO", "password": password}
-    made = await directory.client.post("/api/scim/v2/Users", json=body)
-    if made.status_code != 409:
-        return made.status_code
+    created = await directory.client.post("/api/scim/v2/Users", json=body)
+    if created.status_code != 409:
+        return created.status_code
     (user_id,) = await directory.matching_ids("/Users", f'userName eq "{world.email}"')
     return (await directory.client.put(f"/api/scim/v2/Users/{user_id}", json=body)).status_code
 
@@ -134,15 +134,15 @@ async def portal_owner(world: World, password: str) -> int:
     return answer.status_code
 
 
-Way = Callable[[World, str], Awaitable[int]]
-WAYS: list[Way] = [self_registration, invitation, administrator, scim, saml, portal_owner]
-#: Ways in which the first owner has not proven the address, and is not the organization's directory.
+Source = Callable[[World, str], Awaitable[int]]
+SOURCES: list[Source] = [self_registration, invitation, administrator, scim, saml, portal_owner]
+#: Sources by which nobody has proven the address, except the organization's directory and identity provider.
 UNPROVEN = {self_registration, administrator, portal_owner}
-MADE_BY = {self_registration: 202, invitation: 201, administrator: 201, scim: 201, saml: 303, portal_owner: 200}
+FIRST_STATUS = {self_registration: 202, invitation: 201, administrator: 201, scim: 201, saml: 303, portal_owner: 200}
 
 
-def arrival(first: Way, second: Way) -> int:
-    """The status of the second way."""
+def second_status(first: Source, second: Source) -> int:
+    """Return the expected status of the second source."""
     if second is self_registration:
         return 403 if first is saml else 202
     if second in {invitation, administrator}:
@@ -152,25 +152,29 @@ def arrival(first: Way, second: Way) -> int:
     return 200 if second is scim else 303
 
 
-@pytest.mark.parametrize("second", WAYS, ids=lambda way: f"then-{way.__name__}")
-@pytest.mark.parametrize("first", WAYS, ids=lambda way: way.__name__)
-async def test_whoever_comes_second_gets_no_more_than_is_theirs(world: World, first: Way, second: Way) -> None:
-    """For every ordered pair of ways: the address has one account; no password opens an account of somebody else; and
-    an identity provider or directory takes over no account that others can still use."""
-    assert await first(world, FIRST) == MADE_BY[first]
+@pytest.mark.parametrize("second", SOURCES, ids=lambda source: f"then-{source.__name__}")
+@pytest.mark.parametrize("first", SOURCES, ids=lambda source: source.__name__)
+async def test_a_second_source_takes_over_an_account_only_if_permitted(
+    world: World, first: Source, second: Source
+) -> None:
+    """For every ordered pair of sources: the address has one account, the second password does not open the account of
+    the first person, and after an identity provider or a directory has taken over the account, the first person's
+    credentials are invalid."""
+    assert await first(world, FIRST) == FIRST_STATUS[first]
     if first in {self_registration, invitation, administrator}:
-        await world.settle_in()
+        await world.create_credentials()
     before = world.account()
-    assert all(await world.good())
+    assert all(await world.accepted_credentials())
 
-    assert await second(world, SECOND) == arrival(first, second)
+    assert await second(world, SECOND) == second_status(first, second)
 
     after = world.account()
     assert (after["id"], after["role"]) == (before["id"], before["role"])
     assert (await world.login(SECOND)).status_code == 401
-    # A directory cannot take over an administrator, because it could invalidate the last one's password.
+    # A directory cannot take over an administrator's account, because it could invalidate the last administrator's
+    # password.
     taken_over = first in UNPROVEN and (second is saml or (second is scim and first is not portal_owner))
-    assert await world.good() == [not taken_over] * len(world.credentials)
+    assert await world.accepted_credentials() == [not taken_over] * len(world.credentials)
     has_password = first in {self_registration, invitation, administrator} and not taken_over
     assert (await world.login(FIRST)).status_code == (200 if has_password else 401)
     assert (after["password_hash"] is not None) == has_password
@@ -181,31 +185,31 @@ async def test_whoever_comes_second_gets_no_more_than_is_theirs(world: World, fi
 
 
 async def test_an_invitation_that_a_machine_issued_proves_no_address(world: World) -> None:
-    """The program has read the token in the answer and can accept the invitation itself."""
+    """The machine has received the token in the response and can accept the invitation itself."""
     machine = await world.platform.new_m2m(world.tenant.id, *SCOPES)
-    made = await machine.post(USERS, json={"email": world.email})
-    assert made.status_code == 201, made.text
-    body = {"email": world.email, "password": FIRST, "invitation_token": made.json()["invitation_token"]}
+    created = await machine.post(USERS, json={"email": world.email})
+    assert created.status_code == 201, created.text
+    body = {"email": world.email, "password": FIRST, "invitation_token": created.json()["invitation_token"]}
     assert (await world.platform.anonymous.post(REGISTER, json=body)).status_code == 201
-    await world.settle_in()
+    await world.create_credentials()
     assert await saml(world, SECOND) == 303
-    assert await world.good() == [False, False]
+    assert await world.accepted_credentials() == [False, False]
     assert (await world.login(FIRST)).status_code == 401
 
 
-async def test_a_key_that_is_being_made_while_its_session_ends_is_not_made(
+async def test_a_key_is_not_created_if_its_session_ends_during_the_request(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
-    """Linking runs while an accepted request waits for the user's row."""
+    """The session ends while an accepted request waits for the lock on the user's row."""
     with platform.owner_transaction() as transaction:
         transaction.execute("SELECT 1 FROM users WHERE id = %s FOR UPDATE", [tenant.user.id])
-        making = asyncio.create_task(tenant.user.client.post("/api/auth/api-keys", json={"description": "late"}))
+        creation = asyncio.create_task(tenant.user.client.post("/api/auth/api-keys", json={"description": "late"}))
         async with asyncio.timeout(20):
             while not platform.sql("SELECT 1 FROM pg_locks WHERE NOT granted"):
-                assert not making.done()
+                assert not creation.done()
                 await asyncio.sleep(0.01)
         transaction.execute("UPDATE sessions SET revoked_at = now() WHERE user_id = %s", [tenant.user.id])
-    assert (await making).status_code == 401
+    assert (await creation).status_code == 401
     assert platform.sql("SELECT 1 FROM api_keys WHERE user_id = %s", [tenant.user.id]) == []
 
 
@@ -220,9 +224,9 @@ async def test_an_account_with_a_changed_address_must_be_linked_again(world: Wor
     assert (await world.platform.anonymous.post("/api/auth/password/reset", json=body)).status_code == 204
     moved = await world.tenant.admin.client.patch(f"{USERS}/{user_id}", json={"email": world.email})
     assert moved.status_code == 200, moved.text
-    await world.settle_in()
+    await world.create_credentials()
     assert await saml(world, SECOND) == 303
-    assert await world.good() == [False, False]
+    assert await world.accepted_credentials() == [False, False]
     assert (await world.login(FIRST)).status_code == 401
 
 
@@ -235,7 +239,7 @@ async def test_an_account_stays_linked_when_its_directory_changes_the_address(wo
     reset = await world.tenant.admin.client.post(f"{USERS}/{account}/password-reset")
     body = {"token": reset.json()["token"], "password": FIRST}
     assert (await world.platform.anonymous.post("/api/auth/password/reset", json=body)).status_code == 204
-    await world.settle_in()
+    await world.create_credentials()
     directory = await directory_of(world.platform, world.tenant)
     domain = world.domain if proven else f"{uuid4().hex[:12]}.test"
     for email in (f"second@{domain}", f"third@{domain}"):
@@ -244,7 +248,7 @@ async def test_an_account_stays_linked_when_its_directory_changes_the_address(wo
         await directory.patch(f"/Users/{account}", change)
         query = "SELECT email, linked_at IS NOT NULL, password_hash FROM users WHERE id = %s"
         assert world.platform.sql(query, [account]) == [(email, True, None)]
-        assert await world.good() == [False, False]
+        assert await world.accepted_credentials() == [False, False]
         assert (await single.sign_in(email=email)).status_code == 303
     events = await world.platform.audit(world.tenant, "user.linked")
     assert [event["details"]["ended"]["api_keys"] for event in events] == [1, 0]
@@ -255,9 +259,9 @@ async def test_an_account_stays_linked_when_its_directory_changes_the_address(wo
 
 
 async def test_a_key_that_is_being_enabled_while_its_account_is_linked_stays_disabled(world: World) -> None:
-    """An attacker could repeatedly enable a disabled key, until a request runs at the right moment."""
+    """Without this, an attacker could repeatedly enable a disabled key until a request runs at the right moment."""
     await self_registration(world, FIRST)
-    await world.settle_in()
+    await world.create_credentials()
     world.platform.sql("UPDATE api_keys SET is_enabled = false WHERE user_id = %s", [world.account()["id"]])
     sign_on = await world.single_sign_on()
     with world.platform.owner_transaction() as enabling:
@@ -275,28 +279,28 @@ async def test_a_key_that_is_being_enabled_while_its_account_is_linked_stays_dis
 async def test_a_key_that_waits_to_be_enabled_while_its_session_ends_stays_disabled(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
-    made = (await tenant.user.client.post("/api/auth/api-keys", json={"description": "late"})).json()
-    path = f"/api/auth/api-keys/{made['id']}"
+    created = (await tenant.user.client.post("/api/auth/api-keys", json={"description": "late"})).json()
+    path = f"/api/auth/api-keys/{created['id']}"
     assert (await tenant.user.client.patch(path, json={"is_enabled": False})).status_code == 200
     with platform.owner_transaction() as transaction:
-        transaction.execute("SELECT 1 FROM api_keys WHERE id = %s FOR UPDATE", [made["id"]])
+        transaction.execute("SELECT 1 FROM api_keys WHERE id = %s FOR UPDATE", [created["id"]])
         enabling = asyncio.create_task(tenant.user.client.patch(path, json={"is_enabled": True}))
         while not platform.sql("SELECT 1 FROM pg_locks WHERE NOT granted"):
             await asyncio.sleep(0.01)
         transaction.execute("UPDATE sessions SET revoked_at = now() WHERE user_id = %s", [tenant.user.id])
     assert (await enabling).status_code == 401
-    assert platform.sql("SELECT is_enabled FROM api_keys WHERE id = %s", [made["id"]]) == [(False,)]
+    assert platform.sql("SELECT is_enabled FROM api_keys WHERE id = %s", [created["id"]]) == [(False,)]
 
 
 # taking over an account ----------------------------------------------------------------------------------------------
 
 
-async def test_the_owner_of_an_address_ends_all_that_a_stranger_made_with_it(world: World) -> None:
-    """A stranger registers the address, signs in, makes a key, enrols a second factor and authorizes an application;
-    then its owner signs in by single sign-on."""
+async def test_single_sign_on_of_the_owner_ends_all_credentials_of_a_stranger(world: World) -> None:
+    """A stranger registers the address, signs in, creates a key, enrols a second factor and authorizes an application.
+    Then the owner of the address signs in by single sign-on."""
     platform = world.platform
     assert await self_registration(world, FIRST) == 202
-    await world.settle_in()
+    await world.create_credentials()
     signed_in = (await world.login(FIRST)).json()
     stranger = Member(UUID(signed_in["user"]["id"]), world.email, platform.anonymous, platform.anonymous)
     await members.use(platform, stranger, signed_in)
@@ -318,7 +322,7 @@ async def test_the_owner_of_an_address_ends_all_that_a_stranger_made_with_it(wor
     assert answer.status_code == 303, answer.text
 
     assert (await world.login(FIRST)).status_code == 401
-    assert await world.good() == [False, False]
+    assert await world.accepted_credentials() == [False, False]
     assert (await stranger.client.get("/api/auth/sessions")).status_code == 401
     refreshed = await platform.anonymous.post("/api/auth/refresh", json={"refresh_token": stranger.refresh_token})
     assert refreshed.status_code == 401
@@ -331,25 +335,25 @@ async def test_the_owner_of_an_address_ends_all_that_a_stranger_made_with_it(wor
     assert (ended["passwords"], ended["api_keys"], ended["oauth_grants"], ended["second_factors"]) == (1, 1, 1, 1)
     assert ended["sessions"] >= 2
     assert ended["refresh_tokens"] >= 2
-    # The second time nothing is taken over, and the person's newer credentials stay valid.
+    # A second sign-in takes over nothing, and the owner's newer credentials stay valid.
     platform.sql("UPDATE api_keys SET is_enabled = true WHERE user_id = %s", [stranger.id])
     assert await saml(world, "") == 303
     assert platform.sql("SELECT is_enabled FROM api_keys WHERE user_id = %s", [stranger.id]) == [(True,)]
     assert len(await platform.audit(world.tenant, "user.linked")) == 1
 
 
-async def test_an_invitation_that_waits_opens_nothing_once_its_account_is_linked(world: World) -> None:
-    made = (await world.tenant.admin.client.post(USERS, json={"email": world.email})).json()
+async def test_an_outstanding_invitation_is_void_after_its_account_is_linked(world: World) -> None:
+    created = (await world.tenant.admin.client.post(USERS, json={"email": world.email})).json()
     assert await saml(world, "") == 303
-    body = {"email": world.email, "password": FIRST, "invitation_token": made["invitation_token"]}
+    body = {"email": world.email, "password": FIRST, "invitation_token": created["invitation_token"]}
     assert (await world.platform.anonymous.post(REGISTER, json=body)).status_code == 403
 
 
 @pytest.mark.parametrize("how", ["POST", "PUT", "PATCH"])
-async def test_a_directory_that_takes_an_account_into_a_group_takes_it_over(world: World, how: str) -> None:
-    """Some directories only write the membership of an existing user, which gives the group's rights."""
+async def test_a_directory_that_adds_an_account_to_a_group_takes_it_over(world: World, how: str) -> None:
+    """Some directories only write the membership of an existing user, and the membership grants the group's rights."""
     await self_registration(world, FIRST)
-    await world.settle_in()
+    await world.create_credentials()
     directory = await directory_of(world.platform, world.tenant)
     members = [{"value": world.account()["id"]}]
     if how == "POST":
@@ -362,20 +366,20 @@ async def test_a_directory_that_takes_an_account_into_a_group_takes_it_over(worl
             body = {"schemas": [PATCH], "Operations": [{"op": "add", "path": "members", "value": members}]}
         assert (await directory.client.request(how, path, json=body)).status_code == 200
     assert (await world.login(FIRST)).status_code == 401
-    assert await world.good() == [False, False]
+    assert await world.accepted_credentials() == [False, False]
 
 
 async def test_an_account_of_an_unproven_domain_is_not_taken_over(world: World) -> None:
-    """The identity provider could name any address, also an administrator's private one."""
+    """The identity provider could name any address, for example an administrator's private address."""
     await administrator(world, FIRST)
-    await world.settle_in()
+    await world.create_credentials()
     world.platform.sql("DELETE FROM allowed_domains WHERE domain = %s", [world.domain])
     sign_on = await world.single_sign_on()
     refused = await sign_on.sign_in(email=world.email)
     assert (refused.status_code, refused.json()) == (
         403,
         {
-            "detail": "An account with this address was made here, and the organization has not proven the address's"
+            "detail": "An account with this address was created here, and the organization has not proven the address's"
             " domain. Ask your administrator to prove the domain, or to remove the account.",
             "reason": "address_not_proven",
         },
@@ -383,15 +387,15 @@ async def test_an_account_of_an_unproven_domain_is_not_taken_over(world: World) 
     (event,) = await world.platform.audit(world.tenant, "saml.refused")
     assert event["reason"] == "address_not_proven"
     assert await scim(world, "") == 200
-    assert await world.good() == [True, True]
+    assert await world.accepted_credentials() == [True, True]
     assert world.account()["linked_at"] is None
-    # The same account, once the domain is proven.
+    # After the domain is proven, the same account is taken over.
     prove(world.platform, world.tenant, world.domain, jit=False)
     assert await saml(world, "") == 303
-    assert await world.good() == [False, False]
+    assert await world.accepted_credentials() == [False, False]
 
 
-async def test_a_directory_gives_no_rights_to_a_stranger_whose_address_is_not_proven_any_more(world: World) -> None:
+async def test_a_directory_grants_no_rights_to_a_self_registered_account_of_an_unproven_domain(world: World) -> None:
     await self_registration(world, FIRST)
     world.platform.sql("DELETE FROM allowed_domains WHERE domain = %s", [world.domain])
     assert await scim(world, "") == 403
@@ -400,7 +404,7 @@ async def test_a_directory_gives_no_rights_to_a_stranger_whose_address_is_not_pr
     assert (await directory.client.post("/api/scim/v2/Groups", json=body)).status_code == 403
 
 
-async def test_a_person_of_an_unproven_domain_joins_unverified_and_comes_back(world: World) -> None:
+async def test_a_user_of_an_unproven_domain_joins_unverified_and_can_sign_in_again(world: World) -> None:
     sign_on = await world.single_sign_on()
     email = f"new@{uuid4().hex[:12]}.test"
     for _ in range(2):
@@ -409,7 +413,7 @@ async def test_a_person_of_an_unproven_domain_joins_unverified_and_comes_back(wo
     assert rows == [(False, None)]
 
 
-async def test_applications_do_not_hear_that_a_registered_address_is_verified(world: World) -> None:
+async def test_applications_see_a_self_registered_address_as_unverified(world: World) -> None:
     """The portal identifies people by their verified address."""
     await self_registration(world, FIRST)
     assert world.account()["email_verified"] is True
@@ -429,19 +433,17 @@ async def claims(world: World) -> dict[str, Any]:
 
 @pytest.mark.parametrize("role", ["admin", "auditor", "operator"])
 @pytest.mark.parametrize("how", ["PUT", "PATCH", "PATCH emails", "PATCH users"])
-async def test_a_machine_does_not_give_an_administrators_account_another_address(
-    world: World, role: str, how: str
-) -> None:
-    """Otherwise it could give the account an employee's address, and the employee would sign in as the
+async def test_a_machine_cannot_change_the_address_of_an_administrator(world: World, role: str, how: str) -> None:
+    """Without this, the machine could give the account an employee's address, and the employee would sign in as the
     administrator."""
     platform, tenant = world.platform, world.tenant
     machine = await platform.new_m2m(tenant.id, "admin:write", "api:read", "api:write", "chat:write")
-    made = await machine.post("/api/admin/scim/token", json={"description": "the machine's"})
-    directory = Directory(platform.client(made.json()["token"]), "", "")
+    created = await machine.post("/api/admin/scim/token", json={"description": "the machine's"})
+    directory = Directory(platform.client(created.json()["token"]), "", "")
     await administrator(world, FIRST)
     user_id = world.account()["id"]
     operator = role == "operator"
-    # Mark the administrator's account as linked.
+    # Marks the administrator's account as linked.
     platform.sql(
         "UPDATE users SET role = %s, operator = %s, linked_at = now() WHERE id = %s",
         ["admin" if operator else role, operator, user_id],
@@ -459,7 +461,7 @@ async def test_a_machine_does_not_give_an_administrators_account_another_address
                 entry = {"op": "add", "value": {"emails": [{"value": email, "primary": True}]}}
             body = {"schemas": [PATCH], "Operations": [entry]}
         answer = await directory.client.request(how.partition(" ")[0], path, json=body)
-    # The directory may choose a name, because nobody signs in with it.
+    # The directory may set the name, because nobody signs in with it.
     renamed = how == "PATCH" and not operator
     assert answer.status_code == (200 if renamed else 403), answer.text
     assert platform.sql("SELECT email FROM users WHERE id = %s", [user_id]) == [(world.email,)]
@@ -468,17 +470,17 @@ async def test_a_machine_does_not_give_an_administrators_account_another_address
     assert eve.status_code == (403 if renamed else 303)
 
 
-async def test_a_machine_makes_a_scim_token_only_with_the_rights_of_a_user(world: World) -> None:
-    """With the token it could act as any user."""
+async def test_a_machine_creates_a_scim_token_only_with_the_rights_of_a_user(world: World) -> None:
+    """With the token the machine could act as any user."""
     machine = await world.platform.new_m2m(world.tenant.id, "admin:write")
     refused = await machine.post("/api/admin/scim/token", json={"description": "x"})
     assert refused.status_code == 403
 
 
-# registering ---------------------------------------------------------------------------------------------------------
+# registration --------------------------------------------------------------------------------------------------------
 
 
-async def test_registering_does_not_tell_who_has_an_account(world: World) -> None:
+async def test_registration_does_not_reveal_who_has_an_account(world: World) -> None:
     body = {"password": FIRST, "username": f"name-{uuid4().hex[:8]}"}
     answers = []
     for email in (world.email, world.email, f"other@{world.domain}"):
@@ -488,14 +490,14 @@ async def test_registering_does_not_tell_who_has_an_account(world: World) -> Non
     assert {tuple(sorted(set(answer.headers) - {"x-request-id"})) for answer in answers} == {
         tuple(sorted(set(answers[0].headers) - {"x-request-id"}))
     }
-    # The name was not free any more.
+    # The user name was taken by the first account.
     rows = world.platform.sql(
         "SELECT email, username FROM users WHERE email LIKE %s ORDER BY created_at", [f"%@{world.domain}"]
     )
     assert rows == [(world.email, body["username"]), (f"other@{world.domain}", None)]
 
 
-async def test_an_active_identity_provider_closes_registering(world: World) -> None:
+async def test_an_active_identity_provider_closes_registration(world: World) -> None:
     sign_on = await world.single_sign_on()
     body = {"email": world.email, "password": FIRST}
     closed = await world.platform.anonymous.post(REGISTER, json=body)
@@ -504,7 +506,7 @@ async def test_an_active_identity_provider_closes_registering(world: World) -> N
     assert await self_registration(world, FIRST) == 202
 
 
-async def test_jit_provisioning_opens_registering_to_nobody(world: World) -> None:
+async def test_jit_provisioning_does_not_open_registration(world: World) -> None:
     path = f"/api/v1/admin/org/allowed-domains/{world.domain}"
     changed = await world.tenant.admin.client.patch(path, json={"self_registration": False})
     assert (changed.json()["jit_provisioning"], changed.json()["self_registration"]) == (True, False)

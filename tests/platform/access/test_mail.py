@@ -1,4 +1,4 @@
-"""Mails with one-time links, from the change that needs them to the mailbox and back (docs/mail.md)."""
+"""Mails with one-time links, from the request to the use of the link (docs/mail.md)."""
 
 import asyncio
 import time
@@ -60,7 +60,7 @@ async def other_tenant(public: RunningPlatform) -> Tenant:
 
 @pytest.fixture
 async def mailbox(public: RunningPlatform, smtp: MailServer) -> AsyncIterator[MailServer]:
-    """The server without the mails and refusals of other tests."""
+    """The mail server, without the mails and refusals of other tests."""
     await public.host.later.settle()
     public.sql("DELETE FROM jobs WHERE kind = 'access.mail'")
     while not smtp.mails.empty():
@@ -74,12 +74,12 @@ async def jobs(
     mailbox: MailServer, public: RunningPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Jobs[Tools]]:
     """A process that sends mails, as `gatehouse worker` does."""
-    async with working(public, monkeypatch) as running:
+    async with MailWorker(public, monkeypatch) as running:
         yield running
 
 
-class working:
-    """Runs the jobs that send mails, and no others. `changed` has fields of the tools."""
+class MailWorker:
+    """Runs the jobs that send mails, and no other jobs. `changed` replaces fields of the tools."""
 
     def __init__(self, platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch, **changed: Any) -> None:
         monkeypatch.setattr(job_worker, "_POLL_INTERVAL_SECONDS", 0.05)
@@ -101,7 +101,7 @@ def address(domain: str = "example.test") -> str:
     return f"ada-{uuid4().hex[:10]}@{domain}"
 
 
-async def until(condition: Any, seconds: float = 20) -> Any:
+async def wait_for(condition: Any, seconds: float = 20) -> Any:
     """Wait until the condition's result is true, and return it."""
     deadline = time.monotonic() + seconds
     while not (result := condition()):
@@ -111,14 +111,14 @@ async def until(condition: Any, seconds: float = 20) -> Any:
 
 
 def jobs_of(platform: RunningPlatform, tenant: Tenant) -> list[Any]:
-    """State, attempts and error of the tenant's jobs, oldest first."""
+    """Return state, attempts and error of the tenant's jobs, oldest first."""
     query = (
         "SELECT status, attempts, error FROM jobs WHERE org_id = %s AND kind = 'access.mail' ORDER BY created_at, id"
     )
     return platform.sql(query, [tenant.id])
 
 
-async def invited(admin: Any, platform: RunningPlatform, **body: Any) -> dict[str, Any]:
+async def invite(admin: Any, platform: RunningPlatform, **body: Any) -> dict[str, Any]:
     answer = await platform.client(admin.token).post(USERS, json={"email": address(), **body})
     assert answer.status_code == 201, answer.text
     created: dict[str, Any] = answer.json()
@@ -143,7 +143,7 @@ async def test_an_invited_person_sets_a_password_with_the_link_and_is_signed_in(
     public: RunningPlatform, tenant: Tenant, mailbox: MailServer, visitor: Visitor
 ) -> None:
     public.sql("UPDATE tenants SET name = %s WHERE id = %s", ["Ada & <b>Sons</b>\nBcc: x@example.com", tenant.id])
-    created = await invited(tenant.admin, public)
+    created = await invite(tenant.admin, public)
     assert (created["invitation_token"], created["invitation_sent_to"]) == (None, created["email"])
     assert created["invitation_expires_at"]
 
@@ -163,7 +163,7 @@ async def test_an_invited_person_sets_a_password_with_the_link_and_is_signed_in(
     assert (visitor.page.status_code, visitor.page.headers["Location"]) == (303, "/console")
     assert visitor.cookie()
     assert (await login(public, created["email"], NEW)).status_code == 200
-    # The mailbox is proven, whoever issued the invitation.
+    # A mailed invitation proves the address, even if a machine issued it.
     assert public.sql("SELECT address_proven_at IS NOT NULL FROM users WHERE id = %s", [created["id"]]) == [(True,)]
 
 
@@ -185,7 +185,7 @@ async def test_an_administrator_resets_a_password_by_mail(
     assert (await visitor.fill(password=PASSWORD, repeated=PASSWORD)).status_code == 400
 
 
-async def test_an_administrator_can_have_the_link_shown_instead(
+async def test_an_administrator_can_get_the_token_in_the_response(
     public: RunningPlatform, tenant: Tenant, mailbox: MailServer
 ) -> None:
     admin = public.client(tenant.admin.token)
@@ -199,9 +199,9 @@ async def test_an_administrator_can_have_the_link_shown_instead(
     assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (422, ["query", "delivery"])
 
 
-async def test_without_mail_the_link_is_shown_once(platform: RunningPlatform) -> None:
+async def test_without_mail_the_response_contains_the_token(platform: RunningPlatform) -> None:
     tenant = await platform.new_tenant()
-    created = await invited(tenant.admin, platform)
+    created = await invite(tenant.admin, platform)
     assert created["invitation_token"].startswith("inv_")
     assert created["invitation_sent_to"] is None
     for path, body in ((USERS, {"email": address()}), (f"{USERS}/{created['id']}/password-reset", None)):
@@ -216,19 +216,19 @@ async def test_without_mail_the_link_is_shown_once(platform: RunningPlatform) ->
 # the job ------------------------------------------------------------------------------------------------------------
 
 
-async def test_the_token_is_sealed_until_it_is_sent_and_is_nowhere_in_clear(
+async def test_the_token_is_sealed_until_it_is_sent_and_never_stored_in_clear(
     public: RunningPlatform, tenant: Tenant, mailbox: MailServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    created = await invited(tenant.admin, public)
+    created = await invite(tenant.admin, public)
     (args,) = public.sql("SELECT args FROM jobs WHERE org_id = %s AND kind = 'access.mail'", [tenant.id])[0]
     assert set(args) == {"token_id"}
     columns = "SELECT sealed_token, mailed_at FROM one_time_tokens WHERE user_id = %s"
     ((sealed, mailed_at),) = public.sql(columns, [created["id"]])
     assert sealed.startswith("v1.")
     assert mailed_at is None
-    async with working(public, monkeypatch):
+    async with MailWorker(public, monkeypatch):
         token = token_of(await mailbox.next())
-        await until(lambda: jobs_of(public, tenant)[0][0] == "done")
+        await wait_for(lambda: jobs_of(public, tenant)[0][0] == "done")
     ((sealed, mailed_at),) = public.sql(columns, [created["id"]])
     assert (sealed, mailed_at is not None) == (None, True)
     for table in ("jobs", "audit_events", "one_time_tokens"):
@@ -241,13 +241,13 @@ async def test_a_mail_is_delivered_after_the_server_is_up_again(
     port = free_port()
     server = MailServer(port)
     changed = Settings.from_environment({"PUBLIC_URL": PUBLIC_URL, "SMTP_URL": server.url, "MAIL_FROM": SENDER})
-    created = await invited(tenant.admin, public)
-    async with working(public, monkeypatch, settings=changed):
-        await until(lambda: jobs_of(public, tenant)[0][1] >= 2)
+    created = await invite(tenant.admin, public)
+    async with MailWorker(public, monkeypatch, settings=changed):
+        await wait_for(lambda: jobs_of(public, tenant)[0][1] >= 2)
         assert "connect" in jobs_of(public, tenant)[0][2]
         with server.running():
             assert (await server.next())["To"] == created["email"]
-            await until(lambda: jobs_of(public, tenant)[0][0] == "done")
+            await wait_for(lambda: jobs_of(public, tenant)[0][0] == "done")
             assert server.mails.empty()
     assert await public.audit(tenant, "user.mail_failed") == []
 
@@ -255,11 +255,11 @@ async def test_a_mail_is_delivered_after_the_server_is_up_again(
 @pytest.mark.usefixtures("jobs")
 async def test_a_temporary_refusal_is_tried_again(public: RunningPlatform, tenant: Tenant, mailbox: MailServer) -> None:
     mailbox.refusal = "451 4.7.1 Greylisted"
-    await invited(tenant.admin, public)
-    await until(lambda: jobs_of(public, tenant)[0][1] >= 2)
+    await invite(tenant.admin, public)
+    await wait_for(lambda: jobs_of(public, tenant)[0][1] >= 2)
     mailbox.refusal = None
     await mailbox.next()
-    await until(lambda: jobs_of(public, tenant)[0][0] == "done")
+    await wait_for(lambda: jobs_of(public, tenant)[0][0] == "done")
 
 
 @pytest.mark.usefixtures("jobs")
@@ -267,15 +267,15 @@ async def test_a_permanent_refusal_ends_the_job_and_is_in_the_audit_log(
     public: RunningPlatform, tenant: Tenant, mailbox: MailServer
 ) -> None:
     mailbox.refusal_of_content = "554 5.7.1 Blocked: {link}"
-    created = await invited(tenant.admin, public)
-    ((_, attempts, error),) = await until(lambda: [job for job in jobs_of(public, tenant) if job[0] == "failed"])
+    created = await invite(tenant.admin, public)
+    ((_, attempts, error),) = await wait_for(lambda: [job for job in jobs_of(public, tenant) if job[0] == "failed"])
     assert attempts == 1
     assert "554 5.7.1 Blocked" in error
     (event,) = await public.audit(tenant, "user.mail_failed")
     assert (event["resource_id"], event["outcome"], event["actor_type"]) == (created["id"], "failure", "system")
     assert event["details"] == {"purpose": "invitation"}
     assert "554 5.7.1 Blocked" in event["reason"]
-    # The server quoted the link.
+    # The server's reply quoted the link, which is removed from the reason.
     assert "[secret]" in event["reason"]
     assert "inv_" not in error + event["reason"]
     assert public.sql("SELECT sealed_token FROM one_time_tokens WHERE user_id = %s", [created["id"]]) == [(None,)]
@@ -284,13 +284,13 @@ async def test_a_permanent_refusal_ends_the_job_and_is_in_the_audit_log(
 async def test_a_mail_that_was_sent_is_not_sent_again(
     public: RunningPlatform, tenant: Tenant, mailbox: MailServer
 ) -> None:
-    await invited(tenant.admin, public)
+    await invite(tenant.admin, public)
     (token_id,) = public.sql("SELECT args->>'token_id' FROM jobs WHERE org_id = %s", [tenant.id])[0]
     tools = tools_of(public.host)
     await mailing.send_link(tools, tenant.id, token_id=token_id)
     await mailing.send_link(tools, tenant.id, token_id=token_id)
     assert mailbox.mails.qsize() == 1
-    # A process that was killed between the server's reply and the note sends the same mail.
+    # A process that is killed before it stores the result sends the same mail again, with the same id.
     mail = mailbox.mails.get()
     assert mail["Message-ID"] == f"<{token_id}@gatehouse.test>"
 
@@ -306,7 +306,7 @@ async def test_a_mail_that_was_sent_is_not_sent_again(
 async def test_a_link_that_is_void_is_not_sent(
     public: RunningPlatform, tenant: Tenant, mailbox: MailServer, change: str
 ) -> None:
-    created = await invited(tenant.admin, public)
+    created = await invite(tenant.admin, public)
     (token_id,) = public.sql("SELECT args->>'token_id' FROM jobs WHERE org_id = %s", [tenant.id])[0]
     public.sql(change, [created["id"]])
     await mailing.send_link(tools_of(public.host), tenant.id, token_id=token_id)
@@ -314,7 +314,7 @@ async def test_a_link_that_is_void_is_not_sent(
 
 
 async def test_an_expired_link_ends_its_job(public: RunningPlatform, tenant: Tenant, mailbox: MailServer) -> None:
-    await invited(tenant.admin, public)
+    await invite(tenant.admin, public)
     (token_id,) = public.sql("SELECT args->>'token_id' FROM jobs WHERE org_id = %s", [tenant.id])[0]
     public.sql("UPDATE one_time_tokens SET expires_at = now() WHERE id = %s", [token_id])
     with pytest.raises(MailNotSent, match="expired") as error:
@@ -323,10 +323,10 @@ async def test_an_expired_link_ends_its_job(public: RunningPlatform, tenant: Ten
     assert mailbox.mails.empty()
 
 
-async def test_a_process_without_the_setting_leaves_the_mail_to_others(
+async def test_a_process_without_the_setting_leaves_the_mail_to_other_processes(
     public: RunningPlatform, platform: RunningPlatform, tenant: Tenant
 ) -> None:
-    await invited(tenant.admin, public)
+    await invite(tenant.admin, public)
     (token_id,) = public.sql("SELECT args->>'token_id' FROM jobs WHERE org_id = %s", [tenant.id])[0]
     with pytest.raises(MailNotSent, match="SMTP_URL") as error:
         await mailing.send_link(tools_of(platform.host), tenant.id, token_id=token_id)
@@ -360,11 +360,11 @@ async def test_a_person_who_forgot_the_password_sets_a_new_one(
     assert public.sql(expiry, [ada.id]) == [(True,)]
 
 
-async def test_the_answer_does_not_say_whether_an_address_has_an_account(
+async def test_the_response_does_not_reveal_whether_an_address_has_an_account(
     public: RunningPlatform, tenant: Tenant, visitor: Visitor
 ) -> None:
     ada = await member(public, tenant)
-    without_password = await invited(tenant.admin, public)
+    without_password = await invite(tenant.admin, public)
     inactive = await member(public, tenant, signed_in=False)
     public.sql("UPDATE users SET is_active = false WHERE id = %s", [inactive.id])
     before = len(jobs_of(public, tenant))
@@ -378,25 +378,25 @@ async def test_the_answer_does_not_say_whether_an_address_has_an_account(
     assert len(answers) == len(pages) == 1
     assert {status for status, _ in answers | pages} == {202, 200}
     await public.host.later.settle()
-    # Two for the one account with a password.
+    # There is one request by the API and one by the page for the only account with a password.
     assert len(jobs_of(public, tenant)) == before + 2
 
 
-async def test_the_work_is_done_after_the_answer(
+async def test_the_work_is_done_after_the_response(
     public: RunningPlatform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What depends on the account takes no time of the answer."""
+    """Work that depends on the account does not delay the response."""
     ada = await member(public, tenant)
-    begun: list[Any] = []
+    background_work: list[Any] = []
 
     async def run(work: Any) -> None:
-        begun.append(work)
+        background_work.append(work)
 
     with monkeypatch.context() as patch:
         patch.setattr(public.host.later, "run", run)
         assert (await public.anonymous.post(FORGOT, json={"email": ada.email})).status_code == 202
     assert jobs_of(public, tenant) == []
-    await begun[0]
+    await background_work[0]
     assert len(jobs_of(public, tenant)) == 1
 
 
@@ -433,12 +433,12 @@ async def test_requests_count_against_the_limit_of_sign_ins_of_an_address(public
 
 
 @pytest.mark.parametrize("body", [{}, {"email": "nobody"}, {"email": "a@b.test\r\nBcc: c@d.test"}, {"email": 1}])
-async def test_what_is_not_an_address_is_refused(public: RunningPlatform, body: dict[str, Any]) -> None:
+async def test_an_invalid_address_is_refused(public: RunningPlatform, body: dict[str, Any]) -> None:
     answer = await public.anonymous.post(FORGOT, json=body)
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", "email"])
 
 
-async def test_the_page_names_a_bad_address_and_is_not_there_without_mail(
+async def test_the_page_names_a_bad_address_and_does_not_exist_without_mail(
     public: RunningPlatform, platform: RunningPlatform, visitor: Visitor
 ) -> None:
     await visitor.get("/login/forgot")
@@ -482,7 +482,7 @@ async def test_a_registered_person_confirms_the_address_and_is_signed_in(
     assert mail["Subject"] == f"Confirm your e-mail address for {tenant.slug}"
     refused = await login(public, email)
     assert (refused.status_code, refused.json()["error"]) == (403, "address_not_confirmed")
-    # The link is sent again, because a mail may be lost; a wrong password has the usual answer.
+    # The link is sent again, because a mail may be lost. A wrong password gets the usual response.
     assert token_of(await mailbox.next()) != token_of(mail)
     assert (await login(public, email, NEW)).status_code == 401
     await visitor.sign_in(email)
@@ -505,10 +505,11 @@ async def test_a_registered_person_confirms_the_address_and_is_signed_in(
 
 
 @pytest.mark.usefixtures("jobs")
-async def test_a_person_whose_address_another_registered_takes_the_account_over(
+async def test_the_owner_of_an_address_takes_over_an_account_that_another_person_registered(
     public: RunningPlatform, domain: str, mailbox: MailServer, visitor: Visitor
 ) -> None:
-    """The other person has chosen the password: the mailbox's owner cannot confirm it, but set another one."""
+    """The other person has chosen the password, so the owner of the mailbox cannot confirm the address, but can set
+    another password."""
     email = address(domain)
     await register(public, email)
     confirmation = await mailbox.next()
@@ -530,7 +531,7 @@ async def test_without_mail_a_registered_person_signs_in_at_once(
     email = address(domain)
     await register(platform, email)
     assert (await login(platform, email)).status_code == 200
-    # Also after mail was configured: nobody is shut out.
+    # The user can still sign in after mail is configured.
     assert (await login(public, email)).status_code == 200
 
 
@@ -541,13 +542,13 @@ async def test_a_person_confirms_a_new_address(public: RunningPlatform, tenant: 
     assert (await admin.patch(f"{USERS}/{ada.id}", json={"email": moved})).status_code == 200
     mail = await mailbox.next()
     assert mail["To"] == moved
-    # The account could be used before, and goes on.
+    # The account was in use before and stays usable.
     assert (await login(public, moved)).status_code == 200
     body = {"token": token_of(mail), "password": PASSWORD}
     assert (await public.anonymous.post("/api/auth/email/confirm", json=body)).status_code == 204
     assert public.sql("SELECT address_proven_at IS NOT NULL FROM users WHERE id = %s", [ada.id]) == [(True,)]
-    # Without a password, there is nothing to confirm with.
-    created = await invited(tenant.admin, public)
+    # A user without a password gets no mail, because the confirmation requires the password.
+    created = await invite(tenant.admin, public)
     await mailbox.next()
     before = len(jobs_of(public, tenant))
     await admin.patch(f"{USERS}/{created['id']}", json={"email": address()})

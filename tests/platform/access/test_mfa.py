@@ -35,11 +35,11 @@ def figure(platform: RunningPlatform, method: str, result: str) -> float:
 
 
 async def test_an_app_is_enrolled_by_its_first_code(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
-    begun = await ada.client.post(f"{MFA}/totp", json={})
-    assert begun.status_code == 201, begun.text
-    secret = begun.json()["secret"]
-    assert begun.json()["otpauth_url"].startswith("otpauth://totp/Gatehouse:")
-    assert secret in begun.json()["otpauth_url"]
+    enrolment = await ada.client.post(f"{MFA}/totp", json={})
+    assert enrolment.status_code == 201, enrolment.text
+    secret = enrolment.json()["secret"]
+    assert enrolment.json()["otpauth_url"].startswith("otpauth://totp/Gatehouse:")
+    assert secret in enrolment.json()["otpauth_url"]
     assert (await ada.client.get(MFA)).json()["totp"] is None
     confirmed = await ada.client.post(f"{MFA}/totp/confirm", json={"code": code_of(secret)})
     assert confirmed.status_code == 200, confirmed.text
@@ -115,14 +115,14 @@ async def test_a_code_is_valid_only_once(platform: RunningPlatform, ada: Member)
 
 
 async def test_the_confirming_code_cannot_be_used_again(platform: RunningPlatform, ada: Member) -> None:
-    begun = await ada.client.post(f"{MFA}/totp", json={})
-    code = code_of(begun.json()["secret"])
+    enrolment = await ada.client.post(f"{MFA}/totp", json={})
+    code = code_of(enrolment.json()["secret"])
     await ada.client.post(f"{MFA}/totp/confirm", json={"code": code})
     answer = await verify(platform, (await sign_in(ada)).json()["mfa_token"], "totp", code=code)
     assert answer.status_code == 401
 
 
-async def test_of_parallel_uses_of_one_code_one_succeeds(platform: RunningPlatform, ada: Member) -> None:
+async def test_one_of_several_parallel_uses_of_a_code_succeeds(platform: RunningPlatform, ada: Member) -> None:
     secret, _ = await enrol(platform, ada)
     tokens = [(await sign_in(ada)).json()["mfa_token"] for _ in range(4)]
     code = code_of(secret, 1)
@@ -135,17 +135,17 @@ async def test_a_clock_may_differ_by_one_step(platform: RunningPlatform, ada: Me
     secret, _ = await enrol(platform, ada)
     platform.sql("UPDATE mfa_totp SET last_step = 0 WHERE user_id = %s", [ada.id])
     token = (await sign_in(ada)).json()["mfa_token"]
-    # A step may end between the creation and the check of the code; then the next code is used.
+    # Waits for the next step if the current step could end between the creation and the check of the code.
     while time() % 30 > 25:
         await asyncio.sleep(0.2)
     assert (await verify(platform, token, "totp", code=code_of(secret, steps))).status_code == status
 
 
-async def test_a_code_may_be_typed_as_apps_show_it(platform: RunningPlatform, ada: Member) -> None:
+async def test_a_code_may_contain_spaces(platform: RunningPlatform, ada: Member) -> None:
     secret, _ = await enrol(platform, ada)
     code, token = code_of(secret, 1), (await sign_in(ada)).json()["mfa_token"]
     assert (await verify(platform, token, "totp", code=f" {code[:3]} {code[3:]} ")).status_code == 200
-    # It is the same code, which was already used.
+    # Without the spaces it is the same code, which was already used.
     token = (await sign_in(ada)).json()["mfa_token"]
     assert (await verify(platform, token, "totp", code=code)).status_code == 401
 
@@ -186,7 +186,7 @@ async def test_five_wrong_codes_invalidate_the_token(platform: RunningPlatform, 
     assert [(event["outcome"], event["actor_id"]) for event in events] == [("failure", None)] * 5
 
 
-async def test_after_ten_wrong_codes_even_the_right_one_is_refused_for_a_while(
+async def test_after_ten_wrong_codes_a_right_code_is_refused_for_a_minute(
     platform: RunningPlatform, ada: Member
 ) -> None:
     secret, _ = await enrol(platform, ada)
@@ -200,8 +200,8 @@ async def test_after_ten_wrong_codes_even_the_right_one_is_refused_for_a_while(
     assert 0 < int(answer.headers["retry-after"]) <= 61
     assert figure(platform, "totp", "limited") == before + 1
     # Attempts in a session count too, because they are counted by user.
-    stepping = await ada.client.post(f"{MFA}/verify", json={"method": "totp", "code": code_of(secret, 1)})
-    assert stepping.status_code == 429
+    answer_in_session = await ada.client.post(f"{MFA}/verify", json={"method": "totp", "code": code_of(secret, 1)})
+    assert answer_in_session.status_code == 429
     platform.sql("UPDATE mfa_attempts SET since = since - interval '61 s' WHERE user_id = %s", [ada.id])
     answer = await verify(platform, (await sign_in(ada)).json()["mfa_token"], "totp", code=code_of(secret, 1))
     assert answer.status_code == 200
@@ -268,13 +268,13 @@ async def test_sensitive_operations_require_step_up_of_users_with_a_method(
     stepped = await ada.client.post(f"{MFA}/verify", json={"method": "totp", "code": code_of(secret, 1)})
     assert stepped.status_code == 200, stepped.text
     assert figure(platform, "totp", "success") == before + 1
-    # The session continues, with its refresh token.
+    # The response has no refresh token, because the session keeps its own.
     assert stepped.json()["refresh_token"] is None
     claims = claims_of(platform, stepped.json()["access_token"])
     assert (claims["sid"], claims["amr"]) == (ada.session_id, ["pwd", "otp", "mfa"])
     client = platform.client(stepped.json()["access_token"])
     assert (await client.post(KEYS, json={"description": "x"})).status_code == 201
-    # The earlier token is still valid, and still not stepped up.
+    # The earlier token is still valid, but not stepped up.
     assert (await ada.client.post(KEYS, json={"description": "x"})).status_code == 403
 
 
@@ -300,8 +300,8 @@ async def test_a_wrong_code_in_a_session_changes_nothing(platform: RunningPlatfo
 
 async def test_a_second_app_replaces_the_first(platform: RunningPlatform, ada: Member) -> None:
     old, _ = await enrol(platform, ada)
-    begun = await ada.client.post(f"{MFA}/totp", json={})
-    new = begun.json()["secret"]
+    enrolment = await ada.client.post(f"{MFA}/totp", json={})
+    new = enrolment.json()["secret"]
     assert (await verify(platform, (await sign_in(ada)).json()["mfa_token"], "totp", code=code_of(old, 1))).is_success
     confirmed = await ada.client.post(f"{MFA}/totp/confirm", json={"code": code_of(new)})
     assert (confirmed.status_code, confirmed.json()["recovery_codes"]) == (200, None)
@@ -338,7 +338,7 @@ async def test_removing_a_method_needs_a_fresh_second_factor(platform: RunningPl
 async def test_an_administrator_resets_a_users_methods(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
     await enrol(platform, ada)
     assert (await tenant.admin.client.delete(f"/api/admin/users/{ada.id}/mfa")).status_code == 204
-    # The finder of a lost phone may have a session too.
+    # The reset ends the sessions too, because whoever has the lost phone may use one.
     assert (await ada.client.get(MFA)).status_code == 401
     assert (await sign_in(ada)).status_code == 200
     (event,) = await platform.audit(tenant, "mfa.reset")
@@ -425,7 +425,7 @@ async def test_a_sealed_secret_is_bound_to_its_row(platform: RunningPlatform, te
     assert (answer.status_code, answer.json()["error"]) == (401, "invalid_code")
 
 
-async def test_the_status_shows_what_is_required(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
+async def test_the_status_contains_the_requirements(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
     status = (await ada.client.get(MFA)).json()
     assert status["enforcement_level"] == "optional"
     assert (status["allowed_methods"], status["enrollment_deadline"]) == (["totp", "webauthn"], None)
@@ -434,7 +434,7 @@ async def test_the_status_shows_what_is_required(platform: RunningPlatform, tena
     assert abs((datetime.now(UTC) - verified).total_seconds()) < 30
 
 
-def test_the_codes_are_those_of_the_standard() -> None:
+def test_the_codes_match_the_standard() -> None:
     """RFC 6238, appendix B, SHA-1, the last six digits."""
     secret = b32encode(b"12345678901234567890").decode()
     for now, code in ((59, "287082"), (1111111109, "081804"), (1234567890, "005924"), (2000000000, "279037")):

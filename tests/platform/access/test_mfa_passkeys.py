@@ -1,4 +1,4 @@
-"""Passkeys: enrolment, list, copies, removal; and answers that must be refused (WebAuthn)."""
+"""Passkeys (WebAuthn): enrolment, list, copies and removal, and responses that must be refused."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from tests.support.members import Member, member, sign_in, use, verify
 from tests.support.platform import RunningPlatform, Tenant
 
 WEBAUTHN = "/api/auth/mfa/webauthn"
-AT = {"Host": "localhost"}
+LOCALHOST = {"Host": "localhost"}
 
 
 @pytest.fixture
@@ -22,31 +22,31 @@ async def ada(platform: RunningPlatform, tenant: Tenant) -> Member:
 
 
 async def begin(who: Member) -> dict[str, Any]:
-    answer = await who.client.post(f"{WEBAUTHN}/register/begin", json={}, headers=AT)
+    answer = await who.client.post(f"{WEBAUTHN}/register/begin", json={}, headers=LOCALHOST)
     assert answer.status_code == 200, answer.text
     options: dict[str, Any] = answer.json()["public_key"]
     return options
 
 
-async def test_a_fault_that_webauthn_does_not_know_is_logged_and_believed_by_nobody(ada: Member) -> None:
+async def test_an_unexpected_error_of_a_parser_is_logged_and_the_passkey_refused(ada: Member) -> None:
     await begin(ada)
     with capture_logs() as logs:
-        odd = await finish(ada, {"response": {"clientDataJSON": 5}})
+        unexpected = await finish(ada, {"response": {"clientDataJSON": 5}})
         wrong = await finish(ada, {"response": {"clientDataJSON": b64(b"no JSON")}})
-    assert (odd.status_code, wrong.status_code) == (400, 400)
+    assert (unexpected.status_code, wrong.status_code) == (400, 400)
     warnings = [(log["purpose"], log["log_level"]) for log in logs if log["event"] == "mfa.passkey_not_judged"]
     assert warnings == [("register", "warning")]
 
 
 async def finish(who: Member, credential: dict[str, Any], name: str = "a key") -> httpx2.Response:
     return await who.client.post(
-        f"{WEBAUTHN}/register/finish", json={"name": name, "credential": credential}, headers=AT
+        f"{WEBAUTHN}/register/finish", json={"name": name, "credential": credential}, headers=LOCALHOST
     )
 
 
-async def enrol(platform: RunningPlatform, who: Member, **made: Any) -> Authenticator:
+async def enrol(platform: RunningPlatform, who: Member, **created: Any) -> Authenticator:
     """Enrol a passkey, which steps up the member's session."""
-    key = Authenticator(**made)
+    key = Authenticator(**created)
     answer = await finish(who, key.create(await begin(who)))
     assert answer.status_code == 200, answer.text
     await use(platform, who, answer.json()["tokens"])
@@ -56,7 +56,7 @@ async def enrol(platform: RunningPlatform, who: Member, **made: Any) -> Authenti
 async def begin_assertion(platform: RunningPlatform, who: Member) -> tuple[str, dict[str, Any]]:
     """Return a pending login and the options for its passkeys."""
     token = (await sign_in(who)).json()["mfa_token"]
-    answer = await platform.anonymous.post(f"{WEBAUTHN}/assert/begin", json={"mfa_token": token}, headers=AT)
+    answer = await platform.anonymous.post(f"{WEBAUTHN}/assert/begin", json={"mfa_token": token}, headers=LOCALHOST)
     assert answer.status_code == 200, answer.text
     return token, answer.json()["public_key"]
 
@@ -81,11 +81,11 @@ async def test_a_passkey_signs_in(platform: RunningPlatform, tenant: Tenant, ada
     assert event["details"] == {"method": "webauthn"}
 
 
-async def test_the_finish_of_an_assertion_is_a_verification(platform: RunningPlatform, ada: Member) -> None:
+async def test_finishing_an_assertion_signs_in(platform: RunningPlatform, ada: Member) -> None:
     key = await enrol(platform, ada, synced=True)
     token, options = await begin_assertion(platform, ada)
     body = {"mfa_token": token, "credential": key.get(options)}
-    answer = await platform.anonymous.post(f"{WEBAUTHN}/assert/finish", json=body, headers=AT)
+    answer = await platform.anonymous.post(f"{WEBAUTHN}/assert/finish", json=body, headers=LOCALHOST)
     assert answer.status_code == 200
     sessions = (await platform.client(answer.json()["access_token"]).get("/api/auth/sessions")).json()
     assert sessions[0]["amr"] == ["pwd", "swk", "mfa"]
@@ -94,10 +94,10 @@ async def test_the_finish_of_an_assertion_is_a_verification(platform: RunningPla
 async def test_a_passkey_steps_a_session_up(platform: RunningPlatform, ada: Member) -> None:
     plain = ada.client
     key = await enrol(platform, ada)
-    options = (await plain.post(f"{WEBAUTHN}/assert/begin", json={}, headers=AT)).json()["public_key"]
+    options = (await plain.post(f"{WEBAUTHN}/assert/begin", json={}, headers=LOCALHOST)).json()["public_key"]
     assert (await plain.post("/api/auth/api-keys", json={"description": "x"})).status_code == 403
     body = {"method": "webauthn", "credential": key.get(options)}
-    stepped = await plain.post("/api/auth/mfa/verify", json=body, headers=AT)
+    stepped = await plain.post("/api/auth/mfa/verify", json=body, headers=LOCALHOST)
     client = platform.client(stepped.json()["access_token"])
     assert (await client.post("/api/auth/api-keys", json={"description": "x"})).status_code == 201
 
@@ -111,7 +111,7 @@ async def test_a_challenge_is_valid_once(platform: RunningPlatform, ada: Member)
     assert (await verify(platform, token, "webauthn", credential=shown)).status_code == 401
 
 
-async def test_of_parallel_uses_of_one_answer_one_wins(platform: RunningPlatform, ada: Member) -> None:
+async def test_one_of_several_parallel_uses_of_a_response_succeeds(platform: RunningPlatform, ada: Member) -> None:
     key = await enrol(platform, ada)
     token, options = await begin_assertion(platform, ada)
     tokens = [token, *[(await sign_in(ada)).json()["mfa_token"] for _ in range(3)]]
@@ -120,7 +120,7 @@ async def test_of_parallel_uses_of_one_answer_one_wins(platform: RunningPlatform
     assert sorted(answer.status_code for answer in answers) == [200, 401, 401, 401]
 
 
-async def test_a_challenge_is_used_up_by_a_wrong_answer(platform: RunningPlatform, ada: Member) -> None:
+async def test_a_wrong_response_uses_up_the_challenge(platform: RunningPlatform, ada: Member) -> None:
     key = await enrol(platform, ada)
     token, options = await begin_assertion(platform, ada)
     forged = Authenticator(credential_id=key.credential_id)
@@ -135,7 +135,7 @@ async def test_a_challenge_expires(platform: RunningPlatform, ada: Member) -> No
     assert (await verify(platform, token, "webauthn", credential=key.get(options))).status_code == 401
 
 
-async def test_a_copied_keys_counter_gives_it_away(platform: RunningPlatform, ada: Member) -> None:
+async def test_a_sign_count_that_does_not_grow_is_refused(platform: RunningPlatform, ada: Member) -> None:
     key = await enrol(platform, ada)
     for signs, status in ((5, 200), (4, 401), (5, 401), (6, 200)):
         token, options = await begin_assertion(platform, ada)
@@ -144,13 +144,13 @@ async def test_a_copied_keys_counter_gives_it_away(platform: RunningPlatform, ad
         assert answer.status_code == status, signs
 
 
-async def test_anothers_passkey_is_worth_nothing(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
+async def test_another_users_passkey_is_refused(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
     bob = await member(platform, tenant)
     await enrol(platform, ada)
     theirs = await enrol(platform, bob)
     token, options = await begin_assertion(platform, ada)
     assert (await verify(platform, token, "webauthn", credential=theirs.get(options))).status_code == 401
-    # An answer to another user's challenge is refused too.
+    # A response to another user's challenge is refused too.
     _, their_options = await begin_assertion(platform, bob)
     token, _ = await begin_assertion(platform, ada)
     assert (await verify(platform, token, "webauthn", credential=theirs.get(their_options))).status_code == 401
@@ -159,7 +159,7 @@ async def test_anothers_passkey_is_worth_nothing(platform: RunningPlatform, tena
 Forge = Callable[[Authenticator, dict[str, Any]], dict[str, Any]]
 
 
-def _elsewhere(key: Authenticator, options: dict[str, Any]) -> dict[str, Any]:
+def _other_origin(key: Authenticator, options: dict[str, Any]) -> dict[str, Any]:
     key.origin = "http://localhost.evil.test"
     return key.get(options)
 
@@ -196,14 +196,14 @@ def _response(**fields: Any) -> Forge:
 @pytest.mark.parametrize(
     "forge",
     [
-        _elsewhere, _other_site, _other_kind, _unsigned,
+        _other_origin, _other_site, _other_kind, _unsigned,
         _changed(id="AAAA", rawId="AAAA"), _changed(id=7), _changed(response=None), _changed(response=[]),
         _changed(type="password"), _changed(rawId=None),
         _response(authenticatorData="AA"), _response(authenticatorData=7), _response(signature=None),
         _response(clientDataJSON="!"), _response(clientDataJSON=b64(b"[]")), _response(clientDataJSON=b64(b"\xff")),
     ],
 )  # fmt: skip
-async def test_a_forged_answer_lets_nobody_in(platform: RunningPlatform, ada: Member, forge: Forge) -> None:
+async def test_a_forged_response_is_refused(platform: RunningPlatform, ada: Member, forge: Forge) -> None:
     key = await enrol(platform, ada)
     token, options = await begin_assertion(platform, ada)
     answer = await verify(platform, token, "webauthn", credential=forge(key, options))
@@ -216,14 +216,16 @@ async def test_a_malformed_registration_is_refused(ada: Member, shown: dict[str,
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_credential")
 
 
-async def test_a_registration_elsewhere_is_refused(platform: RunningPlatform, ada: Member) -> None:
+async def test_a_registration_of_another_origin_is_refused(platform: RunningPlatform, ada: Member) -> None:
     for origin in ("https://evil.test", "https://localhost", "http://localhost:8001"):
         answer = await finish(ada, Authenticator(origin=origin).create(await begin(ada)))
         assert (answer.status_code, answer.json()["error"]) == (400, "invalid_credential"), origin
     assert (await sign_in(ada)).status_code == 200
 
 
-async def test_a_registrations_challenge_is_no_assertions(platform: RunningPlatform, ada: Member) -> None:
+async def test_a_challenge_for_a_registration_is_refused_in_an_assertion(
+    platform: RunningPlatform, ada: Member
+) -> None:
     key = await enrol(platform, ada)
     options = await begin(ada)
     token, _ = await begin_assertion(platform, ada)
@@ -241,10 +243,8 @@ async def test_a_broken_attestation_is_refused(ada: Member) -> None:
 async def test_several_passkeys_have_names(platform: RunningPlatform, ada: Member) -> None:
     first = await enrol(platform, ada)
     options = await begin(ada)
-    # The browser does not offer a key that is enrolled already.
-    assert [excludecredential["id"] for excludecredential in options["excludeCredentials"]] == [
-        b64(first.credential_id)
-    ]
+    # The options exclude a key that is enrolled already.
+    assert [excluded["id"] for excluded in options["excludeCredentials"]] == [b64(first.credential_id)]
     second = Authenticator()
     answer = await finish(ada, second.create(options), "another")
     assert answer.json()["recovery_codes"] is None
@@ -265,7 +265,7 @@ async def test_a_passkey_is_enrolled_once(platform: RunningPlatform, tenant: Ten
         assert (answer.status_code, answer.json()["error"]) == (409, "already_enrolled")
 
 
-async def test_there_are_twenty_passkeys_at_most(platform: RunningPlatform, ada: Member) -> None:
+async def test_a_user_has_at_most_twenty_passkeys(platform: RunningPlatform, ada: Member) -> None:
     await enrol(platform, ada)
     platform.sql(
         "INSERT INTO mfa_passkeys (id, tenant_id, user_id, credential_id, public_key, sign_count, name, synced)"
@@ -273,7 +273,7 @@ async def test_there_are_twenty_passkeys_at_most(platform: RunningPlatform, ada:
         " FROM mfa_passkeys, generate_series(1, 19) n WHERE user_id = %s",
         [ada.id],
     )
-    answer = await ada.client.post(f"{WEBAUTHN}/register/begin", json={}, headers=AT)
+    answer = await ada.client.post(f"{WEBAUTHN}/register/begin", json={}, headers=LOCALHOST)
     assert (answer.status_code, answer.json()["error"]) == (409, "too_many_passkeys")
 
 
@@ -282,14 +282,14 @@ async def test_registrations_that_began_together_stay_within_the_limit(
 ) -> None:
     monkeypatch.setattr("gatehouse.platform.access.mfa.enrolment._MAX_PASSKEYS", 2)
     await enrol(platform, ada)
-    begun = [await begin(ada) for _ in range(4)]
-    answers = await asyncio.gather(*(finish(ada, Authenticator().create(options)) for options in begun))
+    all_options = [await begin(ada) for _ in range(4)]
+    answers = await asyncio.gather(*(finish(ada, Authenticator().create(options)) for options in all_options))
     assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
     count = "SELECT count(*) FROM mfa_passkeys WHERE user_id = %s"
     assert platform.sql(count, [ada.id]) == [(2,)]
 
 
-async def test_a_removed_passkey_is_worth_nothing(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
+async def test_a_removed_passkey_is_refused(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
     first, second = await enrol(platform, ada), await enrol(platform, ada)
     listed = (await ada.client.get("/api/auth/mfa")).json()["passkeys"]
     assert (await ada.client.delete(f"{WEBAUTHN}/{listed[0]['id']}")).status_code == 204
@@ -300,7 +300,7 @@ async def test_a_removed_passkey_is_worth_nothing(platform: RunningPlatform, ten
     assert len(await platform.audit(tenant, "mfa.removed")) == 1
 
 
-async def test_anothers_passkey_is_not_there(
+async def test_another_users_passkey_is_not_found(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, ada: Member
 ) -> None:
     await enrol(platform, ada)
@@ -311,7 +311,7 @@ async def test_anothers_passkey_is_not_there(
             assert (answer.status_code, answer.json()) == (404, {"detail": "Passkey not found"})
 
 
-async def test_a_name_that_is_no_name_is_refused(platform: RunningPlatform, ada: Member) -> None:
+async def test_an_invalid_name_is_refused(platform: RunningPlatform, ada: Member) -> None:
     await enrol(platform, ada)
     ((passkey_id,),) = platform.sql("SELECT id FROM mfa_passkeys WHERE user_id = %s", [ada.id])
     for name in ("", "  ", "x" * 101, 7):
@@ -330,7 +330,7 @@ async def test_passkeys_need_the_public_url(ada: Member) -> None:
     ("public_url", "shown"),
     [
         ("https://ai.example.com:8443/", "https://ai.example.com:8443"),
-        # Browsers write an origin in one form only.
+        # Browsers send an origin in lower case and without a standard port.
         ("https://AI.Example.com", "https://ai.example.com"),
         ("https://ai.example.com:443", "https://ai.example.com"),
     ],
@@ -342,5 +342,5 @@ async def test_the_public_url_is_the_relying_party_of_passkeys(
     monkeypatch.setattr(platform.host, "settings", public)
     options = await begin(ada)
     assert options["rp"]["id"] == "ai.example.com"
-    here = Authenticator(origin=shown)
-    assert (await finish(ada, here.create(options))).status_code == 200
+    key = Authenticator(origin=shown)
+    assert (await finish(ada, key.create(options))).status_code == 200

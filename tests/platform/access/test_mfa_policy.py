@@ -1,4 +1,4 @@
-"""When a second factor is required: the organization's policy, its grace period, the system configuration
+"""The policy that requires a second factor: its levels, grace period and methods, and the system configuration
 (docs/mfa.md)."""
 
 from datetime import UTC, datetime, timedelta
@@ -13,17 +13,19 @@ from tests.support.platform import RunningPlatform, Tenant
 
 MFA = "/api/auth/mfa"
 KEYS = "/api/auth/api-keys"
-AT = {"Host": "localhost"}
+LOCALHOST = {"Host": "localhost"}
 
 
 @pytest.fixture
 async def ada(platform: RunningPlatform, tenant: Tenant) -> Member:
-    """A user who has signed in before the policy was changed."""
+    """A user who signed in before the policy changes."""
     return await member(platform, tenant)
 
 
-async def policy(platform: RunningPlatform, tenant: Tenant, *, since: timedelta = timedelta(), **values: Any) -> None:
-    """Set the organization's policy `since` long ago."""
+async def set_policy(
+    platform: RunningPlatform, tenant: Tenant, *, since: timedelta = timedelta(), **values: Any
+) -> None:
+    """Set the organization's policy, with a change date that is `since` ago."""
     platform.sql(
         "UPDATE tenants SET mfa_policy = %s, mfa_policy_changed_at = %s WHERE id = %s",
         [Jsonb(values), datetime.now(UTC) - since, tenant.id],
@@ -32,7 +34,7 @@ async def policy(platform: RunningPlatform, tenant: Tenant, *, since: timedelta 
     await platform.refresh()
 
 
-async def made_before(platform: RunningPlatform, who: Member, ago: timedelta) -> None:
+async def age_user(platform: RunningPlatform, who: Member, ago: timedelta) -> None:
     platform.sql("UPDATE users SET created_at = created_at - %s WHERE id = %s", [ago, who.id])
     platform.touch("user", who.id)
     await platform.refresh()
@@ -52,29 +54,29 @@ async def test_with_the_policy_off_no_second_factor_is_required(
 ) -> None:
     await enrol(platform, ada, stepped_up=False)
     assert await make_key(ada) == 403
-    await policy(platform, tenant, enforcement_level="off")
+    await set_policy(platform, tenant, enforcement_level="off")
     assert (await sign_in(ada)).status_code == 200
     assert await make_key(ada) == 201
 
 
-async def test_step_up_can_be_switched_off_without_the_login(
+async def test_step_up_can_be_disabled_while_the_login_requires_a_factor(
     platform: RunningPlatform, tenant: Tenant, ada: Member
 ) -> None:
     await enrol(platform, ada, stepped_up=False)
-    await policy(platform, tenant, sensitive_endpoints_require_mfa=False)
+    await set_policy(platform, tenant, sensitive_endpoints_require_mfa=False)
     assert await make_key(ada) == 201
     assert (await sign_in(ada)).json()["error"] == "mfa_required"
 
 
-async def test_a_required_user_without_a_method_enrols_to_sign_in(
+async def test_a_user_who_needs_a_factor_and_has_none_enrols_to_sign_in(
     platform: RunningPlatform, tenant: Tenant, ada: Member
 ) -> None:
-    await policy(platform, tenant, enforcement_level="required", grace_period_hours=0)
+    await set_policy(platform, tenant, enforcement_level="required", grace_period_hours=0)
     answer = await sign_in(ada)
     body = answer.json()
     assert (answer.status_code, body["enrollment_required"], body["methods"]) == (401, True, ["totp", "webauthn"])
     token = {"mfa_token": body["mfa_token"]}
-    # This token permits only enrolment, since the user has no factor.
+    # The token permits only enrolment, because the user has no factor.
     assert (await verify(platform, body["mfa_token"], "recovery", code="x")).json()["error"] == "invalid_code"
     secret = (await platform.anonymous.post(f"{MFA}/totp", json=token)).json()["secret"]
     confirmed = await platform.anonymous.post(f"{MFA}/totp/confirm", json={**token, "code": code_of(secret)})
@@ -90,7 +92,9 @@ async def test_a_required_user_without_a_method_enrols_to_sign_in(
 POLICY, CONFIG = "/api/v1/admin/org/mfa-policy", "/api/admin/config/mfa_required"
 
 
-async def test_nobody_locks_themselves_out_by_requiring_a_factor(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_administrator_without_a_factor_cannot_require_one_at_once(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     boss = await member(platform, tenant, role="admin")
     past = {"enforcement_level": "required", "enrollment_deadline": "2020-01-01T00:00:00Z"}
     for body in ({"enforcement_level": "required", "grace_period_hours": 0}, past):
@@ -99,24 +103,25 @@ async def test_nobody_locks_themselves_out_by_requiring_a_factor(platform: Runni
         assert "Enrol one first" in refused.text
     assert (await boss.client.get(POLICY)).json()["enforcement_level"] == "optional"
     assert await platform.audit(tenant, "mfa_policy.changed") == []
-    # A grace period gives time to enrol, and to undo the change.
+    # With a grace period the administrator has time to enrol, or to undo the change.
     assert (await boss.client.put(POLICY, json={"enforcement_level": "required"})).status_code == 200
     assert (await boss.client.put(POLICY, json={"grace_period_hours": 0})).json()["code"] == "caller_has_no_factor"
     assert (await boss.client.put(POLICY, json={"enforcement_level": "optional"})).status_code == 200
-    # The equivalent configuration is refused too, and so is a policy that removes the only method.
+    # The equivalent system configuration is refused too. So is a policy that does not allow the administrator's only
+    # method.
     assert (await boss.client.put(POLICY, json={"grace_period_hours": 0})).status_code == 200
     refused = await boss.client.put(CONFIG, json={"value": "true"})
     assert (refused.status_code, "no second factor" in refused.text) == (400, True), refused.text
     await enrol(platform, boss)
     assert (await boss.client.put(POLICY, json={"enforcement_level": "required"})).status_code == 200
-    other = await boss.client.put(POLICY, json={"mfa_methods": ["webauthn"]})
-    assert (other.status_code, other.json()["code"]) == (400, "caller_has_no_factor")
+    changed_methods = await boss.client.put(POLICY, json={"mfa_methods": ["webauthn"]})
+    assert (changed_methods.status_code, changed_methods.json()["code"]) == (400, "caller_has_no_factor")
 
 
-async def test_a_refusal_says_enrol_where_there_is_nothing_to_verify(
+async def test_a_refusal_asks_a_user_without_a_factor_to_enrol(
     platform: RunningPlatform, tenant: Tenant, ada: Member
 ) -> None:
-    await policy(platform, tenant, enforcement_level="required", grace_period_hours=0)
+    await set_policy(platform, tenant, enforcement_level="required", grace_period_hours=0)
     key = {"description": "x"}
     for refused in (await sign_in(ada), await ada.client.post("/api/auth/api-keys", json=key)):
         body = refused.json()
@@ -130,7 +135,7 @@ async def test_a_refusal_says_enrol_where_there_is_nothing_to_verify(
         assert "POST /api/auth/mfa/verify" in body["message"]
 
 
-async def test_the_policy_is_shown_as_the_configuration_makes_it(tenant: Tenant) -> None:
+async def test_the_shown_policy_includes_the_system_configuration(tenant: Tenant) -> None:
     admin = tenant.admin.client
     assert (await admin.put(CONFIG, json={"value": "true"})).status_code == 200
     assert (await admin.get(POLICY)).json()["enforcement_level"] == "required"
@@ -141,22 +146,22 @@ async def test_the_policy_is_shown_as_the_configuration_makes_it(tenant: Tenant)
 
 
 async def test_a_passkey_satisfies_the_requirement(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
-    await policy(platform, tenant, enforcement_level="required", grace_period_hours=0)
+    await set_policy(platform, tenant, enforcement_level="required", grace_period_hours=0)
     token = {"mfa_token": (await sign_in(ada)).json()["mfa_token"]}
-    begun = await platform.anonymous.post(f"{MFA}/webauthn/register/begin", json=token, headers=AT)
-    credential = Authenticator().create(begun.json()["public_key"])
+    options = await platform.anonymous.post(f"{MFA}/webauthn/register/begin", json=token, headers=LOCALHOST)
+    credential = Authenticator().create(options.json()["public_key"])
     answer = await platform.anonymous.post(
-        f"{MFA}/webauthn/register/finish", json={**token, "credential": credential}, headers=AT
+        f"{MFA}/webauthn/register/finish", json={**token, "credential": credential}, headers=LOCALHOST
     )
     assert answer.status_code == 200, answer.text
     assert answer.json()["tokens"]["user"]["id"] == str(ada.id)
 
 
-async def test_two_tokens_for_enrolling_do_not_enrol_two_people(
+async def test_of_two_enrolment_tokens_only_the_first_enrols(
     platform: RunningPlatform, tenant: Tenant, ada: Member
 ) -> None:
-    """An attacker with the password may have started too: the first to finish sets the account's second factor."""
-    await policy(platform, tenant, enforcement_level="required", grace_period_hours=0)
+    """An attacker with the password may also start an enrolment. Only the first enrolment that finishes succeeds."""
+    await set_policy(platform, tenant, enforcement_level="required", grace_period_hours=0)
     first, second = [{"mfa_token": (await sign_in(ada)).json()["mfa_token"]} for _ in range(2)]
     secret = (await platform.anonymous.post(f"{MFA}/totp", json=first)).json()["secret"]
     await platform.anonymous.post(f"{MFA}/totp/confirm", json={**first, "code": code_of(secret)})
@@ -165,20 +170,20 @@ async def test_two_tokens_for_enrolling_do_not_enrol_two_people(
         assert (answer.status_code, answer.json()["error"]) == (403, "second_factor_enrolled")
 
 
-async def test_a_required_session_without_a_method_can_enrol_one(
+async def test_a_session_without_a_required_factor_can_enrol_one(
     platform: RunningPlatform, tenant: Tenant, ada: Member
 ) -> None:
-    await policy(platform, tenant, enforcement_level="required", grace_period_hours=0)
+    await set_policy(platform, tenant, enforcement_level="required", grace_period_hours=0)
     assert await make_key(ada) == 403
     await enrol(platform, ada)
     assert await make_key(ada) == 201
 
 
-async def test_during_grace_the_login_works_and_shows_the_deadline(
+async def test_during_the_grace_period_the_login_works_and_returns_the_deadline(
     platform: RunningPlatform, tenant: Tenant, ada: Member
 ) -> None:
-    await made_before(platform, ada, timedelta(days=30))
-    await policy(platform, tenant, since=timedelta(hours=10), enforcement_level="required", grace_period_hours=24)
+    await age_user(platform, ada, timedelta(days=30))
+    await set_policy(platform, tenant, since=timedelta(hours=10), enforcement_level="required", grace_period_hours=24)
     answer = await sign_in(ada)
     until = datetime.fromisoformat(answer.json()["mfa_enrollment_deadline"])
     assert abs((until - datetime.now(UTC)).total_seconds() - 14 * 3600) < 60
@@ -187,35 +192,35 @@ async def test_during_grace_the_login_works_and_shows_the_deadline(
 
 
 @pytest.mark.parametrize(
-    ("set_before", "made_before_", "deadline", "is_required"),
+    ("changed_hours_ago", "created_hours_ago", "deadline", "is_required"),
     [
         (25, 720, None, True),
         (23, 720, None, False),
-        # A later user has the same grace period.
+        # A user who was created after the policy has the same grace period.
         (720, 23, None, False),
         (720, 25, None, True),
-        # The deadline ends the grace period for everybody.
+        # A deadline in the past ends every grace period.
         (1, 720, -1, True),
         (720, 0, -1, True),
         (1, 720, 1, False),
-        # It prolongs the grace period for nobody.
+        # A deadline in the future does not prolong a grace period.
         (25, 720, 100, True),
     ],
 )
-async def test_grace_begins_with_the_policy_or_the_user_and_ends_at_the_deadline(
+async def test_the_grace_period_begins_with_the_policy_or_the_user_and_ends_at_the_deadline(
     platform: RunningPlatform,
     tenant: Tenant,
     ada: Member,
-    set_before: int,
-    made_before_: int,
+    changed_hours_ago: int,
+    created_hours_ago: int,
     deadline: int | None,
     is_required: bool,
 ) -> None:
-    """In hours, with a grace of 24."""
+    """All parameters are hours, and the grace period is 24 hours."""
     until = None if deadline is None else (datetime.now(UTC) + timedelta(hours=deadline)).isoformat()
-    await made_before(platform, ada, timedelta(hours=made_before_))
-    await policy(
-        platform, tenant, since=timedelta(hours=set_before),
+    await age_user(platform, ada, timedelta(hours=created_hours_ago))
+    await set_policy(
+        platform, tenant, since=timedelta(hours=changed_hours_ago),
         enforcement_level="required", grace_period_hours=24, enrollment_deadline=until,
     )  # fmt: skip
     assert (await sign_in(ada)).status_code == (401 if is_required else 200)
@@ -226,7 +231,7 @@ async def test_the_configuration_acts_as_the_required_policy_with_its_grace(
     platform: RunningPlatform, tenant: Tenant, ada: Member
 ) -> None:
     await tenant.admin.client.put("/api/admin/config/mfa_required", json={"value": "true"})
-    await made_before(platform, ada, timedelta(days=30))
+    await age_user(platform, ada, timedelta(days=30))
     until = datetime.fromisoformat((await sign_in(ada)).json()["mfa_enrollment_deadline"])
     assert abs((until - datetime.now(UTC)).total_seconds() - 72 * 3600) < 60
     platform.sql("UPDATE system_config SET updated_at = now() - interval '73 h' WHERE tenant_id = %s", [tenant.id])
@@ -237,11 +242,11 @@ async def test_the_configuration_acts_as_the_required_policy_with_its_grace(
 
 
 async def test_only_allowed_methods_are_enrolled(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
-    await policy(platform, tenant, mfa_methods=["webauthn"])
+    await set_policy(platform, tenant, mfa_methods=["webauthn"])
     answer = await ada.client.post(f"{MFA}/totp", json={})
     assert (answer.status_code, answer.json()["error"]) == (403, "method_not_allowed")
-    await policy(platform, tenant, mfa_methods=["totp"])
-    answer = await ada.client.post(f"{MFA}/webauthn/register/begin", json={}, headers=AT)
+    await set_policy(platform, tenant, mfa_methods=["totp"])
+    answer = await ada.client.post(f"{MFA}/webauthn/register/begin", json={}, headers=LOCALHOST)
     assert (answer.status_code, answer.json()["error"]) == (403, "method_not_allowed")
     assert (await ada.client.get(MFA)).json()["allowed_methods"] == ["totp"]
 
@@ -251,7 +256,7 @@ async def test_a_method_that_is_no_longer_allowed_does_not_count(
 ) -> None:
     secret, codes = await enrol(platform, ada, stepped_up=False)
     token = (await sign_in(ada)).json()["mfa_token"]
-    await policy(platform, tenant, enforcement_level="required", grace_period_hours=0, mfa_methods=["webauthn"])
+    await set_policy(platform, tenant, enforcement_level="required", grace_period_hours=0, mfa_methods=["webauthn"])
     for method, code in (("totp", code_of(secret, 1)), ("recovery", codes[0])):
         assert (await verify(platform, token, method, code=code)).json()["error"] == "invalid_code"
     body = (await sign_in(ada)).json()
@@ -262,24 +267,26 @@ async def test_a_method_that_is_no_longer_allowed_does_not_count(
 async def test_users_change_their_factors_only_with_a_fresh_second_factor(
     platform: RunningPlatform, tenant: Tenant, ada: Member, level: str
 ) -> None:
-    """Also where sensitive operations do not ask for one: new recovery codes would be a second factor to whoever found
-    an open browser, and so would another app."""
+    """This also applies if the policy does not require a second factor for sensitive operations. Otherwise somebody at
+    an unlocked browser could create recovery codes or enrol another app, and use them as the second factor."""
     await enrol(platform, ada, stepped_up=False)
-    await policy(platform, tenant, enforcement_level=level, grace_period_hours=0, sensitive_endpoints_require_mfa=False)
+    await set_policy(
+        platform, tenant, enforcement_level=level, grace_period_hours=0, sensitive_endpoints_require_mfa=False
+    )
     claims = {"sub": str(ada.id), "sid": ada.session_id}
     stale = platform.client(platform.signed({**claims, "mfa_at": int(time()) - 1000}))
     fresh = platform.client(platform.signed({**claims, "mfa_at": int(time())}))
-    for method, path, body, done in (
+    for method, path, body, expected in (
         ("POST", "recovery-codes", {}, 201),
         ("POST", "totp", {}, 201),
         ("POST", "webauthn/register/begin", {}, 200),
         ("DELETE", "totp", {}, 204),
     ):
         for client in (ada.client, stale):
-            answer = await client.request(method, f"{MFA}/{path}", json=body, headers=AT)
+            answer = await client.request(method, f"{MFA}/{path}", json=body, headers=LOCALHOST)
             assert (answer.status_code, answer.json()["error"]) == (403, "mfa_required"), path
-        answer = await fresh.request(method, f"{MFA}/{path}", json=body, headers=AT)
-        assert answer.status_code == done, (path, answer.text)
+        answer = await fresh.request(method, f"{MFA}/{path}", json=body, headers=LOCALHOST)
+        assert answer.status_code == expected, (path, answer.text)
     signed_in = await sign_in(ada)
     assert signed_in.json().get("enrollment_required") is (True if level == "required" else None)
 

@@ -22,14 +22,14 @@ async def tenant(platform: RunningPlatform) -> Tenant:
 
 
 async def group_of(tenant: Tenant, *members: Person, name: str = "Payments") -> str:
-    """The address of a new group's rules."""
+    """Create a group with these members and return the path of its rules."""
     group = (await tenant.admin.client.post(GROUPS, json={"name": name})).json()
     for member in members:
         await tenant.admin.client.post(f"{GROUPS}/{group['id']}/members", json={"user_id": str(member.id)})
     return f"{GROUPS}/{group['id']}/model-access"
 
 
-async def ruled(tenant: Tenant, rules: str, access_type: str, model: str = "sandbox/echo") -> dict[str, Any]:
+async def create_rule(tenant: Tenant, rules: str, access_type: str, model: str = "sandbox/echo") -> dict[str, Any]:
     answer = await tenant.admin.client.post(rules, json={"model_id": model, "access_type": access_type})
     assert answer.status_code == 201, answer.text
     rule: dict[str, Any] = answer.json()
@@ -41,7 +41,7 @@ async def status_for(person: Person, model: str = "sandbox/echo") -> int:
     return (await person.client.post("/v1/chat/completions", json=body)).status_code
 
 
-async def shown(person: Person) -> set[str]:
+async def listed_models(person: Person) -> set[str]:
     return {model["id"] for model in (await person.client.get("/v1/models")).json()["data"]}
 
 
@@ -60,16 +60,16 @@ async def test_a_rule_is_created_and_listed_by_group_and_for_all_groups(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     first, second = await group_of(tenant), await group_of(tenant, name="Second")
-    rule = await ruled(tenant, first, "DENY")
+    rule = await create_rule(tenant, first, "DENY")
     assert rule == {
         "id": rule["id"], "group_id": first.split("/")[4], "model_id": "sandbox/echo", "access_type": "DENY",
         "created_at": rule["created_at"],
     }  # fmt: skip
-    slashed = await ruled(tenant, first, "ALLOW", SLASHED)
-    other = await ruled(tenant, second, "ALLOW")
+    slashed = await create_rule(tenant, first, "ALLOW", SLASHED)
+    second_rule = await create_rule(tenant, second, "ALLOW")
     assert (await tenant.auditor.client.get(first)).json() == [rule, slashed]
-    assert (await tenant.auditor.client.get(second)).json() == [other]
-    assert (await tenant.auditor.client.get(ALL)).json() == [rule, slashed, other]
+    assert (await tenant.auditor.client.get(second)).json() == [second_rule]
+    assert (await tenant.auditor.client.get(ALL)).json() == [rule, slashed, second_rule]
     assert (await other_tenant.auditor.client.get(ALL)).json() == []
     event = (await platform.audit(tenant, "group.model_access_added"))[0]
     assert (event["resource_id"], event["target_provider"], event["target_model"]) == (
@@ -79,31 +79,31 @@ async def test_a_rule_is_created_and_listed_by_group_and_for_all_groups(
 
 
 @pytest.mark.parametrize("path", [SLASHED, quote(SLASHED, safe=""), SLASHED + "/"])
-async def test_a_rule_is_removed_by_its_model_slashes_encoded_or_not(
+async def test_a_rule_is_removed_by_its_model_with_slashes_encoded_or_not(
     platform: RunningPlatform, tenant: Tenant, path: str
 ) -> None:
     rules = await group_of(tenant)
-    await ruled(tenant, rules, "DENY", SLASHED)
-    kept = await ruled(tenant, rules, "DENY")
+    await create_rule(tenant, rules, "DENY", SLASHED)
+    other_rule = await create_rule(tenant, rules, "DENY")
     answer = await tenant.admin.client.delete(f"{rules}/{path}")
     assert (answer.status_code, answer.content) == (204, b"")
-    assert (await tenant.admin.client.get(rules)).json() == [kept]
+    assert (await tenant.admin.client.get(rules)).json() == [other_rule]
     (event,) = await platform.audit(tenant, "group.model_access_removed")
     assert (event["target_provider"], event["target_model"]) == ("sandbox", "vendor/echo")
 
 
 async def test_a_group_has_one_rule_per_model(tenant: Tenant) -> None:
     rules, second = await group_of(tenant), await group_of(tenant, name="Second")
-    await ruled(tenant, rules, "DENY")
+    await create_rule(tenant, rules, "DENY")
     for access_type in ("DENY", "ALLOW"):
         again = await tenant.admin.client.post(rules, json={"model_id": "sandbox/echo", "access_type": access_type})
         assert (again.status_code, set(again.json())) == (409, {"detail"})
-    await ruled(tenant, second, "ALLOW")
+    await create_rule(tenant, second, "ALLOW")
 
 
 async def test_an_unknown_rule_cannot_be_removed(tenant: Tenant) -> None:
     rules, second = await group_of(tenant), await group_of(tenant, name="Second")
-    await ruled(tenant, second, "DENY")
+    await create_rule(tenant, second, "DENY")
     for model in ("sandbox/echo", "nobody/nothing", "x"):
         answer = await tenant.admin.client.delete(f"{rules}/{model}")
         assert (answer.status_code, answer.json()) == (404, {"detail": "The group has no rule for this model"})
@@ -132,7 +132,7 @@ async def test_a_bad_field_is_named(tenant: Tenant, body: dict[str, object], fie
     assert (await tenant.admin.client.get(rules)).json() == []
 
 
-async def test_an_unknown_model_is_refused_with_a_pointer_to_the_list(tenant: Tenant) -> None:
+async def test_an_unknown_model_is_refused_with_a_reference_to_the_catalog(tenant: Tenant) -> None:
     rules = await group_of(tenant)
     answer = await tenant.admin.client.post(rules, json={"model_id": "echo", "access_type": "DENY"})
     assert answer.json()["detail"][0]["msg"] == (
@@ -151,11 +151,18 @@ async def test_only_group_administrators_change_rules(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     rules = await group_of(tenant)
-    await ruled(tenant, rules, "DENY", SLASHED)
+    await create_rule(tenant, rules, "DENY", SLASHED)
     body = {"model_id": "sandbox/echo", "access_type": "DENY"}
     reader, writer = [await platform.new_m2m(tenant.id, f"groups:{word}") for word in ("read", "write")]
-    whole = await platform.new_m2m(tenant.id, "admin:read", "admin:write")
-    people = [platform.anonymous, tenant.user.client, tenant.auditor.client, other_tenant.admin.client, reader, whole]
+    admin_machine = await platform.new_m2m(tenant.id, "admin:read", "admin:write")
+    people = [
+        platform.anonymous,
+        tenant.user.client,
+        tenant.auditor.client,
+        other_tenant.admin.client,
+        reader,
+        admin_machine,
+    ]
     for method, path, expected in (
         ("GET", rules, [401, 403, 200, 404, 200, 403]),
         ("GET", ALL, [401, 403, 200, 200, 200, 403]),
@@ -171,22 +178,22 @@ async def test_only_group_administrators_change_rules(
 
 async def test_a_deleted_groups_rules_are_deleted(platform: RunningPlatform, tenant: Tenant) -> None:
     rules = await group_of(tenant, tenant.user)
-    await ruled(tenant, rules, "DENY")
+    await create_rule(tenant, rules, "DENY")
     assert await status_for(tenant.user) == 404
     assert (await tenant.admin.client.delete(rules.removesuffix("/model-access"))).status_code == 204
     assert platform.sql("SELECT count(*) FROM group_model_access WHERE tenant_id = %s", [tenant.id]) == [(0,)]
     assert await status_for(tenant.user) == 200
 
 
-# what they do --------------------------------------------------------------------------------------------------------
+# effect on requests --------------------------------------------------------------------------------------------------
 
 
 async def test_a_denial_applies_to_members_from_the_response_on_and_ends_with_the_rule(tenant: Tenant) -> None:
     rules = await group_of(tenant, tenant.user)
     assert await status_for(tenant.user) == 200
-    await ruled(tenant, rules, "DENY")
+    await create_rule(tenant, rules, "DENY")
     assert (await status_for(tenant.user), await status_for(tenant.admin)) == (404, 200)
-    assert await shown(tenant.user) == {"sandbox/stream-50", SLASHED}
+    assert await listed_models(tenant.user) == {"sandbox/stream-50", SLASHED}
     assert (await tenant.user.client.get("/v1/models/sandbox/echo")).status_code == 404
     await tenant.admin.client.delete(f"{rules}/sandbox/echo")
     assert await status_for(tenant.user) == 200
@@ -196,24 +203,24 @@ async def test_a_restricted_model_is_open_to_granted_groups(platform: RunningPla
     rules = await group_of(tenant, tenant.user)
     await restrict(platform, tenant)
     assert await status_for(tenant.user) == 404
-    await ruled(tenant, rules, "ALLOW")
+    await create_rule(tenant, rules, "ALLOW")
     assert (await status_for(tenant.user), await status_for(tenant.admin)) == (200, 404)
-    assert "sandbox/echo" in await shown(tenant.user)
-    assert "sandbox/echo" not in await shown(tenant.admin)
+    assert "sandbox/echo" in await listed_models(tenant.user)
+    assert "sandbox/echo" not in await listed_models(tenant.admin)
 
 
 async def test_a_denial_of_one_group_precedes_the_grant_of_another(platform: RunningPlatform, tenant: Tenant) -> None:
     first, second = await group_of(tenant, tenant.user), await group_of(tenant, tenant.user, name="Second")
     await restrict(platform, tenant)
-    await ruled(tenant, first, "ALLOW")
+    await create_rule(tenant, first, "ALLOW")
     assert await status_for(tenant.user) == 200
-    await ruled(tenant, second, "DENY")
+    await create_rule(tenant, second, "DENY")
     assert await status_for(tenant.user) == 404
 
 
-async def test_a_user_who_leaves_a_group_is_free_of_its_rules(tenant: Tenant) -> None:
+async def test_a_groups_rules_do_not_apply_to_former_members(tenant: Tenant) -> None:
     rules = await group_of(tenant, tenant.user)
-    await ruled(tenant, rules, "DENY")
+    await create_rule(tenant, rules, "DENY")
     assert await status_for(tenant.user) == 404
     members = rules.replace("model-access", "members")
     assert (await tenant.admin.client.delete(f"{members}/{tenant.user.id}")).status_code == 204
@@ -222,7 +229,7 @@ async def test_a_user_who_leaves_a_group_is_free_of_its_rules(tenant: Tenant) ->
 
 async def test_a_machine_may_use_only_unrestricted_models(platform: RunningPlatform, tenant: Tenant) -> None:
     await restrict(platform, tenant)
-    await ruled(tenant, await group_of(tenant), "ALLOW")
+    await create_rule(tenant, await group_of(tenant), "ALLOW")
     machine = await platform.new_m2m(tenant.id, "chat:write", "api:read")
     body = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "hi"}]}
     assert (await machine.post("/v1/chat/completions", json=body)).status_code == 404
@@ -230,11 +237,11 @@ async def test_a_machine_may_use_only_unrestricted_models(platform: RunningPlatf
     assert {model["id"] for model in (await machine.get("/v1/models")).json()["data"]} == {"sandbox/stream-50", SLASHED}
 
 
-async def test_a_rule_survives_its_model_and_applies_when_it_is_added_again(
+async def test_a_rule_is_kept_without_its_model_and_applies_when_the_model_is_added_again(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     rules = await group_of(tenant, tenant.user)
-    rule = await ruled(tenant, rules, "DENY")
+    rule = await create_rule(tenant, rules, "DENY")
     ((entry,),) = platform.sql("SELECT id FROM model_configs WHERE tenant_id = %s AND model_id = 'echo'", [tenant.id])
     assert (await tenant.admin.client.delete(f"{CATALOG}/{entry}")).status_code == 204
     assert (await tenant.admin.client.get(rules)).json() == [rule]
@@ -243,8 +250,8 @@ async def test_a_rule_survives_its_model_and_applies_when_it_is_added_again(
     assert (await status_for(tenant.user), await status_for(tenant.admin)) == (404, 200)
 
 
-async def test_a_denied_model_gets_the_message_of_an_unknown_one(tenant: Tenant) -> None:
-    await ruled(tenant, await group_of(tenant, tenant.user), "DENY")
+async def test_a_denied_model_gets_the_response_for_an_unknown_model(tenant: Tenant) -> None:
+    await create_rule(tenant, await group_of(tenant, tenant.user), "DENY")
     results = []
     for model in ("sandbox/echo", f"sandbox/{uuid4().hex}"):
         body = {"model": model, "messages": [{"role": "user", "content": "hi"}]}

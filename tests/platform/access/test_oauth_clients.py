@@ -20,7 +20,7 @@ FIELDS = {
 }  # fmt: skip
 
 
-async def made(client: httpx2.AsyncClient, **body: Any) -> dict[str, Any]:
+async def create_client(client: httpx2.AsyncClient, **body: Any) -> dict[str, Any]:
     answer = await client.post(f"{BASE}/", json={"name": "a machine", **body})
     assert answer.status_code == 201, answer.text
     created: dict[str, Any] = answer.json()
@@ -46,11 +46,11 @@ async def machine(platform: RunningPlatform, created: dict[str, Any]) -> httpx2.
     return platform.client(answer.json()["access_token"])
 
 
-# making -------------------------------------------------------------------------------------------------------------
+# creation -----------------------------------------------------------------------------------------------------------
 
 
 async def test_a_client_is_created_with_its_secret_shown_once(platform: RunningPlatform, tenant: Tenant) -> None:
-    created = await made(tenant.admin.client)
+    created = await create_client(tenant.admin.client)
     assert created.keys() == FIELDS | {"client_secret"}
     assert created["id"] != created["client_id"]
     assert (created["scopes"], created["enabled"], created["last_used"]) == ([], True, None)
@@ -67,12 +67,12 @@ async def test_all_fields_can_be_set(tenant: Tenant) -> None:
         "name": "reports", "scopes": ["chat:write", "api:read", "chat:write"], "tenant_id": str(tenant.id),
         "rate_limit_tier": "unlimited", "token_lifetime_seconds": 86400,
     }  # fmt: skip
-    created = await made(tenant.admin.client, **body)
+    created = await create_client(tenant.admin.client, **body)
     assert {name: created[name] for name in body} == {**body, "scopes": ["chat:write", "api:read"]}
 
 
 async def test_creation_is_in_the_audit_chain_without_the_secret(platform: RunningPlatform, tenant: Tenant) -> None:
-    created = await made(tenant.admin.client, scopes=["chat:write"])
+    created = await create_client(tenant.admin.client, scopes=["chat:write"])
     (event,) = await platform.audit(tenant, "oauth_client.created")
     assert (event["actor_id"], event["resource_id"]) == (str(tenant.admin.id), created["client_id"])
     assert event["details"]["scopes"] == ["chat:write"]
@@ -104,7 +104,7 @@ async def test_a_bad_field_is_named(tenant: Tenant, body: dict[str, object], fie
 
 
 async def test_a_bad_tier_is_refused_with_the_list_of_tiers(tenant: Tenant) -> None:
-    created = await made(tenant.admin.client)
+    created = await create_client(tenant.admin.client)
     for answer in (
         await tenant.admin.client.post(f"{BASE}/", json={"name": "x", "rate_limit_tier": "gold"}),
         await tenant.admin.client.put(f"{BASE}/{created['client_id']}", json={"rate_limit_tier": "gold"}),
@@ -119,22 +119,23 @@ async def test_an_unknown_scope_is_refused(tenant: Tenant) -> None:
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", "scopes", 1])
 
 
-# who may ------------------------------------------------------------------------------------------------------------
+# permissions --------------------------------------------------------------------------------------------------------
 
 
 async def test_only_administrators_manage_clients(platform: RunningPlatform, tenant: Tenant) -> None:
-    created = await made(tenant.admin.client)
-    one = f"{BASE}/{created['client_id']}"
+    created = await create_client(tenant.admin.client)
+    client_path = f"{BASE}/{created['client_id']}"
     calls = [
-        ("POST", f"{BASE}/", {"name": "x"}), ("GET", f"{BASE}/", None), ("GET", one, None), ("PUT", one, {}),
-        ("PATCH", one, {}), ("DELETE", one, None), ("POST", f"{one}/rotate-secret", None),
+        ("POST", f"{BASE}/", {"name": "x"}), ("GET", f"{BASE}/", None), ("GET", client_path, None),
+        ("PUT", client_path, {}), ("PATCH", client_path, {}),
+        ("DELETE", client_path, None), ("POST", f"{client_path}/rotate-secret", None),
     ]  # fmt: skip
     for method, path, body in calls:
         assert (await platform.anonymous.request(method, path, json=body)).status_code == 401
         assert (await tenant.user.client.request(method, path, json=body)).status_code == 403
         reads = method == "GET"
         assert (await tenant.auditor.client.request(method, path, json=body)).status_code == (200 if reads else 403)
-    assert (await tenant.admin.client.get(one)).json()["enabled"] is True
+    assert (await tenant.admin.client.get(client_path)).json()["enabled"] is True
 
 
 @pytest.mark.parametrize(("scope", "reads", "writes"), [("admin:write", 200, 201), ("admin:read", 200, 403)])
@@ -147,7 +148,7 @@ async def test_a_machine_needs_the_scope(
 
 
 async def test_another_organizations_client_is_not_found(tenant: Tenant, other_tenant: Tenant) -> None:
-    created = await made(tenant.admin.client)
+    created = await create_client(tenant.admin.client)
     for path in (f"{BASE}/{created['client_id']}", f"{BASE}/{uuid4()}", f"{BASE}/{created['id']}"):
         for method, suffix, body in [
             ("GET", "", None),
@@ -177,18 +178,18 @@ async def test_only_an_operator_creates_platform_wide_clients(platform: RunningP
     refused = await tenant.admin.client.post(f"{BASE}/", json={"name": "x", "tenant_id": None})
     assert refused.status_code == 403
     operator = await platform.operator()
-    created = await made(operator.client, tenant_id=None, scopes=["admin:write"])
+    created = await create_client(operator.client, tenant_id=None, scopes=["admin:write"])
     assert created["tenant_id"] is None
-    assert (await made(operator.client))["tenant_id"] == str(DEFAULT_TENANT)
+    assert (await create_client(operator.client))["tenant_id"] == str(DEFAULT_TENANT)
 
 
 async def test_only_operators_see_platform_wide_clients(platform: RunningPlatform, tenant: Tenant) -> None:
     operator = await platform.operator()
-    created = await made(operator.client, tenant_id=None, scopes=["admin:write", "admin:read"])
+    created = await create_client(operator.client, tenant_id=None, scopes=["admin:write", "admin:read"])
     path = f"{BASE}/{created['client_id']}"
     ordinary = await platform.new_person(DEFAULT_TENANT, "admin")
-    itself = await machine(platform, created)
-    for client in (tenant.admin.client, ordinary.client, itself):
+    own_machine = await machine(platform, created)
+    for client in (tenant.admin.client, ordinary.client, own_machine):
         assert (await client.get(path)).status_code == 404
         assert (await client.delete(path)).status_code == 404
         listed = (await client.get(f"{BASE}/", params={"limit": 500})).json()
@@ -200,7 +201,7 @@ async def test_only_operators_see_platform_wide_clients(platform: RunningPlatfor
 
 async def test_an_operator_works_in_any_organization(platform: RunningPlatform, tenant: Tenant) -> None:
     operator = await platform.operator()
-    created = await made(operator.client, tenant_id=str(tenant.id))
+    created = await create_client(operator.client, tenant_id=str(tenant.id))
     listed = (await operator.client.get(f"{BASE}/", params={"tenant_id": str(tenant.id)})).json()
     assert [row["client_id"] for row in listed["items"]] == [created["client_id"]]
     assert (await operator.client.get(f"{BASE}/{created['client_id']}")).status_code == 200
@@ -213,7 +214,7 @@ async def test_the_platform_wide_client_manages_organizations_clients(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     portal = await platform.new_m2m(None, "admin:write", "chat:write")
-    created = await made(portal, tenant_id=str(tenant.id), scopes=["chat:write"])
+    created = await create_client(portal, tenant_id=str(tenant.id), scopes=["chat:write"])
     assert (created["tenant_id"], created["created_by"]) == (str(tenant.id), None)
     assert (await portal.get(f"{BASE}/")).json() == []
     assert len((await portal.get(f"{BASE}/", params={"tenant_id": str(tenant.id)})).json()["items"]) == 1
@@ -226,7 +227,7 @@ async def test_operators_changes_of_clients_are_in_the_organizations_own_chain(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     operator = await platform.operator()
-    created = await made(operator.client, tenant_id=str(tenant.id))
+    created = await create_client(operator.client, tenant_id=str(tenant.id))
     path = f"{BASE}/{created['client_id']}"
     assert (await operator.client.patch(path, json={"enabled": False})).status_code == 200
     assert (await operator.client.post(f"{path}/rotate-secret")).status_code == 200
@@ -238,7 +239,7 @@ async def test_operators_changes_of_clients_are_in_the_organizations_own_chain(
     assert created["client_id"] in {target for change in changes for target in change["targets"]}
 
 
-# nobody gains rights ------------------------------------------------------------------------------------------------
+# no escalation of rights --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -253,10 +254,12 @@ async def test_a_machine_cannot_create_a_client_with_more_rights(
     assert (await client.post(f"{BASE}/", json={"name": "x", "scopes": ["chat:write"]})).status_code == 201
 
 
-async def test_a_machine_cannot_raise_its_own_rights_or_anothers(platform: RunningPlatform, tenant: Tenant) -> None:
-    own = await made(tenant.admin.client, scopes=["admin:write"])
+async def test_a_machine_cannot_raise_its_own_rights_or_those_of_another_client(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    own = await create_client(tenant.admin.client, scopes=["admin:write"])
     client = await machine(platform, own)
-    other = await made(tenant.admin.client, scopes=["chat:write"])
+    other = await create_client(tenant.admin.client, scopes=["chat:write"])
     for target in (own, other):
         path = f"{BASE}/{target['client_id']}"
         for body in ({"scopes": ["admin:write", "dlp:read"]}, {"rate_limit_tier": "premium"}):
@@ -266,21 +269,21 @@ async def test_a_machine_cannot_raise_its_own_rights_or_anothers(platform: Runni
 
 
 async def test_a_machine_cannot_take_over_a_client_with_more_rights(platform: RunningPlatform, tenant: Tenant) -> None:
-    """A new secret, or enabling the other client, would give it the other's rights."""
-    stronger = await made(tenant.admin.client, scopes=["admin:write", "dlp:read"])
-    faster = await made(tenant.admin.client, scopes=["admin:write"], rate_limit_tier="unlimited")
+    """With a new secret of the other client, or after enabling it, the machine would have the rights of that client."""
+    stronger = await create_client(tenant.admin.client, scopes=["admin:write", "dlp:read"])
+    faster = await create_client(tenant.admin.client, scopes=["admin:write"], rate_limit_tier="unlimited")
     client = await platform.new_m2m(tenant.id, "admin:write")
     for target in (stronger, faster):
         path = f"{BASE}/{target['client_id']}"
         assert (await client.post(f"{path}/rotate-secret")).status_code == 403
         assert (await client.patch(path, json={"enabled": False})).status_code == 200
         assert (await client.patch(path, json={"enabled": True})).status_code == 403
-    own = await made(tenant.admin.client, scopes=["admin:write"])
+    own = await create_client(tenant.admin.client, scopes=["admin:write"])
     assert (await client.post(f"{BASE}/{own['client_id']}/rotate-secret")).status_code == 200
 
 
-async def test_a_token_with_fewer_scopes_grants_only_those(platform: RunningPlatform, tenant: Tenant) -> None:
-    own = await made(tenant.admin.client, scopes=["admin:write", "dlp:read"])
+async def test_a_token_with_fewer_scopes_has_only_those_rights(platform: RunningPlatform, tenant: Tenant) -> None:
+    own = await create_client(tenant.admin.client, scopes=["admin:write", "dlp:read"])
     form = {"grant_type": "client_credentials", "scope": "admin:write"}
     answer = await platform.anonymous.post("/oauth/token", data=form, auth=(own["client_id"], own["client_secret"]))
     client = platform.client(answer.json()["access_token"])
@@ -292,9 +295,9 @@ async def test_a_token_with_fewer_scopes_grants_only_those(platform: RunningPlat
 
 
 @pytest.fixture
-async def three(tenant: Tenant) -> list[str]:
+async def client_ids(tenant: Tenant) -> list[str]:
     """Public ids of three clients, newest first."""
-    return [(await made(tenant.admin.client, name=f"machine {n}"))["client_id"] for n in range(3)][::-1]
+    return [(await create_client(tenant.admin.client, name=f"machine {n}"))["client_id"] for n in range(3)][::-1]
 
 
 @pytest.mark.parametrize(
@@ -309,10 +312,10 @@ async def three(tenant: Tenant) -> list[str]:
     ],
 )
 async def test_variant_a_lists_an_array_newest_first(
-    tenant: Tenant, three: list[str], query: str, headers: dict[str, str], expected: list[int]
+    tenant: Tenant, client_ids: list[str], query: str, headers: dict[str, str], expected: list[int]
 ) -> None:
     answer = await tenant.admin.client.get(f"{BASE}/?{query}", headers=headers)
-    assert [row["client_id"] for row in answer.json()] == [three[index] for index in expected]
+    assert [row["client_id"] for row in answer.json()] == [client_ids[index] for index in expected]
     assert all(row.keys() == FIELDS for row in answer.json())
 
 
@@ -328,17 +331,23 @@ async def test_variant_a_lists_an_array_newest_first(
     ],
 )
 async def test_variant_b_lists_pages(
-    tenant: Tenant, three: list[str], query: str, headers: dict[str, str], expected: list[int], page: int, size: int
+    tenant: Tenant,
+    client_ids: list[str],
+    query: str,
+    headers: dict[str, str],
+    expected: list[int],
+    page: int,
+    size: int,
 ) -> None:
     answer = await tenant.admin.client.get(f"{BASE}/?{query}", headers=headers)
     body = answer.json()
-    assert [row["client_id"] for row in body.pop("items")] == [three[index] for index in expected]
+    assert [row["client_id"] for row in body.pop("items")] == [client_ids[index] for index in expected]
     assert body == {"total": 3, "page": page, "page_size": size}
     assert answer.headers["X-API-Variant"] == "b"
 
 
-async def test_filters_narrow_the_pages_and_their_total(tenant: Tenant, three: list[str]) -> None:
-    await tenant.admin.client.patch(f"{BASE}/{three[1]}", json={"enabled": False})
+async def test_filters_narrow_the_pages_and_their_total(tenant: Tenant, client_ids: list[str]) -> None:
+    await tenant.admin.client.patch(f"{BASE}/{client_ids[1]}", json={"enabled": False})
     for value, total in (("true", 2), ("false", 1)):
         body = (await tenant.admin.client.get(f"{BASE}/", params={"enabled": value, "page_size": 1})).json()
         assert (body["total"], len(body["items"])) == (total, 1)
@@ -353,14 +362,14 @@ async def test_a_parameter_out_of_bounds_is_named(tenant: Tenant, query: str) ->
     assert answer.json()["detail"][0]["loc"] == ["query", query.partition("=")[0]]
 
 
-# changing -----------------------------------------------------------------------------------------------------------
+# changes ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
 async def test_put_and_patch_change_only_the_named_fields(
     platform: RunningPlatform, tenant: Tenant, method: str
 ) -> None:
-    created = await made(tenant.admin.client, scopes=["chat:write", "api:read"])
+    created = await create_client(tenant.admin.client, scopes=["chat:write", "api:read"])
     path = f"{BASE}/{created['client_id']}"
     for body in (
         {"name": "renamed"}, {"scopes": ["dlp:read"]}, {"rate_limit_tier": "premium"}, {"token_lifetime_seconds": 60},
@@ -371,13 +380,13 @@ async def test_put_and_patch_change_only_the_named_fields(
         assert answer.status_code == 200
         assert answer.json() == before | {name: value for name, value in body.items() if value is not None}
         assert answer.headers["X-API-Variant"] == ("a" if method == "PUT" else "b")
-    # Nothing changed, nothing recorded.
+    # The two requests without a change are not recorded.
     assert len(await platform.audit(tenant, "oauth_client.updated")) == 5
 
 
 @pytest.mark.parametrize("body", [{"tenant_id": None}, {"scopes": ["root"]}, {"enabled": "yes"}, {"name": ""}])
 async def test_a_bad_change_is_refused(tenant: Tenant, body: dict[str, object]) -> None:
-    created = await made(tenant.admin.client)
+    created = await create_client(tenant.admin.client)
     answer = await tenant.admin.client.put(f"{BASE}/{created['client_id']}", json=body)
     assert answer.status_code == 422
     assert answer.json()["detail"][0]["loc"][1] == next(iter(body))
@@ -386,7 +395,7 @@ async def test_a_bad_change_is_refused(tenant: Tenant, body: dict[str, object]) 
 async def test_a_disabled_client_and_its_tokens_are_refused_at_once_and_can_be_enabled_again(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
-    created = await made(tenant.admin.client, scopes=["api:read"])
+    created = await create_client(tenant.admin.client, scopes=["api:read"])
     client = await machine(platform, created)
     path = f"{BASE}/{created['client_id']}"
     assert (await client.get("/v1/models")).status_code == 200
@@ -400,7 +409,7 @@ async def test_a_disabled_client_and_its_tokens_are_refused_at_once_and_can_be_e
 
 
 async def test_tokens_lose_a_removed_scope_at_once(platform: RunningPlatform, tenant: Tenant) -> None:
-    created = await made(tenant.admin.client, scopes=["api:read", "admin:read"])
+    created = await create_client(tenant.admin.client, scopes=["api:read", "admin:read"])
     client = await machine(platform, created)
     path = f"{BASE}/{created['client_id']}"
     await tenant.admin.client.put(path, json={"scopes": ["api:read"]})
@@ -411,20 +420,20 @@ async def test_tokens_lose_a_removed_scope_at_once(platform: RunningPlatform, te
     assert (await client.post(f"{BASE}/", json={"name": "x"})).status_code == 403
 
 
-async def test_a_client_survives_its_creator(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_client_stays_valid_after_its_creator_is_deleted(platform: RunningPlatform, tenant: Tenant) -> None:
     maker = await platform.new_person(tenant.id, "admin")
-    created = await made(maker.client)
+    created = await create_client(maker.client)
     platform.sql("DELETE FROM users WHERE id = %s", [maker.id])
     shown = (await tenant.admin.client.get(f"{BASE}/{created['client_id']}")).json()
     assert shown["created_by"] is None
     assert (await request_token(platform, created)).status_code == 200
 
 
-# removing -----------------------------------------------------------------------------------------------------------
+# deletion -----------------------------------------------------------------------------------------------------------
 
 
-async def test_deleting_ends_the_clients_tokens_at_once(platform: RunningPlatform, tenant: Tenant) -> None:
-    created = await made(tenant.admin.client, scopes=["api:read"])
+async def test_deletion_ends_the_clients_tokens_at_once(platform: RunningPlatform, tenant: Tenant) -> None:
+    created = await create_client(tenant.admin.client, scopes=["api:read"])
     client = await machine(platform, created)
     path = f"{BASE}/{created['client_id']}"
     assert (await tenant.admin.client.delete(path)).status_code == 204
@@ -449,7 +458,7 @@ def tokens_outlive_clients(platform: RunningPlatform, monkeypatch: pytest.Monkey
 
 @pytest.mark.usefixtures("tokens_outlive_clients")
 async def test_with_the_setting_tokens_stay_valid_until_they_expire(platform: RunningPlatform, tenant: Tenant) -> None:
-    created = await made(tenant.admin.client, scopes=["api:read"])
+    created = await create_client(tenant.admin.client, scopes=["api:read"])
     client = await machine(platform, created)
     assert (await tenant.admin.client.delete(f"{BASE}/{created['client_id']}")).status_code == 204
     assert (await client.get("/v1/models")).status_code == 200
@@ -457,10 +466,10 @@ async def test_with_the_setting_tokens_stay_valid_until_they_expire(platform: Ru
 
 
 @pytest.mark.usefixtures("tokens_outlive_clients")
-async def test_deleting_a_disabled_client_does_not_bring_its_tokens_back(
+async def test_tokens_of_a_disabled_client_stay_invalid_after_its_deletion(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
-    created = await made(tenant.admin.client, scopes=["api:read"])
+    created = await create_client(tenant.admin.client, scopes=["api:read"])
     client = await machine(platform, created)
     path = f"{BASE}/{created['client_id']}"
     await tenant.admin.client.put(path, json={"enabled": False})
@@ -472,7 +481,7 @@ async def test_deleting_a_disabled_client_does_not_bring_its_tokens_back(
 
 
 async def test_the_previous_secret_is_accepted_until_its_grace_ends(platform: RunningPlatform, tenant: Tenant) -> None:
-    created = await made(tenant.admin.client)
+    created = await create_client(tenant.admin.client)
     answer = await tenant.admin.client.post(f"{BASE}/{created['client_id']}/rotate-secret")
     assert answer.status_code == 200
     rotated = answer.json()
@@ -480,8 +489,8 @@ async def test_the_previous_secret_is_accepted_until_its_grace_ends(platform: Ru
         "client_id", "new_client_secret", "grace_period_seconds", "previous_secret_expires_at"
     }  # fmt: skip
     assert rotated["grace_period_seconds"] == 86_400
-    left = (datetime.fromisoformat(rotated["previous_secret_expires_at"]) - datetime.now(UTC)).total_seconds()
-    assert 86_390 < left <= 86_400
+    seconds_left = (datetime.fromisoformat(rotated["previous_secret_expires_at"]) - datetime.now(UTC)).total_seconds()
+    assert 86_390 < seconds_left <= 86_400
     new = rotated["new_client_secret"]
     assert (await request_token(platform, created)).status_code == 200
     assert (await request_token(platform, created, new)).status_code == 200
@@ -497,7 +506,7 @@ async def test_a_grace_of_zero_ends_the_previous_secret_at_once(
 ) -> None:
     changed = platform.host.settings.model_copy(update={"oauth_secret_grace_seconds": 0})
     monkeypatch.setattr(platform.host, "settings", changed)
-    created = await made(tenant.admin.client)
+    created = await create_client(tenant.admin.client)
     rotated = (await tenant.admin.client.post(f"{BASE}/{created['client_id']}/rotate-secret")).json()
     assert rotated["grace_period_seconds"] == 0
     assert (await request_token(platform, created)).status_code == 401
@@ -505,7 +514,7 @@ async def test_a_grace_of_zero_ends_the_previous_secret_at_once(
 
 
 async def test_a_second_rotation_keeps_the_grace_of_earlier_secrets(platform: RunningPlatform, tenant: Tenant) -> None:
-    created = await made(tenant.admin.client)
+    created = await create_client(tenant.admin.client)
     path = f"{BASE}/{created['client_id']}/rotate-secret"
     secrets = [created["client_secret"]]
     for _ in range(3):
@@ -513,7 +522,7 @@ async def test_a_second_rotation_keeps_the_grace_of_earlier_secrets(platform: Ru
     assert [(await request_token(platform, created, secret)).status_code for secret in secrets] == [200] * 4
     refused = await tenant.admin.client.post(path)
     assert (refused.status_code, refused.json()["error"]) == (409, "too_many_secrets")
-    # Each secret has its own end.
+    # Each secret expires on its own.
     platform.sql(
         "UPDATE oauth_clients SET earlier_secrets = jsonb_set(earlier_secrets, '{0,expires_at}', '1') WHERE id = %s",
         [created["id"]],
@@ -524,7 +533,7 @@ async def test_a_second_rotation_keeps_the_grace_of_earlier_secrets(platform: Ru
 
 
 async def test_a_rotation_without_grace_ends_all_earlier_secrets(platform: RunningPlatform, tenant: Tenant) -> None:
-    created = await made(tenant.admin.client)
+    created = await create_client(tenant.admin.client)
     path = f"{BASE}/{created['client_id']}/rotate-secret"
     secrets = [created["client_secret"]]
     for _ in range(3):
@@ -540,7 +549,7 @@ async def test_a_rotation_without_grace_ends_all_earlier_secrets(platform: Runni
 async def test_concurrent_rotations_leave_one_current_secret_and_three_in_grace(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
-    created = await made(tenant.admin.client)
+    created = await create_client(tenant.admin.client)
     path = f"{BASE}/{created['client_id']}/rotate-secret"
     answers = await asyncio.gather(*[tenant.admin.client.post(path) for _ in range(5)])
     assert sorted(answer.status_code for answer in answers) == [200, 200, 200, 409, 409]

@@ -30,7 +30,7 @@ def challenge_of(verifier: str) -> str:
 
 @pytest.fixture(scope="module")
 async def portal(public: RunningPlatform) -> dict[str, Any]:
-    """A confidential application of the operators'."""
+    """A confidential platform-wide client."""
     return await application(public)
 
 
@@ -68,13 +68,15 @@ def query(address: str) -> dict[str, str]:
     return dict(parse_qsl(urlsplit(address).query))
 
 
-async def come_back(visitor: Visitor, client: dict[str, Any], /, **more: str | None) -> str:
+async def authorize(visitor: Visitor, client: dict[str, Any], /, **more: str | None) -> str:
     """Follow the authorization URL as a signed-in user and return the code."""
     await visitor.get(authorize_url(client, **more))
     return query_of(visitor.page)["code"]
 
 
-async def traded(public: RunningPlatform, client: dict[str, Any], code: str, /, **more: str | None) -> httpx2.Response:
+async def exchange_code(
+    public: RunningPlatform, client: dict[str, Any], code: str, /, **more: str | None
+) -> httpx2.Response:
     form = {
         "grant_type": "authorization_code",
         "code": code,
@@ -96,7 +98,7 @@ async def id_claims(public: RunningPlatform, id_token: str) -> dict[str, Any]:
     return dict(jose.decode(id_token, keys, algorithms=["RS256"]).claims)
 
 
-# the whole way ------------------------------------------------------------------------------------------------------
+# sign-in for an application -----------------------------------------------------------------------------------------
 
 
 async def test_a_person_signs_in_for_an_application(
@@ -114,7 +116,7 @@ async def test_a_person_signs_in_for_an_application(
     assert result.keys() == {"code", "state", "iss"}
     assert (result["state"], result["iss"]) == ("a state & more", "https://gatehouse.test")
 
-    answer = await traded(public, portal, result["code"])
+    answer = await exchange_code(public, portal, result["code"])
     assert answer.status_code == 200, answer.text
     assert (answer.headers["Cache-Control"], answer.headers["Pragma"]) == ("no-store", "no-cache")
     tokens = answer.json()
@@ -133,8 +135,8 @@ async def test_a_person_signs_in_for_an_application(
     info = await userinfo(public, tokens["access_token"])
     assert info.status_code == 200
     assert (await public.client(tokens["access_token"]).post("/oauth/userinfo")).json() == info.json()
-    same = ("sub", "tenant_id", "role", "email", "email_verified", "updated_at")
-    assert info.json() == {name: claims[name] for name in same}
+    shared_claims = ("sub", "tenant_id", "role", "email", "email_verified", "updated_at")
+    assert info.json() == {name: claims[name] for name in shared_claims}
     (event,) = await public.audit(tenant, "oauth_code.issued")
     assert (event["actor_id"], event["resource_id"]) == (str(ada.id), portal["client_id"])
     assert result["code"] not in str(event)
@@ -148,9 +150,9 @@ async def test_a_signed_in_user_is_redirected_at_once(portal: dict[str, Any], ad
         assert "code" in query_of(visitor.page)
 
 
-async def test_an_application_may_send_a_form(portal: dict[str, Any], ada: Member, visitor: Visitor) -> None:
-    """OpenID Connect Core, 3.1.2.1. Another site's form comes without the cookie of the session, so it leads by GET to
-    where that is sent along."""
+async def test_an_authorization_request_may_be_a_form(portal: dict[str, Any], ada: Member, visitor: Visitor) -> None:
+    """OpenID Connect Core, 3.1.2.1. Browsers send no session cookie with a form of another site, so the response
+    redirects to the same request by GET, which has the cookie."""
     fields = query(authorize_url(portal))
     await visitor.sign_in(ada.email)
     visitor.page = await visitor.client.post("/oauth/authorize", data=fields)
@@ -185,12 +187,12 @@ async def test_claims_follow_the_scopes(
 ) -> None:
     public.sql("UPDATE users SET display_name = 'Ada Lovelace', username = %s WHERE id = %s", [f"a{uuid4()}", ada.id])
     await visitor.sign_in(ada.email)
-    code = await come_back(visitor, portal, scope="openid made-up")
-    tokens = (await traded(public, portal, code)).json()
+    code = await authorize(visitor, portal, scope="openid made-up")
+    tokens = (await exchange_code(public, portal, code)).json()
     assert tokens["scope"] == "openid"
     assert (await userinfo(public, tokens["access_token"])).json().keys() == {"sub", "tenant_id", "role"}
-    code = await come_back(visitor, portal, scope="profile openid")
-    tokens = (await traded(public, portal, code)).json()
+    code = await authorize(visitor, portal, scope="profile openid")
+    tokens = (await exchange_code(public, portal, code)).json()
     claims = await id_claims(public, tokens["id_token"])
     assert claims["name"] == "Ada Lovelace"
     assert "email" not in claims
@@ -202,11 +204,11 @@ async def test_a_request_without_state_and_nonce_gets_none_back(
     await visitor.sign_in(ada.email)
     await visitor.get(authorize_url(portal, state=None, nonce=None))
     assert query_of(visitor.page).keys() == {"code", "iss"}
-    tokens = (await traded(public, portal, query_of(visitor.page)["code"])).json()
+    tokens = (await exchange_code(public, portal, query_of(visitor.page)["code"])).json()
     assert "nonce" not in await id_claims(public, tokens["id_token"])
 
 
-async def test_an_address_with_a_query_keeps_it(public: RunningPlatform, ada: Member, visitor: Visitor) -> None:
+async def test_a_redirect_uri_keeps_its_query(public: RunningPlatform, ada: Member, visitor: Visitor) -> None:
     uri = CALLBACK + "?org=1"
     client = await application(public, redirect_uris=[uri])
     await visitor.sign_in(ada.email)
@@ -214,39 +216,42 @@ async def test_an_address_with_a_query_keeps_it(public: RunningPlatform, ada: Me
     assert visitor.page.headers["Location"].startswith(uri + "&code=")
 
 
-# whose address is verified ------------------------------------------------------------------------------------------
+# verified addresses -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("whose", "marked", "verified"),
+    ("domain_owner", "marked_verified", "verified"),
     [("own", True, True), ("own", False, False), ("none", True, False), ("another's", True, False)],
 )
-async def test_an_address_is_verified_only_where_its_domain_is_proven(
+async def test_an_address_is_verified_only_if_its_domain_is_proven(
     public: RunningPlatform,
     portal: dict[str, Any],
     tenant: Tenant,
     other_tenant: Tenant,
     visitor: Visitor,
-    whose: str,
-    marked: bool,
+    domain_owner: str,
+    marked_verified: bool,
     verified: bool,
 ) -> None:
-    """A tenant cannot verify addresses of an unproven domain, whatever its users' rows contain."""
+    """An address of a domain that the tenant has not proven is unverified, even if the user's row marks it as
+    verified."""
     domain = f"{uuid4().hex[:12]}.example"
-    prover = {"own": tenant, "another's": other_tenant}.get(whose)
+    prover = {"own": tenant, "another's": other_tenant}.get(domain_owner)
     ada = await member(public, tenant, signed_in=False)
     await visitor.sign_in(ada.email)
-    public.sql("UPDATE users SET email = %s, email_verified = %s WHERE id = %s", [f"ada@{domain}", marked, ada.id])
+    public.sql(
+        "UPDATE users SET email = %s, email_verified = %s WHERE id = %s", [f"ada@{domain}", marked_verified, ada.id]
+    )
     if prover is not None:
         public.sql(
             "INSERT INTO allowed_domains (tenant_id, domain, verified_at) VALUES (%s, %s, now())", [prover.id, domain]
         )
-    tokens = (await traded(public, portal, await come_back(visitor, portal))).json()
+    tokens = (await exchange_code(public, portal, await authorize(visitor, portal))).json()
     assert (await id_claims(public, tokens["id_token"]))["email_verified"] is verified
     assert (await userinfo(public, tokens["access_token"])).json()["email_verified"] is verified
 
 
-# requests that are not good -----------------------------------------------------------------------------------------
+# invalid requests ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -274,9 +279,9 @@ async def test_an_unregistered_redirect_uri_is_refused(
     assert "evil" not in visitor.page.text
 
 
-@pytest.mark.parametrize("twice", ["client_id", "redirect_uri", "state", "scope"])
-async def test_a_duplicate_parameter_is_refused(portal: dict[str, Any], visitor: Visitor, twice: str) -> None:
-    await visitor.get(authorize_url(portal) + f"&{twice}=x")
+@pytest.mark.parametrize("duplicate", ["client_id", "redirect_uri", "state", "scope"])
+async def test_a_duplicate_parameter_is_refused(portal: dict[str, Any], visitor: Visitor, duplicate: str) -> None:
+    await visitor.get(authorize_url(portal) + f"&{duplicate}=x")
     assert visitor.page.status_code == 400
 
 
@@ -322,7 +327,7 @@ async def test_a_tenants_own_client_cannot_sign_users_in(
     created = (await tenant.admin.client.post(CLIENTS, json={"name": "theirs"})).json()
     answer = await tenant.admin.client.patch(CLIENTS + created["client_id"], json={"redirect_uris": [CALLBACK]})
     assert answer.status_code == 422
-    # Not even if its row says so.
+    # Redirect URIs in the row of such a client have no effect.
     public.sql("UPDATE oauth_clients SET redirect_uris = %s::jsonb WHERE id = %s", [f'["{CALLBACK}"]', created["id"]])
     await visitor.sign_in(ada.email)
     assert (await visitor.get(authorize_url(created))).status_code == 400
@@ -345,11 +350,11 @@ async def test_redirect_uris_are_validated_when_they_are_registered(public: Runn
 
 
 @pytest.mark.parametrize("uri", ["http://127.0.0.1:8123/cb", "http://localhost/cb", "http://[::1]:9/cb"])
-async def test_an_app_on_a_persons_machine_may_listen_on_loopback(public: RunningPlatform, uri: str) -> None:
+async def test_a_loopback_redirect_uri_may_use_http(public: RunningPlatform, uri: str) -> None:
     assert (await application(public, redirect_uris=[uri], public=True))["redirect_uris"] == [uri]
 
 
-# signing in anew ----------------------------------------------------------------------------------------------------
+# forced sign-in -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("more", [{"prompt": "login"}, {"max_age": "0"}, {"prompt": "select_account"}])
@@ -358,7 +363,7 @@ async def test_a_forced_sign_in_continues_to_the_application(
 ) -> None:
     await visitor.sign_in(ada.email)
     before = visitor.cookie()
-    await asyncio.sleep(0.01)  # `max_age` counts from the sign-in on
+    await asyncio.sleep(0.01)  # `max_age` counts from the time of the sign-in
     await visitor.get(authorize_url(portal, **more))
     await visitor.follow()
     assert visitor.page.status_code == 200
@@ -373,8 +378,8 @@ async def test_the_proof_of_the_sign_in_time_cannot_be_forged(
     portal: dict[str, Any], ada: Member, visitor: Visitor
 ) -> None:
     await visitor.sign_in(ada.email)
-    for made_up in ("x", "0", "A" * 80):
-        await visitor.get(authorize_url(portal, prompt="login", asked_at=made_up))
+    for forged in ("x", "0", "A" * 80):
+        await visitor.get(authorize_url(portal, prompt="login", asked_at=forged))
         assert visitor.page.headers["Location"].startswith("/login?")
 
 
@@ -395,7 +400,7 @@ async def test_the_login_hint_is_on_the_page(portal: dict[str, Any], visitor: Vi
     assert 'value="ada@example.test"' in visitor.page.text
 
 
-async def test_an_address_outside_the_allowlist_gets_no_code(
+async def test_an_ip_address_outside_the_allowlist_gets_no_code(
     public: RunningPlatform, portal: dict[str, Any], tenant: Tenant, ada: Member, visitor: Visitor
 ) -> None:
     await visitor.sign_in(ada.email)
@@ -412,8 +417,8 @@ async def test_an_address_outside_the_allowlist_gets_no_code(
 # codes --------------------------------------------------------------------------------------------------------------
 
 
-async def refused(public: RunningPlatform, client: dict[str, Any], code: str, /, **more: str | None) -> None:
-    answer = await traded(public, client, code, **more)
+async def assert_refused(public: RunningPlatform, client: dict[str, Any], code: str, /, **more: str | None) -> None:
+    answer = await exchange_code(public, client, code, **more)
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant"), answer.text
     assert answer.headers["Cache-Control"] == "no-store"
 
@@ -422,21 +427,21 @@ async def test_a_code_is_valid_once_and_a_second_use_revokes_its_tokens(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, tenant: Tenant, visitor: Visitor
 ) -> None:
     await visitor.sign_in(ada.email)
-    code = await come_back(visitor, portal)
-    access = (await traded(public, portal, code)).json()["access_token"]
+    code = await authorize(visitor, portal)
+    access = (await exchange_code(public, portal, code)).json()["access_token"]
     assert (await userinfo(public, access)).status_code == 200
-    await refused(public, portal, code)
+    await assert_refused(public, portal, code)
     assert (await userinfo(public, access)).status_code == 401
-    await refused(public, portal, code)
+    await assert_refused(public, portal, code)
     assert len(await public.audit(tenant, "oauth_code.reused")) == 2
 
 
-async def test_of_two_concurrent_exchanges_one_succeeds(
+async def test_one_of_several_concurrent_exchanges_succeeds(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
 ) -> None:
     await visitor.sign_in(ada.email)
-    code = await come_back(visitor, portal)
-    answers = await asyncio.gather(*(traded(public, portal, code) for _ in range(4)))
+    code = await authorize(visitor, portal)
+    answers = await asyncio.gather(*(exchange_code(public, portal, code) for _ in range(4)))
     assert sorted(answer.status_code for answer in answers) == [200, 400, 400, 400]
 
 
@@ -450,14 +455,14 @@ async def test_of_two_concurrent_exchanges_one_succeeds(
         {"code_verifier": "ü" * 43},
     ],
 )
-async def test_a_code_is_valid_only_for_its_own_request(
+async def test_a_code_is_valid_only_with_its_redirect_uri_and_verifier(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor, more: dict[str, str]
 ) -> None:
     await visitor.sign_in(ada.email)
-    code = await come_back(visitor, portal)
-    await refused(public, portal, more.pop("code", code), **more)
+    code = await authorize(visitor, portal)
+    await assert_refused(public, portal, more.pop("code", code), **more)
     # The code has not been used.
-    assert (await traded(public, portal, code)).status_code == 200
+    assert (await exchange_code(public, portal, code)).status_code == 200
 
 
 async def test_another_client_cannot_exchange_a_code(
@@ -465,35 +470,35 @@ async def test_another_client_cannot_exchange_a_code(
 ) -> None:
     other = await application(public)
     await visitor.sign_in(ada.email)
-    await refused(public, other, await come_back(visitor, portal))
+    await assert_refused(public, other, await authorize(visitor, portal))
 
 
 async def test_a_code_expires_after_a_minute(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
 ) -> None:
     await visitor.sign_in(ada.email)
-    code = await come_back(visitor, portal)
-    ((lived,),) = public.sql("SELECT expires_at - created_at FROM authorization_codes WHERE user_id = %s", [ada.id])
-    assert lived.total_seconds() == 60
+    code = await authorize(visitor, portal)
+    ((lifetime,),) = public.sql("SELECT expires_at - created_at FROM authorization_codes WHERE user_id = %s", [ada.id])
+    assert lifetime.total_seconds() == 60
     public.sql("UPDATE authorization_codes SET expires_at = now() WHERE user_id = %s", [ada.id])
-    await refused(public, portal, code)
+    await assert_refused(public, portal, code)
 
 
 async def test_a_code_ends_with_its_session(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
 ) -> None:
     await visitor.sign_in(ada.email)
-    code = await come_back(visitor, portal)
+    code = await authorize(visitor, portal)
     await visitor.get("/logout")
     await visitor.fill()
-    await refused(public, portal, code)
+    await assert_refused(public, portal, code)
 
 
 @pytest.mark.parametrize("missing", ["code", "redirect_uri", "code_verifier", "client_id"])
 async def test_an_exchange_names_a_missing_parameter(
     public: RunningPlatform, portal: dict[str, Any], missing: str
 ) -> None:
-    answer = await traded(public, portal, "gac_x", **{missing: None})
+    answer = await exchange_code(public, portal, "gac_x", **{missing: None})
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
     assert missing in answer.json()["error_description"]
 
@@ -503,10 +508,10 @@ async def test_a_confidential_client_needs_its_secret(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor, secret: str | None
 ) -> None:
     await visitor.sign_in(ada.email)
-    code = await come_back(visitor, portal)
-    answer = await traded(public, portal, code, client_secret=secret)
+    code = await authorize(visitor, portal)
+    answer = await exchange_code(public, portal, code, client_secret=secret)
     assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client")
-    assert (await traded(public, portal, code)).status_code == 200
+    assert (await exchange_code(public, portal, code)).status_code == 200
 
 
 async def test_basic_credentials_are_accepted(
@@ -514,7 +519,7 @@ async def test_basic_credentials_are_accepted(
 ) -> None:
     await visitor.sign_in(ada.email)
     form = {
-        "grant_type": "authorization_code", "code": await come_back(visitor, portal), "redirect_uri": CALLBACK,
+        "grant_type": "authorization_code", "code": await authorize(visitor, portal), "redirect_uri": CALLBACK,
         "code_verifier": VERIFIER,
     }  # fmt: skip
     pair = f"{portal['client_id']}:{quote(portal['client_secret'])}"
@@ -527,8 +532,8 @@ async def test_a_public_client_exchanges_with_its_verifier_and_gets_no_machine_t
 ) -> None:
     app = await application(public, public=True)
     await visitor.sign_in(ada.email)
-    code = await come_back(visitor, app)
-    assert (await traded(public, app, code, client_secret=None)).status_code == 200
+    code = await authorize(visitor, app)
+    assert (await exchange_code(public, app, code, client_secret=None)).status_code == 200
     form = {"grant_type": "client_credentials", "client_id": app["client_id"]}
     answer = await public.anonymous.post("/oauth/token", data=form)
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
@@ -537,25 +542,25 @@ async def test_a_public_client_exchanges_with_its_verifier_and_gets_no_machine_t
 async def test_a_disabled_client_is_refused(public: RunningPlatform, ada: Member, visitor: Visitor) -> None:
     client = await application(public)
     await visitor.sign_in(ada.email)
-    code = await come_back(visitor, client)
-    access = (await traded(public, client, code)).json()["access_token"]
-    second = await come_back(visitor, client)
+    code = await authorize(visitor, client)
+    access = (await exchange_code(public, client, code)).json()["access_token"]
+    second = await authorize(visitor, client)
     operator = await public.operator()
     await operator.client.patch(CLIENTS + client["client_id"], json={"enabled": False})
-    assert (await traded(public, client, second)).json()["error"] == "invalid_client"
+    assert (await exchange_code(public, client, second)).json()["error"] == "invalid_client"
     assert (await userinfo(public, access)).status_code == 401
     assert (await visitor.get(authorize_url(client))).status_code == 400
 
 
-# tokens are not taken for one another -------------------------------------------------------------------------------
+# kinds of tokens ----------------------------------------------------------------------------------------------------
 
 
-async def test_the_access_token_opens_userinfo_and_nothing_else(
+async def test_the_access_token_is_valid_only_for_userinfo(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
 ) -> None:
     await visitor.sign_in(ada.email)
-    tokens = (await traded(public, portal, await come_back(visitor, portal))).json()
-    code = await come_back(visitor, portal)
+    tokens = (await exchange_code(public, portal, await authorize(visitor, portal))).json()
+    code = await authorize(visitor, portal)
     for token in (tokens["access_token"], tokens["id_token"], code):
         client = public.client(token)
         assert (await client.get("/api/auth/sessions")).status_code == 401
@@ -564,23 +569,23 @@ async def test_the_access_token_opens_userinfo_and_nothing_else(
         assert (await userinfo(public, token)).status_code == 401
 
 
-async def test_no_other_token_opens_userinfo(public: RunningPlatform, portal: dict[str, Any], tenant: Tenant) -> None:
+async def test_userinfo_refuses_other_tokens(public: RunningPlatform, portal: dict[str, Any], tenant: Tenant) -> None:
     signed_in = await public.anonymous.post(
         "/api/auth/login", json={"email": (await member(public, tenant, signed_in=False)).email, "password": PASSWORD}
     )
     m2m = await public.new_m2m(tenant.id, "api:read", "admin:read")
     key = await public.new_key(tenant.user)
-    others = [signed_in.json()["access_token"], signed_in.json()["refresh_token"], key, "", "x.y.z"]
-    for token in others:
+    other_tokens = [signed_in.json()["access_token"], signed_in.json()["refresh_token"], key, "", "x.y.z"]
+    for token in other_tokens:
         answer = await userinfo(public, token)
         assert answer.status_code == 401
         assert answer.headers["WWW-Authenticate"] == 'Bearer error="invalid_token"'
-        await refused(public, portal, token or "x")
+        await assert_refused(public, portal, token or "x")
     assert (await m2m.get("/oauth/userinfo")).status_code == 401
     assert (await public.anonymous.get("/oauth/userinfo")).status_code == 401
 
 
-async def test_the_cookie_is_not_honoured_by_the_api(ada: Member, visitor: Visitor) -> None:
+async def test_the_api_ignores_the_session_cookie(ada: Member, visitor: Visitor) -> None:
     await visitor.sign_in(ada.email)
     assert visitor.cookie()
     for path in ("/api/auth/sessions", "/api/auth/api-keys", "/oauth/userinfo", "/v1/models"):
@@ -591,7 +596,7 @@ async def test_the_cookie_is_not_honoured_by_the_api(ada: Member, visitor: Visit
 
 
 async def access_token(public: RunningPlatform, client: dict[str, Any], visitor: Visitor, scope: str) -> str:
-    tokens = (await traded(public, client, await come_back(visitor, client, scope=scope))).json()
+    tokens = (await exchange_code(public, client, await authorize(visitor, client, scope=scope))).json()
     return str(tokens["access_token"])
 
 
@@ -600,18 +605,18 @@ async def test_an_application_acts_for_its_user_within_its_scopes(
 ) -> None:
     client = await application(public, user_scopes=["api:read", "api:write"])
     await visitor.sign_in(ada.email)
-    code = await come_back(visitor, client, scope="openid api:read admin:write")
-    tokens = (await traded(public, client, code)).json()
+    code = await authorize(visitor, client, scope="openid api:read admin:write")
+    tokens = (await exchange_code(public, client, code)).json()
     assert tokens["scope"] == "openid api:read"
-    ours = public.client(tokens["access_token"])
-    assert (await ours.get("/v1/models")).status_code == 200
-    assert (await ours.get("/oauth/userinfo")).json()["sub"] == str(ada.id)
-    lacking = await ours.put("/api/users/me/preferences", json={"theme": "dark"})
-    assert lacking.status_code == 403
-    assert "api:write" in lacking.text
-    # What is for sessions alone, and what the user's role does not permit.
-    assert (await ours.get("/api/auth/sessions")).status_code == 403
-    assert (await ours.get("/api/admin/users")).status_code == 403
+    app_client = public.client(tokens["access_token"])
+    assert (await app_client.get("/v1/models")).status_code == 200
+    assert (await app_client.get("/oauth/userinfo")).json()["sub"] == str(ada.id)
+    forbidden = await app_client.put("/api/users/me/preferences", json={"theme": "dark"})
+    assert forbidden.status_code == 403
+    assert "api:write" in forbidden.text
+    # One operation needs a session, and the user's role does not permit the other.
+    assert (await app_client.get("/api/auth/sessions")).status_code == 403
+    assert (await app_client.get("/api/admin/users")).status_code == 403
 
 
 async def test_an_administrators_application_is_recorded_and_needs_the_second_factor(
@@ -620,7 +625,7 @@ async def test_an_administrators_application_is_recorded_and_needs_the_second_fa
     client = await application(public, user_scopes=["admin:write"])
     admin = await member(public, tenant, role="admin", signed_in=False)
     await visitor.sign_in(admin.email)
-    ours = public.client(await access_token(public, client, visitor, "openid admin:write"))
+    app_client = public.client(await access_token(public, client, visitor, "openid admin:write"))
     body = {
         "name": "words",
         "filter_type": "keyword_block",
@@ -628,12 +633,12 @@ async def test_an_administrators_application_is_recorded_and_needs_the_second_fa
         "scope": "org",
         "priority": 1,
     }
-    created = await ours.post("/api/admin/content-filters/", json=body)
+    created = await app_client.post("/api/admin/content-filters/", json=body)
     assert created.status_code == 201, created.text
     (event,) = await public.audit(tenant, "content_filter.created")
     assert (event["actor_id"], event["actor_type"]) == (str(admin.id), "application")
     await public.require_mfa(tenant.id)
-    refused_change = await ours.post(CLIENTS, json={"name": "another"})
+    refused_change = await app_client.post(CLIENTS, json={"name": "another"})
     assert (refused_change.status_code, refused_change.json()["error"]) == (403, "mfa_required")
 
 
@@ -643,13 +648,13 @@ async def test_an_application_loses_its_rights_at_once(
 ) -> None:
     client = await application(public, user_scopes=["api:read", "api:write"])
     await visitor.sign_in(ada.email)
-    ours = public.client(await access_token(public, client, visitor, "openid api:read"))
-    assert (await ours.get("/v1/models")).status_code == 200
+    app_client = public.client(await access_token(public, client, visitor, "openid api:read"))
+    assert (await app_client.get("/v1/models")).status_code == 200
     operator = (await public.operator()).client
     path = CLIENTS + client["client_id"]
     answer = await operator.delete(path) if change is None else await operator.patch(path, json=change)
     assert answer.status_code < 300, answer.text
-    assert (await ours.get("/v1/models")).status_code == 401
+    assert (await app_client.get("/v1/models")).status_code == 401
 
 
 async def test_an_applications_token_ends_with_the_session_and_with_a_second_use_of_its_code(
@@ -657,25 +662,25 @@ async def test_an_applications_token_ends_with_the_session_and_with_a_second_use
 ) -> None:
     client = await application(public, user_scopes=["api:read"])
     await visitor.sign_in(ada.email)
-    code = await come_back(visitor, client, scope="openid api:read")
-    stolen = public.client((await traded(public, client, code)).json()["access_token"])
-    ours = public.client(await access_token(public, client, visitor, "openid api:read"))
-    assert [(await caller.get("/v1/models")).status_code for caller in (stolen, ours)] == [200, 200]
-    await refused(public, client, code)
-    assert [(await caller.get("/v1/models")).status_code for caller in (stolen, ours)] == [401, 200]
+    code = await authorize(visitor, client, scope="openid api:read")
+    stolen_client = public.client((await exchange_code(public, client, code)).json()["access_token"])
+    app_client = public.client(await access_token(public, client, visitor, "openid api:read"))
+    assert [(await caller.get("/v1/models")).status_code for caller in (stolen_client, app_client)] == [200, 200]
+    await assert_refused(public, client, code)
+    assert [(await caller.get("/v1/models")).status_code for caller in (stolen_client, app_client)] == [401, 200]
     await visitor.get("/logout")
     await visitor.fill()
-    assert (await ours.get("/v1/models")).status_code == 401
+    assert (await app_client.get("/v1/models")).status_code == 401
 
 
-async def test_only_operators_let_a_platform_wide_client_act_for_users(public: RunningPlatform, tenant: Tenant) -> None:
+async def test_only_operators_set_the_user_scopes_of_a_client(public: RunningPlatform, tenant: Tenant) -> None:
     admin = await member(public, tenant, role="admin")
     answer = await admin.client.post(CLIENTS, json={"name": "own", "user_scopes": ["chat:write"]})
     assert answer.status_code == 422
     assert "user_scopes" in answer.text
 
 
-# the end ------------------------------------------------------------------------------------------------------------
+# end of access tokens -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -693,7 +698,7 @@ async def test_the_access_token_ends_with_its_session_user_or_client(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor, end: str
 ) -> None:
     await visitor.sign_in(ada.email)
-    access = (await traded(public, portal, await come_back(visitor, portal))).json()["access_token"]
+    access = (await exchange_code(public, portal, await authorize(visitor, portal))).json()["access_token"]
     assert (await userinfo(public, access)).status_code == 200
     public.sql(end, [ada.id])
     assert (await userinfo(public, access)).status_code == 401
@@ -703,8 +708,8 @@ async def test_only_digests_are_stored(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
 ) -> None:
     await visitor.sign_in(ada.email)
-    code = await come_back(visitor, portal)
-    access = (await traded(public, portal, code)).json()["access_token"]
+    code = await authorize(visitor, portal)
+    access = (await exchange_code(public, portal, code)).json()["access_token"]
     rows = public.sql("SELECT * FROM authorization_codes WHERE user_id = %s", [ada.id])
     rows += public.sql(
         "SELECT * FROM browser_sessions WHERE tenant_id = (SELECT tenant_id FROM users WHERE id = %s)", [ada.id]

@@ -55,7 +55,7 @@ async def test_an_update_is_merged(platform: RunningPlatform, tenant: Tenant) ->
     third = await put(tenant.user, default_model_id=None, preferred_models=[])
     assert third == {**second, "default_model_id": None, "preferred_models": []}
     assert (await tenant.user.client.get(MINE)).json() == third
-    # Everybody has their own.
+    # The preferences of another user are unchanged.
     assert (await tenant.admin.client.get(MINE)).json() == DEFAULTS
     events = await platform.audit(tenant, "user.preferences_changed")
     assert [event["details"] for event in events] == [
@@ -105,7 +105,7 @@ async def test_a_bad_field_is_named(tenant: Tenant, body: dict[str, object], fie
     assert (await tenant.user.client.get(MINE)).json() == DEFAULTS
 
 
-async def test_other_families_read_them_with_defaults(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_other_modules_read_preferences_with_defaults(platform: RunningPlatform, tenant: Tenant) -> None:
     await put(tenant.user, default_model_id="a/m", preferred_models=["a/m"])
     async with platform.host.database.tenant(TenantId(tenant.id)) as session:
         assert await preferences(session, tenant.user.id) == StoredPreferences("a/m", ("a/m",))
@@ -131,26 +131,26 @@ async def test_a_picture_is_set_read_and_removed(platform: RunningPlatform, tena
     shown = answer.json()
     assert shown == {**DEFAULTS, "avatar_url": shown["avatar_url"]}
     assert (await tenant.user.client.get(MINE)).json() == shown
-    seen = await tenant.auditor.client.get(shown["avatar_url"])
-    assert (seen.status_code, seen.headers["content-type"]) == (200, "image/png")
-    assert (seen.headers["x-content-type-options"], seen.headers["content-security-policy"]) == (
+    response = await tenant.auditor.client.get(shown["avatar_url"])
+    assert (response.status_code, response.headers["content-type"]) == (200, "image/png")
+    assert (response.headers["x-content-type-options"], response.headers["content-security-policy"]) == (
         "nosniff", "default-src 'none'; sandbox",
     )  # fmt: skip
-    made = Image.open(BytesIO(seen.content))
-    assert (made.format, made.size) == ("PNG", (256, 256))
+    image = Image.open(BytesIO(response.content))
+    assert (image.format, image.size) == ("PNG", (256, 256))
     assert (await tenant.user.client.delete(AVATAR)).status_code == 204
     assert (await tenant.user.client.get(MINE)).json() == DEFAULTS
     assert (await tenant.auditor.client.get(shown["avatar_url"])).status_code == 404
     # A second removal changes nothing.
     assert (await tenant.user.client.delete(AVATAR)).status_code == 204
-    (put_on,) = await platform.audit(tenant, "user.avatar_set")
-    assert (put_on["resource_id"], shown["avatar_url"].endswith(put_on["details"]["digest"])) == (
+    (set_event,) = await platform.audit(tenant, "user.avatar_set")
+    assert (set_event["resource_id"], shown["avatar_url"].endswith(set_event["details"]["digest"])) == (
         str(tenant.user.id), True,
     )  # fmt: skip
     assert len(await platform.audit(tenant, "user.avatar_removed")) == 1
 
 
-async def test_of_two_concurrent_removals_one_is_audited(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_one_of_several_concurrent_removals_is_audited(platform: RunningPlatform, tenant: Tenant) -> None:
     await upload(tenant.user.client, picture())
     answers = await asyncio.gather(*(tenant.user.client.delete(AVATAR) for _ in range(5)))
     assert {answer.status_code for answer in answers} == {204}
@@ -167,27 +167,27 @@ async def test_a_new_picture_has_a_new_url_and_the_same_picture_keeps_it(
     assert len(await platform.audit(tenant, "user.avatar_set")) == 2
 
 
-async def test_a_picture_is_stored_by_its_digest(tenant: Tenant) -> None:
+async def test_a_picture_is_cached_by_its_digest(tenant: Tenant) -> None:
     url = (await upload(tenant.user.client, picture())).json()["avatar_url"]
-    bare = url.partition("?")[0]
-    named, unnamed = await tenant.user.client.get(url), await tenant.user.client.get(bare)
-    assert named.headers["cache-control"] == "private, max-age=31536000, immutable"
-    assert unnamed.headers["cache-control"] == "private, no-cache"
-    assert named.headers["etag"] == unnamed.headers["etag"]
-    for known in (named.headers["etag"], f"W/{named.headers['etag']}"):
-        again = await tenant.user.client.get(bare, headers={"If-None-Match": known})
+    unversioned_url = url.partition("?")[0]
+    versioned, unversioned = await tenant.user.client.get(url), await tenant.user.client.get(unversioned_url)
+    assert versioned.headers["cache-control"] == "private, max-age=31536000, immutable"
+    assert unversioned.headers["cache-control"] == "private, no-cache"
+    assert versioned.headers["etag"] == unversioned.headers["etag"]
+    for etag in (versioned.headers["etag"], f"W/{versioned.headers['etag']}"):
+        again = await tenant.user.client.get(unversioned_url, headers={"If-None-Match": etag})
         assert (again.status_code, again.content) == (304, b"")
     await upload(tenant.user.client, picture("blue"))
-    changed = await tenant.user.client.get(bare, headers={"If-None-Match": named.headers["etag"]})
-    assert (changed.status_code, changed.content != named.content) == (200, True)
-    # The old URL shows the new picture, and is not cacheable.
+    changed = await tenant.user.client.get(unversioned_url, headers={"If-None-Match": versioned.headers["etag"]})
+    assert (changed.status_code, changed.content != versioned.content) == (200, True)
+    # The old URL returns the new picture, which must not be cached.
     assert (await tenant.user.client.get(url)).headers["cache-control"] == "private, no-cache"
 
 
 @pytest.mark.parametrize(
     "content", [b"", b"hello", b"<svg xmlns='http://www.w3.org/2000/svg'/>", b"GIF89a" + b"\0" * 50]
 )
-async def test_a_file_that_is_not_a_picture_is_400_whatever_its_name(tenant: Tenant, content: bytes) -> None:
+async def test_a_file_that_is_not_a_picture_is_refused_whatever_its_name(tenant: Tenant, content: bytes) -> None:
     answer = await upload(tenant.user.client, content)
     assert answer.status_code == 400, answer.text
     assert answer.json()["detail"].startswith("file: this is neither a PNG nor a JPEG")
@@ -199,10 +199,10 @@ async def test_a_picture_is_recognized_by_its_content(tenant: Tenant) -> None:
 
 
 async def test_a_picture_has_at_most_one_megabyte(tenant: Tenant) -> None:
-    # Data after the end of the picture is not part of it.
-    exactly = picture().ljust(MEGABYTE, b"\0")
-    assert (await upload(tenant.user.client, exactly)).status_code == 200
-    for content in (exactly + b"\0", b"\0" * (MEGABYTE + 1), b"\0" * 3 * MEGABYTE):
+    # Decoders ignore data after the end of the picture.
+    largest = picture().ljust(MEGABYTE, b"\0")
+    assert (await upload(tenant.user.client, largest)).status_code == 200
+    for content in (largest + b"\0", b"\0" * (MEGABYTE + 1), b"\0" * 3 * MEGABYTE):
         answer = await upload(tenant.user.client, content)
         assert answer.status_code == 413, answer.text
         assert str(MEGABYTE) in answer.json()["detail"]
@@ -215,14 +215,14 @@ async def test_a_malformed_form_gets_an_error_with_the_expected_format(tenant: T
         await client.patch(AVATAR, data={"file": "text"}, files={"other": ("x", b"x")}),
     ):
         assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", "file"])
-    for sent in (
+    for request in (
         {"json": {"file": "x"}},
         {"content": picture(), "headers": {"content-type": "image/png"}},
         {"content": b"x", "headers": {"content-type": "multipart/form-data; boundary=y"}},
         {"content": b"x", "headers": {"content-type": "multipart/form-data"}},
         {},
     ):
-        assert (await client.patch(AVATAR, **sent)).status_code in {400, 422}
+        assert (await client.patch(AVATAR, **request)).status_code in {400, 422}
 
 
 async def test_an_administrator_sets_a_users_picture(
@@ -247,7 +247,7 @@ async def test_an_administrator_sets_a_users_picture(
     assert (await upload(tenant.admin.client, b"x" * 2 * MEGABYTE, path)).status_code == 413
 
 
-async def test_only_the_organizations_own_callers_see_a_picture(
+async def test_only_callers_of_the_organization_see_a_picture(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     url = (await upload(tenant.user.client, picture())).json()["avatar_url"]

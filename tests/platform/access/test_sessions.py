@@ -78,14 +78,14 @@ async def test_the_second_use_of_a_refresh_token_ends_the_session(
     assert len(await platform.audit(tenant, "session.refresh_reused")) == 1
 
 
-async def test_of_parallel_uses_of_one_token_one_succeeds_and_the_session_ends(
+async def test_one_of_several_parallel_uses_of_a_token_succeeds_and_the_session_ends(
     platform: RunningPlatform, ada: SignedIn
 ) -> None:
     answers = await asyncio.gather(*(refresh(platform, ada.refresh_token) for _ in range(8)))
-    won = [answer for answer in answers if answer.status_code == 200]
-    assert len(won) == 1
+    successes = [answer for answer in answers if answer.status_code == 200]
+    assert len(successes) == 1
     assert {answer.status_code for answer in answers} == {200, 401}
-    assert (await refresh(platform, won[0].json()["refresh_token"])).status_code == 401
+    assert (await refresh(platform, successes[0].json()["refresh_token"])).status_code == 401
 
 
 async def test_other_sessions_continue(platform: RunningPlatform, ada: SignedIn) -> None:
@@ -151,7 +151,7 @@ async def test_an_administrator_ends_one_session_of_a_user(
     (event,) = await platform.audit(tenant, "session.ended")
     assert (event["actor_id"], event["resource_id"]) == (str(tenant.admin.id), oldest)
     assert event["reason"] == "ended_by_administrator"
-    # Ended already, and a session of another user.
+    # The first session has ended already, and the second belongs to another user.
     for session_id in (oldest, tenant.user.session_id):
         assert (await tenant.admin.client.delete(f"{path}/{session_id}")).status_code == 404
     assert (await tenant.user.client.get(SESSIONS)).status_code == 200
@@ -175,7 +175,7 @@ async def test_an_administrator_ends_all_sessions_of_a_user(
     assert (await platform.client(key).get("/v1/models")).status_code == 200
 
 
-async def test_sessions_of_users_are_for_administrators(
+async def test_only_administrators_end_sessions_of_users(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, ada: SignedIn
 ) -> None:
     path = f"/api/admin/users/{ada.id}/sessions"
@@ -193,7 +193,7 @@ async def test_sessions_of_users_are_for_administrators(
     assert (await ada.client.get(SESSIONS)).status_code == 200
 
 
-async def test_sessions_are_for_session_tokens(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_keys_and_machines_have_no_sessions(platform: RunningPlatform, tenant: Tenant) -> None:
     assert (await platform.anonymous.get(SESSIONS)).status_code == 401
     key = platform.client(await platform.new_key(tenant.user))
     machine = await platform.new_m2m(tenant.id, "admin:write", "admin:read")
@@ -202,7 +202,7 @@ async def test_sessions_are_for_session_tokens(platform: RunningPlatform, tenant
         assert (await client.post("/api/auth/logout")).status_code == status
 
 
-async def test_a_revocation_outlasts_every_token_it_revokes(platform: RunningPlatform, ada: SignedIn) -> None:
+async def test_a_revocation_is_kept_until_its_tokens_expire(platform: RunningPlatform, ada: SignedIn) -> None:
     await ada.client.post("/api/auth/logout")
     ((until,),) = platform.sql(
         "SELECT r.expires_at FROM revocations r JOIN sessions s ON s.id = r.subject WHERE s.user_id = %s", [ada.id]
@@ -223,7 +223,7 @@ async def test_forged_tokens_are_refused(platform: RunningPlatform, tenant: Tena
     theirs = other_tenant.admin.token.split(".")
     forged = {
         "algorithm none": f"{_part({'alg': 'none', 'kid': 'x'})}.{payload}.",
-        "signature taken off": f"{header}.{payload}.",
+        "no signature": f"{header}.{payload}.",
         "payload changed": f"{header}.{_part(full)}.{signature}",
         "another token's signature": f"{header}.{payload}.{theirs[2]}",
         "a stranger's key": jwt.sign(full, stranger),
@@ -231,8 +231,8 @@ async def test_forged_tokens_are_refused(platform: RunningPlatform, tenant: Tena
         "another issuer": platform.signed({**claims, "iss": "elsewhere"}),
         "another audience": platform.signed({**claims, "aud": "elsewhere"}),
         "no subject": platform.signed({"tid": str(tenant.id)}),
-        "a subject that is nobody": platform.signed({**claims, "sub": str(uuid4())}),
-        "a subject that is no id": platform.signed({**claims, "sub": "admin"}),
+        "unknown subject": platform.signed({**claims, "sub": str(uuid4())}),
+        "a subject that is not an id": platform.signed({**claims, "sub": "admin"}),
     }
     for name, token in forged.items():
         answer = await platform.client(token).get("/api/admin/users")
@@ -242,7 +242,7 @@ async def test_forged_tokens_are_refused(platform: RunningPlatform, tenant: Tena
 async def test_a_tokens_tenant_and_role_are_checked_against_the_database(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
-    """These claims are informational: the user's row decides."""
+    """The tenant and the role in a token have no effect: the platform reads them from the user's row."""
     claims = {"sub": str(tenant.user.id), "tid": str(other_tenant.id), "sid": str(uuid4()), "role": "admin"}
     client = platform.client(platform.signed(claims))
     assert (await client.get("/api/admin/users")).status_code == 403
@@ -251,7 +251,7 @@ async def test_a_tokens_tenant_and_role_are_checked_against_the_database(
     assert {user["tenant_id"] for user in listed} == {str(tenant.id)}
 
 
-async def test_a_new_signing_key_is_used_once_workers_know_it(
+async def test_a_new_signing_key_is_used_after_workers_have_loaded_it(
     platform: RunningPlatform, tenant: Tenant, ada: SignedIn
 ) -> None:
     key = jwt.SigningKey.generate()

@@ -81,8 +81,8 @@ async def test_a_login_returns_valid_tokens(platform: RunningPlatform, tenant: T
 async def test_a_user_name_signs_in_too(platform: RunningPlatform, tenant: Tenant, member: Member) -> None:
     name, email = f"Ada-{uuid4().hex[:8]}", address()
     await member(tenant, email, username=name)
-    for written in (name, name.lower(), email):
-        answer = await platform.anonymous.post(LOGIN, json={"username": written, "password": PASSWORD})
+    for login_name in (name, name.lower(), email):
+        answer = await platform.anonymous.post(LOGIN, json={"username": login_name, "password": PASSWORD})
         assert answer.status_code == 200
 
 
@@ -111,7 +111,7 @@ async def test_all_failures_look_the_same(platform: RunningPlatform, tenant: Ten
     assert set(answers[0].json()) == {"detail"}
 
 
-async def test_a_failure_is_recorded_where_the_user_is_known(
+async def test_a_failure_is_recorded_only_for_a_known_user(
     platform: RunningPlatform, tenant: Tenant, member: Member
 ) -> None:
     email = address()
@@ -139,59 +139,60 @@ async def on_the_page(platform: RunningPlatform, email: str) -> None:
     await visitor.client.aclose()
 
 
-@pytest.mark.parametrize("way", [at_the_api, on_the_page])
-async def test_every_attempt_costs_the_same_work(
+@pytest.mark.parametrize("attempt", [at_the_api, on_the_page])
+async def test_every_failed_attempt_does_the_same_work(
     platform: RunningPlatform,
     tenant: Tenant,
     member: Member,
     monkeypatch: pytest.MonkeyPatch,
-    way: Callable[[RunningPlatform, str], Awaitable[None]],
+    attempt: Callable[[RunningPlatform, str], Awaitable[None]],
 ) -> None:
-    """The number of hashes and the statements are equal: further work for a known address is done after the answer."""
+    """Every attempt makes the same number of hashes and executes the same statements. Further work for a known address
+    runs after the response."""
     known, inactive, service, invited = (address() for _ in range(4))
     await member(tenant, known)
     await member(tenant, inactive, is_active=False)
     await member(tenant, service, kind="service", password_hash=None)
     await member(tenant, invited, password_hash=None)
-    done: list[str] = []
+    steps: list[str] = []
     matches = platform.host.passwords._matches
 
-    def hashing(judged: str, tried: bytes) -> bool:
-        done.append("a hash")
-        return matches(judged, tried)
+    def record_hash(stored_hash: str, password: bytes) -> bool:
+        steps.append("a hash")
+        return matches(stored_hash, password)
 
-    async def afterwards(work: Coroutine[Any, Any, None]) -> None:
+    async def discard(work: Coroutine[Any, Any, None]) -> None:
         work.close()
 
-    here = asyncio.current_task()
+    test_task = asyncio.current_task()
 
-    def asking(_c: Any, _k: Any, statement: str, *_: Any) -> None:
-        # Without statements of the platform's background tasks.
-        if asyncio.current_task() is here:
-            done.append(statement)
+    def record_statement(_c: Any, _k: Any, statement: str, *_: Any) -> None:
+        # Leaves out the statements of the platform's background tasks.
+        if asyncio.current_task() is test_task:
+            steps.append(statement)
 
-    monkeypatch.setattr(platform.host.passwords, "_matches", hashing)
-    monkeypatch.setattr(platform.host.later, "run", afterwards)
+    monkeypatch.setattr(platform.host.passwords, "_matches", record_hash)
+    monkeypatch.setattr(platform.host.later, "run", discard)
     engines = [platform.host.database._app.sync_engine, platform.host.database._service.sync_engine]
     for engine in engines:
-        event.listen(engine, "before_cursor_execute", asking)
+        event.listen(engine, "before_cursor_execute", record_statement)
     costs = []
     try:
         for email in (address(), known, inactive, service, invited):
-            done.clear()
-            await way(platform, email)
-            costs.append(list(done))
+            steps.clear()
+            await attempt(platform, email)
+            costs.append(list(steps))
     finally:
         for engine in engines:
-            event.remove(engine, "before_cursor_execute", asking)
-    # One hash for each organization, up to eight.
+            event.remove(engine, "before_cursor_execute", record_statement)
+    # The platform computes one hash for each organization, but at most eight.
     (organizations,) = platform.sql("SELECT least(8, count(*)) FROM tenants WHERE deleted_at IS NULL")[0]
     assert costs[0].count("a hash") == organizations
     assert len(costs[0]) > 1
     assert costs == [costs[0]] * len(costs)
 
 
-async def test_an_address_and_password_of_two_tenants_need_the_tenant(
+async def test_an_address_and_password_that_two_tenants_share_need_the_tenant(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, member: Member
 ) -> None:
     email = address()
@@ -209,10 +210,10 @@ async def test_an_address_and_password_of_two_tenants_need_the_tenant(
     assert (await platform.anonymous.post(LOGIN, json=body)).json()["user"]["id"] == str(mine)
 
 
-async def test_an_account_of_the_same_address_elsewhere_does_not_lock_users_out(
+async def test_an_account_with_the_same_address_in_another_organization_does_not_prevent_a_sign_in(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, member: Member
 ) -> None:
-    """Any organization can make users with addresses that it has not proven."""
+    """Any organization can create users with addresses of domains that it has not proven."""
     email = address()
     mine = await member(tenant, email)
     body = {"email": email, "password": PASSWORD}
@@ -222,7 +223,7 @@ async def test_an_account_of_the_same_address_elsewhere_does_not_lock_users_out(
     assert (await platform.anonymous.post(LOGIN, json=body)).json()["user"]["id"] == str(mine)
     theirs = (await platform.anonymous.post(LOGIN, json=twin)).json()["user"]
     assert theirs["tenant_id"] == str(other_tenant.id)
-    # User names can exist in several organizations, like addresses.
+    # Several organizations can have the same user name, as with addresses.
     platform.sql("UPDATE users SET username = %s WHERE email = %s", [username, email])
     by_name = {"username": username, "password": PASSWORD}
     assert (await platform.anonymous.post(LOGIN, json=by_name)).json()["user"]["id"] == str(mine)
@@ -230,16 +231,16 @@ async def test_an_account_of_the_same_address_elsewhere_does_not_lock_users_out(
 
 async def test_the_eight_oldest_accounts_with_a_password_are_tried(platform: RunningPlatform, member: Member) -> None:
     email, tenants = address(), [await platform.new_tenant() for _ in range(10)]
-    for place, item in enumerate(tenants):
-        columns = {"password_hash": None} if place == 0 else {}
-        await member(item, email, created_at=f"2026-01-{place + 1:02d}", **columns)
+    for index, item in enumerate(tenants):
+        columns = {"password_hash": None} if index == 0 else {}
+        await member(item, email, created_at=f"2026-01-{index + 1:02d}", **columns)
     several = await platform.anonymous.post(LOGIN, json={"email": email, "password": PASSWORD})
     assert several.json()["tenants"] == [tenant.slug for tenant in tenants[1:9]]
     named = {"email": email, "password": PASSWORD, "tenant": tenants[9].slug}
     assert (await platform.anonymous.post(LOGIN, json=named)).status_code == 200
 
 
-async def test_the_sign_in_page_asks_which_organization(
+async def test_the_sign_in_page_offers_a_choice_of_organizations(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, member: Member
 ) -> None:
     email = address()
@@ -256,12 +257,12 @@ async def test_the_sign_in_page_asks_which_organization(
 async def test_a_password_replaced_during_a_sign_in_opens_no_session(
     platform: RunningPlatform, tenant: Tenant, member: Member
 ) -> None:
-    """The sign-in does not restore the old hash either."""
+    """The sign-in also does not write the old hash again."""
     email = address()
     user_id = await member(tenant, email)
-    passwords, judging = platform.host.passwords, threading.Event()
-    # All hashing threads are busy, so the sign-in waits with the hash that it has read.
-    busy = [asyncio.ensure_future(passwords._run_in_thread(judging.wait)) for _ in range(2)]
+    passwords, release = platform.host.passwords, threading.Event()
+    # All hashing threads are busy, so the sign-in waits after it has read the old hash.
+    busy = [asyncio.ensure_future(passwords._run_in_thread(release.wait)) for _ in range(2)]
     try:
         body = {"email": email, "password": PASSWORD, "tenant": tenant.slug}
         signing_in = asyncio.create_task(platform.anonymous.post(LOGIN, json=body))
@@ -270,7 +271,7 @@ async def test_a_password_replaced_during_a_sign_in_opens_no_session(
         other = hash_now("quite another password")
         platform.sql("UPDATE users SET password_hash = %s WHERE id = %s", [other, user_id])
     finally:
-        judging.set()
+        release.set()
         await asyncio.gather(*busy)
     assert (await signing_in).status_code == 401
     assert platform.sql("SELECT password_hash FROM users WHERE id = %s", [user_id]) == [(other,)]
@@ -285,10 +286,10 @@ async def test_an_address_of_a_proven_domain_belongs_to_its_tenant(
     await member(other_tenant, email)
     prove(platform, tenant, domain)
     body = {"email": email, "password": PASSWORD}
-    # A user with the same address in another organization has no effect, with or without the name of the tenant.
+    # A user with this address in another organization cannot sign in, with or without the name of the tenant.
     assert (await platform.anonymous.post(LOGIN, json=body)).status_code == 401
-    squatting = await platform.anonymous.post(LOGIN, json={**body, "tenant": other_tenant.slug})
-    assert squatting.status_code == 401
+    foreign = await platform.anonymous.post(LOGIN, json={**body, "tenant": other_tenant.slug})
+    assert foreign.status_code == 401
     mine = await member(tenant, email)
     assert (await platform.anonymous.post(LOGIN, json=body)).json()["user"]["id"] == str(mine)
 
@@ -352,34 +353,34 @@ async def test_the_eleventh_attempt_at_one_address_in_a_minute_is_refused(
     email = address()
     await member(tenant, email)
     answers = [
-        await platform.anonymous.post(LOGIN, json={"email": spelt, "password": "wrong password"})
-        for spelt in (email, email.upper()) * 5
+        await platform.anonymous.post(LOGIN, json={"email": spelling, "password": "wrong password"})
+        for spelling in (email, email.upper()) * 5
     ]
     assert {answer.status_code for answer in answers} == {401}
-    # The right password does not help, and a name in the other field is the same name.
+    # The right password is refused too, and both fields share the limit.
     for field in ("email", "username"):
         refused = await platform.anonymous.post(LOGIN, json={field: email, "password": PASSWORD})
         assert refused.status_code == 429
         assert 0 < int(refused.headers["retry-after"]) <= 60
     unknown = address()
-    tries = [
+    statuses = [
         (await platform.anonymous.post(LOGIN, json={"email": unknown, "password": "wrong password"})).status_code
         for _ in range(11)
     ]
-    # Whether there is such a user makes no difference.
-    assert tries == [401] * 10 + [429]
+    # An address without an account has the same limit.
+    assert statuses == [401] * 10 + [429]
 
 
 async def test_a_login_ignores_the_callers_earlier_credentials(
     platform: RunningPlatform, tenant: Tenant, member: Member
 ) -> None:
-    """Session fixation: the login creates new values, whatever was in the browser before."""
+    """The login prevents session fixation: it opens a new session, whatever credentials the request contains."""
     email = address()
     await member(tenant, email)
-    planted = {"Authorization": f"Bearer {tenant.user.token}", "Cookie": "gatehouse_session=planted"}
+    earlier_credentials = {"Authorization": f"Bearer {tenant.user.token}", "Cookie": "gatehouse_session=planted"}
     body = {"email": email, "password": PASSWORD}
-    first = await platform.anonymous.post(LOGIN, json=body, headers=planted)
-    second = await platform.anonymous.post(LOGIN, json=body, headers=planted)
+    first = await platform.anonymous.post(LOGIN, json=body, headers=earlier_credentials)
+    second = await platform.anonymous.post(LOGIN, json=body, headers=earlier_credentials)
     issuer = platform.host.issuer
     sessions = {
         jwt.verify(answer.json()["access_token"], platform.host.replica.signing_keys, issuer=issuer, audience=issuer)[

@@ -18,13 +18,13 @@ async def ada(platform: RunningPlatform, tenant: Tenant) -> Member:
     return await member(platform, tenant, signed_in=False)
 
 
-async def policy(platform: RunningPlatform, tenant: Tenant, **values: Any) -> None:
+async def set_policy(platform: RunningPlatform, tenant: Tenant, **values: Any) -> None:
     platform.sql("UPDATE tenants SET session_policy = %s WHERE id = %s", [Jsonb(values), tenant.id])
     platform.touch("tenant", tenant.id)
     await platform.refresh()
 
 
-async def signed_in(platform: RunningPlatform, who: Member) -> dict[str, Any]:
+async def sign_in_user(platform: RunningPlatform, who: Member) -> dict[str, Any]:
     answer = await sign_in(who)
     assert answer.status_code == 200, answer.text
     await use(platform, who, answer.json())
@@ -36,7 +36,7 @@ async def refresh(platform: RunningPlatform, token: str | None) -> httpx2.Respon
     return await platform.anonymous.post("/api/auth/refresh", json={"refresh_token": token})
 
 
-def let_pass(platform: RunningPlatform, who: Member, time: timedelta) -> None:
+def age_sessions(platform: RunningPlatform, who: Member, time: timedelta) -> None:
     """Move all times of the user's sessions into the past."""
     platform.sql(
         "UPDATE sessions SET created_at = created_at - %(time)s, last_seen_at = last_seen_at - %(time)s,"
@@ -55,24 +55,24 @@ def expiry(platform: RunningPlatform, who: Member) -> timedelta:
     return timedelta(seconds=round((until - datetime.now(UTC)).total_seconds(), -1))
 
 
-async def test_a_session_lives_for_its_timeout(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
-    await policy(platform, tenant, session_timeout_minutes=60, idle_timeout_minutes=60)
-    body = await signed_in(platform, ada)
+async def test_a_session_ends_after_its_timeout(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
+    await set_policy(platform, tenant, session_timeout_minutes=60, idle_timeout_minutes=60)
+    body = await sign_in_user(platform, ada)
     assert expiry(platform, ada) == timedelta(minutes=60)
-    let_pass(platform, ada, timedelta(minutes=59))
+    age_sessions(platform, ada, timedelta(minutes=59))
     body = (await refresh(platform, body["refresh_token"])).json()
     assert expiry(platform, ada) == timedelta(minutes=60)
-    let_pass(platform, ada, timedelta(minutes=61))
+    age_sessions(platform, ada, timedelta(minutes=61))
     assert (await refresh(platform, body["refresh_token"])).status_code == 401
 
 
 async def test_an_idle_session_ends(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
-    await policy(platform, tenant, idle_timeout_minutes=20)
-    body = await signed_in(platform, ada)
-    let_pass(platform, ada, timedelta(minutes=19))
+    await set_policy(platform, tenant, idle_timeout_minutes=20)
+    body = await sign_in_user(platform, ada)
+    age_sessions(platform, ada, timedelta(minutes=19))
     answer = await refresh(platform, body["refresh_token"])
     assert answer.status_code == 200
-    let_pass(platform, ada, timedelta(minutes=21))
+    age_sessions(platform, ada, timedelta(minutes=21))
     assert (await refresh(platform, answer.json()["refresh_token"])).status_code == 401
 
 
@@ -80,42 +80,44 @@ async def test_an_idle_session_ends(platform: RunningPlatform, tenant: Tenant, a
 async def test_an_active_client_refreshes_before_the_session_is_idle(
     platform: RunningPlatform, tenant: Tenant, ada: Member, idle: int, seconds: int
 ) -> None:
-    await policy(platform, tenant, idle_timeout_minutes=idle)
-    assert (await signed_in(platform, ada))["expires_in"] == seconds
+    await set_policy(platform, tenant, idle_timeout_minutes=idle)
+    assert (await sign_in_user(platform, ada))["expires_in"] == seconds
 
 
 async def test_refreshing_ends_with_the_refresh_tokens_lifetime(
     platform: RunningPlatform, tenant: Tenant, ada: Member
 ) -> None:
-    await policy(platform, tenant, refresh_token_ttl_days=1, session_timeout_minutes=1440, idle_timeout_minutes=1440)
-    body = await signed_in(platform, ada)
-    let_pass(platform, ada, timedelta(hours=20))
+    await set_policy(
+        platform, tenant, refresh_token_ttl_days=1, session_timeout_minutes=1440, idle_timeout_minutes=1440
+    )
+    body = await sign_in_user(platform, ada)
+    age_sessions(platform, ada, timedelta(hours=20))
     body = (await refresh(platform, body["refresh_token"])).json()
-    # The limit applies however often the session is used.
+    # Refreshes do not prolong the lifetime of the first refresh token.
     assert expiry(platform, ada) == timedelta(hours=4)
-    let_pass(platform, ada, timedelta(hours=3, minutes=55))
+    age_sessions(platform, ada, timedelta(hours=3, minutes=55))
     body = (await refresh(platform, body["refresh_token"])).json()
     assert 0 < body["expires_in"] <= 300
-    let_pass(platform, ada, timedelta(minutes=6))
+    age_sessions(platform, ada, timedelta(minutes=6))
     assert (await refresh(platform, body["refresh_token"])).status_code == 401
 
 
-async def test_without_refresh_tokens_the_access_token_lives_for_the_session(
+async def test_without_refresh_tokens_the_access_token_is_valid_as_long_as_the_session(
     platform: RunningPlatform, tenant: Tenant, ada: Member
 ) -> None:
-    await policy(platform, tenant, refresh_token_enabled=False, session_timeout_minutes=120)
-    body = await signed_in(platform, ada)
+    await set_policy(platform, tenant, refresh_token_enabled=False, session_timeout_minutes=120)
+    body = await sign_in_user(platform, ada)
     assert (body["refresh_token"], round(body["expires_in"], -1)) == (None, 7200)
     assert platform.sql("SELECT 1 FROM refresh_tokens WHERE tenant_id = %s", [tenant.id]) == []
 
 
-async def test_a_long_token_is_revoked_for_as_long_as_it_lives(
+async def test_the_revocation_of_a_long_token_is_kept_until_it_expires(
     platform: RunningPlatform, tenant: Tenant, ada: Member
 ) -> None:
-    await policy(platform, tenant, refresh_token_enabled=False, session_timeout_minutes=120)
-    await signed_in(platform, ada)
-    # Even if the policy has changed since.
-    await policy(platform, tenant)
+    await set_policy(platform, tenant, refresh_token_enabled=False, session_timeout_minutes=120)
+    await sign_in_user(platform, ada)
+    # The policy changes before the revocation, but not the lifetime of the issued token.
+    await set_policy(platform, tenant)
     assert (await ada.client.post("/api/auth/logout")).status_code == 204
     assert (await ada.client.get(SESSIONS)).status_code == 401
     ((until,),) = platform.sql("SELECT expires_at FROM revocations WHERE subject = %s", [ada.session_id])
@@ -123,17 +125,17 @@ async def test_a_long_token_is_revoked_for_as_long_as_it_lives(
 
 
 async def test_stepping_up_does_not_prolong_a_session(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
-    await policy(platform, tenant, refresh_token_enabled=False, session_timeout_minutes=120)
-    await signed_in(platform, ada)
+    await set_policy(platform, tenant, refresh_token_enabled=False, session_timeout_minutes=120)
+    await sign_in_user(platform, ada)
     secret, _ = await enrol(platform, ada)
-    let_pass(platform, ada, timedelta(minutes=90))
+    age_sessions(platform, ada, timedelta(minutes=90))
     body = {"method": "totp", "code": code_of(secret, 1)}
     answer = await ada.client.post("/api/auth/mfa/verify", json=body)
     assert round(answer.json()["expires_in"], -1) == 1800
 
 
 @pytest.mark.parametrize(
-    ("values", "most"),
+    ("values", "max_sessions"),
     [
         ({"concurrent_sessions": "1"}, 1),
         ({"concurrent_sessions": "2"}, 2),
@@ -143,40 +145,42 @@ async def test_stepping_up_does_not_prolong_a_session(platform: RunningPlatform,
     ],
 )
 async def test_the_oldest_sessions_end_when_the_limit_is_exceeded(
-    platform: RunningPlatform, tenant: Tenant, ada: Member, values: dict[str, Any], most: int
+    platform: RunningPlatform, tenant: Tenant, ada: Member, values: dict[str, Any], max_sessions: int
 ) -> None:
-    await policy(platform, tenant, **values)
+    await set_policy(platform, tenant, **values)
     opened = []
-    for _ in range(most + 1):
-        await signed_in(platform, ada)
+    for _ in range(max_sessions + 1):
+        await sign_in_user(platform, ada)
         opened.append(ada.client)
-    assert [(await client.get(SESSIONS)).status_code for client in opened] == [401, *[200] * most]
+    assert [(await client.get(SESSIONS)).status_code for client in opened] == [401, *[200] * max_sessions]
     (event,) = await platform.audit(tenant, "session.ended")
     assert (event["reason"], event["actor_id"]) == ("too_many_sessions", str(ada.id))
 
 
-async def test_unlimited_is_the_default(platform: RunningPlatform, ada: Member) -> None:
+async def test_the_number_of_sessions_is_unlimited_by_default(platform: RunningPlatform, ada: Member) -> None:
     for _ in range(7):
-        await signed_in(platform, ada)
+        await sign_in_user(platform, ada)
     assert len((await ada.client.get(SESSIONS)).json()) == 7
 
 
-async def test_of_parallel_sign_ins_one_session_remains(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
-    await policy(platform, tenant, enforce_single_session=True)
+async def test_one_session_remains_after_parallel_sign_ins(
+    platform: RunningPlatform, tenant: Tenant, ada: Member
+) -> None:
+    await set_policy(platform, tenant, enforce_single_session=True)
     answers = await asyncio.gather(*(sign_in(ada) for _ in range(6)))
     clients = [platform.client(answer.json()["access_token"]) for answer in answers]
     assert sorted([(await client.get(SESSIONS)).status_code for client in clients]) == [200, *[401] * 5]
 
 
 async def test_sessions_of_other_users_do_not_count(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
-    await policy(platform, tenant, enforce_single_session=True)
-    await signed_in(platform, ada)
+    await set_policy(platform, tenant, enforce_single_session=True)
+    await sign_in_user(platform, ada)
     bob = await member(platform, tenant)
     assert [(await who.client.get(SESSIONS)).status_code for who in (ada, bob)] == [200, 200]
 
 
 @pytest.mark.parametrize(
-    ("values", "passed"),
+    ("values", "age"),
     [
         ({"session_timeout_minutes": 30, "idle_timeout_minutes": 30}, timedelta(minutes=31)),
         ({"idle_timeout_minutes": 30}, timedelta(minutes=31)),
@@ -185,27 +189,27 @@ async def test_sessions_of_other_users_do_not_count(platform: RunningPlatform, t
     ],
 )
 async def test_a_shorter_policy_applies_to_open_sessions(
-    platform: RunningPlatform, tenant: Tenant, ada: Member, values: dict[str, Any], passed: timedelta | None
+    platform: RunningPlatform, tenant: Tenant, ada: Member, values: dict[str, Any], age: timedelta | None
 ) -> None:
-    body = await signed_in(platform, ada)
-    if passed is None:
+    body = await sign_in_user(platform, ada)
+    if age is None:
         platform.sql("UPDATE sessions SET created_at = created_at - interval '25 h' WHERE user_id = %s", [ada.id])
     else:
-        let_pass(platform, ada, passed)
-    await policy(platform, tenant, **values)
+        age_sessions(platform, ada, age)
+    await set_policy(platform, tenant, **values)
     assert (await refresh(platform, body["refresh_token"])).status_code == 401
 
 
 async def test_a_shorter_timeout_applies_to_issued_tokens(
     platform: RunningPlatform, tenant: Tenant, ada: Member
 ) -> None:
-    await policy(platform, tenant, refresh_token_enabled=False, session_timeout_minutes=1440)
-    await signed_in(platform, ada)
+    await set_policy(platform, tenant, refresh_token_enabled=False, session_timeout_minutes=1440)
+    await sign_in_user(platform, ada)
     issued = int(datetime.now(UTC).timestamp()) - 31 * 60
     claims = {"sub": str(ada.id), "sid": ada.session_id, "iat": issued, "exp": issued + 86_400}
     long = platform.client(platform.signed(claims))
     assert (await long.get(SESSIONS)).status_code == 200
-    await policy(platform, tenant, refresh_token_enabled=False, session_timeout_minutes=30)
+    await set_policy(platform, tenant, refresh_token_enabled=False, session_timeout_minutes=30)
     assert (await long.get(SESSIONS)).status_code == 401
     assert (await long.get("/v1/models")).status_code == 401
 
@@ -213,9 +217,9 @@ async def test_a_shorter_timeout_applies_to_issued_tokens(
 async def test_a_lower_session_limit_applies_at_the_next_refresh(
     platform: RunningPlatform, tenant: Tenant, ada: Member
 ) -> None:
-    older = await signed_in(platform, ada)
-    newer = await signed_in(platform, ada)
-    await policy(platform, tenant, concurrent_sessions="1")
+    older = await sign_in_user(platform, ada)
+    newer = await sign_in_user(platform, ada)
+    await set_policy(platform, tenant, concurrent_sessions="1")
     assert (await refresh(platform, older["refresh_token"])).status_code == 401
     assert (await platform.client(older["access_token"]).get(SESSIONS)).status_code == 401
     assert (await refresh(platform, newer["refresh_token"])).status_code == 200
@@ -224,8 +228,8 @@ async def test_a_lower_session_limit_applies_at_the_next_refresh(
 async def test_a_longer_policy_applies_from_the_next_refresh_on(
     platform: RunningPlatform, tenant: Tenant, ada: Member
 ) -> None:
-    await policy(platform, tenant, session_timeout_minutes=15, idle_timeout_minutes=15)
-    body = await signed_in(platform, ada)
-    await policy(platform, tenant, session_timeout_minutes=60, idle_timeout_minutes=60)
+    await set_policy(platform, tenant, session_timeout_minutes=15, idle_timeout_minutes=15)
+    body = await sign_in_user(platform, ada)
+    await set_policy(platform, tenant, session_timeout_minutes=60, idle_timeout_minutes=60)
     assert (await refresh(platform, body["refresh_token"])).status_code == 200
     assert expiry(platform, ada) == timedelta(minutes=60)

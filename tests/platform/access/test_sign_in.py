@@ -83,7 +83,7 @@ async def test_an_address_with_several_accounts_needs_the_organization(
 async def test_all_failures_look_the_same(public: RunningPlatform, tenant: Tenant, visitor: Visitor) -> None:
     known, inactive = await member(public, tenant, signed_in=False), await member(public, tenant, signed_in=False)
     public.sql("UPDATE users SET is_active = false WHERE id = %s", [inactive.id])
-    seen = set()
+    results = set()
     for email, password in (
         (known.email, "wrong"),
         (known.email, ""),
@@ -100,8 +100,8 @@ async def test_all_failures_look_the_same(public: RunningPlatform, tenant: Tenan
         assert 'role="alert"' in visitor.page.text
         assert visitor.cookie() is None
         result = visitor.page.text.replace(visitor.page.request.content.decode(), "")
-        seen.add(re.sub(r'(id="email"[^>]*) value="[^"]*"', r"\1", result))
-    assert len(seen) == 1
+        results.add(re.sub(r'(id="email"[^>]*) value="[^"]*"', r"\1", result))
+    assert len(results) == 1
     await public.host.later.settle()
     (event, _) = await public.audit(tenant, "login.failed")
     assert event["resource_id"] == str(known.id)
@@ -120,11 +120,11 @@ async def test_the_form_keeps_its_input_except_the_password(visitor: Visitor) ->
 async def test_the_cookie_is_http_only(public: RunningPlatform, ada: Member, visitor: Visitor) -> None:
     await visitor.sign_in(ada.email)
     attributes = cookies_set(visitor)["gatehouse_session"]
-    guarded = {"httponly", "path=/", "samesite=lax", "secure"}
-    assert {part.strip().lower() for part in attributes.split(";")} == guarded
+    protected = {"httponly", "path=/", "samesite=lax", "secure"}
+    assert {part.strip().lower() for part in attributes.split(";")} == protected
     await visitor.get("/login")
     proof = cookies_set(visitor)["gatehouse_form"]
-    assert {part.strip().lower() for part in proof.split(";")} == guarded
+    assert {part.strip().lower() for part in proof.split(";")} == protected
     cookie = visitor.cookie()
     assert cookie is not None
     rows = public.sql("SELECT b.digest, s.user_id FROM browser_sessions b JOIN sessions s ON s.id = b.session_id")
@@ -133,7 +133,7 @@ async def test_the_cookie_is_http_only(public: RunningPlatform, ada: Member, vis
 
 
 async def test_without_tls_the_cookie_is_not_secure(platform: RunningPlatform, tenant: Tenant) -> None:
-    """A browser would drop a secure cookie without TLS; such a platform runs on a developer's machine."""
+    """Browsers drop a secure cookie of a page without TLS. Only a developer's platform runs without TLS."""
     visitor = Visitor(platform)
     await visitor.sign_in((await member(platform, tenant, signed_in=False)).email)
     assert "secure" not in cookies_set(visitor)["gatehouse_session"].lower()
@@ -153,7 +153,8 @@ async def test_a_session_cannot_be_fixed_in_advance(ada: Member, visitor: Visito
 async def test_signing_in_again_ends_the_browsers_earlier_session(
     public: RunningPlatform, tenant: Tenant, other_tenant: Tenant, ada: Member, visitor: Visitor
 ) -> None:
-    """A copy of the first cookie is invalid, and of several people at one browser only the last is signed in."""
+    """A copy of the earlier cookie becomes invalid. If several people use one browser, only the last one is signed
+    in."""
     bob = await member(public, other_tenant, signed_in=False)
     session_cookies = []
     for who in (ada, ada, bob):
@@ -172,7 +173,7 @@ async def test_signing_in_again_ends_the_browsers_earlier_session(
     assert "You are signed in" not in (await visitor.get("/login")).text
 
 
-async def test_signing_in_again_ends_no_other_devices_session(
+async def test_signing_in_again_does_not_end_sessions_of_other_devices(
     public: RunningPlatform, tenant: Tenant, ada: Member, visitor: Visitor
 ) -> None:
     public.sql('UPDATE tenants SET session_policy = \'{"concurrent_sessions": "2"}\' WHERE id = %s', [tenant.id])
@@ -209,7 +210,7 @@ async def test_the_cookie_ends_with_session_user_and_organization(
     assert "You are signed in" not in (await visitor.get("/login")).text
 
 
-# forms that do not come from a page of ours -------------------------------------------------------------------------
+# forged forms -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -222,9 +223,9 @@ async def test_the_cookie_ends_with_session_user_and_organization(
 async def test_a_form_without_the_csrf_token_is_refused(ada: Member, visitor: Visitor, path: str) -> None:
     await visitor.sign_in(ada.email)
     await visitor.get("/login?next=/x")
-    typed: dict[str, str] = {"email": ada.email, "password": PASSWORD}
+    form: dict[str, str] = {"email": ada.email, "password": PASSWORD}
     for proof in ({}, {"proof": ""}, {"proof": "0" * 64}):
-        answer = await visitor.client.post(path, data=typed | proof)
+        answer = await visitor.client.post(path, data=form | proof)
         assert answer.status_code == 403
         assert answer.headers["Content-Type"].startswith("text/html")
     assert "You are signed in" in (await visitor.get("/login")).text
@@ -250,7 +251,7 @@ async def test_a_csrf_token_of_another_browser_is_refused(
     ],
 )  # fmt: skip
 async def test_a_same_origin_header_is_accepted(ada: Member, visitor: Visitor, origin: str | None, status: int) -> None:
-    """A neighbouring subdomain can set the cookie, but not this header."""
+    """A page at another subdomain can set the cookie, but not the `Origin` header."""
     await visitor.get("/login")
     if origin is not None:
         visitor.client.headers["Origin"] = origin
@@ -259,15 +260,15 @@ async def test_a_same_origin_header_is_accepted(ada: Member, visitor: Visitor, o
 
 
 async def test_the_csrf_token_changes_at_sign_in_and_sign_out(ada: Member, visitor: Visitor) -> None:
-    seen = []
+    results = []
     await visitor.get("/login")
-    for act in ({"email": ada.email, "password": PASSWORD}, {}):
-        seen.append(visitor.cookie("gatehouse_form"))
-        await visitor.fill(**act)
+    for fields in ({"email": ada.email, "password": PASSWORD}, {}):
+        results.append(visitor.cookie("gatehouse_form"))
+        await visitor.fill(**fields)
         assert visitor.cookie("gatehouse_form") is None
         await visitor.follow()
-    seen.append(visitor.cookie("gatehouse_form"))
-    assert len(set(seen)) == 3
+    results.append(visitor.cookie("gatehouse_form"))
+    assert len(set(results)) == 3
 
 
 @pytest.mark.parametrize(
@@ -279,28 +280,28 @@ async def test_the_csrf_token_changes_at_sign_in_and_sign_out(ada: Member, visit
         (b"", ""),
     ],
 )
-async def test_other_content_types_are_refused(visitor: Visitor, content: bytes, media_type: str) -> None:
+async def test_malformed_forms_are_refused(visitor: Visitor, content: bytes, media_type: str) -> None:
     answer = await visitor.client.post("/login", content=content, headers={"Content-Type": media_type})
     assert answer.status_code == 400
     assert answer.headers["Content-Type"].startswith("text/html")
 
 
-# where it goes on to ------------------------------------------------------------------------------------------------
+# redirects after the sign-in ----------------------------------------------------------------------------------------
 
-ELSEWHERE = [
+FOREIGN_PATHS = [
     "https://evil.example", "//evil.example", "/\\evil.example", "\\\\evil.example", "/\t/evil.example", "javascript:x",
     "http:evil.example", "/ /evil.example", "///evil.example", "evil.example", "/\n/evil.example", "/ü", "",
     "https:/\\evil.example", "/" + "x" * 10_000,
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("path", ELSEWHERE)
+@pytest.mark.parametrize("path", FOREIGN_PATHS)
 def test_foreign_redirects_are_refused(path: str) -> None:
     assert paths.own_path(path) == "/login"
 
 
 @pytest.mark.parametrize("path", ["/oauth/authorize?a=b&c=//d", "/docs", "/x?next=https://evil.example"])
-def test_own_paths_are_redirected_to(path: str) -> None:
+def test_redirects_to_own_paths_are_allowed(path: str) -> None:
     assert paths.own_path(path) == path
 
 
@@ -322,16 +323,16 @@ async def test_a_sign_in_continues_to_the_requested_page(ada: Member, visitor: V
 
 
 @pytest.fixture
-async def guarded(public: RunningPlatform, tenant: Tenant) -> tuple[Member, str, list[str]]:
-    """A member with an authenticator app: its secret, and the recovery codes."""
-    made = await member(public, tenant)
-    return made, *await enrol(public, made)
+async def protected(public: RunningPlatform, tenant: Tenant) -> tuple[Member, str, list[str]]:
+    """Return a member with an authenticator app, the secret of the app, and the recovery codes."""
+    created = await member(public, tenant)
+    return created, *await enrol(public, created)
 
 
 async def test_a_sign_in_continues_after_the_second_factor(
-    public: RunningPlatform, tenant: Tenant, guarded: tuple[Member, str, list[str]], visitor: Visitor
+    public: RunningPlatform, tenant: Tenant, protected: tuple[Member, str, list[str]], visitor: Visitor
 ) -> None:
-    who, secret, _ = guarded
+    who, secret, _ = protected
     await visitor.sign_in(who.email, path="/login?next=/docs")
     assert visitor.page.headers["Location"] == "/login/second-factor?next=%2Fdocs"
     assert visitor.cookie() is None
@@ -351,8 +352,8 @@ async def test_a_sign_in_continues_after_the_second_factor(
     assert events[-1]["details"]["amr"] == ["pwd", "otp", "mfa"]
 
 
-async def test_a_recovery_code_signs_in_once(guarded: tuple[Member, str, list[str]], visitor: Visitor) -> None:
-    who, _, codes = guarded
+async def test_a_recovery_code_signs_in_once(protected: tuple[Member, str, list[str]], visitor: Visitor) -> None:
+    who, _, codes = protected
     for status in (303, 401):
         await visitor.sign_in(who.email, path="/login?next=/docs&done=out")
         await visitor.follow()
@@ -361,8 +362,8 @@ async def test_a_recovery_code_signs_in_once(guarded: tuple[Member, str, list[st
     assert "<details open>" in visitor.page.text
 
 
-async def test_five_wrong_codes_end_the_sign_in(guarded: tuple[Member, str, list[str]], visitor: Visitor) -> None:
-    await visitor.sign_in(guarded[0].email)
+async def test_five_wrong_codes_end_the_sign_in(protected: tuple[Member, str, list[str]], visitor: Visitor) -> None:
+    await visitor.sign_in(protected[0].email)
     await visitor.follow()
     for _ in range(4):
         await visitor.fill(code="000000")
@@ -371,7 +372,7 @@ async def test_five_wrong_codes_end_the_sign_in(guarded: tuple[Member, str, list
     assert visitor.cookie("gatehouse_pending") is None
 
 
-async def test_without_a_password_there_is_no_second_page(visitor: Visitor) -> None:
+async def test_the_second_factor_page_needs_a_correct_password_first(visitor: Visitor) -> None:
     for path in ("/login/second-factor", "/login/enrol"):
         await visitor.get(path)
         assert visitor.page.headers["Location"] == "/login?done=expired"
@@ -380,7 +381,7 @@ async def test_without_a_password_there_is_no_second_page(visitor: Visitor) -> N
     assert visitor.page.headers["Location"] == "/login?done=expired"
 
 
-async def test_a_user_who_must_enrol_does_so_first(
+async def test_a_user_who_must_enrol_enrols_before_the_session_begins(
     public: RunningPlatform, tenant: Tenant, ada: Member, visitor: Visitor
 ) -> None:
     await public.require_mfa(tenant.id)
@@ -430,7 +431,7 @@ async def test_an_organizations_identity_providers_are_offered(
     link = f'href="/api/saml/login?idp_id={idp_id}&amp;relay_state=%2Fdocs">Continue with Okta &lt;1&gt;</a>'
     await visitor.get("/login?next=/docs")
     assert "Continue with" not in visitor.page.text
-    # The response is the same whether such a person exists or not.
+    # The response does not depend on whether the person exists.
     await visitor.fill(email=f"nobody@{domain}", action="/login/single-sign-on")
     assert link in visitor.page.text
     assert "Old one" not in visitor.page.text
@@ -440,21 +441,23 @@ async def test_an_organizations_identity_providers_are_offered(
 
 
 @pytest.mark.parametrize("email", ["ada@nowhere.example", "ada", "@"])
-async def test_the_page_says_if_there_is_no_identity_provider(visitor: Visitor, email: str) -> None:
+async def test_the_page_shows_that_there_is_no_identity_provider(visitor: Visitor, email: str) -> None:
     await visitor.get("/login")
     await visitor.fill(email=email, action="/login/single-sign-on")
     assert "There is no single sign-on for this address." in visitor.page.text
     assert visitor.page.status_code == 200
 
 
-async def test_a_claimed_domain_offers_nothing(public: RunningPlatform, tenant: Tenant, visitor: Visitor) -> None:
+async def test_an_unproven_domain_offers_no_identity_provider(
+    public: RunningPlatform, tenant: Tenant, visitor: Visitor
+) -> None:
     domain = f"{uuid4().hex[:12]}.example"
     public.sql("INSERT INTO allowed_domains (tenant_id, domain) VALUES (%s, %s)", [tenant.id, domain])
     provider(public, tenant, "Okta")
     assert "Okta" not in (await visitor.get(f"/login?email=ada@{domain}")).text
 
 
-async def test_a_user_of_an_identity_provider_may_sign_out_there_too(
+async def test_a_user_of_an_identity_provider_can_also_sign_out_of_it(
     public: RunningPlatform, tenant: Tenant, ada: Member, visitor: Visitor
 ) -> None:
     idp_id = provider(public, tenant, "Okta")
@@ -514,7 +517,7 @@ async def test_an_accepted_invitation_signs_the_person_in(tenant: Tenant, visito
     assert token.json()["user"]["display_name"] == "Ada", token.text
 
 
-# how often ----------------------------------------------------------------------------------------------------------
+# limits of attempts -------------------------------------------------------------------------------------------------
 
 
 async def test_passwords_tried_on_the_page_and_at_the_api_are_counted_together(
@@ -522,7 +525,7 @@ async def test_passwords_tried_on_the_page_and_at_the_api_are_counted_together(
 ) -> None:
     limited = settings.model_copy(update={"rate_limit_tiers": "{}"})
     async with RunningPlatform.start(limited) as running:
-        # Attempts of other tests in this minute come from the same address.
+        # Other tests of this minute make their attempts from the same address.
         running.sql("DELETE FROM sign_in_tries")
         ada = await member(running, tenant, signed_in=False)
         visitor = Visitor(running)
@@ -540,7 +543,7 @@ async def test_passwords_tried_on_the_page_and_at_the_api_are_counted_together(
         await visitor.client.aclose()
 
 
-# how it is sent -----------------------------------------------------------------------------------------------------
+# headers and static files -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", ["/login", "/login/reset", "/login/invitation", "/login?next=%0d", "/login/nothing"])
@@ -556,7 +559,7 @@ async def test_the_content_security_policy_forbids_foreign_content(visitor: Visi
     assert not re.search(r"<style|style=|<script(?! src)|\son\w+=|javascript:", page.text)
 
 
-async def test_linked_files_exist_and_are_cacheable(visitor: Visitor) -> None:
+async def test_static_files_exist_and_are_cacheable(visitor: Visitor) -> None:
     page = await visitor.get("/login")
     named = re.findall(r'(?:href|src)="(/login/static/[^"]+)"', page.text)
     assert len(set(named)) == 3
@@ -569,7 +572,7 @@ async def test_linked_files_exist_and_are_cacheable(visitor: Visitor) -> None:
         assert (await visitor.get(path)).status_code == 404
 
 
-async def test_in_maintenance_people_can_still_sign_in(public: RunningPlatform, ada: Member, visitor: Visitor) -> None:
+async def test_users_can_sign_in_during_maintenance(public: RunningPlatform, ada: Member, visitor: Visitor) -> None:
     public.sql(
         "INSERT INTO platform_state (key, value) VALUES ('maintenance', %s)"
         " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
@@ -589,7 +592,7 @@ async def test_in_maintenance_people_can_still_sign_in(public: RunningPlatform, 
         await public.refresh()
 
 
-# the front page, and who is signed in already -----------------------------------------------------------------------
+# other pages --------------------------------------------------------------------------------------------------------
 
 
 async def test_the_front_page_lists_the_endpoints_for_programs(public: RunningPlatform) -> None:
@@ -601,7 +604,7 @@ async def test_the_front_page_lists_the_endpoints_for_programs(public: RunningPl
     assert (page.status_code, page.headers["location"]) == (303, "/console")
 
 
-async def test_a_signed_in_user_continues_at_once(ada: Member, visitor: Visitor) -> None:
+async def test_a_signed_in_user_is_redirected_without_a_sign_in(ada: Member, visitor: Visitor) -> None:
     await visitor.sign_in(ada.email)
     await visitor.get("/login?next=/docs")
     assert (visitor.page.status_code, visitor.page.headers["Location"]) == (303, "/docs")
@@ -610,7 +613,7 @@ async def test_a_signed_in_user_continues_at_once(ada: Member, visitor: Visitor)
     assert visitor.page.status_code == 200
 
 
-async def test_a_signed_in_user_sees_no_enrolment_timeout(ada: Member, visitor: Visitor) -> None:
+async def test_a_signed_in_user_is_redirected_from_the_pages_of_a_sign_in(ada: Member, visitor: Visitor) -> None:
     await visitor.get("/login/enrol")
     assert visitor.page.headers["Location"] == "/login?done=expired"
     await visitor.sign_in(ada.email)

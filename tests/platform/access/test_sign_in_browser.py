@@ -11,6 +11,7 @@ import pytest
 from playwright.async_api import Browser, BrowserContext, CDPSession, Page, Route, expect
 from pydantic import SecretStr
 from tests.support import chromium
+from tests.support.accessibility import is_accessible, needs_axe
 from tests.support.chromium import PHONE, needs_chromium, page_of
 from tests.support.members import Member, code_of, enrol, member
 from tests.support.platform import PASSWORD, RunningPlatform, Tenant
@@ -25,7 +26,7 @@ pytestmark = needs_chromium
 async def served(settings: Settings, platform: RunningPlatform) -> AsyncIterator[RunningPlatform]:
     """The platform on a real socket, with its public address."""
     port = free_port()
-    # With all links of the pages. No mail is sent.
+    # With mail settings the pages show all their links. The tests send no mail.
     mail = {"smtp_url": SecretStr("smtp://localhost?tls=off"), "mail_from": "gatehouse@gatehouse.test"}
     public = settings.model_copy(update={"public_url": f"http://localhost:{port}", **mail})
     async with RunningPlatform.start(public) as running, running.listening(port):
@@ -40,9 +41,9 @@ async def chrome() -> AsyncIterator[Browser]:
 
 @pytest.fixture
 async def context(chrome: Browser, served: RunningPlatform) -> AsyncIterator[BrowserContext]:
-    made = await chrome.new_context(base_url=served.host.settings.public_url)
-    yield made
-    await made.close()
+    opened = await chrome.new_context(base_url=served.host.settings.public_url)
+    yield opened
+    await opened.close()
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ async def ada(served: RunningPlatform, tenant: Tenant) -> Member:
 
 
 async def authenticator(page: Page) -> CDPSession:
-    """A security key, plugged into the browser."""
+    """Attach a virtual authenticator to the browser."""
     session = await page.context.new_cdp_session(page)
     await session.send("WebAuthn.enable")
     options = {
@@ -92,7 +93,7 @@ async def test_a_user_signs_in_using_only_the_keyboard(page: Page, ada: Member) 
     await expect(page.get_by_role("status")).to_have_text("You are signed out.")
 
 
-async def test_enter_in_the_password_signs_in_and_does_not_look_for_single_sign_on(page: Page, ada: Member) -> None:
+async def test_enter_in_the_password_field_signs_in_and_does_not_start_single_sign_on(page: Page, ada: Member) -> None:
     await page.goto("/login")
     await page.get_by_label("E-mail or user name").fill(ada.email)
     await page.get_by_label("Password", exact=True).fill(PASSWORD)
@@ -113,7 +114,7 @@ async def test_a_wrong_password_is_announced_and_the_address_stays(page: Page, a
     await expect(page.get_by_label("E-mail or user name")).to_have_value(ada.email)
 
 
-async def test_fields_tell_password_managers_what_they_are(page: Page) -> None:
+async def test_fields_have_autocomplete_attributes_for_password_managers(page: Page) -> None:
     await page.goto("/login")
     await expect(page.get_by_label("E-mail or user name")).to_have_attribute("autocomplete", "username")
     await expect(page.get_by_label("Password", exact=True)).to_have_attribute("autocomplete", "current-password")
@@ -121,7 +122,9 @@ async def test_fields_tell_password_managers_what_they_are(page: Page) -> None:
     await expect(page.get_by_label("New password")).to_have_attribute("autocomplete", "new-password")
 
 
-async def test_a_code_from_an_app(served: RunningPlatform, tenant: Tenant, page: Page) -> None:
+async def test_a_code_from_an_app_or_a_recovery_code_signs_in(
+    served: RunningPlatform, tenant: Tenant, page: Page
+) -> None:
     who = await member(served, tenant)
     secret, codes = await enrol(served, who)
     await log_in(page, who)
@@ -192,9 +195,9 @@ async def test_a_required_app_is_enrolled(served: RunningPlatform, tenant: Tenan
     assert max(heights) < 30
 
 
-async def test_the_page_of_who_is_signed_in_leads_on(page: Page, ada: Member) -> None:
+async def test_the_page_of_a_signed_in_user_links_to_the_console_and_the_documentation(page: Page, ada: Member) -> None:
     await log_in(page, ada)
-    await fits(page)
+    await check_layout(page)
     await expect(page.get_by_role("link", name="Console")).to_have_attribute("href", "/console")
     await expect(page.get_by_role("link", name="API documentation")).to_have_attribute("href", "/docs")
     await expect(page.get_by_role("button", name="Sign out")).to_be_visible()
@@ -205,15 +208,16 @@ async def test_an_unknown_path_shows_a_page(page: Page) -> None:
         answer = await page.goto(path)
         assert answer is not None
         assert answer.status == 404
-        await fits(page)
+        await check_layout(page)
     await expect(page.get_by_role("alert")).to_contain_text("Gatehouse does not serve images")
 
 
 @pytest.mark.parametrize("signed_in", [False, True])
-async def test_an_application_at_another_origin_gets_the_person_back(
+async def test_the_browser_returns_to_an_application_at_another_origin(
     served: RunningPlatform, ada: Member, page: Page, application: str, signed_in: bool
 ) -> None:
-    """Browsers apply the page's policy to all redirects after a form, so the whole chain must be allowed."""
+    """Browsers apply the page's content security policy to all redirects that follow a form, so the policy must allow
+    the application's origin."""
     operator = await served.operator()
     body: dict[str, Any] = {"name": "the portal", "tenant_id": None, "redirect_uris": [application]}
     client = (await operator.client.post("/api/admin/oauth-clients/", json=body)).json()
@@ -250,7 +254,9 @@ async def application() -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/callback"
 
 
-async def test_another_sites_form_signs_nobody_in_or_out(served: RunningPlatform, ada: Member, page: Page) -> None:
+async def test_a_form_of_another_site_does_not_sign_the_user_out(
+    served: RunningPlatform, ada: Member, page: Page
+) -> None:
     await log_in(page, ada)
     await expect(page.get_by_role("heading", name="You are signed in")).to_be_visible()
     base = served.host.settings.public_url
@@ -265,6 +271,56 @@ async def test_another_sites_form_signs_nobody_in_or_out(served: RunningPlatform
     await expect(page.get_by_role("alert")).to_contain_text("came from somewhere else")
     await page.goto("/login")
     await expect(page.get_by_role("heading", name="You are signed in")).to_be_visible()
+
+
+@needs_axe
+async def test_axe_is_silent_on_every_page(served: RunningPlatform, tenant: Tenant, page: Page) -> None:
+    """In light and dark, with what each page shows when something is wrong."""
+    who = await member(served, tenant)
+    secret, _ = await enrol(served, who)
+    fresh = await served.new_tenant()
+    newcomer = await member(served, fresh, signed_in=False)
+    await served.require_mfa(fresh.id)
+    await authenticator(page)
+    for path in (*_PAGES, "/nothing", "/oauth/authorize?client_id=unknown", "/login/reset?token=x&email=a%40b.test"):
+        await page.goto(path)
+        await is_accessible(page)
+    await page.get_by_label("New password").fill("a long enough password")
+    await page.get_by_label("The same again").fill("another long password")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("alert")).to_be_visible()
+    await is_accessible(page)
+    await page.goto("/login/forgot")
+    await page.get_by_label("E-mail").fill(newcomer.email)
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("status")).to_be_visible()
+    await is_accessible(page)
+
+    await log_in(page, who)
+    await page.get_by_label("Code from your authenticator app").fill("000000")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("alert").first).to_be_visible()
+    await page.get_by_text("Use a recovery code").click()
+    await is_accessible(page)
+    await page.get_by_label("Code from your authenticator app").fill(code_of(secret))
+    await page.get_by_role("button", name="Confirm").click()
+    await expect(page.get_by_role("heading", name="You are signed in")).to_be_visible()
+    await is_accessible(page)
+    await page.get_by_role("button", name="Sign out").click()
+    await expect(page.get_by_role("status")).to_be_visible()
+    await is_accessible(page)
+
+    await log_in(page, newcomer)
+    await expect(page.get_by_role("button", name="Set up a passkey")).to_be_visible()
+    await is_accessible(page)
+    await page.get_by_role("button", name="Set up an authenticator app").click()
+    await expect(page.get_by_label("Code from the app")).to_be_visible()
+    await is_accessible(page)
+    shown_secret = re.sub(r"\s", "", await page.locator(".secret").inner_text())
+    await page.get_by_label("Code from the app").fill(code_of(shown_secret))
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", name="Your recovery codes")).to_be_visible()
+    await is_accessible(page)
 
 
 _PAGES = (
@@ -283,25 +339,26 @@ async def test_every_page_fits_and_can_be_read(
     fresh = await served.new_tenant()
     newcomer = await member(served, fresh, signed_in=False)
     await served.require_mfa(fresh.id)
-    shown = await chrome.new_context(base_url=served.host.settings.public_url, viewport=size, color_scheme=scheme)
-    async with page_of(shown) as page:
+    context = await chrome.new_context(base_url=served.host.settings.public_url, viewport=size, color_scheme=scheme)
+    async with page_of(context) as page:
         for path in _PAGES:
             await page.goto(path)
-            await fits(page)
+            await check_layout(page)
         await log_in(page, who)
         await expect(page.get_by_role("heading", name="Confirm that it is you")).to_be_visible()
-        await fits(page)
-        await shown.clear_cookies()
+        await check_layout(page)
+        await context.clear_cookies()
         await log_in(page, newcomer)
-        await fits(page)
+        await check_layout(page)
         await page.get_by_role("button", name="Set up an authenticator app").click()
         await expect(page.get_by_label("Code from the app")).to_be_visible()
-        await fits(page)
-    await shown.close()
+        await check_layout(page)
+    await context.close()
 
 
-async def fits(page: Page) -> None:
-    """No sideways scrolling, targets for thumbs, one heading, a name for every field, and contrast (WCAG 2.2, AA)."""
+async def check_layout(page: Page) -> None:
+    """Check for horizontal scrolling, small controls, one main heading, fields without a label, and low contrast (WCAG
+    2.2, AA)."""
     assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert await page.get_by_role("heading", level=1).count() == 1
     assert await page.evaluate(_UNNAMED) == []
@@ -312,7 +369,8 @@ async def fits(page: Page) -> None:
 _UNNAMED = """() => [...document.querySelectorAll("input:not([type=hidden])")]
   .filter((input) => !input.labels.length).map((input) => input.outerHTML)"""
 _SMALL = """() => [...document.querySelectorAll("button, .button, input:not([type=hidden])")]
-  .filter((each) => each.checkVisibility() && each.getBoundingClientRect().height < 44).map((each) => each.outerHTML)"""
+  .filter((control) => control.checkVisibility() && control.getBoundingClientRect().height < 44)
+  .map((control) => control.outerHTML)"""
 _FAINT = """() => {
   const channels = (color) => color.match(/[0-9.]+/g).map(Number);
   const light = (color) => channels(color).slice(0, 3).map((c) => c / 255)
@@ -325,14 +383,14 @@ _FAINT = """() => {
     }
     return "rgb(255, 255, 255)";
   };
-  const found = [];
+  const faint = [];
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {
     const element = texts.currentNode.parentElement;
     if (!texts.currentNode.data.trim() || !element.checkVisibility()) continue;
     const [a, b] = [light(getComputedStyle(element).color), light(ground(element))].sort((x, y) => y - x);
     const contrast = (a + 0.05) / (b + 0.05);
-    if (contrast < 4.5) found.push(`${texts.currentNode.data.trim()}: ${contrast.toFixed(2)}`);
+    if (contrast < 4.5) faint.push(`${texts.currentNode.data.trim()}: ${contrast.toFixed(2)}`);
   }
-  return found;
+  return faint;
 }"""

@@ -1,4 +1,4 @@
-"""Tenants, as the platform's operator manages them (docs/reference/platform-tenants.md)."""
+"""The operator's administration of tenants (docs/reference/platform-tenants.md)."""
 
 from time import time
 from typing import Any
@@ -23,18 +23,22 @@ async def test_the_portals_client_creates_a_tenant_with_its_first_admin(platform
     expected = new(id=str(uuid4()), plan="business", owner={"email": email, "display_name": "Ada"})
     answer = await portal.post(BASE, json=expected)
     assert answer.status_code == 201, answer.text
-    made = answer.json()
-    assert {name: made[name] for name in ("id", "slug", "name", "plan")} == {
+    created = answer.json()
+    assert {name: created[name] for name in ("id", "slug", "name", "plan")} == {
         name: expected[name] for name in ("id", "slug", "name", "plan")
     }
-    assert (made["monthly_request_limit"], made["custom_rate_limit_rpm"]) == (1_000_000, None)
+    assert (created["monthly_request_limit"], created["custom_rate_limit_rpm"]) == (1_000_000, None)
     ((role, operator, tenant_id),) = platform.sql(
         "SELECT role, operator, tenant_id FROM users WHERE email = %s", [email]
     )
     assert (role, operator, str(tenant_id)) == ("admin", False, expected["id"])
     joined = await platform.anonymous.post(
         "/api/auth/register",
-        json={"invitation_token": made["owner"]["invitation_token"], "email": email, "password": "a long enough one"},
+        json={
+            "invitation_token": created["owner"]["invitation_token"],
+            "email": email,
+            "password": "a long enough one",
+        },
     )
     assert joined.status_code == 201, joined.text
     session = await platform.anonymous.post(
@@ -44,23 +48,25 @@ async def test_the_portals_client_creates_a_tenant_with_its_first_admin(platform
     assert [user["email"] for user in listed.json()["items"]] == [email]
 
 
-async def test_the_tenant_is_in_the_operators_chain_and_its_owner_in_its_own(platform: RunningPlatform) -> None:
+async def test_the_operators_chain_records_the_tenant_and_the_tenants_chain_its_owner(
+    platform: RunningPlatform,
+) -> None:
     operator = await platform.operator()
-    made = (await operator.client.post(BASE, json=new(owner={"email": f"{uuid4().hex}@example.test"}))).json()
+    created = (await operator.client.post(BASE, json=new(owner={"email": f"{uuid4().hex}@example.test"}))).json()
     event = (await platform.audit(DEFAULT_TENANT, "tenant.created"))[-1]
-    assert (event["resource_id"], event["actor_id"]) == (made["id"], str(operator.id))
-    assert made["owner"]["invitation_token"] not in str(event)
-    (own,) = await platform.audit(made["id"], "user.created")
-    assert own["resource_id"] == made["owner"]["id"]
+    assert (event["resource_id"], event["actor_id"]) == (created["id"], str(operator.id))
+    assert created["owner"]["invitation_token"] not in str(event)
+    (own,) = await platform.audit(created["id"], "user.created")
+    assert own["resource_id"] == created["owner"]["id"]
 
 
-async def test_slug_and_id_are_never_reused(platform: RunningPlatform) -> None:
+async def test_a_slug_or_id_is_never_reused(platform: RunningPlatform) -> None:
     portal = await platform.new_m2m(None, "admin:write")
     first = new()
-    made = (await portal.post(BASE, json=first)).json()
+    created = (await portal.post(BASE, json=first)).json()
     assert (await portal.post(BASE, json=first)).status_code == 409
-    assert (await portal.post(BASE, json=new(id=made["id"]))).status_code == 409
-    assert (await portal.delete(f"{BASE}/{made['id']}")).status_code == 204
+    assert (await portal.post(BASE, json=new(id=created["id"]))).status_code == 409
+    assert (await portal.delete(f"{BASE}/{created['id']}")).status_code == 204
     assert (await portal.post(BASE, json=first)).status_code == 409
 
 
@@ -99,7 +105,9 @@ async def test_an_entitlement_takes_effect_at_once(platform: RunningPlatform, te
     assert changed == [{"custom_rate_limit_rpm": 7}, {"custom_rate_limit_rpm": None}]
 
 
-async def test_a_new_plan_sets_its_monthly_limit_unless_one_is_sent(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_new_plan_sets_its_monthly_limit_unless_the_request_contains_one(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     portal = await platform.new_m2m(None, "admin:write")
     path = f"{BASE}/{tenant.id}/entitlements"
     starter = (await portal.patch(path, json={"plan": "starter"})).json()
@@ -142,14 +150,14 @@ async def test_only_operators_and_the_portal_manage_tenants(platform: RunningPla
         assert (await client.patch(f"{BASE}/{tenant.id}", json={"name": "Theirs"})).status_code == 403
         assert (await client.patch(f"{BASE}/{uuid4()}", json={"name": ""})).status_code == 403
         assert (await client.delete(f"{BASE}/{tenant.id}")).status_code == 403
-        # 403 precedes 404 and 422, so that unauthorized callers learn nothing.
+        # The check of permissions precedes 404 and 422, so that unauthorized callers learn nothing.
         assert (await client.delete(f"{BASE}/{uuid4()}")).status_code == 403
         assert (await client.post(BASE, json={})).status_code == 403
     assert (await platform.anonymous.post(BASE, json=new())).status_code == 401
     assert (await platform.anonymous.patch(f"{BASE}/{tenant.id}", json={"name": "Theirs"})).status_code == 401
 
 
-async def test_an_operators_key_with_few_scopes_stays_with_them(platform: RunningPlatform) -> None:
+async def test_an_operators_key_has_only_its_scopes(platform: RunningPlatform) -> None:
     operator = await platform.operator()
     client = platform.client(await platform.new_key(operator))
     platform.sql("UPDATE api_keys SET scopes = '[\"api:read\"]' WHERE user_id = %s", [operator.id])
@@ -160,7 +168,7 @@ async def test_an_operators_key_with_few_scopes_stays_with_them(platform: Runnin
 
 
 async def test_an_operator_needs_a_second_factor_if_the_policy_requires_one(platform: RunningPlatform) -> None:
-    """The response may contain the token with which an organization's first admin sets a password."""
+    """The response may contain the token with which the first administrator of an organization sets a password."""
     operator = await platform.operator()
     fresh = await platform.new_person(DEFAULT_TENANT, "admin", operator=True, mfa_at=time())
     await platform.require_mfa(DEFAULT_TENANT)
@@ -182,19 +190,19 @@ async def test_an_unknown_tenant_is_404(platform: RunningPlatform) -> None:
 
 
 def _key() -> tuple[str, dict[str, str]]:
-    """A key that the portal created, and its body for the platform."""
+    """Return a key that the portal created, and the fields of the request that registers it."""
     key = tokens.mint_api_key()
     return key.plaintext, {"key_prefix": key.shown, "key_sha256": key.digest.hex()}
 
 
-async def _made(portal: Any) -> str:
+async def _create_tenant(portal: Any) -> str:
     tenant_id: str = (await portal.post(BASE, json=new())).json()["id"]
     return tenant_id
 
 
-async def test_the_owner_gets_a_key_of_which_only_the_hash_is_sent(platform: RunningPlatform) -> None:
+async def test_the_portal_sends_only_the_hash_of_the_owners_key(platform: RunningPlatform) -> None:
     portal = await platform.new_m2m(None, "admin:write")
-    tenant_id, email, (key, result) = await _made(portal), f"ada-{uuid4().hex[:8]}@example.test", _key()
+    tenant_id, email, (key, result) = await _create_tenant(portal), f"ada-{uuid4().hex[:8]}@example.test", _key()
     answer = await portal.put(f"{BASE}/{tenant_id}/owner", json={"email": email, **result})
     assert answer.status_code == 200, answer.text
     listed = await platform.client(key).get("/api/admin/users")
@@ -207,7 +215,7 @@ async def test_the_owner_gets_a_key_of_which_only_the_hash_is_sent(platform: Run
 
 async def test_registering_the_owner_again_changes_nothing(platform: RunningPlatform) -> None:
     portal = await platform.new_m2m(None, "admin:write")
-    tenant_id, (_, result) = await _made(portal), _key()
+    tenant_id, (_, result) = await _create_tenant(portal), _key()
     body = {"email": f"ada-{uuid4().hex[:8]}@example.test", **result}
     first = await portal.put(f"{BASE}/{tenant_id}/owner", json=body)
     again = await portal.put(f"{BASE}/{tenant_id}/owner", json=body)
@@ -219,7 +227,7 @@ async def test_registering_the_owner_again_changes_nothing(platform: RunningPlat
 
 async def test_an_owner_without_an_address_is_a_service_account(platform: RunningPlatform) -> None:
     portal = await platform.new_m2m(None, "admin:write")
-    tenant_id, (key, result) = await _made(portal), _key()
+    tenant_id, (key, result) = await _create_tenant(portal), _key()
     assert (await portal.put(f"{BASE}/{tenant_id}/owner", json=result)).status_code == 200
     assert platform.sql("SELECT kind, role FROM users WHERE tenant_id = %s", [tenant_id]) == [("service", "admin")]
     assert (await platform.client(key).get("/api/admin/users")).status_code == 200
@@ -233,11 +241,11 @@ async def test_a_user_without_the_admin_role_cannot_become_owner(platform: Runni
     assert (await platform.client(key).get("/v1/models")).status_code == 401
 
 
-async def test_another_organizations_key_is_not_registered_twice(platform: RunningPlatform) -> None:
+async def test_a_key_of_another_organization_is_refused(platform: RunningPlatform) -> None:
     portal = await platform.new_m2m(None, "admin:write")
     _, result = _key()
-    assert (await portal.put(f"{BASE}/{await _made(portal)}/owner", json=result)).status_code == 200
-    assert (await portal.put(f"{BASE}/{await _made(portal)}/owner", json=result)).status_code == 409
+    assert (await portal.put(f"{BASE}/{await _create_tenant(portal)}/owner", json=result)).status_code == 200
+    assert (await portal.put(f"{BASE}/{await _create_tenant(portal)}/owner", json=result)).status_code == 409
 
 
 async def test_only_the_portals_client_registers_owners(platform: RunningPlatform, tenant: Tenant) -> None:
@@ -288,9 +296,7 @@ async def test_changes_of_name_and_contact_are_in_the_organizations_chain(
     assert (await portal.patch(f"{BASE}/{uuid4()}", json=sent)).status_code == 404
 
 
-async def test_scans_have_a_limit_of_their_own_where_the_plan_sets_one(
-    platform: RunningPlatform, tenant: Tenant
-) -> None:
+async def test_scans_have_their_own_rate_limit_if_one_is_set(platform: RunningPlatform, tenant: Tenant) -> None:
     portal = await platform.new_m2m(None, "admin:write")
     machine = await platform.new_m2m(tenant.id, "dlp:read", "chat:write", "api:read")
     path = f"{BASE}/{tenant.id}/entitlements"

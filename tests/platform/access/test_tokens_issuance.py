@@ -46,7 +46,7 @@ def basic(user: str, password: str) -> dict[str, str]:
     return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
 
 
-def failed(answer: httpx2.Response, status: int, error: str) -> None:
+def assert_error(answer: httpx2.Response, status: int, error: str) -> None:
     assert (answer.status_code, answer.json()["error"]) == (status, error), answer.text
     assert answer.json().keys() == {"error", "error_description"}
     assert answer.headers["Cache-Control"] == "no-store"
@@ -87,7 +87,7 @@ async def test_a_token_permits_only_its_scopes(platform: RunningPlatform, create
     assert (await client.get(f"{BASE}/")).status_code == 403
 
 
-async def test_scopes_bind_only_while_they_are_enforced(
+async def test_scopes_have_an_effect_only_while_they_are_enforced(
     platform: RunningPlatform, created: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = await platform.anonymous.post(TOKEN, data=form_of(created, scope="chat:write"))
@@ -136,8 +136,8 @@ async def test_unknown_and_empty_fields_are_ignored(platform: RunningPlatform, c
 async def test_a_platform_wide_clients_token_names_no_organization(platform: RunningPlatform) -> None:
     operator = await platform.operator()
     body = {"name": "portal", "tenant_id": None, "scopes": ["admin:write"]}
-    made = (await operator.client.post(f"{BASE}/", json=body)).json()
-    token = (await platform.anonymous.post(TOKEN, data=form_of(made))).json()["access_token"]
+    m2m_client = (await operator.client.post(f"{BASE}/", json=body)).json()
+    token = (await platform.anonymous.post(TOKEN, data=form_of(m2m_client))).json()["access_token"]
     keys = KeySet.import_key_set((await platform.anonymous.get("/.well-known/jwks.json")).json())
     assert "tid" not in jose.decode(token, keys, algorithms=["RS256"]).claims
     refused = await platform.client(token).get("/v1/models")
@@ -149,10 +149,10 @@ async def test_the_tokens_tier_sets_the_rate_limit(
     platform: RunningPlatform, tenant: Tenant, tier: str, limit: str | None
 ) -> None:
     body = {"name": "x", "scopes": ["api:read"], "rate_limit_tier": tier}
-    made = (await tenant.admin.client.post(f"{BASE}/", json=body)).json()
-    client = platform.client((await platform.anonymous.post(TOKEN, data=form_of(made))).json()["access_token"])
-    # The tier is part of the token: a change applies to the next token.
-    await tenant.admin.client.put(f"{BASE}/{made['client_id']}", json={"rate_limit_tier": "premium"})
+    m2m_client = (await tenant.admin.client.post(f"{BASE}/", json=body)).json()
+    client = platform.client((await platform.anonymous.post(TOKEN, data=form_of(m2m_client))).json()["access_token"])
+    # The token contains the tier, so a change applies only to later tokens.
+    await tenant.admin.client.put(f"{BASE}/{m2m_client['client_id']}", json={"rate_limit_tier": "premium"})
     assert (await client.get("/v1/models")).headers.get("X-RateLimit-Limit") == limit
 
 
@@ -179,12 +179,12 @@ async def test_the_tokens_tier_sets_the_rate_limit(
         ({"scope": "\x00"}, 400, "invalid_scope"),
     ],
 )
-async def test_every_wrong_request_has_its_error(
+async def test_every_invalid_request_gets_its_error(
     platform: RunningPlatform, created: dict[str, Any], change: dict[str, str], status: int, error: str
 ) -> None:
     answer = await platform.anonymous.post(TOKEN, data=form_of(created) | change)
-    failed(answer, status, error)
-    # RFC 6749, 5.2: neither quotes nor backslashes, and no part of the request.
+    assert_error(answer, status, error)
+    # RFC 6749, 5.2, permits neither quotes nor backslashes in a description.
     assert not set('"\\') & set(answer.json()["error_description"])
 
 
@@ -192,17 +192,17 @@ async def test_a_wrong_secret_does_not_disclose_the_clients_scopes(
     platform: RunningPlatform, created: dict[str, Any]
 ) -> None:
     form = form_of(created, scope="root") | {"client_secret": "wrong"}
-    failed(await platform.anonymous.post(TOKEN, data=form), 401, "invalid_client")
+    assert_error(await platform.anonymous.post(TOKEN, data=form), 401, "invalid_client")
 
 
-async def test_unknown_disabled_and_wrong_look_the_same(
+async def test_an_unknown_id_a_disabled_client_and_a_wrong_secret_get_the_same_response(
     platform: RunningPlatform, tenant: Tenant, created: dict[str, Any]
 ) -> None:
     unknown = await platform.anonymous.post(TOKEN, data=form_of(created) | {"client_id": str(uuid4())})
     wrong = await platform.anonymous.post(TOKEN, data=form_of(created) | {"client_secret": "wrong"})
     await tenant.admin.client.put(f"{BASE}/{created['client_id']}", json={"enabled": False})
     disabled = await platform.anonymous.post(TOKEN, data=form_of(created))
-    failed(disabled, 401, "invalid_client")
+    assert_error(disabled, 401, "invalid_client")
     assert unknown.content == wrong.content == disabled.content
 
 
@@ -226,20 +226,20 @@ async def test_unknown_disabled_and_wrong_look_the_same(
 async def test_a_malformed_form_is_an_invalid_request(
     platform: RunningPlatform, body: bytes, headers: dict[str, str]
 ) -> None:
-    failed(await platform.anonymous.post(TOKEN, content=body, headers=headers), 400, "invalid_request")
+    assert_error(await platform.anonymous.post(TOKEN, content=body, headers=headers), 400, "invalid_request")
 
 
 async def test_json_credentials_are_refused(platform: RunningPlatform, created: dict[str, Any]) -> None:
-    failed(await platform.anonymous.post(TOKEN, json=form_of(created)), 400, "invalid_request")
+    assert_error(await platform.anonymous.post(TOKEN, json=form_of(created)), 400, "invalid_request")
 
 
 async def test_two_ways_of_authentication_are_an_invalid_request(
     platform: RunningPlatform, created: dict[str, Any]
 ) -> None:
     header = basic(created["client_id"], created["client_secret"])
-    failed(await platform.anonymous.post(TOKEN, data=form_of(created), headers=header), 400, "invalid_request")
+    assert_error(await platform.anonymous.post(TOKEN, data=form_of(created), headers=header), 400, "invalid_request")
     other = {"grant_type": "client_credentials", "client_id": str(uuid4())}
-    failed(await platform.anonymous.post(TOKEN, data=other, headers=header), 400, "invalid_request")
+    assert_error(await platform.anonymous.post(TOKEN, data=other, headers=header), 400, "invalid_request")
 
 
 @pytest.mark.parametrize(
@@ -249,11 +249,11 @@ async def test_a_malformed_basic_header_is_an_invalid_client(platform: RunningPl
     answer = await platform.anonymous.post(
         TOKEN, data={"grant_type": "client_credentials"}, headers={"Authorization": authorization}
     )
-    failed(answer, 401, "invalid_client")
+    assert_error(answer, 401, "invalid_client")
     assert answer.headers["WWW-Authenticate"].startswith("Basic ")
 
 
-async def test_a_bad_bearer_token_beside_valid_credentials_is_ignored(
+async def test_an_expired_bearer_token_is_ignored_if_the_form_has_valid_credentials(
     platform: RunningPlatform, created: dict[str, Any]
 ) -> None:
     answer = await platform.anonymous.post(
@@ -271,10 +271,10 @@ async def test_a_deleted_organizations_clients_get_no_token(
     platform: RunningPlatform, tenant: Tenant, created: dict[str, Any]
 ) -> None:
     platform.sql("UPDATE tenants SET deleted_at = now() WHERE id = %s", [tenant.id])
-    failed(await platform.anonymous.post(TOKEN, data=form_of(created)), 401, "invalid_client")
+    assert_error(await platform.anonymous.post(TOKEN, data=form_of(created)), 401, "invalid_client")
 
 
-async def test_a_flood_of_requests_is_bounded_and_none_fails_otherwise(
+async def test_requests_beyond_the_limit_of_waiting_requests_are_refused(
     platform: RunningPlatform, created: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service, "_MAX_WAITING_REQUESTS", 5)
@@ -286,7 +286,7 @@ async def test_a_flood_of_requests_is_bounded_and_none_fails_otherwise(
     assert (await platform.anonymous.post(TOKEN, data=form_of(created))).status_code == 200
 
 
-# the trace ----------------------------------------------------------------------------------------------------------
+# audit of failures --------------------------------------------------------------------------------------------------
 
 
 async def test_failures_of_a_known_client_are_recorded_once_a_minute(
@@ -338,10 +338,10 @@ async def test_the_key_set_contains_only_public_keys(platform: RunningPlatform, 
     assert all(key.keys() == {"kty", "use", "alg", "kid", "n", "e"} for key in keys)
 
 
-async def test_operators_of_the_default_organization_get_a_usable_client(platform: RunningPlatform) -> None:
-    """Without an organization the client belongs to the operators' own, and can call models."""
+async def test_a_client_of_the_default_organization_can_call_models(platform: RunningPlatform) -> None:
+    """A client that names no organization belongs to the default organization, and can call models."""
     operator = await platform.operator()
-    made = (await operator.client.post(f"{BASE}/", json={"name": "first", "scopes": ["api:read"]})).json()
-    assert made["tenant_id"] == str(DEFAULT_TENANT)
-    token = (await platform.anonymous.post(TOKEN, data=form_of(made))).json()["access_token"]
+    m2m_client = (await operator.client.post(f"{BASE}/", json={"name": "first", "scopes": ["api:read"]})).json()
+    assert m2m_client["tenant_id"] == str(DEFAULT_TENANT)
+    token = (await platform.anonymous.post(TOKEN, data=form_of(m2m_client))).json()["access_token"]
     assert (await platform.client(token).get("/v1/models")).status_code == 200

@@ -9,15 +9,16 @@ from tests.support.platform import PASSWORD, Person, RunningPlatform, Tenant
 
 BASE = "/api/admin/users"
 LOGIN = "/api/auth/login"
-#: in scopes
-WHAT_USERS_MAY = ("api:read", "api:write", "chat:write")
+#: Scopes that correspond to the rights of a user.
+
+USER_SCOPES = ("api:read", "api:write", "chat:write")
 
 
 def address(domain: str = "example.test") -> str:
     return f"ada-{uuid4().hex[:10]}@{domain}"
 
 
-async def made(person: Person, **body: Any) -> dict[str, Any]:
+async def create_user(person: Person, **body: Any) -> dict[str, Any]:
     answer = await person.client.post(BASE, json={"email": address(), **body})
     assert answer.status_code == 201, answer.text
     created: dict[str, Any] = answer.json()
@@ -26,7 +27,7 @@ async def made(person: Person, **body: Any) -> dict[str, Any]:
 
 async def test_a_user_with_a_password_signs_in(platform: RunningPlatform, tenant: Tenant) -> None:
     email = address()
-    created = await made(
+    created = await create_user(
         tenant.admin, email=email.upper(), password=PASSWORD, username="ada", display_name="Ada", role="auditor"
     )
     assert (created["email"], created["username"], created["display_name"]) == (email, "ada", "Ada")
@@ -40,7 +41,7 @@ async def test_a_user_with_a_password_signs_in(platform: RunningPlatform, tenant
     assert (read.status_code, read.json()) == (200, shown)
     signed_in = await platform.anonymous.post(LOGIN, json={"email": email, "password": PASSWORD})
     assert signed_in.json()["user"]["id"] == created["id"]
-    # The response arrives when every worker knows the user.
+    # Every worker has loaded the user before the response is sent.
     client = platform.client(signed_in.json()["access_token"])
     assert (await client.get(BASE)).status_code == 200
     (event,) = await platform.audit(tenant, "user.created")
@@ -49,7 +50,7 @@ async def test_a_user_with_a_password_signs_in(platform: RunningPlatform, tenant
 
 
 async def test_a_user_without_a_password_is_invited(platform: RunningPlatform, tenant: Tenant) -> None:
-    created = await made(tenant.admin, role="auditor")
+    created = await create_user(tenant.admin, role="auditor")
     assert created["invitation_token"].startswith("inv_")
     assert created["invitation_expires_at"] is not None
     stored = platform.sql("SELECT * FROM one_time_tokens WHERE tenant_id = %s", [tenant.id])
@@ -58,7 +59,7 @@ async def test_a_user_without_a_password_is_invited(platform: RunningPlatform, t
 
 
 async def test_a_service_account_has_no_password(platform: RunningPlatform, tenant: Tenant) -> None:
-    created = await made(tenant.admin, kind="service")
+    created = await create_user(tenant.admin, kind="service")
     assert (created["kind"], created["invitation_token"]) == ("service", None)
     refused = await tenant.admin.client.post(BASE, json={"email": address(), "kind": "service", "password": PASSWORD})
     assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (422, ["body", "password"])
@@ -66,23 +67,23 @@ async def test_a_service_account_has_no_password(platform: RunningPlatform, tena
     assert reset.status_code == 409
 
 
-async def test_an_address_of_a_domain_that_the_organization_has_proven_is_verified(
+async def test_an_address_of_a_proven_domain_is_verified(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     domain = f"{uuid4().hex[:10]}.test"
     platform.sql(
         "INSERT INTO allowed_domains (tenant_id, domain, verified_at) VALUES (%s, %s, now())", [tenant.id, domain]
     )
-    created = await made(tenant.admin, email=address(domain))
+    created = await create_user(tenant.admin, email=address(domain))
     assert created["email_verified"] is True
-    assert (await made(other_tenant.admin, email=address(domain)))["email_verified"] is False
+    assert (await create_user(other_tenant.admin, email=address(domain)))["email_verified"] is False
     moved = await tenant.admin.client.patch(f"{BASE}/{created['id']}", json={"email": address()})
     assert moved.json()["email_verified"] is False
 
 
 async def test_the_list_pages_searches_and_filters(tenant: Tenant) -> None:
-    first = await made(tenant.admin, email=address(), display_name="100%_Ada")
-    second = await made(tenant.admin, username="grace.h", role="auditor")
+    first = await create_user(tenant.admin, email=address(), display_name="100%_Ada")
+    second = await create_user(tenant.admin, username="grace.h", role="auditor")
     await tenant.admin.client.patch(f"{BASE}/{second['id']}", json={"is_active": False})
 
     async def listed(**query: object) -> list[str]:
@@ -98,7 +99,7 @@ async def test_the_list_pages_searches_and_filters(tenant: Tenant) -> None:
     assert await listed(search="%") == [first["id"]]
     assert await listed(active=False) == [second["id"]]
     assert await listed(role="auditor", active=True) == [str(tenant.auditor.id)]
-    bot = await made(tenant.admin, kind="service")
+    bot = await create_user(tenant.admin, kind="service")
     assert await listed(kind="service") == [bot["id"]]
     assert bot["id"] not in await listed(kind="user")
     for query in (
@@ -141,18 +142,18 @@ async def test_an_update_refuses_null_for_required_fields(tenant: Tenant, field:
 
 
 async def test_addresses_and_names_are_unique_within_a_tenant(tenant: Tenant, other_tenant: Tenant) -> None:
-    mine = await made(tenant.admin, username="Ada")
+    mine = await create_user(tenant.admin, username="Ada")
     for body in ({"email": mine["email"].upper()}, {"email": address(), "username": "aDA"}):
         answer = await tenant.admin.client.post(BASE, json=body)
         assert (answer.status_code, set(answer.json())) == (409, {"detail"})
-    second = await made(tenant.admin)
+    second = await create_user(tenant.admin)
     for body in ({"email": mine["email"]}, {"username": "ada"}):
         assert (await tenant.admin.client.patch(f"{BASE}/{second['id']}", json=body)).status_code == 409
-    await made(other_tenant.admin, email=mine["email"], username="ada")
+    await create_user(other_tenant.admin, email=mine["email"], username="ada")
 
 
 async def test_an_update_changes_only_the_sent_fields(platform: RunningPlatform, tenant: Tenant) -> None:
-    before = await made(tenant.admin, username="ada", display_name="Ada")
+    before = await create_user(tenant.admin, username="ada", display_name="Ada")
     path = f"{BASE}/{before['id']}"
     after = (await tenant.admin.client.patch(path, json={"display_name": None, "role": "auditor"})).json()
     assert (after["display_name"], after["role"], after["username"]) == (None, "auditor", "ada")
@@ -177,12 +178,12 @@ async def test_deactivation_ends_sessions_and_stops_keys_at_once(platform: Runni
     assert (await key.get("/v1/models")).status_code == 401
     assert (await tenant.user.client.get("/v1/models")).status_code == 401
     await tenant.admin.client.patch(path, json={"is_active": True})
-    # Keys are valid again with their user; ended sessions are not.
+    # Keys become valid again with their user. Ended sessions stay ended.
     assert (await key.get("/v1/models")).status_code == 200
     assert (await tenant.user.client.get("/v1/models")).status_code == 401
 
 
-async def test_a_deleted_user_is_gone_with_sessions_and_keys(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_users_sessions_and_keys_are_deleted_with_the_user(platform: RunningPlatform, tenant: Tenant) -> None:
     key = platform.client(await platform.new_key(tenant.user))
     platform.sql(
         "INSERT INTO oauth_clients (id, client_id, tenant_id, name, secret_digest, created_by)"
@@ -202,7 +203,7 @@ async def test_a_deleted_user_is_gone_with_sessions_and_keys(platform: RunningPl
 
 async def test_the_last_active_administrator_cannot_be_removed(tenant: Tenant) -> None:
     path = f"{BASE}/{tenant.admin.id}"
-    service = await made(tenant.admin, kind="service", role="admin")
+    service = await create_user(tenant.admin, kind="service", role="admin")
     for attempt in (
         tenant.admin.client.patch(path, json={"role": "user"}),
         tenant.admin.client.patch(path, json={"is_active": False}),
@@ -211,11 +212,11 @@ async def test_the_last_active_administrator_cannot_be_removed(tenant: Tenant) -
         answer = await attempt
         assert (answer.status_code, set(answer.json())) == (409, {"detail"})
     assert (await tenant.admin.client.delete(f"{BASE}/{service['id']}")).status_code == 204
-    await made(tenant.admin, role="admin")
+    await create_user(tenant.admin, role="admin")
     assert (await tenant.admin.client.patch(path, json={"role": "user"})).status_code == 200
 
 
-async def test_of_two_administrators_who_remove_each_other_one_remains(
+async def test_one_of_two_administrators_who_demote_each_other_remains(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     other = await platform.new_person(tenant.id, "admin")
@@ -239,26 +240,26 @@ async def test_only_administrators_have_access(platform: RunningPlatform, tenant
         ("POST", f"{path}/password-reset", None),
     ]
     reader = await platform.new_m2m(tenant.id, "admin:read")
-    for method, where, body in calls:
-        assert (await platform.anonymous.request(method, where, json=body)).status_code == 401
-        assert (await tenant.user.client.request(method, where, json=body)).status_code == 403
+    for method, target, body in calls:
+        assert (await platform.anonymous.request(method, target, json=body)).status_code == 401
+        assert (await tenant.user.client.request(method, target, json=body)).status_code == 403
         expected = {200} if method == "GET" else {403}
-        assert (await tenant.auditor.client.request(method, where, json=body)).status_code in expected
-        assert (await reader.request(method, where, json=body)).status_code in expected
+        assert (await tenant.auditor.client.request(method, target, json=body)).status_code in expected
+        assert (await reader.request(method, target, json=body)).status_code in expected
 
 
 async def test_another_organizations_user_is_not_found(tenant: Tenant, other_tenant: Tenant) -> None:
     path = f"{BASE}/{tenant.user.id}"
-    for method, where in (("GET", path), ("PATCH", path), ("DELETE", path), ("POST", f"{path}/password-reset")):
+    for method, target in (("GET", path), ("PATCH", path), ("DELETE", path), ("POST", f"{path}/password-reset")):
         body = {"role": "admin"} if method == "PATCH" else None
-        answer = await other_tenant.admin.client.request(method, where, json=body)
+        answer = await other_tenant.admin.client.request(method, target, json=body)
         assert (answer.status_code, answer.json()) == (404, {"detail": "User not found"})
     listed = (await other_tenant.admin.client.get(BASE)).json()["items"]
     assert str(tenant.user.id) not in {user["id"] for user in listed}
 
 
 async def test_a_machine_cannot_create_administrators(platform: RunningPlatform, tenant: Tenant) -> None:
-    machine = await platform.new_m2m(tenant.id, "admin:write", *WHAT_USERS_MAY)
+    machine = await platform.new_m2m(tenant.id, "admin:write", *USER_SCOPES)
     assert (await machine.post(BASE, json={"email": address(), "role": "admin"})).status_code == 403
     assert (await machine.post(BASE, json={"email": address(), "role": "auditor"})).status_code == 403
     user = await machine.post(BASE, json={"email": address()})
@@ -266,17 +267,17 @@ async def test_a_machine_cannot_create_administrators(platform: RunningPlatform,
     path = f"{BASE}/{user.json()['id']}"
     assert (await machine.patch(path, json={"role": "admin"})).status_code == 403
     assert (await machine.patch(path, json={"display_name": "Ada"})).status_code == 200
-    # A machine cannot become an administrator by changing one's address or password either.
+    # The machine also cannot change the address or reset the password of an administrator or auditor.
     for admin in (f"{BASE}/{tenant.admin.id}", f"{BASE}/{tenant.auditor.id}"):
         assert (await machine.patch(admin, json={"email": address()})).status_code == 403
         assert (await machine.post(f"{admin}/password-reset")).status_code == 403
 
 
-@pytest.mark.parametrize("lacking", WHAT_USERS_MAY)
+@pytest.mark.parametrize("missing_scope", USER_SCOPES)
 async def test_a_machine_cannot_become_a_user_with_more_rights(
-    platform: RunningPlatform, tenant: Tenant, lacking: str
+    platform: RunningPlatform, tenant: Tenant, missing_scope: str
 ) -> None:
-    scopes = [scope for scope in WHAT_USERS_MAY if scope != lacking]
+    scopes = [scope for scope in USER_SCOPES if scope != missing_scope]
     machine = await platform.new_m2m(tenant.id, "admin:write", *scopes)
     assert (await machine.post(BASE, json={"email": address(), "password": "a long password"})).status_code == 403
     assert (await machine.post(BASE, json={"email": address()})).status_code == 403
@@ -288,10 +289,10 @@ async def test_a_machine_cannot_become_a_user_with_more_rights(
 async def test_a_key_with_few_scopes_cannot_create_administrators(platform: RunningPlatform, tenant: Tenant) -> None:
     platform.sql("UPDATE tenants SET feature_flags = '{\"api_key_scoping\": true}' WHERE id = %s", [tenant.id])
     scoped = platform.client(await platform.new_key(tenant.admin, scopes=["admin:write"]))
-    whole = platform.client(await platform.new_key(tenant.admin))
+    full_key = platform.client(await platform.new_key(tenant.admin))
     assert (await scoped.post(BASE, json={"email": address(), "role": "admin"})).status_code == 403
     assert (await scoped.patch(f"{BASE}/{tenant.user.id}", json={"role": "admin"})).status_code == 403
-    assert (await whole.post(BASE, json={"email": address(), "role": "admin"})).status_code == 201
+    assert (await full_key.post(BASE, json={"email": address(), "role": "admin"})).status_code == 201
 
 
 async def test_only_operators_change_operators(platform: RunningPlatform) -> None:
@@ -303,14 +304,16 @@ async def test_only_operators_change_operators(platform: RunningPlatform) -> Non
     assert (await admin.client.delete(theirs)).status_code == 403
     assert (await admin.client.post(f"{theirs}/password-reset")).status_code == 403
     assert (await admin.client.patch(mine, json={"operator": True})).status_code == 403
-    made_one = await operator.client.patch(mine, json={"operator": True})
-    assert (made_one.status_code, made_one.json()["operator"]) == (200, True)
-    unmade = await operator.client.patch(mine, json={"role": "user"})
-    assert (unmade.json()["role"], unmade.json()["operator"]) == ("user", False)
+    promoted = await operator.client.patch(mine, json={"operator": True})
+    assert (promoted.status_code, promoted.json()["operator"]) == (200, True)
+    demoted = await operator.client.patch(mine, json={"role": "user"})
+    assert (demoted.json()["role"], demoted.json()["operator"]) == ("user", False)
     assert (await operator.client.patch(mine, json={"operator": True})).status_code == 409
 
 
-async def test_an_administrator_elsewhere_cannot_be_an_operator(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_administrator_of_another_organization_cannot_become_an_operator(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     answer = await tenant.admin.client.patch(f"{BASE}/{tenant.admin.id}", json={"operator": True})
     assert answer.status_code == 403
 
@@ -320,7 +323,7 @@ async def test_a_platform_wide_client_has_no_users(platform: RunningPlatform) ->
     assert (await machine.get(BASE)).status_code == 403
 
 
-async def test_step_up_is_required_if_the_policy_says_so(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_step_up_is_required_if_the_policy_requires_it(platform: RunningPlatform, tenant: Tenant) -> None:
     await platform.require_mfa(tenant.id)
     platform.touch("tenant", tenant.id)
     await platform.refresh()

@@ -15,9 +15,9 @@ from tests.platform.console.conftest import (
     api,
     call_model,
     check_screen,
-    is_accessible,
     modal,
 )
+from tests.support.accessibility import is_accessible
 from tests.support.chromium import needs_chromium, page_of
 from tests.support.identity_provider import IdentityProvider, identity_provider
 from tests.support.receiver import HERE, Receiver, certificate

@@ -14,10 +14,10 @@ from tests.platform.console.conftest import (
     api,
     call_model,
     check_screen,
-    is_accessible,
     modal,
     recorded_call,
 )
+from tests.support.accessibility import is_accessible
 from tests.support.chromium import needs_chromium
 from tests.support.server import GatehouseServer
 
@@ -91,6 +91,80 @@ async def test_a_providers_credentials_are_removed(server: GatehouseServer, page
     await dialog.get_by_role("button", name="Remove credentials").click()
     await expect(page.get_by_role("row", name=re.compile("mistral"))).to_contain_text("No credentials")
     assert server.sql("SELECT sealed_credentials FROM providers WHERE id = 'mistral'") == [(None,)]
+
+
+async def test_a_service_is_added_from_a_preset_and_removed(
+    server: GatehouseServer, page: Page, sign_in: SignIn
+) -> None:
+    await sign_in("admin", "/console/providers")
+    await page.get_by_role("button", name="Add provider").click()
+    dialog = modal(page)
+    await dialog.get_by_label("Provider").select_option("Groq")
+    await expect(dialog.get_by_label("Name in model ids")).to_have_value("groq")
+    await expect(dialog.get_by_label("Base URL")).to_have_value("https://api.groq.com/openai/v1")
+    documentation = dialog.get_by_role("link", name="Documentation of Groq")
+    await expect(documentation).to_have_attribute("href", "https://console.groq.com/docs/openai")
+    await check_screen(page)
+    await dialog.get_by_role("button", name="Add provider").press("Enter")
+    await expect(dialog.get_by_role("alert")).to_have_text("Enter a value.")
+    await dialog.get_by_label("API key").fill(SECRET)
+    await dialog.get_by_role("button", name="Add provider").press("Enter")
+    await expect(dialog).to_be_hidden()
+    row = page.get_by_role("row").filter(has_text="groq")
+    await expect(row).to_contain_text("Groq")
+    query = "SELECT name, kind, config->>'base_url' FROM providers WHERE id = 'groq'"
+    assert server.sql(query) == [("Groq", "openai_compatible", "https://api.groq.com/openai/v1")]
+
+    # A server of one's own needs no key, and its address can be another.
+    await page.get_by_role("button", name="Add provider").click()
+    await dialog.get_by_label("Provider").select_option("vLLM")
+    await dialog.get_by_label("Base URL").fill(BASE_URL)
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("row").filter(has_text="vllm")).to_contain_text("Active")
+
+    for name in ("Groq", "vLLM"):
+        await choose(page, name, "Remove…")
+        await dialog.get_by_role("button", name="Remove").click()
+        await expect(dialog).to_be_hidden()
+        await expect(page.get_by_role("row").filter(has_text=name)).to_have_count(0)
+    assert server.sql("SELECT id FROM providers WHERE id IN ('groq', 'vllm')") == []
+
+
+async def test_a_second_account_of_a_kind_has_a_name_of_its_own(
+    server: GatehouseServer, page: Page, sign_in: SignIn
+) -> None:
+    await sign_in("admin", "/console/providers")
+    dialog = modal(page)
+    for name, endpoint in (("azure_openai", "https://one.example"), ("azure-eu", "https://two.example")):
+        await page.get_by_role("button", name="Add provider").click()
+        await dialog.get_by_label("Provider").select_option("Azure OpenAI")
+        await dialog.get_by_label("API key").fill(SECRET)
+        await dialog.get_by_label("Endpoint").fill(endpoint)
+        if name == "azure-eu":
+            await expect(dialog.get_by_label("Name in model ids")).to_have_value("azure-openai-2")
+            await dialog.get_by_label("Name in model ids").fill("azure_openai")
+            await page.keyboard.press("Enter")
+            await expect(dialog.get_by_role("alert")).to_contain_text("A provider of this name exists.")
+            await is_accessible(page)
+            await dialog.get_by_label("Name in model ids").fill(name)
+        await page.keyboard.press("Enter")
+        await expect(dialog).to_be_hidden()
+    await expect(page.get_by_role("row").filter(has_text="azure-eu")).to_contain_text("Azure OpenAI")
+    await check_screen(page)
+    query = "SELECT id, kind, config->>'hosted_endpoint' FROM providers WHERE kind = 'azure_openai' ORDER BY id"
+    assert server.sql(query) == [
+        ("azure-eu", "azure_openai", "https://two.example"),
+        ("azure_openai", "azure_openai", "https://one.example"),
+    ]
+    await choose(page, "azure-eu", "Replace credentials")
+    await dialog.get_by_label("API key").fill("another")
+    await dialog.get_by_role("button", name="Save credentials").click()
+    await expect(dialog).to_be_hidden()
+    for name in ("azure-eu", "Azure OpenAI"):
+        await choose(page, name, "Remove…")
+        await dialog.get_by_role("button", name="Remove").click()
+        await expect(dialog).to_be_hidden()
+    assert server.sql(query) == []
 
 
 async def test_a_model_is_added_edited_deactivated_and_removed(

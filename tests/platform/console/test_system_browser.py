@@ -9,7 +9,8 @@ from uuid import uuid4
 import httpx2
 import pytest
 from playwright.async_api import Locator, Page, expect
-from tests.platform.console.conftest import Colleague, SignIn, api, check_screen, enter_password, is_accessible, modal
+from tests.platform.console.conftest import Colleague, SignIn, api, check_screen, enter_password, modal
+from tests.support.accessibility import is_accessible
 from tests.support.chromium import needs_chromium
 from tests.support.receiver import HERE, Receiver, certificate
 from tests.support.server import GatehouseServer
@@ -126,12 +127,12 @@ async def test_an_operator_sees_workers_and_what_to_do(
     await expect(workers.get_by_role("row").filter(has_text="Keeper")).to_contain_text("Seen")
     check = checks.get_by_role("listitem").filter(has_text="Workers")
     await expect(check).to_contain_text(silent)
-    await expect(check).to_contain_text("To do: look at their logs; restart what is stuck")
+    await expect(check).to_contain_text("To do: read the workers' logs; restart workers that hang")
     await expect(page.get_by_role("list", name="Components")).to_contain_text("Database")
     await check_screen(page)
     server.sql("DELETE FROM nodes WHERE name = %s", [silent])
     await panel(page, "Checks").get_by_role("button", name="Check again").click()
-    await expect(check).to_contain_text("all that should be there were seen")
+    await expect(check).to_contain_text("all workers sent heartbeats")
     await expect(row).to_have_count(0)
     await expect(panel(page, "Versions")).to_contain_text("Database schema")
 

@@ -1,4 +1,4 @@
-"""Records that went over a wire decide as those that did not."""
+"""Records that were serialized and decoded lead to the same decisions as the original ones."""
 
 from uuid import UUID
 

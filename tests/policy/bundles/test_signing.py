@@ -1,4 +1,4 @@
-"""What an outpost is sent, and what it takes for good."""
+"""The signed bundle of an outpost, and the checks with which the outpost accepts it."""
 
 import sys
 from collections.abc import Mapping
@@ -120,7 +120,7 @@ def records(revision: int = 4, **more: Any) -> TenantRecords:
 
 @given(RECORDS)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_what_arrives_compiles_to_what_was_sent(sent: TenantRecords) -> None:
+def test_a_received_bundle_compiles_to_the_same_snapshot(sent: TenantRecords) -> None:
     arrived = contents.decode(document(sent))
     assert arrived.policy == sent
     assert (arrived.callers, arrived.switched_off) == (CALLERS, {UUID(int=8)})
@@ -129,13 +129,13 @@ def test_what_arrives_compiles_to_what_was_sent(sent: TenantRecords) -> None:
         assert there == here
         return
     assert isinstance(there, Snapshot)
-    # What is inspected and filtered: `test_wire`.
+    # `test_contents` compares the decisions of these parts.
     for part in set(Snapshot.__struct_fields__) - {"dlp", "filters", "rules"}:
         assert shape(getattr(here, part)) == shape(getattr(there, part)), part
 
 
 def shape(value: object) -> object:
-    """What is in it, of whatever type of ours, so that two of them can be compared."""
+    """Return the content of our own types as plain values, so that two can be compared."""
     if isinstance(value, Mapping):
         return {key: shape(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -154,7 +154,7 @@ def test_the_same_records_are_the_same_bytes(sent: TenantRecords) -> None:
     assert document(again) == document(sent)
 
 
-def test_its_digest_changes_with_what_is_in_it_and_with_nothing_else() -> None:
+def test_the_digest_changes_only_with_the_content() -> None:
     def digest(sent: TenantRecords, callers: CallerRecords = CALLERS, off: frozenset[UUID] = frozenset()) -> bytes:
         return contents.contents(sent, msgspec.json.encode(callers), off).digest
 
@@ -172,7 +172,7 @@ def test_credentials_of_providers_are_not_in_it() -> None:
     assert contents.decode(sent).policy.providers[0].sealed_credentials is None
 
 
-def test_what_a_reader_does_not_know_is_passed_over_and_what_it_misses_has_its_default() -> None:
+def test_unknown_fields_are_ignored_and_missing_fields_have_their_default() -> None:
     sent = msgspec.json.decode(document(records()))
     sent["from_the_future"] = sent["policy"]["from_the_future"] = [1]
     del sent["callers"], sent["switched_off"], sent["policy"]["timezone"]
@@ -184,12 +184,12 @@ def verified(signed: str, **more: Any) -> PolicyBundle:
     return signing.verify(signed, KEYS, outpost_id=OUTPOST, **more)
 
 
-def test_a_bundle_is_taken_by_the_outpost_that_it_is_for() -> None:
+def test_a_bundle_is_accepted_by_its_own_outpost() -> None:
     arrived = verified(signing.sign(document(records(4)), KEY), in_force=4, now=150)
     assert (arrived.version, arrived.tenant_id, arrived.policy) == (4, TENANT, records(4))
 
 
-def test_one_that_was_kept_is_taken_after_its_end_too() -> None:
+def test_a_stored_bundle_is_accepted_after_its_expiry() -> None:
     signed = signing.sign(document(records()), KEY)
     assert verified(signed).version == 4
     with pytest.raises(BundleRefused, match="expired"):
@@ -220,11 +220,11 @@ def _changed(signed: str) -> str:
         (signing.sign(b'{"kind": "gatehouse/policy-bundle/1"}', KEY), "read"),
     ],
 )  # fmt: skip
-def test_what_is_no_good_bundle_is_refused_and_says_why(signed: str, reason: str) -> None:
+def test_an_invalid_bundle_is_refused_with_the_reason(signed: str, reason: str) -> None:
     with pytest.raises(BundleRefused, match=reason):
         verified(signed, in_force=4, now=150)
 
 
-def test_a_bundle_is_no_token() -> None:
+def test_a_bundle_is_not_accepted_as_a_token() -> None:
     with pytest.raises(jwt.InvalidToken):
         jwt.verify(signing.sign(document(records()), KEY), KEYS, issuer="x", audience="x")

@@ -1,4 +1,4 @@
-"""Conditions of policy rules: what may be written, and what it costs at most."""
+"""Conditions of policy rules: the permitted syntax and the maximum cost."""
 
 import time
 
@@ -42,7 +42,7 @@ def context(**changed: object) -> cel.Context:
         r"user.email == 'it\'s'",
     ],
 )
-def test_it_may_be_written(condition: str) -> None:
+def test_a_valid_condition_is_accepted(condition: str) -> None:
     check(condition)
 
 
@@ -96,7 +96,7 @@ def test_brackets_and_calls_within_a_text_are_text() -> None:
         ("ip.in_range(user.id)", {}),
     ],
 )
-def test_a_condition_that_comes_to_nothing_fails(condition: str, variables: dict[str, object]) -> None:
+def test_a_condition_without_a_result_fails(condition: str, variables: dict[str, object]) -> None:
     with pytest.raises(ConditionFailed):
         evaluate(compile_condition(condition), context(**variables))
 
@@ -113,7 +113,7 @@ def test_a_condition_that_comes_to_nothing_fails(condition: str, variables: dict
 def test_no_condition_keeps_a_worker_busy(condition: str) -> None:
     program = compile_condition(condition)
     variables = context(groups=[f"group-{n}" for n in range(100)])
-    # Processor time: other processes must not fail this.
+    # Processor time, so that other processes do not affect the test.
     started = time.thread_time()
     evaluate(program, variables)
     assert time.thread_time() - started < 0.1

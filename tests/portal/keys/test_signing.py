@@ -26,7 +26,7 @@ async def kids(portal: RunningPortal) -> list[str]:
     return [key["kid"] for key in (await portal.anonymous.get("/.well-known/jwks.json")).json()["keys"]]
 
 
-async def test_a_new_key_signs_and_the_old_ones_tokens_stay_good(apart: RunningPortal) -> None:
+async def test_after_a_rotation_a_new_key_signs_and_old_tokens_stay_valid(apart: RunningPortal) -> None:
     org = await apart.new_org()
     (first,) = await kids(apart)
     new, old = rotated(apart)
@@ -42,7 +42,7 @@ async def test_a_new_key_signs_and_the_old_ones_tokens_stay_good(apart: RunningP
     assert (await apart.client(token).get(org.path)).status_code == 200
 
 
-async def test_what_a_stolen_key_has_signed_is_refused(apart: RunningPortal) -> None:
+async def test_tokens_of_a_stolen_key_are_refused(apart: RunningPortal) -> None:
     org = await apart.new_org()
     new, _ = rotated(apart, stolen=True)
     while await kids(apart) != [new]:

@@ -1,5 +1,5 @@
-"""Organizations reach the platform (docs/portal.md, Organizations): a real one, in processes of its own, that is away
-for a while. The portal's tables are in the same database as the platform's."""
+"""Organizations are created on the platform (docs/portal.md, Organizations). The platform runs in processes of its own
+and is unavailable for a while. The portal's tables are in the same database as the platform's."""
 
 import asyncio
 import time
@@ -78,7 +78,7 @@ async def until(portal: RunningPortal, org_id: str, expected: str, *, patience: 
 
 
 async def settled(portal: RunningPortal, org_id: str, *, patience: float = 30.0) -> None:
-    """Returns when nothing of the organization's is left to do."""
+    """Returns when the organization has no unfinished jobs."""
     deadline = time.monotonic() + patience
     while left := portal.sql("SELECT * FROM jobs WHERE org_id = %s AND status IN ('queued', 'running')", [org_id]):
         assert time.monotonic() < deadline, left
@@ -86,7 +86,7 @@ async def settled(portal: RunningPortal, org_id: str, *, patience: float = 30.0)
 
 
 def now(portal: RunningPortal, org_id: str) -> None:
-    """What waits for its next attempt makes it now."""
+    """Makes waiting jobs run immediately."""
     portal.sql("UPDATE jobs SET run_at = now() WHERE org_id = %s AND status = 'queued'", [org_id])
     portal.host.jobs.wake()
 
@@ -179,7 +179,7 @@ async def test_a_refused_provisioning_has_failed_until_it_is_retried(
 
 
 async def test_a_lost_response_creates_no_duplicates(portal: RunningPortal, server: GatehouseServer) -> None:
-    """As if the portal had been killed after the platform had done everything."""
+    """The portal is killed after the platform has processed all calls."""
     created = await made(portal)
     org_id = created["org"]["id"]
     await until(portal, org_id, "active")
@@ -200,7 +200,7 @@ async def test_jobs_continue_after_the_platform_was_unavailable(portal: RunningP
     await until(portal, before, "active")
     cancelled = (await made(portal))["org"]["id"]
     await until(portal, cancelled, "active")
-    # A job that loses the database at its last word holds its organization's lane until its lease is over.
+    # A job that loses the database at its end occupies the lane of its organization until its lease expires.
     for item in (before, cancelled):
         await settled(portal, item)
     assert server.stop() == 0
@@ -236,7 +236,7 @@ async def test_jobs_continue_after_the_platform_was_unavailable(portal: RunningP
 
 
 async def test_provisioning_has_failed_after_the_last_attempt(settings: PortalSettings, portal: RunningPortal) -> None:
-    """A secret that the platform does not take may be mended: it is tried again, and in the end given up."""
+    """A secret that the platform refuses may be corrected. So the job is retried, and fails after the last attempt."""
     wrong = settings.model_copy(update={"platform_client_secret": settings.gatehouse_master_key})
     portal.host.platform._secret, right = wrong.platform_client_secret, portal.host.platform._secret
     portal.host.platform._token_until = 0.0
@@ -262,7 +262,7 @@ async def test_provisioning_has_failed_after_the_last_attempt(settings: PortalSe
 async def test_a_tenant_is_deleted_however_long_the_platform_was_unavailable(
     portal: RunningPortal, server: GatehouseServer
 ) -> None:
-    """Whose organization is cancelled is never left with keys that work."""
+    """The keys of a cancelled organization must become invalid."""
     created = await made(portal)
     org_id = created["org"]["id"]
     await until(portal, org_id, "active")
@@ -316,7 +316,7 @@ async def test_name_and_contact_reach_the_platform(portal: RunningPortal, server
     assert renamed.status_code == 200, renamed.text
     await settled(portal, org_id)
     assert server.sql(query, [org_id]) == [("Engines", other)]
-    # The owner is a person, and stays who it is.
+    # The owner is a person and does not change.
     owner = portal.sql("SELECT email FROM members WHERE org_id = %s AND role = 'owner'", [org_id])
     assert owner == [(email,)]
 
@@ -325,7 +325,7 @@ async def test_an_unknown_tenant_is_refused(portal: RunningPortal) -> None:
     body = new(tenant_id=str(uuid4()))
     answer = await portal.admin.post(BASE, json=body)
     assert (answer.status_code, answer.json()["detail"].partition(":")[0]) == (422, "tenant_id")
-    # Its slug is not taken by that.
+    # The slug can still be used.
     assert (await portal.admin.post(BASE, json={**body, "tenant_id": None})).status_code == 201
 
 
@@ -333,7 +333,8 @@ async def test_a_plans_limit_of_scans_reaches_the_platform(
     portal: RunningPortal, settings: PortalSettings, server: GatehouseServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def limits(**by_plan: int) -> PortalSettings:
-        """Also those of the portal that serves on the same database, and takes jobs too."""
+        """Returns the limits, including those that the portal of the other tests has sent: it uses the same database
+        and also runs jobs."""
         monkeypatch.setattr(portal.host.platform, "scan_limits", by_plan)
         return settings.model_copy(update={"portal_scan_rate_limits": by_plan})
 
@@ -346,7 +347,7 @@ async def test_a_plans_limit_of_scans_reaches_the_platform(
             await other.admin.patch(f"{BASE}/{org_id}", json={"plan_tier": plan})
             await settled(portal, org_id)
             assert server.sql(query, [org_id]) == [(limit,)]
-    # Another setting holds from the next start on.
+    # A changed setting applies after the next start.
     async with RunningPortal.start(limits(enterprise=500)):
         deadline = time.monotonic() + 30
         while server.sql(query, [org_id]) != [(500,)]:

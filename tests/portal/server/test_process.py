@@ -1,4 +1,4 @@
-"""`gatehouse serve portal` as a process: its first start, its second, and its end."""
+"""`gatehouse serve portal` as a process: its first start, its second start, and its end."""
 
 import os
 import re
@@ -21,7 +21,7 @@ from gatehouse.portal.settings import PortalSettings
 
 
 class Served:
-    """One home; each `start` is another process."""
+    """A portal with one home. Each `start` starts a new process."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -56,7 +56,7 @@ class Served:
 
 @pytest.fixture
 def served() -> Iterator[Served]:
-    # Short: a socket's name may have 100 characters.
+    # The path must be short, because the name of a socket may have at most 100 characters.
     with tempfile.TemporaryDirectory(prefix="gp", dir="/tmp", ignore_cleanup_errors=True) as directory:
         running = Served(Path(directory))
         yield running
@@ -104,7 +104,7 @@ def test_a_second_process_of_a_home_is_refused_and_leaves_the_first_its_database
     assert httpx2.get(f"{served.url}/.well-known/jwks.json").status_code == 200
     assert served.stop() == 0
     assert not (served.home / "portal" / "postgres" / "postmaster.pid").exists()
-    # Of another key's database nothing is served, and it is stopped again.
+    # With another master key the portal does not serve, and stops its database.
     served.env["GATEHOUSE_MASTER_KEY"] = b64encode(b"k" * 32).decode()
     done = served.command("serve", "portal", "--port", "0")
     assert done.returncode == 2
@@ -140,14 +140,14 @@ def test_a_bad_setting_is_named(environment: dict[str, str], message: str) -> No
     assert "too short" not in str(refused.value)
 
 
-def test_of_admin_keys_the_digests_are_kept() -> None:
+def test_the_settings_contain_only_digests_of_admin_keys() -> None:
     first, second = "a first key, long enough", "a second key, long enough"
     settings = PortalSettings.from_environment({"PORTAL_ADMIN_API_KEY": f"{first}, {second}".replace("key,", "key")})
     assert len(settings.portal_admin_api_key) == 2
     assert "long enough" not in repr(settings)
 
 
-def test_every_setting_is_explained_and_no_other() -> None:
+def test_the_documentation_lists_exactly_the_settings() -> None:
     page = (Path(__file__).parents[3] / "docs/portal.md").read_text("utf-8")
     variables = re.findall(r"^\| `([A-Z_]+)` \| .+ \| .+ \|$", page, re.MULTILINE)
     assert sorted(name.lower() for name in variables) == sorted(PortalSettings.model_fields)

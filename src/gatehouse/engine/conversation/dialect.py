@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.form import Delta
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.conversation.view import EventView, Growth
 from gatehouse.foundation.errors import Refusal
+
+#: `count_tokens` has no answer of a model
+Operation: TypeAlias = Literal["chat", "embeddings", "count_tokens"]
 
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -54,6 +57,13 @@ class ProviderDialect(Protocol):
     def from_internal(self, request: Any) -> dict[str, Any]:
         """Return the body for a provider. Raises `InvalidField` for content that this dialect cannot express."""
 
+    def unwritten(self, request: Any) -> frozenset[str]:
+        """Return the names of the features (`conversion.lost.features`) that `from_internal` leaves out of the body."""
+
+    @property
+    def extra_fields(self) -> frozenset[str]:
+        """Return the names of the extensions (`Request.extra`) that are sent."""
+
     def parse_reply(self, body: bytes) -> Any:
         """Return a provider's answer in the internal form. Raises `NotConvertible`."""
 
@@ -67,7 +77,7 @@ class Dialect(Protocol):
     def name(self) -> str: ...
 
     @property
-    def operation(self) -> Literal["chat", "embeddings"]: ...
+    def operation(self) -> Operation: ...
 
     def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
         """Return the model call of a client's body and headers (names in lower case). Raises a subclass of `BadRequest`
@@ -75,6 +85,13 @@ class Dialect(Protocol):
 
     def instruct(self, body: dict[str, Any], text: str) -> None:
         """Puts a text before a decoded body's system prompt. Does nothing for operations without one."""
+
+    @property
+    def feature_fields(self) -> Mapping[str, str]:
+        """Return the names of the fields that express features, where they differ from the features' names."""
+
+    def refuse_unconvertible(self, call: ModelCall) -> None:
+        """Raises `InvalidField` for a call that no other dialect can express, although it can be read."""
 
     def to_internal(self, call: ModelCall) -> Any:
         """Return the request in the internal form. Raises `InvalidField` for unsupported content."""

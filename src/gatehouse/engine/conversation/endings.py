@@ -93,10 +93,10 @@ _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 def ended_normally(dialect: str, answer: bytes, *, stream: bool) -> bool:
     """Return whether an answer ended normally. `answer` is a complete body or a stream's events. False if it cannot be
-    read or has no reason. Embeddings always end normally."""
-    if dialect == "openai_embeddings":
+    read or has no reason. Embeddings and token counts always end normally."""
+    ending = _ENDINGS.get(dialect)
+    if ending is None:
         return True
-    ending = _ENDINGS[dialect]
     try:
         reasons: list[Any] = [
             reason

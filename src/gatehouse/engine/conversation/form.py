@@ -88,6 +88,17 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True):
     stop: tuple[str, ...] = ()
 
 
+class Effort(msgspec.Struct, frozen=True, kw_only=True):
+    """The effort that a client requests. `level` is `none`, `minimal`, `low`, `medium`, `high`, `xhigh`, `max` or, in a
+    client's own words, any other. `budget_tokens` is the client's budget, if it has set one. `fields` has the names of
+    the client's fields. `is_openai`: these are OpenAI's."""
+
+    level: str
+    budget_tokens: int | None = None
+    fields: tuple[str, ...] = ()
+    is_openai: bool = False
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     messages: tuple[FormMessage, ...]
@@ -98,16 +109,23 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     response_format: ResponseFormat | None = None
     sampling: Sampling = Sampling()
     user: str | None = None
-    #: `low`, `high` and so on, for providers that support it
-    reasoning_effort: str | None = None
+    effort: Effort | None = None
+    #: the catalog's capability `reasoning` of the model; None: unknown
+    reasons: bool | None = None
+    #: groups requests with a common beginning, for OpenAI's cache of prompts
+    prompt_cache_key: str | None = None
     #: fields of the request that its dialect does not define; a provider's dialect passes on those that it knows
     extra: dict[str, Any] = {}
+    #: names of the client's fields that the internal form cannot express
+    lost: tuple[str, ...] = ()
 
 
 class EmbeddingsRequest(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     texts: tuple[str, ...]
     dimensions: int | None = None
+    #: as in `Request`
+    lost: tuple[str, ...] = ()
 
 
 class Embeddings(msgspec.Struct, frozen=True, kw_only=True):

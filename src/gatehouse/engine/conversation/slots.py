@@ -40,7 +40,9 @@ _MAX_TOKEN_ID: Final = 1_000_000
 #: smaller numbers are not inspected: without context they look like times, counts and ids
 _MIN_INSPECTED_NUMBER: Final = 10**12
 #: fields of a request with JSON schemas: at the top level, and below
-_SCHEMA_HOLDERS: Final = frozenset({"tools", "functions", "response_format", "text", "output_format", "output_config"})
+_SCHEMA_HOLDERS: Final = frozenset(
+    {"tools", "functions", "response_format", "text", "output_format", "output_config", "input"}
+)
 _SCHEMAS: Final = frozenset({"parameters", "input_schema", "schema"})
 #: keywords of a JSON schema whose values may be any number
 _SCHEMA_NUMBERS: Final = frozenset(

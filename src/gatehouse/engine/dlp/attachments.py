@@ -1,6 +1,6 @@
-"""Extracts the texts of files in requests, and reports what cannot be read.
+"""Extracts the texts of files in requests, and reports content that cannot be read.
 
-Text in Unicode, or nearly all ASCII, is decoded here. Processes of the detection service read documents and other
+This module decodes files in Unicode or nearly pure ASCII. Processes of the detection service read documents and other
 encodings in bounded time. Images and recordings are not inspected.
 """
 
@@ -31,14 +31,15 @@ _READER_FAILED: Final = Reading("", (Unread("file", "not_asked"),))
 
 
 class RequestTexts(NamedTuple):
-    """All texts of a body, those of its files in their positions, and the content that could not be read."""
+    """The texts of a body, including the texts of its files at the files' positions, and the content that could not be
+    read."""
 
     texts: list[Slot]
     unread: list[Unread]
 
 
 class _UnreadFile(NamedTuple):
-    """A file for the detection service."""
+    """A file that the detection service must read."""
 
     attachment: Attachment
     data: bytes
@@ -49,8 +50,9 @@ _Part: TypeAlias = Slot | Unread | _UnreadFile
 
 
 async def read_files(slots: Sequence[Slot | NonText], size: int, examiner: Examiner) -> RequestTexts:
-    """Read the files of a body. `slots` are the texts and other content of a body of `size` bytes. Raises
-    `DlpUnavailable` if the reader fails and `DLP_FAIL_MODE` is `closed`, and if too many long texts wait."""
+    """Read the files of a body. `slots` are the texts and the other content of a body of `size` bytes. Raises
+    `DlpUnavailable` if the reader fails and `DLP_FAIL_MODE` is `closed`, and if too many long texts wait for
+    inspection."""
     parts: Sequence[_Part] = await examiner.run_steps(size, _unpack_slots(slots), fallback=[])
     readings: list[Reading] = []
     remaining_seconds = examiner.options.document_seconds
@@ -90,7 +92,7 @@ def _unpack_slots(slots: Sequence[Slot | NonText]) -> Steps[list[_Part]]:
 
 
 def _unpack(attachment: Attachment, declared_kind: str) -> Steps[_Part]:
-    """Decode a file if it is text. `declared_kind` is its kind by the client's declaration."""
+    """Decode a file if it is text. `declared_kind` is the kind that the client declared."""
     data = yield from _decode_base64(attachment)
     kind = kind_of(data)
     if kind not in _DOCUMENTS:
@@ -128,7 +130,7 @@ def _texts_of_file(file: _UnreadFile, reading: Reading) -> Iterable[Slot]:
     if reading.text:
         yield Slot(attachment.holder, attachment.key, reading.text, is_extract=True)
     if file.kind is None:
-        # It may be no file, but a secret in the characters of base64.
+        # The content may be a secret that consists of base64 characters, and no file.
         yield Slot(attachment.holder, attachment.key, attachment.text, is_sealed=True)
 
 
@@ -139,11 +141,11 @@ def _text_slot(attachment: Attachment, text: str, encoding: str) -> Slot:
 def _decode_base64(attachment: Attachment) -> Steps[bytes]:
     digits = attachment.text[attachment.start :].encode().translate(_URL_SAFE, b"\r\n")
     pieces: list[bytes] = []
-    # Some readers continue after the padding.
+    # Some base64 decoders continue after padding, so the content after it is decoded too.
     for run in _UNPADDED.finditer(digits):
         for start in range(run.start(), run.end(), _STEP_CHARACTERS):
             piece = digits[start : min(start + _STEP_CHARACTERS, run.end())]
-            # A single digit is no byte.
+            # A single base64 digit encodes no whole byte.
             piece = piece[: -1 if len(piece) % 4 == 1 else None]
             pieces.append(a2b_base64(piece + b"=" * (-len(piece) % 4)))
             yield

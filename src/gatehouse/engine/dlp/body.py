@@ -1,4 +1,4 @@
-"""Inspects whole bodies: of requests and of answers."""
+"""Inspects the whole bodies of requests and answers."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -33,21 +33,22 @@ from gatehouse.engine.dlp.steps import Steps, finish
 from gatehouse.engine.dlp.streams.channel import Channel
 from gatehouse.foundation.errors import Refusal
 
-#: Separates two parts of one message, which a model reads as one text: a value may cross it like the end of a line.
+#: Separates two parts of one message, which a model reads as one text. A value may cross the separator, as it may cross
+#: the end of a line.
 _PART_SEPARATOR: Final = "\n"
-#: Most characters of a part that may consist of a value only.
+#: Longest part that may consist of nothing but a value.
 _MAX_VALUE_CHARACTERS: Final = 64
-#: Characters around the value of such a part.
+#: Characters that may surround the value in such a part.
 _SURROUNDING_MARKS: Final = " \t\r\n\"',;."
 
 
 async def inspect_request(
     body: dict[str, Any], examiner: Examiner, headers: dict[str, Any] | None = None, size: int = 0
 ) -> Hit | None:
-    """Redact the body in place, and `headers` that are sent with it. Returns the hit that needs approval, if any.
-    Raises a `Refusal` if a rule blocks. `size` is the size of the body in bytes.
+    """Redact the body, and the `headers` sent with it, in place. Returns the hit that needs approval, if any. Raises a
+    `Refusal` if a rule blocks. `size` is the size of the body in bytes.
 
-    There is one decision for all texts: the effect of a later message counts for the prompt of an earlier one.
+    All texts of the request share one decision, so an effect in a later message also applies to an earlier one.
     """
     joined = await _join_request(body, headers, examiner, size)
     if joined is None or not joined.texts:
@@ -72,11 +73,11 @@ async def inspect_answer(
     body: dict[str, Any], examiner: Examiner, size: int = 0
 ) -> tuple[list[tuple[Slot, Channel]], Hit | None]:
     """Return the texts to write with `write_texts` after any approval, and the hit that needs approval. Each text has
-    its own decision, as in a stream: a value split over parts is one finding in each. Raises a `Refusal` if a rule
-    blocks. `size` is the size of the body in bytes."""
+    its own decision, as in a stream, so a value split over several parts is one finding in each of them. Raises a
+    `Refusal` if a rule blocks. `size` is the size of the body in bytes."""
     texts = await examiner.run_steps(size, _answer_texts(body, examiner), fallback=[])
     findings_by_slot: dict[int, TierFindings] = {}
-    # Arguments of tools are read as JSON.
+    # Texts that are arguments of tools are searched as JSON, so they are examined in groups of their own.
     groups: dict[tuple[bool, bool], list[Slot]] = {}
     for slot in texts:
         groups.setdefault((slot.json_text, slot.is_sealed), []).append(slot)
@@ -105,7 +106,7 @@ async def inspect_answer(
 def _inspect_texts(
     texts: Sequence[Slot], findings_by_slot: Mapping[int, TierFindings], examiner: Examiner
 ) -> Steps[list[tuple[Slot, Channel]]]:
-    """Return the channel of each text, up to the first that a rule blocks."""
+    """Return the channels of the texts, up to and including the first text that a rule blocks."""
     channels: list[tuple[Slot, Channel]] = []
     for slot in texts:
         yield
@@ -118,7 +119,7 @@ def _inspect_texts(
 
 
 def write_texts(channels: Sequence[tuple[Slot, Channel]]) -> bool:
-    """Write the released texts into the body. Returns whether any text changed."""
+    """Write the released texts into the body. Returns whether a text changed."""
     replacements: list[tuple[Slot, str]] = []
     for slot, channel in channels:
         if channel.pending_approval is not None:
@@ -145,7 +146,7 @@ def _request_slots(body: dict[str, Any], headers: dict[str, Any] | None) -> Step
 
 
 def _answer_texts(body: dict[str, Any], examiner: Examiner) -> Steps[list[Slot]]:
-    """Return the texts of an answer. Its files are not inspected."""
+    """Return the texts of an answer. Files in the answer are not inspected."""
     texts: list[Slot] = []
     unread: list[Unread] = []
     for slot in slots_in_steps(body, answer=True):
@@ -161,8 +162,8 @@ def _answer_texts(body: dict[str, Any], examiner: Examiner) -> Steps[list[Slot]]
 async def _join_request(
     body: dict[str, Any], headers: dict[str, Any] | None, examiner: Examiner, size: int
 ) -> "_JoinedTexts | None":
-    """Return all texts of a request, including those in files; None if the budget is spent. Raises a `Refusal` if
-    content that cannot be read is blocked."""
+    """Return all texts of a request, including those in files, or None if the request's budget is spent. Raises a
+    `Refusal` if unreadable content is blocked."""
     slots, joined = await examiner.run_steps(size, _slots_joined(body, headers, examiner), fallback=([], None))
     if joined is not None or not slots:
         return joined
@@ -174,7 +175,7 @@ async def _join_request(
 def _slots_joined(
     body: dict[str, Any], headers: dict[str, Any] | None, examiner: Examiner
 ) -> "Steps[tuple[list[Any], _JoinedTexts | None]]":
-    """Return the slots of a request, joined if all of them are texts that can be inspected directly."""
+    """Return the slots of a request, and their joined texts if all slots are texts that can be inspected directly."""
     slots, is_all_text = yield from _request_slots(body, headers)
     return slots, (yield from _join_texts(slots, examiner)) if is_all_text else None
 
@@ -187,7 +188,7 @@ def _note_unread(unread: Sequence[Unread], examiner: Examiner) -> None:
     if blocked and unread:
         examiner.inspection.note_action("BLOCK")
         summary = ", ".join(f"{item.kind}: {item.reason}" for item in counts)
-        message = f"The content holds something that cannot be inspected ({summary}), and is blocked therefore."
+        message = f"The content was blocked because a part of it cannot be inspected ({summary})."
         raise violation(None, "BLOCK", examiner.options.block_status, message)
 
 
@@ -208,7 +209,7 @@ def _violation(hit: Hit | None, examiner: Examiner, slot: Slot | None = None) ->
 
 
 def separator_between(slot: Slot, following: Slot) -> str:
-    """Return the separator of two texts of a body that are read as one."""
+    """Return the separator to put between two consecutive texts when they are joined."""
     return (
         _PART_SEPARATOR
         if slot.key == following.key == "text" and slot.holder is not following.holder
@@ -217,7 +218,7 @@ def separator_between(slot: Slot, following: Slot) -> str:
 
 
 class _JoinedTexts(NamedTuple):
-    """All texts joined into one, because each scan has a fixed cost."""
+    """All texts of a request, joined into one text because each scan has a fixed cost."""
 
     texts: list[Slot]
     #: the start of each text, and the end of the last
@@ -228,9 +229,10 @@ class _JoinedTexts(NamedTuple):
     parts: list[Part]
     #: the start of each JSON text, and the text
     json_texts: list[tuple[int, str]]
-    #: the same for the texts that the model tiers read
+    #: the start and text of each text that the model tiers read
     readable: list[tuple[int, str]]
-    #: the same for parts that may consist of a value only, which the search does not detect in joined lines
+    #: the start and text of each part that may consist of nothing but a value; the search misses such a value in joined
+    #: lines
     short_parts: list[tuple[int, str]]
 
 
@@ -242,7 +244,7 @@ def _join_texts(texts: list[Slot], examiner: Examiner) -> Steps[_JoinedTexts]:
     for slot, next_slot in zip_longest(texts, islice(texts, 1, None)):
         yield
         text = slot.text
-        # Also if nothing is redacted in the request, because text of the answer may be.
+        # Reserved even if nothing is redacted in the request, because text of the answer may be redacted.
         examiner.inspection.labels.reserve_labels_in(text)
         if slot.json_text:
             joined.json_texts.append((position, text))
@@ -298,8 +300,8 @@ async def _find(joined: _JoinedTexts, examiner: Examiner) -> tuple[TierFindings,
 def _add_part_findings(
     findings: Iterable[Finding], part_findings: Iterable[Finding], joined: _JoinedTexts
 ) -> Steps[list[Finding]]:
-    """Return `findings`, and those of `part_findings` that cover a short part, marks aside. The positions of the latter
-    are in the joined short parts."""
+    """Return `findings`, and those of `part_findings` that cover a short part except for its surrounding marks. The
+    positions of `part_findings` are in the joined short parts."""
     findings_by_place: FindingsByPlace = {}
     for finding in findings:
         yield
@@ -319,7 +321,7 @@ def _add_part_findings(
 def _place_findings(
     texts: Sequence[tuple[int, str]], findings_by_text: Sequence[Sequence[Finding]]
 ) -> Steps[list[Finding]]:
-    """Return the findings in texts with positions in the joined text. `texts` are the start and text of each."""
+    """Return the findings with positions in the joined text. `texts` are pairs of a text's start and the text."""
     placed: list[Finding] = []
     for (base, _), findings in zip(texts, findings_by_text, strict=True):
         yield
@@ -330,8 +332,8 @@ def _place_findings(
 async def _find_split(
     body: dict[str, Any], joined: _JoinedTexts, findings: Sequence[Finding], size: int, examiner: Examiner
 ) -> list[SplitValue]:
-    """Return the values split over consecutive texts of one speaker. Their positions, and those of `findings`, are in
-    the joined text."""
+    """Return the values that are split over consecutive texts of one speaker. The positions of these values and of
+    `findings` are in the joined text."""
     texts, bases = joined.texts, joined.bases
     numbers = (bisect_right(bases, finding.start) - 1 for finding in findings)
     numbered_findings = (
@@ -350,7 +352,8 @@ def _piece_findings(split_values: Iterable[SplitValue]) -> Iterator[Finding]:
 
 
 def _drop_beginnings(findings: Sequence[Finding], split_values: Sequence[SplitValue]) -> list[Finding]:
-    """Return the findings without those that are only the beginning of a split value and score no higher."""
+    """Return the findings except those that are the beginning of a split value and have no higher score than that
+    value."""
     scores = {(value.finding.source, value.finding.start): value.finding.score for value in split_values}
     return [finding for finding in findings if finding.score > scores.get((finding.source, finding.start), -1.0)]
 
@@ -358,7 +361,7 @@ def _drop_beginnings(findings: Sequence[Finding], split_values: Sequence[SplitVa
 def _decide(
     joined: _JoinedTexts, findings: TierFindings, split_values: Sequence[SplitValue], examiner: Examiner
 ) -> Steps[Decision]:
-    """Return the decision about a request, and redact its texts unless it blocks or needs approval."""
+    """Return the decision about a request. Redacts its texts unless the decision is to block or to ask for approval."""
 
     def min_length(finding: Finding) -> int | None:
         slot = joined.texts[bisect_right(joined.bases, finding.start) - 1]
@@ -373,7 +376,7 @@ def _decide(
 
 
 def _split_by_text(findings: list[Finding], joined: _JoinedTexts) -> Steps[tuple[list[Finding], list[SplitValue]]]:
-    """Return the findings that are in one text, and the values that are split over several."""
+    """Return the findings that lie in one text, and the values that are split over several texts."""
     texts, bases = joined.texts, joined.bases
     findings_in_texts: list[Finding] = []
     split_values: list[SplitValue] = []
@@ -402,7 +405,7 @@ def _piece(finding: Finding, piece: tuple[int, int]) -> Finding:
 
 
 def _redact(texts: Sequence[Slot], bases: Sequence[int], decision: Decision, examiner: Examiner) -> Steps[None]:
-    """Redact the texts. Each edit is in one text: no edit crosses their borders."""
+    """Redact the texts. Each edit lies in one text, because no edit crosses a border between texts."""
     edits_by_text: dict[int, list[Edit]] = {}
     for edit in decision.edits:
         edits_by_text.setdefault(bisect_right(bases, edit.start) - 1, []).append(edit)
@@ -416,12 +419,12 @@ def _redact(texts: Sequence[Slot], bases: Sequence[int], decision: Decision, exa
 
 
 def apply_replacements(slot: Slot, replacements: Sequence[Replacement], offset: int = 0) -> str:
-    """Return the text of the slot with the replacements. Their positions begin at `offset`."""
+    """Return the text of the slot with the replacements applied. Their positions are relative to `offset`."""
     return finish(apply_replacements_in_steps(slot, replacements, offset))
 
 
 def apply_replacements_in_steps(slot: Slot, replacements: Sequence[Replacement], offset: int = 0) -> Steps[str]:
-    """Return the same for a text of any length, in steps."""
+    """Return the text of the slot with the replacements applied, in steps, for texts of any length."""
     text = slot.text
     changes = [Replacement(change.start - offset, change.end - offset, change.text) for change in replacements]
     is_json = yield from is_json_in_steps(text)

@@ -1,4 +1,4 @@
-"""Decides about findings. Requests, answers, `/v1/scan`, evaluation and replay all use this decision."""
+"""Decides about findings. Requests, answers, `/v1/scan`, evaluation and replay all use the decision made here."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
@@ -11,22 +11,22 @@ from gatehouse.detection.findings import Finding
 from gatehouse.engine.dlp.steps import Steps, finish
 from gatehouse.policy.dlp.compiled import DLP_ACTION_STRENGTH, CompiledDlpRule, DlpPolicy
 
-#: The effect of one hit. `allow`: a group's override lets it pass; it is recorded all the same.
+#: The effect of one hit. With `allow`, a group's override lets the content pass, and the hit is still recorded.
 Effect: TypeAlias = Literal["allow", "log_only", "redact", "prompt", "block"]
 
 #: The effects of group overrides (docs/groups.md).
 _OVERRIDES: Final[dict[str, Effect]] = {"ALLOW": "allow", "REDACT": "redact", "BLOCK": "block"}
 
-#: Returns the least number of code points of a finding that counts in a text that cannot be changed: shorter strings
-#: of base64 resemble identifiers by chance. None: the text of the finding can be changed.
+#: Returns the minimum length in code points of a finding that counts in a text that cannot be changed. Shorter base64
+#: strings resemble identifiers by chance. Returns None if the finding's text can be changed.
 MinLength: TypeAlias = Callable[[Finding], int | None]
 MIN_SEALED_CHARACTERS: Final = 8
 MIN_EXTRACT_CHARACTERS: Final = 1
 
 
 class SplitValue(msgspec.Struct, frozen=True):
-    """A value that a pattern matches in pieces. `finding` covers the first piece; `pieces` are the start and end of
-    each, in order; `value` is their concatenation."""
+    """A value that a pattern matches in several pieces. `finding` covers the first piece, `pieces` are the start and
+    end of all pieces in order, and `value` is the concatenated pieces."""
 
     finding: Finding
     pieces: tuple[tuple[int, int], ...]
@@ -42,8 +42,8 @@ class TierFindings(NamedTuple):
 
 
 class Hit(msgspec.Struct, frozen=True, gc=False):
-    """A finding, a rule that applies to it, and the effect for this caller. `split_value` is the value of which the
-    finding is the first piece."""
+    """A finding, a rule that applies to it, and the effect for this caller. `split_value` is set if the finding is the
+    first piece of a split value."""
 
     finding: Finding
     rule: CompiledDlpRule
@@ -52,7 +52,7 @@ class Hit(msgspec.Struct, frozen=True, gc=False):
 
 
 class Edit(msgspec.Struct, frozen=True, gc=False):
-    """A range of the text that must not be passed on unchanged, and the hit that demands it."""
+    """A range of the text that must not be passed on unchanged, and the hit that requires the edit."""
 
     start: int
     end: int
@@ -66,8 +66,11 @@ class Edit(msgspec.Struct, frozen=True, gc=False):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """`hits` are all hits that count, by position. `edits` are the ranges to redact, in order and without overlaps.
-    `decisive` is the first hit of the strongest effect, which decides for the whole text; None without hits."""
+    """The decision about the findings of a text.
+
+    `hits` are all hits that count, by position. `edits` are the ranges to redact, in order and without overlaps.
+    `decisive` is the first hit with the strongest effect, which decides for the whole text. It is None if there are no
+    hits."""
 
     hits: list[Hit]
     edits: list[Edit]
@@ -88,14 +91,16 @@ def decide(
     trace: list[str] | None = None,
     min_length: MinLength | None = None,
 ) -> Decision:
-    """Return the decision about the findings of a text (docs/dlp.md). The strongest effect wins: block, redact, prompt,
-    log only. If redaction wins over a prompt, the match of the prompt is redacted too and no approval is requested.
-    `trace` receives sentences about each rule considered, without any of the text. In a text that cannot be changed
-    (`min_length`), a hit that would redact or prompt blocks.
+    """Return the decision about the findings of a text (docs/dlp.md).
 
-    A finding within a stronger one (effect, score, length) does not count: the digits of an IBAN are no card number.
-    All rules for the same finding count. If ranges to redact overlap otherwise, their union is redacted under the label
-    of the strongest hit (effect, score, length, then the earlier one).
+    The strongest effect wins, in this order: block, redact, prompt, log only. If redaction wins over a prompt, the
+    match of the prompt is redacted too and no approval is requested. `trace` receives sentences about each rule
+    considered, which contain nothing of the text. In a text that cannot be changed (`min_length`), a hit that would
+    redact or prompt blocks.
+
+    A finding inside a stronger finding does not count, for example a card number inside an IBAN. Strength is compared
+    by effect, then score, then length. All rules for the same finding count. If ranges to redact overlap in another
+    way, their union is redacted under the label of the strongest hit; of equal hits, the earlier one.
     """
     return finish(decide_in_steps(policy, findings, groups, trace, min_length))
 
@@ -109,7 +114,8 @@ def decide_in_steps(
     *,
     split_values: Sequence[SplitValue] = (),
 ) -> Steps[Decision]:
-    """Decide as `decide` does, with a step for each finding. `split_values` are matches of patterns across texts."""
+    """Decide as `decide` does, with a step for each finding. `split_values` are pattern matches that cross several
+    texts."""
     hits: list[Hit] = []
     for findings, rules in (
         (tier_findings.patterns, policy.patterns),
@@ -155,7 +161,8 @@ def _hits(
 
 
 def _blocking(hits: Iterable[Hit], min_length: MinLength) -> Iterator[Hit]:
-    """Yield the hits without those too short to count. In a text that cannot be changed they block."""
+    """Yield the hits that are long enough to count. In a text that cannot be changed, hits that would redact or prompt
+    block."""
     for hit in hits:
         least_length = min_length(hit.finding)
         if least_length is None:
@@ -165,7 +172,8 @@ def _blocking(hits: Iterable[Hit], min_length: MinLength) -> Iterator[Hit]:
 
 
 def _override_reason(policy: DlpPolicy, rule: CompiledDlpRule, score: float, effect: Effect) -> str:
-    """Return the reason why the effect differs from the rule's action."""
+    """Return a text that explains why the effect differs from the rule's action, or an empty string if it does not
+    differ."""
     if effect == rule.action:
         return ""
     if score < rule.certain and effect == "log_only":
@@ -191,32 +199,32 @@ def _effect(policy: DlpPolicy, rule: CompiledDlpRule, score: float, groups: Iter
 
 
 def _drop_hidden(hits: list[Hit]) -> Steps[list[Hit]]:
-    """Return the hits by position, without those within a stronger one. Hits of the semantic tier are about whole texts
-    and always count."""
+    """Return the hits sorted by position, without the hits that lie inside a stronger one. Hits of the semantic tier
+    are about whole texts and always count."""
     hits.sort(key=lambda hit: (hit.finding.start, -hit.finding.end, *(-part for part in _rank(hit))))
     counted: list[Hit] = []
-    #: those that may still overlap the following hits
+    #: hits that may still overlap one of the following hits
     open_hits: list[Hit] = []
     for hit in hits:
         yield
         finding = hit.finding
         if hit.rule.detector_type == "llm":
-            # It is about the whole text: it hides no finding within, and none hides it.
+            # A hit of the semantic tier covers the whole text. It hides no other hit, and no other hit hides it.
             counted.append(hit)
             continue
-        open_hits = [other for other in open_hits if other.finding.end > finding.start]
-        if not any(_hides(other, hit) for other in open_hits):
+        open_hits = [earlier for earlier in open_hits if earlier.finding.end > finding.start]
+        if not any(_hides(earlier, hit) for earlier in open_hits):
             counted.append(hit)
             open_hits.append(hit)
     return counted
 
 
-def _hides(other: Hit, hit: Hit) -> bool:
-    """Return whether `other`, which begins no later, hides `hit`. A split value is never hidden: it continues in texts
-    where nothing else matches."""
-    if hit.split_value is not None or other.finding is hit.finding:
+def _hides(earlier: Hit, hit: Hit) -> bool:
+    """Return whether `earlier`, which does not begin after `hit`, hides `hit`. A split value is never hidden, because
+    its other pieces lie in texts where nothing else matches."""
+    if hit.split_value is not None or earlier.finding is hit.finding:
         return False
-    return other.finding.end >= hit.finding.end and _rank(other) > _rank(hit)
+    return earlier.finding.end >= hit.finding.end and _rank(earlier) > _rank(hit)
 
 
 def _edits(hits: list[Hit]) -> list[Edit]:
@@ -233,7 +241,7 @@ def _edits(hits: list[Hit]) -> list[Edit]:
 
 
 def _ranges_to_redact(hits: Iterable[Hit]) -> list[tuple[int, int, Hit]]:
-    """Return the start, end and hit of each range to redact, by start. `hits` are sorted by start."""
+    """Return the start, end and hit of each range to redact, sorted by start. `hits` are sorted by start."""
     redacting = [hit for hit in hits if DLP_ACTION_STRENGTH[hit.effect] >= DLP_ACTION_STRENGTH["prompt"]]
     ranges = [(hit.finding.start, hit.finding.end, hit) for hit in redacting]
     if later_pieces := [

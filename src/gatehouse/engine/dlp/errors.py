@@ -1,12 +1,12 @@
-"""Errors of requests that DLP stops. They never contain the matched text."""
+"""Errors for requests that DLP stops. The errors never contain the matched text."""
 
 from gatehouse.engine.dlp.decide import Hit
 from gatehouse.foundation.errors import BadRequest, Forbidden, Refusal, Unavailable
 
 
 class DlpViolation(Forbidden):
-    """A rule blocked the content, 403. The header `X-DLP-Action` is BLOCK, or CANCEL if the approval was denied or not
-    given in time (docs/dlp.md)."""
+    """A rule blocked the content: 403. The header `X-DLP-Action` is `BLOCK`, or `CANCEL` if a person denied the
+    approval or nobody decided in time (docs/dlp.md)."""
 
     type = "dlp_violation"
     code = "dlp_violation"
@@ -14,7 +14,7 @@ class DlpViolation(Forbidden):
 
 
 class DlpViolationAs400(BadRequest):
-    """`DlpViolation` for `DLP_BLOCK_STATUS` 400."""
+    """A `DlpViolation` with the status 400, for `DLP_BLOCK_STATUS=400`."""
 
     type = "dlp_violation"
     code = "dlp_violation"
@@ -25,7 +25,7 @@ class DlpUnavailable(Unavailable):
     """A tier that a rule needs failed, and `DLP_FAIL_MODE` is `closed`."""
 
     code = "dlp_unavailable"
-    message = "The content could not be inspected now, so it was not let through. Try again."
+    message = "The content could not be inspected, so the request was refused. Try again later."
 
 
 def violation(hit: Hit | None, action: str, status: int, message: str | None = None) -> Refusal:

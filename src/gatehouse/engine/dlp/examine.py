@@ -16,7 +16,7 @@ from gatehouse.engine.dlp.steps import Steps, T, finish
 from gatehouse.engine.dlp.tiers import Detectors, DlpOptions, TierFailed
 from gatehouse.engine.dlp.turns import LONG_TEXT_CHARACTERS, SCHEDULER, OverBudget
 
-#: The fixed cost of a text, in characters.
+#: The fixed cost of scanning a text, expressed in characters.
 _TEXT_COST_CHARACTERS: Final = 64
 
 
@@ -31,7 +31,8 @@ class Examiner(NamedTuple):
     async def examine(
         self, texts: Sequence[str], *, json_text: bool = False, is_sealed: bool = False
     ) -> list[TierFindings]:
-        """Return the findings of all tiers in whole texts. The model tiers skip sealed texts, which have no meaning."""
+        """Return the findings of all tiers in whole texts. The model tiers skip sealed texts, which a model cannot
+        understand."""
         policy = self.inspection.policy
         patterns = await self.find_patterns_in_texts(texts, json_text=json_text)
         if is_sealed or (not policy.entities and not policy.labels):
@@ -43,8 +44,8 @@ class Examiner(NamedTuple):
     async def find_patterns(
         self, text: str, *, json_text: bool = False, parts: Sequence[Part] | None = None, decoded: bool = True
     ) -> list[Finding]:
-        """Return the findings of patterns in a text. `parts` are the texts that `text` consists of; `decoded`: encoded
-        content is searched too."""
+        """Return the findings of patterns in a text. `parts` are the ranges of the texts that `text` was joined from.
+        With `decoded`, encoded content is searched too."""
         [findings] = await self.find_patterns_in_texts([text], json_text=json_text, parts=parts, decoded=decoded)
         return findings
 
@@ -56,10 +57,10 @@ class Examiner(NamedTuple):
         parts: Sequence[Part] | None = None,
         decoded: bool = True,
     ) -> list[list[Finding]]:
-        """Return the findings of patterns in each text. All texts are one piece of work: many short ones take as long
-        as one long text."""
+        """Return the findings of patterns in each text. The texts are one unit of work, because many short texts take
+        as long as one long text."""
         matchers = self.inspection.policy.matchers
-        # Custom patterns of an organization can make a short text slow, too.
+        # A custom pattern of an organization can be slow even on a short text.
         has_custom_patterns = any(matcher.as_written is not None for matcher in matchers)
         size = max(LONG_TEXT_CHARACTERS + 1 if has_custom_patterns else 0, _size(texts))
         is_tried = size <= LONG_TEXT_CHARACTERS and not json_text
@@ -84,13 +85,14 @@ class Examiner(NamedTuple):
                     is_over_budget = True
             return is_over_budget
 
-        # Findings from before the budget was spent count.
+        # Findings that were made before the budget was spent still count.
         if await self.run_steps(size, scan(), fallback=False, kind="search"):
             self.tier_failed(TierFailed("regex", "too_long"))
         return results
 
     def _scan_short_texts(self, texts: Sequence[str], *, decoded: bool) -> list[list[Finding] | None]:
-        """Return the result of `scan_short` for each text, without steps. All are None if the budget is spent."""
+        """Return the results of `scan_short` for the texts, without steps. All results are None if the budget
+        is spent."""
         budget = self.inspection.budget(self.options, self.direction, "search")
         if budget.is_spent:
             return [None] * len(texts)
@@ -101,13 +103,14 @@ class Examiner(NamedTuple):
         return findings
 
     async def run_steps(self, size: int, steps: Steps[T], *, fallback: T, kind: WorkKind = "other") -> T:
-        """Return the result of work of the pattern tier on `size` characters or bytes: done at once if they are few,
-        else by the fair scheduler. If the budget of the request is spent, returns `fallback`, although a part of the
-        work may be done, or raises `DlpUnavailable`, depending on `DLP_FAIL_MODE`. Raises `DlpUnavailable` if the
-        scheduler's queue is full."""
+        """Run work of the pattern tier on `size` characters or bytes, and return its result. Small work runs at once;
+        larger work runs in the fair scheduler.
+
+        If the budget of the request is spent, returns `fallback`, although a part of the work may be done, or raises
+        `DlpUnavailable`, depending on `DLP_FAIL_MODE`. Raises `DlpUnavailable` if the scheduler's queue is full."""
         budget = self.inspection.budget(self.options, self.direction, kind)
         if size <= LONG_TEXT_CHARACTERS and not budget.is_spent:
-            # Many short pieces of a stream take long together: if this one exceeds the budget, the next one fails.
+            # Many short pieces of a stream together take long. If this piece exceeds the budget, the next one fails.
             started = thread_time()
             result = finish(steps)
             budget.charge(thread_time() - started)
@@ -120,7 +123,7 @@ class Examiner(NamedTuple):
             return fallback
 
     async def find_entities(self, texts: Sequence[str]) -> list[list[Finding]]:
-        """Return the findings of the entities tier in each text."""
+        """Return the findings of the entities tier in each of the texts."""
         findings_by_text: list[list[Finding]] = [[] for _ in texts]
         if not self.inspection.policy.entities:
             return findings_by_text
@@ -130,8 +133,8 @@ class Examiner(NamedTuple):
         return findings_by_text
 
     async def recognize(self, passages: Sequence[str]) -> list[list[Finding]]:
-        """Return the findings of the entities tier in each passage. If the tier fails, returns no findings if
-        `DLP_FAIL_MODE` is `open`, else raises `DlpUnavailable`."""
+        """Return the findings of the entities tier in each passage. If the tier fails, returns no findings with
+        `DLP_FAIL_MODE=open`, and raises `DlpUnavailable` with `closed`."""
         try:
             return await self.detectors.entities(passages, self.inspection.policy.open_labels)
         except TierFailed as failure:
@@ -139,7 +142,7 @@ class Examiner(NamedTuple):
             return [[] for _ in passages]
 
     async def find_labels(self, texts: Sequence[str]) -> list[list[Finding]]:
-        """Return the findings of the semantic tier in each text. Each covers the whole text."""
+        """Return the findings of the semantic tier in each text. Each finding covers its whole text."""
         labels = tuple(self.inspection.policy.labels)
         if not labels:
             return [[] for _ in texts]
@@ -154,7 +157,7 @@ class Examiner(NamedTuple):
         ]
 
     def tier_failed(self, failure: TierFailed) -> None:
-        """Note the failure of a tier. Raises `DlpUnavailable` if `DLP_FAIL_MODE` is `closed`."""
+        """Record the failure of a tier. Raises `DlpUnavailable` if `DLP_FAIL_MODE` is `closed`."""
         closed = self.options.fail_mode == "closed"
         self.inspection.note_failure(failure.tier, failure.reason, blocked=closed, direction=self.direction)
         if closed:
@@ -163,12 +166,12 @@ class Examiner(NamedTuple):
 
 
 def _size(texts: Sequence[str]) -> int:
-    """Return the size of work on the texts, in characters, with the fixed cost of each."""
+    """Return the size of the work on the texts in characters, including the fixed cost of each text."""
     return sum(map(len, texts)) + _TEXT_COST_CHARACTERS * len(texts)
 
 
 def _split_into_units(texts: Sequence[str]) -> Steps[list[tuple[int, int, str]]]:
-    """Return the number of the text, the start and the text of each unit."""
+    """Split the texts into units. Returns, for each unit, the number of its text, its start and its text."""
     numbered_units: list[tuple[int, int, str]] = []
     for number, text in enumerate(texts):
         for start, end in units(text):
@@ -178,7 +181,7 @@ def _split_into_units(texts: Sequence[str]) -> Steps[list[tuple[int, int, str]]]
 
 
 def _scores_of_signs(text: str, labels: Sequence[str]) -> Steps[dict[str, float]]:
-    """Return the scores of labels that need no model."""
+    """Return the scores of the labels that are found by signs, without a model."""
     yield
     return scores_of_signs(text, labels)
 

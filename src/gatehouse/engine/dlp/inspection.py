@@ -1,5 +1,5 @@
-"""The inspection of one request: decides about findings text by text, and notes them for the record without the
-matched text."""
+"""The inspection of one request: decides about the findings of its texts, and collects events for the record without
+the matched text."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
@@ -25,10 +25,10 @@ from gatehouse.engine.dlp.turns import NO_OWNER, WorkBudget, WorkOwner
 from gatehouse.engine.records.outcome import DlpEvent
 from gatehouse.policy.dlp.compiled import DlpPolicy
 
-#: The severity of events by effect (docs/compliance.md).
+#: The severity of an event, by the effect of its hit (docs/compliance.md).
 SEVERITY: Final = {"block": "critical", "prompt": "high", "redact": "medium", "log_only": "low", "allow": "low"}
-#: Kinds of work with a budget each: searching texts for patterns, and all other work. So with `DLP_FAIL_MODE=open`
-#: findings are still decided about and redacted after the budget of the search is spent.
+#: The kinds of work that have a budget: the search of texts for patterns, and all other work. The separate budgets let
+#: the gateway decide about findings and redact them with `DLP_FAIL_MODE=open` after the budget of the search is spent.
 WorkKind: TypeAlias = Literal["search", "other"]
 _STATUS: Final = {
     "block": "blocked",
@@ -50,8 +50,9 @@ class Replacement(msgspec.Struct, frozen=True, gc=False):
 
 
 class Inspection:
-    """The inspection of the input and output of one request. `seconds` is the time that it took, `numbers` the highest
-    numbers of labels used before, `owner` the owner of its long work (`turns`)."""
+    """The inspection of the input and output of one request. `seconds` is the time that the inspection took.
+    `numbers` are the highest label numbers that were used before. `owner` is the owner of the inspection's long work
+    (`turns`)."""
 
     __slots__ = ("_budgets", "_events", "_groups", "action", "labels", "owner", "policy", "seconds")
 
@@ -73,7 +74,7 @@ class Inspection:
         self._events: dict[tuple[str, str, str, str], DlpEvent] = {}
 
     def budget(self, options: DlpOptions, direction: str, kind: WorkKind) -> WorkBudget:
-        """Return the remaining budget of the pattern tier for one kind of work on this request, or on its answer."""
+        """Return the remaining budget of the pattern tier for one kind of work on the request or on its answer."""
         budget = self._budgets.get((direction, kind))
         if budget is None:
             budget = self._budgets[direction, kind] = WorkBudget(
@@ -82,7 +83,7 @@ class Inspection:
         return budget
 
     def decide(self, findings: TierFindings, direction: str, min_length: MinLength | None = None) -> Decision:
-        """Return the decision, and note its hits. `direction` is `input` or `output`."""
+        """Return the decision about the findings, and record its hits. `direction` is `input` or `output`."""
         return finish(self.decide_in_steps(findings, direction, min_length))
 
     def decide_in_steps(
@@ -92,7 +93,8 @@ class Inspection:
         min_length: MinLength | None = None,
         split_values: Sequence[SplitValue] = (),
     ) -> Steps[Decision]:
-        """Do the same as `decide`, with a step for each finding. `split_values` are matches across texts."""
+        """Decide as `decide` does, with a step for each finding. `split_values` are matches that cross several
+        texts."""
         decision = yield from decide_in_steps(
             self.policy, findings, self._groups, min_length=min_length, split_values=split_values
         )
@@ -105,14 +107,15 @@ class Inspection:
         return decision
 
     def note_late(self, findings: TierFindings, direction: str) -> None:
-        """Note the findings in a text that has already been released: they are only logged."""
+        """Record the findings in a text that has already been released. Such findings are only logged."""
         for hit in decide(self.policy, findings, self._groups).hits:
             self._note(hit, "logged", "log_only", direction)
 
     def replacements(
         self, edits: Sequence[Edit], text: str, offset: int = 0, *, direction: str = "input"
     ) -> list[Replacement]:
-        """Return the labels for the edits. `text` begins at `offset` of the text whose positions the edits have."""
+        """Return the replacements for the edits. `text` begins at `offset` in the text that the positions of the edits
+        refer to."""
         if edits:
             self.note_action("REDACT")
         return [Replacement(edit.start, edit.end, self._label(edit, text, offset, direction)) for edit in edits]
@@ -120,28 +123,29 @@ class Inspection:
     def _label(self, edit: Edit, text: str, offset: int, direction: str) -> str:
         rule = edit.hit.rule
         value = edit.split_text or text[edit.start - offset : edit.end - offset]
-        # Only values of the caller are reversible: a label must not reveal a value that was redacted in an answer.
+        # Only values that the caller sent are reversible: a label must not reveal a value that was redacted in an
+        # answer.
         return self.labels.label_for(rule.entity_type, value, reversible=rule.reversible and direction == "input")
 
     def note_action(self, action: str) -> None:
-        """Keep the strongest action of the request."""
+        """Set the action of the request to `action` if `action` is stronger than the present one."""
         if _ACTIONS.index(action) > _ACTIONS.index(self.action):
             self.action = action
 
     def settle_prompts(self, status: str) -> None:
-        """Set the status of pending events: `approved` or `cancelled`."""
+        """Set the status of all pending events to `approved` or `cancelled`."""
         for key, event in list(self._events.items()):
             if event.status == "pending":
                 del self._events[key]
                 self._events[(*key[:2], status, *key[3:])] = msgspec.structs.replace(event, status=status)
 
     def note_unread(self, unread: Unread, *, blocked: bool, direction: str, count: int = 1) -> None:
-        """Note content that no tier can read, `count` times."""
+        """Record content that no tier can read. It occurred `count` times."""
         event_name = f"unreadable content: {unread.reason}"
         self._note_unread(event_name, None, unread.kind, blocked=blocked, direction=direction, count=count)
 
     def note_failure(self, tier: str, reason: str, *, blocked: bool, direction: str) -> None:
-        """Note a failed tier."""
+        """Record that a tier failed."""
         self._note_unread(f"{tier}: {reason}", tier, "tier_failure", blocked=blocked, direction=direction)
 
     def _note_unread(
@@ -165,7 +169,7 @@ class Inspection:
         )
 
     def events(self) -> tuple[DlpEvent, ...]:
-        """Return the events of the request for its record."""
+        """Return the request's events for its usage record."""
         return tuple(self._events.values())
 
     def _note(self, hit: Hit, status: str, effect: str, direction: str) -> None:
@@ -187,8 +191,8 @@ class Inspection:
         )
 
     def _add(self, event: DlpEvent) -> None:
-        """Add an event. Events of the same rule, direction, status and entity type become one, with their count and the
-        highest score."""
+        """Add an event. Events with the same rule, direction, status and entity type are merged, with the sum of their
+        counts and the highest score."""
         key = (event.rule_id or event.rule_name, event.direction, event.status, event.entity_type)
         previous = self._events.get(key)
         if previous is not None:

@@ -1,4 +1,6 @@
-"""Labels that replace redacted values: `[CREDIT_CARD_1]`. Within a request, the same value has the same label."""
+"""Labels that replace redacted values, such as `[CREDIT_CARD_1]`. Within a request, the same value always has the same
+label.
+"""
 
 import re
 from collections.abc import Mapping
@@ -12,30 +14,31 @@ NO_LABEL_NUMBERS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 class Labels:
-    """The labels of one request. They are numbered by entity type in the order of appearance, after `numbers`, the
-    highest numbers that were used before."""
+    """The labels of one request. Labels are numbered by entity type in the order of their appearance. Numbering
+    continues after `numbers`, the highest numbers used before."""
 
     __slots__ = ("_by_value", "_reserved", "_unsearched_texts", "max_length", "numbers", "values")
 
     def __init__(self, numbers: Mapping[str, int] = NO_LABEL_NUMBERS) -> None:
         self._by_value: dict[tuple[str, str], str] = {}
-        #: the highest number used, by entity type in the form of labels
+        #: the highest number used, by entity type as it is spelled in labels
         self.numbers: dict[str, int] = dict(numbers)
         self._reserved: set[str] = set()
         self._unsearched_texts: list[str] = []
-        #: the values of reversible labels, by label
+        #: the original values of reversible labels, by label
         self.values: dict[str, str] = {}
-        #: code points of the longest reversible label
+        #: length of the longest reversible label in code points
         self.max_length = 0
 
     def reserve_labels_in(self, text: str) -> None:
-        """Exclude strings in the caller's own text that have the form of a label from the labels of this request."""
+        """Reserve the strings of a caller's text that look like labels, so that this request does not use them as
+        labels."""
         if "[" in text:
-            # Searched only when a label is needed: most requests need none.
+            # The text is searched only when a label is needed, because most requests need none.
             self._unsearched_texts.append(text)
 
     def label_for(self, entity_type: str, value: str, *, reversible: bool = False) -> str:
-        """Return the label of a value. `reversible`: the value replaces the label in the answer."""
+        """Return the label of a value. If `reversible`, the value replaces the label again in the answer."""
         kind = _NOT_IN_LABELS.sub("_", entity_type.upper()).strip("_") or "REDACTED"
         label = self._by_value.get((kind, value))
         if label is None:

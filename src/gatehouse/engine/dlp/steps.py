@@ -1,4 +1,4 @@
-"""Work in steps, between which the scheduler (`turns`) may run other work."""
+"""Work in steps. Between two steps the scheduler (`turns`) may run other work."""
 
 from collections.abc import Generator
 from typing import TypeAlias, TypeVar

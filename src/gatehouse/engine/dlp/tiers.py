@@ -1,5 +1,6 @@
-"""The interface of the two model tiers and the document reader. They run in other processes and answer in bounded time,
-so the event loop can await them."""
+"""The interface of the two model tiers and the document reader.
+
+The tiers and the reader run in other processes and answer in bounded time, so the event loop can await them."""
 
 from collections.abc import Sequence
 from typing import Literal, Protocol
@@ -17,8 +18,8 @@ class Detectors(Protocol):
     """The model tiers and the document reader."""
 
     async def entities(self, texts: Sequence[str], labels: Sequence[str] = ()) -> list[list[Finding]]:
-        """Return the findings of the entities tier in each text. `labels` are names to recognize in addition to
-        `ENTITIES`. Raises `TierFailed` if the tier fails or exceeds its time budget."""
+        """Return the findings of the entities tier in each text. `labels` are names to recognize in addition to those
+        in `ENTITIES`. Raises `TierFailed` if the tier fails or exceeds its time budget."""
 
     async def semantic(self, texts: Sequence[str], labels: Sequence[str]) -> list[dict[str, float]]:
         """Return the score of every label for each text. Raises `TierFailed` if the tier fails or exceeds its time
@@ -29,7 +30,8 @@ class Detectors(Protocol):
 
 
 class NoDetectors:
-    """A host without model tiers. Rules that need one, and documents, fail as after a crash of the tier."""
+    """The detectors of a host without model tiers. Rules that need a tier, and documents, fail as they do after a tier
+    has crashed."""
 
     async def entities(self, texts: Sequence[str], labels: Sequence[str] = ()) -> list[list[Finding]]:
         raise TierFailed("ner", "unavailable")
@@ -42,20 +44,22 @@ class NoDetectors:
 
 
 class DlpOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of the installation. Organizations cannot change them, but `unreadable` can be tightened."""
+    """Options of the installation. An organization cannot change them, but can tighten `unreadable`."""
 
     #: whether the content passes (`open`) or is refused (`closed`) if a tier fails
     fail_mode: Literal["open", "closed"] = "closed"
-    #: `window`: a stream is held back as far as a match may extend; `hold`: until its end
+    #: how much of a stream is held back: with `window`, the part to which a match may extend; with `hold`, the whole
+    #: stream
     stream_mode: Literal["window", "hold"] = "window"
-    #: the action for an image, a recording or a file that cannot be read; an organization can also block it
+    #: the action for an image, a recording or a file that cannot be read. An organization can choose to block such
+    #: content.
     unreadable: Literal["log_only", "block"] = "log_only"
-    #: time limit for reading all documents of a request, waiting included
+    #: time limit for reading all documents of a request, including waiting
     document_seconds: float = 5.0
     block_status: Literal[403, 400] = 403
     prompt_timeout_seconds: float = 120.0
-    #: processor time that the pattern tier may use for a request, and again for its answer. Searching has this limit,
-    #: and all other work together has it too
+    #: processor time that the pattern tier may use for a request, and again for its answer. The limit applies to the
+    #: search, and separately to all other work.
     pattern_work_seconds: float = 20.0
-    #: the same for elapsed time, including waiting
+    #: elapsed time that the pattern tier may use, including waiting; applies like `pattern_work_seconds`
     pattern_timeout_seconds: float = 120.0

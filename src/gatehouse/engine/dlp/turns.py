@@ -1,8 +1,8 @@
-"""Fair scheduling of long work in threads, between organizations and between the users of an organization.
+"""Schedules long work in threads fairly, between organizations and between the users of an organization.
 
 Work is a generator that can be suspended at each `yield`. A thread takes the work of the organization and user that
-have used the least time, runs it for some milliseconds, and selects again. So a user with many long texts gets no more
-than an equal share. Scanning holds the interpreter's lock: several threads share its time with the event loop.
+have used the least time, runs it for a few milliseconds, and selects again. So a user with many long texts gets no more
+than an equal share. Scanning holds the interpreter's lock, so several threads share its time with the event loop.
 """
 
 import asyncio
@@ -17,23 +17,24 @@ from typing import Any, Final, NamedTuple
 from gatehouse.engine.dlp.errors import DlpUnavailable
 from gatehouse.engine.dlp.steps import Steps, T
 
-#: Characters of a text, or bytes of a body, up to which work is done on the event loop without steps.
+#: Work on a text of at most this many characters, or on a body of this many bytes, runs on the event loop without
+#: steps.
 LONG_TEXT_CHARACTERS: Final = 8 * 1024
-#: Time that long work may take on the event loop: enough for most texts of 10,000 characters.
+#: Time that long work may take on the event loop. It is enough for most texts of 10,000 characters.
 INLINE_WORK_SECONDS: Final = 0.001
-#: Characters or bytes from which work does not begin on the event loop: it would not end there, and a step may be
-#: long.
+#: Work on more characters or bytes than this does not begin on the event loop, because it would not end there, and a
+#: step may be long.
 MAX_INLINE_CHARACTERS: Final = 8 * LONG_TEXT_CHARACTERS
 #: Time that work runs before the next work is selected.
 TURN_SECONDS: Final = 0.003
-#: Most waiting pieces of work: of a user, of an organization, in all.
+#: Most units of work that may wait: of one user, of one organization, and in total.
 MAX_WAITING_PER_USER: Final = 16
 MAX_WAITING_PER_ORGANIZATION: Final = 64
 MAX_WAITING: Final = 512
 
 
 class WorkOwner(NamedTuple):
-    """The organization and user that work is accounted to."""
+    """The organization and the user that are charged for the work."""
 
     organization: Hashable
     user: Hashable
@@ -51,8 +52,8 @@ class OverBudget(Exception):
 
 
 class WorkBudget:
-    """The limits of all work of one kind of one request: processor time, and elapsed time with waiting. The time
-    between two pieces of work, such as that of the provider, does not count."""
+    """The limits of all work of one kind of one request: processor time, and elapsed time including waiting. Time
+    between two units of work, such as the time of the provider, does not count."""
 
     __slots__ = ("_started", "_timeout_seconds", "_work_seconds")
 
@@ -62,11 +63,11 @@ class WorkBudget:
         self._started: float | None = None
 
     def begin(self) -> None:
-        """Start the elapsed time of a piece of work, before it waits."""
+        """Start the elapsed time of a unit of work, before the work waits."""
         self._started = monotonic()
 
     def end(self) -> None:
-        """Stop the elapsed time of the piece of work."""
+        """Stop the elapsed time of the unit of work."""
         assert self._started is not None
         self._timeout_seconds -= monotonic() - self._started
         self._started = None
@@ -77,11 +78,11 @@ class WorkBudget:
         return self._work_seconds < 0
 
     def charge(self, seconds: float) -> None:
-        """Subtract processor time. If more was used than is left, the next piece of work fails."""
+        """Subtract processor time. If more was used than remains, the next unit of work fails."""
         self._work_seconds -= seconds
 
     def spend(self, seconds: float) -> None:
-        """Subtract processor time. Raises `OverBudget` if none is left, or if the work took too long."""
+        """Subtract processor time. Raises `OverBudget` if none remains, or if the work took too long."""
         self._work_seconds -= seconds
         if self._work_seconds < 0:
             raise OverBudget("work")
@@ -91,7 +92,7 @@ class WorkBudget:
 
 
 class FairScheduler:
-    """Runs long work of one or several event loops. `threads` may be changed while no work waits."""
+    """Runs long work for one or several event loops. `threads` may be changed while no work waits."""
 
     def __init__(self, threads: int = 1) -> None:
         self.threads = threads
@@ -103,12 +104,12 @@ class FairScheduler:
 
     @property
     def waiting(self) -> int:
-        """Return the number of unfinished pieces of work."""
+        """Return the number of unfinished units of work."""
         return self._waiting
 
     async def run(self, owner: WorkOwner, steps: Steps[T], budget: WorkBudget | None = None, *, size: int = 0) -> T:
-        """Return the result of `steps`. Short work runs on the event loop, the rest of long work in a thread. `size` is
-        the size of the work, in characters or bytes.
+        """Return the result of `steps`. Short work runs on the event loop. Longer work begins there and continues in a
+        thread. `size` is the size of the work in characters or bytes.
 
         Raises the errors of the steps, `OverBudget`, and `DlpUnavailable` if too much work waits. Cancelled work ends
         at its next step."""
@@ -120,7 +121,7 @@ class FairScheduler:
             early_result: T = stop.value
             return early_result
         finally:
-            # Many texts of medium size take long together.
+            # This time is charged too, because many texts of medium size together take long.
             if budget is not None:
                 budget.charge(thread_time() - started)
         job = _Job(owner, steps, budget, asyncio.get_running_loop())
@@ -142,7 +143,7 @@ class FairScheduler:
                 or user_work.waiting >= MAX_WAITING_PER_USER
             ):
                 raise DlpUnavailable(
-                    "Too many long texts wait for inspection. Try again.", headers={"Retry-After": "5"}
+                    "Too many long texts wait for inspection. Try again later.", headers={"Retry-After": "5"}
                 )
             self._organizations[organization_id] = organization_work
             organization_work.users[user_id] = user_work
@@ -176,7 +177,7 @@ class FairScheduler:
         self._pool.submit(self._run_thread)
 
     def _run_thread(self) -> None:
-        """Run work until none waits."""
+        """Run waiting work until none is left."""
         job: _Job | None = None
         seconds = 0.0
         while True:
@@ -190,7 +191,8 @@ class FairScheduler:
             seconds = job.turn()
 
     def _next(self) -> "_Job | None":
-        """Remove and return the next work: of the organization, and in it of the user, that has used the least time."""
+        """Remove and return the next work. It belongs to the organization that has used the least time, and to the user
+        of it who has used the least time."""
         ready = [
             organization
             for organization in self._organizations.values()
@@ -223,7 +225,7 @@ class FairScheduler:
 
 
 class _User:
-    """The work of a user. `used_seconds` begins at the least value of the other users."""
+    """The work of one user. `used_seconds` begins at the lowest value of the organization's other users."""
 
     __slots__ = ("jobs", "running", "used_seconds", "waiting")
 
@@ -235,7 +237,7 @@ class _User:
 
 
 class _Organization:
-    """The work of an organization. `used_seconds` begins at the least value of the other organizations."""
+    """The work of one organization. `used_seconds` begins at the lowest value of the other organizations."""
 
     __slots__ = ("used_seconds", "users", "waiting")
 
@@ -246,7 +248,7 @@ class _Organization:
 
 
 class _Job:
-    """One piece of work with its owner, budget and result."""
+    """One unit of work with its owner, budget and result."""
 
     __slots__ = ("_loop", "_steps", "budget", "is_abandoned", "is_over", "owner", "result")
 
@@ -256,14 +258,14 @@ class _Job:
         self.owner = owner
         self.budget = budget
         self.result: asyncio.Future[Any] = loop.create_future()
-        #: the caller was cancelled, or has the result
+        #: whether the caller was cancelled, or has the result already
         self.is_abandoned = False
         self.is_over = False
         self._steps = steps
         self._loop = loop
 
     def turn(self) -> float:
-        """Run steps for `TURN_SECONDS`. Returns the seconds that they took."""
+        """Run steps for `TURN_SECONDS`. Returns the seconds that the steps took."""
         started = last = thread_time()
         try:
             while not self.is_abandoned:
@@ -285,7 +287,7 @@ class _Job:
 
     def _end(self, set_outcome: Any, outcome: Any) -> None:
         self.is_over = True
-        # If the loop is closed, the caller is gone too.
+        # If the loop is closed, the caller no longer waits for the outcome.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(set_outcome, outcome)
 
@@ -306,5 +308,5 @@ def _least_used(works: Any) -> float:
     return min(map(_used_seconds, works), default=0.0)
 
 
-#: The scheduler of the process: its threads share one interpreter lock.
+#: The scheduler of the process. There is one, because all threads of a process share one interpreter lock.
 SCHEDULER: Final = FairScheduler()

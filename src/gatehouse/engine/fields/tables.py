@@ -161,14 +161,21 @@ ORDINARY: Final[Mapping[str, frozenset[str]]] = {
     "openai_responses": _RESPONSES_FIELDS,
     "anthropic_messages": _MESSAGES_FIELDS,
     "openai_embeddings": _EMBEDDINGS_FIELDS,
+    "anthropic_token_count": _MESSAGES_FIELDS,
+    "openai_token_count": _RESPONSES_FIELDS,
 }
+_RESPONSES_TOOLS: Final[frozenset[str | None]] = frozenset({"function", "custom", "namespace"})
+_ANTHROPIC_TOOL_PREFIXES: Final = ("bash_", "text_editor_", "computer_", "memory_", "tool_search_tool_")
 #: By the client's dialect: types of tools that the client runs itself. None: a tool without a type.
 CLIENT_TOOLS: Final[Mapping[str, frozenset[str | None]]] = {
     "openai_chat": frozenset({"function", "custom"}),
-    "openai_responses": frozenset({"function", "custom"}),
+    "openai_responses": _RESPONSES_TOOLS,
+    "openai_token_count": _RESPONSES_TOOLS,
     "anthropic_messages": frozenset({None, "custom"}),
+    "anthropic_token_count": frozenset({None, "custom"}),
 }
 #: Prefixes of further types that the client runs itself, which end with a version.
 CLIENT_TOOL_PREFIXES: Final[Mapping[str, tuple[str, ...]]] = {
-    "anthropic_messages": ("bash_", "text_editor_", "computer_", "memory_", "tool_search_tool_"),
+    "anthropic_messages": _ANTHROPIC_TOOL_PREFIXES,
+    "anthropic_token_count": _ANTHROPIC_TOOL_PREFIXES,
 }

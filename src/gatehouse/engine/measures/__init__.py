@@ -1,1 +1,1 @@
-"""Measurements that choices rely on: latencies, answer lengths and token counts."""
+"""Measurements that routing and charging use: latencies, answer lengths and token counts."""

@@ -1,12 +1,13 @@
 """Latency of models: the median of the last five minutes over all workers, by catalog entry.
 
-A worker counts its own latencies, exports them as reports and imports those of the others (`report`, `take`); the host
-transports the reports. The request path reads a plain mapping, which `settle` recomputes every few seconds, never in a
-request.
+A worker counts its own latencies, exports them as reports (`report`), and imports the reports of the other workers
+(`take`). The host transports the reports. The request path reads a plain mapping. `settle` recomputes this mapping
+every few seconds, and never during a request.
 
-A latency is the time from the start of an attempt until its whole answer, or a stream's first event, has arrived. The
-two are not comparable, so they are kept apart, and a request is compared with requests of its kind. Latencies are
-counted in buckets that are ten percent wide, so a median is off by at most five percent.
+The latency of a call without a stream is the time from the start of an attempt until the whole answer has arrived; for
+a stream, until the first event has arrived. The two kinds are not comparable, so they are kept apart, and a request is
+compared with requests of its own kind. Latencies are counted in buckets that are ten percent wide, so a median is off
+by at most five percent.
 """
 
 import math
@@ -23,11 +24,11 @@ from gatehouse.foundation.clock import SYSTEM_CLOCK, Clock
 WINDOW_SECONDS: Final = 300.0
 #: Latencies leave the window in slots of this length.
 _SLOT_SECONDS: Final = 15.0
-#: How long the last median of a model is kept after its last call.
+#: Time for which the last median of a model is kept after the model's last call.
 _MEDIAN_LIFETIME_SECONDS: Final = 3600.0
 #: Interval at which a model without a median may be tried.
 _TRIAL_INTERVAL_SECONDS: Final = 60.0
-#: The models that answered last are kept.
+#: Most models that are kept. Those that answered last are kept.
 _MAX_MODELS: Final = 20_000
 _LOG_BUCKET_WIDTH: Final = math.log(1.1)
 _MAX_BUCKET: Final = 160
@@ -36,7 +37,7 @@ _Key: TypeAlias = tuple[UUID, bool]
 
 
 class LatencyReport(msgspec.Struct, array_like=True):
-    """One worker's latencies of one model: the count of each bucket."""
+    """One worker's latencies of one model. `counts` has the number of latencies in each bucket."""
 
     model_id: UUID
     stream: bool
@@ -48,7 +49,7 @@ _decoder = msgspec.json.Decoder(list[LatencyReport])
 
 
 class _LatencyWindow:
-    """The slots of one model, oldest first: (slot number, counts)."""
+    """The latencies of one model as pairs of a slot number and its counts, oldest first."""
 
     __slots__ = ("changed", "last", "slots")
 
@@ -84,24 +85,26 @@ class _LatencyWindow:
 
 
 class Latencies:
-    """One worker's latencies. No method blocks, and all state is bounded."""
+    """The latencies that one worker knows. No method blocks, and all state is bounded."""
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
         self._windows: OrderedDict[_Key, _LatencyWindow] = OrderedDict()
-        #: by kind (stream or not), and by the model's id as an integer: its look-up costs a quarter of a UUID's
+        #: Counts by kind (stream or not), then by the model's id as an integer, then by bucket. Looking up an integer
+        #: costs a quarter of looking up a UUID.
         self._unreported: dict[bool, dict[int, dict[int, int]]] = {False: {}, True: {}}
         self._medians: dict[bool, dict[int, float]] = {False: {}, True: {}}
         self._tried: dict[UUID, float] = {}
         self._changes = 0
 
     def medians(self, *, stream: bool) -> Mapping[int, float]:
-        """Return the medians in milliseconds by `Option.key`, the catalog entry's id as an integer. A model without a
-        call in the last hour has none."""
+        """Return the medians in milliseconds by `Option.key`, which is the id of the catalog entry as an integer. A
+        model without a call in the last hour has no median."""
         return self._medians[stream]
 
     def state(self, *, stream: bool) -> tuple[int, bool]:
-        """Return a value that differs whenever the medians have changed: the key of caches of derived values."""
+        """Return a value that differs whenever the medians have changed. It serves as a key for caches of derived
+        values."""
         return self._changes, stream
 
     def answered(self, model_id: UUID, milliseconds: float, *, stream: bool) -> None:
@@ -114,15 +117,15 @@ class Latencies:
             counts = unreported[key] = {}
         bucket = _bucket(milliseconds)
         counts[bucket] = counts.get(bucket, 0) + 1
-        # The first latency is used at once, so that the next request has a value.
+        # The first latency is used at once as the median, so that the next request has a value.
         medians = self._medians[stream]
         if key not in medians:
             medians[key] = milliseconds
             self._changes += 1
 
     def may_try(self, model_id: UUID) -> bool:
-        """Return whether a request may go to a model without a median, to measure its latency: one a minute, so that a
-        slow model delays few requests."""
+        """Return whether a request may go to a model without a median, to measure its latency. One request a minute
+        may, so that a slow model delays few requests."""
         now = self._clock.monotonic()
         if now - self._tried.get(model_id, -_TRIAL_INTERVAL_SECONDS) < _TRIAL_INTERVAL_SECONDS:
             return False
@@ -132,8 +135,8 @@ class Latencies:
         return True
 
     def report(self) -> bytes | None:
-        """Return this worker's latencies since the last report, for the other workers, and add them to its own windows.
-        None if there are none."""
+        """Return this worker's latencies since the last report, for the other workers, and add them to this worker's
+        windows. Returns None if there are none."""
         unreported, self._unreported = self._unreported, {False: {}, True: {}}
         reports = [
             LatencyReport(UUID(int=key), stream, counts)
@@ -146,7 +149,8 @@ class Latencies:
         return _encode(reports)
 
     def take(self, body: bytes, age: float) -> None:
-        """Add another worker's report, which is `age` seconds old. Raises `msgspec.MsgspecError`."""
+        """Add a report of another worker, which is `age` seconds old. Raises `msgspec.MsgspecError` if the report
+        cannot be decoded."""
         if age < WINDOW_SECONDS:
             self._add(_decoder.decode(body), age)
 

@@ -1,9 +1,9 @@
-"""Upper bounds of a call's tokens and cost before the call is made: budgets reserve them (docs/budgets.md).
+"""Computes upper bounds of a call's tokens and cost before the call is made. Budgets reserve them (docs/budgets.md).
 
-In the vocabularies of models a token is at least one byte of text, so the bytes that are sent to the provider bound the
-tokens of their text. An image has no such measure: each counts as `IMAGE_TOKENS`. Other files, and content that the
-provider looks up itself, may fill the model's context window. The answer is bounded by the caller's own limit, else by
-one that the gateway sends.
+In the vocabularies of models, a token is at least one byte of text. So the number of bytes sent to the provider bounds
+the tokens of their text. Images have no such measure, so each image counts as `IMAGE_TOKENS`. Other files, and content
+that the provider looks up itself, may fill the model's context window. The answer is bounded by the caller's own limit,
+or else by a limit that the gateway sends.
 """
 
 import re
@@ -20,30 +20,30 @@ from gatehouse.foundation.errors import BadRequest
 from gatehouse.policy.budgets import NANO
 from gatehouse.policy.records import Candidate, ModelRecord
 
-#: Upper bound of an image: more than any vendor charges today.
+#: Upper bound of the tokens of an image, which is higher than the number that any vendor charges today.
 IMAGE_TOKENS: Final = 50_000
-#: Context window of a model whose catalog entry has none.
+#: Assumed context window of a model whose catalog entry has none.
 CONTEXT_TOKENS: Final = 200_000
-#: Output limit of a model whose catalog entry has none.
+#: Assumed output limit of a model whose catalog entry has none.
 OUTPUT_TOKENS: Final = 16_384
-#: Tokens that the protocol adds around messages. The bytes of a short request's JSON are more.
+#: Tokens that the protocol adds around messages. In short requests, the bytes of the JSON exceed this number.
 _FRAME_TOKENS: Final = 16
-#: Tokens of the instructions on tools that vendors add.
+#: Tokens of the instructions that vendors add for the use of tools.
 _TOOL_INSTRUCTION_TOKENS: Final = 1_000
-#: More than any call takes, and small enough for PostgreSQL to sum many of them.
+#: Upper limits of a bound. No call takes more, and PostgreSQL can sum many such values.
 _MAX_TOKENS: Final = 10**12
 _MAX_NANO_USD: Final = 10**15
-#: Nano dollars a dollar, rounded up by more than the error of the floats.
+#: Nano dollars in a dollar, rounded up by more than the error of floats.
 _NANO_ROUNDED_UP: Final = NANO * (1 + 1e-12)
-#: Fields that limit the output, by dialect: the field of another dialect limits nothing.
+#: Fields that limit the output, by dialect. A field of another dialect has no effect.
 _OUTPUT_LIMIT_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "openai_chat": ("max_completion_tokens", "max_tokens"),
     "openai_responses": ("max_output_tokens",),
     "anthropic_messages": ("max_tokens",),
 }
-#: Ends of the names of fields that hold binary data or refer to content that is not sent. No text in JSON contains
-#: these bytes, because its quotation marks are escaped. One search that looks back from the end of each name is much
-#: faster than a search for each name.
+#: Ends of the names of fields that contain binary data or refer to content that is not sent. No JSON text contains
+#: these bytes, because quotation marks in it are escaped. One search that looks back from the end of each name is much
+#: faster than one search for each name.
 _NONTEXT_FIELD_ENDS: Final = (
     b'url":', b'uri":', b'file_id":', b'"data":', b'file_data":', b'b64_json":', b'"image":', b'"video":', b'"audio":',
 )  # fmt: skip
@@ -52,7 +52,7 @@ _find_nontext: Final = re.compile(
     b'":(?:' + b"|".join(b"(?<=" + name + b")" for name in _NONTEXT_FIELD_ENDS) + b")"
 ).search
 _IMAGE_KEYS: Final = frozenset({"image_url", "image"})
-#: Keys of the address of an image or another file; the enclosing part says which.
+#: Keys of the address of an image or of another file. The enclosing part tells which of the two it is.
 _ADDRESS_KEYS: Final = frozenset({"url", "uri"})
 _FILE_KEYS: Final = frozenset({"file_url", "file_id", "video", "audio"})
 _FILE_MARKS: Final = (b'"document"', b'"file', b'"input_file', b'"video', b'"audio')
@@ -62,13 +62,13 @@ _CALLER_TOOL_PREFIXES: Final = ("bash_", "text_editor_", "computer_", "memory_")
 
 
 class PriceUnknown(BadRequest):
-    """A limit in dollars applies to a call whose price is unknown."""
+    """The catalog has no price for a call to which a limit in dollars applies: 400."""
 
     code = "price_unknown"
 
     @classmethod
     def of(cls, candidate: Candidate, limit: str) -> "PriceUnknown":
-        """`limit` begins the message, for example "A cost cap"."""
+        """Return the error. `limit` begins the message, for example "A cost cap"."""
         return cls(
             f"{limit} is in force, and the catalog has no price for {candidate.provider.id}/"
             f"{candidate.model.model_id}. An administrator can set cost_per_input_token and cost_per_output_token."
@@ -76,15 +76,17 @@ class PriceUnknown(BadRequest):
 
 
 class Bound(msgspec.Struct, frozen=True, gc=False):
-    """The most that a call can take. `nano_usd` is None if a candidate has no price."""
+    """The most that a call can use. `nano_usd` is None if a candidate has no price."""
 
     tokens: int
     nano_usd: int | None
 
 
 def bound(x: CallRequest, chain: Iterable[Candidate], output_limit: int | None) -> Bound:
-    """Return the bound of the most expensive candidate. `output_limit` is the limit that the gateway sends if the
-    caller sets none: see `default_output`."""
+    """Return the bound of a call over its candidates: the highest number of tokens, and the highest cost.
+    `output_limit` is the limit that the gateway sends if the caller sets none (`default_output`)."""
+    if _counts(x.call):
+        return Bound(0, 0)
     size, answers = call_size(x), _answers(x.call)
     caller_limit, choices, has_prediction = size.output_limit, size.choices if answers else 0, size.has_prediction
     tokens, max_nano_usd = 0, 0
@@ -92,10 +94,10 @@ def bound(x: CallRequest, chain: Iterable[Candidate], output_limit: int | None) 
     for candidate in chain:
         model = candidate.model
         read = size.max_tokens + (model.context_window or CONTEXT_TOKENS) if size.fills_context else size.max_tokens
-        # The caller's limit is sent unchanged, even if the catalog has a lower one for the model.
+        # The gateway sends the caller's limit unchanged, even if the catalog has a lower limit for the model.
         written = choices * (caller_limit or _model_limit(model, output_limit))
         if has_prediction:
-            # Predicted tokens that the model rejects are charged as output.
+            # The provider charges predicted tokens that the model rejects as output.
             written += read
         written = min(written, _MAX_TOKENS)
         tokens = max(tokens, read + written)
@@ -103,7 +105,7 @@ def bound(x: CallRequest, chain: Iterable[Candidate], output_limit: int | None) 
         if prices is None or (answers and prices[1] is None):
             unpriced = True
         else:
-            # Floats are fast; the factor and the added billionth of a dollar exceed their error.
+            # Floats are fast. The factor and the added billionth of a dollar exceed their error.
             cost = (read * prices[0] + written * (prices[1] or 0.0)) * _NANO_ROUNDED_UP
             if cost >= max_nano_usd:
                 max_nano_usd = int(cost) + 1
@@ -111,7 +113,7 @@ def bound(x: CallRequest, chain: Iterable[Candidate], output_limit: int | None) 
 
 
 def max_output(x: CallRequest, candidate: Candidate) -> int:
-    """Return the most tokens that all answers of a candidate together can have."""
+    """Return the highest number of tokens that all answers of a candidate together can have."""
     if not _answers(x.call):
         return 0
     size = call_size(x)
@@ -119,8 +121,8 @@ def max_output(x: CallRequest, candidate: Candidate) -> int:
 
 
 def caller_output_limit(call: ModelCall) -> int | None:
-    """Return the caller's own limit of an answer's tokens. Of two limits the higher one: servers differ in which they
-    apply."""
+    """Return the caller's own limit on the tokens of an answer. If the body has two limits, returns the higher one,
+    because servers differ in the limit that they apply."""
     body, highest = call.body, 0
     for name in _OUTPUT_LIMIT_FIELDS.get(call.dialect, ()):
         limit = body.get(name)
@@ -130,21 +132,23 @@ def caller_output_limit(call: ModelCall) -> int | None:
 
 
 def default_output(x: CallRequest, chain: Iterable[Candidate]) -> int | None:
-    """Return the output limit that the gateway sends; None if the caller has set one, or the call has no answer to
-    limit."""
+    """Return the output limit that the gateway sends. Returns None if the caller has set a limit, or if the call has no
+    answer to limit."""
     if not _answers(x.call) or call_size(x).output_limit:
         return None
     return max((candidate.model.max_output_tokens or OUTPUT_TOKENS) for candidate in chain)
 
 
 def priced(x: CallRequest, candidate: Candidate) -> bool:
-    """Return whether the catalog has the prices that the call needs at this candidate."""
+    """Return whether the catalog has the prices of this candidate that the call needs."""
+    if _counts(x.call):
+        return True
     model = candidate.model
     return model.cost_per_input_token is not None and (not _answers(x.call) or model.cost_per_output_token is not None)
 
 
 def max_input_tokens(x: CallRequest) -> int:
-    """Return the most tokens that a model with the default context window reads."""
+    """Return the highest number of input tokens for a model with the default context window."""
     size = call_size(x)
     return size.max_tokens + CONTEXT_TOKENS if size.fills_context else size.max_tokens
 
@@ -161,9 +165,14 @@ def _answers(call: ModelCall) -> bool:
     return DIALECTS[call.dialect].operation == "chat"
 
 
+def _counts(call: ModelCall) -> bool:
+    """Return whether the call only counts tokens, which costs nothing."""
+    return DIALECTS[call.dialect].operation == "count_tokens"
+
+
 def _call_size(call: ModelCall) -> CallSize:
     body = call.body
-    # The body that is sent to the provider, with instructions and labels and without escapes, not the received one.
+    # The size is measured on the body that is sent to the provider, which has instructions and labels and no escapes.
     raw = _encode(body)
     tokens = _FRAME_TOKENS + len(raw)
     fills_context = "web_search_options" in body or "mcp_servers" in body
@@ -191,7 +200,8 @@ def _provider_runs(tool_type: Any) -> bool:
 
 
 def _nontext(body: dict[str, Any], raw: bytes) -> tuple[int, bool]:
-    """Return the tokens of images, less the bytes that were counted for them, and whether there are other files."""
+    """Return the tokens of images, minus the bytes that were already counted for them, and whether there are other
+    files."""
     tokens, has_files = 0, False
     has_file_marks = any(mark in raw for mark in _FILE_MARKS)
     for slot in slots(body):
@@ -208,7 +218,7 @@ def _nontext(body: dict[str, Any], raw: bytes) -> tuple[int, bool]:
 
 
 def _model_limit(model: ModelRecord, sent_limit: int | None) -> int:
-    """Return the most tokens that a model answers with if the caller sets no limit."""
+    """Return the highest number of tokens of an answer of this model if the caller sets no limit."""
     return min(sent_limit or OUTPUT_TOKENS, model.max_output_tokens or OUTPUT_TOKENS)
 
 

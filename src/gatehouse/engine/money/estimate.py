@@ -1,9 +1,9 @@
-"""Estimates what a call needs and will probably take, before it is made. Routing and cost caps use the estimate
+"""Estimates the needs and the likely cost of a call before it is made. Routing and cost caps use the estimate
 (docs/cost-routing.md).
 
-`bound.py` computes the most that a call can take; this module computes what is likely. Four bytes count as a token:
-measured with OpenAI's o200k vocabulary it is 4.3 for English and for Python, 3.7 for Markdown, 4.5 for German, 2.7 for
-JSON. `tokenizers` counts exactly if a vocabulary is installed.
+`bound.py` computes the most that a call can use; this module computes the likely amount. Four bytes count as one token.
+Measured with OpenAI's o200k vocabulary, a token has 4.3 bytes of English or Python, 3.7 of Markdown, 4.5 of German, and
+2.7 of JSON. `tokenizers` counts exactly if a vocabulary is installed.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ BYTES_A_TOKEN: Final = 4
 NONTEXT_TOKENS: Final = 1_000
 #: Likely tokens of an answer whose caller sets no limit.
 EXPECTED_OUTPUT_TOKENS: Final = 500
-#: More than any answer takes, and small enough to be multiplied by a price.
+#: Upper limit of an estimate. No answer has more tokens, and the number can be multiplied by a price.
 _MAX_TOKENS: Final = 10**12
 #: Fields that refer to a file instead of containing it.
 _REFERENCE_KEYS: Final = frozenset({"url", "image_url", "file_url", "file_id", "uri"})
@@ -32,7 +32,7 @@ _JSON_FORMATS: Final = frozenset({"json_object", "json_schema"})
 
 
 def routing_needs(x: CallRequest) -> RoutingNeeds:
-    """Return the call's needs, computed once and with estimated input tokens."""
+    """Return the call's needs with estimated input tokens. They are computed once."""
     if x.derived.routing_needs is None:
         x.derived.routing_needs = _routing_needs(x)
     return x.derived.routing_needs
@@ -60,7 +60,7 @@ def _routing_needs(x: CallRequest) -> RoutingNeeds:
 
 
 def estimate(model: ModelRecord, needs: RoutingNeeds) -> Decimal | None:
-    """Return the estimated cost in USD; None if the catalog lacks a price that the call needs."""
+    """Return the estimated cost in USD, or None if the catalog lacks a price that the call needs."""
     output = needs.output_tokens
     if model.max_output_tokens:
         output = min(output, model.max_output_tokens * needs.choices)
@@ -70,7 +70,7 @@ def estimate(model: ModelRecord, needs: RoutingNeeds) -> Decimal | None:
 
 
 def texts(body: dict[str, Any]) -> Iterator[str]:
-    """Yield the texts that a model reads."""
+    """Yield the texts of the body that a model reads."""
     return (slot.text for slot in slots(body) if isinstance(slot, Slot) and not slot.is_sealed)
 
 
@@ -100,7 +100,7 @@ def _tools(body: dict[str, Any]) -> int:
     types = [str(tool.get("type")) for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
     code_tools = sum(tool_type.startswith(("code_interpreter", "code_execution")) for tool_type in types)
     needs = CAPABILITY_BITS["code_execution"] if code_tools else 0
-    # The other tools are run by the caller.
+    # The caller runs all other tools.
     return needs | CAPABILITY_BITS["function_calling"] if len(types) > code_tools or body.get("functions") else needs
 
 

@@ -1,4 +1,4 @@
-"""The refusal of an exhausted budget and the `X-Budget-*` headers, for every host (docs/budgets.md)."""
+"""The refusal of a call by an exhausted budget, and the `X-Budget-*` headers. All hosts use both (docs/budgets.md)."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -9,12 +9,12 @@ from gatehouse.foundation.errors import TooManyRequests
 from gatehouse.policy.budgets import NANO, Budget
 from gatehouse.policy.periods import PeriodSpan
 
-#: nano USD, requests, tokens
+#: Amounts of the three metrics, in this order: nano USD, requests, tokens.
 Triple: TypeAlias = tuple[int, int, int]
 NOTHING: Final[Triple] = (0, 0, 0)
-#: names of the three metrics, for clients and events
+#: Names of the three metrics for clients and events.
 METRICS: Final = ("usd", "requests", "tokens")
-#: The least that a call takes.
+#: The smallest amounts that a call uses.
 MIN_CALL_AMOUNTS: Final[Triple] = (1, 1, 1)
 
 _HEADER_NAMES: Final = tuple(
@@ -25,28 +25,29 @@ _UNITS: Final = {"usd": "dollars", "requests": "requests", "tokens": "tokens"}
 
 
 class CountedBudget(Protocol):
-    """One period of one budget, as its host counts it."""
+    """One period of one budget, as the host counts it."""
 
     budget: Budget
     span: PeriodSpan
     limits: tuple[int | None, int | None, int | None]
-    #: values of the headers, formatted once
+    #: values of the limit headers, formatted once
     shown_limits: list[str]
     shown_end: str
 
     def remaining(self, metric: int) -> int | None:
-        """Return the rest of a metric for all callers together; None if it has no limit."""
+        """Return the remaining amount of a metric for all callers together, or None if the metric has no limit."""
 
 
 class QuotaExceeded(TooManyRequests):
-    """429 with `tier` (`plan`, or a scope and a period) and `retry_after` (seconds), as rate limits have."""
+    """A budget has too little left for the call: 429. The body has `tier` (`plan`, or a scope and a period) and
+    `retry_after` (seconds), as the error of a rate limit has."""
 
     @classmethod
     def of(cls, account: CountedBudget, metric: int, now: float) -> "QuotaExceeded":
         end, name = account.span.end, account.budget.name
         wait = max(1, math.ceil(end - now))
         limit = account.limits[metric] or 0
-        subject = "What the plan includes each month" if account.budget.plan else f"The budget {name}"
+        subject = "The plan's monthly allowance" if account.budget.plan else f"The budget {name}"
         return cls(
             f"{subject} has too little left for this call ({shown(metric, account.remaining(metric) or 0)} of"
             f" {shown(metric, limit)} {_UNITS[METRICS[metric]]}). It begins anew at {iso(end)}.",
@@ -57,7 +58,7 @@ class QuotaExceeded(TooManyRequests):
 
 
 def left(accounts: Sequence[CountedBudget]) -> dict[str, str]:
-    """Return the `X-Budget-*` headers: for each metric those of the budget with the least left."""
+    """Return the `X-Budget-*` headers. The headers of a metric come from the budget that has the least of it left."""
     tightest: dict[int, tuple[int, CountedBudget]] = {}
     for account in accounts:
         for metric, limit in enumerate(account.limits):
@@ -76,10 +77,11 @@ def left(accounts: Sequence[CountedBudget]) -> dict[str, str]:
 
 
 def shown(metric: int, amount: int) -> str:
-    """Return an amount in the form of headers and messages: dollars with six decimal places, the others whole."""
+    """Return an amount in the form of headers and messages: dollars with six decimal places, requests and tokens as
+    integers."""
     return str(amount) if metric else f"{amount / NANO:.6f}"
 
 
 def shown_limits(limits: Iterable[int | None]) -> list[str]:
-    """Return each metric's limit in the form of the headers, empty if there is none."""
+    """Return the limit of each metric in the form of the headers. It is an empty string if the metric has no limit."""
     return ["" if limit is None else shown(metric, limit) for metric, limit in enumerate(limits)]

@@ -1,6 +1,7 @@
 """Providers: one folder for each kind, and `call_provider`, through which the pipeline calls all of them."""
 
-from gatehouse.engine.providers.calling import call_provider
+from gatehouse.engine.providers.calling import call_provider, dropped_fields
+from gatehouse.engine.providers.counting import count_tokens
 from gatehouse.engine.providers.failure import ProviderFailed
 from gatehouse.engine.providers.kind import CredentialField, FoundModel, ProviderKind, ProviderNotConfigured
 from gatehouse.engine.providers.registry import KINDS
@@ -15,4 +16,6 @@ __all__ = [
     "ProviderNotConfigured",
     "Reply",
     "call_provider",
+    "count_tokens",
+    "dropped_fields",
 ]

@@ -11,14 +11,16 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from gatehouse.engine.conversation.call import ModelCall
-from gatehouse.engine.conversation.conversion import naming
+from gatehouse.engine.conversation.conversion import lost, naming
 from gatehouse.engine.conversation.decoding.bodies import encode
 from gatehouse.engine.conversation.dialect import Dialect, ProviderDialect
 from gatehouse.engine.conversation.dialects import DIALECTS, PASSING
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
+from gatehouse.engine.conversation.form import EmbeddingsRequest, Request
 from gatehouse.engine.providers.credentials import lacks_secret
 from gatehouse.engine.providers.failure import ProviderFailed, of_transport
 from gatehouse.engine.providers.kind import Endpoint, NoEmbeddings, ProviderKind, ProviderNotConfigured, ProviderTarget
+from gatehouse.engine.providers.rate_limit_headers import exhausted_seconds
 from gatehouse.engine.providers.registry import KINDS, SPOKEN
 from gatehouse.engine.providers.reply import Reply
 from gatehouse.engine.providers.streams import Converting, Passing, Stream
@@ -46,7 +48,7 @@ async def call_provider(
     of `gate`."""
     parties = _parties(call, candidate, secret)
     client, spoken, kind = parties
-    body, size, stream = _request(call, candidate, parties)
+    body, size, stream, dropped = _request(call, candidate, parties)
     try:
         config = candidate.provider.config
         endpoint = kind.endpoint(
@@ -79,8 +81,10 @@ async def call_provider(
         if not 200 <= reply.status < 300:
             raise await _failure(kind, reply, secret)  # noqa: TRY301 - closed below, as every other failure
         if stream is None:
-            return await _whole_reply(reply, call, candidate, parties, max_response_bytes, sent_bytes=size)
-        return await Reply.streaming(reply, stream, call, sent_bytes=size)
+            answer = await _whole_reply(reply, call, candidate, parties, max_response_bytes, sent_bytes=size)
+        else:
+            answer = await Reply.streaming(reply, stream, call, sent_bytes=size)
+        answer.dropped = dropped
     except OutboundFailed as error:
         await reply.close()
         raise of_transport(error, reply.status) from None
@@ -91,6 +95,26 @@ async def call_provider(
     except BaseException:
         await reply.close()
         raise
+    answer.exhausted_seconds = exhausted_seconds(reply.headers)
+    return answer
+
+
+def dropped_fields(call: ModelCall, candidate: Candidate) -> str:
+    """Return the names of the fields that the candidate's provider does not receive, for an answer from the cache."""
+    client, kind, config = DIALECTS[call.dialect], KINDS.get(candidate.provider.kind), candidate.provider.config
+    try:
+        name = None if kind is None else kind.dialect(client.operation, config)
+        if kind is None or name is None or name == client.name:
+            return ""
+        request = _for_candidate(client.to_internal(call), candidate, kind, None)
+    except (ProviderNotConfigured, InvalidField):
+        return ""
+    return _dropped(request, client, SPOKEN[name])
+
+
+def _dropped(request: Request | EmbeddingsRequest, client: Dialect, spoken: ProviderDialect) -> str:
+    unwritten, extra_fields = spoken.unwritten(request), spoken.extra_fields
+    return lost.header(lost.lost_fields(request, unwritten, extra_fields, client.feature_fields))
 
 
 class _Parties(NamedTuple):
@@ -115,11 +139,14 @@ def _parties(call: ModelCall, candidate: Candidate, secret: Mapping[str, str]) -
     return _Parties(client, SPOKEN[spoken], kind)
 
 
-def _request(call: ModelCall, candidate: Candidate, parties: _Parties) -> tuple[bytes, int, Stream | None]:
+def _request(call: ModelCall, candidate: Candidate, parties: _Parties) -> tuple[bytes, int, Stream | None, str]:
+    """Return the body, its size without the client's whitespace, the stream of the answer, and the names of the
+    client's fields that the body does not express."""
     client, spoken, kind = parties
     model = candidate.model.model_id
     limit = None if call.output_limit is None else _output_limit(call.output_limit, candidate)
     stream: Stream | None = None
+    dropped = ""
     passing = PASSING.get(call.dialect)
     if passing is not None and passing is spoken:
         body, tap = passing.forward(call, model)
@@ -129,16 +156,31 @@ def _request(call: ModelCall, candidate: Candidate, parties: _Parties) -> tuple[
         stream = Passing(tap) if call.stream else None
     else:
         try:
-            request = msgspec.structs.replace(client.to_internal(call), model=model)
-            if limit is not None:
-                sampling = msgspec.structs.replace(request.sampling, max_tokens=limit)
-                request = msgspec.structs.replace(request, sampling=sampling)
+            client.refuse_unconvertible(call)
+            request = _for_candidate(client.to_internal(call), candidate, kind, limit)
             body = kind.adapt(spoken.from_internal(request))
+            dropped = _dropped(request, client, spoken)
         except InvalidField as error:
             raise ProviderFailed("refused", client_error=error) from None
         if call.stream:
             stream = Converting(spoken.stream_reader(), client.stream_writer(call), call.model)
-    return *_encoded(kind.fit(body, candidate.provider.config), call), stream
+    return *_encoded(kind.fit(body, candidate.provider.config), call), stream, dropped
+
+
+def _for_candidate(
+    request: Request | EmbeddingsRequest, candidate: Candidate, kind: ProviderKind, limit: int | None
+) -> Request | EmbeddingsRequest:
+    """Return the request with the candidate's model, and with what the catalog and the kind define for it."""
+    model = candidate.model
+    if isinstance(request, EmbeddingsRequest):
+        return msgspec.structs.replace(request, model=model.model_id)
+    reasons = model.capabilities.get("reasoning")
+    request = msgspec.structs.replace(request, model=model.model_id, reasons=None if reasons is None else bool(reasons))
+    if limit is not None:
+        request = msgspec.structs.replace(request, sampling=msgspec.structs.replace(request.sampling, max_tokens=limit))
+    if request.prompt_cache_key is not None and not kind.has_prompt_cache_key(candidate.provider.config):
+        request = msgspec.structs.replace(request, prompt_cache_key=None, lost=(*request.lost, "prompt_cache_key"))
+    return request
 
 
 def _encoded(body: dict[str, Any], call: ModelCall) -> tuple[bytes, int]:

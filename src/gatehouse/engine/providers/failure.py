@@ -15,6 +15,9 @@ from gatehouse.foundation.outbound import NoConnectionFree, OutboundFailed
 
 MAX_MESSAGE_CHARACTERS = 500
 
+#: Reason of an attempt that the provider refused because of its rate limit.
+RATE_LIMITED: Final = "rate_limited"
+
 _SENTENCES: Final[Mapping[str, str]] = {
     "connect_failed": "No connection could be made.",
     "no_connection_free": "This process has as many calls to providers in progress as it may. Try again.",
@@ -26,7 +29,7 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "stream_error": "The provider broke its stream off with an error.",
     "unauthorized": "The provider refuses the credentials.",
     "model_not_found": "The provider does not have this model, or its address is wrong.",
-    "rate_limited": "The provider's rate limit is reached.",
+    RATE_LIMITED: "The provider's rate limit is reached.",
     "no_instance_role": "This machine has no role in the cloud, or its credentials cannot be had.",
     "not_configured": "A credential or setting is missing without which the provider cannot be called.",
     "refused": "The provider refuses the request.",
@@ -97,7 +100,7 @@ def of_status(status: int, headers: Mapping[str, str], body: bytes, secrets: Ite
         # Another model may still answer.
         return ProviderFailed("model_not_found", status=status)
     if status == 429:
-        return ProviderFailed("rate_limited", status=status, retry_after=retry_after)
+        return ProviderFailed(RATE_LIMITED, status=status, retry_after=retry_after)
     if status >= 500 or status == 408:
         return ProviderFailed(f"http_{status}", status=status, retryable=True, retry_after=retry_after)
     error_class = _REQUEST_ERRORS.get(status)

@@ -39,7 +39,7 @@ class FoundModel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProviderTarget(msgspec.Struct, frozen=True, gc=False):
-    """The properties of a call that its URL depends on. `operation` is `chat` or `embeddings`."""
+    """The properties of a call that its URL depends on. `operation` is `chat`, `embeddings` or `count_tokens`."""
 
     operation: str
     model: str
@@ -77,13 +77,16 @@ class ProviderKind(Protocol):
         """The field of a chat completion that limits the output tokens."""
 
     def dialect(self, operation: str, config: ProviderConfig) -> str | None:
-        """Return the dialect of this provider for `chat` or `embeddings`; None if it does not offer the operation."""
+        """Return the dialect of this provider for an operation; None if it does not offer the operation."""
 
     def endpoint(self, target: ProviderTarget, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
         """Return the endpoint of a POST. Raises `ProviderNotConfigured`."""
 
     def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
         """Adapt a body that was converted from another dialect to the kind."""
+
+    def has_prompt_cache_key(self, config: ProviderConfig) -> bool:
+        """Return whether a body that was converted from another dialect may have a `prompt_cache_key`."""
 
     def fit(self, body: dict[str, Any], config: ProviderConfig) -> dict[str, Any]:
         """Remove or replace fields that this configuration of the provider refuses, in every body."""

@@ -21,6 +21,8 @@ END_TIMEOUT_SECONDS = 0.5
 JSON: Final[Mapping[str, str]] = {"content-type": "application/json"}
 EVENTS: Final[Mapping[str, str]] = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 
+#: Header of a token count: `provider` if the provider counted, or `estimate`.
+COUNTED_BY: Final = "X-Gateway-Token-Count"
 #: Block size of a cached stream.
 _REPLAY_BLOCK_BYTES: Final = 16_384
 
@@ -57,13 +59,20 @@ class Reply:
     estimate, because a provider charges all tokens that it produced: see `usage_estimated`.
     """
 
-    __slots__ = ("_call", "_sent_bytes", "_stream", "_upstream", "_usage", "body", "events", "headers", "status")
+    __slots__ = (
+        "_call", "_sent_bytes", "_stream", "_upstream", "_usage", "body", "dropped", "events", "exhausted_seconds",
+        "headers", "status",
+    )  # fmt: skip
 
     def __init__(self, status: int, headers: Mapping[str, str], *, body: bytes | None = None) -> None:
         self.status = status
         self.headers = headers
         self.body = body
         self.events: AsyncIterator[bytes] | None = None
+        #: the names of the client's fields that the provider did not receive, separated by commas
+        self.dropped = ""
+        #: seconds until the provider's rate limit resets, which this answer has exhausted; None: it has not
+        self.exhausted_seconds: float | None = None
         self._usage: Usage | None = None
         self._stream: Stream | None = None
         self._upstream: OutboundReply | None = None
@@ -75,6 +84,13 @@ class Reply:
         """Return a whole answer to `call`, for which `sent_bytes` were sent to the provider."""
         reply = cls(status, JSON, body=body)
         reply._usage, reply._call, reply._sent_bytes = usage, call, sent_bytes
+        return reply
+
+    @classmethod
+    def count(cls, body: bytes, *, estimated: bool) -> "Reply":
+        """Return a token count, which costs nothing."""
+        reply = cls(200, {**JSON, COUNTED_BY: "estimate" if estimated else "provider"}, body=body)
+        reply._usage = Usage()
         return reply
 
     @classmethod

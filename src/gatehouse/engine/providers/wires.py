@@ -92,6 +92,10 @@ class Wire:
     def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
         return body
 
+    def has_prompt_cache_key(self, config: ProviderConfig) -> bool:
+        # Servers that only resemble OpenAI's may refuse the field.
+        return False
+
     def fit(self, body: dict[str, Any], config: ProviderConfig) -> dict[str, Any]:
         return body
 
@@ -127,8 +131,8 @@ class OpenAIWire(Wire):
 class AnthropicWire(Wire):
     """`/v1/messages` and `/v1/models` under a base URL, whether that ends in `/v1` or not; a key in `x-api-key`."""
 
-    dialects: Mapping[str, str] = {"chat": "anthropic_messages"}
-    paths: Mapping[str, str] = {"chat": "/v1/messages"}
+    dialects: Mapping[str, str] = {"chat": "anthropic_messages", "count_tokens": "anthropic_token_count"}
+    paths: Mapping[str, str] = {"chat": "/v1/messages", "count_tokens": "/v1/messages/count_tokens"}
     models = "/v1/models?limit=1000"
     shape = ListedModels[_AnthropicModel]
     fixed_headers: Mapping[str, str] = {**Wire.fixed_headers, "anthropic-version": "2023-06-01"}

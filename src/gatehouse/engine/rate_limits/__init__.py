@@ -1,1 +1,1 @@
-"""Selection of the rate limit and the counter of a request."""
+"""Selects the rate limit of a request and the counter that counts it."""

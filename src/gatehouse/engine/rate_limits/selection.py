@@ -1,21 +1,21 @@
-"""Selects the rate limit of a request, and the counter that it enters (docs/rate-limits.md).
+"""Selects the rate limit of a request, and the counter that counts the request (docs/rate-limits.md).
 
-The first match decides:
+The first matching rule decides:
 
 1.  `GET /health` and OPTIONS: no limit. Kill switches, for callers who may engage and release them: no limit.
 2.  Login, register, refresh and the health probes: the path's limit, by address, for every caller.
 3.  No caller, or a credential that failed: the path's limit, by address.
 4.  Scans of a caller whose organization has `scan_rate_limit_rpm`: that limit.
 5.  Dry runs of DLP rules, except for exempt admins and `unlimited` clients: the path's limit.
-6.  OAuth clients: their tier's limit; `unlimited` has none. SCIM tokens and outposts: the limit of `premium`.
+6.  OAuth clients: the limit of their tier; `unlimited` has none. SCIM tokens and outposts: the limit of `premium`.
 7.  Admins: no limit with `RATE_LIMIT_ADMIN_EXEMPT`.
 8.  Users of an organization with `custom_rate_limit_rpm`: that limit.
 9.  Admins: `RATE_LIMIT_ADMIN_RPM`.
 10. Other users: the path's limit.
 
-The path's limit is that of the table, else the general limit. An entry of the table has its own counter,
-`{client_key}|{tier}`: ten dry runs a minute remain ten, however many other requests the caller sends, and are not
-counted against the 60. All other requests of a caller share the counter `{client_key}`.
+The path's limit is the limit in the table, or else the general limit. Each entry of the table has its own counter,
+`{client_key}|{tier}`. For example, ten dry runs a minute are allowed, however many other requests the caller sends, and
+they do not count against the general limit of 60. All other requests of a caller share the counter `{client_key}`.
 """
 
 import re
@@ -33,27 +33,28 @@ LOGIN: Final = "/api/auth/login"
 SCAN: Final = "/v1/scan"
 LOGIN_PER_EMAIL: Final = 10
 
-#: Requests a minute by a client's `rate_limit_tier`; None: no limit.
+#: Requests a minute by a client's `rate_limit_tier`. None means no limit.
 CLIENT_TIERS: Final[dict[str, int | None]] = {"standard": 1000, "premium": 5000, "unlimited": None}
 
 _PATHS_BY_ADDRESS: Final = frozenset(
     {LOGIN, "/api/auth/register", "/api/auth/refresh", "/api/health/live", "/api/health/ready", "/api/health/startup"}
 )
-#: Expensive, and called only by administrators and machines, whose own limits would otherwise replace the path's.
-_FOR_ALL_CALLERS: Final = frozenset({("POST", "/api/admin/dlp-rules/test")})
-#: Kinds of callers that are limited by a tier; SCIM tokens and outposts have `premium`.
+#: Operations whose limit applies to every caller, because they are expensive or act on other systems. Only
+#: administrators and machines call them, and the own limits of those callers would otherwise replace the path's limit.
+_FOR_ALL_CALLERS: Final = frozenset({("POST", "/api/admin/dlp-rules/test"), ("POST", "/api/admin/mail/test")})
+#: Kinds of callers that are limited by a tier. SCIM tokens and outposts have the tier `premium`.
 _MACHINES: Final = frozenset({CallerKind.OAUTH_CLIENT, CallerKind.SCIM, CallerKind.OUTPOST})
 
 #: Paths of the kill switches (`gatehouse.platform.routing.kill_switch.routes`).
 _KILL_SWITCH: Final = re.compile(r"/api/v1/admin/kill-switch/(?:providers|models)/[^/]+/(?:disable|enable)")
 
-#: Longer paths are not cached, so that clients cannot choose the size of the cache.
+#: Longest path that is cached. So clients cannot choose the size of the cache.
 _MAX_CACHED_PATH_CHARACTERS: Final = 256
 
 
 class LimitRule(msgspec.Struct, frozen=True, gc=False):
-    """A limit of `limit` requests a minute for `key`. `tier` is the limit's name for the client: `general`, `admin`,
-    `enterprise`, `login`, an OAuth client's `standard` or `premium`, or the table's entry, for example
+    """A limit of `limit` requests a minute for `key`. `tier` is the name of the limit for the client: `general`,
+    `admin`, `enterprise`, `login`, an OAuth client's `standard` or `premium`, or the entry of the table, for example
     `/api/auth/register`."""
 
     key: str
@@ -66,23 +67,24 @@ class _PathRule(msgspec.Struct, frozen=True, gc=False):
 
     entry: LimitEntry
     by_address: bool
-    #: suffix of the client key for the entry's own counter; empty for the general limit
+    #: suffix of the client key for the entry's own counter; empty for the general limit, which has none
     suffix: str
-    #: whether the call is not limited for callers who administer the organization
+    #: whether calls of callers who administer the organization are not limited
     emergency: bool
     scan: bool
-    #: whether the path's limit applies to administrators and machines too
+    #: whether the path's limit also applies to administrators and machines
     for_all_callers: bool
 
 
 class RateLimits(Protocol):
     def resolve(self, method: str, path: str, caller: Caller | None, client_address: str) -> LimitRule | None:
-        """Return the limit, or None if there is none. `method` is in upper case; `caller` is None if the request has no
-        credential, or it failed."""
+        """Return the limit of a request, or None if it has none. `method` is in upper case. `caller` is None if the
+        request has no credential, or if the credential failed."""
 
 
 class PathLimits:
-    """The limits of the platform, built once at start. Raises `BadSettings` with the faults of `RATE_LIMIT_TIERS`."""
+    """The rate limits of the platform, built once at the start. Raises `BadSettings` with the faults of
+    `RATE_LIMIT_TIERS`."""
 
     def __init__(self, settings: Settings) -> None:
         self._table = LimitTable.build(settings.rate_limit_requests_per_minute, settings.rate_limit_tiers)
@@ -136,25 +138,25 @@ class PathLimits:
 
 
 def _administers(caller: Caller) -> bool:
-    """Return whether the caller may engage a kill switch: an administrator, or an OAuth client of the organization with
-    `admin:write`."""
+    """Return whether the caller may engage a kill switch. Administrators may, and OAuth clients of the organization
+    with the scope `admin:write`."""
     administrator = caller.role is Role.ADMIN or caller.kind is CallerKind.OAUTH_CLIENT
     return administrator and caller.tenant_id is not None and caller.has_scope("admin:write")
 
 
 def login_rule(email: str) -> LimitRule:
-    """Return the limit of password attempts at one account, from all addresses together (docs/rate-limits.md)."""
+    """Return the limit of password attempts for one account, from all addresses together (docs/rate-limits.md)."""
     return LimitRule(f"login:{email.strip().lower()}", LOGIN_PER_EMAIL, "login")
 
 
 @lru_cache(maxsize=8192)
 def address_key(client_address: str) -> str:
-    """Return `ip:<address>`. An IPv6 address counts as its /64, the smallest network that a subscriber gets and can
-    change addresses in; an IPv4-mapped one counts as the IPv4 address."""
+    """Return `ip:<address>`. An IPv6 address counts as its /64 network, the smallest network that a subscriber
+    receives, within which addresses can be changed at will. An IPv4-mapped address counts as the IPv4 address."""
     try:
         address = ip_address(client_address.partition("%")[0])
     except ValueError:
-        # Connections of a Unix socket have no addresses.
+        # A connection through a Unix socket has no address.
         return f"ip:{client_address[:64] or 'unknown'}"
     if isinstance(address, IPv4Address):
         return f"ip:{address}"

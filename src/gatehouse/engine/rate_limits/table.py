@@ -1,9 +1,9 @@
 r"""The table of rate limits by path: the defaults, overridden by `RATE_LIMIT_TIERS`.
 
-A key is a path or `METHOD path`. The path of a key with a method may be a pattern: `{name}` in it stands for one
-segment, and a path with any of `* + ? [ ( | \ ^ $` is a regular expression (RE2) of the whole path. Patterns are tried
-first, the longest before the others. Then an exact path takes precedence over a prefix; prefixes consist of whole
-segments, so `/v1/chat` matches `/v1/chat/completions` but not `/v1/chats`. A trailing slash is ignored.
+A key is a path or `METHOD path`. The path of a key with a method may be a pattern. `{name}` in a pattern stands for one
+segment, and a path with any of `* + ? [ ( | \ ^ $` is a regular expression (RE2) for the whole path. Patterns are tried
+first, the longest first. Then an exact path takes precedence over a prefix. Prefixes consist of whole segments, so
+`/v1/chat` matches `/v1/chat/completions` but not `/v1/chats`. A trailing slash is ignored.
 """
 
 import re
@@ -14,21 +14,22 @@ import re2
 
 from gatehouse.foundation.settings import BadSettings
 
-#: Requests a minute (docs/rate-limits.md). Health probes have as many as an administrator.
+#: Requests a minute (docs/rate-limits.md). The limit of the health probes equals that of an administrator.
 DEFAULTS: Final = {
     "/api/auth/login": 100,
     "/api/auth/register": 10,
     "/api/auth/refresh": 30,
-    # The sign-in pages with their assets. Password attempts there count as at /api/auth/login.
+    # The sign-in pages and their assets. Password attempts on these pages count as attempts at /api/auth/login.
     "/login": 300,
-    # The console's files, and its exchange of the session cookie. Many people can share an address.
+    # The console's files, and the exchange of the console's session cookie. Many people can share an address.
     "/console": 1200,
     "POST /api/auth/session/token": 300,
-    # Many jobs, each with its own token, can share an address.
+    # Many jobs with tokens of their own can share an address.
     "POST /oauth/token": 600,
     "/api/conversations/shared/": 30,
     "POST /api/conversations/{id}/messages": 60,
     "POST /api/admin/dlp-rules/test": 10,
+    "POST /api/admin/mail/test": 5,
     "/api/health/live": 600,
     "/api/health/ready": 600,
     "/api/health/startup": 600,
@@ -45,8 +46,8 @@ class PathPattern(Protocol):
 
 
 class LimitEntry(msgspec.Struct, frozen=True, gc=False):
-    """One row of the table. `method` is empty for all methods; `tier` is the key as written in the setting. `pattern`
-    is None for a plain path."""
+    """One row of the table. `method` is empty for all methods. `tier` is the key as it is written in the setting.
+    `pattern` is None for a plain path."""
 
     method: str
     path: str
@@ -56,18 +57,20 @@ class LimitEntry(msgspec.Struct, frozen=True, gc=False):
 
 
 class LimitTable:
-    """`find` tries the patterns, and then needs a few look-ups, whatever the size of the table."""
+    """The rate limits by method and path. `find` tries the patterns, and then needs only a few look-ups, whatever the
+    size of the table."""
 
     def __init__(self, general: int, entries: list[LimitEntry]) -> None:
         self.general = LimitEntry("", "", general, "general")
         self._plain = {(entry.method, entry.path): entry for entry in entries if entry.pattern is None}
-        # A longer pattern is more specific.
+        # Longer patterns are tried first because they are more specific.
         patterns = [(entry, entry.pattern) for entry in entries if entry.pattern is not None]
         self._patterns = sorted(patterns, key=lambda pair: len(pair[0].path), reverse=True)
 
     @classmethod
     def build(cls, general: int, overrides: str) -> "LimitTable":
-        """Return the table with `overrides`, a JSON object. Raises `BadSettings` with one line for each fault."""
+        """Return the table with `overrides`, a JSON object. Raises `BadSettings` with one line for each faulty
+        entry."""
         entries = {(entry.method, entry.path): entry for entry in map(_entry, DEFAULTS, DEFAULTS.values())}
         faults = []
         for key, limit in _decoded(overrides).items():
@@ -82,14 +85,15 @@ class LimitTable:
         return cls(general, list(entries.values()))
 
     def find(self, method: str, path: str) -> LimitEntry:
-        """Return the entry for a request; the module docstring has the precedence. `path` has no trailing slash."""
+        """Return the entry for a request. The module's docstring describes the precedence. `path` has no trailing
+        slash."""
         for entry, pattern in self._patterns:
             if entry.method == method and pattern.fullmatch(path):
                 return entry
         return self._longest(method, path) or self._longest("", path) or self.general
 
     def _longest(self, method: str, path: str) -> LimitEntry | None:
-        """Return the entry of the path itself, else of the nearest prefix."""
+        """Return the entry of the path itself, or else of its longest prefix."""
         while path:
             entry = self._plain.get((method, path))
             if entry is not None:
@@ -106,12 +110,12 @@ def _decoded(overrides: str) -> dict[str, Any]:
 
 
 def _entry(key: str, limit: Any) -> LimitEntry:
-    """Parse one key and its limit. Raises ValueError with the fault."""
+    """Parse one key and its limit. Raises `ValueError` with a description of the fault."""
     method, _, path = key.strip().rpartition(" ")
     method = method.strip().upper()
     path = path.removeprefix("^")
     if not path.startswith("/"):
-        raise ValueError("a path begins with /")
+        raise ValueError("a path must begin with /")
     if method and not method.isalpha():
         raise ValueError("write a path, or a method, a space and a path")
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
@@ -120,7 +124,7 @@ def _entry(key: str, limit: Any) -> LimitEntry:
         if not method:
             raise ValueError("a pattern needs a method before it")
         return LimitEntry(method, path, limit, key.strip(), _expression(path))
-    # The parameter's name is ignored: `{id}` and `{conversation_id}` give the same entry.
+    # The name of a parameter is ignored: `{id}` and `{conversation_id}` give the same entry.
     normal = _PARAMETER.sub("{}", path).rstrip("/") or "/"
     if "{" in normal and not method:
         raise ValueError("a path with a parameter needs a method before it")
@@ -132,7 +136,7 @@ def _template(path: str) -> PathPattern:
 
 
 def _expression(path: str) -> PathPattern:
-    """Compile an RE2 expression, which matches in time linear in the length of the path. Raises ValueError."""
+    """Compile an RE2 expression. RE2 matches in time linear in the length of the path. Raises `ValueError`."""
     if len(path) > _MAX_EXPRESSION_CHARACTERS:
         raise ValueError(f"a pattern has {_MAX_EXPRESSION_CHARACTERS} characters at most")
     options = re2.Options()

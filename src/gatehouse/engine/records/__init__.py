@@ -1,1 +1,1 @@
-"""Contents of the journal: outcomes, audit events, samples, attribution and trace context."""
+"""Contents of the journal: outcomes, audit events, samples, attribution and trace contexts."""

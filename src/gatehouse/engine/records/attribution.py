@@ -1,5 +1,5 @@
-"""Attribution of calls: the end user that the body names, and the tags of a header. Both are bounded, because usage
-records keep them."""
+"""Attribution of calls: the end user that the body names, and the tags of the header. The size of both is bounded,
+because usage records keep them."""
 
 import re
 from collections.abc import Mapping
@@ -10,10 +10,11 @@ from gatehouse.engine.conversation.errors import InvalidField
 
 TAGS_HEADER: Final = "X-Gateway-Tags"
 MAX_TAGS: Final = 10
-#: Excludes spaces and `@`, so that names, e-mail addresses and free text do not match.
+#: Matches one tag. Spaces and `@` are excluded, so that names, e-mail addresses and free text do not match.
 TAG_PATTERN: Final = r"^[A-Za-z0-9_.:/=-]{1,64}$"
 MAX_END_USER_CHARACTERS: Final = 256
-#: Enough for the maximum number of tags at full length, with spaces and repetitions.
+#: Longest header value that is parsed. It has room for the maximum number of tags at full length, with spaces and
+#: repetitions.
 _MAX_HEADER_CHARACTERS: Final = 2048
 
 _is_tag: Final = re.compile(TAG_PATTERN).fullmatch
@@ -26,7 +27,7 @@ _SYNTAX_MESSAGE: Final = (
 
 @lru_cache(maxsize=512)
 def parse_tags(header: str) -> tuple[str, ...]:
-    """Return the tags of a header value, without repetitions. Raises `InvalidField`."""
+    """Return the tags in a header value, without repetitions. Raises `InvalidField`."""
     if len(header) > _MAX_HEADER_CHARACTERS:
         raise InvalidField(TAGS_HEADER, _SYNTAX_MESSAGE)
     # Empty list elements are ignored (RFC 9110, 5.6.1).
@@ -37,13 +38,13 @@ def parse_tags(header: str) -> tuple[str, ...]:
 
 
 def are_tags(tags: tuple[str, ...]) -> bool:
-    """Return whether these are valid tags of a record."""
+    """Return whether all tags are valid and their number is within the maximum."""
     return len(tags) <= MAX_TAGS and all(map(_is_tag, tags))
 
 
 def end_user(dialect: str, body: Mapping[str, Any]) -> str | None:
-    """Return the end user that a decoded body names, in the recorded form. None if it names none."""
-    if dialect == "anthropic_messages":
+    """Return the end user that a decoded body names, in the recorded form, or None if the body names none."""
+    if dialect in {"anthropic_messages", "anthropic_token_count"}:
         metadata = body.get("metadata")
         value = metadata.get("user_id") if isinstance(metadata, dict) else None
     else:
@@ -52,6 +53,6 @@ def end_user(dialect: str, body: Mapping[str, Any]) -> str | None:
 
 
 def bounded_end_user(value: str) -> str | None:
-    """Return the first 256 characters (the maximum of the providers), without control characters. None if none are
-    left."""
+    """Return the first 256 characters (the maximum of the providers) without control characters, or None if no
+    characters remain."""
     return _CONTROL.sub("", value[:MAX_END_USER_CHARACTERS]) or None

@@ -1,5 +1,5 @@
-"""Contents of the audit and DLP events of a request. The platform writes them into the audit chain, an outpost sends
-them to its SIEM; both use the same contents and ids."""
+"""Contents of the audit events and DLP events of a request. The platform writes the events to the audit chain, and an
+outpost sends them to its SIEM. Both use the same contents and ids."""
 
 from typing import Any, Final, TypeAlias
 from uuid import UUID, uuid5
@@ -15,15 +15,15 @@ from gatehouse.engine.records.outcome import (
 from gatehouse.engine.records.upload_notices import Operated
 
 ACTION: Final = "gateway.request"
-#: Action of an operator's call at an outpost.
+#: Action of the audit event of an operator's call at an outpost.
 OPERATED: Final = "outpost.operated"
 
-#: A journal entry that has DLP events: a request or a scan.
+#: A journal entry that can have DLP events: a request or a scan.
 DlpEntry: TypeAlias = Outcome[str] | Scanned[str]
 
 
 def details(outcome: Outcome[str], outpost_id: UUID | None) -> dict[str, Any]:
-    """Return the details of a request's audit event. `outpost_id` is the outpost that answered the request; None for
+    """Return the details of a request's audit event. `outpost_id` is the outpost that answered the request, or None for
     the platform."""
     rule_events = outcome.rule_events
     return {
@@ -37,7 +37,7 @@ def details(outcome: Outcome[str], outpost_id: UUID | None) -> dict[str, Any]:
         "cost_usd": outcome.cost_usd,
         **({"cache": outcome.cache} if outcome.cache else {}),
         **({"outpost_id": str(outpost_id)} if outpost_id is not None else {}),
-        # Results of content filters and policy rules, which few requests have.
+        # Few requests have results of content filters and policy rules.
         **({"rules": [msgspec.structs.asdict(event) for event in rule_events]} if rule_events else {}),
     }
 
@@ -48,9 +48,9 @@ def operator_details(call: Operated) -> dict[str, Any]:
 
 
 def interrupted(opened: Opened[str]) -> Outcome[str]:
-    """Return the outcome of a stream whose process has died."""
+    """Return the outcome of a stream that was interrupted because its process died."""
     fields = {name: getattr(opened, name) for name in Opened.__struct_fields__}
-    # A request can no longer be approved once its worker is dead.
+    # A pending approval counts as cancelled, because a request cannot be approved after the death of its worker.
     fields["dlp_events"] = tuple(
         msgspec.structs.replace(event, status="cancelled") if event.status == "pending" else event
         for event in opened.dlp_events
@@ -59,7 +59,7 @@ def interrupted(opened: Opened[str]) -> Outcome[str]:
         **fields,
         path="",
         outcome="interrupted",
-        # The status that the client received: the headers had been sent.
+        # The client had already received the headers with this status.
         status=200,
         error_code=None,
         stream=True,
@@ -77,14 +77,14 @@ def interrupted(opened: Opened[str]) -> Outcome[str]:
 
 
 def dlp_event_ids(entry: DlpEntry) -> list[str]:
-    """Return the ids of the entry's DLP events. They derive from the entry's id, so that the same entry always gives
-    the same events."""
+    """Return the ids of the entry's DLP events. The ids derive from the entry's id, so the same entry always has the
+    same events."""
     namespace = UUID(entry.id)
     return [str(uuid5(namespace, str(number))) for number in range(len(entry.dlp_events))]
 
 
 def model_of(entry: DlpEntry) -> str | None:
-    """Return the model that answered, else the requested model."""
+    """Return the model that answered, or else the requested model."""
     if entry.provider is None or entry.model_id is None:
         return entry.requested_model
     return f"{entry.provider}/{entry.model_id}"

@@ -1,6 +1,6 @@
-"""Journal entries of requests: one when a stream opens, one when the request is over.
+"""Journal entries of requests: one when a stream opens, and one when the request ends.
 
-New fields are only appended, with a default, so that older lines remain readable.
+New fields are only appended and have a default, so that older lines remain readable.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,13 +9,13 @@ from uuid import UUID
 
 import msgspec
 
-#: UUIDs where entries are written; text where they are only copied, which costs a tenth.
+#: UUIDs where entries are written, text where entries are only copied. Text ids take a tenth of the time.
 Id = TypeVar("Id", UUID, str)
 
 
 class DlpEvent(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=False):
-    """The matches of one rule in one direction, and the action; never the matched text (docs/dlp.md). `rule_id` is None
-    for an event without a rule: content that no tier can read, a tier's failure."""
+    """The matches of one rule in one direction, and the action. The matched text is never included (docs/dlp.md).
+    `rule_id` is None for an event without a rule: content that no tier can read, or the failure of a tier."""
 
     rule_id: str | None
     rule_name: str
@@ -35,22 +35,22 @@ class DlpEvent(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=Fa
 
 
 class RuleEvent(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=False):
-    """The result of a content filter or a policy rule about a request; never the matched text."""
+    """The result of a content filter or policy rule for a request. The matched text is never included."""
 
     #: `content_filter`, `policy_rule`, `model_registry`, `request_field` or `cost_cap`
     kind: str
     rule_id: str
     rule_name: str
-    #: a filter's type, a rule's action
+    #: the type of a filter, or the action of a rule
     action: str
-    #: `matched`, `failed`; for a rule that requires approval also `approved`, `denied`
+    #: `matched` or `failed`; for a rule that requires approval also `approved` or `denied`
     result: str
     #: `provider/model-id` of the candidate that the rule was evaluated for
     model: str | None = None
 
 
 class Failed(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=False):
-    """A failed attempt at a model; `status` is the provider's, None if it sent none."""
+    """A failed attempt at a model. `status` is the status that the provider sent, or None if it sent none."""
 
     provider: str
     model_id: str
@@ -64,7 +64,7 @@ class _Arrived(msgspec.Struct, Generic[Id], array_like=True, kw_only=True, gc=Fa
     #: the usage record's id
     id: Id
     tenant_id: Id
-    #: Unix time the request arrived
+    #: Unix time at which the request arrived
     timestamp: float
     request_id: str
     actor_type: str
@@ -78,9 +78,10 @@ class _Arrived(msgspec.Struct, Generic[Id], array_like=True, kw_only=True, gc=Fa
 
 
 class Opened(_Arrived[Id], Generic[Id], tag="opened", kw_only=True, gc=False):
-    """A stream is about to send its first byte. If no `Outcome` of the same id follows, it was interrupted."""
+    """A stream is about to send its first byte. If no `Outcome` with the same id follows, the stream was
+    interrupted."""
 
-    #: of the input
+    #: events of the input
     dlp_events: tuple[DlpEvent, ...] = ()
     #: the user's groups
     group_ids: tuple[Id, ...] = ()
@@ -91,8 +92,8 @@ class Opened(_Arrived[Id], Generic[Id], tag="opened", kw_only=True, gc=False):
 
 
 class Outcome(_Arrived[Id], Generic[Id], tag="outcome", kw_only=True, gc=False):
-    """A request is over. `outcome` is one of `success`, `error`, `refused`, `cancelled`, `interrupted`; `status` is the
-    HTTP status that the client received; money is a decimal string."""
+    """The result of a finished request. `outcome` is one of `success`, `error`, `refused`, `cancelled`, `interrupted`.
+    `status` is the HTTP status that the client received. Amounts of money are decimal strings."""
 
     path: str
     outcome: str
@@ -108,14 +109,14 @@ class Outcome(_Arrived[Id], Generic[Id], tag="outcome", kw_only=True, gc=False):
     provider_latency_ms: float | None
     #: number of models that failed or were skipped before the one that answered
     fallbacks: int
-    #: None: DLP did not inspect it
+    #: None if DLP did not inspect the request
     dlp_action: str | None
     group_id: Id | None = None
     routing_policy_id: str | None = None
     dlp_events: tuple[DlpEvent, ...] = ()
     group_ids: tuple[Id, ...] = ()
     rule_events: tuple[RuleEvent, ...] = ()
-    #: the budgets that it counts against, with the starts of their periods in Unix time
+    #: the budgets that the request counts against, with the start of each period in Unix time
     budgets: tuple[tuple[Id, int], ...] = ()
     #: failed attempts, oldest first
     attempts: tuple[Failed, ...] = ()
@@ -127,7 +128,7 @@ class Outcome(_Arrived[Id], Generic[Id], tag="outcome", kw_only=True, gc=False):
 
 
 class Scanned(_Arrived[Id], Generic[Id], tag="scanned", kw_only=True, gc=False):
-    """A scan of a text that had findings. The text was not sent to a provider, so there is no usage to record."""
+    """A scan of a text with findings. The text was not sent to a provider, so there is no usage to record."""
 
     dlp_events: tuple[DlpEvent, ...] = ()
     group_ids: tuple[Id, ...] = ()
@@ -135,21 +136,22 @@ class Scanned(_Arrived[Id], Generic[Id], tag="scanned", kw_only=True, gc=False):
 
 class Sampled(_Arrived[Id], Generic[Id], tag="sampled", kw_only=True, gc=False):
     """A sample of a request and its answer, for dry runs of rules, if the organization has enabled samples. `contents`
-    (`engine.records.samples.Contents`) is sealed under a key of its own, which is sealed under the master key; `ip` is
-    empty. Only the platform writes samples."""
+    (`engine.records.samples.Contents`) is sealed under a key of its own, and that key is sealed under the master key.
+    `ip` is empty. Only the platform writes samples."""
 
     sealed_key: str
     contents: str
     #: number of texts of the request
     texts: int
-    #: Unicode code points of all texts, including the answer's
+    #: Unicode code points of all texts, including the texts of the answer
     characters: int
-    #: None: no answer is stored
+    #: number of texts of the answer; None if no answer is stored
     answer_texts: int | None = None
 
 
 def group_of(groups: Sequence[Id]) -> Id | None:
-    """Return the group that a usage record counts for: the user's, if there is exactly one."""
+    """Return the group that a usage record counts for. It is the user's group if the user has exactly one, else
+    None."""
     return groups[0] if len(groups) == 1 else None
 
 

@@ -1,4 +1,4 @@
-"""Samples of an organization's requests, for dry runs of drafts of its rules (`stages.sampling`)."""
+"""Samples of an organization's requests, for dry runs of drafts of the organization's rules (`stages.sampling`)."""
 
 from typing import Any
 from uuid import UUID
@@ -9,30 +9,30 @@ from gatehouse.policy.governance import PolicyAction
 
 
 class CallSample(msgspec.Struct, kw_only=True):
-    """The sample of a call in progress. `texts` are the caller's, before DLP changes them."""
+    """The sample of a call in progress. `texts` are the caller's texts before DLP changes them."""
 
     texts: list[str]
-    #: the provider's answer before DLP changes it: a body, or whole events; None: no answer is stored
+    #: the provider's answer before DLP changes it: a body, or whole events. None if no answer is stored
     answer: list[bytes] | None = None
-    #: the variables of policy rules for the first candidate; None: no rule would have been evaluated
+    #: the variables of policy rules for the first candidate; None if no rule would have been evaluated
     facts: dict[str, Any] | None = None
     #: the result of the active policy rules for that candidate
     policy_action: PolicyAction = "ALLOW"
 
 
 class Contents(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The contents of a sample, sealed at rest. New fields are only appended, with a default."""
+    """The contents of a sample, sealed at rest. New fields are only appended and have a default."""
 
     texts: list[str]
-    #: the answer's texts; None: no answer is stored
+    #: the texts of the answer; None if no answer is stored
     answer: list[str] | None = None
-    #: the strongest effect of DLP on these texts at the time (`decide.Effect`); None: unknown
+    #: the strongest effect that DLP had on these texts at the time (`decide.Effect`); None if unknown
     dlp_action: str | None = None
     #: the caller's groups, whose overrides apply
     groups: list[UUID] = []
-    #: as `CallSample.facts`, with `time` in RFC 3339 format
+    #: the same variables as `CallSample.facts`, with `time` in RFC 3339 format
     facts: dict[str, Any] | None = None
-    #: None: no policy rule was evaluated
+    #: None if no policy rule was evaluated
     policy_action: PolicyAction | None = None
 
 
@@ -44,6 +44,6 @@ def encode(contents: Contents) -> bytes:
 
 
 def decode(encoded: bytes) -> Contents:
-    """Decode contents. An earlier format has only the texts of the request, as a list."""
+    """Decode the contents of a sample. In an earlier format they are only a list of the request's texts."""
     decoded = _decoder.decode(encoded)
     return decoded if isinstance(decoded, Contents) else Contents(texts=decoded)

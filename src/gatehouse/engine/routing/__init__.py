@@ -1,1 +1,1 @@
-"""Routing: chooses candidates, and gets an answer from one of them (cost, circuits, attempts)."""
+"""Routing: chooses the candidates of a call, and gets an answer from one of them."""

@@ -6,24 +6,26 @@ import random
 from collections.abc import Mapping
 from typing import Final
 
+from gatehouse.engine.conversation.dialects.token_counts import COUNTING
 from gatehouse.engine.conversation.errors import UnknownUpstream
 from gatehouse.engine.exchange import Admitted, Attempt, Exchange
 from gatehouse.engine.ports import Ports
-from gatehouse.engine.providers import Reply, call_provider
-from gatehouse.engine.providers.failure import ProviderFailed, sentence
+from gatehouse.engine.providers import Reply, call_provider, count_tokens
+from gatehouse.engine.providers.failure import RATE_LIMITED, ProviderFailed, sentence
 from gatehouse.engine.records import tracing
 from gatehouse.engine.routing.circuits import CircuitKey, Circuits
+from gatehouse.engine.routing.cooldowns import Cooldowns
 from gatehouse.engine.stages.candidates.kill_switch import ProviderUnavailable
 from gatehouse.foundation.deadlines import Deadlines
 from gatehouse.foundation.errors import BadGateway, GatewayTimeout, Refusal, Unauthenticated, Unavailable
 from gatehouse.foundation.outbound import NoConnectionFree, OutboundTimeout
 from gatehouse.policy.records import Candidate
 
-#: Delay before the first retry. It doubles with each further retry, and up to half of it is random.
+#: Delay before the first retry. The delay doubles with each further retry, and up to half of it is random.
 _FIRST_RETRY_DELAY_SECONDS: Final = 0.05
-#: How often an attempt synchronizes the switches before it fails.
+#: Number of times that an attempt synchronizes the switches before it fails.
 _MAX_SYNCHRONIZATIONS: Final = 5
-#: The reason of an attempt that was not made.
+#: Reason of an attempt that was not made because the circuit was open.
 _CIRCUIT_OPEN: Final = "circuit_open"
 
 
@@ -33,10 +35,10 @@ class AllProvidersFailed(BadGateway):
 
 
 class Overloaded(Unavailable):
-    """This worker has the maximum number of calls in progress to each provider of the chain."""
+    """This worker has the maximum number of calls in progress to each provider of the chain: 503."""
 
     code = "gateway_overloaded"
-    message = "The gateway has too many calls to providers in progress. Try again."
+    message = "The gateway has too many calls to providers in progress. Try again later."
 
     def __init__(self) -> None:
         super().__init__(headers={"Retry-After": "1"})
@@ -52,27 +54,29 @@ class CredentialRevoked(Unauthenticated):
 
 
 class OutOfTouch(Unavailable):
-    """The local state of the switches is too old to send a call: this process was suspended, or is overloaded."""
+    """The local state of the switches is too old to send a call, because this process was suspended or is overloaded:
+    503."""
 
     code = "switch_state_unknown"
-    message = "This worker could not catch up with what was switched off. Try again."
+    message = "This worker's state of the kill switches is out of date. Try again."
 
 
 class Attempts:
-    """One worker's attempts. All requests share its circuit breakers."""
+    """The attempts of one worker. All requests share its circuit breakers."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self.circuits = Circuits(ports.clock, ports.circuit_failures, ports.circuit_seconds)
+        self.cooldowns = Cooldowns(ports.clock)
         self._deadlines = Deadlines(ports.request_deadline_seconds)
 
     async def answer(self, x: Admitted, answered: Exchange) -> Reply:
-        """Return a successful reply, of which nothing has been sent to the client yet. Notes every failed attempt and
-        the chosen candidate in `answered`. Raises the client's own error, `ProviderUnavailable`, or an error that the
-        whole chain failed.
+        """Return a successful reply, of which nothing has been sent to the client yet. Records every failed attempt and
+        the chosen candidate in `answered`. Raises an error that the client caused, `ProviderUnavailable`, or an error
+        that reports the failure of the whole chain.
 
-        One deadline covers retries, delays, waits for a connection, whole bodies and a stream's first event. A stream
-        that has begun is not bounded by it."""
+        One deadline covers retries, delays, waits for a connection, whole bodies and a stream's first event. It does
+        not limit a stream that has begun."""
         candidate = x.chain[0]
         try:
             with self._deadlines.one() as deadline:
@@ -82,7 +86,7 @@ class Attempts:
                     if reply is not None:
                         return reply
                 if skipped:
-                    # No other candidate is left: an attempt is better than a refusal.
+                    # No other candidate is left, and an attempt is better than a refusal.
                     candidate = skipped[0]
                     reply = await self._last_resort(candidate, x, answered)
                     if reply is not None:
@@ -112,14 +116,14 @@ class Attempts:
         return None
 
     async def _last_resort(self, candidate: Candidate, x: Admitted, answered: Exchange) -> Reply | None:
-        """Make one attempt, even if the circuit is open."""
+        """Make one attempt even though the circuit is open."""
         answered.attempts.remove(_new_attempt(candidate, None, _CIRCUIT_OPEN))
         reply, _ = await self._attempt(candidate, x, answered)
         return reply
 
     async def _attempt(self, candidate: Candidate, x: Admitted, answered: Exchange) -> tuple[Reply | None, bool]:
-        """Return a successful reply, or None and whether the same candidate may be retried. Raises the client's own
-        error."""
+        """Return a successful reply, or None together with whether the same candidate may be retried. Raises an error
+        that the client caused."""
         try:
             reply = await self._call_with_circuits(candidate, x, answered)
         except ProviderFailed as failed:
@@ -135,7 +139,7 @@ class Attempts:
         return reply, False
 
     async def _call_with_circuits(self, candidate: Candidate, x: Admitted, answered: Exchange) -> Reply:
-        """Make one call, and report its result to the circuits."""
+        """Make one call, and report the result to the circuits."""
         key, circuits = _key(candidate, x), self.circuits
         started = self._ports.clock.monotonic()
         unanswered = len(answered.unanswered)
@@ -147,8 +151,10 @@ class Attempts:
         except ProviderFailed as failed:
             sent = len(answered.unanswered) > unanswered
             if failed.reason != OutboundTimeout.reason:
-                # The provider has answered, with an error.
+                # The provider has answered with an error, so the call is not unanswered.
                 del answered.unanswered[unanswered:]
+            if failed.reason == RATE_LIMITED:
+                self.cooldowns.begin(key, failed.retry_after)
             if failed.retryable:
                 (circuits.failed if sent else circuits.not_connected)(key)
             else:
@@ -158,16 +164,19 @@ class Attempts:
             circuits.released(key)
             raise
         circuits.succeeded(key)
+        if reply.exhausted_seconds is not None:
+            self.cooldowns.begin(key, reply.exhausted_seconds)
         latency_ms = (self._ports.clock.monotonic() - started) * 1000
-        self._ports.latencies.answered(candidate.model.id, latency_ms, stream=x.call_request.call.stream)
+        if x.call_request.call.dialect not in COUNTING:
+            self._ports.latencies.answered(candidate.model.id, latency_ms, stream=x.call_request.call.stream)
         return reply
 
     async def _traced_call(
         self, trace: tracing.Trace, candidate: Candidate, x: Admitted, answered: Exchange, started: float
     ) -> Reply:
-        """Make one call, and note it in the request's trace."""
+        """Make one call, and record it in the request's trace."""
         call = trace.call(candidate.provider, candidate.model, started)
-        # The value for all other ends: a cancellation.
+        # A cancellation leaves this value unchanged; every other end replaces it.
         call.failed = "cancelled"
         try:
             reply = await self._call(candidate, x, answered, trace.headers(call))
@@ -192,9 +201,10 @@ class Attempts:
         switches, credentials, tenant_id = ports.switches, ports.credentials, identified.policy.tenant_id
 
         unanswered = len(answered.unanswered)
+        ask = count_tokens if x.call_request.call.dialect in COUNTING else call_provider
 
         def still_allowed() -> None:
-            """Check that the permission was not revoked while the request waited."""
+            """Check that the permission was not revoked while the request waited. Raises `Refusal`."""
             if not switches.up_to_date():
                 raise OutOfTouch
             if switches.switched_off(tenant_id, candidate):
@@ -203,7 +213,8 @@ class Attempts:
                 raise CredentialRevoked
 
         def gate() -> None:
-            """Check once more right before the first byte; called for each connection that is tried."""
+            """Check the permission again right before the first byte. It is called for each connection that is
+            tried."""
             still_allowed()
             answered.unanswered[unanswered:] = [candidate]
 
@@ -211,11 +222,11 @@ class Attempts:
             await switches.in_touch()
             try:
                 if synchronizations or answered.attempts:
-                    # A revocation in the meantime ends the attempt without a connection.
+                    # If the permission was revoked in the meantime, the attempt ends without a connection.
                     still_allowed()
                 elif not switches.up_to_date():
                     continue
-                return await call_provider(
+                return await ask(
                     x.call_request.call,
                     candidate,
                     secret=ports.secrets.open(tenant_id, provider.id, provider.sealed_credentials),
@@ -225,7 +236,7 @@ class Attempts:
                     headers=headers,
                 )
             except OutOfTouch:
-                # Nothing was sent: the gate runs before the first byte.
+                # Nothing was sent, because the gate runs before the first byte.
                 continue
         raise OutOfTouch
 
@@ -252,7 +263,7 @@ def _chain_failed(attempts: list[Attempt]) -> Refusal:
         return Overloaded()
     last = attempts[-1]
     failed = f"Last attempt: {last.provider}/{last.model}, {last.reason}. {sentence(last.reason, last.status)}"
-    # The shortest delay: one available provider is enough.
+    # The shortest delay is enough, because the client needs only one available provider.
     delays = [attempt.retry_after for attempt in attempts if attempt.retry_after is not None]
     headers = {"Retry-After": str(max(math.ceil(min(delays)), 1))} if delays else None
     listed = [

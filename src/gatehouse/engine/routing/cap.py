@@ -1,6 +1,6 @@
-"""The cost cap of a routing policy: compares a call's estimated cost with the maximum (docs/cost-routing.md).
+"""The cost cap of a routing policy: compares the estimated cost of a call with the maximum (docs/cost-routing.md).
 
-A request that fits with one token for each byte always fits, so that its tokens need not be counted.
+A request that fits if each byte counts as one token fits in any case, so its tokens need not be counted.
 """
 
 from decimal import Decimal
@@ -17,12 +17,13 @@ from gatehouse.foundation.errors import PaymentRequired, Refusal
 from gatehouse.policy.records import Candidate, CostCap
 from gatehouse.policy.routing import RoutingPolicy
 
-#: Lowers the limit by more than the error of the floats.
+#: Factor that lowers the limit by more than the error of floats.
 _ROUNDED_DOWN: Final = 1 - 1e-12
 
 
 class CostCapExceeded(PaymentRequired):
-    """402 with `estimated_cost_usd`, `limit_usd` and `policy_id`."""
+    """The estimated cost of the call exceeds the cost cap: 402 with `estimated_cost_usd`, `limit_usd` and
+    `policy_id`."""
 
     @classmethod
     def of(cls, policy: RoutingPolicy, cap: CostCap, estimated: Decimal) -> "CostCapExceeded":
@@ -37,22 +38,23 @@ class CostCapExceeded(PaymentRequired):
 
 
 class Costs:
-    """The estimated cost of one call at each candidate; `limit` is in USD."""
+    """The estimated cost of one call at each candidate. `limit` is in USD."""
 
     __slots__ = ("_float_limit", "_max_input_tokens", "_needs", "_needs_by_counter", "_x", "limit")
 
     def __init__(self, x: CallRequest, limit: Decimal) -> None:
         self.limit = limit
-        # Floats are fast; their error is far below the share that is subtracted.
+        # Floats are fast. Their error is far smaller than the share that is subtracted.
         self._float_limit = float(limit) * _ROUNDED_DOWN
         self._x = x
         self._needs = needs = routing_needs(x)
         self._max_input_tokens = needs.input_tokens if needs.counted else max_input_tokens(x)
-        #: with the input tokens that each vocabulary counts
+        #: the needs with the input tokens as counted by each vocabulary
         self._needs_by_counter: dict[tokenizers.Counter, RoutingNeeds] = {}
 
     def estimated(self, candidate: Candidate) -> Decimal | None:
-        """Return the estimate, with counted tokens if the vocabulary is installed. None: no price."""
+        """Return the estimated cost, with counted tokens if the vocabulary is installed. Returns None if there is no
+        price."""
         counter = None if self._needs.counted else tokenizers.counter(candidate.model.model_id)
         if counter is None:
             return estimate(candidate.model, self._needs)
@@ -63,14 +65,15 @@ class Costs:
         return estimate(candidate.model, needs)
 
     def surely_fits(self, candidate: Candidate) -> bool:
-        """Return whether the upper bound fits. Fast; False does not mean that the estimate exceeds the cap."""
+        """Return whether the upper bound of the cost fits. The check is fast. False does not mean that the estimate
+        exceeds the cap."""
         prices, output_tokens = candidate.model.dearest, self._needs.output_tokens
         if prices is None or (output_tokens and prices[1] is None):
             return False
         return self._max_input_tokens * prices[0] + output_tokens * (prices[1] or 0.0) <= self._float_limit
 
     def fits(self, candidate: Candidate) -> bool:
-        """Return whether the estimate fits. A candidate without a price does not."""
+        """Return whether the estimated cost fits. A candidate without a price does not fit."""
         if self.surely_fits(candidate):
             return True
         cost = self.estimated(candidate)
@@ -82,7 +85,7 @@ def refusal(policy: RoutingPolicy, cap: CostCap, candidate: Candidate, estimated
 
 
 def note(x: CallRequest, policy: RoutingPolicy, cap: CostCap, candidate: Candidate) -> None:
-    """Note for the audit log that the choice exceeded the cap, and that the request continued."""
+    """Record for the audit log that the choice exceeded the cap, and that the request continued."""
     x.rule_events.append(
         RuleEvent(
             kind="cost_cap",

@@ -1,5 +1,5 @@
-"""Chooses the candidates that may answer a call, and their order. Every candidate is judged by itself, whatever named
-it."""
+"""Chooses the candidates that may answer a call, and their order. Every candidate is judged separately, whether a name,
+a strategy or a rule selected it."""
 
 import random
 from collections.abc import Callable, Iterable, Sequence
@@ -15,6 +15,7 @@ from gatehouse.engine.ports import Ports
 from gatehouse.engine.routing import cap
 from gatehouse.engine.routing.cap import Costs
 from gatehouse.engine.routing.circuits import CircuitKey, Circuits
+from gatehouse.engine.routing.cooldowns import Cooldowns
 from gatehouse.engine.routing.strategies import BY_LATENCY, StrategyView, by_cost, in_bounds, ranked
 from gatehouse.engine.stages.candidates import route
 from gatehouse.engine.stages.candidates.route import AUTO, ModelNotFound
@@ -23,18 +24,18 @@ from gatehouse.foundation.errors import BadRequest, Refusal
 from gatehouse.policy.records import Candidate
 from gatehouse.policy.routing import CAPABILITY_BITS, Option, RoutingPolicy
 
-#: Models that a strategy adds to a chain: more would only add up timeouts.
+#: Most models that a strategy adds to a chain. With more models, only the sum of their timeouts would grow.
 MAX_CHOICES: Final = 8
-#: Models that names add to a chain: the longest list of names, or a bare id that many providers have.
+#: Most models that names add to a chain, from the longest list of names or from an id that many providers share.
 MAX_CANDIDATES: Final = 32
-#: Interval at which a policy whose latencies are all known is searched again for unknown ones.
+#: Interval at which a policy whose latencies are all known is searched again for models of unknown latency.
 _TRIAL_SEARCH_INTERVAL_SECONDS: Final = 1.0
-#: Policies for which a worker keeps counters.
+#: Most policies for which a worker keeps counters.
 _MAX_COUNTED_POLICIES: Final = 10_000
 
 
 class NoCapableModel(BadRequest):
-    """`auto` under a routing policy that has no model for this request."""
+    """The call named `auto`, and its routing policy has no model for the request: 400."""
 
     code = "no_capable_model"
 
@@ -44,28 +45,29 @@ class NoCapableModel(BadRequest):
             return cls(
                 f"No active model passes the filters of the routing policy {policy.name!r}: {policy.nothing_passes}."
             )
-        needed = ", ".join(name for name, bit in CAPABILITY_BITS.items() if needs & bit) or "a model at all"
+        needed = ", ".join(name for name, bit in CAPABILITY_BITS.items() if needs & bit) or "this operation"
         return cls(f"No active model that the routing policy {policy.name!r} chooses from offers {needed}.")
 
 
 class _JudgedCandidate(NamedTuple):
-    """A candidate that may answer. `hold`: a person must approve it first."""
+    """A candidate that may answer. If `hold` is set, a person must approve it first."""
 
     candidate: Candidate
     hold: Hold | None
 
 
-#: Judges whether a candidate may answer a call, without waiting (`pipeline.CANDIDATE`).
+#: Decides whether a candidate may answer a call, without waiting (`pipeline.CANDIDATE`).
 CandidateJudge: TypeAlias = Callable[[CallRequest, Candidate, Ports], Verdict | Reroute]
 
 
 class _JudgedCandidates:
-    """Candidates that no judge refuses, in the order in which they were named."""
+    """The candidates that no judge refuses, in the order in which they were named."""
 
-    def __init__(self, x: CallRequest, ports: Ports, judges: Sequence[CandidateJudge]) -> None:
+    def __init__(self, x: CallRequest, ports: Ports, judges: Sequence[CandidateJudge], cooldowns: Cooldowns) -> None:
         self._x = x
         self._ports = ports
         self._judges = judges
+        self._cooldowns = cooldowns
         self._judged_names: set[str] = set()
         self._by_name: dict[str, _JudgedCandidate] = {}
         self.refused: Refuse | None = None
@@ -74,8 +76,8 @@ class _JudgedCandidates:
         return len(self._by_name)
 
     def add(self, candidates: Iterable[Candidate], limit: int | None = None) -> None:
-        """Add all candidates that may answer, or the first `limit`. If a rule reroutes a candidate, the target replaces
-        it and is judged in turn."""
+        """Add the candidates that may answer: all of them, or the first `limit`. If a rule reroutes a candidate, the
+        rule's target replaces it and is judged too."""
         full_size = None if limit is None else len(self._by_name) + limit
         for candidate in candidates:
             name = _name(candidate)
@@ -92,20 +94,29 @@ class _JudgedCandidates:
                 return
 
     def in_order(self) -> list[_JudgedCandidate]:
-        """Return the places, healthy ones first. Unhealthy ones remain as the last resort: this request may show that
-        they are healthy again."""
+        """Return the candidates, those of healthy providers first, and among these the ones without a cooldown.
+        Candidates of unhealthy providers remain as a last resort, because this request may show that their provider is
+        healthy again."""
         places = list(self._by_name.values())
         if len(places) > 1:
-            tenant_id, switches = self._x.identified.policy.tenant_id, self._ports.switches
-            places.sort(key=lambda place: not switches.healthy(tenant_id, place.candidate.provider.id))
+            places.sort(key=self._sort_key)
         return places
+
+    def _sort_key(self, place: _JudgedCandidate) -> tuple[bool, bool]:
+        tenant_id, candidate = self._x.identified.policy.tenant_id, place.candidate
+        is_healthy = self._ports.switches.healthy(tenant_id, candidate.provider.id)
+        if not self._cooldowns:
+            return not is_healthy, False
+        key = CircuitKey(tenant_id, candidate.provider.id, candidate.model.model_id)
+        return not is_healthy, self._cooldowns.is_cooling(key)
 
 
 class Chooser:
-    """One worker's choice of candidates."""
+    """The choice of candidates by one worker."""
 
-    def __init__(self, circuits: Circuits, judges: Sequence[CandidateJudge]) -> None:
+    def __init__(self, circuits: Circuits, cooldowns: Cooldowns, judges: Sequence[CandidateJudge]) -> None:
         self._circuits = circuits
+        self._cooldowns = cooldowns
         self._judges = judges
         #: round-robin counters by policy and required capabilities, so that requests of other kinds do not interfere
         self._turns: dict[tuple[UUID, int, bool], int] = {}
@@ -113,10 +124,12 @@ class Chooser:
         self._next_trial_search: dict[UUID, float] = {}
 
     def choose(self, x: CallRequest, ports: Ports) -> Routed | NotRouted:
-        """Return the candidates that no judge refuses, healthy ones first, or the first refusal if none is left.
+        """Return the candidates that no judge refuses, those of healthy providers first, or the first refusal if no
+        candidate is left.
 
-        No approval is requested during a call: if the first choice needs no approval, fallbacks that need one leave the
-        chain. If it needs one, the approval is requested before the call, and is valid for fallbacks of the same rule.
+        No approval is requested during a call. If the first choice needs no approval, fallbacks that need one are
+        removed from the chain. If the first choice needs one, the approval is requested before the call, and also
+        covers fallbacks that the same rule holds.
         """
         policy = route.policy_of(x)
         if policy is not None:
@@ -126,21 +139,21 @@ class Chooser:
             return NotRouted(candidates)
         order = _order(x)
         if len(candidates) == 1:
-            # The usual case: there is no order to compute.
+            # The usual case, in which no order must be computed.
             if (verdict := _judged(x, candidates[0], ports, self._judges)) is None:
                 return Routed(call_request=x, chain=(candidates[0],), order=order)
             place = _placed(x, candidates[0], ports, self._judges, verdict)
             if isinstance(place, Refuse):
                 return NotRouted(place.error)
             return Routed(call_request=x, chain=(place.candidate,), order=order, hold=place.hold)
-        places = _JudgedCandidates(x, ports, self._judges)
+        places = _JudgedCandidates(x, ports, self._judges, self._cooldowns)
         places.add(candidates, limit=MAX_CANDIDATES)
         return _chained(x, places.in_order(), places.refused, order)
 
     def routed(self, x: CallRequest, ports: Ports, policy: RoutingPolicy, *, trial: bool = False) -> Routed | NotRouted:
-        """Choose under a routing policy: named models come first, then the policy's fallback chain; `auto` is the first
-        choice of its strategy. A `trial` does not advance the round-robin counter, and always estimates the cost of the
-        choice."""
+        """Choose under a routing policy. Named models come first, then the policy's fallback chain. The name `auto`
+        stands for the first choice of the policy's strategy. A `trial` does not advance the round-robin counter, and
+        always estimates the cost of the choice."""
         choice = PolicyChoice(policy=policy)
         requirements = routing_needs(x)
         stream, latencies = x.call.stream, ports.latencies
@@ -150,7 +163,7 @@ class Chooser:
         )
         ranking: Sequence[Option] | None = None
         order: tuple[str, ...] = ()
-        places = _JudgedCandidates(x, ports, self._judges)
+        places = _JudgedCandidates(x, ports, self._judges, self._cooldowns)
         for name in (x.call.model, *x.call.fallbacks):
             if name == AUTO:
                 ranking = ranking or self._ranking(x, ports, choice, view, trial=trial)
@@ -164,7 +177,7 @@ class Chooser:
                 places.add(ordered, limit=MAX_CHOICES)
         if not places and x.call.model == AUTO and not ranking:
             return NotRouted(NoCapableModel.of(policy, requirements.needs), choice)
-        # A model that is unknown, or that the caller may not use, is not replaced by another.
+        # A named model that is unknown, or that the caller may not use, is not replaced by another model.
         unknown = places.refused is None or isinstance(places.refused.error, ModelNotFound)
         if places or not unknown:
             has_chain = ranking is None or policy.chain.options
@@ -182,7 +195,7 @@ class Chooser:
         return _chained(x, remaining, places.refused, order, choice)
 
     def judged(self, x: CallRequest, candidate: Candidate, ports: Ports) -> Refuse | Reroute | Hold | None:
-        """Return what the judges object to the candidate, or None."""
+        """Return the objection of the judges to the candidate, or None."""
         return _judged(x, candidate, ports, self._judges)
 
     def _by_policy(
@@ -196,7 +209,7 @@ class Chooser:
         trial: bool,
     ) -> list[Candidate]:
         """Return the candidates that the policy may choose, in the order of its strategy. If none of them is known to
-        be capable of the request, in the order of their prices."""
+        be capable of the request, they are in the order of their prices."""
         policy, requirements = choice.policy, routing_needs(x)
         by_key = {candidate.model.id.int: candidate for candidate in named}
         ranking = self._ranking(x, ports, choice, view, trial=trial)
@@ -223,8 +236,8 @@ class Chooser:
     def _with_trial(
         self, x: CallRequest, ports: Ports, policy: RoutingPolicy, options: Sequence[Option], view: StrategyView
     ) -> Sequence[Option]:
-        """Return the options, at times with a model of unknown latency first, to measure it; never one that exceeds the
-        cost cap."""
+        """Return the options. At times, a model of unknown latency comes first so that its latency is measured. A model
+        that exceeds the cost cap never does."""
         limits, now = policy.cap, ports.clock.monotonic()
         if now < self._next_trial_search.get(policy.id, now):
             return options
@@ -234,7 +247,7 @@ class Chooser:
             if limits is not None and not Costs(x, limits.max_cost_per_request_usd).fits(_candidate(option)):
                 continue
             if ports.latencies.may_try(option.model.id):
-                return [option, *(other for other in options if other is not option)]
+                return [option, *(remaining for remaining in options if remaining is not option)]
         if len(self._next_trial_search) >= _MAX_COUNTED_POLICIES:
             self._next_trial_search.clear()
         self._next_trial_search[policy.id] = now + _TRIAL_SEARCH_INTERVAL_SECONDS
@@ -244,9 +257,10 @@ class Chooser:
         tenant_id, provider_id = x.identified.policy.tenant_id, option.provider.id
         if not ports.switches.healthy(tenant_id, provider_id):
             return True
-        return bool(self._circuits) and self._circuits.is_open(
-            CircuitKey(tenant_id, provider_id, option.model.model_id)
-        )
+        if not self._circuits and not self._cooldowns:
+            return False
+        key = CircuitKey(tenant_id, provider_id, option.model.model_id)
+        return self._circuits.is_open(key) or self._cooldowns.is_cooling(key)
 
     def _within_cap(
         self,
@@ -258,7 +272,7 @@ class Chooser:
         *,
         trial: bool,
     ) -> list[_JudgedCandidate] | Refusal:
-        """Return the places under the cost cap, or the refusal of the cap."""
+        """Return the places whose cost is within the cap, or the cap's refusal."""
         policy, requirements = choice.policy, routing_needs(x)
         limits = policy.cap
         assert limits is not None
@@ -282,11 +296,11 @@ class Chooser:
             requirements,
             view,
         )
-        cheaper_places = _JudgedCandidates(x, ports, self._judges)
+        cheaper_places = _JudgedCandidates(x, ports, self._judges, self._cooldowns)
         cheaper_places.add(
             (candidate for candidate in map(_candidate, cheaper) if costs.fits(candidate)), limit=MAX_CHOICES
         )
-        # A rule may have rerouted one of them to a more expensive candidate.
+        # A rule may have rerouted one of these candidates to a more expensive one.
         fitting = [place for place in cheaper_places.in_order() if costs.fits(place.candidate)]
         if not fitting:
             return cap.refusal(policy, limits, first, choice.estimated_usd)
@@ -299,7 +313,7 @@ class Chooser:
         if turn is None:
             if len(self._turns) >= _MAX_COUNTED_POLICIES:
                 self._turns.clear()
-            # Each worker starts at a random turn, so that few requests to many workers are spread too.
+            # Each worker starts at a random turn, so that a small number of requests to many workers is spread too.
             turn = random.randrange(1_000)  # noqa: S311 - spreads load
         self._turns[key] = turn if trial else turn + 1
         return turn
@@ -308,15 +322,15 @@ class Chooser:
 def _usable(
     x: CallRequest, ports: Ports, judges: Sequence[CandidateJudge], candidates: Iterable[Candidate]
 ) -> list[str]:
-    """Return the names of the candidates that no judge refuses."""
+    """Return the names of those candidates that no judge refuses."""
     return [
         _name(candidate) for candidate in candidates if not isinstance(_judged(x, candidate, ports, judges), Refuse)
     ]
 
 
 def _order(x: CallRequest, policy: RoutingPolicy | None = None) -> tuple[str, ...]:
-    """Return the order of the models that the caller and the policy's chain name, up to a choice that a strategy
-    computes."""
+    """Return the names of the models in the order in which the caller and the policy's chain name them. The order ends
+    where a strategy computes the choice."""
     chain = () if policy is None else policy.chain.options
     if not x.call.fallbacks and not chain:
         return ()
@@ -354,7 +368,8 @@ def _placed(
     judges: Sequence[CandidateJudge],
     verdict: Refuse | Reroute | Hold | None,
 ) -> _JudgedCandidate | Refuse:
-    """Return the candidate with its `verdict`, or the candidate that rules reroute to, or the refusal of both."""
+    """Return the candidate with its `verdict`, or the candidate that rules reroute the call to. Returns a refusal if
+    that candidate is refused."""
     rerouted: set[str] = set()
     while isinstance(verdict, Reroute):
         rerouted.add(_name(candidate))
@@ -372,7 +387,7 @@ def _judged(
     for judge in judges:
         verdict = judge(x, candidate, ports)
         if verdict is ALLOW:
-            # The usual case; a chain of eight candidates has about 30 verdicts.
+            # The usual case. A chain of eight candidates has about 30 verdicts.
             continue
         if isinstance(verdict, Refuse | Reroute):
             return verdict

@@ -1,8 +1,8 @@
 """Circuit breakers: a target that failed several times in a row is not called for a while, so that requests do not wait
 for it in vain.
 
-There are two kinds. The circuit of a model counts answers that fail (5xx, timeouts, incomplete answers). The circuit of
-a provider counts connections that are not established. Neither counts a refusal of the request itself (4xx).
+There are two kinds. The circuit of a model counts failed answers (5xx, timeouts, incomplete answers). The circuit of a
+provider counts connections that could not be established. Refusals of the request itself (4xx) count in neither.
 """
 
 from collections import OrderedDict
@@ -13,13 +13,13 @@ import msgspec
 
 from gatehouse.foundation.clock import Clock
 
-#: The circuits that failed last are kept.
+#: Most circuits that are kept. Those that failed last are kept.
 MAX_CIRCUITS: Final = 10_000
 
 
 class CircuitKey(NamedTuple):
-    """The key of a circuit. `model` is None for the provider's connections. Credentials and limits belong to a tenant,
-    so each tenant has its own circuits."""
+    """The key of a circuit. `model` is None for the circuit of the provider's connections. Each tenant has its own
+    circuits, because credentials and limits belong to a tenant."""
 
     tenant_id: UUID
     provider: str
@@ -31,7 +31,8 @@ class CircuitKey(NamedTuple):
 
 
 class OpenCircuit(msgspec.Struct, frozen=True):
-    """An open circuit. `half_open`: its time is up, and the next request or the one in progress probes the target."""
+    """An open circuit. It is `half_open` when its time is up: the next request, or the one in progress, probes the
+    target."""
 
     model: str | None
     state: Literal["open", "half_open"]
@@ -40,18 +41,18 @@ class OpenCircuit(msgspec.Struct, frozen=True):
 
 class _Circuit(msgspec.Struct):
     failures: int = 0
-    #: monotonic time until which no request tries the target
+    #: monotonic time before which no request tries the target
     open_until: float = 0.0
     #: whether a request is probing the target
     probing: bool = False
 
 
 class Circuits:
-    """One worker's circuits. For every attempt that `may_try` allows, exactly one of `succeeded`, `failed`,
-    `not_connected`, `refused` and `released` is called."""
+    """The circuits of one worker. For every attempt that `may_try` allows, the caller calls exactly one of `succeeded`,
+    `failed`, `not_connected`, `refused` and `released`."""
 
     def __init__(self, clock: Clock, failures: int = 5, seconds: float = 10.0) -> None:
-        """`failures` consecutive failures open a circuit for `seconds`."""
+        """Create closed circuits. `failures` consecutive failures open a circuit for `seconds`."""
         self._clock = clock
         self._failures = failures
         self._seconds = seconds
@@ -62,8 +63,8 @@ class Circuits:
         return len(self._failing)
 
     def may_try(self, key: CircuitKey) -> bool:
-        """Return whether a model may be called now. Once the time of an open circuit is up, only one request at a time
-        may."""
+        """Return whether a model may be called now. Once the time of an open circuit is up, one request at a time may
+        call it."""
         if not self._failing:
             return True
         now = self._clock.monotonic()
@@ -76,7 +77,7 @@ class Circuits:
         return True
 
     def is_open(self, key: CircuitKey) -> bool:
-        """Return whether the circuit of the model or its provider is open, without a change of state."""
+        """Return whether the circuit of the model or of its provider is open. Does not change any state."""
         if not self._failing:
             return False
         now = self._clock.monotonic()
@@ -91,31 +92,31 @@ class Circuits:
             self._failing.pop(key.connections, None)
 
     def failed(self, key: CircuitKey) -> None:
-        """Count a model's failure over an established connection: an error, a timeout or an incomplete answer."""
+        """Count a failure of a model over an established connection: an error, a timeout or an incomplete answer."""
         if self._failing:
             self._failing.pop(key.connections, None)
         self._count(key)
 
     def not_connected(self, key: CircuitKey) -> None:
-        """Count a connection that was not established, which says nothing about the model."""
+        """Count a connection that was not established. Such a failure tells nothing about the model."""
         self._release(key)
         self._count(key.connections)
 
     def refused(self, key: CircuitKey) -> None:
-        """Note that the provider refused the request or its sender: the connection works, and the answer says nothing
-        about the model."""
+        """Record that the provider refused the request or its sender. The connection works, and the answer tells
+        nothing about the model."""
         if self._failing:
             self._release(key)
             self._failing.pop(key.connections, None)
 
     def released(self, key: CircuitKey) -> None:
-        """End an attempt without a result: the client left, or the call was not made."""
+        """End an attempt that has no result, because the client disconnected or the call was not made."""
         if self._failing:
             self._release(key)
             self._release(key.connections)
 
     def open_of(self, tenant_id: UUID) -> dict[str, list[OpenCircuit]]:
-        """Return a tenant's open circuits by provider. Scans all circuits."""
+        """Return a tenant's open circuits by provider. Scans the circuits of all tenants."""
         now = self._clock.monotonic()
         by_provider: dict[str, list[OpenCircuit]] = {}
         for key, circuit in self._failing.items():
@@ -125,7 +126,7 @@ class Circuits:
         return by_provider
 
     def count_open(self, *, connections: bool) -> int:
-        """Return the number of open and half-open circuits, of providers' connections or of models."""
+        """Return the number of open and half-open circuits of providers' connections (`connections`) or of models."""
         return sum(
             circuit.failures >= self._failures and (key.model is None) is connections
             for key, circuit in self._failing.items()

@@ -1,4 +1,4 @@
-"""The cost of a call in USD, at the prices of the catalog."""
+"""Computes the cost of a call in USD from the prices of the catalog."""
 
 from decimal import Decimal
 
@@ -7,9 +7,9 @@ from gatehouse.policy.records import ModelRecord
 
 
 def cost(usage: Usage, model: ModelRecord) -> Decimal | None:
-    """Return the cost; None if the catalog lacks a price that the call needs, because an unknown price is not zero.
+    """Return the cost, or None if the catalog lacks a price that the call needs, because an unknown price is not zero.
 
-    Each class of tokens is charged once. A class without a price of its own is charged as input.
+    Each class of tokens is charged once. A class that has no price of its own is charged as input.
     """
     price_in, price_out = model.cost_per_input_token, model.cost_per_output_token
     if price_in is None or (price_out is None and usage.output_tokens):
@@ -23,5 +23,5 @@ def cost(usage: Usage, model: ModelRecord) -> Decimal | None:
 
 
 def _price_or(price: Decimal | None, default: Decimal) -> Decimal:
-    # Not `or`: a price of zero is valid.
+    # A price of zero is valid, so `or` cannot be used.
     return default if price is None else price

@@ -1,10 +1,11 @@
 """Orders models by the strategy of a routing policy (docs/cost-routing.md).
 
-Pure functions of a policy, the needs of the call, the latencies of the models and the round-robin counter, used by
-routing and by simulation. Options are in the order of their names, so that the order of equal options is stable.
+The functions are pure and are used by routing and by simulation. Their inputs are a policy, the needs of the call, the
+latencies of the models and the round-robin counter. Options are sorted by name first, so that the order of equal
+options is stable.
 
-With hundreds of models the order is most of the time that routing takes. So prices and latencies are compared as lists
-of numbers, and conditions that are needed for the first few options only are evaluated lazily (`in_bounds`).
+With hundreds of models, ordering takes most of the time of routing. So prices and latencies are compared as lists of
+numbers, and conditions that matter only for the first few options are evaluated lazily (`in_bounds`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,14 +17,15 @@ from gatehouse.engine.exchange import RoutingNeeds
 from gatehouse.policy.records import Strategy
 from gatehouse.policy.routing import UNKNOWN_PRICE_USD_PER_TOKEN, Option, Options, RoutingPolicy
 
-#: Strategies that use latencies, and so send some requests to models of unknown latency.
+#: Strategies that use latencies. They send some requests to models of unknown latency.
 BY_LATENCY: Final[frozenset[Strategy]] = frozenset({"latency_optimized", "balanced"})
 
 
 class StrategyView(msgspec.Struct, frozen=True):
-    """Inputs of strategies in addition to policy and call. `medians` are milliseconds by `Option.key`. `state` changes
-    whenever they change; with None derived values are not cached. `turn` counts the policy's decisions.
-    `is_unavailable` returns whether a model's provider is unhealthy or its circuit is open."""
+    """The inputs of a strategy in addition to the policy and the call. `medians` are milliseconds by `Option.key`.
+    `state` is a value that changes whenever the medians change; if it is None, derived values are not cached. `turn`
+    counts the policy's decisions. `is_unavailable` returns whether a model's provider is unhealthy or its circuit is
+    open."""
 
     medians: Mapping[int, float]
     turn: int = 0
@@ -35,14 +37,14 @@ _Order: TypeAlias = Callable[[RoutingPolicy, RoutingNeeds, StrategyView], Sequen
 
 
 def ranked(policy: RoutingPolicy, requirements: RoutingNeeds, view: StrategyView) -> Sequence[Option]:
-    """Return all models that the policy allows and that are capable of the call, the first choice first."""
+    """Return all models that the policy allows and that are capable of the call. The first choice comes first."""
     return _ORDERS[policy.strategy](policy, requirements, view)
 
 
 def in_bounds(
     policy: RoutingPolicy, options: Sequence[Option], requirements: RoutingNeeds, view: StrategyView
 ) -> Iterator[Option]:
-    """Yield the options. Those that exceed the policy's latency budget, whose context window is too small, or that are
+    """Yield the options. Options that exceed the policy's latency budget, have too small a context window, or are
     unavailable come last."""
     budget = policy.latency_budget_ms
     limit, tokens, medians = (
@@ -60,7 +62,7 @@ def in_bounds(
 
 
 def by_cost(options: Options, requirements: RoutingNeeds) -> Sequence[Option]:
-    """Return the options, the cheapest first and those without a price last."""
+    """Return the options sorted by cost, the cheapest first. Options without a price come last."""
     return _ascending(options, _costs(options, requirements))
 
 
@@ -73,20 +75,21 @@ def _quality_optimized(policy: RoutingPolicy, requirements: RoutingNeeds, view: 
 
 
 def _latency_optimized(policy: RoutingPolicy, requirements: RoutingNeeds, view: StrategyView) -> Sequence[Option]:
-    """Order by latency; options of unknown latency come last, the cheapest of them first."""
+    """Order by latency. Options of unknown latency come last, the cheapest of them first."""
     options = policy.pool.capable(requirements.needs, requirements.embeds)
     times = _times(options, view)
     if None not in times:
         return _ascending(options, times)
     costs = _costs(options, requirements)
-    # No median is as long as a day, so that the cost orders the options without one.
+    # No median reaches the length of a day, so options without a median come last and are ordered by cost.
     scores = [_DAY_MS + cost if time is None else time for time, cost in zip(times, costs, strict=True)]
     return _ascending(options, scores)
 
 
 def _balanced(policy: RoutingPolicy, requirements: RoutingNeeds, view: StrategyView) -> Sequence[Option]:
-    """Order by weighted cost plus latency. The cost is multiplied by the entry's weight, and both are divided by their
-    averages over all options. An unknown price counts as the highest, an unknown latency as the average."""
+    """Order by the sum of weighted cost and latency. The cost is multiplied by the entry's weight, and cost and latency
+    are divided by their averages over all options. An unknown price counts as the highest price, and an unknown latency
+    as the average."""
     options = policy.pool.capable(requirements.needs, requirements.embeds)
     times, total_time = _times_or_average(options, view)
     if options.weighted_sums is None:
@@ -113,18 +116,19 @@ def _manual_fallback(policy: RoutingPolicy, requirements: RoutingNeeds, view: St
 
 
 _DAY_MS: Final = 86_400_000.0
-#: Higher costs contain `UNKNOWN_PRICE_USD_PER_TOKEN`: no call with known prices costs as much, and the quotient leaves
-#: room for small weights.
+#: Costs from this value on contain `UNKNOWN_PRICE_USD_PER_TOKEN`. No call with known prices costs as much, and the
+#: quotient leaves room for small weights.
 _UNKNOWN_COST_USD: Final = UNKNOWN_PRICE_USD_PER_TOKEN / 1e9
 
 
 def _times(options: Options, view: StrategyView) -> list[Any]:
-    """Return the medians; None if unknown."""
+    """Return the median of each option, or None where it is unknown."""
     return list(map(view.medians.get, options.keys))
 
 
 def _times_or_average(options: Options, view: StrategyView) -> tuple[list[float], float]:
-    """Return the medians, with the average in place of unknown ones, and their sum. Cached until they change."""
+    """Return the medians, with the average in place of unknown medians, and their sum. Both are cached until the
+    medians change."""
     cached = options.times
     if cached is not None and cached[0] == view.state:
         return cached[1], cached[2]
@@ -139,8 +143,8 @@ def _times_or_average(options: Options, view: StrategyView) -> tuple[list[float]
 
 
 def _time_weight(total_cost: float, total_time: float) -> float:
-    """Return the cost that equals one millisecond, so that the average latency counts as much as the average cost. If
-    all options are free, only latency counts."""
+    """Return the cost that counts as much as one millisecond, so that the average latency counts as much as the average
+    cost. If all options are free, only latency counts."""
     return total_cost / (total_time or 1.0) or 1.0
 
 
@@ -149,7 +153,8 @@ def _ascending(options: Options, scores: Sequence[float]) -> Sequence[Option]:
 
 
 def _costs(options: Options, requirements: RoutingNeeds) -> list[float]:
-    """Return the costs in USD; at least `UNKNOWN_PRICE_USD_PER_TOKEN` if a price that the call needs is unknown."""
+    """Return the costs in USD. A cost is at least `UNKNOWN_PRICE_USD_PER_TOKEN` if a price that the call needs is
+    unknown."""
     return _call_costs(options.per_input, options.per_output, requirements)
 
 
@@ -161,7 +166,7 @@ def _call_costs(per_input: list[float], per_output: list[float], requirements: R
 
 
 def _costs_or_highest(costs: list[float]) -> list[float]:
-    """Return the costs, with the highest known one in place of unknown ones."""
+    """Return the costs, with the highest known cost in place of unknown costs."""
     if not costs or max(costs) < _UNKNOWN_COST_USD:
         return costs
     highest = max((cost for cost in costs if cost < _UNKNOWN_COST_USD), default=0.0)

@@ -1,1 +1,1 @@
-"""The stages of the pipeline, one verb each. Their order is in `engine/pipeline.py`."""
+"""The stages of the pipeline. Each stage has one task. `engine/pipeline.py` defines their order."""

@@ -37,7 +37,7 @@ class CertificateAuthority:
 
     @classmethod
     def make(cls, name: str, *, lifetime: timedelta) -> "CertificateAuthority":
-        """Return a new root authority, which signs client certificates but no further authorities."""
+        """Returns a new root authority, which signs client certificates but no further authorities."""
         key, now = generate_private_key(SECP256R1()), datetime.now(UTC)
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         public = key.public_key()
@@ -54,7 +54,7 @@ class CertificateAuthority:
 
     @classmethod
     def from_pem(cls, certificate: str, key: bytes) -> "CertificateAuthority":
-        """Return the authority of a certificate and a private key in the form of `pem` and `private_pem`."""
+        """Returns the authority of a certificate and a private key in the form of `pem` and `private_pem`."""
         private_key = load_pem_private_key(key, password=None)
         assert isinstance(private_key, EllipticCurvePrivateKey)
         return cls(x509.load_pem_x509_certificate(certificate.encode()), private_key)
@@ -64,11 +64,11 @@ class CertificateAuthority:
         return self.certificate.public_bytes(Encoding.PEM).decode()
 
     def private_pem(self) -> bytes:
-        """Return the private key as unencrypted PKCS 8. Seal it before storing it."""
+        """Returns the private key as unencrypted PKCS 8. Seal it before storing it."""
         return _private_pem(self.key)
 
     def issue(self, name: str, organization: str, *, lifetime: timedelta) -> IssuedCertificate:
-        """Return a client certificate with a new key. It expires no later than the authority's certificate."""
+        """Returns a client certificate with a new key. It expires no later than the authority's certificate."""
         key, now = generate_private_key(SECP256R1()), datetime.now(UTC)
         subject = [
             x509.NameAttribute(NameOID.COMMON_NAME, name),

@@ -7,8 +7,9 @@ from gatehouse.foundation.settings import BadSettings
 
 
 def tls_context(certificate: Path | None, key: Path | None, clients: Path | None = None) -> ssl.SSLContext | None:
-    """Return a context for TLS 1.2 or newer, or None without a certificate. With the authorities in `clients`, a client
-    may send a certificate; one of another authority fails the handshake. Raises `BadSettings`."""
+    """Returns a context for TLS 1.2 or newer, or None without a certificate. `clients` is a file with certificate
+    authorities: a client may then send a certificate, and the handshake fails if none of these authorities issued it.
+    Raises `BadSettings`."""
     if certificate is None and key is None:
         if clients is not None:
             raise BadSettings("TLS_CLIENT_CA_PATH: needs TLS_CERT_PATH and TLS_KEY_PATH")
@@ -27,6 +28,7 @@ def tls_context(certificate: Path | None, key: Path | None, clients: Path | None
         except (OSError, ssl.SSLError) as error:
             raise BadSettings(f"TLS_CLIENT_CA_PATH: cannot be loaded ({error})") from None
         context.verify_mode = ssl.CERT_OPTIONAL
-        # Trust each authority directly: its own issuer, which may have issued others, need not be trusted.
+        # An intermediate authority is trusted without its root. The root may have issued other authorities, which are
+        # not trusted.
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     return context

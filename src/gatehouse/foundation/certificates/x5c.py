@@ -28,7 +28,7 @@ from gatehouse.foundation.jwt import ExpiredToken, InvalidToken
 ALGORITHM: Final = "ES256"
 #: maximum from a token's `iat` to its `exp`; short because tokens cannot be revoked
 MAX_LIFETIME_SECONDS: Final = 300
-#: the holder's certificate and the intermediate ones
+#: maximum length of a chain: the holder's certificate and the intermediate ones
 _MAX_CERTIFICATES: Final = 4
 _MAX_TOKEN_CHARS: Final = 16_384
 #: allowed difference between the clocks of two machines
@@ -43,7 +43,7 @@ _INVALID_TOKEN_ERRORS: Final = (
 
 
 class _Registry(jws.JWSRegistry):
-    # A certificate chain is longer than the default limit of a header.
+    # A header with a certificate chain is longer than the default limit.
     max_header_length = _MAX_TOKEN_CHARS
 
 
@@ -57,7 +57,7 @@ class CertifiedToken(msgspec.Struct, frozen=True, gc=False):
 
 
 def parse_authority(pem: str) -> x509.Certificate:
-    """Return the authority's certificate in `pem`. Raises `ValueError` with the reason unless it is exactly one
+    """Returns the authority's certificate in `pem`. Raises `ValueError` with the reason unless it is exactly one
     certificate of an authority."""
     certificates = x509.load_pem_x509_certificates(pem.encode())
     if len(certificates) != 1:
@@ -79,8 +79,8 @@ def sign(
     *,
     lifetime_seconds: int = MAX_LIFETIME_SECONDS,
 ) -> str:
-    """Return a signed token. `chain` begins with the key's certificate. `claims` should have `sub` and `aud`; `iat` and
-    `exp` are added."""
+    """Returns a signed token. `chain` begins with the key's certificate. `claims` should have `sub` and `aud`; `iat`
+    and `exp` are added."""
     now = int(time.time())
     signing_key = ECKey.import_key(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     x5c = [base64.b64encode(certificate.public_bytes(Encoding.DER)).decode() for certificate in chain]
@@ -91,7 +91,7 @@ def sign(
 def verify(
     token: str, authorities: Sequence[x509.Certificate], *, audience: str, now: float | None = None
 ) -> CertifiedToken:
-    """Return the token's contents if it is valid at `now` (Unix time; default: the system's clock).
+    """Returns the token's contents if it is valid at `now` (Unix time; default: the system's clock).
 
     Requires valid `sub`, `aud`, `iat` and `exp`. Raises `ExpiredToken`, `InvalidToken`.
     """
@@ -111,12 +111,12 @@ def verify(
 
 
 def certificate_of(token: str) -> x509.Certificate:
-    """Return the certificate of a verified token's holder."""
+    """Returns the certificate of a verified token's holder."""
     return _header_certificates(token)[0]
 
 
 def _header_certificates(token: str) -> list[x509.Certificate]:
-    """Return the certificates in the token's header, the holder's first."""
+    """Returns the certificates in the token's header, the holder's first."""
     head = token.partition(".")[0]
     header = json.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
     encoded = header["x5c"]
@@ -135,7 +135,7 @@ def _check_chain(
         PolicyBuilder()
         .store(Store(list(authorities)))
         .time(datetime.fromtimestamp(now, UTC))
-        # The web PKI's rules for a server's certificate (names, key usage) do not apply to the holder's.
+        # The web PKI's rules for a server's certificate (names, key usage) do not apply to the holder's certificate.
         .extension_policies(ca_policy=ExtensionPolicy.webpki_defaults_ca(), ee_policy=ExtensionPolicy.permit_all())
     )
     policy.build_client_verifier().verify(leaf, intermediates)

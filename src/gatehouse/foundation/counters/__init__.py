@@ -15,25 +15,26 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-#: how long a request counts
+#: length of the sliding window: a request counts for this time after its admission
 WINDOW_SECONDS: Final = 60.0
 #: maximum time between the first and the last admission of a bucket
 BUCKET_SECONDS: Final = 0.1
 
-#: a client key and its limit of requests in a window
+#: a client's key and its maximum number of requests in a window
 Claim: TypeAlias = tuple[str, int]
 
 
 class RateState(msgspec.Struct, frozen=True, gc=False):
-    """The values of the rate-limit headers. `reset` is the Unix second by which the oldest counted request has left the
-    window and `remaining` rises. It is rounded up: a client that waits until then is admitted."""
+    """The values of the rate-limit headers. `reset` is the Unix time in whole seconds at which the oldest counted
+    request has left the window, so that `remaining` rises. `reset` is rounded up: a client that waits until then is
+    admitted."""
 
     limit: int
     remaining: int
     reset: int
 
     def headers(self) -> dict[str, str]:
-        """Return the rate-limit headers of a response."""
+        """Returns the rate-limit headers of a response."""
         return {
             "X-RateLimit-Limit": str(self.limit),
             "X-RateLimit-Remaining": str(self.remaining),
@@ -52,7 +53,7 @@ class RateDecision(msgspec.Struct, frozen=True, gc=False):
 
 
 def decision(*, allowed: bool, claim: int, limit: int, used: int, wait: float, now: float) -> RateDecision:
-    """Return the decision. `wait` is in seconds until the next slot becomes free. `now` is this host's Unix time, not
+    """Returns the decision. `wait` is in seconds until the next slot becomes free. `now` is this host's Unix time, not
     that of the shared store, because clients compare `reset` with the response's time."""
     remaining = limit - used
     rate = RateState(limit, max(remaining, 0), ceil(now + wait))

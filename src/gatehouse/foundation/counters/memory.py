@@ -43,7 +43,7 @@ class _Window:
         self.used += 1
 
     def freeing_bucket_end(self, limit: int) -> int:
-        """Return the end of the bucket whose expiry brings the full window below `limit`."""
+        """Returns the end of the bucket whose expiry brings the full window below `limit`."""
         used = self.used
         for end, count in zip(self.ends, self.counts, strict=True):
             used -= count
@@ -53,17 +53,19 @@ class _Window:
 
 
 class MemoryCounters:
-    """Implements `engine.ports.Counters`. Exact under concurrency, because no take awaits anything.
+    """Implements `engine.ports.Counters`. Counts are exact under concurrency, because no method awaits anything while
+    it counts.
 
-    Keys are in the order of their last admission, so expired keys are at the front. Each take drops up to two of them,
-    `purge` drops all. Above `max_keys` live keys the least recently admitted key is dropped with its count: a client
-    with that many addresses gains a few requests, but memory stays bounded.
+    Keys are in the order of their last admission, so expired keys are at the front. Each call drops up to two expired
+    keys; `purge` drops all of them. Above `max_keys` live keys, the key whose last admission is the oldest is dropped
+    with its count, so that memory stays bounded. A client with more than `max_keys` addresses gains a few requests.
     """
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK, *, max_keys: int = 50_000, window: float = WINDOW_SECONDS) -> None:
         self._clock = clock
         self._max_keys = max_keys
-        # A microsecond less, so that a client that waits for `retry_after` is admitted despite rounding of the clock.
+        # One microsecond less than the window, so that a client that waits for `retry_after` is admitted although the
+        # clock is rounded.
         self._window = round(window * _MICROSECONDS) - 1
         self._span = round(min(BUCKET_SECONDS, window / 600) * _MICROSECONDS)
         self._windows: OrderedDict[str, _Window] = OrderedDict()
@@ -73,7 +75,7 @@ class MemoryCounters:
 
     async def take(self, key: str, limit: int) -> RateDecision:
         """Counts one request of `key` if fewer than `limit` were admitted in the last 60 seconds."""
-        # A faster `take_now` for one claim: most requests count against one limit.
+        # The same as `take_now` for one claim, but faster: most requests count against one limit only.
         now = int(self._clock.monotonic() * _MICROSECONDS)
         self._drop_expired(now, 2)
         window = self._windows.get(key)

@@ -19,7 +19,7 @@ for i, key in ipairs(KEYS) do
   local tail = redis.call('LINDEX', key, -1)
   if tail then
     local _, total, opened, last = struct.unpack('<dddd', tail)
-    -- After the clock was set back, time stands still until the clock has caught up.
+    -- If the clock was set back, use the time of the last admission until the clock has passed it.
     if last > now then now = last end
     view.total, view.opened = total, opened
     local head, before, after, ended = redis.call('LINDEX', key, 0)
@@ -77,7 +77,7 @@ class Script:
         self.source = _SOURCE.format(
             window=round(window * 1_000_000),
             bucket=round(min(BUCKET_SECONDS, window / 600) * 1_000_000),
-            # A second more than the window: Redis must not expire a key that still counts.
+            # One second more than the window, so that Redis does not expire a key whose requests still count.
             keep=round(window * 1000) + 1000,
         )
         self.sha = hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest()

@@ -1,7 +1,7 @@
 """Counts requests in Redis for all workers (docs/rate-limits.md).
 
-A failing Redis never fails a request and delays it by 50 ms at most. While Redis cannot count, each worker counts by
-itself, so that each admits up to `limit`. These counts are dropped when Redis is available again.
+If Redis fails, requests do not fail, and are delayed by at most 50 ms. While Redis cannot count, each worker counts its
+own requests, so each worker admits up to `limit` requests. These counts are dropped when Redis is available again.
 """
 
 from typing import Any
@@ -17,12 +17,12 @@ from gatehouse.foundation.redis.line import LineLost, RedisLine
 
 
 class RedisCounters:
-    """Implements `engine.ports.Counters` with Redis keys `rl:{client_key}`. Call `start` before and `close` after use,
-    on the event loop of the requests.
+    """Implements `engine.ports.Counters` with Redis keys `rl:{client_key}`. Call `start` before the first use and
+    `close` after the last, on the event loop of the requests.
 
-    The first failed call opens the circuit (`ReconnectingLine`): requests no longer wait for Redis. For metrics,
-    `degraded` is 1 while the circuit is open, and `degraded_total` is the number of requests counted in this
-    process.
+    The first failed call opens the circuit (`ReconnectingLine`): requests no longer wait for Redis. Two attributes are
+    for metrics: `degraded` is 1 while the circuit is open, and `degraded_total` is the number of requests that this
+    process has counted in its own memory.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class RedisCounters:
         if isinstance(answer, hiredis.ReplyError):
             if not str(answer).startswith("NOSCRIPT"):
                 raise LineLost(str(answer))
-            # The script cache was flushed; EVAL loads the script again.
+            # Redis's script cache was flushed. EVAL loads the script again.
             answer = await line.call("EVAL", self._script.source, *arguments)
         return answer
 
@@ -83,6 +83,7 @@ class RedisCounters:
         return decision(allowed=allowed == 1, claim=claim, limit=limit, used=used, wait=wait / 1_000_000, now=now)
 
     async def _prove(self, line: RedisLine) -> None:
-        """Checks that Redis can count. The probe writes, so that a replica or a Redis out of memory fails it."""
+        """Checks that Redis can count, with a request of the key `probe`. Raises `LineLost` for a Redis that does not
+        accept writes, such as a replica or a Redis without free memory."""
         await line.call("SCRIPT", "LOAD", self._script.source)
         self._read(await self._run_script(line, (("probe", 1_000_000_000),)), (("probe", 1_000_000_000),))

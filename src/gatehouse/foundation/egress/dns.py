@@ -8,7 +8,7 @@ import dns.resolver
 
 from gatehouse.foundation.errors import Unavailable
 
-#: for one look-up with all its retries
+#: maximum duration of one look-up with all its retries
 _LOOKUP_TIMEOUT_SECONDS: Final = 5.0
 
 
@@ -19,7 +19,7 @@ class DnsUnavailable(Unavailable):
 
 class TxtResolver(Protocol):
     async def txt(self, name: str) -> list[str]:
-        """Return the TXT records of a name, or an empty list. Raises `DnsUnavailable`."""
+        """Returns the TXT records of a name, or an empty list. Raises `DnsUnavailable`."""
 
 
 class SystemResolver:

@@ -32,7 +32,7 @@ _RESOLVE_SECONDS: Final = 5.0
 #: the part of a URL between `//` and the path; after brackets only a port
 _authority = re.compile(r"[^\[\]]*|\[[^\[\]]*\](:[0-9]*)?").fullmatch
 _label = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?").fullmatch
-#: text that a system's resolver may read as a one-part IPv4 address: decimal, octal or hexadecimal
+#: matches a number that a system's resolver may read as a one-part IPv4 address: decimal, octal or hexadecimal
 _number = re.compile(r"[0-9]+|0x[0-9a-f]*").fullmatch
 
 _METADATA: Final = frozenset(
@@ -92,9 +92,9 @@ class HostNotFound(UnsafeUrl):
 
 @dataclass(frozen=True, slots=True)
 class SafeUrl:
-    """A URL that passed the guard, rebuilt from its parts so that every parser reads the same host.
+    """A URL that the guard has permitted. It is rebuilt from its parts, so that every parser reads the same host.
 
-    Its host's addresses are checked only by `EgressGuard.resolve`.
+    The addresses of its host are not yet checked: `EgressGuard.resolve` checks them.
     """
 
     url: str
@@ -123,20 +123,23 @@ class EgressGuard:
         return self._check_url(url, https_only=https_only, bounds="public")
 
     def provider_url(self, url: str, egress: EgressPolicy | None = None) -> SafeUrl:
-        """Checks a provider's base URL. It may be private and plain HTTP, as for a local runtime, but no metadata
-        address. `egress` is the organization's own policy for an address that the organization has set; the stricter of
-        it and the deployment's policy applies."""
+        """Checks a provider's base URL. The URL may use plain HTTP and a private address, as for a local runtime, but
+        no metadata address. `egress` is None for an address that the operator has set. For an address that the
+        organization has set, `egress` is the organization's policy; the stricter one of this policy and the
+        deployment's policy applies."""
         return self._check_url(url, https_only=False, bounds=self.bounds(egress))
 
     def bounds(self, egress: EgressPolicy | None) -> EgressPolicy:
-        """Return the policy for a provider's address; see `provider_url`."""
+        """Returns the policy for a provider's address; see `provider_url`."""
         return "private" if egress is None else stricter(self._policy, egress)
 
     async def resolve(self, url: SafeUrl) -> tuple[Address, ...]:
-        """Return all addresses of the host. Raises `HostNotFound`, or `BlockedAddress` if any of them is refused."""
+        """Returns all addresses of the host. Raises `HostNotFound`, or `BlockedAddress` if any of them is refused."""
         return await self.addresses(url.host, url.port, bounds=url.bounds)
 
     async def addresses(self, host: str, port: int, *, bounds: EgressPolicy) -> tuple[Address, ...]:
+        """Returns all addresses of a host name or literal address. Raises `HostNotFound`, or `BlockedAddress` if any of
+        them is refused."""
         if (literal := _literal(host)) is not None:
             self._check_address(literal, bounds)
             return (literal,)
@@ -155,7 +158,7 @@ class EgressGuard:
     def _check_url(self, url: str, *, https_only: bool, bounds: EgressPolicy) -> SafeUrl:
         if len(url) > _MAX_URL_CHARS:
             raise MalformedUrl(f"longer than {_MAX_URL_CHARS} characters")
-        # Parsers read these characters differently and so find different hosts.
+        # Parsers treat these characters differently, so that two parsers may read different hosts.
         if "\\" in url or any(unicodedata.category(character)[0] in "CZ" for character in url):
             raise MalformedUrl("holds a space, a backslash or a control character")
         try:
@@ -231,7 +234,7 @@ _PRIVATE_REASONS: Final = frozenset(
 
 
 def _reason(address: Address) -> str | None:
-    """Return why an address is refused, or None for a public address."""
+    """Returns why an address is refused, or None for a public address."""
     if any(address in network for network in _LINK_LOCAL):
         return "a link-local address"
     if address.is_loopback:
@@ -250,7 +253,7 @@ def _reason(address: Address) -> str | None:
 
 
 def _without_embedding(address: Address) -> Address:
-    """Return the IPv4 address that an IPv6 address embeds (mapped, or NAT64), else the address itself."""
+    """Returns the IPv4 address that an IPv6 address embeds (mapped, or NAT64), else the address itself."""
     if isinstance(address, IPv4Address):
         return address
     if address in _NAT64:
@@ -259,7 +262,7 @@ def _without_embedding(address: Address) -> Address:
 
 
 def _host(host: str) -> str:
-    """Return the host in lower-case ASCII without a final dot. Raises `MalformedUrl`."""
+    """Returns the host in lower-case ASCII without a final dot. Raises `MalformedUrl`."""
     if "%" in host:
         raise MalformedUrl("must not name a network zone")
     try:
@@ -289,7 +292,8 @@ def _literal(host: str) -> Address | None:
 
 
 def _refuse_names(host: str, *, local_allowed: bool = True) -> None:
-    """Refuses names that need no look-up. Other names are checked by their addresses."""
+    """Refuses the names of metadata services and, unless `local_allowed`, of this host. Raises `BlockedAddress`. Other
+    names are checked by their addresses."""
     if host in _METADATA_NAMES:
         raise BlockedAddress("a cloud metadata address")
     if not local_allowed and (host == "localhost" or host.endswith(".localhost")):

@@ -9,8 +9,8 @@ _MAPPED_BITS: Final = 96
 
 
 def network(cidr: str, *, strict: bool = False) -> Network:
-    """Return the network of a CIDR. Host bits are cleared, or refused with `strict`. An IPv4-mapped network becomes
-    IPv4, as clients' addresses do. Raises `ValueError`."""
+    """Returns the network of a CIDR. Host bits are cleared, or refused if `strict`. An IPv4-mapped IPv6 network becomes
+    an IPv4 network, because clients' addresses are converted in the same way. Raises `ValueError`."""
     parsed = ip_network(cidr, strict=strict)
     if isinstance(parsed, IPv6Network) and parsed.prefixlen >= _MAPPED_BITS:
         mapped = parsed.network_address.ipv4_mapped

@@ -1,7 +1,7 @@
-"""Resolves host names, each in its own thread.
+"""Resolves host names. Each look-up has a thread of its own.
 
 The system's resolver blocks a thread for ten seconds or more if a name's servers do not answer, and cannot be
-cancelled. In the event loop's default executor, which has few threads, a few such names would block all other look-ups.
+cancelled. The event loop's default executor has few threads: there, a few such names would block all other look-ups.
 """
 
 import asyncio
@@ -10,15 +10,15 @@ import socket
 import threading
 from typing import Any, Final
 
-#: concurrent look-ups of a process
+#: maximum number of concurrent look-ups of a process
 MAX_CONCURRENT_LOOKUPS: Final = 256
 
 _free: Final = threading.BoundedSemaphore(MAX_CONCURRENT_LOOKUPS)
 
 
 async def look_up(host: str, port: int) -> list[str]:
-    """Return the name's addresses without duplicates. Raises `OSError`, also if too many look-ups are running. The
-    thread continues after the caller is cancelled."""
+    """Returns the name's addresses without duplicates. Raises `OSError` if the name cannot be resolved, or if too many
+    look-ups are running. If the caller is cancelled, the thread continues until its look-up ends."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[list[str]] = loop.create_future()
 
@@ -42,7 +42,7 @@ async def look_up(host: str, port: int) -> list[str]:
     if not _free.acquire(blocking=False):
         raise OSError("too many names are being looked up")
     try:
-        # A daemon: the process does not wait for it at its end.
+        # A daemon thread: the process does not wait for it when it exits.
         threading.Thread(target=work, name="look-up", daemon=True).start()
     except RuntimeError as error:
         _free.release()

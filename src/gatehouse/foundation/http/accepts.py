@@ -2,13 +2,14 @@
 
 
 def prefers_html(accept: str) -> bool:
-    """Return whether the client prefers HTML to JSON. Browsers name HTML; programs name JSON, `*/*`, or nothing."""
+    """Returns whether a client with this `Accept` header prefers HTML to JSON. Browsers accept HTML; programs accept
+    JSON or `*/*`, or send no header."""
     weights = [_weight(part) for part in accept.lower().split(",")]
     return _quality(weights, "text/html") > _quality(weights, "application/json")
 
 
 def _quality(weights: list[tuple[str, float]], media_type: str) -> float:
-    """Return the weight of the most specific media range that matches."""
+    """Returns the weight of the most specific media range that matches `media_type`, or 0 if none matches."""
     for media_range in (media_type, media_type.partition("/")[0] + "/*", "*/*"):
         matches = [weight for name, weight in weights if name == media_range]
         if matches:

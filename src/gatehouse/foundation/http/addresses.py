@@ -1,7 +1,8 @@
-"""Determines the client's address. `X-Forwarded-For` is trusted only from `TRUSTED_PROXIES`: any client can send it.
+"""Determines a client's address. Any client can send `X-Forwarded-For`, so only proxies in `TRUSTED_PROXIES` are
+trusted to set it.
 
-Each proxy appends the address of its peer, so the list is read from its end: the first address that is not a trusted
-proxy is the client. Everything to its left was sent by the client itself.
+Each proxy appends the address of its peer. So the list is read from its end: the first address that is not a trusted
+proxy is the client's. The client may have sent the addresses to the left of its own.
 """
 
 from collections.abc import Iterable
@@ -14,10 +15,10 @@ from starlette.types import Scope
 from gatehouse.foundation.egress.networks import network
 from gatehouse.foundation.settings import BadSettings
 
-#: address of a peer without one (a Unix socket)
+#: stands for the address of a peer that has none, such as a Unix socket
 NO_ADDRESS: Final = "0.0.0.0"  # noqa: S104  # not listened on
 
-#: hops of `X-Forwarded-For` that are read; a longer chain is an attack
+#: maximum number of addresses of `X-Forwarded-For` that are read, counted from its end
 _MAX_HOPS: Final = 20
 _CACHED_PEERS: Final = 4096
 #: headers that proxies add
@@ -25,8 +26,8 @@ _FORWARDING_HEADERS: Final = frozenset({b"x-forwarded-for", b"forwarded", b"via"
 
 
 def parse_address(text: str) -> IPv4Address | IPv6Address | None:
-    """Return an address as proxies and sockets write it, with or without port, brackets or zone, or None if invalid. An
-    IPv4-mapped IPv6 address becomes IPv4."""
+    """Returns an address as proxies and sockets write it, with or without port, brackets or zone, or None if invalid.
+    An IPv4-mapped IPv6 address becomes IPv4."""
     text = text.strip().strip('"')
     if text.startswith("["):
         text = text[1:].partition("]")[0]
@@ -40,7 +41,8 @@ def parse_address(text: str) -> IPv4Address | IPv6Address | None:
 
 
 class ClientAddresses:
-    """Determines clients' addresses. `trusted` has the proxies' CIDRs. Raises `BadSettings` for anything else."""
+    """Determines clients' addresses. `trusted` lists the CIDRs of trusted proxies. Raises `BadSettings` for a text that
+    is not a CIDR."""
 
     def __init__(self, trusted: Iterable[str]) -> None:
         try:
@@ -50,7 +52,7 @@ class ClientAddresses:
 
         @lru_cache(maxsize=_CACHED_PEERS)
         def parse(text: str) -> tuple[str | None, bool]:
-            """Return the normalized address, or None if it is invalid, and whether it is a trusted proxy."""
+            """Returns the normalized address, or None if it is invalid, and whether it is a trusted proxy."""
             address = parse_address(text) if len(text) < 64 else None
             if address is None:
                 return None, False
@@ -59,7 +61,7 @@ class ClientAddresses:
         self._parse = parse
 
     def client(self, peer: str | None, forwarded_for: str | None) -> str:
-        """Return the client's address. `peer` is the address of the connection's peer, `forwarded_for` the header's
+        """Returns the client's address. `peer` is the address of the connection's peer, `forwarded_for` the header's
         lines joined by commas, or None."""
         client, trusted = self._parse(peer) if peer else (None, False)
         if not trusted or not forwarded_for:
@@ -67,20 +69,21 @@ class ClientAddresses:
         for hop in reversed(forwarded_for.rsplit(",", _MAX_HOPS)[-_MAX_HOPS:]):
             address, trusted = self._parse(hop)
             if address is None:
-                break  # an invalid address: the proxy that passed it on is the last known one
+                break  # an invalid address: the client is the proxy that added it, the last valid address
             client = address
             if not trusted:
                 break
         return client or NO_ADDRESS
 
     def unknown_origin(self, scope: Scope) -> bool:
-        """Return whether an untrusted proxy forwarded the request, so that the peer's address is not the client's."""
+        """Returns whether an untrusted proxy forwarded the request, so that the peer's address is not the client's."""
         peer = scope["client"][0] if scope.get("client") else None
         if peer and self._parse(peer)[1]:
             return False
         return any(name in _FORWARDING_HEADERS for name, _ in scope["headers"])
 
     def of_scope(self, scope: Scope) -> str:
+        """Returns the client's address of an ASGI request."""
         peer = scope["client"][0] if scope.get("client") else None
         lines = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"]
         return self.client(peer, ",".join(lines) if lines else None)

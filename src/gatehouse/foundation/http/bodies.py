@@ -11,20 +11,21 @@ B = TypeVar("B", bound="Body")
 
 
 class Body(BaseModel):
-    """A request's body. Strict: `"false"` is not a boolean, and an unknown field is an error that names it."""
+    """A request's body. Validation is strict: the text `"false"` is not a boolean, and an unknown field is an error
+    that names the field."""
 
     model_config = ConfigDict(extra="forbid", strict=True, str_strip_whitespace=True)
 
     @field_validator("*", mode="before")
     @classmethod
     def _without_nul(cls, value: object) -> object:
-        """Refuses NUL with the field's name, because PostgreSQL cannot store it in text."""
+        """Refuses a NUL character in any field, because PostgreSQL cannot store NUL in text."""
         if has_nul(value):
             raise ValueError("may not contain NUL characters")
         return value
 
     def sent(self) -> dict[str, Any]:
-        """Return the fields that the caller sent, including nulls: those that a partial update changes."""
+        """Returns the fields that the caller sent, including those with null. A partial update changes only these."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
 
@@ -35,18 +36,18 @@ class ResponseBody(BaseModel):
 
 
 def omitted() -> Any:
-    """Default of a field that an update may omit but not set to null: `Field(default_factory=omitted)`."""
+    """Returns the default of a field that an update may omit but not set to null: `Field(default_factory=omitted)`."""
     return None
 
 
 def partial(update: type[B]) -> type[B]:
-    """Make all fields of an update's body optional. Omitted fields are not changed. The body inherits from that of the
-    creation:
+    """Makes all fields of an update's body optional. An update does not change the fields that the caller omits. The
+    body of the update inherits from the body of the creation:
 
         @partial
         class AlertRuleUpdate(NewAlertRule): ...
 
-    Types and validators are those of the creation. Fields that may be null there may be null here.
+    Types and validators are those of the creation. An update may set a field to null only if the creation may.
     """
     for field in update.model_fields.values():
         if field.is_required() or field.get_default(call_default_factory=True, validated_data={}) is not None:
@@ -56,8 +57,8 @@ def partial(update: type[B]) -> type[B]:
 
 
 def has_nul(value: object) -> bool:
-    """Return whether any text in a JSON value has a NUL. Not recursive: a free-form object may be nested deeper than
-    Python's stack."""
+    """Returns whether any text in a JSON value contains NUL. The function is not recursive, because a free-form object
+    may be nested more deeply than Python's stack allows."""
     pending = [value]
     while pending:
         item = pending.pop()
@@ -72,7 +73,7 @@ def has_nul(value: object) -> bool:
     return False
 
 
-# JSON has no own type for these, so even a strict body reads them from a string or a number.
+# JSON has no type for UUIDs and times, so even a strict body reads them from a string or a number.
 Id = Annotated[UUID, Field(strict=False)]
 Moment = Annotated[datetime, Field(strict=False)]
 

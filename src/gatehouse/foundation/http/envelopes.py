@@ -4,11 +4,11 @@ An `ErrorForm` defines an error's body and the status of failed validation. A fa
 `errors.py`; other paths get the form of their part of the API.
 
     GATEWAY    {"error": {"message", "type", "code", ...}}       the model calls and `/v1/scan`
-    ANTHROPIC  {"type": "error", "error": {...the same}}         `/v1/messages`
+    ANTHROPIC  {"type": "error", "error": {... as GATEWAY}}      `/v1/messages`
     OAUTH      {"error", "error_description"}                    `/oauth/*`, `/api/oauth/*`
     DETAIL     {"detail": text, or a list of bad fields}         administration
     CODED      {"error", "message", ...}, bad fields as `details`  families with error codes
-    NAMED      the same with one code for each status            organization settings, system health
+    NAMED      as CODED, with one code for each status           organization settings, system health
     PORTAL     {"error", "detail"}                               cloud portal
     SCIM       {"schemas", "status", "detail", "scimType"}       `/api/scim/v2/*`
 
@@ -26,7 +26,7 @@ from gatehouse.foundation.http.accepts import prefers_html
 
 Body: TypeAlias = dict[str, Any]
 
-#: invalid fields named in a response; a hostile body may have a million
+#: maximum number of invalid fields that a response lists; a hostile body may have a million
 MAX_FAULTS = 50
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -48,12 +48,13 @@ def _faults(error: Refusal) -> list[FieldFault]:
 
 
 def _sentence(error: Refusal) -> str:
-    """Return the message, or the invalid fields with their messages, for forms without a list of fields."""
+    """Returns the message, or the invalid fields with their messages, for forms without a list of fields."""
     fields = "; ".join(f"{fault.field}: {fault.message}" for fault in _faults(error))
     return fields or error.text
 
 
 def _rate_limited(error: Refusal) -> bool:
+    """Returns whether a rate limit of the administration API refused the request."""
     return isinstance(error, TooManyRequests) and "tier" in error.extra
 
 
@@ -76,7 +77,7 @@ _OAUTH_CODES = {
 
 
 def oauth(error: Refusal) -> Body:
-    """Return the body by RFC 6749, 5.2. Errors without a code in the RFC keep their own."""
+    """Returns the body by RFC 6749, 5.2. An error for which the RFC has no code keeps its own code."""
     if _rate_limited(error):
         return {"error": "rate_limit_exceeded", "error_description": error.text}
     code = _OAUTH_CODES.get(error.status, error.code)
@@ -110,7 +111,7 @@ _NAMED_CODES = {401: "unauthorized", 403: "forbidden", 404: "not_found"}
 
 
 def named(error: Refusal) -> Body:
-    """Return the body as `coded` does, with one code for each status: details are in the message."""
+    """Returns the body of `coded` with one code for each status. Only the message has details."""
     body = coded(error)
     if error.status in _NAMED_CODES and error.code != "mfa_required" and not _rate_limited(error):
         body["error"] = _NAMED_CODES[error.status]
@@ -125,15 +126,15 @@ _PORTAL_CODES = {
 
 
 def portal(error: Refusal) -> Body:
-    """Return the portal's body. The code depends only on the status. A 429 also has `message`, and as extra fields
-    `limit` and `reset_at`."""
+    """Returns the portal's body. The code depends only on the status. A 429 also has the field `message`, and the extra
+    fields `limit` and `reset_at`."""
     code = _PORTAL_CODES.get(error.status, "internal_error" if error.status >= 500 else "invalid_request")
     body: Body = {"error": code, "detail": _sentence(error), **error.extra}
     return body | {"message": error.text} if error.status == 429 else body
 
 
 def scim(error: Refusal) -> Body:
-    """Return the body by RFC 7644, 3.12. `scimType` is an extra field of the error, or `invalidValue` for invalid
+    """Returns the body by RFC 7644, 3.12. `scimType` is an extra field of the error, or `invalidValue` for invalid
     fields."""
     body: Body = {
         "schemas": ["urn:ietf:params:scim:api:messages:2.0:Error"],
@@ -146,9 +147,11 @@ def scim(error: Refusal) -> Body:
 
 @dataclass(frozen=True, slots=True)
 class ErrorForm:
-    """The format of errors. `validation_status` is the status of failed validation: one status, or one for each variant
-    (`{"a": 422, "b": 400, "c": 422}`). `encode` encodes a body that is not JSON. `in_browsers` is the form for clients
-    that prefer HTML, on paths that both kinds of clients use.
+    """The format of errors.
+
+    `validation_status` is the status of failed validation: one status, or one for each variant (`{"a": 422, "b": 400,
+    "c": 422}`). `encode` returns the bytes of a body; forms that are not JSON replace it. `in_browsers` is the form for
+    clients that prefer HTML, on paths that browsers and programs use.
     """
 
     render: Callable[[Refusal], Body]
@@ -162,14 +165,14 @@ class ErrorForm:
         return replace(self, validation_status=status)
 
     def for_reader(self, accept: str) -> "ErrorForm":
-        """Return the form for a client with this `Accept` header."""
+        """Returns the form for a client with this `Accept` header."""
         if self.in_browsers is None:
             return self
         form = self.in_browsers if prefers_html(accept) else self
         return replace(form, headers={**form.headers, "Vary": "Accept"})
 
     def status_of(self, error: Refusal, variant: str = "a") -> int:
-        """Return the error's own status, or the form's `validation_status` for plain failed validation."""
+        """Returns the error's status. For failed validation without a code of its own this is `validation_status`."""
         if not isinstance(error, Unprocessable) or error.code != Unprocessable.code:
             return error.status
         status = self.validation_status
@@ -195,7 +198,7 @@ _FORMS_BY_NAME = {
     "detail": DETAIL, "error_message": CODED, "error_details": CODED, "gateway": GATEWAY, "anthropic": ANTHROPIC,
 }  # fmt: skip
 
-#: Forms by path prefix; the longest prefix wins. Families add theirs. A prefix ends at the end of a path segment.
+#: Forms by path prefix. The longest prefix applies. A prefix consists of whole path segments. Families add their forms.
 DEFAULT_FORMS: Mapping[str, ErrorForm] = {
     "/v1/chat/completions": GATEWAY,
     "/api/chat/completions": GATEWAY,
@@ -216,7 +219,8 @@ DEFAULT_FORMS: Mapping[str, ErrorForm] = {
 
 
 class ErrorForms:
-    """Looks up a path's form. `families` maps path prefixes to forms and overrides the defaults."""
+    """Looks up the form of a path. `families` maps path prefixes to forms and overrides the defaults. `otherwise` is
+    the form of a path without a listed prefix."""
 
     def __init__(self, families: Mapping[str, ErrorForm] | None = None, *, otherwise: ErrorForm = DETAIL) -> None:
         forms = {**DEFAULT_FORMS, **(families or {})}
@@ -225,7 +229,8 @@ class ErrorForms:
         self._otherwise = otherwise
 
     def for_path(self, path: str) -> ErrorForm:
-        # Cut the path to the deepest prefix first, so that a path of ten thousand slashes costs no more than others.
+        # Cut the path to the depth of the deepest prefix first, so that a path of ten thousand slashes costs no more
+        # than other paths.
         prefix = "/".join(path.split("/", self._deepest + 1)[: self._deepest + 1])
         while prefix:
             if (form := self._by_prefix.get(prefix)) is not None:
@@ -238,7 +243,7 @@ _defaults = ErrorForms()
 
 
 def for_path(path: str) -> Callable[[Refusal], Body]:
-    """Return the renderer of a path that belongs to no family."""
+    """Returns the function that renders errors on a path that belongs to no family."""
     return _defaults.for_path(path).body_of
 
 
@@ -250,8 +255,8 @@ class RenderedError:
 
 
 def rendered(error: Refusal, form: ErrorForm, variant: str = "a") -> RenderedError:
-    """Return status, headers and body of an error. Adds `Retry-After` if the error has one, and `WWW-Authenticate` to a
-    401."""
+    """Returns status, headers and body of an error. Adds the header `Retry-After` if the error has `retry_after`, and
+    `WWW-Authenticate` to a 401."""
     status = form.status_of(error, variant)
     headers = {"Content-Type": form.media_type, **form.headers, **error.headers}
     if "retry_after" in error.extra:

@@ -1,4 +1,5 @@
-"""Exception handlers that render every error in its path's form: refusals, failed validation, unknown paths, faults."""
+"""Exception handlers. They render refusals, failed validation, unknown paths and unhandled exceptions in the error form
+of the request's path."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -22,10 +23,10 @@ from gatehouse.foundation.http.envelopes import MAX_FAULTS, ErrorForms, Paramete
 
 _log = structlog.get_logger(__name__)
 
-#: key in a request's state: the validation error of its response
+#: key in a request's state under which a handler stores the validation error of the response
 FAILED_VALIDATION = "failed_validation"
 
-#: characters of a field's name in a response; the name comes from the caller
+#: maximum length of a field's name in a response, because the name comes from the caller
 MAX_NAME_CHARS = 100
 
 
@@ -36,12 +37,12 @@ class MalformedBody(errors.BadRequest):
 class MethodNotAllowed(errors.BadRequest):
     status = 405
     code = "method_not_allowed"
-    message = "This path does not take that method."
+    message = "This path does not accept this method. The header Allow lists the methods it accepts."
 
 
 class DatabaseUnavailable(errors.Unavailable):
     code = "database_unavailable"
-    message = "The database is not available now. Try again in a moment, and look first whether a change was made."
+    message = "The database is not available now. Try again in a moment. Check first whether a change was made."
 
 
 _RETRY_SECONDS = 5
@@ -63,8 +64,8 @@ def _leaf(status: int) -> type[Refusal]:
 
 
 class ErrorResponses:
-    """Renders errors in an application's forms. `unavailable` has the exceptions that mean that the database is
-    unavailable. `unknown` makes the response for a path without a route, or returns None for the usual 404."""
+    """Renders errors in an application's forms. `unavailable` lists the exceptions of an unavailable database. The
+    function `unknown` returns the response for a path without a route, or None for the usual 404."""
 
     def __init__(
         self,
@@ -77,6 +78,7 @@ class ErrorResponses:
         self._unavailable = unavailable
 
     def to(self, scope: Scope, error: Refusal) -> Response:
+        """Returns the response of a request (its ASGI scope) for a refusal."""
         try:
             variant = variants.variant_of(scope)
         except variants.UnknownVariant:
@@ -86,7 +88,7 @@ class ErrorResponses:
         return Response(answer.body, answer.status, answer.headers)
 
     async def of(self, request: Request, error: Exception) -> Response:
-        """Return the response of any exception that no route has handled."""
+        """Returns the response for an exception that no route has handled."""
         if isinstance(error, Refusal):
             return await self.refusal(request, error)
         unavailable = isinstance(error, self._unavailable)
@@ -109,13 +111,14 @@ class ErrorResponses:
             if answer is not None:
                 return answer if isinstance(answer, Response) else self.to(request.scope, answer)
         leaf = _leaf(error.status_code)
-        # The framework's text is used only where it explains a bad request; others ("Not Found") say less than ours.
+        # The framework's text explains a bad request. For other statuses it is a phrase such as "Not Found", and the
+        # messages of our classes explain more.
         text = str(error.detail) if error.status_code == 400 else None
         headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
         return self.to(request.scope, leaf(text, headers=headers))
 
     async def database_unavailable(self, request: Request, error: Exception) -> Response:
-        # Only the first line: the following lines of PostgreSQL's errors may have values of rows.
+        # Log only the first line: the following lines of PostgreSQL's errors may contain values of rows.
         reason = str(getattr(error, "orig", None) or error).split("\n", 1)[0]
         _log.warning("database.unavailable", path=request.scope["path"], reason=f"{type(error).__name__}: {reason}")
         return self.to(request.scope, DatabaseUnavailable(headers={"Retry-After": str(_RETRY_SECONDS)}))
@@ -126,7 +129,8 @@ class ErrorResponses:
 
 
 def _allowed(request: Request) -> str:
-    """Return all methods of the path: the framework names only those of the first route that matches."""
+    """Returns the methods that the path accepts, separated by commas. The framework would list only the methods of the
+    first route that matches."""
     methods: set[str] = set()
     for route in iter_route_contexts(request.app.router.routes):
         if _pattern(route.path or "").match(request.scope["path"]):
@@ -136,20 +140,20 @@ def _allowed(request: Request) -> str:
 
 @cache
 def _pattern(path: str) -> re.Pattern[str]:
-    """Return the pattern of a route's path. The cache has one entry for each route."""
+    """Returns the regular expression of a route's path. The cache has one entry for each route."""
     return compile_path(path)[0]
 
 
 def failed_validation(faults: Sequence[Any]) -> Refusal:
-    """Return Pydantic's list of faults as one error, without the inputs, which may be passwords.
+    """Returns one error for Pydantic's list of faults. The error does not contain the inputs, which may be passwords.
 
-    A malformed path parameter is a 404, as is an unknown id.
+    A malformed path parameter is a 404, because no resource can have such an id.
     """
     if any(fault["loc"][:1] == ("path",) for fault in faults):
         return errors.NotFound()
     if any(fault["type"] == "json_invalid" for fault in faults):
         return MalformedBody()
-    # A parameter that both variants of a list have is validated for each; report it once.
+    # A parameter that belongs to both variants of a list is validated twice. Report its fault once.
     unique = {(fault["loc"], fault["msg"]): fault for fault in faults[:MAX_FAULTS]}
     return Unprocessable(faults=[_fault(fault) for fault in unique.values()])
 
@@ -160,7 +164,8 @@ def _fault(fault: dict[str, Any]) -> FieldFault:
 
 
 class _FaultMiddleware:
-    """Turns an unhandled exception into a 500. The framework would answer in plain text and log it twice."""
+    """Middleware that responds to an unhandled exception with a 500 in the path's form. The framework would respond in
+    plain text, and the exception would be logged twice."""
 
     def __init__(self, app: ASGIApp, *, responses: ErrorResponses) -> None:
         self._app = app
@@ -182,7 +187,7 @@ class _FaultMiddleware:
         except Exception as error:
             response = await self._responses.of(Request(scope), error)
             if started:
-                raise  # the status has been sent: only a broken connection shows the error
+                raise  # the status has been sent, so only a closed connection can show the error to the client
             await response(scope, receive, send)
 
 
@@ -193,8 +198,8 @@ def install(
     unavailable: tuple[type[Exception], ...] = (),
     unknown: Callable[[Request], Refusal | Response | None] | None = None,
 ) -> ErrorResponses:
-    """Registers the handlers. `unavailable` and `unknown` are those of `ErrorResponses`. Call it before adding other
-    middleware, which then sees the rendered errors."""
+    """Registers the handlers and returns their `ErrorResponses`, which has the parameters `unavailable` and `unknown`.
+    Call this function before adding other middleware, so that the other middleware sees the rendered errors."""
     responses = ErrorResponses(forms or ErrorForms(), unavailable, unknown)
     app.add_exception_handler(Refusal, responses.refusal)
     app.add_exception_handler(RequestValidationError, responses.validation)

@@ -1,12 +1,12 @@
 """The three styles of pagination: page, offset and cursor.
 
-A FastAPI dependency makes a window from the query: `apply` limits a `select`, `envelope` builds the response. Each list
-declares its own dependency with its own bounds:
+A FastAPI dependency reads a window from the query parameters. The window's `apply` limits a `select`, and its
+`envelope` builds the response. Each list declares a dependency with its own bounds:
 
     Window = Annotated[OffsetWindow, Depends(offset_window(default=100, maximum=200))]
 
-A value out of bounds is a 422 that names the parameter; a cursor that this service did not issue is a 400 that names
-`cursor`.
+A value that is out of bounds is a 422 that names the parameter. A cursor that this service did not issue is a 400 that
+names `cursor`.
 """
 
 import binascii
@@ -18,18 +18,24 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Protocol, TypeVar
 
 import msgspec
-from fastapi import Depends, Query, Request
+from fastapi import Depends, Query, Request, Response
 from fastapi.dependencies.utils import get_dependant
-from sqlalchemy import ColumnElement, Select, func, select
+from fastapi.params import Query as QueryParameter
+from sqlalchemy import ColumnElement, Select, func, or_, select
+from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
 from gatehouse.foundation.errors import BadRequest
 from gatehouse.foundation.http.middleware.known_parameters import unknown_parameters
 from gatehouse.foundation.http.variants import RequestVariant, Variant
 
-#: beyond the end of every list; the resulting offset fits PostgreSQL's bigint
+#: maximum offset and page number. Every list ends before it, and the resulting offset fits into PostgreSQL's bigint.
 _MAX_OFFSET: Final = 1_000_000_000
 _MAX_CURSOR_CHARS: Final = 4096
+#: Characters of a text to search for.
+_MAX_SEARCH_CHARS: Final = 255
+#: The header with the number of all matching rows, of lists that answer with a plain array.
+TOTAL_COUNT_HEADER: Final = "X-Total-Count"
 
 Row = TypeVar("Row")
 Statement = TypeVar("Statement", bound=Select[Any])
@@ -37,12 +43,12 @@ Statement = TypeVar("Statement", bound=Select[Any])
 
 class BadCursor(BadRequest):
     code = "invalid_cursor"
-    message = "cursor: not one that this list has issued; pass next_cursor back unchanged."
+    message = "cursor: this list has not issued it. Pass the value of next_cursor back unchanged."
 
 
 class CursorFiltersChanged(BadRequest):
     code = "invalid_cursor"
-    message = "cursor: it belongs to other filters; start again without it to change them."
+    message = "cursor: it belongs to other filters. To change filters, start again without a cursor."
 
 
 class Window(Protocol):
@@ -95,10 +101,21 @@ class OffsetWindow:
         return {name: items, "total": total, "limit": self.limit, "offset": self.offset}
 
 
+@dataclass(frozen=True, slots=True)
+class OptionalWindow:
+    """A window of a list that returns all rows unless the client sends `limit`."""
+
+    limit: int | None
+    offset: int
+
+    def apply(self, statement: Statement) -> Statement:
+        return statement.limit(self.limit).offset(self.offset)
+
+
 def page_window(
     *, default: int = 50, maximum: int = 200, size_name: str = "page_size"
 ) -> Callable[..., Awaitable[PageWindow]]:
-    """Return the dependency of a list in page style."""
+    """Returns the dependency of a list in page style."""
 
     async def window(
         page: Annotated[int, Query(ge=1, le=_MAX_OFFSET, description="Counts from 1.")] = 1,
@@ -110,7 +127,7 @@ def page_window(
 
 
 def offset_window(*, default: int = 50, maximum: int = 200) -> Callable[..., Awaitable[OffsetWindow]]:
-    """Return the dependency of a list in offset style."""
+    """Returns the dependency of a list in offset style."""
 
     async def window(
         limit: Annotated[int, Query(ge=1, le=maximum, description="Rows to return at most.")] = default,
@@ -121,10 +138,65 @@ def offset_window(*, default: int = 50, maximum: int = 200) -> Callable[..., Awa
     return window
 
 
+def optional_window(*, maximum: int = 200) -> Callable[..., Awaitable[OptionalWindow]]:
+    """Return the dependency of a list that returns all rows unless the client sends `limit`."""
+
+    async def window(
+        limit: Annotated[
+            int | None, Query(ge=1, le=maximum, description="Rows to return at most. Without it, all rows.")
+        ] = None,
+        offset: Annotated[int, Query(ge=0, le=_MAX_OFFSET, description="Rows to skip.")] = 0,
+    ) -> OptionalWindow:
+        return OptionalWindow(limit, offset)
+
+    return window
+
+
+def search_parameter(description: str) -> QueryParameter:
+    """Return the declaration of a list's parameter `search`."""
+    parameter: QueryParameter = Query(max_length=_MAX_SEARCH_CHARS, pattern=r"^[^\x00]*$", description=description)
+    return parameter
+
+
+def sort_parameter() -> QueryParameter:
+    """Return the declaration of a list's parameter `sort`. Its values are the names of `sorted_by`'s columns, with and
+    without a leading minus."""
+    parameter: QueryParameter = Query(description="The field to sort by. A leading `-` sorts in descending order.")
+    return parameter
+
+
+def containing(statement: Statement, search: str | None, *columns: InstrumentedAttribute[Any]) -> Statement:
+    """Select rows in which one of the columns contains `search`, regardless of case."""
+    if not search:
+        return statement
+    return statement.where(or_(*(column.icontains(search, autoescape=True) for column in columns)))
+
+
+def sorted_by(
+    statement: Statement, sort: str, columns: Mapping[str, Any], *, unique: InstrumentedAttribute[Any]
+) -> Statement:
+    """Sort by the column of `sort`; empty values come last. `unique` orders rows with equal values, in the same
+    direction."""
+    descending = sort.startswith("-")
+    column = columns[sort.removeprefix("-")]
+    if descending:
+        return statement.order_by(column.desc().nulls_last(), unique.desc())
+    return statement.order_by(column.asc().nulls_last(), unique)
+
+
+async def windowed(
+    session: AsyncSession, statement: Select[Any], window: OptionalWindow, response: Response
+) -> Sequence[Any]:
+    """Return the window's rows of a query of one entity, and set the header with the number of all rows."""
+    total = (await session.execute(count_query(statement))).scalar_one()
+    response.headers[TOTAL_COUNT_HEADER] = str(total)
+    return (await session.scalars(window.apply(statement))).all()
+
+
 def by_variant(
     *, a: Callable[..., Awaitable[Window]], b: Callable[..., Awaitable[Window]]
 ) -> Callable[..., Awaitable[Window]]:
-    """Return the dependency of a list whose style depends on the variant. Variant C uses that of A."""
+    """Returns the dependency of a list whose style depends on the variant. Variant C has the style of variant A."""
 
     names_of_a, names_of_b = _parameters(a), _parameters(b)
 
@@ -144,13 +216,13 @@ def by_variant(
 
 
 def _parameters(window: Callable[..., Awaitable[Window]]) -> frozenset[str]:
-    """Return the query parameters of a window's dependency."""
+    """Returns the query parameters of a window's dependency."""
     dependant = get_dependant(path="", call=window)
     return frozenset(field.alias for field in dependant.query_params)
 
 
 def count_query(statement: Select[Any]) -> Select[int]:
-    """Return the query for the number of rows without the window: the envelope's `total`."""
+    """Returns the query for the envelope's `total`: the number of rows of `statement` without the window."""
     return select(func.count()).select_from(statement.order_by(None).limit(None).offset(None).subquery())
 
 
@@ -160,7 +232,7 @@ class _CursorContent(msgspec.Struct, array_like=True, forbid_unknown_fields=True
 
 
 class CursorSigner:
-    """Issues signed cursors and verifies them. `key` is a secret of at least 32 bytes, the same in every worker."""
+    """Issues and verifies signed cursors. `key` is a secret of at least 32 bytes, which all workers share."""
 
     def __init__(self, key: bytes) -> None:
         if len(key) < 32:
@@ -169,12 +241,12 @@ class CursorSigner:
         self._decoder = msgspec.json.Decoder(_CursorContent)
 
     def issue(self, position: int, filters: Mapping[str, str], *, context: str) -> str:
-        """Return a cursor. It is valid only for `context`, which names the list and the tenant."""
+        """Returns a cursor. It is valid only for `context`, which names the list and the tenant."""
         content = msgspec.json.encode(_CursorContent(position, dict(filters)))
         return urlsafe_b64encode(self._mac(content, context) + content).decode().rstrip("=")
 
     def read(self, cursor: str, *, context: str) -> tuple[int, dict[str, str]]:
-        """Return the cursor's position and filters. Raises `BadCursor`."""
+        """Returns the cursor's position and filters. Raises `BadCursor`."""
         if len(cursor) > _MAX_CURSOR_CHARS:
             raise BadCursor
         try:
@@ -191,34 +263,34 @@ class CursorSigner:
         return decoded.position, decoded.filters
 
     def _mac(self, content: bytes, context: str) -> bytes:
-        # The length separates the context from the content: no other split of the same bytes has this MAC.
+        # The length marks the end of the context, so that no other context and content have the same bytes.
         prefix = context.encode()
         return hmac.digest(self._key, b"%d:%b" % (len(prefix), prefix) + content, hashlib.sha256)
 
 
 @dataclass(frozen=True, slots=True)
 class CursorWindow:
-    """A window in cursor style. `cursor` is unverified."""
+    """A window in cursor style. `cursor` is not verified yet."""
 
     limit: int
     cursor: str | None
 
     def open(self, signer: CursorSigner, filters: Mapping[str, str | None], *, context: str) -> "OpenCursor":
-        """Verifies the cursor. A cursor carries its filters; filters sent with it must be equal or absent. Raises
-        `BadCursor`, `CursorFiltersChanged`."""
-        sent = {name: value for name, value in filters.items() if value is not None}
+        """Returns the verified cursor. A cursor contains the filters of its list. A filter that is sent with the cursor
+        must have the same value as in the cursor. Raises `BadCursor`, `CursorFiltersChanged`."""
+        query_filters = {name: value for name, value in filters.items() if value is not None}
         if self.cursor is None:
-            return OpenCursor(self.limit, None, sent, signer, context)
+            return OpenCursor(self.limit, None, query_filters, signer, context)
         position, cursor_filters = signer.read(self.cursor, context=context)
-        if any(cursor_filters.get(name) != value for name, value in sent.items()):
+        if any(cursor_filters.get(name) != value for name, value in query_filters.items()):
             raise CursorFiltersChanged
         return OpenCursor(self.limit, position, cursor_filters, signer, context)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenCursor:
-    """A verified cursor: where the list continues, with its filters. `position` is the last row's value of the ordering
-    column, or None at the beginning."""
+    """A verified cursor: the position at which the list continues, and the list's filters. `position` is the last row's
+    value in the ordering column, or None at the beginning of the list."""
 
     limit: int
     position: int | None
@@ -233,15 +305,16 @@ class OpenCursor:
         *,
         descending: bool = False,
     ) -> Statement:
-        """Orders by `column`, which must be unique, and selects one row more than the limit, which shows whether there
-        are more."""
+        """Returns the statement ordered by `column`, which must be unique. It selects one row more than `limit`: this
+        row shows whether the list has another page."""
         if self.position is not None:
             statement = statement.where(column < self.position if descending else column > self.position)
         return statement.order_by(column.desc() if descending else column).limit(self.limit + 1)
 
     def tail(self, rows: Sequence[Row], *, position: Callable[[Row], int]) -> str:
-        """Return the cursor for the rows after these in ascending order, even if there are none yet. A filter `order`
-        of `desc` is removed. For lists that only grow at their end, with positions from 1."""
+        """Returns the cursor for the rows after `rows` in ascending order, even if there are no such rows yet. The
+        cursor's filters lack `order` if its value is `desc`. For lists that grow only at their end, with positions from
+        1."""
         last = max(map(position, rows[: self.limit]), default=self.position or 0)
         filters = {name: value for name, value in self.filters.items() if (name, value) != ("order", "desc")}
         return self.signer.issue(last, filters, context=self.context)
@@ -249,8 +322,8 @@ class OpenCursor:
     def envelope(
         self, name: str, rows: Sequence[Row], *, position: Callable[[Row], int], shown: Callable[[Row], Any]
     ) -> dict[str, Any]:
-        """Return the response's body. `rows` is the result of `apply`; `position` returns a row's ordering value,
-        `shown` its form in the response."""
+        """Returns the response's body. `rows` are the rows of the statement that `apply` returned. `position` returns a
+        row's value in the ordering column, and `shown` returns a row's form in the response."""
         page = rows[: self.limit]
         has_more = len(rows) > self.limit
         next_cursor = self.signer.issue(position(page[-1]), self.filters, context=self.context) if has_more else None
@@ -258,13 +331,13 @@ class OpenCursor:
 
 
 def cursor_window(*, default: int = 50, maximum: int = 500) -> Callable[..., Awaitable[CursorWindow]]:
-    """Return the dependency of a list in cursor style."""
+    """Returns the dependency of a list in cursor style."""
 
     async def window(
         limit: Annotated[int, Query(ge=1, le=maximum, description="Rows to return at most.")] = default,
         cursor: Annotated[str | None, Query(description="`next_cursor` of the answer before, unchanged.")] = None,
     ) -> CursorWindow:
-        # Clients that fill in a template send an empty cursor for the first page.
+        # Clients that build the URL from a template send an empty cursor for the first page.
         return CursorWindow(limit, cursor or None)
 
     return window

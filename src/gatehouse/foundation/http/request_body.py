@@ -1,4 +1,4 @@
-"""Reads a request's body from the wire, bounded in size and time."""
+"""Reads a request's body, with limits for its size and for the time of reading."""
 
 import asyncio
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from starlette.types import Receive
 from gatehouse.foundation.deadlines import Deadlines
 from gatehouse.foundation.errors import BadRequest, ClientLeft, PayloadTooLarge
 
-#: up to this many bytes of an unread body, the server reads and discards them and keeps the connection open
+#: maximum size of an unread body that the server reads and discards in order to keep the connection open
 MAX_DISCARDED_BODY_BYTES: Final = 64 * 1024
 
 
@@ -22,13 +22,14 @@ class BodyTooSlow(BadRequest):
     code = "request_timeout"
 
     def __init__(self, seconds: float) -> None:
-        super().__init__(f"A request's body must be here within {seconds:g} seconds.", headers={"Connection": "close"})
+        message = f"The request's body did not arrive within {seconds:g} seconds."
+        super().__init__(message, headers={"Connection": "close"})
 
 
 class RequestBody:
-    """A request's body, which stays on the wire until `read`. `headers` has its `content-length` and `expect`, if any.
-    `limit` is in bytes. One deadline covers the whole body. `complete` is the whole body where it has arrived with the
-    head."""
+    """A request's body, which is not received before `read`. `headers` contains `content-length` and `expect` if the
+    client sent them. `limit` is in bytes. One deadline applies to the whole body. `complete` is the body if all of it
+    has arrived with the head of the request."""
 
     def __init__(
         self,
@@ -44,15 +45,15 @@ class RequestBody:
         self.limit = limit
         self._deadlines = deadlines
         self._complete = complete
-        #: set once no part of the body is left on the wire
+        #: is set when the whole body has been received
         self.whole = asyncio.Event()
         if complete is not None:
             self.whole.set()
 
     @property
     def blocks_reuse(self) -> bool:
-        """Return whether too much of the body may be left on the wire for the connection to carry another request. A
-        client that waits for 100 Continue may or may not send its body after a different response."""
+        """Returns whether the connection must be closed after the response, because the unread body may be too large to
+        discard. A client that waits for 100 Continue may or may not send its body after a different response."""
         if self.whole.is_set():
             return False
         length = self._content_length
@@ -61,8 +62,8 @@ class RequestBody:
         )
 
     async def read(self) -> bytes:
-        """Return the whole body. Raises `PayloadTooLarge` as soon as the size is known, `BodyTooSlow`, `BadLength` and
-        `ClientLeft`."""
+        """Returns the whole body. Raises `PayloadTooLarge` as soon as the body is known to exceed the limit, and
+        `BodyTooSlow`, `BadLength`, `ClientLeft`."""
         if self._content_length is not None:
             if not self._content_length.isdecimal():
                 raise BadLength
@@ -99,4 +100,4 @@ class RequestBody:
         return part
 
     def _too_large(self) -> PayloadTooLarge:
-        return PayloadTooLarge(f"A request's body may have {self.limit} bytes at most.")
+        return PayloadTooLarge(f"The request's body is too large. It may have {self.limit} bytes at most.")

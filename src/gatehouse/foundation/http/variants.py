@@ -1,7 +1,8 @@
-"""Chooses the API variant of a request (docs/variants.md). No other module does.
+"""Chooses the API variant of a request (docs/variants.md). No other module chooses it.
 
-The header `X-API-Variant` names it; else a verb, prefix or parameter that only one variant has; else the setting.
-Families read the result through `RequestVariant` and render it in their own `variants.py`.
+The header `X-API-Variant` determines the variant. Without the header, a method, path prefix or parameter that only one
+variant has determines it. Otherwise the setting applies. Families read the variant from `RequestVariant` and apply it
+in their `variants.py`.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -16,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gatehouse.foundation.errors import BadRequest
 
 _HEADER_BYTES: Final = b"x-api-variant"
-#: longer queries are not parsed, to bound the cost
+#: longer queries are not parsed, because parsing them costs too much
 _MAX_QUERY_BYTES: Final = 16 * 1024
 
 
@@ -33,7 +34,8 @@ class UnknownVariant(BadRequest):
 
 @dataclass(frozen=True)
 class _Signs:
-    """The verbs and parameters that belong to only one variant, below one path prefix."""
+    """The methods (`verbs`) and parameters below one path prefix that belong to only one variant. `always` is the
+    variant of a prefix that belongs to only one."""
 
     always: Variant | None = None
     verbs: Mapping[str, Variant] = field(default_factory=dict)
@@ -58,9 +60,9 @@ _DEFAULT_SIGNS: Final = _Signs(parameters={"page_size": _B, "per_page": _A})
 
 
 def resolve(method: str, path: str, query: Collection[str], header: str | None, default: Variant) -> Variant:
-    """Return the variant of a request. `query` has the names of its parameters. Raises `UnknownVariant`.
+    """Returns the variant of a request. `query` contains the names of its parameters. Raises `UnknownVariant`.
 
-    Contradicting parameters (`limit` with `page_size`) are ignored: then `default` applies.
+    If parameters belong to different variants (`limit` with `page_size`), they are ignored and `default` applies.
     """
     if header is not None:
         try:
@@ -85,7 +87,8 @@ def _signs(path: str) -> _Signs:
 
 
 def variant_of(scope: Scope, default: Variant = Variant.A) -> Variant:
-    """Return the variant of a request. It is chosen once and stored in the request's state. Raises `UnknownVariant`."""
+    """Returns the variant of a request. It is chosen once and stored in the request's state. Raises
+    `UnknownVariant`."""
     state = scope.setdefault("state", {})
     if (stored := state.get("api_variant")) is not None:
         return Variant(stored)
@@ -104,8 +107,8 @@ def variant_of(scope: Scope, default: Variant = Variant.A) -> Variant:
 class VariantMiddleware:
     """Middleware that chooses the variant before routing and returns it in the header `X-API-Variant`.
 
-    `refuse` responds to an invalid header in the path's error form. `except_for` has path prefixes without variants:
-    the gateway's, which should not pay for the check.
+    `refuse` responds to an invalid header in the path's error form. `except_for` lists path prefixes without variants:
+    those of model calls, which the check would slow down.
     """
 
     def __init__(

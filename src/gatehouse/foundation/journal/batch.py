@@ -6,14 +6,14 @@ from uuid import UUID
 
 
 class Position(NamedTuple):
-    """A writer's position: everything before `offset` of `segment` has been read."""
+    """A position in the journal of a writer: everything before byte `offset` of `segment` has been read."""
 
     segment: int
     offset: int
 
 
 class JournalEntry(NamedTuple):
-    """One record, and the offset of the next one."""
+    """One record. `offset_end` is the offset of the next record."""
 
     writer_id: UUID
     segment: int
@@ -22,8 +22,8 @@ class JournalEntry(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """Bytes that are not a record. `torn`: an incomplete, unacknowledged line at the end of a segment, after a kill.
-    Otherwise written data was changed."""
+    """Bytes that are not a record. If `torn` is true, they are an incomplete line at the end of a segment: the process
+    was killed before it acknowledged the record. Otherwise data was changed after it had been written."""
 
     writer_id: UUID
     segment: int
@@ -34,10 +34,10 @@ class Damage(NamedTuple):
 
 @dataclass(slots=True)
 class Batch:
-    """The content of one transaction: the entries' rows and the positions that have changed.
+    """The content of one transaction: entries to store as rows, and the positions that have changed.
 
-    `finished` writers are dead and have no further records, so that their open requests can be closed. `more`: a limit
-    stopped the reading. A batch is falsy if there is nothing to store or confirm.
+    `finished` lists writers that are dead and have no further records, so that their open requests can be closed.
+    `more` is true if reading stopped at a limit. A batch is falsy if there is nothing to store or confirm.
     """
 
     entries: list[JournalEntry] = field(default_factory=list)
@@ -53,7 +53,7 @@ class Batch:
 
 
 class Backlog(NamedTuple):
-    """The undrained bytes of a writer."""
+    """The number of bytes of a writer that have not been drained yet."""
 
     writer_id: UUID
     alive: bool

@@ -10,8 +10,8 @@ from uuid import UUID
 
 LOCK = "lock"
 KEEPER_LOCK = ".keeper"
-#: Prefix of a directory that is not locked yet. A directory gets its final name only after it is locked, so one with a
-#: final name and no lock belongs to a dead writer.
+#: Prefix of a directory that is not locked yet. A directory gets its final name only after it has been locked. So an
+#: unlocked directory with a final name belongs to a dead writer.
 NEW_DIRECTORY_PREFIX = ".new-"
 _SUFFIX = ".log"
 _WRITER_ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -27,8 +27,8 @@ def segment_path(directory: Path, number: int) -> Path:
 
 
 def segments(directory: Path) -> dict[int, int]:
-    """Return the segments' sizes in bytes by number, ascending, without segments that are deleted meanwhile. Empty if
-    the directory does not exist."""
+    """Returns the sizes of segments in bytes by number, in ascending order. Segments that are deleted meanwhile are
+    left out. The result is empty if the directory does not exist."""
     sizes = {}
     with suppress(FileNotFoundError), os.scandir(directory) as entries:
         for entry in entries:
@@ -39,27 +39,28 @@ def segments(directory: Path) -> dict[int, int]:
 
 
 def writer_ids(journal: Path) -> list[UUID]:
-    """Return the ids of all writers, oldest first (ids are ordered by time)."""
+    """Returns the ids of all writers, oldest first, because ids are ordered by time."""
     return sorted(UUID(path.name) for path in journal.iterdir() if _WRITER_ID.fullmatch(path.name))
 
 
 def journal_bytes(journal: Path) -> int:
-    """Return the size of all writers' segments."""
+    """Returns the size in bytes of the segments of all writers."""
     return sum(sum(segments(journal / str(writer)).values()) for writer in writer_ids(journal))
 
 
 def free_bytes(journal: Path) -> int:
-    """Return the free bytes for this user, or `sys.maxsize` if the file system does not report them."""
+    """Returns the number of bytes that this user can still write, or `sys.maxsize` if the file system does not report
+    it."""
     disk = os.statvfs(journal)
     return disk.f_bavail * disk.f_frsize if disk.f_blocks else sys.maxsize
 
 
 def lock(path: Path) -> int:
-    """Locks a file and returns its descriptor, which has the lock until it is closed or the process ends. Raises
-    `BlockingIOError` if it is already locked.
+    """Locks a file and returns its descriptor. The lock lasts until the descriptor is closed or the process ends.
+    Raises `BlockingIOError` if the file is already locked.
 
-    Uses flock. POSIX record locks are released when any descriptor of the file is closed, and a keeper in the writer's
-    own process could not detect them.
+    Uses flock and not POSIX record locks. These are released when any descriptor of the file is closed, and a keeper in
+    the same process as the writer could not detect them.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -71,7 +72,8 @@ def lock(path: Path) -> int:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a file is locked. Tries a shared lock, so that concurrent checks do not see each other."""
+    """Returns whether a file is locked. Tries a shared lock, so that concurrent checks do not find each other's
+    locks."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -86,7 +88,7 @@ def is_locked(path: Path) -> bool:
 
 
 def sync_directory(directory: Path) -> None:
-    """Flushes a directory's entries to the disk, so that they survive a loss of power."""
+    """Flushes the entries of a directory to the disk, so that they survive a loss of power."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Reads the journals of all writers, living and dead, and deletes stored segments."""
+"""Reads the journals of all writers, living and dead, and deletes segments whose records have been stored."""
 
 import os
 import shutil
@@ -17,12 +17,13 @@ START = Position(1, 0)
 
 
 class JournalReader:
-    """Reader of a home's journals; one keeper for each home. All calls block on files: not for a server's event loop.
+    """Reader of the journals of a home. A home has one keeper. All methods block on files, so do not call them on a
+    server's event loop.
 
         reader.resume(positions stored in the database)
         batch = reader.batch()
         one transaction: rows of batch.entries, batch.positions, batch.finished
-        deleted = reader.release(batch)         # only now the stored positions of these writers may be deleted
+        deleted = reader.release(batch)         # the stored positions of the deleted writers may now be deleted
 
     A failed transaction needs no action: the next batch starts at the same position. If a commit's outcome is unknown,
     call `resume` with the positions in the database.
@@ -45,14 +46,15 @@ class JournalReader:
         journal.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def follower(self) -> "JournalReader":
-        """Return another reader of the same journal with its own positions."""
+        """Returns another reader of the same journal with its own positions."""
         other = JournalReader(self._journal)
         self._readers.append(other)
         other._readers, other._deleting = self._readers, self._deleting
         return other
 
     def claim(self) -> bool:
-        """Try to become the home's keeper until `close` or the end of the process. Return whether it succeeded."""
+        """Tries to become the keeper of the home until `close` or the end of the process. Returns whether it has
+        succeeded."""
         if self._claim is None:
             with suppress(BlockingIOError):
                 self._claim = files.lock(self._journal / files.KEEPER_LOCK)
@@ -68,11 +70,11 @@ class JournalReader:
         self._confirmed = dict(positions)
 
     def pass_over(self, writer_ids: Iterable[UUID]) -> None:
-        """Marks writers as finished before this reader was created; another reader still needs them."""
+        """Marks writers that this reader had finished before it was created, and that another reader still needs."""
         self._finished.update(writer_ids)
 
     def last_written(self, writer_id: UUID) -> float | None:
-        """Return the Unix time of the writer's last write, or None if its files do not exist."""
+        """Returns the Unix time of the writer's last write, or None if its files do not exist."""
         directory = self._journal / str(writer_id)
         try:
             return files.segment_path(directory, max(files.segments(directory))).stat().st_mtime
@@ -80,12 +82,12 @@ class JournalReader:
             return None
 
     def batch(self, max_records: int = 5_000, max_bytes: int = 8 * 1024**2) -> Batch:
-        """Return records after the confirmed positions, in order for each writer, with a fair share for each writer.
-        Raises `OSError`."""
+        """Returns the records after the confirmed positions. The records of a writer are in order, and each writer has
+        an equal share of the limits. Raises `OSError`."""
         batch = Batch()
         writers = files.writer_ids(self._journal)
         if writers:
-            self._first = (self._first + 1) % len(writers)  # rotate, so that the same writer is not always last
+            self._first = (self._first + 1) % len(writers)  # rotates, so that the last writer is not always the same
             writers = writers[self._first :] + writers[: self._first]
         for writers_left, writer_id in zip(range(len(writers), 0, -1), writers, strict=True):
             records = -(-(max_records - len(batch.entries)) // writers_left)
@@ -94,7 +96,7 @@ class JournalReader:
         return batch
 
     def oldest(self, max_records: int, max_bytes: int, passing: Container[UUID] = ()) -> Batch:
-        """Return a batch of one writer: the oldest with records, except the writers in `passing`. Raises `OSError`."""
+        """Returns a batch of the oldest writer that has records and is not in `passing`. Raises `OSError`."""
         for writer_id in files.writer_ids(self._journal):
             if writer_id in passing:
                 continue
@@ -105,9 +107,9 @@ class JournalReader:
         return Batch()
 
     def release(self, batch: Batch) -> list[UUID]:
-        """Confirms a stored batch and deletes what no reader needs: segments before the positions, and finished
-        writers. Returns the deleted writers. Raises `OSError`; then the batch is still confirmed, and the next call
-        deletes again."""
+        """Confirms a stored batch. Deletes the segments before its positions and the finished writers, unless another
+        reader needs them. Returns the deleted writers. Raises `OSError` if a file cannot be deleted; the batch is
+        confirmed nevertheless, and the next call tries to delete again."""
         self._confirmed.update(batch.positions)
         with self._deleting:
             for writer_id in batch.positions:
@@ -118,11 +120,12 @@ class JournalReader:
         return deleted
 
     def backlog(self) -> list[Backlog]:
-        """Return the backlog of every writer, for metrics."""
+        """Returns the backlog of every writer, for metrics."""
         return [self._backlog(writer_id) for writer_id in files.writer_ids(self._journal)]
 
     def clean(self, older_than: float = 3600.0) -> None:
-        """Removes directories of at least `older_than` seconds whose writer was killed before it renamed them."""
+        """Removes directories that are at least `older_than` seconds old and whose writer was killed before it renamed
+        them."""
         for directory in self._journal.glob(f"{files.NEW_DIRECTORY_PREFIX}*"):
             if directory.stat().st_mtime < time.time() - older_than and not files.is_locked(directory / files.LOCK):
                 shutil.rmtree(directory)
@@ -156,7 +159,7 @@ class JournalReader:
             reader._deleted.append(writer_id)
 
     def _is_dead(self, writer_id: UUID) -> bool:
-        """Return whether a writer is dead. This is final: no process uses another's directory."""
+        """Returns whether a writer is dead. A dead writer stays dead, because no process uses another's directory."""
         if writer_id not in self._dead and not files.is_locked(self._journal / str(writer_id) / files.LOCK):
             self._dead.add(writer_id)
         return writer_id in self._dead
@@ -164,7 +167,8 @@ class JournalReader:
     def _read_writer(self, writer_id: UUID, batch: Batch, limits: tuple[int, int]) -> None:
         if writer_id in self._finished:
             return
-        # The order matters: after a writer is seen dead, or a segment has a successor, the segment does not grow.
+        # Check for a dead writer before listing the segments: a segment of a dead writer, or one that has a successor,
+        # no longer grows.
         dead = self._is_dead(writer_id)
         directory = self._journal / str(writer_id)
         confirmed = self._confirmed.get(writer_id, START)
@@ -195,8 +199,8 @@ class JournalReader:
 def _read_segment(
     directory: Path, writer_id: UUID, position: Position, batch: Batch, limits: tuple[int, int], *, sealed: bool
 ) -> tuple[Position, bool]:
-    """Adds lines until the batch reaches `limits` (records, bytes). Returns the position, and whether it is the end of
-    the segment."""
+    """Adds records to the batch until it reaches `limits` (records, bytes). Returns the new position, and whether it is
+    the end of the segment."""
     segment, offset = position
     max_records, max_bytes = limits
     descriptor = os.open(files.segment_path(directory, segment), os.O_RDONLY)

@@ -9,12 +9,12 @@ from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.journal import files
 from gatehouse.foundation.journal.framing import frame
 
-#: after a failed write, writing resumes once the disk has room for this
+#: After a failed write, writing resumes when these bytes can be written.
 _PROBE = bytes(64 * 1024)
 
 
 class Segments:
-    """Appends lines to the newest segment. A segment with a successor never changes."""
+    """The segments of one writer. Lines are appended to the newest segment. The other segments never change."""
 
     def __init__(self, journal: Path, *, fsync: bool, segment_bytes: int) -> None:
         """Creates and locks the directory of a new writer. Raises `OSError`."""
@@ -35,9 +35,10 @@ class Segments:
             files.sync_directory(journal)
 
     def commit(self, records: list[bytes]) -> tuple[int, OSError | None]:
-        """Writes records. Returns how many of the first records are stored, and the error that stopped the rest.
+        """Writes records in their order. Returns the number of records that are stored, and the error because of which
+        the following records are not stored.
 
-        Without records: tests whether writing works again, and starts a new segment, so that the old one can be
+        Without records, tests whether writing works again, and starts a new segment, so that the old segment can be
         deleted.
         """
         lines = b"".join([frame(record) for record in records])
@@ -60,25 +61,27 @@ class Segments:
         return len(records), None
 
     def close(self) -> None:
-        """Releases the lock. A reader finishes the remaining records."""
+        """Releases the lock. A reader then reads the remaining records and deletes the directory."""
         os.close(self._segment)
         os.close(self._lock)
 
     def _discard_torn(self, lines: bytes, written: int) -> int:
-        """Truncates a torn line, which no reader has read. Returns the number of stored records.
+        """Removes a torn line at the end of the segment. No reader has read this line. Returns the number of stored
+        records.
 
-        After a failed fsync it is unknown which lines are on the disk, and a second fsync would report a false success:
-        no line counts as stored, and the next write uses a new segment.
+        After a failed fsync it is unknown which lines are on the disk, and a second fsync may report success for lines
+        that are lost. So no line counts as stored, and the next write uses a new segment.
         """
         self._broken = True
-        whole = lines.rfind(b"\n", 0, written) + 1
-        with contextlib.suppress(OSError):  # then the torn line stays, at the end of a segment that is not used again
-            os.ftruncate(self._segment, self._size + whole)
-        self._size += whole
-        return 0 if self._fsync else lines.count(b"\n", 0, whole)
+        complete_bytes = lines.rfind(b"\n", 0, written) + 1
+        # If truncation fails, the torn line stays at the end of the segment. The segment is not used again.
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._segment, self._size + complete_bytes)
+        self._size += complete_bytes
+        return 0 if self._fsync else lines.count(b"\n", 0, complete_bytes)
 
     def _recover(self) -> None:
-        """Starts a new segment once the disk has room. A failed attempt leaves no file."""
+        """Starts a new segment if the disk has room for it. A failed attempt leaves no file. Raises `OSError`."""
         segment = self._open(self._number + 1)
         try:
             room = 0
@@ -97,7 +100,7 @@ class Segments:
         self._number, self._size, self._segment = self._number + 1, 0, segment
 
     def _open(self, number: int) -> int:
-        # Truncated: a failed attempt may have left it.
+        # Truncate the file: an attempt that failed may have left it.
         path = files.segment_path(self._directory, number)
         segment = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
         if self._fsync:

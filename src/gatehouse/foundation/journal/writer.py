@@ -18,16 +18,17 @@ DEFAULT_MAX_BYTES = 4 * 1024**3
 SEGMENT_BYTES = 8 * 1024**2
 #: maximum size of the records that wait for the disk, some thousand records
 QUEUE_BYTES = 4 * 1024**2
-#: reserved for the records of requests that were admitted before the journal was full
+#: space that is reserved for the records of requests that were admitted before the journal was full
 _RESERVE_BYTES = 64 * 1024**2
 
 
 class JournalWriter:
-    """The journal writer of this process. Created, used and closed on one running event loop.
+    """The journal writer of this process. Create, use and close it on one running event loop.
 
-    `sync` is `write` (the record is in the page cache: it survives kill -9 of this process, not a loss of power) or
-    `fsync` (it is on the disk). A write to the page cache takes microseconds and runs on the loop. An fsync takes
-    milliseconds and runs in a thread, one at a time, for all records since the last one.
+    With `sync="write"` a record is safe when it is in the page cache: it survives kill -9 of this process, but no loss
+    of power. The write takes microseconds and runs on the loop. With `sync="fsync"` a record is safe when it is on the
+    disk. An fsync takes milliseconds and runs in a thread. One fsync runs at a time, for all records since the last
+    one.
     """
 
     def __init__(
@@ -39,8 +40,9 @@ class JournalWriter:
         segment_bytes: int = SEGMENT_BYTES,
         look_every: float = 1.0,
     ) -> None:
-        """All writers of a home share the directory `journal` and its limit `max_bytes`. Every `look_every` seconds the
-        writer measures what the others wrote and the keeper drained. Raises `OSError` if it cannot create a file.
+        """Creates the directory of the writer in `journal`. All writers of a home share `journal` and its limit
+        `max_bytes`. Every `look_every` seconds the writer measures the size of all writers' segments. Raises `OSError`
+        if a file cannot be created.
         """
         self._loop = asyncio.get_running_loop()
         self._journal = journal
@@ -50,9 +52,9 @@ class JournalWriter:
         self._waiters: list[asyncio.Future[None]] = []
         self._queued = 0
         self._flush_due = False
-        #: whether the last iteration of the loop had at most one record
+        #: whether at most one record arrived in the last iteration of the loop that wrote records
         self._single_record = False
-        #: loop time at which a single record was last written at once
+        #: loop time at which a single record was last written immediately
         self._written_at = 0.0
         self._committing: asyncio.Future[tuple[int, OSError | None]] | None = None
         self._failing = False
@@ -72,10 +74,11 @@ class JournalWriter:
 
     def append(self, record: bytes) -> asyncio.Future[None]:
         """Appends a record and returns a future that is done when the record is safe (see `sync`). Cancelling the
-        future does not remove the record. Raises `ValueError` for a record with a line break or over
+        future does not remove the record. Raises `ValueError` for a record that contains a line break or is longer than
         `MAX_RECORD_BYTES`.
 
-        Raises `JournalFull` or `JournalUnwritable`, at the call or when awaited; then the record is not acknowledged.
+        Raises `JournalFull` at the call. Raises `JournalUnwritable` at the call or from the future; the record is then
+        not acknowledged.
         """
         size = len(record) + OVERHEAD_BYTES
         if size > MAX_RECORD_BYTES + OVERHEAD_BYTES or b"\n" in record:
@@ -97,7 +100,7 @@ class JournalWriter:
         if not self._flush_due:
             now = self._loop.time()
             if self._single_record and now != self._written_at:
-                # With few requests there is nothing to batch with, and waiting costs an iteration of the loop.
+                # With few requests there are no other records to batch, and waiting costs an iteration of the loop.
                 self._written_at = now
                 self._flush()
             else:
@@ -106,22 +109,25 @@ class JournalWriter:
         return waiter
 
     def full(self) -> bool:
-        """Return whether new requests must be refused. Becomes true before `append` refuses, so that the records of
-        running requests still fit, and while the disk is nearly full or cannot be written. Costs a microsecond."""
+        """Returns whether new requests must be refused: if the journal is nearly full, if the disk is nearly full, or
+        if the last write failed. It is true before `append` refuses records, so that the records of running requests
+        can still be written. A call takes a microsecond."""
         self._measure_if_due()
         return self._failing or self._over_limit()
 
     def half_full(self) -> bool:
-        """Return whether the journal is half full, which deserves a warning: the drain does not keep up."""
+        """Returns whether the journal is half full. Then the keeper drains records more slowly than they arrive, and an
+        operator should be warned."""
         return self.size_bytes() * 2 >= self._max_bytes
 
     def size_bytes(self) -> int:
-        """Return the undrained bytes of all writers. The other writers' share is at most `look_every` seconds old."""
+        """Returns the number of undrained bytes of all writers. The number for other writers is at most `look_every`
+        seconds old."""
         self._measure_if_due()
         return self._base + self._appended
 
     async def close(self) -> None:
-        """Writes the waiting records and closes the segment. Later records are refused."""
+        """Writes the waiting records and closes the segment. `append` then refuses further records."""
         if self._closed:
             return
         self._closed = True
@@ -144,7 +150,7 @@ class JournalWriter:
     def _flush(self) -> None:
         self._flush_due = False
         if self._committing is not None:
-            return  # records that arrive meanwhile are written together afterwards
+            return  # when the running commit is done, it writes the records that have arrived meanwhile
         self._measure_if_due()
         if self._records:
             self._commit()
@@ -178,12 +184,12 @@ class JournalWriter:
                     waiter.set_exception(refusal)
 
     def _measure_if_due(self) -> None:
-        """Starts a measurement if one is due, in a thread: the directory may have hundreds of files. Called by use, so
-        that an idle writer costs nothing."""
+        """Starts a measurement if one is due. The measurement runs in a thread, because the directory may have hundreds
+        of files. The writer's methods call this function, so an idle writer measures nothing."""
         if self._measuring is not None or self._loop.time() < self._next_measurement or self._closed:
             return
         if (self._failing or self._over_limit()) and self._committing is None and not self._records:
-            self._commit()  # without records: tests the disk and starts a new segment, as no records arrive to do so
+            self._commit()  # without records, tests the disk and starts a new segment: no record arrives to do so
         self._measuring = self._loop.run_in_executor(None, _measure, self._journal)
         self._measuring.add_done_callback(partial(self._measured, self._appended))
 
@@ -195,10 +201,10 @@ class JournalWriter:
 
     def _set_limit(self, appended_before: int, used: int, free: int) -> None:
         self._base = used - appended_before
-        # The free disk space is a limit too: refusing new requests early is better than failing running ones.
+        # The free disk space is also a limit, so that new requests are refused before running ones fail.
         self._limit = min(self._max_bytes, used + free)
 
 
 def _measure(journal: Path) -> tuple[int, int]:
-    """Return the journal's bytes and the free bytes of its disk."""
+    """Returns the size of the journal and the free space of its disk, in bytes."""
     return files.journal_bytes(journal), files.free_bytes(journal)

@@ -13,12 +13,12 @@ from gatehouse.foundation import emails
 from gatehouse.foundation.clock import utc_now
 
 MAX_SUBJECT_CHARS: Final = 200
-#: Far more than any of our mails has. A server may take less than a mail that grew by mistake.
+#: Our mails are far smaller. The limit detects a mail that is too large by mistake before a server refuses it.
 MAX_MESSAGE_BYTES: Final = 64 * 1024
 
 
 class Mail(msgspec.Struct, frozen=True):
-    """A mail to one recipient. `secret` is a part of the texts that must appear in no error and no log."""
+    """A mail to one recipient. `secret` is a part of `text` and `html` that must not appear in errors and logs."""
 
     recipient: str
     subject: str
@@ -35,32 +35,33 @@ class OversizedMail(Exception):
 
 
 def parse_sender(value: str) -> Address:
-    """Return the sender of `ada@example.com` or `Gatehouse <ada@example.com>`. Raises `ValueError`."""
+    """Returns the sender of `ada@example.com` or `Gatehouse <ada@example.com>`. Raises `ValueError`."""
     if not value.isprintable():
-        raise ValueError("an address without line breaks and control characters")
+        raise ValueError("must be an address without line breaks and control characters")
     name, address = parseaddr(value)
     try:
         return Address(name, addr_spec=emails.ascii_form(address))
     except (ValueError, HeaderParseError):
-        raise ValueError("an address like gatehouse@example.com or Gatehouse <gatehouse@example.com>") from None
+        raise ValueError("must be an address like ops@example.com or Gatehouse <ops@example.com>") from None
 
 
 def one_line(text: str, max_chars: int) -> str:
-    """Return the text as one line without control characters, shortened."""
+    """Returns the text as one line of at most `max_chars` characters, without control characters."""
     line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     return line if len(line) <= max_chars else line[: max_chars - 1] + "…"
 
 
 def build_message(mail: Mail, sender: Address, message_id: str) -> EmailMessage:
-    """Return the message. `message_id` is the part before the @ sign: the same for a mail that is sent again, so that
-    mailboxes can recognize it. Raises `OversizedMail`, and `ValueError` for a recipient that is not one address."""
+    """Returns the message. `message_id` is the part of the message id before the @ sign. A mail that is sent again must
+    have the same `message_id`, so that mailboxes can detect the duplicate. Raises `OversizedMail`, and `ValueError` for
+    a recipient that is not one address."""
     message = EmailMessage(policy=policy.SMTP)
     message["From"] = sender
     message["To"] = Address(addr_spec=emails.ascii_form(mail.recipient))
     message["Subject"] = one_line(mail.subject, MAX_SUBJECT_CHARS)
     message["Date"] = format_datetime(utc_now())
     message["Message-ID"] = f"<{message_id}@{sender.domain}>"
-    # Keeps automatic replies of absent people from the sender's mailbox (RFC 3834).
+    # This header suppresses automatic replies, such as those of absent people (RFC 3834).
     message["Auto-Submitted"] = "auto-generated"
     message.set_content(mail.text)
     message.add_alternative(mail.html, subtype="html")

@@ -1,6 +1,6 @@
-"""Sends messages to the configured server.
+"""Sends messages to the configured SMTP server.
 
-The address comes from the environment and never from an organization, so the egress guard does not apply
+The server's address comes from the environment and never from an organization, so the egress guard does not apply
 (docs/security.md, "Outgoing connections").
 """
 
@@ -16,19 +16,19 @@ from aiosmtplib.errors import SMTPRecipientsRefused
 from gatehouse.foundation.mail.message import Mail, OversizedMail, build_message, one_line
 from gatehouse.foundation.mail.smtp_url import SmtpServer
 
-#: From the resolution of the server's name to its reply to the message.
+#: maximum time from the resolution of the server's name to the server's reply to the message
 SEND_TIMEOUT_SECONDS: Final = 60.0
-#: For one reply of the server.
+#: maximum wait for one reply of the server
 _REPLY_TIMEOUT_SECONDS: Final = 20.0
 _MAX_REASON_CHARS: Final = 300
 _FIRST_PERMANENT_CODE: Final = 500
 
 
 class MailNotSent(Exception):
-    """The server did not take a mail. The text has no secret.
+    """The server did not accept a mail. The text contains no secret.
 
-    `is_permanent`: it will not take this mail later either. Faults of the connection, of TLS and of the login are not
-    permanent: they are the operator's to mend, and then the mail can be sent.
+    `is_permanent` is true if the server would refuse the same mail again. Faults of the connection, of TLS and of the
+    login are not permanent: after the operator has corrected them, the mail can be sent.
     """
 
     def __init__(self, reason: str, *, is_permanent: bool) -> None:
@@ -37,7 +37,7 @@ class MailNotSent(Exception):
 
 
 async def send(server: SmtpServer, mail: Mail, sender: Address, *, message_id: str) -> None:
-    """Send a mail. Raises `MailNotSent`."""
+    """Sends a mail. Raises `MailNotSent`."""
     try:
         message = build_message(mail, sender, message_id)
     except (OversizedMail, ValueError) as error:
@@ -46,7 +46,7 @@ async def send(server: SmtpServer, mail: Mail, sender: Address, *, message_id: s
 
 
 async def check(server: SmtpServer, sender: Address) -> None:
-    """Connect and log in as for a mail, and send none. Raises `MailNotSent`."""
+    """Connects and logs in without sending a mail. Raises `MailNotSent`."""
     await _converse(server, sender, None)
 
 
@@ -54,7 +54,7 @@ async def _converse(server: SmtpServer, sender: Address, message: EmailMessage |
     client = SMTP(
         hostname=server.host,
         port=server.port,
-        # Not the name of this machine, which may be an internal one.
+        # The default is the name of this machine, which may be internal.
         local_hostname=sender.domain,
         timeout=_REPLY_TIMEOUT_SECONDS,
         use_tls=server.tls == "implicit",
@@ -86,15 +86,15 @@ def _fault(server: SmtpServer, step: str, reason: str, *, is_permanent: bool = F
 
 def _failure(server: SmtpServer, step: str, error: Exception, secret: str) -> MailNotSent:
     if isinstance(error, SMTPRecipientsRefused) and error.recipients:
-        # One recipient: its refusal is the reason.
+        # A mail has one recipient, so the refusal of this recipient is the reason.
         error = error.recipients[0]
     if isinstance(error, SMTPNotSupported):
-        # An address that the server cannot take (SMTPUTF8), or a way to log in.
+        # The server supports no such address (SMTPUTF8) while sending, or no usable login method while logging in.
         return _fault(server, step, str(error), is_permanent=step == "send")
     if isinstance(error, SMTPResponseException):
         is_permanent = step == "send" and error.code >= _FIRST_PERMANENT_CODE
         reason = "user or password refused: " if isinstance(error, SMTPAuthenticationError) else ""
-        # Servers quote what they refuse.
+        # Servers quote the text that they refuse, which may contain the secret.
         message = error.message.replace(secret, "[secret]") if secret else error.message
         return _fault(server, step, f"{reason}{error.code} {message}", is_permanent=is_permanent)
     hint = " Without TLS, mails are sent only with ?tls=off in SMTP_URL." if "STARTTLS" in str(error) else ""

@@ -1,11 +1,12 @@
-"""The setting SMTP_URL: server, login and kind of TLS."""
+"""Parses the setting SMTP_URL: server, login and kind of TLS."""
 
 from typing import Final, Literal
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 import msgspec
 
-#: `starttls`: the connection becomes encrypted before anything is sent. `implicit`: it is encrypted from the beginning.
+#: With `starttls` the connection is encrypted by the command STARTTLS, before the login and the mail are sent. With
+#: `implicit` it is encrypted from the beginning.
 Tls = Literal["starttls", "implicit", "off"]
 
 _DEFAULT_PORTS: Final[dict[str, int]] = {"smtp": 587, "smtps": 465}
@@ -18,7 +19,7 @@ _FORM: Final = (
 
 
 class SmtpServer(msgspec.Struct, frozen=True, kw_only=True):
-    """The server that takes the mails. Without `username` there is no login."""
+    """The server that accepts the mails. Without `username` there is no login."""
 
     host: str
     port: int
@@ -31,12 +32,12 @@ class SmtpServer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_smtp_url(url: str) -> SmtpServer:
-    """Return the server of `smtp://user:password@host:port` or `smtps://...`. Raises `ValueError` with a message
-    without any part of the URL."""
+    """Returns the server of `smtp://user:password@host:port` or `smtps://...`. Raises `ValueError`, whose message
+    contains no part of the URL."""
     try:
         parts = urlsplit(url)
     except ValueError:
-        # Its message has parts of the URL.
+        # The message of the original error contains parts of the URL.
         raise ValueError(_FORM) from None
     if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or parts.path.strip("/") or parts.fragment:
         raise ValueError(_FORM)
@@ -47,7 +48,7 @@ def parse_smtp_url(url: str) -> SmtpServer:
     username = unquote(parts.username) if parts.username else None
     password = unquote(parts.password) if parts.password else None
     if [username, password].count(None) == 1:
-        raise ValueError("user and password are needed together, like smtp://user:password@smtp.example.com")
+        raise ValueError("needs both user and password, like smtp://user:password@smtp.example.com, or neither")
     tls = _tls(parts)
     if tls == "off" and password is not None:
         raise ValueError("a password is sent only over TLS: remove tls=off, or user and password")

@@ -12,7 +12,7 @@ from gatehouse.foundation.settings import EgressPolicy
 
 
 class OutboundRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request to a provider. `url` is absolute. Times are in seconds; `first_byte_timeout` limits the wait for the
+    """A request to a provider. `url` is absolute. Timeouts are in seconds. `first_byte_timeout` limits the wait for the
     status line."""
 
     method: str
@@ -23,37 +23,40 @@ class OutboundRequest(msgspec.Struct, frozen=True, kw_only=True):
     first_byte_timeout: float = 30.0
     #: maximum time between two chunks of a body
     idle_timeout: float = 30.0
-    #: limits the whole call, including the wait for the pool and the body
+    #: maximum duration of the call, including the wait for a connection and the reading of the body
     total_timeout: float | None = None
-    #: called when a connection is available, with no await before the first byte; an exception ends the call unsent
+    #: Is called when a connection is available. Nothing is awaited between this call and the first byte. If it raises
+    #: an exception, nothing is sent.
     before_first_byte: Callable[[], None] | None = None
-    #: policy for an address that an organization has set (`foundation.settings`); None for other addresses
+    #: the organization's policy for an address that it has set (`foundation.settings`); None for other addresses
     egress: EgressPolicy | None = None
 
     @property
     def wait_timeout(self) -> float:
-        """Return the maximum wait for other calls to end, after which `NoConnectionFree` is raised."""
+        """Returns the maximum time to wait until another call ends and frees its connection. After this time
+        `NoConnectionFree` is raised."""
         return self.connect_timeout if self.total_timeout is None else min(self.connect_timeout, self.total_timeout)
 
 
 class OutboundReply(Protocol):
-    """A response whose status and headers have arrived and whose body is to be read. Always close it."""
+    """A response whose status and headers have arrived, and whose body has not been read yet. Always close it."""
 
     @property
     def status(self) -> int: ...
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Return the headers, with case-insensitive names."""
+        """Returns the headers, with case-insensitive names."""
 
     async def read(self, limit: int) -> bytes:
-        """Return the whole body. Raises `ReplyTooLarge` above `limit` bytes, `OutboundFailed` if it is incomplete."""
+        """Returns the whole body. Raises `ReplyTooLarge` above `limit` bytes, `OutboundFailed` if it is incomplete."""
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """Yield the body as it arrives. Raises `OutboundFailed` if it is incomplete."""
+        """Yields the body as it arrives. Raises `OutboundFailed` if it is incomplete."""
 
     async def close(self) -> None:
-        """Returns the connection to the pool after the end of the body; before it, closes it and cancels the call."""
+        """Returns the connection to the pool if the body has been read to its end. Otherwise cancels the call and
+        closes the connection."""
 
 
 class Outbound(Protocol):
@@ -74,7 +77,7 @@ class ConnectFailed(OutboundFailed):
 
 
 class NoConnectionFree(OutboundFailed):
-    """The limit of concurrent calls was reached and none ended in time. Nothing was sent."""
+    """The limit of concurrent calls was reached, and no call ended in time. Nothing was sent."""
 
     reason = "no_connection_free"
 

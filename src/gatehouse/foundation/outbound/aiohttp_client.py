@@ -1,4 +1,4 @@
-"""`Outbound` on aiohttp: a pooled session without state between calls, with a limit for every wait.
+"""Implements `Outbound` with aiohttp: pooled sessions that share no state between calls, and a limit for every wait.
 
 The limit of concurrent calls, the queue and the decompression are those of the lean client.
 """
@@ -43,13 +43,14 @@ class _Route(NamedTuple):
     origin: Origin
     url: URL
     proxy: URL | None
-    #: headers for the proxy
+    #: headers that are sent to the proxy
     headers: Mapping[str, str] | None
 
 
 class AiohttpOutbound:
-    """HTTP client for providers on aiohttp. `max_connections` and `max_each` limit the calls in progress, each with its
-    own connection, and the waiting calls, as in `LeanOutbound`. A call is in progress until its reply is closed.
+    """HTTP client for providers with aiohttp. `max_connections` and `max_each` limit the calls in progress and the
+    waiting calls, as in `LeanOutbound`. Each call in progress has a connection of its own. A call is in progress until
+    its reply is closed.
 
     `guard` checks every URL, and every address of a name when connecting. Private addresses are allowed, because local
     runtimes have them. `tls` replaces the system's trust store. HTTP_PROXY, HTTPS_PROXY and NO_PROXY are used; netrc
@@ -65,19 +66,20 @@ class AiohttpOutbound:
         keepalive_seconds: float = 30.0,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        # Cached for each URL: aiohttp's `trust_env` reads the environment and netrc in a thread for every request.
+        # The route of each URL is cached. aiohttp's `trust_env` would read the environment and netrc in a thread for
+        # every request.
         self._route = lru_cache(maxsize=1024)(self._find_route)
         self._guard = guard or EgressGuard()
         self._max_connections = max_connections
-        # Limits connections before aiohttp's pool, whose queue is unbounded, and whose timeouts cannot be distinguished
-        # from those of a server that does not accept connections.
+        # This pool limits connections before aiohttp's pool does. The queue of aiohttp's pool is unbounded, and its
+        # timeouts cannot be distinguished from those of a server that does not accept connections.
         self._pool = ConnectionPool(PoolLimits.of(max_connections, max_each), keepalive_seconds)
         self._keepalive = keepalive_seconds
         self._tls = tls
         if tls is not None:
             # The same protocols as in aiohttp's default context.
             tls.set_alpn_protocols(["http/1.1"])
-        #: sessions by the policy for addresses
+        #: sessions by the policy that their connections apply to addresses
         self._sessions: dict[EgressPolicy, aiohttp.ClientSession] = {}
 
     async def send(self, request: OutboundRequest) -> OutboundReply:
@@ -105,12 +107,13 @@ class AiohttpOutbound:
         body = _RequestBody(request.body, request.before_first_byte) if request.body else None
         if body is None and request.before_first_byte is not None:
             request.before_first_byte()
-        # A proxy belongs to the operator, and resolves the name itself.
+        # The operator has chosen the proxy, so it may have a private address. The proxy resolves the provider's name.
         session = self._session("private" if route.proxy is not None else route.origin.bounds)
-        # aiohttp treats zero as no limit.
+        # The total is never zero, because zero means no limit for aiohttp.
         total = None if request.total_timeout is None else max(request.total_timeout - waited, 0.001)
         try:
-            # A request over plain HTTP goes to the proxy itself; only a tunnel has separate headers.
+            # A request over plain HTTP is sent to the proxy itself, with the proxy's headers. Only a tunnel has a
+            # separate request with headers for the proxy.
             to_proxy = route.headers is not None and route.url.scheme == "http"
             return await session.request(
                 request.method,
@@ -153,7 +156,7 @@ class AiohttpOutbound:
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": "gatehouse", "Accept-Encoding": "identity"},
-            # aiohttp's decompression accepts an incomplete body.
+            # aiohttp's own decompression would accept an incomplete body.
             auto_decompress=False,
         )
         return session
@@ -180,7 +183,7 @@ class AiohttpReply:
             raise ReplyTooLarge
         parts: list[bytes] = []
         size = 0
-        # Without `chunks`: the generator would cost more than this loop.
+        # `chunks` is not used, because its generator costs more than this loop.
         while chunk := await self._next():
             size += len(chunk)
             if size > limit:
@@ -194,7 +197,7 @@ class AiohttpReply:
             yield chunk
 
     async def _next(self) -> bytes:
-        """Return the next data of the body, or nothing at its end."""
+        """Returns the next data of the body, or no bytes at the end of the body."""
         try:
             if self._inflater is None:
                 return await self._response.content.readany()
@@ -213,7 +216,7 @@ class AiohttpReply:
         return piece
 
     async def close(self) -> None:
-        # After the end of the body the connection is back in the pool and this does nothing.
+        # If the body has been read to its end, the connection is back in the pool and `close` has no effect.
         self._response.close()
         release, self._release = self._release, None
         if release is not None:
@@ -221,8 +224,8 @@ class AiohttpReply:
 
 
 class _Handler(ResponseHandler):
-    """Reports a parser's error after the head to the reader of the body. aiohttp reports it only to the connection,
-    whose timeout is gone with it, so that the reader would wait for ever."""
+    """A protocol handler that reports the parser's errors in a body to the reader of the body. aiohttp reports them
+    only to the connection and cancels the connection's timeout, so the reader would wait without end."""
 
     def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
         super().set_exception(exc, *cause)
@@ -231,7 +234,8 @@ class _Handler(ResponseHandler):
 
 
 class _RequestBody(aiohttp.BytesPayload):
-    """A body that calls `gate` before anything is written. aiohttp sends head and body together."""
+    """A request's body that calls `gate` before it is written. aiohttp writes head and body together, so `gate` runs
+    before the first byte of the request."""
 
     def __init__(self, value: bytes, gate: Callable[[], None] | None) -> None:
         super().__init__(value)
@@ -243,16 +247,17 @@ class _RequestBody(aiohttp.BytesPayload):
             try:
                 self._gate()
             except Exception as refusal:
-                # aiohttp closes the connection and reports that; `_request` raises this reason instead.
+                # aiohttp closes the connection and reports a closed connection. `_request` raises this exception
+                # instead.
                 self.refusal = refusal
                 raise
         await super().write_with_length(writer, content_length)
 
 
 def _inflater_for(response: aiohttp.ClientResponse) -> Inflater | None:
-    """Return the decompressor of the body, or None. Raises `BrokenOff` for an unsupported response."""
+    """Returns the decompressor of the body, or None. Raises `BrokenOff` for an unsupported response."""
     if response.status == 101:
-        # No upgrade was requested, and aiohttp would wait for the other protocol without end.
+        # The request did not ask for an upgrade, and aiohttp would wait for the new protocol without end.
         response.close()
         raise BrokenOff
     try:
@@ -264,12 +269,12 @@ def _inflater_for(response: aiohttp.ClientResponse) -> Inflater | None:
 
 @lru_cache(maxsize=256)
 def _timeout(connect: float, first_byte: float, total: float | None) -> aiohttp.ClientTimeout:
-    # `connect` includes the look-up of the name.
+    # `connect` also limits the resolution of the name.
     return aiohttp.ClientTimeout(total=total, connect=connect, sock_connect=connect, sock_read=first_byte)
 
 
 def _proxy_for(url: URL) -> tuple[URL | None, Mapping[str, str] | None]:
-    """Return the environment's proxy for a URL, and the headers for it."""
+    """Returns the proxy that the environment names for a URL, and the headers for the proxy. Both may be None."""
     proxy_url = environment_proxy(url.scheme, url.host or "")
     if proxy_url is None:
         return None, None
@@ -289,8 +294,8 @@ _CONNECT_ERRORS = (
 
 
 def _translated(error: BaseException) -> OutboundFailed:
-    """Return the `OutboundFailed` for an exception. The order matters: aiohttp's errors inherit from several of
-    these."""
+    """Returns the `OutboundFailed` for an exception. The order of the tests matters, because some of aiohttp's errors
+    inherit from several of these classes."""
     if isinstance(error, UnsafeUrl):
         return ConnectFailed() if isinstance(error, HostNotFound) else AddressRefused()
     if isinstance(error, _CONNECT_ERRORS):

@@ -14,6 +14,7 @@ Carrier: TypeAlias = Literal["lean", "aiohttp"]
 def open_outbound(
     carrier: Carrier, max_connections: int, guard: EgressGuard, *, max_each: int | None = None
 ) -> Outbound:
-    """Return the client. `max_each` limits the calls to one provider; without it one may use all `max_connections`."""
+    """Returns the client. `max_each` limits the calls to one provider. Without it one provider may use all
+    `max_connections`."""
     kind = LeanOutbound if carrier == "lean" else AiohttpOutbound
     return kind(max_connections, max_each=max_each, guard=guard)

@@ -1,7 +1,7 @@
-"""Requests to a cloud's metadata service, whose addresses the egress guard refuses for all other callers.
+"""Requests to a cloud's metadata service. The egress guard refuses its addresses to all other callers.
 
-The requests come from this machine and its operator's environment, never from a customer: fixed paths, no proxy, no
-redirects, small responses, short timeouts.
+The URLs come from the code and the operator's environment, never from a customer. Their paths are fixed. No proxy is
+used, redirects are not followed, responses are small and timeouts are short.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,8 @@ MAX_BYTES: Final = 64 * 1024
 
 
 async def request_metadata(method: str, url: str, headers: Mapping[str, str]) -> bytes:
-    """Return the body of a response with status 200. Raises `OutboundFailed` for anything else."""
+    """Returns the body of a response with status 200. Raises `OutboundFailed` for another status, or if there is no
+    response."""
     client = OperatorClient()
     try:
         async with client.request(method, url, headers=headers, seconds=TIMEOUT_SECONDS) as answer:

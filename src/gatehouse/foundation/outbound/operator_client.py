@@ -1,9 +1,9 @@
-"""HTTP client for addresses that the operator has configured: the platform and the portal of an outpost, its peers, a
-trace collector, a cloud's metadata service.
+"""HTTP client for addresses that the operator has configured: the platform and the portal of an outpost, the outpost's
+peers, a trace collector, a cloud's metadata service.
 
 These addresses come from the environment, never from an organization, so the egress guard does not apply
-(docs/security.md, "Outgoing connections"). Redirects are not followed, cookies are not stored, and neither the
-environment's proxies nor netrc files are used: a credential is sent to the configured address or to nobody.
+(docs/security.md, "Outgoing connections"). Credentials must be sent only to the configured address. So redirects are
+not followed, cookies are not stored, and neither the environment's proxies nor netrc files are used.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -13,7 +13,7 @@ from typing import Final
 
 import aiohttp
 
-#: Seconds to connect, within a request's total.
+#: maximum time to connect, which is part of the time for the whole request
 _CONNECT_TIMEOUT_SECONDS: Final = 5.0
 
 
@@ -38,8 +38,8 @@ class OperatorClient:
         seconds: float,
         tls: SSLContext | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request. `seconds` limits the request and the reading of its response together. `tls` replaces the
-        system's trust store.
+        """Sends a request and yields its response. `seconds` limits the time for the request and for the reading of the
+        response together. `tls` replaces the system's trust store.
 
         Raises `aiohttp.ClientError`, `OSError` and `TimeoutError`.
         """
@@ -58,10 +58,10 @@ class OperatorClient:
 
 
 async def read_bounded(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
-    """Return the whole body. Raises `OversizedResponse` beyond `max_bytes`."""
+    """Returns the whole body. Raises `OversizedResponse` beyond `max_bytes`."""
     body = bytearray()
     async for chunk in response.content.iter_any():
         body += chunk
         if len(body) > max_bytes:
-            raise OversizedResponse(f"a body of more than {max_bytes} bytes")
+            raise OversizedResponse(f"the body has more than {max_bytes} bytes")
     return bytes(body)

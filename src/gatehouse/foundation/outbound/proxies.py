@@ -1,4 +1,4 @@
-"""The environment's proxy for a host: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY."""
+"""Reads the proxy for a host from the environment: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY."""
 
 import re
 import urllib.request
@@ -6,11 +6,11 @@ from typing import Final
 
 
 def environment_proxy(scheme: str, host: str) -> str | None:
-    """Return the proxy's URL with its credentials, or None for a direct connection. Reads the environment: call it once
-    for each URL."""
+    """Returns the proxy's URL with its credentials, or None for a direct connection. Call it once for each URL, because
+    it reads the whole environment."""
     proxies = urllib.request.getproxies()
     proxy = proxies.get(scheme) or proxies.get("all")
-    # Loopback addresses are this machine's, not the proxy's.
+    # Behind a proxy, a loopback address would name the proxy's machine and not this one.
     if not proxy or _LOOPBACK(host) or urllib.request.proxy_bypass(host):
         return None
     return proxy

@@ -1,9 +1,9 @@
-"""Sends requests to customers' receivers (webhooks, alerts, a SIEM), and fetches documents at addresses that customers
-enter.
+"""Sends requests to customers' receivers (webhooks, alerts, a SIEM), and fetches documents from URLs that customers
+have entered.
 
-Only HTTPS; trusts the system's authorities and `SSL_CERT_FILE`. The egress guard checks the URL and every address of
-its host, and the connection uses the checked addresses. Redirects are not followed. No proxy is used: it would resolve
-the name again without the guard.
+Only HTTPS is used. The system's authorities and `SSL_CERT_FILE` are trusted. The egress guard checks the URL and every
+address of its host, and the connection uses the checked addresses. Redirects are not followed. No proxy is used,
+because a proxy would resolve the name again without the guard.
 """
 
 import asyncio
@@ -23,16 +23,18 @@ from gatehouse.foundation.egress.guard import (
     SafeUrl,
 )
 
-#: stored part of a response's body
+#: length of the beginning of a response's body that is stored
 MAX_BODY_CHARACTERS: Final = 1000
 #: a character has at most four bytes
 _MAX_BODY_BYTES: Final = 4 * MAX_BODY_CHARACTERS
-#: short, because some servers close idle connections after five seconds, and a request sent at that time is lost
+#: This time is short, because some servers close idle connections after five seconds. A request that is sent at that
+#: time is lost.
 _KEEPALIVE_SECONDS: Final = 2.0
 
 
 class ReceiverResponse(msgspec.Struct, frozen=True):
-    """A receiver's response. `body` has its first 1000 characters, or those that arrived in time."""
+    """A receiver's response. `body` contains its first 1000 characters, or fewer if the others did not arrive in
+    time."""
 
     status: int
     body: str
@@ -40,12 +42,12 @@ class ReceiverResponse(msgspec.Struct, frozen=True):
 
     @property
     def taken(self) -> bool:
-        """Return whether the receiver accepted the request, which only a 2xx status says."""
+        """Returns whether the receiver has accepted the request: whether the status is 2xx."""
         return 200 <= self.status < 300
 
     @property
     def fault(self) -> str | None:
-        """Return why the receiver did not accept the request, in a few words, or None."""
+        """Returns a short reason why the receiver has not accepted the request, or None if it has."""
         if self.taken:
             return None
         redirect = " with a redirect, which is not followed" if 300 <= self.status < 400 else ""
@@ -61,8 +63,8 @@ class ReceiverFailed(Exception):
 
 
 class Receivers:
-    """The connection pool for receivers, one for each process. Callers limit their own concurrency; above
-    `max_connections` requests wait, within the timeout of their attempt. `tls` replaces the system's trust store."""
+    """The connection pool for receivers. A process has one. Callers limit their own concurrency. If `max_connections`
+    are in use, further requests wait, within the timeout of their attempt. `tls` replaces the system's trust store."""
 
     def __init__(self, guard: EgressGuard, *, max_connections: int = 512, tls: ssl.SSLContext | None = None) -> None:
         self._guard = guard
@@ -72,12 +74,12 @@ class Receivers:
 
     @property
     def guard(self) -> EgressGuard:
-        """Return the egress guard, for senders with other protocols."""
+        """Returns the egress guard, for senders with other protocols."""
         return self._guard
 
     async def check(self, url: str) -> SafeUrl:
-        """Checks a URL before it is saved. Raises `UnsafeUrl`. Accepts a name that cannot be resolved now: it is
-        checked again for every request."""
+        """Checks a URL before it is saved. Raises `UnsafeUrl`. A name that cannot be resolved now is accepted, because
+        its addresses are checked again for every request."""
         safe = self._guard.check(url)
         with contextlib.suppress(HostNotFound):
             await self._guard.resolve(safe)
@@ -86,8 +88,9 @@ class Receivers:
     async def post(
         self, url: str, body: bytes, headers: Mapping[str, str], *, seconds: float = 10.0
     ) -> ReceiverResponse:
-        """Sends one attempt, which ends after `seconds` in any case. A response counts once its status and headers have
-        arrived. Raises `UnsafeUrl` (without a connection), `ReceiverFailed`."""
+        """Sends a request once and returns the response. The attempt ends after `seconds` at the latest. Status and
+        headers must arrive within this time; the body may be incomplete. Raises `UnsafeUrl` without connecting, and
+        `ReceiverFailed`."""
         loop = asyncio.get_running_loop()
         started = loop.time()
         response = await self._request("POST", url, seconds, data=body, headers=headers)
@@ -95,8 +98,8 @@ class Receivers:
         return ReceiverResponse(response.status, text, round((loop.time() - started) * 1000, 1))
 
     async def get(self, url: str, *, max_bytes: int, seconds: float = 10.0) -> bytes:
-        """Returns the document at this URL. Raises `UnsafeUrl` (without a connection), and `ReceiverFailed` if it does
-        not arrive whole within `seconds`, has more than `max_bytes`, or the status is not 200."""
+        """Returns the document at this URL. Raises `UnsafeUrl` without connecting. Raises `ReceiverFailed` if the whole
+        document does not arrive within `seconds`, if it has more than `max_bytes`, or if the status is not 200."""
         deadline = asyncio.get_running_loop().time() + seconds
         response = await self._request("GET", url, seconds)
         try:
@@ -117,14 +120,14 @@ class Receivers:
         return bytes(body)
 
     async def _request(self, method: str, url: str, seconds: float, **options: Any) -> aiohttp.ClientResponse:
-        """Return the response once its status and headers have arrived. Raises `UnsafeUrl`, `ReceiverFailed`."""
+        """Returns the response once its status and headers have arrived. Raises `UnsafeUrl`, `ReceiverFailed`."""
         safe = self._guard.check(url)
         session = self._session or self._open()
         try:
             async with asyncio.timeout(seconds):
                 return await session.request(method, URL(str(safe)), allow_redirects=False, **options)
         except HostNotFound as error:
-            # Temporary: the name may resolve at the next attempt.
+            # This may be temporary, so it is not an `UnsafeUrl`: the name may be resolved at the next attempt.
             raise ReceiverFailed(error.reason) from None
         except TimeoutError:
             raise ReceiverFailed(f"no answer within {seconds:g} s") from None
@@ -155,7 +158,7 @@ class Receivers:
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": "gatehouse", "Accept-Encoding": "identity"},
-            # The decompressed size of a small response would be unbounded.
+            # A small response could have an unbounded size after decompression.
             auto_decompress=False,
             # The attempt's deadline limits the whole request.
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
@@ -164,7 +167,7 @@ class Receivers:
 
 
 async def _read_beginning(response: aiohttp.ClientResponse, deadline: float) -> str:
-    """Return the first characters of the body. An incomplete or slow body does not change the result."""
+    """Returns the first characters of the body. If the body is slow or incomplete, returns those that have arrived."""
     body = bytearray()
     try:
         async with asyncio.timeout_at(deadline):
@@ -173,7 +176,7 @@ async def _read_beginning(response: aiohttp.ClientResponse, deadline: float) -> 
     except (aiohttp.ClientError, OSError, TimeoutError):
         pass
     finally:
-        # After the end of the body the connection is back in the pool and this does nothing.
+        # If the body has been read to its end, the connection is back in the pool and `close` has no effect.
         response.close()
     # PostgreSQL cannot store NUL in text.
     return body.decode("utf-8", errors="replace").replace("\0", "\ufffd")[:MAX_BODY_CHARACTERS]

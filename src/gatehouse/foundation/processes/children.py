@@ -21,25 +21,26 @@ from setproctitle import setproctitle
 log = structlog.get_logger(__name__)
 
 _PR_SET_PDEATHSIG: Final = 1
-#: interval of checks for the parent's end, on systems that do not signal it
+#: interval of checks whether the parent has ended, on systems without a signal for it
 _PARENT_CHECK_INTERVAL_SECONDS: Final = 0.5
 _FORK_CONTEXT: Final = multiprocessing.get_context("fork")
-#: signals that end a process; blocked during a fork, when the child would still have the parent's handlers
+#: Signals that end a process. They are blocked during a fork, because the child then still has the parent's handlers.
 _TERMINATING_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 #: parameters of glibc's mallopt
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-#: allocations of at least this size get their own mapping
+#: allocations of at least this size have a memory mapping of their own
 _MMAP_THRESHOLD_BYTES: Final = 4 * 1024**2
-#: free memory at the end of the heap above which it is returned
+#: free memory at the end of the heap is returned to the system if it exceeds this size
 _TRIM_THRESHOLD_BYTES: Final = 8 * 1024**2
 
 
 def die_with_parent(number: int = signal.SIGTERM) -> None:
-    """Sends this process a signal when its parent ends, so that no child keeps the port of a killed supervisor."""
+    """Arranges that this process receives a signal when its parent ends, so that no child keeps the port of a killed
+    supervisor."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, number)
     else:
-        # Polling is good enough for development systems.
+        # Systems other than Linux are only used for development, so polling is sufficient.
         threading.Thread(target=_follow_parent, args=(os.getppid(), number), daemon=True).start()
 
 
@@ -50,9 +51,9 @@ def _follow_parent(parent: int, number: int) -> None:
 
 
 def return_large_blocks() -> None:
-    """Makes the C library return large blocks to the system as soon as they are freed, also in children. By default
-    glibc raises its threshold after the first freed large block (a password's hash takes 19 MiB) and keeps later
-    ones."""
+    """Makes the C library of this process and its children return large blocks to the system when they are freed. By
+    default glibc raises its threshold after the first large block has been freed, and then keeps later blocks. The
+    hashing of a password takes a block of 19 MiB."""
     # Only glibc has mallopt.
     with contextlib.suppress(AttributeError, OSError):
         library = ctypes.CDLL(None)
@@ -65,8 +66,8 @@ class Interrupted(BaseException):
 
 
 class Interruptible:
-    """Handles SIGTERM and SIGINT from its creation: both set `ending`. In a `with` block the first signal also raises
-    `Interrupted`, so that long work ends at once. Only for the main thread."""
+    """Handles SIGTERM and SIGINT from its creation on. Both signals set `ending`. In a `with` block the first signal
+    also raises `Interrupted`, so that long work ends immediately. Use it only in the main thread."""
 
     def __init__(self) -> None:
         self.ending = False
@@ -77,7 +78,7 @@ class Interruptible:
     def _end(self, number: int, frame: object) -> None:
         self.ending = True
         if self._raises:
-            # Only once: a second signal must not interrupt the cleanup.
+            # Raise only once, so that a second signal does not interrupt the cleanup.
             self._raises = False
             raise Interrupted
 
@@ -90,13 +91,13 @@ class Interruptible:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._raises = False
-        # Ctrl-C also reaches programs that the block runs: their failure is a consequence of it.
+        # Ctrl-C also reaches the programs that the block runs, so an error of such a program is a consequence of it.
         if self.ending and isinstance(error, Exception):
             raise Interrupted from None
 
 
 class SharedFlag:
-    """A flag in memory shared by the process that created it and its forked children. Once set, it stays set."""
+    """A flag in memory that a process shares with its forked children. A flag that has been set stays set."""
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, 1)
@@ -109,12 +110,12 @@ class SharedFlag:
 
 
 class Forked:
-    """A forked child, with the interface of `subprocess.Popen`. It imports nothing again and shares unmodified memory
-    with its parent. It ends with its parent. Only for a process with one thread."""
+    """A forked child, with the interface of `subprocess.Popen`. The child shares imported modules and unmodified memory
+    with its parent, and ends when its parent ends. Use it only in a process with one thread."""
 
     def __init__(self, title: str, run: Callable[[], None]) -> None:
-        """`title` is the name in lists of processes."""
-        # A garbage collection in the child would write to all shared objects.
+        """Forks the child, which calls `run`. `title` is its name in lists of processes."""
+        # A garbage collection in the child would write to all shared objects and so copy their memory.
         gc.collect()
         gc.freeze()
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, _TERMINATING_SIGNALS)
@@ -130,7 +131,7 @@ class Forked:
         return self._process.exitcode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Return the exit code after the end of the process. Raises `subprocess.TimeoutExpired`."""
+        """Waits for the end of the process and returns its exit code. Raises `subprocess.TimeoutExpired`."""
         self._process.join(timeout)
         code = self._process.exitcode
         if code is None:

@@ -1,8 +1,7 @@
 """Returns memory to the operating system after a peak.
 
 CPython and glibc keep much of the memory of a large request: cyclic garbage until the next full collection, and free
-blocks between used blocks. Without this module a worker would stay at several times its usual size after the last large
-body.
+blocks between used blocks. Without this module a worker would keep several times its usual size after a large body.
 """
 
 import asyncio
@@ -22,9 +21,9 @@ log = structlog.get_logger(__name__)
 
 #: time between two checks of the size of the process
 LOOK_INTERVAL_SECONDS: Final = 10.0
-#: change of the resident size between two checks that counts as the beginning or end of a peak
+#: a change of the resident size by this number of bytes between two checks is the beginning or end of a peak
 PEAK_BYTES: Final = 16 * 1024**2
-#: checks after a peak at which memory is returned; later ones would return nothing
+#: number of checks after a peak at which memory is returned; later checks would find nothing to return
 LOOKS_AFTER_PEAK: Final = 6
 
 _STATM: Final = Path("/proc/self/statm")
@@ -32,7 +31,7 @@ _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 def resident_bytes() -> int | None:
-    """Returns the process's resident size in bytes, or None if the system has no /proc."""
+    """Returns the resident size of this process in bytes, or None if the system has no /proc."""
     try:
         return int(_STATM.read_text().split()[1]) * _PAGE_BYTES
     except OSError:
@@ -46,7 +45,7 @@ def trim_heap() -> None:
 
 
 class MemoryTrimmer:
-    """Checks the size of the process and, for a minute after a peak, collects garbage and trims the heap."""
+    """Checks the size of the process periodically. For a minute after a peak it collects garbage and trims the heap."""
 
     def __init__(
         self,
@@ -59,7 +58,7 @@ class MemoryTrimmer:
         self._looks_left = 0
 
     async def run(self) -> None:
-        """Runs until it is cancelled. Returns at once if the system does not report the process's size."""
+        """Runs until it is cancelled. Returns immediately if the system does not report the size of the process."""
         if self._resident() is None:
             return
         while is_running():
@@ -79,7 +78,7 @@ class MemoryTrimmer:
             # A full collection visits every object. While the size grows, most of them are in use.
             if size <= self._last_size:
                 self._collect()
-            # In a thread: the call can take milliseconds and does not need the interpreter's lock.
+            # Trim in a thread, because it can take milliseconds. The call releases the interpreter's lock.
             await asyncio.to_thread(self._trim)
             size = self._resident() or 0
         self._last_size = size

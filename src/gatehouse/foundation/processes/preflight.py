@@ -26,14 +26,15 @@ _RENAMED: Final = {"DLP_UNINSPECTABLE": "DLP_UNREADABLE"}
 
 
 def checked_settings(kind: type[S], checks: tuple[Callable[[S], object], ...] = ()) -> S:
-    """Return the environment's settings. Each check raises `BadSettings` for its fault; this raises one for all."""
+    """Returns the settings from the environment. Each check raises `BadSettings` for a fault. This function raises one
+    `BadSettings` that lists the faults of all checks."""
     settings, faults = kind.read(os.environ)
     if settings is not None:
         for check in (*_COMMON, *checks):
             try:
                 check(settings)
             except BadSettings as error:
-                # A variable that could not be read has its default here, and its fault is already listed.
+                # A variable that could not be read has its default value here. Its fault is already listed.
                 faults += [line for line in str(error).split("\n") if line not in faults]
     if faults or settings is None:
         raise BadSettings("\n".join(faults))
@@ -46,7 +47,8 @@ def warn_about_misspelt(kind: type[CommonSettings]) -> None:
 
 
 def misspelt(kind: type[CommonSettings]) -> Iterator[tuple[str, str]]:
-    """Yields variables with misspelt or former names of settings, each with the setting that is probably meant."""
+    """Yields the environment's variables whose names are misspelt or former names of settings. Each is yielded with the
+    name of the setting that is probably meant."""
     settings = {name.upper() for name in kind.model_fields}
     for name in sorted(os.environ.keys() - settings):
         if _RENAMED.get(name) in settings:
@@ -81,13 +83,14 @@ def _metrics_networks(settings: CommonSettings) -> None:
 
 
 def _master_key(settings: CommonSettings) -> None:
-    # An embedded deployable without a key creates one in its home folder, which this check does not touch.
+    # An embedded deployable without a key creates one in its home folder. This check must not create it.
     if settings.gatehouse_master_key is not None or not settings.embedded:
         load_master_keys(settings)
 
 
 def _unreadable(settings: CommonSettings) -> None:
-    """Refuses the former name if it says `block`, so that an upgrade does not silently stop blocking."""
+    """Refuses the former name of DLP_UNREADABLE if its value is `block`, so that an upgrade does not stop blocking
+    without a notice."""
     blocks_by_former_name = os.environ.get("DLP_UNINSPECTABLE") == "block" and not os.environ.get("DLP_UNREADABLE")
     if blocks_by_former_name and "dlp_unreadable" in type(settings).model_fields:
         raise BadSettings("DLP_UNINSPECTABLE: renamed DLP_UNREADABLE; set that to block or log_only")

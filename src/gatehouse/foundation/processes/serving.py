@@ -15,11 +15,12 @@ _BACKLOG: Final = 2048
 
 
 class CannotStart(Exception):
-    """The process cannot start. The message is one line: what is wrong, and what to do."""
+    """The process cannot start. The message is one line, which states the fault and its correction."""
 
 
 def make_home(home: Path, mode: int = 0o777) -> Path:
-    """Creates the folder if needed, with `mode`. Raises `BadSettings` if this process cannot write to it."""
+    """Creates the folder with `mode` if it does not exist, and returns it. Raises `BadSettings` if this process cannot
+    write to it."""
     try:
         home.mkdir(mode=mode, parents=True, exist_ok=True)
         if not os.access(home, os.W_OK | os.X_OK):
@@ -30,16 +31,17 @@ def make_home(home: Path, mode: int = 0o777) -> Path:
 
 
 class HomeLock:
-    """Exclusive use of a home folder. The kernel releases it when the process ends, also after a SIGKILL."""
+    """A lock for the exclusive use of a home folder. The kernel releases it when the process ends, also after
+    SIGKILL."""
 
     def __init__(self, home: Path, *, mode: int = 0o777) -> None:
-        """Locks the folder; creates it with `mode` if needed. Raises `CannotStart`, which names the process that uses
-        the folder, and `BadSettings`."""
+        """Locks the folder. Creates it with `mode` if it does not exist. Raises `CannotStart` if another process uses
+        the folder (the message names the process), and `BadSettings`."""
         file = make_home(home, mode) / _LOCK_FILE
         try:
             self._file = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            # The file may belong to another user, for example root after a first start.
+            # The file may belong to another user, for example to root if root has started the service once.
             raise BadSettings(f"GATEHOUSE_HOME: {file} cannot be written to ({error.strerror})") from None
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -54,15 +56,17 @@ class HomeLock:
         self.describe("")
 
     def describe(self, address: str) -> None:
-        """Writes this process's id and address into the lock file, for the error message of a second process."""
+        """Writes the id and the address of this process into the lock file. The error message of a second process
+        contains them."""
         os.ftruncate(self._file, 0)
         os.pwrite(self._file, f"{os.getpid()}\n{address}\n".encode(), 0)
 
     def release(self) -> None:
-        """Releases the lock. A forked child also calls it, so that it does not keep the lock of a killed parent."""
+        """Releases the lock. A forked child also calls this method. Otherwise it would keep the lock after its parent
+        has been killed."""
         if self._file >= 0:
             os.close(self._file)
-            # The descriptor may be reused for another file.
+            # Forget the descriptor, because the system may reuse its number for another file.
             self._file = -1
 
     def __enter__(self) -> Self:
@@ -75,13 +79,13 @@ class HomeLock:
 
 
 def listen(host: str, port: int, option: str = "--port") -> socket.socket:
-    """Return a listening socket. Clients that connect before it is served wait. Raises `CannotStart`, which names
-    `option`."""
+    """Returns a listening socket. Clients that connect before the server accepts connections wait. Raises
+    `CannotStart`, whose message names `option`."""
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
-        # Listen at once: two sockets that do not listen can be bound to the same port.
+        # Listen immediately, because a second process can bind the same port until one of the sockets listens.
         listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()

@@ -1,4 +1,4 @@
-"""A connection to Redis that reconnects in the background; requests never wait for it."""
+"""A connection to Redis that reconnects in the background, so that requests never wait for a connection."""
 
 import asyncio
 import random
@@ -18,9 +18,13 @@ CONNECT_TIMEOUT_SECONDS: Final = 1.0
 
 
 class ReconnectingLine:
-    """`line` is None while the circuit is open. The first failed call opens it (`give_up`). A task then tries to
-    connect, at once and then every second, until Redis passes `prove` within `timeout`. Call `start` before and `close`
-    after use, on the event loop of the calls. `name` is the user of the connection in log events."""
+    """A connection with a circuit breaker. `line` is None while the circuit is open.
+
+    After a failed call, the caller opens the circuit with `give_up`. A task then tries to connect, immediately and then
+    every second, until `prove` succeeds. `timeout` limits the wait for each reply of Redis, in seconds. Call `start`
+    before the first use and `close` after the last, on the event loop of the calls. `name` names the user of the
+    connection in log events.
+    """
 
     def __init__(
         self, redis_url: str, timeout: float, *, name: str, prove: Callable[[RedisLine], Awaitable[object]]
@@ -34,7 +38,8 @@ class ReconnectingLine:
         self.line: RedisLine | None = None
 
     async def start(self) -> None:
-        """Starts the task. Returns when Redis is connected, or after a second; the task then keeps trying."""
+        """Starts the task. Returns when Redis is connected, or after one second. In the second case the task continues
+        to try."""
         self._task = asyncio.create_task(self._keep_connected(), name=f"redis-{self._name}")
         with suppress(TimeoutError):
             async with asyncio.timeout(CONNECT_TIMEOUT_SECONDS):
@@ -52,7 +57,7 @@ class ReconnectingLine:
         line.close()
 
     async def _keep_connected(self) -> None:
-        """Keeps a connection until it is cancelled."""
+        """Connects, and connects again after each loss, until the task is cancelled."""
         loop = asyncio.get_running_loop()
         logged_error: str | None = None
         while True:
@@ -73,7 +78,8 @@ class ReconnectingLine:
                     await line.lost
                 finally:
                     self.give_up(line)
-            # At once after a connection that lasted. With jitter, because all workers lose theirs at the same time.
+            # After the loss of a connection that was open for longer than the interval, connect immediately. The
+            # interval is random, because all workers lose their connections at the same time.
             interval = RECONNECT_INTERVAL_SECONDS * random.uniform(0.8, 1.2)  # noqa: S311
             await asyncio.sleep(max(0.0, started + interval - loop.time()))
 

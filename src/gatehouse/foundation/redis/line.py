@@ -1,8 +1,8 @@
 """One pipelined connection to Redis for any number of concurrent calls.
 
-Redis answers in order, so a call needs no connection of its own. It costs a write and a future, half of a pooled
-client's call and less under load; 500 concurrent calls share a few round trips, and no call waits for a free
-connection.
+Redis replies in the order of the calls, so a call needs no connection of its own. A call costs one write and one
+future, half of the cost of a call with a pooled client, and less under load. 500 concurrent calls share a few round
+trips, and no call waits for a free connection.
 """
 
 import asyncio
@@ -20,13 +20,16 @@ _INCOMPLETE: Final = object()
 
 
 class LineLost(Exception):
-    """The call has no usable reply: connection refused or lost, timeout, or an error of Redis."""
+    """The call has no usable reply: the connection was refused or lost, the reply did not arrive in time, or Redis
+    replied with an error."""
 
 
 class Address(msgspec.Struct, frozen=True):
-    """Redis's address: `redis://[[user]:password@]host[:port][/database]`, `rediss://` for TLS, `unix:///socket`.
+    """The address of a Redis server: `redis://[[user]:password@]host[:port][/database]`, `rediss://` for TLS, or
+    `unix:///socket`.
 
-    TLS trusts the system's authorities and `SSL_CERT_FILE`, or `?ssl_ca_certs=` a file.
+    With TLS, the system's authorities and `SSL_CERT_FILE` are trusted, or the authorities in the file that the
+    parameter `ssl_ca_certs` names.
     """
 
     host: str
@@ -40,7 +43,8 @@ class Address(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, url: str) -> "Address":
-        """Return the address of a URL. Raises `BadSettings` without the URL, which may have a password."""
+        """Returns the address of a URL. Raises `BadSettings`, whose message does not contain the URL, because the URL
+        may contain a password."""
         try:
             return cls._parsed(url)
         except ValueError as error:
@@ -58,8 +62,8 @@ class Address(msgspec.Struct, frozen=True):
         try:
             port = parts.port or 6379
         except ValueError:
-            # The standard library's message quotes the text, which is part of a password that contains a slash.
-            raise ValueError("the port must be a number, and a password's / : @ be percent-encoded") from None
+            # The standard library's message quotes the port. If a password contains a slash, this text is a part of it.
+            raise ValueError("the port must be a number, and / : @ in a password must be percent-encoded") from None
         database = query.get("db") or ("" if unix else parts.path.strip("/")) or "0"
         if not database.isdecimal():
             raise ValueError("the database must be a number")
@@ -76,8 +80,9 @@ class Address(msgspec.Struct, frozen=True):
 
 
 class RedisLine(asyncio.Protocol):
-    """A pipelined connection. A call without a reply after `timeout_seconds` ends the connection: replies come in
-    order, so later ones would be late too. `lost` is a future that is done when the connection has ended."""
+    """A pipelined connection. If a call has no reply after `timeout_seconds`, the connection is closed: replies arrive
+    in order, so later replies would be late, too. `lost` is a future that is done when the connection has been
+    closed."""
 
     def __init__(self, timeout_seconds: float) -> None:
         self._loop = asyncio.get_running_loop()
@@ -90,7 +95,7 @@ class RedisLine(asyncio.Protocol):
 
     @classmethod
     async def connect(cls, address: Address, timeout_seconds: float) -> "RedisLine":
-        """Return an open connection. Raises OSError or `LineLost`. The caller limits the time."""
+        """Returns an open connection. Raises `OSError` or `LineLost`. The caller limits the time."""
         loop = asyncio.get_running_loop()
         if address.socket is not None:
             _, line = await loop.create_unix_connection(lambda: cls(timeout_seconds), address.socket)
@@ -108,15 +113,15 @@ class RedisLine(asyncio.Protocol):
         return line
 
     async def call(self, *command: str | int | bytes) -> Any:
-        """Return Redis's reply. Raises `LineLost`, also for errors of Redis."""
+        """Sends a command and returns the reply. Raises `LineLost`, also if Redis replies with an error."""
         answer = await self.send(*command)
         if isinstance(answer, hiredis.ReplyError):
             raise LineLost(str(answer))
         return answer
 
     def send(self, *command: str | int | bytes) -> "asyncio.Future[Any]":
-        """Return a future of Redis's reply. An error of Redis is a value of `hiredis.ReplyError`. The future raises
-        `LineLost`."""
+        """Sends a command and returns a future of the reply. If Redis replies with an error, the future's result is a
+        `hiredis.ReplyError`. The future raises `LineLost`."""
         answer: asyncio.Future[Any] = self._loop.create_future()
         if self._transport is None or self._transport.is_closing():
             answer.set_exception(LineLost("not connected"))
@@ -131,19 +136,19 @@ class RedisLine(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def _check_oldest(self, second: bool = False) -> None:
-        """Ends the connection if the oldest call is late. Checks twice: a delayed event loop must first read the socket
-        before it blames Redis."""
+    def _check_oldest(self, is_second_check: bool = False) -> None:
+        """Closes the connection if the reply to the oldest call is late. Checks twice: if the event loop was delayed,
+        it reads replies from the socket between the checks."""
         self._timer = None
         if not self._pending:
             return
         remaining = self._pending[0][0] - self._loop.time()
         if remaining > 0:
             self._timer = self._loop.call_later(remaining, self._check_oldest)
-        elif not second:
+        elif not is_second_check:
             self._timer = self._loop.call_later(0.001, self._check_oldest, True)
         else:
-            self._fail("no answer in time")
+            self._fail("no reply in time")
             self.close()
 
     def _fail(self, reason: str) -> None:
@@ -164,7 +169,7 @@ class RedisLine(asyncio.Protocol):
                 if not answer.done():
                     answer.set_result(reply)
         except (hiredis.ProtocolError, IndexError):
-            # The server is not Redis.
+            # The server does not speak the protocol of Redis.
             self._fail("not the Redis protocol")
             self.close()
 

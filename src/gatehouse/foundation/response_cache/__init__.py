@@ -1,5 +1,6 @@
-"""Caches of answers by digest, with expiry and bounded size. Both implement `engine.ports.ResponseCache`.
+"""Caches of answers by the digest of their requests. Entries expire, and the size is bounded. Both caches implement
+`engine.ports.ResponseCache`.
 
 memory      in this process
-shared      in Redis, sealed, for all workers
+shared      in Redis, encrypted, for all workers
 """

@@ -15,7 +15,8 @@ class _Entry(NamedTuple):
 
 
 class MemoryCache:
-    """An LRU cache of `max_bytes`. Expired entries are removed when they are read or are the least recently used."""
+    """An LRU cache of at most `max_bytes`. An expired entry is removed when it is read, or when it is the least
+    recently used entry and room is needed."""
 
     def __init__(self, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:
         self._max_bytes = max_bytes

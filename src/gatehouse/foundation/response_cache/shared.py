@@ -1,8 +1,8 @@
 """A response cache in Redis for all workers.
 
-A failing Redis never fails a request and delays it by 50 ms at most: while Redis is unavailable, slow or full, nothing
-is found or stored. A reader of Redis learns nothing: answers are sealed, and keys are keyed digests, so that requests
-cannot be guessed.
+If Redis fails, requests do not fail, and are delayed by at most 50 ms. While Redis is unavailable, slow or full, the
+cache finds and stores nothing. Entries are encrypted, and their keys are keyed digests. So a person who can read Redis
+can neither read answers nor test guesses of requests.
 """
 
 import asyncio
@@ -24,14 +24,14 @@ class _StoredEntry(NamedTuple):
 
 
 class RedisCache:
-    """`secret` (32 bytes) seals the entries; with another secret nothing is found. This process stores at most
-    `max_bytes` in Redis and removes its oldest entries first. Call `start` before and `close` after use, on the event
-    loop of the calls."""
+    """A response cache in Redis. Entries are encrypted with `secret` (32 bytes), and a cache with another secret does
+    not find them. This process stores at most `max_bytes` in Redis and removes its oldest entries first. Call `start`
+    before the first use and `close` after the last, on the event loop of the calls."""
 
     def __init__(
         self, redis_url: str, secret: bytes, max_bytes: int, clock: Clock = SYSTEM_CLOCK, timeout: float = 0.05
     ) -> None:
-        # Its own connection, so that counting does not wait for large answers.
+        # The cache has a connection of its own, so that the rate-limit counters do not wait for large answers.
         self._redis = ReconnectingLine(redis_url, timeout, name="response_cache", prove=lambda line: line.call("PING"))
         self._secret = secret
         self._sealer = Sealer({"1": secret}, "1")
@@ -95,7 +95,8 @@ class RedisCache:
             if reply.exception() is not None:
                 self._redis.give_up(line)
 
-        # Errors of Redis (out of memory) are values, not exceptions: then nothing was stored.
+        # An error reply of Redis, for example if it is out of memory, raises no exception. The entry is then not
+        # stored.
         line.send(*command).add_done_callback(on_reply)
 
     def _name(self, key: bytes) -> bytes:

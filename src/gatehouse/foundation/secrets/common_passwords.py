@@ -11,8 +11,9 @@ _SERVICE: Final = "gatehouse"
 
 
 def is_common(password: str, about: str | None = None) -> bool:
-    """Return whether a password is on the list, or is the service's name or a part of the e-mail address `about`.
-    Ignores case. For names it also ignores trailing digits and signs, which people add to satisfy password rules."""
+    """Returns whether a password is on the list, is the name of the service, or is a part of the e-mail address
+    `about`. Case is ignored. If the password is a name, digits and signs at its end are ignored, too, because people
+    add them to satisfy password rules."""
     folded = unicodedata.normalize("NFKC", password).casefold()
     stem = folded.rstrip("0123456789!?.,-_*#$ ")
     names = {_SERVICE, *_parts(about)}
@@ -20,7 +21,7 @@ def is_common(password: str, about: str | None = None) -> bool:
 
 
 def _parts(address: str | None) -> set[str]:
-    """Return the address, its local part, its domain, and the first label of its domain."""
+    """Returns the address, its local part, its domain, and the first label of its domain."""
     if not address:
         return set()
     local, _, domain = address.casefold().rpartition("@")
@@ -29,8 +30,8 @@ def _parts(address: str | None) -> set[str]:
 
 @cache
 def _common_passwords() -> frozenset[str]:
-    """Return the list, read from one file of the package: importing the package keeps 15 MiB of other lists in
-    memory."""
+    """Returns the list of common passwords. Reads only one file of the package, because importing the package keeps 15
+    MiB of other lists in memory."""
     package = importlib.util.find_spec("zxcvbn")
     assert package is not None
     assert package.origin is not None

@@ -1,7 +1,7 @@
-"""Public-key encryption for a P-256 key: ECIES with ECDH by an ephemeral key, HKDF-SHA-256 and AES-256-GCM.
+"""Encrypts for the holder of a P-256 key. Uses ECIES: ECDH with an ephemeral key, HKDF-SHA-256 and AES-256-GCM.
 
-A sealed text has the form `e1.<base64url of ephemeral public key and ciphertext>`. Its context is authenticated: a text
-copied to another context cannot be opened. The sender is not authenticated.
+A sealed text has the form `e1.<base64url of ephemeral public key and ciphertext>`. Its context is authenticated, so a
+text that is copied to another context cannot be opened. The sender is not authenticated.
 """
 
 import hashlib
@@ -18,12 +18,13 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 _VERSION: Final = "e1"
 _POINT_BYTES: Final = 65
 _TAG_BYTES: Final = 16
-#: constant, because each derived key is used once
+#: The nonce may be constant, because each derived key is used once.
 _NONCE: Final = bytes(12)
 
 
 class CannotDecrypt(Exception):
-    """The text was sealed to another key or for another context, or was changed. The message never has any of it."""
+    """The text was sealed for another key or another context, or was changed. The message contains no part of the
+    text."""
 
 
 def seal(plaintext: bytes, to: ec.EllipticCurvePublicKey, *, context: bytes) -> str:
@@ -35,22 +36,22 @@ def seal(plaintext: bytes, to: ec.EllipticCurvePublicKey, *, context: bytes) -> 
 
 
 def unseal(sealed: str, key: ec.EllipticCurvePrivateKey, *, context: bytes) -> bytes:
-    """Return the plaintext of a sealed text. Raises `CannotDecrypt`."""
+    """Returns the plaintext of a sealed text. Raises `CannotDecrypt`."""
     version, _, encoded = sealed.partition(".")
     try:
         raw = b64decode(encoded.encode("ascii"), altchars=b"-_", validate=True)
         if version != _VERSION or len(raw) < _POINT_BYTES + _TAG_BYTES or not isinstance(key.curve, ec.SECP256R1):
-            raise CannotDecrypt("This is not a sealed text, or the key is not one for it.")
+            raise CannotDecrypt("This is not a sealed text, or the key has another type.")
         point = raw[:_POINT_BYTES]
         ephemeral = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
         derived = _derived_key(key.exchange(ec.ECDH(), ephemeral), point, _point(key.public_key()))
         return AESGCM(derived).decrypt(_NONCE, raw[_POINT_BYTES:], context)
-    except (InvalidTag, ValueError):  # bad base64, not ASCII, or a point off the curve
-        raise CannotDecrypt("The sealed text was changed, or was sealed to another key or context.") from None
+    except (InvalidTag, ValueError):  # ValueError: invalid base64, no ASCII, or a point that is not on the curve
+        raise CannotDecrypt("The sealed text was changed, or was sealed for another key or context.") from None
 
 
 def fingerprint(key: ec.EllipticCurvePublicKey) -> str:
-    """Return the SHA-256 of a public key in hexadecimal."""
+    """Returns the SHA-256 of a public key in hexadecimal."""
     return hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest()
 
 
@@ -59,6 +60,6 @@ def _point(key: ec.EllipticCurvePublicKey) -> bytes:
 
 
 def _derived_key(shared: bytes, point: bytes, to: bytes) -> bytes:
-    # Both public keys are part of the input: the same shared secret gives different keys for different pairs.
+    # Both public keys are part of the input, so that other pairs of keys with the same shared secret yield another key.
     info = b"gatehouse ecies e1" + point + to
     return HKDF(algorithm=SHA256(), length=32, salt=None, info=info).derive(shared)

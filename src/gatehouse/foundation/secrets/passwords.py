@@ -1,7 +1,7 @@
 """Hashes passwords with Argon2id in threads.
 
-A hash takes 19 MiB and about 25 ms of a core. So few run at once and a bounded number wait: a flood of sign-ins gets
-503 at once and does not take the process down.
+A hash takes 19 MiB and about 25 ms of a core. So only a few hashes run at a time, and a bounded number waits. In a
+flood of sign-ins, further ones are refused with a 503 immediately, and the process continues to serve requests.
 """
 
 import time
@@ -20,11 +20,11 @@ from gatehouse.foundation.tasks import BoundedThreadPool
 MIN_CHARS: Final = 8
 MAX_CHARS: Final = 1024
 
-#: nice value of the hashing threads: requests get nine tenths of a core that they share
+#: nice value of the hashing threads; with it, requests get nine tenths of a core that they share with these threads
 _NICENESS: Final = 10
-#: number of running and waiting hashes from which the threads pause between two hashes
+#: the threads pause between two hashes if at least this number of hashes run or wait
 _FLOOD_HASHES: Final = 8
-#: length of the pause, as a multiple of the last hash's processor time
+#: length of the pause as a multiple of the processor time of the last hash
 _PAUSE_FACTOR: Final = 4.0
 
 _Result = TypeVar("_Result")
@@ -36,7 +36,7 @@ class TooManyLogins(Unavailable):
 
 
 class PasswordRefused(Unprocessable):
-    """A new password is refused. `field` is its name in the body."""
+    """A new password is refused. `field` is the name of the password's field in the body."""
 
     def __init__(self, field: str = "password") -> None:
         super().__init__(faults=[FieldFault(field, self.message)])
@@ -48,25 +48,26 @@ class PasswordLength(PasswordRefused):
 
 class PasswordCommon(PasswordRefused):
     message = (
-        "This password is among those that are tried first: it leaked often, or is made of your address or of this"
-        " service's name. Choose another one."
+        "This password is too easy to guess: it is a common password, or is made of your address or of this service's"
+        " name. Choose another one."
     )
 
 
 class Passwords:
-    """Hashes and verifies passwords; one for each process. `workers` hashes run at once, `waiting` more may wait. In a
-    flood of sign-ins the threads pause between two hashes, so that hashing leaves processor time for requests."""
+    """Hashes and verifies passwords. A process has one instance. Up to `workers` hashes run at a time, and up to
+    `waiting` more may wait. In a flood of sign-ins the threads pause between two hashes, so that hashing leaves
+    processor time for requests."""
 
     def __init__(self, *, workers: int = 2, waiting: int = 64) -> None:
         self._hasher = _hasher()
         self._pool = BoundedThreadPool(
             "passwords", threads=workers, max_waiting=waiting, busy=TooManyLogins, niceness=_NICENESS
         )
-        # Verified for unknown users, so that the response time does not show which addresses exist.
+        # This hash is verified for unknown users, so that the response time does not show which addresses exist.
         self._dummy_hash = self._hasher.hash("nobody has this password")
 
     async def hash(self, password: str, *, about: str | None = None, field: str = "password") -> str:
-        """Return the hash of a new password for the account with the address `about`. Raises `PasswordLength`,
+        """Returns the hash of a new password for the account with the address `about`. Raises `PasswordLength`,
         `PasswordCommon`, `TooManyLogins`."""
         if not MIN_CHARS <= len(password) <= MAX_CHARS:
             raise PasswordLength(field)
@@ -79,17 +80,18 @@ class Passwords:
         return await self._run_in_thread(check_and_hash)
 
     async def hash_again(self, password: str) -> str:
-        """Return a new hash of an existing password; the rules for new ones do not apply. Raises `TooManyLogins`."""
+        """Returns a new hash of an existing password. The rules for new passwords do not apply. Raises
+        `TooManyLogins`."""
         return await self._run_in_thread(lambda: self._hasher.hash(_bytes(password)))
 
     async def verify(self, hashed: str | None, password: str) -> bool:
-        """Return whether the password matches. `hashed` is None for an unknown user or one without a password: then the
-        work is the same and the result False. Raises `TooManyLogins`."""
+        """Returns whether the password matches. `hashed` is None for an unknown user, or a user without a password.
+        Then the same work is done and the result is False. Raises `TooManyLogins`."""
         return bool(await self.matching([hashed], password, checks=1))
 
     async def matching(self, hashes: Sequence[str | None], password: str, *, checks: int) -> list[int]:
-        """Return the indexes of the hashes that match the password. Always does the work of `checks` hashes; hashes
-        after the first `checks` are ignored. Raises `TooManyLogins`."""
+        """Returns the indexes of the hashes that match the password. Always does the work of `checks` hashes. Only the
+        first `checks` hashes are compared. Raises `TooManyLogins`."""
         candidate = _bytes(password[:MAX_CHARS])
         padded = [*hashes[:checks], *[None] * (checks - len(hashes))]
         matches = await self._run_in_thread(
@@ -99,7 +101,8 @@ class Passwords:
         return [index for index, match in enumerate(matches) if match and possible and padded[index] is not None]
 
     def outdated(self, hashed: str) -> bool:
-        """Return whether a hash has other cost parameters, so that it is replaced at the next successful sign-in."""
+        """Returns whether a hash has other cost parameters than new hashes. The caller replaces such a hash at the next
+        successful sign-in."""
         return self._hasher.check_needs_rehash(hashed)
 
     def close(self) -> None:
@@ -124,7 +127,7 @@ class Passwords:
 
 
 def check_new(password: str, *, about: str | None = None) -> None:
-    """Checks a new password of the account `about`. Raises `PasswordLength`, `PasswordCommon`."""
+    """Checks a new password of the account with the address `about`. Raises `PasswordLength`, `PasswordCommon`."""
     if not MIN_CHARS <= len(password) <= MAX_CHARS:
         raise PasswordLength
     if is_common(password, about):
@@ -132,13 +135,14 @@ def check_new(password: str, *, about: str | None = None) -> None:
 
 
 def hash_now(password: str, *, about: str | None = None) -> str:
-    """Return the hash of a new password. Blocks: for the command line. Raises `PasswordLength`, `PasswordCommon`."""
+    """Returns the hash of a new password. Blocks, so it is only for the command line. Raises `PasswordLength`,
+    `PasswordCommon`."""
     check_new(password, about=about)
     return _hasher().hash(_bytes(password))
 
 
 def matches_now(hashed: str, password: str) -> bool:
-    """Return whether the password matches the hash. Blocks, as `hash_now` does."""
+    """Returns whether the password matches the hash. Blocks, so it is only for the command line."""
     try:
         return _hasher().verify(hashed, _bytes(password))
     except (VerificationError, InvalidHashError):
@@ -150,6 +154,6 @@ def _hasher() -> PasswordHasher:
 
 
 def _bytes(password: str) -> bytes:
-    """Return the bytes to hash. Normalized, so that a password does not depend on the keyboard; accepts lone
-    surrogates."""
+    """Returns the bytes to hash. The password is normalized, so that it does not depend on the keyboard. Lone
+    surrogates are accepted."""
     return unicodedata.normalize("NFKC", password).encode("utf-8", "surrogatepass")

@@ -1,8 +1,8 @@
-"""Encrypts secrets and message contents at rest: AES-256-GCM under the master key, with key ids for rotation.
+"""Encrypts secrets and message contents at rest with AES-256-GCM under the master key. Key ids allow rotation.
 
 A sealed text has the form `v1.<key id>.<base64url of nonce and ciphertext>`. Its context (tenant, table, row) is
-authenticated: a sealed text copied into another row cannot be opened. Nonces are random, which is safe for 2**32 texts
-with one key; rotate before.
+authenticated, so a sealed text that is copied into another row cannot be opened. Nonces are random, which is safe for
+2**32 texts with one key. Rotate the key before that number is reached.
 """
 
 import binascii
@@ -37,7 +37,7 @@ _KEY_COMMAND: Final = "python3 -c 'import base64, os; print(base64.b64encode(os.
 
 
 class CannotOpen(Exception):
-    """A sealed text cannot be opened. The message has no part of it."""
+    """A sealed text cannot be opened. The message contains no part of the text."""
 
 
 class UnknownSealingKey(CannotOpen):
@@ -45,19 +45,19 @@ class UnknownSealingKey(CannotOpen):
 
 
 class Tampered(CannotOpen):
-    """The sealed text was changed, belongs to another context, or its key id names a different key."""
+    """The sealed text was changed, belongs to another context, or was sealed under a different key with the same id."""
 
 
 @dataclass(frozen=True)
 class MasterKeys:
-    """`keys` by id, 32 bytes each. New texts are sealed under the key `current`."""
+    """The master keys by id. Each has 32 bytes. New texts are sealed under the key with the id `current`."""
 
     current: str
     keys: Mapping[str, bytes] = field(repr=False)
 
 
 class Sealer:
-    """Seals under the current key and opens under any of the keys."""
+    """Seals texts under the current key, and opens texts that were sealed under any of the keys."""
 
     def __init__(self, keys: Mapping[str, bytes], current: str) -> None:
         if current not in keys:
@@ -73,7 +73,7 @@ class Sealer:
         return SealedText(f"{_VERSION}.{self.current}.{urlsafe_b64encode(nonce + sealed).decode()}")
 
     def open(self, sealed: str, *, context: bytes) -> bytes:
-        """Return the plaintext. Raises `UnknownSealingKey`, `Tampered`."""
+        """Returns the plaintext. Raises `UnknownSealingKey`, `Tampered`."""
         key_id, raw = _parts(sealed)
         cipher = self._ciphers.get(key_id)
         if cipher is None:
@@ -81,10 +81,11 @@ class Sealer:
         try:
             return cipher.decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], _associated_data(key_id, context))
         except InvalidTag:
-            raise Tampered("The sealed text was changed, or belongs elsewhere.") from None
+            raise Tampered("The sealed text was changed, or belongs to another context.") from None
 
     def reseal(self, sealed: str, *, context: bytes) -> SealedText:
-        """Return the text sealed under the current key, unchanged if it already is."""
+        """Returns the text sealed under the current key. A text that is already sealed under this key is not
+        changed."""
         if self.is_current(sealed):
             return SealedText(sealed)
         return self.seal(self.open(sealed, context=context), context=context)
@@ -119,30 +120,30 @@ def _parts(sealed: str) -> tuple[str, bytes]:
     except ValueError:  # binascii.Error and UnicodeEncodeError are subclasses
         raise Tampered("This is not a sealed text.") from None
     if len(raw) < _NONCE_BYTES + _TAG_BYTES:
-        raise Tampered("The sealed text is cut short.")
+        raise Tampered("The sealed text is incomplete.")
     return key_id, raw
 
 
 def load_master_keys(settings: CommonSettings) -> MasterKeys:
-    """Return the keys of GATEHOUSE_MASTER_KEY: `id:base64` pairs separated by commas, the first current; or one base64
-    value.
+    """Returns the keys of GATEHOUSE_MASTER_KEY. The value is one key in base64, or `id:base64` pairs separated by
+    commas, of which the first is the current key.
 
-    Without it, an embedded deployable reads the key from `master.key` in its home and creates the file at the first
-    start. Raises `BadSettings`, also for an external database without a key: a created key would be lost with the
-    process's disk, and every sealed secret with it.
+    Without this setting, an embedded deployable reads the key from `master.key` in its home, and creates the file at
+    the first start. Raises `BadSettings`, also for an external database without a key: if a key were created on the
+    disk of the process, the loss of that disk would make every sealed secret unreadable.
     """
     if settings.gatehouse_master_key is not None:
         return parse_master_keys(settings.gatehouse_master_key.get_secret_value())
     if not settings.embedded:
         raise BadSettings(
             f"GATEHOUSE_MASTER_KEY: needed with {settings.database_variable}; it seals the secrets in the database. "
-            f"Make one, keep it safe and give the same to every process: {_KEY_COMMAND}"
+            f"Make a key, keep it safe, and set the same key for every process: {_KEY_COMMAND}"
         )
     return parse_master_keys(_read_key_file(settings.home))
 
 
 def parse_master_keys(text: str) -> MasterKeys:
-    """Return the keys in a value of GATEHOUSE_MASTER_KEY. Raises `BadSettings` with a message without keys."""
+    """Returns the keys in a value of GATEHOUSE_MASTER_KEY. Raises `BadSettings`, whose message contains no key."""
     keys: dict[str, bytes] = {}
     for part in text.split(","):
         prefix, colon, encoded = part.strip().rpartition(":")
@@ -170,15 +171,15 @@ def _read_key_file(home: Path) -> str:
     path = home / _KEY_FILE
     try:
         if path.stat().st_mode & 0o077:
-            raise BadSettings(f"{path} can be read by others: chmod 600 {path}")
+            raise BadSettings(f"{path} can be read by other users of this machine; run: chmod 600 {path}")
     except FileNotFoundError:
         _create_key_file(path)
     return path.read_text("ascii").strip()
 
 
 def _create_key_file(path: Path) -> None:
-    """Creates the key file. Safe for concurrent starts: each process writes a temporary file, and the first to link it
-    wins."""
+    """Creates the key file. Processes may start concurrently: each writes a temporary file, and the first process that
+    links its file as the key file succeeds."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".master-")  # mode 0600
     try:

@@ -1,6 +1,7 @@
 """Random credentials: API keys, client secrets, one-time tokens. Only their SHA-256 is stored.
 
-They have at least 190 random bits, so that a plain digest resists guessing and look-ups are cheap.
+A credential has at least 190 random bits, so it cannot be guessed from its plain digest. A plain digest makes look-ups
+cheap.
 """
 
 import hashlib
@@ -25,7 +26,8 @@ _api_key = re.compile(rf"{API_KEY_PREFIX}[0-9A-Za-z]{{{_RANDOM_CHARS + _CHECKSUM
 
 @dataclass(frozen=True, slots=True)
 class Minted:
-    """A new credential. `plaintext` is returned once and not stored; `shown` is its prefix for lists."""
+    """A new credential. `plaintext` is shown to its owner once and is not stored. `shown` is its prefix, which lists
+    show."""
 
     plaintext: str = field(repr=False)
     digest: bytes = field(repr=False)
@@ -36,23 +38,24 @@ class Minted:
 
 
 def mint_api_key() -> Minted:
-    """Return a new API key: `gk_`, 32 random characters, and a checksum that secret scanners can verify offline."""
+    """Returns a new API key: `gk_`, 32 random characters, and a checksum that secret scanners can verify offline."""
     body = API_KEY_PREFIX + _random(_RANDOM_CHARS)
     return _minted(body + _checksum(body))
 
 
 def looks_like_api_key(text: str) -> bool:
-    """Return whether a text has the form and checksum of an API key, which detects typing errors without a look-up."""
+    """Returns whether a text has the form and the checksum of an API key. So typing errors are detected without a
+    look-up."""
     return _api_key(text) is not None and _checksum(text[:-_CHECKSUM_CHARS]) == text[-_CHECKSUM_CHARS:]
 
 
 def mint_token(prefix: str = "") -> Minted:
-    """Return a secret or one-time token of 256 bits, with a prefix for its purpose (`inv_`, ...)."""
+    """Returns a secret or one-time token of 256 bits, with a prefix for its purpose (`inv_`, ...)."""
     return _minted(prefix + _random(_TOKEN_CHARS))
 
 
 def digest(plaintext: str) -> bytes:
-    """Return the SHA-256 by which credentials are stored and looked up. Accepts any text."""
+    """Returns the SHA-256 by which credentials are stored and looked up. Accepts any text."""
     return hashlib.sha256(plaintext.encode("utf-8", "surrogatepass")).digest()
 
 
@@ -68,6 +71,6 @@ def _checksum(body: str) -> str:
     value = zlib.crc32(body.encode("ascii"))
     characters = []
     for _ in range(_CHECKSUM_CHARS):
-        value, rest = divmod(value, len(_BASE62))
-        characters.append(_BASE62[rest])
+        value, digit = divmod(value, len(_BASE62))
+        characters.append(_BASE62[digit])
     return "".join(reversed(characters))

@@ -18,13 +18,13 @@ ECS_VERSION: Final = "8.17.0"
 #: severities of syslog (RFC 5424, 6.2.1)
 _CRITICAL, _ERROR, _WARNING, _NOTICE, _INFO = 2, 3, 4, 5, 6
 
-#: categories by the beginning of an action's name; all others are `configuration`
+#: categories by the beginning of an action's name; all other actions are in `configuration`
 _CATEGORIES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("gateway",), "api"),
     **dict.fromkeys(("login", "session", "mfa", "oauth_token", "oauth_code", "saml"), "authentication"),
     **dict.fromkeys(("user", "group", "api_key", "oauth_client", "scim_token", "tenant"), "iam"),
 }
-#: types by the end of an action's name; all others are `change`
+#: types by the end of an action's name; all other actions have the type `change`
 _TYPES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("created", "added", "registered", "issued", "imported"), "creation"),
     **dict.fromkeys(("deleted", "removed", "revoked"), "deletion"),
@@ -35,7 +35,7 @@ _TYPES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("refused", "denied", "reused", "refresh_reused"), "denied"),
 }
 _USER_ACTOR_TYPES: Final = frozenset({"user", "api_key", "application"})
-#: for each severity of a DLP event: the number that Elastic's security apps use, and the severity of syslog
+#: The severity of a DLP event as the number that Elastic's security apps use, and as the severity of syslog.
 _SEVERITIES: Final[Mapping[str | None, tuple[int, int]]] = {
     "critical": (99, _CRITICAL), "high": (73, _ERROR), "medium": (47, _WARNING), "low": (21, _NOTICE),
 }  # fmt: skip
@@ -51,8 +51,8 @@ _encode = msgspec.json.Encoder().encode
 
 
 class SiemEvent(NamedTuple):
-    """An event to send. `body` is one line of JSON, `severity` a severity of syslog, `sequence` the event's number in
-    the audit chain."""
+    """An event for a SIEM. `body` is one line of JSON, `severity` is a severity of syslog, and `sequence` is the
+    event's number in the audit chain."""
 
     id: UUID
     tenant_id: UUID
@@ -65,8 +65,8 @@ class SiemEvent(NamedTuple):
 
 
 def of_audit(row: Any) -> SiemEvent:
-    """Return the event of an audit event. `row` has the columns of `audit_events`; `sequence` and the hashes are None
-    before it is in the chain."""
+    """Returns the SIEM event of an audit event. `row` has the columns of `audit_events`. `sequence` and the hashes are
+    None before the audit event is in the chain."""
     subject, dot, verb = row.action.rpartition(".")
     succeeded = row.outcome == "success"
     types = [_TYPES.get(verb, "change") if dot else "change"]
@@ -102,7 +102,7 @@ def of_audit(row: Any) -> SiemEvent:
 
 
 def of_dlp(tenant_id: UUID, body: Mapping[str, Any], at: datetime) -> SiemEvent:
-    """Return the event of a DLP event. `body` has the columns of `dlp_events`."""
+    """Returns the SIEM event of a DLP event. `body` has the columns of `dlp_events`."""
     score, severity = _SEVERITIES.get(body["severity"], (None, _NOTICE))
     head = SiemEvent(UUID(body["id"]), tenant_id, at, "gatehouse.dlp", f"dlp.{body['status']}", severity)
     blocked = body["status"] in {"blocked", "cancelled"}
@@ -126,7 +126,7 @@ def of_dlp(tenant_id: UUID, body: Mapping[str, Any], at: datetime) -> SiemEvent:
 
 
 def of_outbox_event(tenant_id: UUID, event_id: UUID, body: Mapping[str, Any], at: datetime) -> SiemEvent:
-    """Return the event of an outbox event with `event_type` and `payload`."""
+    """Returns the SIEM event of an outbox event. `body` has the fields `event_type` and `payload`."""
     head = SiemEvent(event_id, tenant_id, at, "gatehouse.event", body["event_type"], _NOTICE)
     return _with_body(head, _NOTICE_EVENT, {"payload": body["payload"]})
 
@@ -160,7 +160,7 @@ def _hex(digest: bytes | None) -> str | None:
 
 
 def _source(ip: str | None) -> dict[str, Any]:
-    """Return the source. The schema's `ip` accepts only addresses."""
+    """Returns the event's `source`. The schema's field `ip` accepts only IP addresses."""
     if ip is None:
         return {}
     try:
@@ -170,7 +170,7 @@ def _source(ip: str | None) -> dict[str, Any]:
 
 
 def _present(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document without nulls and empty objects. `details` and `payload` are not changed."""
+    """Returns the document without nulls and empty objects. `details` and `payload` are not changed."""
     present = {}
     for name, value in document.items():
         inner = _present(value) if isinstance(value, dict) and name not in _FREE_FORM_FIELDS else value

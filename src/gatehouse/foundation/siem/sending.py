@@ -13,7 +13,7 @@ from gatehouse.foundation.siem.senders.sender import BatchRefused, Sender, SiemT
 from gatehouse.foundation.siem.senders.syslog import Syslog
 from gatehouse.foundation.siem.senders.webhook import WebhookSender
 
-#: intervals between attempts to send a batch that the receiver does not accept
+#: intervals between the attempts to send a batch that the receiver does not accept; the last one is repeated
 BACKOFF_SECONDS: Final = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 
 
@@ -30,7 +30,7 @@ class Senders:
         }
 
     async def send(self, target: SiemTarget, secret: bytes, events: Sequence[SiemEvent]) -> None:
-        """Sends the events and returns when the receiver has all of them. Raises `BatchRefused`."""
+        """Sends the events and returns when the receiver has received all of them. Raises `BatchRefused`."""
         try:
             await self._by_type[target.type].send(target, secret, events)
         except UnsafeUrl as error:

@@ -1,5 +1,5 @@
-"""The drivers' exceptions for a database that is unavailable or overloaded, or a transaction that can be retried. They
-are not faults of the program."""
+"""The exceptions that the drivers raise if the database is unavailable or overloaded, or if a transaction can be
+retried. They are not faults of the program."""
 
 from typing import Final
 

@@ -4,8 +4,8 @@
     service  named queries that are cross-tenant by nature: credentials, policies, the drain of the journal
     owner    migrations
 
-All three use `DATABASE_URL`; `roles` sets the role. If that login must own nothing, `DATABASE_OWNER_URL` has the
-owner's.
+All three use the login in `DATABASE_URL`, and `roles` sets the role. If this login must own nothing, set
+`DATABASE_OWNER_URL` to a URL with the owner's login.
 """
 
 import select
@@ -28,8 +28,8 @@ from gatehouse.foundation.storage.rows import TenantRow
 
 
 class TenantSession(Session):
-    """A session that selects only the rows of `info["tenant_id"]`, also if a query omits the condition. Plain SQL has
-    only the second layer."""
+    """A session that adds the condition `tenant_id = info["tenant_id"]` to each query. For plain SQL it adds nothing,
+    so only row-level security applies."""
 
 
 @event.listens_for(TenantSession, "do_orm_execute")
@@ -42,7 +42,7 @@ def _only_own_rows(state: ORMExecuteState) -> None:
     )
 
 
-# Returns the current role in the same statement: row-level security applies only to the application's role.
+# The statement also returns the current role, because row-level security applies only to the application's role.
 _BIND = text(
     "SELECT set_config('gatehouse.tenant', :tenant, true), set_config('gatehouse.operator', :operator, true),"
     " current_user"
@@ -50,15 +50,15 @@ _BIND = text(
 
 
 def sqlalchemy_url(url: str) -> str:
-    """Return the URL in SQLAlchemy's form, for both of PostgreSQL's URL schemes."""
+    """Returns the URL in SQLAlchemy's form. Accepts both URL schemes of PostgreSQL."""
     return "postgresql+psycopg://" + url.split("://", 1)[1]
 
 
 class Database:
-    """The connections of a process. They are opened at first use, so that an unavailable database does not prevent a
-    start.
+    """The connections of a process. They are opened at first use, so that a process can start while the database is
+    unavailable.
 
-    `schema` is the search path, `sessions` the session class that selects only one tenant's rows.
+    `schema` is the search path. `sessions` is the class of sessions that select only the rows of one tenant.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Database:
         self.schema = schema
         self._app = _engine(url, APP_ROLE, pool_size, schema)
         self._service = _engine(url, SERVICE_ROLE, 4, schema)
-        # A pool of its own, so that other queries do not delay the change feed and the leases of jobs.
+        # The change feed and the leases of jobs have a pool of their own, so that other queries do not delay them.
         self._feed = _engine(url, SERVICE_ROLE, 1, schema)
         self._app_sessions = async_sessionmaker(self._app, expire_on_commit=False, sync_session_class=sessions)
         self._service_sessions = async_sessionmaker(self._service, expire_on_commit=False)
@@ -104,19 +104,19 @@ class Database:
 
     @asynccontextmanager
     async def at_once(self) -> AsyncIterator[AsyncConnection]:
-        """Opens a connection as the service role in autocommit: each statement is its own transaction, so that its
-        locks are released at once and not after another round trip of this process."""
+        """Opens a connection as the service role in autocommit. Each statement is a transaction of its own, so its
+        locks are released immediately and not after another round trip."""
         async with self._service.connect() as connection:
             yield await connection.execution_options(isolation_level="AUTOCOMMIT")
 
     async def service_connection(self) -> psycopg.AsyncConnection[tuple[Any, ...]]:
-        """Return a connection for LISTEN, outside the pools and in autocommit."""
+        """Returns a connection for LISTEN, outside the pools and in autocommit."""
         return await roles.connect_async(
             self.url, SERVICE_ROLE, schema=self.schema, autocommit=True, connect_timeout=5, application_name="gatehouse"
         )
 
     def available_connections(self) -> int:
-        """Return how many more administration requests could get a connection now."""
+        """Returns the number of connections for administration that are free now."""
         pool = self._app.pool
         assert isinstance(pool, QueuePool)
         return self.pool_size - pool.checkedout()
@@ -129,19 +129,19 @@ class Database:
 
 @asynccontextmanager
 async def bound_to(session: AsyncSession, tenant_id: TenantId) -> AsyncIterator[None]:
-    """Binds a session to another tenant for the duration of a block in its transaction."""
+    """Binds a session to another tenant during a block. The transaction continues."""
     previous_tenant, operator = session.info["tenant_id"], session.info["operator"]
     await session.flush()
     await _bind(session, tenant_id, operator=False)
     yield
-    # Not after an error: then the transaction is over.
+    # After an error the transaction has ended, so this is not in a `finally` block.
     await session.flush()
     await _bind(session, previous_tenant, operator)
 
 
 async def _bind(session: AsyncSession, tenant_id: TenantId, operator: bool) -> None:
-    """Binds a session to a tenant. Raises `WrongRole` if the connection has lost its role: without it the session would
-    see every tenant's rows."""
+    """Binds a session to a tenant. Raises `WrongRole` if the connection has lost its role, because the session would
+    then see the rows of all tenants."""
     result = await session.execute(_BIND, {"tenant": str(tenant_id), "operator": "on" if operator else "off"})
     try:
         roles.check(APP_ROLE, result.one())
@@ -158,7 +158,7 @@ def _engine(url: str, role: str, pool_size: int, schema: str | None) -> AsyncEng
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=5,
-        # The text of errors is logged; values (a password's hash) must not be.
+        # The text of errors is logged, and must not contain parameters such as a password's hash.
         hide_parameters=True,
         connect_args=roles.parameters(url, connect_timeout=5, application_name="gatehouse"),
     )
@@ -169,16 +169,17 @@ def _engine(url: str, role: str, pool_size: int, schema: str | None) -> AsyncEng
 
 
 def _as_lost_connection(context: ExceptionContext) -> BaseException | None:
-    """Converts the driver's error for a transaction that PostgreSQL ended by its idle timeout: it is a lost connection
-    and not a fault of the program."""
+    """Converts the driver's error for a transaction that PostgreSQL has ended because it was idle. The error becomes an
+    `OperationalError`, because it is a lost connection and not a fault of the program."""
     if isinstance(context.original_exception, psycopg.errors.IdleInTransactionSessionTimeout):
         return OperationalError(context.statement, None, context.original_exception, hide_parameters=True)
     return None
 
 
 def _check_alive(connection: DBAPIConnection, _record: object, _proxy: object) -> None:
-    """Detects connections that a restarted server has closed: their sockets are readable without a query (a final
-    message or the end of the stream). Unlike a ping, this costs no round trip for each transaction."""
+    """Raises `DisconnectionError` if the server has closed the connection, for example at a restart. Then the socket is
+    readable without a query: it has a final message or the end of the stream. Unlike a ping, this test costs no round
+    trip for each transaction."""
     driver = connection.driver_connection
     assert isinstance(driver, psycopg.AsyncConnection)
     if driver.closed or _readable(driver.fileno()):

@@ -1,4 +1,4 @@
-"""Describes database errors in one line with advice, for the command line, which shows no tracebacks."""
+"""Describes database errors for the command line, which shows no tracebacks: one line with the error and advice."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -17,32 +17,33 @@ DATABASE_ERRORS: Final = (psycopg.Error, SQLAlchemyError)
 _CONNECTION_ADVICE: Final = (
     ("authentication failed", "check user and password in DATABASE_URL and DATABASE_OWNER_URL"),
     ("no password supplied", "put user and password into DATABASE_URL and DATABASE_OWNER_URL"),
-    ("pg_hba.conf", "PostgreSQL's pg_hba.conf does not let this machine in: add a line for it"),
-    ("does not exist", "create the database and its login (docs/security.md), or mend DATABASE_URL"),
+    ("pg_hba.conf", "PostgreSQL's pg_hba.conf has no entry for this machine: add one"),
+    ("does not exist", "create the database and its login (docs/security.md), or correct DATABASE_URL"),
     ("too many", "all connections are in use: raise max_connections, or lower DATABASE_POOL_SIZE"),
-    ("starting up", "wait until PostgreSQL is up"),
-    ("unsupported startup parameter", "a pooler refuses DATABASE_URL's options: take them away"),
+    ("starting up", "wait until PostgreSQL has started"),
+    ("unsupported startup parameter", "a pooler refuses the options in DATABASE_URL: remove them"),
 )
 _ADVICE: Final[tuple[tuple[type[psycopg.Error], str], ...]] = (
     (errors.InsufficientPrivilege, "migrate as the login that owns the tables (DATABASE_OWNER_URL), and grant"
      " gatehouse_app and gatehouse_service to the login of DATABASE_URL"),
     (errors.UndefinedTable, "run gatehouse migrate"),
     (errors.UndefinedColumn, "run gatehouse migrate"),
-    (errors.DiskFull, "make room on PostgreSQL's disk"),
-    (errors.LockNotAvailable, "somebody else holds the tables: try again"),
-    (errors.ReadOnlySqlTransaction, "this is a read-only replica: point DATABASE_URL at the primary"),
+    (errors.DiskFull, "free space on PostgreSQL's disk"),
+    (errors.LockNotAvailable, "another session has locked the tables: try again"),
+    (errors.ReadOnlySqlTransaction, "this is a read-only replica: set DATABASE_URL to the primary"),
 )  # fmt: skip
 
 
 def describe(error: BaseException) -> str:
-    """Return one line with the error and advice, without values or passwords."""
+    """Returns one line with the error and advice, without values or passwords."""
     cause: BaseException = error
     if isinstance(error, DBAPIError) and error.orig is not None:
         cause = error.orig
     if type(cause) is psycopg.ProgrammingError and cause.sqlstate is None:
         # libpq's message quotes the URL with its password.
         return "the URL cannot be read; write it as postgresql://user:password@host/database, special characters as %XX"
-    # A failed connection has a line for each address, with hints in between. Otherwise the first line is complete.
+    # The message of a failed connection has a line for each address, and other lines with hints. The first line of any
+    # other message is complete.
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()] or [type(cause).__name__]
     line = next((line for line in reversed(lines) if "failed: " in line), lines[0])
     return redacted(f"{line}; {_advice(cause, line)}")
@@ -50,8 +51,8 @@ def describe(error: BaseException) -> str:
 
 def _advice(cause: BaseException, line: str) -> str:
     if isinstance(cause, WrongRole):
-        return "as a superuser or the owner: GRANT gatehouse_app, gatehouse_service TO that login"
-    return next(_matching_advice(cause, line), "gatehouse doctor says more")
+        return "run as a superuser or the owner: GRANT gatehouse_app, gatehouse_service TO that login"
+    return next(_matching_advice(cause, line), "run gatehouse doctor for details")
 
 
 def _matching_advice(cause: BaseException, line: str) -> Iterator[str]:
@@ -62,4 +63,4 @@ def _matching_advice(cause: BaseException, line: str) -> Iterator[str]:
         for text, advice in _CONNECTION_ADVICE:
             if text in line:
                 yield advice
-        yield "see that PostgreSQL runs and that DATABASE_URL names it"
+        yield "check that PostgreSQL is running and that DATABASE_URL names its address"

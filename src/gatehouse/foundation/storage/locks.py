@@ -1,7 +1,8 @@
 """The register of PostgreSQL advisory locks, so that no two purposes share a key.
 
-A `GlobalLock` exists once in the database, a `ScopedLock` once for each organization or part of one. Their keys cannot
-collide: the first kind has one bigint, the second a pair of integers. A lock is released at the end of its transaction.
+A `GlobalLock` exists once in the database. A `ScopedLock` exists once for each organization, or for each part of an
+organization. The keys of the two kinds cannot collide: a global key is one bigint, and a scoped key is a pair of
+integers. A lock is released at the end of its transaction.
 """
 
 from collections.abc import Awaitable, Callable
@@ -31,23 +32,24 @@ class GlobalLock(Enum):
 
     @property
     def sql(self) -> str:
-        """Return a statement that waits for the lock."""
+        """Returns a statement that waits for the lock."""
         return f"SELECT pg_advisory_xact_lock({self.value})"
 
     @property
     def try_sql(self) -> str:
-        """Return a statement that tries to take the lock and returns whether it did."""
+        """Returns a statement that tries to take the lock and returns whether it has succeeded."""
         return f"SELECT pg_try_advisory_xact_lock({self.value})"
 
     @property
     def try_session_sql(self) -> str:
-        """Return the statement of `try_sql` for a lock that lasts as long as the connection."""
+        """Returns the statement of `try_sql` for a lock that lasts as long as the connection."""
         return f"SELECT pg_try_advisory_lock({self.value})"
 
 
 @unique
 class ScopedLock(Enum):
-    """Locks within an organization. The key is the hash of `gatehouse.` and the value, and the hash of the scope."""
+    """Locks within an organization. The key is the pair of two hashes: that of `gatehouse.` followed by the value, and
+    that of the scope."""
 
     # Families with a maximum number of rows in an organization.
     ACCESS_REQUESTS = "access_requests"
@@ -69,7 +71,7 @@ class ScopedLock(Enum):
     WEBHOOKS = "webhooks"
     # Operations that must not run concurrently.
     DEFAULT_MODEL = "default_model"
-    #: taken by an SQL function of the migrations too
+    #: also taken by an SQL function of the migrations
     LEGAL_HOLD = "legal_hold"
     REGISTERED_MODEL = "registered_model"
     SIEM = "siem"
@@ -86,7 +88,7 @@ async def acquire(session: AsyncSession, lock: GlobalLock) -> None:
 
 
 async def acquire_scoped(session: AsyncSession, lock: ScopedLock, scope: str) -> None:
-    """`scope` is an organization's id, or names a part of an organization."""
+    """Waits for the lock. `scope` is the id of an organization, or names a part of an organization."""
     await session.execute(_SCOPED[lock], {"scope": scope})
 
 
@@ -100,9 +102,9 @@ async def require_room(
     adding: int = 1,
     scope: object = None,
 ) -> None:
-    """Raises `full()` if `adding` more rows would exceed `limit`. The lock lets one transaction at a time add rows, so
-    that the limit also holds for concurrent requests. `scope` is the owner of the counted rows, by default the
-    session's organization."""
+    """Raises `full()` if `adding` more rows would exceed `limit`. Because of the lock, only one transaction at a time
+    adds rows, so that concurrent requests cannot exceed the limit together. `scope` is the owner of the counted rows,
+    by default the session's organization."""
     await acquire_scoped(session, lock, str(session.info["tenant_id"] if scope is None else scope))
     if await count(session) + adding > limit:
         raise full()

@@ -1,4 +1,5 @@
-"""Migrations. They are applied as the owner before serving; a process does not serve on an incompatible schema."""
+"""Applies migrations, as the owner and before a process serves, and checks the schema: a process does not serve with an
+incompatible schema."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,20 +19,21 @@ from gatehouse.foundation.storage.locks import GlobalLock
 
 
 class SchemaDrift(Exception):
-    """This version cannot serve on the database's schema."""
+    """This version cannot serve with the schema of the database."""
 
 
 def upgrade(url: str, scripts: Path, schema: str | None = None) -> None:
-    """Upgrades the schema to this version's, and creates `schema` if it is named. Concurrent calls run one after the
-    other.
+    """Upgrades the database to the revision of this version. Creates `schema` if it is not None. Concurrent calls run
+    one after the other.
 
-    Leaves a newer schema that this version can serve on. Raises `SchemaDrift` for any other unknown revision.
+    Does not change a newer revision that declares this version compatible. Raises `SchemaDrift` for any other unknown
+    revision.
     """
     config = _config(url, scripts)
     engine = create_engine(sqlalchemy_url(url))
     try:
         with engine.begin() as connection:
-            # Locked until the commit: a second process finds the upgrade done.
+            # The lock lasts until the commit. A second process then has nothing to upgrade.
             connection.exec_driver_sql(GlobalLock.SCHEMA_UPGRADE.sql)
             if schema is not None:
                 connection.execute(CreateSchema(schema, if_not_exists=True))
@@ -47,7 +49,7 @@ def upgrade(url: str, scripts: Path, schema: str | None = None) -> None:
 
 
 def current(url: str) -> str | None:
-    """Return the database's revision, or None for an empty database."""
+    """Returns the database's revision, or None for an empty database."""
     with _connection(url) as connection:
         return MigrationContext.configure(connection).get_current_revision()
 
@@ -57,11 +59,11 @@ def head(scripts: Path) -> str | None:
 
 
 def check(url: str, scripts: Path, schema: str | None = None, *, mend: str = "gatehouse migrate") -> None:
-    """Raises `SchemaDrift` if the schema is older than this version or unknown to it. `mend` is the command that
-    upgrades it.
+    """Raises `SchemaDrift` if the database's revision is older than this version, or unknown to it. `mend` is the
+    command that upgrades it.
 
-    A newer schema may declare that this version can serve on it: migrations expand before they contract, so that an
-    upgrade needs no downtime.
+    A newer revision may declare that this version is compatible with it. Migrations add new parts in one version and
+    remove old parts in a later one, so that an upgrade needs no downtime.
     """
     required = head(scripts)
     with _connection(url) as connection:
@@ -73,8 +75,8 @@ def check(url: str, scripts: Path, schema: str | None = None, *, mend: str = "ga
             if not isinstance(error.orig, InsufficientPrivilege):
                 raise
             raise SchemaDrift(
-                "The login of DATABASE_URL may not read the schema's version:"
-                " GRANT gatehouse_app, gatehouse_service TO it, as the owner."
+                "The login of DATABASE_URL has no right to read the version of the schema."
+                " Run as the owner: GRANT gatehouse_app, gatehouse_service TO that login."
             ) from None
         if revision == required:
             return
@@ -94,8 +96,8 @@ def _known_revisions(config: Config) -> set[str]:
 
 
 def _check_newer(connection: Connection, revision: str, required: str | None) -> None:
-    """Raises `SchemaDrift` unless the newer schema declares that this version can serve on it."""
-    # The table may be missing or unreadable.
+    """Raises `SchemaDrift` unless the newer revision declares that this version is compatible with it."""
+    # The table with the declarations may be missing or unreadable.
     readable = connection.exec_driver_sql(
         "SELECT has_table_privilege(to_regclass('schema_compatibility'), 'SELECT')"
     ).scalar()

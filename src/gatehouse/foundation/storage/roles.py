@@ -1,7 +1,8 @@
 """The database roles of connections, for SQLAlchemy's pools and psycopg.
 
-The role is set after connecting and not by the startup option `role`: a pooler refuses that option or silently drops
-it, and everything would run with the login's rights. A connection without its role is closed.
+The role is set after the connection has been opened, and not by the startup option `role`. A pooler may refuse this
+option. It may also drop the option without an error, so that all queries would run with the login's rights. A
+connection that does not have its role is closed.
 """
 
 from pathlib import Path
@@ -19,22 +20,24 @@ SERVICE_ROLE: Final = "gatehouse_service"
 #: SQL that creates both roles, for migrations
 CREATE_ROLES_SQL: Final = Path(__file__).parent / "roles.sql"
 
-# The time zone is UTC, because PostgreSQL computes times in other zones with their wall clock. The keepalive settings
-# detect a lost peer within half a minute instead of the default of two hours, because its session may have locks. (They
-# have no effect on connections without TCP.)
+# The time zone is UTC, because in other zones PostgreSQL's computations with times depend on daylight saving. With
+# these keepalive settings PostgreSQL detects a lost client within half a minute, and not within the default of two
+# hours: the lost client's session may have locks. The settings have no effect on connections without TCP.
 _SET_ROLE: Final = (
     "SELECT set_config('role', %s, false), set_config('timezone', 'UTC', false),"
     " set_config('tcp_keepalives_idle', '15', false), set_config('tcp_keepalives_interval', '5', false),"
     " set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '30000', false)"
 )
-#: the keepalive settings of the client; those in the URL take precedence
+#: keepalive settings of the client; settings in the URL take precedence
 _KEEPALIVE: Final = {
     "keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000
 }  # fmt: skip
-#: the platform's tables are in the login's schema (`public`); the portal's may be in the same database
+#: The platform's tables are in the default schema (`public`). The portal's tables may be in another schema of the same
+#: database.
 _SET_SEARCH_PATH: Final = "SELECT set_config('search_path', %s, false)"
-#: Ends idle transactions in pools. Transactions never wait for other services, and only seconds for threads, so a
-#: longer idle one belongs to a disconnected or frozen process, and its locks block others.
+#: Makes PostgreSQL end idle transactions of pools. A transaction never waits for other services, and waits at most
+#: seconds for threads. So a transaction that is idle for longer belongs to a disconnected or frozen process, and its
+#: locks block others.
 _SET_IDLE_TIMEOUT: Final = "SELECT set_config('idle_in_transaction_session_timeout', '15s', false)"
 _CURRENT_ROLE: Final = "SELECT current_user"
 
@@ -43,17 +46,17 @@ _logged_roles: Final[set[str]] = set()
 
 
 class WrongRole(psycopg.OperationalError):
-    """The connection does not have its role. A subclass of `OperationalError`: the database cannot be used."""
+    """The connection does not have its role. This is an `OperationalError`, because the database cannot be used."""
 
 
 def parameters(url: str, **extra: Any) -> dict[str, Any]:
-    """Return psycopg's parameters in addition to the URL: those common to all connections, and `extra`."""
+    """Returns the psycopg parameters that are not in the URL: the keepalive settings, and `extra`."""
     in_url = conninfo_to_dict(url)
     return {**{name: value for name, value in _KEEPALIVE.items() if name not in in_url}, **extra}
 
 
 def connect(url: str, role: str, **extra: Any) -> psycopg.Connection[tuple[Any, ...]]:
-    """Return a connection with `role`. `extra` are psycopg's parameters. Raises `WrongRole`, `psycopg.Error`."""
+    """Returns a connection with `role`. `extra` are psycopg's parameters. Raises `WrongRole`, `psycopg.Error`."""
     connection = psycopg.connect(url, **parameters(url, **extra))
     try:
         set_role(connection, role)
@@ -66,7 +69,7 @@ def connect(url: str, role: str, **extra: Any) -> psycopg.Connection[tuple[Any, 
 async def connect_async(
     url: str, role: str, *, schema: str | None = None, **extra: Any
 ) -> psycopg.AsyncConnection[tuple[Any, ...]]:
-    """Return an asyncio connection with `role`. `schema` is the search path. Raises `WrongRole`, `psycopg.Error`."""
+    """Returns an asyncio connection with `role`. `schema` is the search path. Raises `WrongRole`, `psycopg.Error`."""
     connection = await psycopg.AsyncConnection.connect(url, **parameters(url, **extra))
     try:
         await become_async(connection, role, schema)
@@ -77,7 +80,7 @@ async def connect_async(
 
 
 def set_role(connection: psycopg.Connection[Any], role: str) -> None:
-    """Sets the connection's role permanently, also after a rollback. Raises `WrongRole`, `psycopg.Error`."""
+    """Sets the connection's role. A rollback does not undo it. Raises `WrongRole`, `psycopg.Error`."""
     try:
         connection.execute(_SET_ROLE, [role])
         row = connection.execute(_CURRENT_ROLE).fetchone()
@@ -88,7 +91,7 @@ def set_role(connection: psycopg.Connection[Any], role: str) -> None:
 
 
 async def become_async(connection: psycopg.AsyncConnection[Any], role: str, schema: str | None = None) -> None:
-    """Sets an asyncio connection's role, and its search path if `schema` is not None, like `set_role`."""
+    """Sets the role of an asyncio connection as `set_role` does, and its search path if `schema` is not None."""
     try:
         if schema is not None:
             await connection.execute(_SET_SEARCH_PATH, [schema])
@@ -128,11 +131,11 @@ def check(role: str, row: Any) -> None:
     """Checks that the last value of `row`, which is `current_user`, is `role`. Raises `WrongRole` and logs it once in
     each process."""
     if row is None or row[-1] != role:
-        raise wrong_role(role, f"it acts as {row[-1] if row else 'nobody'}, so that rows would not be kept apart")
+        raise wrong_role(role, f"it acts as {row[-1] if row else 'nobody'}, so tenants' rows would not be separated")
 
 
 def wrong_role(role: str, reason: str) -> WrongRole:
-    """Return the error. Logs it if it is the first for this role in this process."""
+    """Returns the error. Logs the first error for each role in this process."""
     if role not in _logged_roles:
         _logged_roles.add(role)
         log.error("database.wrong_role", role=role, reason=reason)
@@ -140,7 +143,7 @@ def wrong_role(role: str, reason: str) -> WrongRole:
 
 
 def _role_error(role: str, error: psycopg.Error) -> psycopg.Error:
-    """Return the error for a failure to set the role; a lost connection is returned unchanged."""
+    """Returns the error for a failure to set the role. The error of a lost connection is returned unchanged."""
     if isinstance(error, psycopg.OperationalError):
         return error
     return wrong_role(role, str(error).split("\n", 1)[0])

@@ -18,7 +18,8 @@ Big = Annotated[int, mapped_column(BigInteger)]
 
 
 class Row(DeclarativeBase):
-    """Base class. Text has no limit in the database (the schemas have limits), times are in UTC, objects are JSONB."""
+    """The base class of rows. Text has no limit in the database, because the schemas of bodies have limits. Times are
+    in UTC. Objects are JSONB."""
 
     metadata = MetaData()
     type_annotation_map: ClassVar[dict[Any, Any]] = {
@@ -32,17 +33,17 @@ class Row(DeclarativeBase):
     }
 
     def differing(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the values that differ from the row's. Keys are column names."""
+        """Returns those values that differ from the values of the row. Keys are column names."""
         return {name: value for name, value in values.items() if getattr(self, name) != value}
 
     def assign(self, values: Mapping[str, Any]) -> None:
-        """Set columns, and `updated_at` to now."""
+        """Sets these columns, and sets `updated_at` to the current time."""
         for name, value in {**values, "updated_at": utc_now()}.items():
             setattr(self, name, value)
 
 
 class TenantRow(Row):
-    """A row of a tenant. PostgreSQL's row-level security uses `tenant_id` too."""
+    """A row of a tenant. PostgreSQL's row-level security also reads `tenant_id`."""
 
     __abstract__ = True
 

@@ -1,4 +1,5 @@
-"""Runs PostgreSQL's programs from the wheel, so that no client of the right version must be installed."""
+"""Runs PostgreSQL's programs from the embedded PostgreSQL, so that operators need not install a client of its
+version."""
 
 import subprocess
 from pathlib import Path
@@ -6,17 +7,17 @@ from typing import Final
 
 from gatehouse.foundation.storage.embedded import PROGRAMS
 
-#: long, because a dump can be large
+#: maximum time of a program; it is long, because a dump can be large
 _TIMEOUT_SECONDS: Final = 24 * 3600
 
 
 class ToolFailed(Exception):
-    """A program failed. The message has the first line of its standard error."""
+    """A program failed. The message contains the first line of its standard error."""
 
 
 def pg_dump(url: str, target: Path) -> None:
-    """Writes a compressed dump of the whole database, as of one transaction."""
-    # pg_dump fails for a login to which row-level security shows only a part.
+    """Writes a compressed dump of the whole database, in the state of one moment."""
+    # If row-level security hides rows from the login, pg_dump fails and writes no incomplete dump.
     _run("pg_dump", "--format=custom", f"--file={target}", f"--dbname={url}")
 
 

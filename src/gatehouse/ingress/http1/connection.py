@@ -196,6 +196,8 @@ class LaneConnection(asyncio.Protocol):
     def _begin_gateway_request(self, kind: RequestKind, head: ParsedHead) -> None:
         address = self._gateway.addresses.client(self._peer, head.connection_headers.get("x-forwarded-for"))
         x = make_received(head.method, canonical(kind, head.path), head.headers, address, kind.dialect)
+        if kind.dialect is None:
+            x.query = head.target.partition("?")[2]
         self._cycle = cycle = RequestCycle(self, self._loop, kind, x, head)
         length, arrived = head.length, self._arrived
         complete: bytes | None = None

@@ -78,6 +78,7 @@ _MESSAGE: Final = {
     "stop_sequence": None,
     "usage": {"input_tokens": 4, "output_tokens": 4},
 }
+_COUNT: Final = {"input_tokens": 14}
 _EMBED: Final = {"model": "sandbox/embed", "input": ["a text", "another"]}
 _EMBEDDINGS: Final = {
     "object": "list",
@@ -118,6 +119,8 @@ _HEADERS: Final = {
     "X-Gateway-Cache": "`hit` if the answer comes from the response cache, otherwise `miss`. Absent if answers are not"
     " cached.",
     "X-Gateway-Warning": "The objection of the organization's model registry to the model. Absent if there is none.",
+    "X-Gateway-Dropped": "The fields of the request that the provider's API cannot express. Absent if there are none.",
+    "X-Gateway-Token-Count": "`provider` if the provider counted the tokens, `estimate` if the gateway estimated them.",
     "X-Gateway-Timing": "The time of each step, in the form of Server-Timing. Only for administrators who send this"
     " header in the request.",
     "X-DLP-Action": "The action of DLP on the request.",
@@ -126,6 +129,8 @@ _HEADERS: Final = {
     "X-RateLimit-Remaining": "The number of requests that are left.",
     "X-RateLimit-Reset": "The Unix time in seconds from which more requests are available.",
 }
+
+_CALL_HEADERS: Final = tuple(name for name in _HEADERS if name != "X-Gateway-Token-Count")
 
 _TAGS_PARAMETER: Final = {
     "name": TAGS_HEADER,
@@ -184,6 +189,7 @@ def _call(
     example: dict[str, Any],
     error: str = "GatewayError",
     streams: bool = True,
+    headers: tuple[str, ...] = _CALL_HEADERS,
 ) -> Operation:
     content: dict[str, Any] = {"application/json": {"schema": _ref(answer), "example": example}}
     if streams:
@@ -201,7 +207,7 @@ def _call(
             "content": {"application/json": {"schema": _ref(request), "examples": examples}},
         },
         "responses": {
-            "200": {"description": "The model's answer.", "headers": _headers(*_HEADERS), "content": content},
+            "200": {"description": "The model's answer.", "headers": _headers(*headers), "content": content},
             **_refusals(error),
         },
     }
@@ -218,6 +224,30 @@ def _chat(operation_id: str, summary: str) -> Operation:
         examples=_CHAT_EXAMPLES,
         answer="ChatCompletion",
         example=_COMPLETION,
+    )
+
+
+def _count(
+    operation_id: str,
+    summary: str,
+    description: str,
+    *,
+    request: str,
+    example: dict[str, Any],
+    answer: dict[str, Any],
+    error: str = "GatewayError",
+) -> Operation:
+    return _call(
+        operation_id,
+        summary,
+        description,
+        request=request,
+        examples={"plain": {"summary": "One question", "value": example}},
+        answer="TokenCount",
+        example=answer,
+        error=error,
+        streams=False,
+        headers=tuple(_HEADERS),
     )
 
 
@@ -261,7 +291,7 @@ def gateway_paths() -> dict[str, Any]:
                 "Call a model (OpenAI responses)",
                 "Responses in the format of OpenAI, streamed or not, for every chat model in the catalog. The gateway"
                 " does not store responses and does not run tools. Requests that refer to a stored response, and tools"
-                " of types other than `function`, are refused.",
+                " that OpenAI runs, are refused or left out.",
                 request="ResponsesRequest",
                 examples={
                     "plain": {"summary": "One question", "value": _RESPOND},
@@ -280,6 +310,28 @@ def gateway_paths() -> dict[str, Any]:
                 examples={"plain": {"summary": "One question", "value": _MESSAGES}},
                 answer="AnthropicMessage",
                 example=_MESSAGE,
+                error="AnthropicError",
+            )
+        },
+        "/v1/responses/input_tokens": {
+            "post": _count(
+                "count_response_tokens",
+                "Count input tokens (OpenAI responses)",
+                "An estimate of the input tokens of a call, by its size. Nothing is sent to a provider.",
+                request="ResponsesRequest",
+                example=_RESPOND,
+                answer={"object": "response.input_tokens", **_COUNT},
+            )
+        },
+        "/v1/messages/count_tokens": {
+            "post": _count(
+                "count_message_tokens",
+                "Count input tokens (Anthropic messages)",
+                "The input tokens of a call, as Anthropic's providers count them, else an estimate by its size. The"
+                " call passes the same checks as one that is answered, and costs nothing.",
+                request="MessagesCountRequest",
+                example={name: value for name, value in _MESSAGES.items() if name != "max_tokens"},
+                answer=_COUNT,
                 error="AnthropicError",
             )
         },

@@ -66,6 +66,14 @@ _FALLBACKS: Final = _or_null(
 )
 _ROLES: Final = ["system", "developer", "user", "assistant", "tool", "function"]
 _CONTENT_PARTS: Final = _list(_ANY_OBJECT)
+_MESSAGES: Final = _list(
+    _object(
+        ("role", "content"),
+        role=_text(enum=["user", "assistant", "system"]),
+        content={"anyOf": [_text(), _CONTENT_PARTS]},
+    ),
+    minItems=1,
+)
 
 _SCAN: Final = msgspec.json.schema_components([ScanRequest, ScanAnswer], ref_template="#/components/schemas/{name}")[1]
 
@@ -145,11 +153,12 @@ SCHEMAS: Final[dict[str, Schema]] = {
         model=_MODEL,
         input={
             "anyOf": [_text(), _list(_ANY_OBJECT, minItems=1)],
-            "description": "Text, or the conversation's items: `message`, `function_call`, `function_call_output`.",
+            "description": "Text, or the conversation's items: `message`, `function_call`, `function_call_output`,"
+            " `custom_tool_call`, `custom_tool_call_output`, `additional_tools`.",
         },
         instructions=_or_null(_text()),
         stream=_STREAM,
-        tools=_or_null(_list(_ANY_OBJECT, description="Only of type `function`.")),
+        tools=_or_null(_list(_ANY_OBJECT, description="Of the types `function`, `custom` and `namespace`.")),
         tool_choice={"anyOf": [_text(), _ANY_OBJECT, {"type": "null"}]},
         parallel_tool_calls=_or_null({"type": "boolean"}),
         text=_or_null(dict(_ANY_OBJECT)),
@@ -170,7 +179,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         status=_text(enum=["completed", "incomplete"]),
         incomplete_details=_or_null(_object(reason=_text(enum=["max_output_tokens", "content_filter"]))),
         model=_text("The model, as its provider calls it."),
-        output=_list(_ANY_OBJECT, description="Items of type `message` and `function_call`."),
+        output=_list(_ANY_OBJECT, description="Items of type `message`, `function_call` and `custom_tool_call`."),
         usage=_or_null(
             _object(
                 input_tokens=_integer(),
@@ -185,14 +194,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         ("model", "messages", "max_tokens"),
         model=_MODEL,
         max_tokens=_integer("Maximum number of tokens to generate.", minimum=1),
-        messages=_list(
-            _object(
-                ("role", "content"),
-                role=_text(enum=["user", "assistant", "system"]),
-                content={"anyOf": [_text(), _CONTENT_PARTS]},
-            ),
-            minItems=1,
-        ),
+        messages=_MESSAGES,
         system={"anyOf": [_text(), _CONTENT_PARTS, {"type": "null"}]},
         stream=_STREAM,
         tools=_or_null(_list(_ANY_OBJECT)),
@@ -204,6 +206,19 @@ SCHEMAS: Final[dict[str, Schema]] = {
         top_p=_or_null(dict(_NUMBER)),
         top_k=_or_null(_integer()),
         fallbacks=_FALLBACKS,
+    ),
+    "MessagesCountRequest": _object(
+        ("model", "messages"),
+        model=_MODEL,
+        messages=_MESSAGES,
+        system={"anyOf": [_text(), _CONTENT_PARTS, {"type": "null"}]},
+        tools=_or_null(_list(_ANY_OBJECT)),
+        tool_choice=_or_null(dict(_ANY_OBJECT)),
+    ),
+    "TokenCount": _object(
+        ("input_tokens",),
+        input_tokens=_integer("Tokens of the call's input."),
+        object=_text("Of `/v1/responses/input_tokens`.", examples=["response.input_tokens"]),
     ),
     "AnthropicMessage": _object(
         ("content",),

@@ -1,6 +1,6 @@
-"""Anonymizes a removed user in the audit chain, which stays verifiable (docs/scim.md).
+"""Anonymizes removed users in the audit chain, which stays verifiable (docs/scim.md).
 
-The archiver does the same for the archive at its next run (`archive_forgets`). Under a legal hold anonymization waits
+The archiver anonymizes the archived records at its next run (`archive_forgets`). Under a legal hold anonymization waits
 until the hold is released.
 """
 
@@ -14,10 +14,10 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.platform.background.jobs import JOBS, Tools
 from gatehouse.platform.changes.change import Change
 
-#: Delays of the runs. Records of requests that were under way when the user was removed arrive later, an outpost's
-#: within a day.
+#: Delays of the runs after the removal. The later runs anonymize records that arrive after the removal: those of
+#: requests that were in progress, and those of outposts, which arrive within a day.
 _RUN_DELAYS: Final = (timedelta(), timedelta(hours=1), timedelta(days=2))
-#: Events of one transaction, so that their locks are short.
+#: Maximum events of one transaction, so that it holds its locks only briefly.
 _MAX_EVENTS_PER_BATCH: Final = 5_000
 _LEGAL_HOLD_RETRY_DELAY: Final = timedelta(days=1)
 _HAS_LEGAL_HOLD: Final = text("SELECT gatehouse_held(CAST(:tenant AS uuid))")

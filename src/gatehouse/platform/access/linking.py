@@ -1,13 +1,13 @@
-"""The rule by which an identity provider or a directory may use an existing account (docs/accounts.md).
+"""Decides whether an identity provider or a directory may use an existing account (docs/accounts.md).
 
     local  -> linked     by an address of a domain that the organization has proven
     linked -> linked     not checked again; if the directory changes the address, earlier credentials end
     linked -> local      when an administrator changes the address
 
-A local account was registered by a user, created by an administrator, or created by the portal for an owner. The person
-whom the identity provider names may not be the one who has used the account so far. Therefore linking ends all earlier
-credentials, unless the address was proven by an invitation that a person issued: the password, sessions, refresh
-tokens, API keys, grants to applications and second factors. The user can enable the disabled keys again.
+A local account was registered by a user, created by an administrator, or created by the portal for an owner. The
+identity provider may mean another person than the one who has used the account so far. Therefore linking ends all
+earlier credentials, unless the address is proven already: the password, sessions, refresh tokens, API keys, grants to
+applications and second factors. The user can enable the disabled keys again.
 """
 
 from typing import Final, Literal
@@ -29,7 +29,8 @@ from gatehouse.platform.changes.change import Change
 
 LinkSource = Literal["saml", "scim"]
 
-# Selects in one query, because a directory may name thousands of users, nearly all of them linked or local for good.
+# One query selects the linkable users, because a directory may name thousands, nearly all of them linked already or
+# never linkable.
 _LINKABLE: Final = text(
     "SELECT id FROM users WHERE id = ANY(CAST(:users AS uuid[])) AND linked_at IS NULL AND role <> 'admin'"
     " AND (self_registered OR split_part(lower(email), '@', 2) IN"
@@ -48,7 +49,7 @@ _GRANTS: Final = text(
 class AddressNotProven(Forbidden):
     code = "address_not_proven"
     message = (
-        "An account with this address was made here, and the organization has not proven the address's domain."
+        "An account with this address was created here, and the organization has not proven the address's domain."
         " Ask your administrator to prove the domain, or to remove the account."
     )
 
@@ -75,7 +76,8 @@ def mark_created_by(change: Change, user: UserRow, source: LinkSource) -> None:
 
 
 async def link_signed_in(change: Change, user: UserRow) -> None:
-    """Link an account that an identity provider signs a user in to. The row is locked. Raises `AddressNotProven`."""
+    """Link an account when its user signs in at an identity provider. The caller has locked the row. Raises
+    `AddressNotProven`."""
     address_is_proven = await has_proven_domain(change.session, emails.domain(user.email))
     if user.linked_at is None:
         if not address_is_proven:
@@ -86,7 +88,7 @@ async def link_signed_in(change: Change, user: UserRow) -> None:
 
 
 async def link_provisioned(change: Change, user: UserRow) -> None:
-    """Link an account that a directory writes to, or adds to a group. The row is locked.
+    """Link an account that a directory writes to, or adds to a group. The caller has locked the row.
 
     An administrator's account, and one with an unproven address, stays local: a directory's token is a machine's
     credential, and must not end the password of the last administrator. Raises `AddressNotProven` if the account was
@@ -101,7 +103,7 @@ async def link_provisioned(change: Change, user: UserRow) -> None:
 
 
 async def link_members(change: Change, user_ids: set[UUID]) -> None:
-    """Call `link_provisioned` for those of the users who are not linked yet."""
+    """Call `link_provisioned` for those of the users who are not linked yet and can be linked."""
     linkable = (await change.session.execute(_LINKABLE, {"users": list(user_ids)})).scalars().all()
     if not linkable:
         return
@@ -116,8 +118,8 @@ async def link_moved(change: Change, user: UserRow) -> None:
     await _link(change, user, "scim")
 
 
-def is_vouched_for(user: UserRow) -> bool:
-    """Return whether the address is known to be the user's: a self-registered user may have entered any address."""
+def is_address_proven(user: UserRow) -> bool:
+    """Return whether the address is known to be the user's. A self-registered user may have entered any address."""
     return not user.self_registered or user.linked_at is not None or user.address_proven_at is not None
 
 
@@ -149,7 +151,7 @@ async def _end_credentials(change: Change, user: UserRow) -> EndedCredentials:
         # Allows the user to enable the key again.
         key.disabled_by = "owner"
     factors = len(await mfa.passkeys(session, user.id)) + (await mfa.totp(session, user.id) is not None)
-    await mfa.drop_everything(session, user.id)
+    await mfa.drop_all_factors(session, user.id)
     return EndedCredentials(
         passwords=int(had_password),
         sessions=len(sessions),

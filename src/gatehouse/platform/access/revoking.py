@@ -16,7 +16,7 @@ from gatehouse.platform.changes.change import Change
 
 #: maximum lifetime of a session's access token if refresh tokens are enabled (docs/sessions.md)
 ACCESS_TOKEN_SECONDS: Final = 900
-#: A revocation is kept this much longer than the tokens that it affects, because clocks differ.
+#: A revocation is kept this many seconds longer than the tokens that it affects, because clocks differ.
 _MAX_CLOCK_SKEW_SECONDS: Final = 60
 
 _REVOKE = text(
@@ -28,13 +28,13 @@ _END_SESSIONS = text(
     " WHERE user_id = :user AND revoked_at IS NULL AND expires_at > now()"
     " AND id = COALESCE(CAST(:only AS uuid), id) AND id IS DISTINCT FROM CAST(:but AS uuid) RETURNING id, tokens_until"
 )
-# Sign-ins that wait for a second factor: their password was verified before.
+# Deletes the sign-ins that wait for a second factor, because their password was verified earlier.
 _DELETE_PENDING_LOGINS = text("DELETE FROM pending_logins WHERE user_id = :user")
 
 
 async def revoke(change: Change, subject: UUID, kind: str, lifetime_seconds: int) -> None:
-    """Refuse all tokens of this subject from now on. `kind` is `session`, `oauth_client` or `grant`, `lifetime_seconds`
-    is the maximum remaining lifetime of its tokens."""
+    """Refuse all tokens of this subject from now on. `kind` is `session`, `oauth_client` or `grant`. `lifetime_seconds`
+    is the maximum remaining lifetime of the subject's tokens."""
     expires_at = utc_now() + timedelta(seconds=lifetime_seconds + _MAX_CLOCK_SKEW_SECONDS)
     await change.session.execute(_REVOKE, {"subject": subject, "kind": kind, "until": expires_at})
     change.touch("revocation", subject, urgent=True)
@@ -43,8 +43,8 @@ async def revoke(change: Change, subject: UUID, kind: str, lifetime_seconds: int
 async def end_sessions(
     change: Change, user_id: UUID, reason: str, *, only: UUID | None = None, but: UUID | None = None
 ) -> list[UUID]:
-    """End a user's sessions: all, `only` one, or all `but` one. Without `only`, end sign-ins that wait for a second
-    factor too. Return the ids of the sessions that were open."""
+    """End a user's sessions: all of them, only the session `only`, or all except the session `but`. Without `only`, end
+    sign-ins that wait for a second factor too. Return the ids of the sessions that were open."""
     values = {"user": user_id, "reason": reason, "only": only, "but": but}
     await change.session.flush()
     if only is None:

@@ -29,7 +29,7 @@ class NoSigningKey(Unavailable):
 
 
 class Signer:
-    """Signs tokens with the newest key. There is one for each worker. It opens the key once, and again after a change
+    """Signs tokens with the newest key. Each worker has one signer. It opens the key once, and again after each change
     of the `signing_keys` topic."""
 
     def __init__(self, database: Database, sealer: Sealer, replica: Replica, clock: Clock, *, issuer: str) -> None:
@@ -41,12 +41,12 @@ class Signer:
         self._key: SigningKey | None = None
         #: whether the master key failed to open the signing key; the worker is then not ready
         self.cannot_open = False
-        #: the replica's keys when the key was opened; the feed replaces that dictionary when keys change
+        #: the replica's dictionary of keys when the key was opened; a change of the keys replaces the dictionary
         self._published_at_opening: object = None
 
     async def sign(self, claims: Mapping[str, Any], lifetime_seconds: int, *, audience: str | None = None) -> str:
-        """Return a signed token that is valid from now on, for this platform or for another `audience`; this platform
-        refuses the latter.
+        """Return a signed token that is valid from now on. Without `audience` it is for this platform. This platform
+        refuses tokens for another audience.
 
         Adds `iss`, `aud`, `iat`, `exp` and `jti`. Raises `NoSigningKey`."""
         key = await self._current_key()
@@ -66,7 +66,7 @@ class Signer:
         return await asyncio.to_thread(jwt.sign_document, document, await self._current_key(), kind=kind)
 
     async def open(self) -> None:
-        """Open the key in advance. A failure sets `cannot_open`."""
+        """Open the key in advance. If the master key fails to open it, set `cannot_open`."""
         with contextlib.suppress(NoSigningKey):
             await self._current_key()
 

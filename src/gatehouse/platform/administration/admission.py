@@ -1,6 +1,7 @@
-"""Admission of requests to administration, before any application code runs: identifies the caller and applies
-maintenance mode, the rate limit, the IP allowlist and the body limit (docs/rate-limits.md). It does not refuse a bad
-credential: the routes decide which paths need one."""
+"""Admits requests to the administration API before any application code runs. Identifies the caller, and applies
+maintenance mode, the rate limit, the IP allowlist and the body limit (docs/rate-limits.md).
+
+A bad credential is not refused here, because the routes decide which paths need a credential."""
 
 from collections.abc import Callable
 from typing import Final
@@ -26,8 +27,9 @@ from gatehouse.ingress.credentials import credential_of
 LOGIN_PATH: Final = "/api/auth/login"
 FORGOT_PATH: Final = "/api/auth/password/forgot"
 
-#: Path prefixes that answer during maintenance: probes, the endpoints needed to end it (a machine starts at the token
-#: endpoint), and the published keys with which other systems verify tokens and signatures.
+#: Path prefixes that are served during maintenance: probes, the endpoints that are needed to end it, and the published
+#: keys with which other systems verify tokens and signatures. A machine that ends the maintenance begins at the token
+#: endpoint.
 MAINTENANCE_EXEMPT_PREFIXES: Final = (
     "/.well-known/", "/api/saml/metadata", "/oauth/token",
     "/health", "/api/health/", "/metrics", "/api/admin/system/", LOGIN_PATH, "/api/auth/refresh",
@@ -35,26 +37,26 @@ MAINTENANCE_EXEMPT_PREFIXES: Final = (
     "/logout",
 )  # fmt: skip
 
-#: The endpoints that verify a second factor. With `bypass_for_mfa` a fresh second factor bypasses the IP allowlist, so
+#: The endpoints that verify a second factor. With `bypass_for_mfa`, a fresh second factor bypasses the IP allowlist, so
 #: these paths must be reachable from any address.
 MFA_VERIFICATION_PATHS: Final = frozenset(
     {"/api/auth/mfa/verify", "/api/auth/mfa/webauthn/assert/begin", "/api/auth/mfa/webauthn/assert/finish"}
 )
 
-#: Body limit in bytes of a request without a valid credential: its body is buffered and parsed before the 401.
+#: Maximum body size of a request without a valid credential, because the body is buffered and parsed before the 401.
 _MAX_ANONYMOUS_BODY_BYTES: Final = 1024 * 1024
 _MAX_LOGIN_BODY_BYTES: Final = 64 * 1024
 
 
 class Admission:
-    """Checks a request before its body is read. `tries` counts sign-in attempts across all workers,
-    `ports.counters` all other requests."""
+    """Checks a request before its body is read. `tries` counts sign-in attempts across all workers; `ports.counters`
+    counts all other requests."""
 
     def __init__(self, ports: Ports, *, tries: Counters) -> None:
         self._ports = ports
         self._tries = tries
-        #: what administration does in each step of the pipeline up to the caller's, in order; None if the routes do
-        #: it
+        #: the check of administration for each pipeline step up to the caller's steps, in order; None for a step that
+        #: the routes do
         self._checks = pipeline.table(
             pipeline.ADMINISTRATION,
             {
@@ -67,7 +69,8 @@ class Admission:
         )
 
     async def admit(self, arrival: Arrival[Received]) -> None:
-        """Raises the first check's refusal. The state has `received`, and what `_identify` and `_count` put there."""
+        """Run the checks. Raises the refusal of the first check that refuses. Sets `received` in the state; `_identify`
+        and `_count` set further keys."""
         arrival.state["received"] = arrival.head
         for check in self._checks:
             if check is not None:
@@ -80,7 +83,7 @@ class Admission:
             pipeline.obey(maintenance.check(arrival.head, self._ports))
 
     async def _identify(self, arrival: Arrival[Received]) -> None:
-        """Put `caller` or `refused_credential` into the state; neither if the request has no credential."""
+        """Set `caller` or `refused_credential` in the state. Sets neither if the request has no credential."""
         if credential_of(arrival.head) is None:
             return
         try:
@@ -89,7 +92,7 @@ class Admission:
             arrival.state["refused_credential"] = error
 
     async def _count(self, arrival: Arrival[Received]) -> None:
-        """Count the request against its rate limit and put `rate` into the state. Raises `RateLimited`."""
+        """Count the request against its rate limit, and set `rate` in the state. Raises `RateLimited`."""
         rate, refusal = await self._counted(arrival)
         arrival.state["rate"] = rate
         if rate is not None:
@@ -105,13 +108,13 @@ class Admission:
         email_of = _EMAIL_PARSERS.get(path)
         if email_of is None:
             return await rate_limit.take(x, caller, limits, self._tries)
-        # The body names the account.
+        # The e-mail address of the account is in the body, so the body must be read first.
         arrival.body.limit = _MAX_LOGIN_BODY_BYTES
         email = email_of(await arrival.read_body())
         return await rate_limit.take_login(email, x.client_address, limits, self._tries)
 
     async def _check_address(self, arrival: Arrival[Received]) -> None:
-        """Check the caller's address. Raises `AddressNotAllowed`."""
+        """Check the address of the caller. Raises `AddressNotAllowed`."""
         x = arrival.head
         caller: Caller | None = arrival.state.get("caller")
         if caller is None or caller.tenant_id is None:
@@ -125,7 +128,8 @@ class Admission:
 
 
 def _email_of_form(body: bytes) -> str | None:
-    """Return the e-mail address in the sign-in page's form, parsed as the page parses it; None if there is none."""
+    """Return the e-mail address in the form of the sign-in page, parsed as the page parses it, or None if there is
+    none."""
     try:
         email = forms.parse_form(body).get("email")
     except BadForm:
@@ -133,20 +137,22 @@ def _email_of_form(body: bytes) -> str | None:
     return email if rate_limit.is_name(email) else None
 
 
-#: Parsers of the account's e-mail address, by path. All paths share the same counts.
+#: Functions that extract the account's e-mail address from a body, by path. All paths share the same counters.
 _EMAIL_PARSERS: Final[dict[str, Callable[[bytes], str | None]]] = {
     LOGIN_PATH: rate_limit.email_of,
     "/login": _email_of_form,
-    # Each of them sends mails to the address.
+    # Each request to these two paths sends a mail to the address.
     FORGOT_PATH: rate_limit.email_of,
     "/login/forgot": _email_of_form,
 }
-#: Paths limited by client address, with or without a credential (`engine.rate_limits.selection`).
+#: Paths that are limited by client address, with or without a credential (`engine.rate_limits.selection`).
 _LIMITED_BY_ADDRESS: Final = frozenset({*_EMAIL_PARSERS, "/api/auth/register", "/api/auth/refresh"})
-#: Paths where a request without a credential can try passwords, second factors, one-time tokens and client secrets.
+#: Path prefixes at which a request without a credential can try passwords, second factors, one-time tokens and client
+#: secrets.
 _AUTHENTICATION_PREFIXES: Final = ("/api/auth/", "/login/", "/oauth/token")
 
 
 def _is_sign_in_attempt(path: str, caller: Caller | None) -> bool:
-    """Return whether a POST is a sign-in attempt. Those are counted across all workers, with or without Redis."""
+    """Return whether a POST is a sign-in attempt. Sign-in attempts are counted across all workers, with or without
+    Redis."""
     return path in _LIMITED_BY_ADDRESS or (caller is None and path.startswith(_AUTHENTICATION_PREFIXES))

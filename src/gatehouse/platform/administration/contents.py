@@ -9,6 +9,7 @@ from gatehouse.platform.access.accounts.routes import router as accounts
 from gatehouse.platform.access.api_keys.routes import router as api_keys
 from gatehouse.platform.access.browser.routes import router as browser_sessions
 from gatehouse.platform.access.groups.routes import router as groups
+from gatehouse.platform.access.mail_test.routes import router as mail_test
 from gatehouse.platform.access.mfa.routes import router as mfa
 from gatehouse.platform.access.model_access.routes import router as model_access
 from gatehouse.platform.access.oauth_clients.routes import router as oauth_clients
@@ -95,7 +96,8 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     users,
     user_sessions,
     preferences,
-    # Before groups, whose {group_id} would take `model-access` for an id.
+    mail_test,
+    # Before groups, because the path parameter {group_id} would match `model-access`.
     model_access,
     groups,
     scim,
@@ -111,10 +113,10 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     sign_in_new_password,
     sign_in_mailed_links,
     console,
-    # Before byoe: PATCH /providers/byoe/config is the config of a provider called `byoe`.
+    # Before byoe: PATCH /providers/byoe/config is the configuration of a provider with the id `byoe`.
     providers,
     byoe,
-    # Before model_registry, whose {registered_model_id} would take `catalog` for an id.
+    # Before model_registry, because the path parameter {registered_model_id} would match `catalog`.
     model_catalog,
     model_registry,
     budgets,
@@ -142,7 +144,7 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     compliance_bundles,
     content_filters,
     policies,
-    # Before dlp_rules, whose {rule_id} would take their names for an id.
+    # Before dlp_rules, because the path parameter {rule_id} would match the names in their paths.
     dlp_library,
     dlp_customization,
     dlp_samples,
@@ -152,12 +154,13 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     dlp_events,
     usage,
     own_usage,
-    # Before conversations, whose {conversation_id} would take `shared` for an id.
+    # Before conversations, because the path parameter {conversation_id} would match `shared`.
     share_links,
     conversations,
 )  # fmt: skip
 
-#: The error forms of families that do not answer in `detail` form, by path prefix (each from its `errors.py`).
+#: The error forms, by path prefix, of families that do not use the `detail` form. Each form is defined in its family's
+#: `errors.py`.
 ERROR_FORMS: Final[dict[str, ErrorForm]] = {
     "/oauth/authorize": PAGES_FORM,
     "/login": PAGES_FORM,
@@ -184,7 +187,7 @@ ERROR_FORMS: Final[dict[str, ErrorForm]] = {
     "/api/v1/admin/webhooks": WEBHOOKS_FORM,
 }
 
-#: Fields of resources that change without an update of the resource: counters, times of use, observed states.
+#: Fields that change without an update of their resource: counters, times of use, and observed states.
 MOVING_FIELDS: Final = frozenset(
     {
         "available_models", "current", "health", "last_error", "last_health_check", "last_login", "last_seen_at",
@@ -192,7 +195,8 @@ MOVING_FIELDS: Final = frozenset(
     }
 )  # fmt: skip
 
-#: Resources that are read under another path than they are changed under: prefix for changes to prefix for reads.
+#: Resources that are read under another path than they are changed under: the path prefix for changes, and the prefix
+#: for reads.
 SHOWN_ELSEWHERE: Final = {"/api/admin/providers/byoe/": "/api/admin/providers/"}
 
 #: Path prefixes whose reads ignore unknown query parameters: protocols that require it, probes, and browser pages.

@@ -1,7 +1,7 @@
 """Adds error responses to the OpenAPI document: the statuses of each operation, in the error form of its path.
 
-The statuses follow from the operation's shape: with a path parameter 404, with a body 413, on every operation 429
-(rate limit) and 503 (maintenance).
+The statuses follow from the operation: 404 if it has a path parameter, 413 if it has a body, and for every operation
+429 (rate limit) and 503 (maintenance).
 """
 
 from collections.abc import Callable
@@ -49,9 +49,9 @@ _SCHEMA_OF_FORM: Final[dict[Callable[[Refusal], dict[str, Any]], str]] = {
 }
 _FORMS: Final = ErrorForms(ERROR_FORMS)
 
-#: Schemas of a status in addition to its path's form: some errors, such as `mfa_required`, have a form of their own.
+#: Additional schemas of a status, because some errors, such as `mfa_required`, have a form of their own.
 _EXTRA_SCHEMAS: Final = {"403": ["CodedError"], "429": ["RateLimitedError"], "503": ["MaintenanceError"]}
-#: Additional schemas of sign-in and second factors, whose errors have codes for programs.
+#: Additional schemas of sign-in and second factors. Their errors have codes that programs can evaluate.
 _SIGN_IN_PREFIX: Final = "/api/auth/"
 _EXTRA_SIGN_IN_SCHEMAS: Final = {status: ["CodedError"] for status in ("400", "401", "409", "429")}
 
@@ -59,7 +59,7 @@ _WRITE_METHODS: Final = {"post", "put", "patch", "delete"}
 
 
 def complete(document: dict[str, Any]) -> None:
-    """Add the missing error responses to administration's operations, in place."""
+    """Add the missing error responses to the operations of administration, in place."""
     document["components"]["schemas"].update(SCHEMAS)
     for path, operations in document["paths"].items():
         form = _FORMS.for_path(path)
@@ -71,7 +71,7 @@ def complete(document: dict[str, Any]) -> None:
 
 def _complete(operation: dict[str, Any], method: str, path: str, schema: str, form: ErrorForm) -> None:
     responses = operation["responses"]
-    # FastAPI's description of failed validation does not match this path's error form.
+    # FastAPI's description of failed validation does not match the error form of this path.
     responses.pop("422", None)
     for status, description in _statuses(operation, method, path).items():
         responses.setdefault(status, {"description": description})
@@ -89,15 +89,15 @@ def _complete(operation: dict[str, Any], method: str, path: str, schema: str, fo
 def _statuses(operation: dict[str, Any], method: str, path: str) -> dict[str, str]:
     descriptions = {
         "400": "The request is malformed.",
-        "422": "A parameter or field is not valid; the answer names it.",
-        "429": "Too many requests; `Retry-After` says when the next one is let in.",
-        "503": "Not available now, or closed for maintenance.",
+        "422": "A parameter or field is not valid. The response names it.",
+        "429": "Too many requests. `Retry-After` is the number of seconds to wait.",
+        "503": "Temporarily unavailable, or closed for maintenance.",
     }
     if "{" in path:
-        descriptions["404"] = "There is no such thing, or it is another organization's."
+        descriptions["404"] = "The resource does not exist, or it belongs to another organization."
     if method in _WRITE_METHODS:
-        descriptions["409"] = "It conflicts with what exists."
-        descriptions["412"] = "`If-Match` names another version than the one that is there."
+        descriptions["409"] = "The request conflicts with the current state of the resource."
+        descriptions["412"] = "`If-Match` does not match the current version of the resource."
     if "requestBody" in operation:
         descriptions["413"] = "The body is too large."
     return descriptions

@@ -1,5 +1,5 @@
-"""The platform's OpenAPI document: FastAPI's document of administration, the gateway's paths, security requirements and
-error responses. An operation needs a credential if its signature declares a caller.
+"""The OpenAPI document of the platform: FastAPI's document of administration, the paths of the gateway, security
+requirements and error responses. An operation needs a credential if its signature declares a caller.
 """
 
 from typing import Any, Final
@@ -9,7 +9,7 @@ from gatehouse.ingress.openapi import SCHEMAS, SECURITY_SCHEMES, gateway_paths
 from gatehouse.platform.administration import error_responses
 from gatehouse.platform.request.callers import is_caller
 
-#: Alternatives: any one of the schemes is enough.
+#: The accepted security schemes. One of them is sufficient.
 _REQUIREMENT: Final[dict[str, Any]] = {"security": [{name: []} for name in SECURITY_SCHEMES]}
 
 
@@ -20,7 +20,7 @@ def _complete(document: dict[str, Any]) -> dict[str, Any]:
     if duplicates:
         raise ValueError(f"two schemas of one name: {', '.join(sorted(duplicates))}")
     schemas.update(SCHEMAS)
-    # The gateway comes first: most readers look for it.
+    # The gateway's paths come first, because most readers look for them.
     return {**document, "paths": {**gateway_paths(), **document["paths"]}}
 
 

@@ -1,1 +1,1 @@
-"""Background work: queued jobs, and tasks that a response does not wait for."""
+"""Background work: queued jobs, and tasks for which a response does not wait."""

@@ -17,18 +17,18 @@ from gatehouse.platform.metrics import notifications
 
 
 class Tools(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts of the process that a job can use."""
+    """The objects of the process that a job can use."""
 
     settings: Settings
     database: Database
     sealer: Sealer
     outbound: Outbound
     clock: Clock
-    #: HTTP client for webhooks' and alerts' receivers
+    #: HTTP client for the receivers of webhooks and alerts
     receivers: Receivers
-    #: results of these notifications; a process that publishes metrics passes its own counter
+    #: counter of the results of these notifications; a process that publishes metrics passes its own
     notifications: Counter = msgspec.field(default_factory=notifications)
 
 
-#: `keeper.duties.MODULES` lists the modules whose jobs are run.
+#: The registered jobs. `keeper.duties.MODULES` lists the modules that register them.
 JOBS: Final = Jobs[Tools](expected=(MailNotSent,))

@@ -1,4 +1,4 @@
-"""Background tasks that a response must not wait for, because their duration would leak information (a timing side
+"""Background tasks. A response must not wait for them, because their duration would leak information (a timing side
 channel)."""
 
 import asyncio
@@ -9,12 +9,12 @@ import structlog
 
 log = structlog.get_logger(__name__)
 
-#: Beyond this number a caller waits for its own task, so that the set stays bounded and nothing is dropped.
+#: Number of tasks from which a caller waits for its own task. So the number is bounded and no task is dropped.
 _MAX_TASKS: Final = 256
 
 
 class BackgroundTasks:
-    """The background tasks of one worker. Failures are logged; the worker finishes all tasks before it stops."""
+    """The background tasks of one worker. Failures are logged. The worker finishes all tasks before it stops."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()

@@ -1,1 +1,1 @@
-"""Changes: one transaction with its audit events, its revision and its outgoing events."""
+"""Changes: each is one transaction with its audit events, its revision and its outgoing events."""

@@ -1,8 +1,8 @@
-"""A change: the mutation, its audit events, its outgoing events and a new revision, in one transaction.
+"""A change: a mutation, its audit events, its outgoing events and a new revision, in one transaction.
 
-Services mutate rows and call `record`, `announce` and `touch`. The commit happens once, after the route has returned
-and before its response is sent. The revision's lock is taken last and kept until the commit, so revisions are in
-commit order and a reader that follows them misses none.
+Services mutate rows and call `record`, `announce` and `touch`. The transaction is committed once, after the route has
+returned and before its response is sent. The lock of the revision is taken last and kept until the commit. So revisions
+are in the order of their commits, and a reader that follows them misses none.
 """
 
 from collections.abc import AsyncIterator
@@ -28,7 +28,7 @@ DEFAULT_TENANT: Final = TenantId(UUID("00000000-0000-7000-8000-000000000001"))
 CHANNEL: Final = "gatehouse_changes"
 
 _NEXT_REVISION = text("UPDATE revision_head SET revision = revision + 1 RETURNING revision")
-# One statement for all: a SCIM directory may change ten thousand members of a group at once.
+# One statement inserts all rows, because a SCIM directory may change ten thousand members of a group at once.
 _ADD_CHANGES = text(
     "INSERT INTO changes (revision, tenant_id, topic, key) SELECT :revision, tenant, topic, key"
     " FROM unnest(CAST(:tenants AS uuid[]), CAST(:topics AS text[]), CAST(:keys AS text[])) AS t (tenant, topic, key)"
@@ -40,7 +40,7 @@ _NOTIFY = text("SELECT pg_notify(:channel, :revision)")
 
 
 class Change:
-    """The changes of one administration request. `caller` is the actor, None for the system."""
+    """The changes of one administration request. `caller` is the actor, or None for the system."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Change:
         self.tenant_id = tenant_id or (caller.tenant_id if caller else None) or DEFAULT_TENANT
         self.request_id = request_id
         self.ip = ip
-        #: set by changes that revoke something: the response waits until every worker has applied them
+        #: set by changes that revoke a right: the response then waits until every worker has applied them
         self.urgent = False
         self.revision: int | None = None
         self._events: list[AuditEvent] = []
@@ -79,7 +79,8 @@ class Change:
         target_model: str | None = None,
         **details: Any,
     ) -> None:
-        """Add an event to the audit chain. `details` are the changed fields and similar facts, never a secret."""
+        """Add an event to the audit chain. `details` are the changed fields and similar facts. They must never contain
+        a secret."""
         assert action in ACTIONS, f"{action} is missing from chain/actions.py"
         self._events.append(
             AuditEvent(
@@ -94,7 +95,7 @@ class Change:
                 target_provider=target_provider,
                 target_model=target_model,
                 reason=reason,
-                # JSON types: the hash covers the details as the database returns them.
+                # Converted to JSON types, because the hash must cover the details as the database returns them.
                 details=msgspec.to_builtins(details),
             )
         )
@@ -104,19 +105,19 @@ class Change:
         self._announcements.append((event_type, payload))
 
     def touch(self, topic: str, key: object, *, urgent: bool = False, tenant_id: TenantId | None = None) -> None:
-        """Notify every worker to reload a row. `topic` is `policy` or a topic of `platform.live.replica.queries`; `key`
-        is the row's id, for `policy` the organization's.
+        """Notify every worker to reload a row. `topic` is `policy` or a topic of `platform.live.replica.queries`. `key`
+        is the id of the row, or for `policy` the id of the organization.
 
-        Pass `urgent` where a right was revoked: the response waits until every live worker has confirmed.
+        Pass `urgent` if a right was revoked: the response then waits until every live worker has confirmed the change.
         """
         self._touched.append((topic, str(key), tenant_id or self.tenant_id))
         self.urgent = self.urgent or urgent
 
     @asynccontextmanager
     async def inside(self, tenant_id: TenantId) -> AsyncIterator["Change"]:
-        """Return a part of this change that belongs to another tenant and records into that tenant's chain. For
-        operations of the platform's operators and clients on an organization. Committed with the whole change. For the
-        change's own tenant it returns the change itself."""
+        """Yield a part of this change that belongs to another tenant, and whose events are recorded in that tenant's
+        chain. It is used when operators and clients of the platform act on an organization. The part is committed with
+        the whole change. For the change's own tenant, yields the change itself."""
         if tenant_id == self.tenant_id:
             yield self
             return
@@ -129,7 +130,8 @@ class Change:
 
     @asynccontextmanager
     async def attempt(self) -> AsyncIterator[None]:
-        """Run a part of this change that may fail alone. On an exception its mutations and its events are undone."""
+        """Run a part of this change that may fail without the rest of it. On an exception, the mutations and events of
+        this part are undone."""
         events, announcements, touched = len(self._events), len(self._announcements), len(self._touched)
         try:
             async with self.session.begin_nested():
@@ -139,7 +141,7 @@ class Change:
             raise
 
     async def commit(self) -> None:
-        """Commit everything or nothing. The revision comes last, because all tenants share its lock."""
+        """Commit all of the change or nothing. The revision is assigned last, because all tenants share its lock."""
         await self._write()
         if self._touched:
             await self.session.flush()

@@ -1,8 +1,9 @@
-"""The outbox's reader, which passes events to the listeners: webhooks (docs/webhooks.md) and SIEM targets.
+"""Reads the outbox, and passes its events to the listeners: webhooks (docs/webhooks.md) and SIEM targets.
 
 An event is written in the transaction of the change that caused it. It is marked as dispatched in the transaction in
-which the listeners write their rows, so each listener processes it exactly once, even if a process is killed.
-`keeper.work` lists the listeners. They only write rows; delivery to other systems works from these rows later.
+which the listeners write their rows. So each listener processes it exactly once, even if a process is killed.
+`keeper.work` lists the listeners. Listeners only write rows; the delivery to other systems starts from these rows
+later.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -25,20 +26,21 @@ class Event(NamedTuple):
     id: UUID
     tenant_id: UUID
     event_type: str
-    #: as JSON
+    #: a JSON object as text
     payload: str
     created_at: datetime
 
 
-#: Called in a transaction of the service role with events in order. It should not raise for a single bad event.
+#: Processes events in order, in a transaction of the service role. A listener should not raise because of a single bad
+#: event.
 Listener: TypeAlias = Callable[[AsyncSession, Sequence[Event]], Awaitable[None]]
 
 #: Maximum number of events in one transaction.
 MAX_BATCH_EVENTS: Final = 1000
 
-# Usually no event waits; this query finds that out in one round trip.
+# Usually no event waits. This query finds out in one round trip.
 _ANY_WAITING: Final = text("SELECT EXISTS (SELECT FROM outbox WHERE dispatched_at IS NULL)")
-# One reader at a time across all machines: two would break the order.
+# Only one process on all machines reads at a time, because two readers would break the order.
 _LOCK: Final = text(GlobalLock.OUTBOX_READER.try_sql)
 _WAITING: Final = text(
     "SELECT id, tenant_id, event_type, payload::text, created_at FROM outbox WHERE dispatched_at IS NULL"
@@ -48,7 +50,8 @@ _DISPATCHED: Final = text("UPDATE outbox SET dispatched_at = now() WHERE id = AN
 
 
 async def dispatch(database: Database, listeners: Sequence[Listener], *, limit: int = MAX_BATCH_EVENTS) -> int:
-    """Dispatch the oldest waiting events to the listeners and return their number; 0 while another process does."""
+    """Pass the oldest waiting events to the listeners, and return their number. Returns 0 while another process
+    dispatches."""
     async with database.at_once() as connection:
         if not (await connection.execute(_ANY_WAITING)).scalar_one():
             return 0
@@ -65,13 +68,13 @@ async def dispatch(database: Database, listeners: Sequence[Listener], *, limit: 
 
 
 async def _deliver(session: AsyncSession, listener: Listener, events: Sequence[Event]) -> None:
-    """Pass events to one listener in a savepoint. If it fails, retry them one by one and skip, for this listener only,
-    an event that it cannot process, so that the event does not block all later ones."""
+    """Pass events to one listener in a savepoint. If the listener fails, retry the events one by one, and skip an event
+    that it cannot process, so that this event does not block later ones. Other listeners still receive the event."""
     try:
         async with session.begin_nested():
             await listener(session, events)
     except (OperationalError, InterfaceError):
-        # A fault of the database, not of the event: the whole batch is retried.
+        # The database failed, not an event, so the whole batch is retried.
         raise
     except Exception as error:
         if len(events) > 1:

@@ -1,8 +1,9 @@
 """The web console: serves the files that `console/` builds (docs/console.md).
 
-    /console                  the application; every path below leads to it, because it has its own routes
+    /console                  the application; it answers every path below, because it has its own routes
     /console/assets/{name}    files whose names contain a hash of their content
 
 The application is a client of the public API. It exchanges the session cookie of the sign-in pages for an access token
-(`access.browser`). An installation without the built files shows one plain page instead; all else works.
+(`access.browser`). An installation without the built files shows one plain page instead of the console; everything else
+works.
 """

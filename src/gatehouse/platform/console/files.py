@@ -1,4 +1,4 @@
-"""The built files of the console, with their compressed forms."""
+"""The built files of the console, with their compressed versions."""
 
 import hashlib
 import mimetypes
@@ -6,17 +6,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-#: Written by `make console-build`, and ignored by git.
+#: The folder that `make console-build` writes. Git ignores it.
 BUILT: Final = Path(__file__).parent / "built"
 INDEX: Final = "index.html"
 
-#: Content codings in the order of preference, with the suffix of the compressed file beside each file.
+#: Content codings in the order of preference, each with the suffix of the compressed file, which is next to the
+#: original.
 _SUFFIXES: Final = {"br": ".br", "gzip": ".gz"}
 _MEDIA_TYPES: Final = {".js": "text/javascript", ".woff2": "font/woff2", ".svg": "image/svg+xml"}
 
 
 class BuiltFile:
-    """One file. Content is read at its first use and kept, because there are few files and they do not change."""
+    """One file. Its content is read at the first use and kept in memory, because the files are few and do not
+    change."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -29,11 +31,12 @@ class BuiltFile:
 
     @cached_property
     def etag(self) -> str:
-        """The entity tag of the content, the same for all codings: weak, for that reason (RFC 9110, 8.8.1)."""
+        """The entity tag of the content. It is weak because it is the same for all codings (RFC 9110, 8.8.1)."""
         return f'W/"{hashlib.sha256(self._content("")).hexdigest()[:20]}"'
 
     def content(self, accept_encoding: str) -> tuple[bytes, str | None]:
-        """Return the content in the best coding that the client accepts, and the coding; None for none."""
+        """Return the content in the best coding that the client accepts, and the name of the coding, or None without a
+        coding."""
         accepted = _accepted(accept_encoding)
         for coding, suffix in _SUFFIXES.items():
             if coding in accepted and self._compressed(suffix).is_file():
@@ -50,8 +53,8 @@ class BuiltFile:
 
 
 def built_files(folder: Path = BUILT) -> dict[str, BuiltFile]:
-    """Return the files of a folder by their path below it; empty if the console is not built. Only these are served, so
-    no request can name another file."""
+    """Return the files of a folder by their path in it. Empty if the console is not built. Only these files are served,
+    so a request cannot name any other file."""
     if not (folder / INDEX).is_file():
         return {}
     return {

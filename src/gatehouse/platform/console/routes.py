@@ -11,8 +11,8 @@ from gatehouse.platform.console.files import BUILT, INDEX, BuiltFile, built_file
 
 router = APIRouter(include_in_schema=False)
 
-#: The pages' policy, with what the application needs besides: calls of the API, fonts. Scripts can neither be made from
-#: text nor put text into the document as markup (Trusted Types).
+#: The content security policy of the sign-in pages, extended by the needs of the application: calls of the API, and
+#: fonts. Trusted Types forbid scripts made from text, and text inserted as markup.
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "font-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; "
@@ -26,7 +26,7 @@ _HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-#: Files whose names contain a hash of their content.
+#: The folder of files whose names contain a hash of their content.
 _HASHED_FOLDER: Final = "assets/"
 _IMMUTABLE: Final = "public, max-age=31536000, immutable"
 _REVALIDATED: Final = "no-cache"
@@ -41,7 +41,8 @@ class ConsoleFiles:
         self._files = built_files(folder)
 
     def answer(self, path: str, request: Request) -> Response:
-        """Return the file, or the application for one of its own paths. Raises `NotFound` for an unknown file."""
+        """Return the file, or the application if the path is one of the application's own. Raises `NotFound` for an
+        unknown file."""
         if not self._files:
             return _PAGES.page("no_console.html", 200)
         file = self._files.get(path)
@@ -51,7 +52,7 @@ class ConsoleFiles:
 
 
 def _names_a_file(path: str) -> bool:
-    """Return whether a path is one of a file and not of the application, whose paths have no dot at their end."""
+    """Return whether a path refers to a file. Paths of the application have no dot in their last segment."""
     return path.startswith(_HASHED_FOLDER) or "." in path.rpartition("/")[2]
 
 

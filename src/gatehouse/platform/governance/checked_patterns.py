@@ -8,8 +8,8 @@ from gatehouse.foundation.errors import FieldFault, Unprocessable
 
 
 def faults(patterns: Sequence[tuple[str, str]]) -> list[FieldFault]:
-    """Return the faults of `patterns`, which are pairs of field name and pattern. Blocks some ten milliseconds for a
-    hostile pattern: call it in a thread."""
+    """Return the faults of `patterns`, which are pairs of field name and pattern. Call it in a thread, because it
+    blocks for tens of milliseconds for a hostile pattern."""
     return [FieldFault(field, str(fault)) for field, regex in patterns if (fault := check_pattern(regex)) is not None]
 
 

@@ -16,7 +16,7 @@ Name = Annotated[
 EntityType = Annotated[str, Field(pattern=ENTITY_TYPE_PATTERN, examples=["employee_id"])]
 Threshold = Annotated[float, Field(ge=0, le=1, examples=[0.5])]
 
-#: RE2 syntax. White space is significant.
+#: A pattern in RE2 syntax. White space is significant.
 Regex = Annotated[
     str,
     StringConstraints(strip_whitespace=False, min_length=1, max_length=2_000),
@@ -25,7 +25,7 @@ Regex = Annotated[
 StreamMaxLength = Annotated[
     int | None,
     Field(
-        description="Number of characters of one match that are inspected in a streamed answer. Null: no match is"
+        description="Maximum characters of one match that are inspected in a streamed answer. Null if no match is"
         " longer than this limit, or there is no pattern.",
         examples=[4096],
     ),
@@ -47,7 +47,8 @@ Recogniser = Annotated[
     AfterValidator(own_name),
 ]
 
-#: Recognisers in one rule. The limit bounds inference time, which grows with each name beyond the model's own.
+#: Maximum recognisers in one rule. The limit bounds inference time, which grows with each name that the model does not
+#: know.
 MAX_RECOGNISERS: Final = 50
 
 
@@ -63,11 +64,11 @@ Label = Annotated[
     str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$", examples=["prompt injection"])
 ]
 
-#: DLP rules of an organization.
+#: Maximum DLP rules of an organization.
 MAX_RULES: Final = 1_000
-#: Custom patterns of an organization.
+#: Maximum custom patterns of an organization.
 MAX_CUSTOM_PATTERNS: Final = 1_000
-#: Code points of a text that a trial inspects. The limit keeps trials synchronous.
+#: Maximum code points of a text of a trial. The limit is low enough for a trial to finish within a request.
 MAX_TEXT_CHARACTERS: Final = 100_000
 Text = Annotated[
     str,

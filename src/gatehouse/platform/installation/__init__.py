@@ -1,1 +1,1 @@
-"""An installation: preflight, first start, backup, restore, diagnosis and re-sealing."""
+"""The installation of the platform: preflight, first start, backup, restore, diagnosis and re-sealing."""

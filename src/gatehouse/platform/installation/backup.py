@@ -1,11 +1,13 @@
-"""Backup of an installation to one file, and restore: the database and the journal's undrained records.
+"""Backs up an installation to one file, and restores it. The backup contains the database and the records of the
+journal that are not in the database yet.
 
-The master key is not in the file, so a backup contains secrets only in sealed form. A restore checks the key first.
+The master key is not in the file, so the secrets in a backup are sealed. A restore checks first that the present master
+key opens them.
 
-    meta.json          version, schema, time, ids of the master keys, a sealed word to check them with
+    meta.json          version, schema, time, ids of the master keys, and a sealed word for the check of the key
     database.dump      pg_dump's custom format
-    journal/...        segments, copied right before the dump: the dump contains positions in them, so that no record
-                       that it already has is stored twice
+    journal/...        segments, copied right before the dump. The dump contains positions in the segments, so a record
+    that is in both is not stored twice.
 """
 
 import io
@@ -27,35 +29,35 @@ from gatehouse.platform.installation.setup import Installation
 
 _SEALED_WORD: Final = b"gatehouse backup"
 _SEALING_CONTEXT: Final = b"backup"
-#: A process with a heartbeat within this time counts as running.
+#: A process counts as running if its last heartbeat is at most this old.
 _RUNNING_SECONDS: Final = 15
-#: Added to the revision after a restore, more than any number of lost changes: outposts refuse a policy that is older
-#: than their own.
+#: Number added to the revision after a restore. It exceeds any number of lost changes, because outposts refuse a policy
+#: that is older than their own.
 _SKIPPED_REVISIONS: Final = 1_000_000
 
 
 class CannotRestore(Exception):
-    """The message is one line: the reason, and what to do."""
+    """A backup cannot be restored. The message is one line with the reason and the remedy."""
 
 
 class Meta(msgspec.Struct, kw_only=True):
-    """The contents of `meta.json`."""
+    """The contents of the file `meta.json`."""
 
     version: str
     schema: str
     created_at: datetime
     master_key_ids: list[str]
-    #: opens only under the keys that open everything else in the backup
+    #: a sealed word; only the keys that open the other secrets of the backup open it
     sealed_word: str
 
 
 def save(installed: Installation, target: Path) -> Meta:
-    """Write a backup to `target`, while the installation may be serving. Raises `ToolFailed`, `OSError`."""
+    """Write a backup to `target`. The installation may serve requests meanwhile. Raises `ToolFailed` and `OSError`."""
     setup.check(installed)
     keys = installed.master_keys
     meta = Meta(
         version=__version__,
-        # The schema in the database, which may be newer than this version's.
+        # The schema of the database, which may be newer than the schema of this version.
         schema=migrate.current(installed.url) or "",
         created_at=utc_now(),
         master_key_ids=sorted(keys.keys),
@@ -75,7 +77,8 @@ def save(installed: Installation, target: Path) -> Meta:
 
 
 def _ownership_hint(installed: Installation) -> str:
-    """Return what to do if the login does not own the tables, which pg_dump's message does not explain; else ""."""
+    """Return a hint if the login does not own the tables, which the message of pg_dump does not explain, else an empty
+    string."""
     with psycopg.connect(installed.owner_url) as connection:
         owns = connection.execute(
             "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('tenants')"
@@ -86,35 +89,35 @@ def _ownership_hint(installed: Installation) -> str:
 def _write(installed: Installation, meta: Meta, target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=target.absolute().parent) as scratch, tarfile.open(target, "w") as archive:
         _add_bytes(archive, "meta.json", msgspec.json.encode(meta))
-        # Before the dump: a record that is drained in between is then in both, which the positions show.
+        # The journal is copied before the dump. A record that is drained in between is then in both, and the positions
+        # in the dump tell so.
         journal = installed.home / "journal"
         for segment in sorted(journal.glob("*/*.log")) if journal.is_dir() else ():
             try:
                 _add_bytes(archive, f"journal/{segment.parent.name}/{segment.name}", segment.read_bytes())
             except FileNotFoundError:
-                continue  # drained and deleted in the meantime: the dump has its records
+                continue  # The segment was drained and deleted in the meantime, so the dump has its records.
         dump = Path(scratch) / "database.dump"
         tools.pg_dump(installed.owner_url, dump)
         archive.add(dump, "database.dump")
 
 
 def load(installed: Installation, source: Path, *, force: bool = False) -> Meta:
-    """Restore the backup in `source`. Without `force` the database must be empty; with it, its contents are dropped.
-
-    Raises `CannotRestore`, `ToolFailed`, `OSError`.
+    """Restore the backup in `source`. Without `force`, the database must be empty. With `force`, the contents of the
+    database are dropped. Raises `CannotRestore`, `ToolFailed` and `OSError`.
     """
     with tarfile.open(source) as archive, tempfile.TemporaryDirectory(dir=installed.home) as scratch:
         meta = _read_meta(archive)
         _check_keys(installed, meta)
-        # The filter refuses names outside the folder, in case the archive is not ours.
+        # The filter refuses names outside the folder, because the archive may come from elsewhere.
         archive.extractall(scratch, filter="data")
         dump = Path(scratch) / "database.dump"
-        # Checked before the present contents are dropped.
+        # The dump is checked before the contents of the database are dropped.
         tools.check_dump(dump)
         _clear_database(installed, force=force)
         tools.pg_restore(installed.owner_url, dump)
         _restore_journal(Path(scratch) / "journal", installed.home / "journal")
-    # Migrates the backup of an older version.
+    # Migrates the schema if the backup comes from an older version.
     setup.prepare(installed)
     with psycopg.connect(installed.owner_url) as connection:
         connection.execute("UPDATE revision_head SET revision = revision + %s", [_SKIPPED_REVISIONS])
@@ -125,7 +128,7 @@ def _restore_journal(saved: Path, journal: Path) -> None:
     for segment in sorted(saved.glob("*/*.log")):
         target = journal / segment.parent.name / segment.name
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Segments only grow: on the machine of the backup, the existing one may have later records.
+        # Segments only grow. On the machine where the backup was made, the existing segment may contain later records.
         if not target.exists() or target.stat().st_size < segment.stat().st_size:
             segment.replace(target)
 
@@ -136,7 +139,7 @@ def _read_meta(archive: tarfile.TarFile) -> Meta:
         assert member is not None
         return msgspec.json.decode(member.read(), type=Meta)
     except (KeyError, msgspec.MsgspecError):
-        raise CannotRestore("this is no backup of Gatehouse") from None
+        raise CannotRestore("the file is not a backup of Gatehouse") from None
 
 
 def _check_keys(installed: Installation, meta: Meta) -> None:
@@ -145,7 +148,7 @@ def _check_keys(installed: Installation, meta: Meta) -> None:
         Sealer(keys.keys, keys.current).open(meta.sealed_word, context=_SEALING_CONTEXT)
     except CannotOpen:
         raise CannotRestore(
-            "the master key at hand does not open this backup's secrets; set GATEHOUSE_MASTER_KEY to the key with the"
+            "the current master key does not open this backup's secrets; set GATEHOUSE_MASTER_KEY to the key with the"
             f" id {' or '.join(meta.master_key_ids)}"
         ) from None
 
@@ -157,12 +160,12 @@ def _clear_database(installed: Installation, *, force: bool) -> None:
                 "SELECT count(*) FROM nodes WHERE seen_at > now() - make_interval(secs => %s)", [_RUNNING_SECONDS]
             ).fetchone()
             if running != (0,):
-                raise CannotRestore("processes are serving on this database; stop them first")
+                raise CannotRestore("processes are using this database; stop them first")
             if not force:
-                raise CannotRestore("this database holds an installation; --force replaces it")
+                raise CannotRestore("this database already contains an installation; pass --force to replace it")
             connection.execute("DROP SCHEMA public CASCADE")
             connection.execute("CREATE SCHEMA public")
-        # The dump grants rights to roles, which belong to the server, so it does not create them.
+        # The dump grants rights to roles. It does not create the roles, because roles belong to the database server.
         connection.execute(roles.CREATE_ROLES_SQL.read_bytes())
 
 

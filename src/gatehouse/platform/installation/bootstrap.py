@@ -1,6 +1,7 @@
-"""Creates the rows needed before the first request: the tenant `default`, its admin, a signing key, the sandbox.
+"""Creates the rows that must exist before the first request: the tenant `default`, its admin, a signing key, and the
+sandbox.
 
-Runs as the database owner after the migrations, and again at every start. Each step is idempotent.
+Runs as the owner of the database after the migrations, at every start. Each step is idempotent.
 """
 
 import secrets
@@ -31,15 +32,15 @@ SANDBOX_MODELS: Final = {
     "cut": "Breaks its stream off half-way",
     "embed": "Embeddings, deterministic",
 }
-#: Invented prices in USD a token, so that usage shows a cost.
+#: Invented prices in USD per token, so that usage shows a cost.
 _INPUT_TOKEN_USD: Final = Decimal("0.000001")
 _OUTPUT_TOKEN_USD: Final = Decimal("0.000002")
 
 
 def prepare(url: str, settings: Settings, master_keys: MasterKeys) -> None:
-    """Create all of them in one transaction."""
+    """Create all initial rows in one transaction."""
     with psycopg.connect(url) as connection:
-        # Serializes concurrent starts.
+        # The lock serializes concurrent starts.
         connection.execute(GlobalLock.PLATFORM_FIRST_START.sql)
         connection.execute(
             "INSERT INTO tenants (id, slug, name) VALUES (%s, 'default', 'Default') ON CONFLICT DO NOTHING",
@@ -52,13 +53,13 @@ def prepare(url: str, settings: Settings, master_keys: MasterKeys) -> None:
 
 
 def ensure_signing_key(connection: psycopg.Connection[tuple[object, ...]], sealer: Sealer) -> None:
-    """Add a signing key if there is no active one."""
+    """Add a signing key if none is active."""
     if connection.execute("SELECT 1 FROM signing_keys WHERE retired_at IS NULL").fetchone() is None:
         add_signing_key(connection, sealer)
 
 
 def add_signing_key(connection: psycopg.Connection[tuple[object, ...]], sealer: Sealer) -> str:
-    """Add a key, which becomes the signing key, and return its id."""
+    """Add a key, which becomes the key that signs tokens, and return its id."""
     key = SigningKey.generate()
     sealed = sealer.seal(key.private_pem(), context=f"signing_key:{key.kid}".encode())
     connection.execute(
@@ -87,7 +88,8 @@ def _ensure_admin(connection: psycopg.Connection[tuple[object, ...]], settings: 
         check_admin_password(settings)
         password = configured_password.get_secret_value()
     else:
-        # Stored before the account exists: a start killed between the two steps does not lose the password.
+        # The password is stored before the account exists, so that it is not lost if the start is killed between the
+        # two steps.
         password = secrets.token_urlsafe(15)
         first_admin.store(settings.gatehouse_home, email, password)
     connection.execute(
@@ -122,10 +124,11 @@ def _ensure_sandbox(connection: psycopg.Connection[tuple[object, ...]]) -> None:
 
 
 def trial_key_file(url: str, settings: Settings) -> Path | None:
-    """Return the file with an API key of the first admin, for the printed curl command. The key is never printed.
+    """Return the file that contains an API key of the first admin, for the printed curl command. The key itself is
+    never printed.
 
-    For embedded installations only: a user who can read the file can read the database in the same folder too. The key
-    is minted once. None if it was deleted or disabled since.
+    This is only for embedded installations, where a user who can read the file can also read the database in the same
+    folder. The key is minted once. Returns None if the key was deleted or disabled since.
     """
     path = (settings.gatehouse_home / "trial.key").absolute()
     with psycopg.connect(url) as connection:
@@ -148,7 +151,7 @@ def trial_key_file(url: str, settings: Settings) -> Path | None:
 
 
 def touch(connection: psycopg.Connection[tuple[object, ...]], topic: str, key: str) -> None:
-    """Notify running workers to reload a row, as `Change.touch` does. For the command line."""
+    """Notify running workers to reload a row, as `Change.touch` does. The command line uses this function."""
     row = connection.execute("UPDATE revision_head SET revision = revision + 1 RETURNING revision").fetchone()
     assert row is not None
     connection.execute(

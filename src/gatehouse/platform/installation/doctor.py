@@ -1,4 +1,4 @@
-"""Diagnoses an installation: each check gives one line, with what to do where something is wrong."""
+"""Diagnoses an installation. Each check yields one line, with a remedy if it finds a fault."""
 
 import asyncio
 import socket
@@ -26,13 +26,13 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 def examine() -> Iterator[CheckResult]:
-    """Run all checks, in an order in which one result explains the next. Changes nothing, but starts the embedded
-    database."""
+    """Run all checks. A check comes before other checks whose results it explains. Changes nothing, except that it
+    starts the embedded database."""
     try:
         settings = checked_settings()
         installed = setup.connect(settings)
     except BadSettings as error:
-        yield CheckResult("settings", "FAIL", str(error), "set the variable as the message says")
+        yield CheckResult("settings", "FAIL", str(error), "correct the variable that the message names")
         return
     yield CheckResult("settings", "ok", "embedded database" if settings.embedded else "DATABASE_URL answers")
     yield from checks.misspelt_settings()
@@ -53,7 +53,7 @@ def _database(installed: Installation) -> Iterator[CheckResult]:
             for check in _DATABASE_CHECKS:
                 yield check(connection, installed)
     except migrate.SchemaDrift as error:
-        yield CheckResult("schema", "FAIL", str(error), "gatehouse migrate, or what the message says")
+        yield CheckResult("schema", "FAIL", str(error), "run gatehouse migrate, or follow the message")
     except DATABASE_ERRORS as error:
         message, _, remedy = describe(error).partition("; ")
         yield CheckResult("database", "FAIL", message, remedy)
@@ -121,7 +121,7 @@ _DATABASE_CHECKS: Final[tuple[Callable[[Connection, Installation], CheckResult],
 
 def _redis(settings: Settings) -> CheckResult:
     if settings.redis_url is None:
-        return CheckResult("redis", "ok", "not used: each worker counts for itself")
+        return CheckResult("redis", "ok", "not used: each worker counts separately")
     try:
         address = Address.parse(settings.redis_url)
         if address.socket is None:
@@ -132,7 +132,10 @@ def _redis(settings: Settings) -> CheckResult:
                 connection.connect(address.socket)
     except (OSError, BadSettings) as error:
         return CheckResult(
-            "redis", "warn", f"does not answer ({error}); workers count alone", "start it, or mend REDIS_URL"
+            "redis",
+            "warn",
+            f"does not answer ({error}); each worker counts separately",
+            "start it, or correct REDIS_URL",
         )
     return CheckResult("redis", "ok", "answers")
 
@@ -140,7 +143,7 @@ def _redis(settings: Settings) -> CheckResult:
 def _mail(settings: Settings) -> Iterator[CheckResult]:
     mail = settings.mail
     if mail is None:
-        yield CheckResult("mail", "ok", "not used: administrators pass links on")
+        yield CheckResult("mail", "ok", "not used: administrators forward links themselves")
         return
     try:
         asyncio.run(sending.check(mail.server, parse_sender(mail.sender)))
@@ -150,5 +153,5 @@ def _mail(settings: Settings) -> Iterator[CheckResult]:
         )
         return
     yield CheckResult(
-        "mail", "ok", f"{mail.server.host} answers" + (" and knows the login" if mail.server.username else "")
+        "mail", "ok", f"{mail.server.host} answers" + (" and accepts the login" if mail.server.username else "")
     )

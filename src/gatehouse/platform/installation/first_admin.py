@@ -1,5 +1,5 @@
-"""The first administrator's generated password, and the link with which it is replaced in a browser. Both are stored
-until the first sign-in, and each start shows them."""
+"""The generated password of the first administrator, and the link with which it is replaced in a browser. Both are
+stored until the first sign-in, and are shown at each start."""
 
 import os
 import sys
@@ -28,7 +28,7 @@ _ACCOUNT: Final = (
 _HAS_SIGNED_IN: Final = text(
     "SELECT last_login_at IS NOT NULL FROM users WHERE tenant_id = :tenant AND operator AND email = :email"
 )
-# The token of an earlier start ends.
+# Revokes the token of an earlier start.
 _REVOKE_LINKS: Final = (
     "DELETE FROM one_time_tokens t USING users u WHERE t.user_id = u.id AND t.used_at IS NULL AND u.tenant_id = %s"
     " AND u.operator AND u.email = %s"
@@ -38,21 +38,22 @@ _ADD_LINK: Final = (
     " SELECT %s, tenant_id, id, 'invitation', %s, now() + interval '24 hours', now() FROM users"
     " WHERE tenant_id = %s AND operator AND email = %s"
 )
-#: The console's first steps, which follow the page of the link.
+#: Path of the console's first steps, which follow the page of the link.
 _FIRST_STEPS: Final = "/console/start"
 
 
 class FirstAdmin(msgspec.Struct):
-    """The first administrator's e-mail address, generated password, and the file that stores them."""
+    """The e-mail address and generated password of the first administrator, and the file in which they are stored."""
 
     email: str
     password: str
     file: Path
-    #: the page on which to set a name and a password; None if there is no link
+    #: URL of the page on which a name and a password are set; None if there is no link
     link: str | None = None
 
     def announce(self) -> None:
-        """Print password and link. Output that is not a terminal may be logged, so it gets the file's name instead."""
+        """Print the password and the link. If the output is not a terminal, it may be logged, so the name of the file
+        is printed instead."""
         if sys.stdout.isatty():
             click.echo(f"First admin: {self.email}, password {self.password} (shown until its first use)")
             if self.link is not None:
@@ -67,7 +68,7 @@ def path_in(home: Path) -> Path:
 
 
 def stored(home: Path) -> FirstAdmin | None:
-    """Read the stored password; None if there is no valid file."""
+    """Read the stored password. Returns None if there is no valid file."""
     path = path_in(home)
     try:
         email, password, *links = path.read_text("utf-8").splitlines()
@@ -77,7 +78,7 @@ def stored(home: Path) -> FirstAdmin | None:
 
 
 def store(home: Path, email: str, password: str, link: str | None = None) -> None:
-    """Store them durably; the account is created afterwards. Raises `BadSettings` if `home` is not writable."""
+    """Store the values durably, before the account is created. Raises `BadSettings` if `home` is not writable."""
     path = path_in(make_home(home))
     unfinished = path.with_name(path.name + ".new")
     unfinished.unlink(missing_ok=True)
@@ -91,8 +92,8 @@ def store(home: Path, email: str, password: str, link: str | None = None) -> Non
 
 
 def unused(connection: psycopg.Connection[tuple[object, ...]], home: Path) -> FirstAdmin | None:
-    """Return the stored password if it is still the account's and was never used. Otherwise delete the file and return
-    None."""
+    """Return the stored password if it is still valid for the account and was never used. Otherwise delete the file and
+    return None."""
     admin = stored(home)
     if admin is None:
         return None
@@ -104,7 +105,8 @@ def unused(connection: psycopg.Connection[tuple[object, ...]], home: Path) -> Fi
 
 
 def renew_link(owner_url: str, url: str, admin: FirstAdmin) -> FirstAdmin:
-    """Return and store the admin with a new link to the server at `url`. The token of the link before ends."""
+    """Store a new link to the server at `url`, and return the admin with this link. The token of the previous link is
+    revoked."""
     minted = tokens.mint_token("inv_")
     with psycopg.connect(owner_url) as connection:
         connection.execute(_REVOKE_LINKS, [DEFAULT_TENANT, admin.email])
@@ -116,7 +118,7 @@ def renew_link(owner_url: str, url: str, admin: FirstAdmin) -> FirstAdmin:
 
 
 async def forget_when_used(database: Database, home: Path) -> None:
-    """Delete the stored password if the first admin has signed in."""
+    """Delete the stored password once the first admin has signed in."""
     admin = stored(home)
     if admin is None:
         return

@@ -1,4 +1,4 @@
-"""Checks the platform's settings before anything is started."""
+"""Checks the settings of the platform before anything is started."""
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -13,8 +13,8 @@ from gatehouse.platform.tracing.exporter import headers_of
 
 
 def settings(*, listens: bool = True) -> Settings:
-    """Return the settings, or raise one `BadSettings` that lists every fault. `listens` says whether this process opens
-    a port, so that the TLS settings are checked too."""
+    """Return the settings. Raises one `BadSettings` that lists every fault. With `listens`, this process opens a port,
+    so the TLS settings are checked too."""
     tls = (preflight.listener_tls,) if listens else ()
     return preflight.checked_settings(
         Settings,
@@ -23,7 +23,7 @@ def settings(*, listens: bool = True) -> Settings:
 
 
 def _admin_password(settings: Settings) -> None:
-    """Check the password that a first start uses; later starts ignore the setting."""
+    """Check the password that the first start uses. Later starts ignore this setting."""
     if not settings.embedded or embedded.exists(settings.gatehouse_home):
         return
     if settings.gatehouse_admin_password is not None:
@@ -36,7 +36,7 @@ def _database_urls(settings: Settings) -> None:
         try:
             conninfo_to_dict(url or "")
         except psycopg.ProgrammingError:
-            # The exception's message may contain the URL and its password.
+            # The message of the exception may contain the URL with its password.
             faults.append(f"{name}: cannot be read as postgresql://user:password@host:port/database")
     if faults:
         raise BadSettings("\n".join(faults))

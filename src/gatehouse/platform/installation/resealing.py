@@ -1,6 +1,7 @@
-"""The columns sealed under the master key, and their re-sealing under a new one (`gatehouse keys rotate-master`).
+"""The columns that are sealed under the master key, and their re-sealing under a new key (`gatehouse keys
+rotate-master`).
 
-A family that seals a column adds a line to `SEALED`; a test compares the list with the schema.
+A family that seals a column adds it to `SEALED`. A test compares this list with the schema.
 """
 
 from typing import Final
@@ -27,7 +28,7 @@ SEALED: Final = (
     ),
     SealedColumn("saml_keys", ("id",), "sealed_private", lambda key_id: f"saml_key:{key_id}".encode()),
     SealedColumn("providers", ("tenant_id", "id"), "sealed_credentials", sealing_context),
-    # Each conversation and each sample has a key of its own, which seals its texts.
+    # Each conversation and each sample has its own key, which seals its texts.
     SealedColumn("conversations", ("id",), "sealed_key", key_context),
     SealedColumn("dlp_samples", ("tenant_id", "id"), "sealed_key", sample_key_context),
     SealedColumn("share_links", ("id",), "sealed_token", token_context),
@@ -39,5 +40,5 @@ SEALED: Final = (
 
 
 async def reseal(session: AsyncSession, sealer: Sealer) -> ResealReport:
-    """Seal everything under the current key in this transaction and commit. Raises `CannotReseal`."""
+    """Re-seal all columns under the current key in this transaction, and commit. Raises `CannotReseal`."""
     return await resealing.reseal(sealer, SEALED, Change(session, None))

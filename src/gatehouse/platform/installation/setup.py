@@ -1,4 +1,4 @@
-"""An installation: its database, schema and master keys. Used by `serve` and the command line."""
+"""An installation: its database, schema and master keys. `serve` and the command line use this module."""
 
 import subprocess
 from pathlib import Path
@@ -23,7 +23,8 @@ from gatehouse.platform.migrations import SCRIPTS
 
 
 class Installation(msgspec.Struct, frozen=True):
-    """The application connects to `url`; migrations connect to `owner_url`."""
+    """The connections and keys of an installation. The application connects to `url`; migrations connect to
+    `owner_url`."""
 
     settings: Settings
     url: str
@@ -41,7 +42,7 @@ def connect(settings: Settings | None = None) -> Installation:
     settings = settings or Settings.from_environment()
     if settings.database_url is None:
         home = make_home(settings.gatehouse_home)
-        # Before the database starts: an unreadable key must not leave a process behind.
+        # The keys are loaded before the database starts, so that an unreadable key does not leave a process running.
         keys = load_master_keys(settings)
         url = embedded_url(home)
         return Installation(settings, url, url, keys)
@@ -78,7 +79,7 @@ def unused_first_admin(installation: Installation) -> FirstAdmin | None:
 
 
 def check_all(installation: Installation) -> None:
-    """Run all checks below, for a long-running process. Raises the same errors."""
+    """Run all of the checks below, for a process that keeps running. Raises the same errors as the checks."""
     check(installation)
     check_roles(installation)
     check_pooler(installation)
@@ -91,13 +92,14 @@ def check(installation: Installation) -> None:
 
 
 def check_roles(installation: Installation) -> None:
-    """Check that the login of `DATABASE_URL` can assume the application's roles. Raises `WrongRole`."""
+    """Check that the login of `DATABASE_URL` can assume the roles of the application. Raises `WrongRole`."""
     for role in (roles.APP_ROLE, roles.SERVICE_ROLE):
         roles.connect(installation.url, role, connect_timeout=10).close()
 
 
 def check_master_key(installation: Installation) -> None:
-    """Check that the master key opens the newest signing key. If not, it opens no secret. Raises `BadSettings`."""
+    """Check that the master key opens the newest signing key. If it does not, it opens no other secret either. Raises
+    `BadSettings`."""
     with roles.connect(installation.url, roles.SERVICE_ROLE, connect_timeout=10) as connection:
         newest = connection.execute(NEWEST_SIGNING_KEY).fetchone()
     if newest is None:
@@ -108,14 +110,14 @@ def check_master_key(installation: Installation) -> None:
 
 
 def check_pooler(installation: Installation) -> None:
-    """Check that `DATABASE_URL` is not a connection pooler in transaction mode, which would mix up the connections'
-    roles. Raises `BadSettings`."""
+    """Check that `DATABASE_URL` is not a connection pooler in transaction mode, because such a pooler mixes up the
+    roles of connections. Raises `BadSettings`."""
     backend_pid = "SELECT pg_backend_pid()"
     with (
         psycopg.connect(installation.url, autocommit=True, connect_timeout=10) as first,
         psycopg.connect(installation.url, autocommit=True, connect_timeout=10) as second,
     ):
-        # Two open connections that share one server process.
+        # Both connections are open at the same time, so they must have different server processes.
         if first.execute(backend_pid).fetchone() == second.execute(backend_pid).fetchone():
             raise BadSettings(
                 "DATABASE_URL: a connection pooler works in transaction mode; set pool_mode = session in PgBouncer"

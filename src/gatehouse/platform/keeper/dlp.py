@@ -1,4 +1,4 @@
-"""Rows for detection's findings in a batch: DLP events, counts for compliance reports, and `dlp_trigger` events
+"""Rows for the DLP findings in a batch: DLP events, counts for compliance reports, and `dlp_trigger` events
 (docs/webhooks.md)."""
 
 from collections import Counter
@@ -14,14 +14,15 @@ from gatehouse.engine.records.outcome import DlpEvent, Outcome
 from gatehouse.platform.records import arrays
 from gatehouse.platform.records.dlp_events import rows as dlp_events
 
-#: Entity types in the counts of requests: bundles name no others, and a key with all of them fits an index.
+#: Entity types in the counts of requests. Compliance bundles name no others, and a key with all of them fits into an
+#: index.
 _COUNTED_ENTITY_TYPES: Final = frozenset(TAXONOMY)
-#: Maximum length of a name in the counts, whose key must fit an index.
+#: Maximum length of a name in the counts, because the key of a count must fit into an index.
 _MAX_NAME_CHARACTERS: Final = 255
-#: The event's name for the action of a cancelled request; other actions have their own name in capitals.
+#: The name of the action of a cancelled request in the event. Other actions are named by the action in capitals.
 _CANCELLED: Final = "CANCEL"
 
-#: Rank of the actions that affect a request; 0 is the strongest.
+#: Rank of the actions that affect a request. 0 is the strongest.
 _ACTION_RANK: Final = {"block": 0, "prompt": 1, "redact": 2}
 _LOG_ONLY: Final = "log_only"
 #: Maximum number of findings of each kind in an event.
@@ -40,7 +41,7 @@ class FindingCountKey(NamedTuple):
 
 
 class RequestCountKey(NamedTuple):
-    """The key by which requests are counted. `entity_types` is in PostgreSQL's text form of an array; it is empty for a
+    """The key by which requests are counted. `entity_types` is a PostgreSQL array in text form. It is empty for a
     request without findings."""
 
     tenant_id: str
@@ -49,7 +50,7 @@ class RequestCountKey(NamedTuple):
 
 
 class DlpTrigger(NamedTuple):
-    """A `dlp_trigger` event for the outbox. `payload` is JSON."""
+    """A `dlp_trigger` event for the outbox. `payload` is a JSON object as text."""
 
     id: str
     tenant_id: str
@@ -59,14 +60,15 @@ class DlpTrigger(NamedTuple):
 class DlpRows(msgspec.Struct):
     """Collects the rows of a batch."""
 
-    #: events by month
+    #: DLP events by month
     events: dict[str, list[arrays.Row]] = {}
     hits: Counter[FindingCountKey] = msgspec.field(default_factory=Counter)
     requests: Counter[RequestCountKey] = msgspec.field(default_factory=Counter)
     triggers: list[DlpTrigger] = []
 
     def add(self, outcome: Outcome[str], moment: datetime) -> int:
-        """Add a request's findings. `moment` is the outcome's timestamp. Returns 1 if a rule acted, else 0."""
+        """Add the findings of a request. `moment` is the timestamp of the outcome. Returns 1 if a rule acted,
+        else 0."""
         if not outcome.dlp_events:
             self.requests[RequestCountKey(outcome.tenant_id, moment.date(), "{}")] += 1
             return 0
@@ -81,8 +83,8 @@ class DlpRows(msgspec.Struct):
         return int(bool(acting))
 
     def add_events(self, entry: DlpEntry, moment: datetime) -> list[str]:
-        """Add DLP events and return their ids. For a scan this is all: it is no request, so it does not count in
-        coverage."""
+        """Add DLP events, and return their ids. A scan adds only these events, because it is not a request and does not
+        count in the coverage."""
         ids, day = dlp_event_ids(entry), moment.date()
         self.events.setdefault(arrays.month(moment), []).extend(dlp_events.rows(entry, ids, moment))
         for event in entry.dlp_events:
@@ -92,8 +94,8 @@ class DlpRows(msgspec.Struct):
 
 
 def _payload(outcome: Outcome[str], acting: Sequence[DlpEvent], logged: Sequence[DlpEvent], moment: datetime) -> str:
-    """Return the payload of `dlp_trigger`. Its own fields are those of the strongest finding; `logged` is for webhooks
-    with `include_logged`."""
+    """Return the payload of `dlp_trigger`. Its top-level fields describe the strongest finding. `logged` is for
+    webhooks with `include_logged`."""
     strongest = min(acting, key=lambda event: _ACTION_RANK[event.action]) if acting else logged[0]
     return msgspec.json.encode(
         {

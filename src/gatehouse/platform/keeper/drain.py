@@ -1,5 +1,5 @@
-"""The loop that stores the journal in the database. It runs in its own thread, because it reads files and blocks on the
-database."""
+"""Stores the journal in the database in a loop. The loop runs in its own thread, because it reads files and blocks on
+the database."""
 
 import os
 import threading
@@ -18,9 +18,11 @@ from gatehouse.platform.keeper.store import BadRecord, Overtaken, Store
 
 log = structlog.get_logger(__name__)
 
-#: Maximum number of records in a transaction, which locks its tenants' audit chains for about 50 ms.
+#: Maximum number of records in a transaction. The transaction locks the audit chains of its tenants for about 50
+#: milliseconds.
 MAX_BATCH_RECORDS: Final = 2_000
-#: Pause between batches. It is longer after a batch of more than `_BUSY_RECORDS`: larger batches cost less per record.
+#: Pause between batches. It is longer after a batch of more than `_BUSY_RECORDS` records, because larger batches cost
+#: less per record.
 _IDLE_PAUSE_SECONDS: Final = 0.05
 _BUSY_PAUSE_SECONDS: Final = 0.15
 _BUSY_RECORDS: Final = 50
@@ -29,23 +31,24 @@ _MAX_RETRY_SECONDS: Final = 2.0
 _CLAIM_RETRY_SECONDS: Final = 0.2
 _BACKLOG_INTERVAL_SECONDS: Final = 1.0
 _CLEAN_INTERVAL_SECONDS: Final = 3600.0
-#: `store` sets statement and transaction timeouts. After one of them the batch is halved.
+#: Errors of the statement and transaction timeouts that `store` sets. After one of these errors, the size of the batch
+#: is halved.
 _TIMEOUT_ERRORS: Final = (psycopg.errors.QueryCanceled, psycopg.errors.TransactionTimeout)
 
 
 class DrainStatus(msgspec.Struct):
-    """The drain's state for metrics and heartbeats. Written by the drain's thread, read by others."""
+    """The state of the drain, for metrics and heartbeats. The drain's thread writes it, and other threads read it."""
 
     #: whether the last batch was stored
     connected: bool = False
-    #: requests stored since the start
+    #: number of requests stored since the start
     rows: int = 0
     batches: int = 0
-    #: entries that cannot be stored; they are appended to `rejected.log` in the journal's folder
+    #: number of entries that cannot be stored; they are appended to `rejected.log` in the folder of the journal
     rejected: int = 0
-    #: bytes of the journal that are neither a record nor the torn end of a killed process
+    #: number of bytes of the journal that are neither a record nor the incomplete end that a killed process leaves
     damaged_bytes: int = 0
-    #: bytes that are not stored yet
+    #: number of bytes that are not stored yet
     backlog_bytes: int = 0
     #: age of the oldest request of the last batch when it was stored
     lag_seconds: float = 0.0
@@ -59,7 +62,7 @@ class RejectedEntries(NamedTuple):
 
 
 class Drain:
-    """The drain of one home. `stop` stores the rest of the journal and ends the thread."""
+    """The drain of one home. `stop` stores the remaining records of the journal and ends the thread."""
 
     def __init__(self, url: str, journal: Path) -> None:
         self.status = DrainStatus()
@@ -69,7 +72,7 @@ class Drain:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="drain", daemon=True)
         self._store: Store | None = None
-        #: the positions that the database has, as far as this process knows
+        #: the positions in the database, as far as this process knows
         self._positions: dict[UUID, Position] = {}
         self._max_records = MAX_BATCH_RECORDS
         self._retry_seconds = _FIRST_RETRY_SECONDS
@@ -80,13 +83,13 @@ class Drain:
         self._thread.start()
 
     def stop(self, timeout: float) -> None:
-        """Return when everything is stored, the database is unreachable, or `timeout` seconds are over. The rest stays
-        in the journal."""
+        """Stop the drain. Returns when everything is stored, the database is unreachable, or `timeout` seconds are
+        over. Records that are not stored remain in the journal."""
         self._stopping.set()
         self._thread.join(timeout)
 
     def lag_seconds(self) -> float:
-        """Return how far the database is behind the journal."""
+        """Return the number of seconds by which the database is behind the journal."""
         status = self.status
         outage = 0.0 if status.away_since is None else time.time() - status.away_since
         return outage if status.backlog_bytes and outage else status.lag_seconds
@@ -119,7 +122,8 @@ class Drain:
         self._reader.close()
 
     def _claim(self) -> bool:
-        """Claim the journal, waiting for a keeper that is still stopping. Returns False if `stop` was called."""
+        """Claim the journal. Waits for another keeper of this home that is still stopping. Returns False if `stop` was
+        called."""
         logged = False
         while not self._reader.claim():
             if not logged:
@@ -130,14 +134,15 @@ class Drain:
         return True
 
     def _step(self) -> float:
-        """Store one batch. Returns the seconds to wait before the next, `_IDLE_PAUSE_SECONDS` if nothing is left."""
+        """Store one batch. Returns the number of seconds to wait before the next batch, which is `_IDLE_PAUSE_SECONDS`
+        if no records remain."""
         store = self._store or self._connect()
         batch = self._reader.batch(max_records=self._max_records)
         if batch:
             try:
                 self._drain(store, batch)
             except BadRecord as error:
-                # Find the bad record by bisection.
+                # Halve the batch until it contains only the bad record.
                 if len(batch.entries) > 1:
                     self._max_records = max(1, len(batch.entries) // 2)
                     return 0.0
@@ -171,8 +176,8 @@ class Drain:
             self._store = None
 
     def _handle_failure(self, error: Exception | None) -> float:
-        """Disconnect and return the seconds until the retry. The result of a commit may be unknown: the next connection
-        reads the positions from the database."""
+        """Disconnect, and return the number of seconds until the retry. The result of a commit may be unknown, so the
+        next connection reads the positions from the database."""
         if self.status.connected or self._retry_seconds == _FIRST_RETRY_SECONDS:
             reason = "" if error is None else f"{type(error).__name__}: {error}".split("\n", 1)[0]
             log.warning("drain.database_away", reason=reason)
@@ -191,8 +196,8 @@ class Drain:
         orphans = [decoded.payload for decoded in entries if decoded.entry.tenant_id in missing]
         entries = [decoded for decoded in entries if decoded.entry.tenant_id not in missing]
         rejected = [
-            RejectedEntries(unreadable, "not an entry"),
-            RejectedEntries(orphans, "of a tenant that is not in the database"),
+            RejectedEntries(unreadable, "not a valid entry"),
+            RejectedEntries(orphans, "the tenant is not in the database"),
             bad_record or RejectedEntries([], ""),
         ]
         prepared = prepare(entries, batch.finished, store.left_open(batch.finished))
@@ -217,7 +222,7 @@ class Drain:
                 log.error("drain.damaged", writer_id=str(damage.writer_id), segment=damage.segment, at=damage.offset)
 
     def _note_success(self) -> None:
-        """Update the status after the database has stored everything so far."""
+        """Update the status after a batch was stored."""
         self.status.connected, self.status.away_since = True, None
         self._retry_seconds = _FIRST_RETRY_SECONDS
         now = time.monotonic()
@@ -229,8 +234,8 @@ class Drain:
             self._reader.clean()
 
     def _reject(self, rejected: list[RejectedEntries]) -> None:
-        """Append entries that can never be stored to `rejected.log` on this machine, so that later entries can be
-        stored."""
+        """Append entries that can never be stored to `rejected.log` on this machine, so that they do not block later
+        entries."""
         payloads = []
         for group in rejected:
             if group.payloads:
@@ -247,5 +252,5 @@ class Drain:
 
 
 def _without_entries(batch: Batch) -> Batch:
-    """Return the batch without its entries, so that only its position is stored."""
+    """Return the batch without its entries, so that only its positions are stored."""
     return Batch([], batch.positions, batch.finished, batch.damage, batch.more, batch.bytes)

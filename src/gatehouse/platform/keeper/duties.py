@@ -1,4 +1,4 @@
-"""Runs jobs: queued jobs, scheduled jobs, and duties that are repeated every few seconds."""
+"""Runs background work: queued jobs, scheduled jobs, and duties, which are repeated every few seconds."""
 
 import asyncio
 import importlib
@@ -23,23 +23,24 @@ from gatehouse.platform.operations.webhooks.lag import Lag
 from gatehouse.platform.operations.webhooks.listening import enqueue as for_webhooks
 from gatehouse.platform.routing.providers import schedule as provider_health
 
-#: The modules with jobs; they are imported before any job runs.
+#: The modules that define jobs. They are imported before any job runs.
 MODULES: Final = (
     "gatehouse.platform.keeper.housekeeping",
     "gatehouse.platform.spending.invoices",
     "gatehouse.platform.access.anonymising",
     "gatehouse.platform.access.users.mailing",
+    "gatehouse.platform.access.mail_test.service",
     "gatehouse.platform.records.archive.jobs",
     "gatehouse.platform.operations.webhooks.delivering",
 )
 
-#: Listeners for the outbox's events.
+#: The listeners that receive the events of the outbox.
 OUTBOX_LISTENERS: Final[tuple[outbox.Listener, ...]] = (for_webhooks, for_siem)
 
 #: The last measured number of events that wait to be forwarded to a SIEM.
 SIEM_BACKLOG: Final = ForwardingBacklog()
 
-#: The last measured lag of webhooks' events.
+#: The last measured delay of webhook events.
 WEBHOOK_LAG: Final = Lag()
 
 
@@ -68,27 +69,27 @@ async def _read_outbox(tools: Tools) -> None:
         pass
 
 
-#: Duties of every machine with background work.
+#: The duties of every machine that runs background work.
 DUTIES: Final[tuple[Duty[Tools], ...]] = (
     Duty("provider health checks", 2.0, _check_providers),
     Duty("approvals of dead workers", 5.0, _end_approvals),
     Duty("alert rules", 2.0, alert_rules.run_due),
-    # Runs until the database fails; the interval is the delay before a retry.
+    # This duty runs until the database fails. The interval is the delay before it starts again.
     Duty("alert notifications", 1.0, alert_notifications.notify),
     Duty("outbox", 0.5, _read_outbox),
     Duty("counts of usage", 5.0, _fold_usage_counts),
-    # The same.
+    # This duty also runs until the database fails.
     Duty("webhook deliveries", 1.0, webhooks.deliver),
     Duty("dead letters of webhooks", 1.0, webhooks.mark_dead_letters),
     Duty("notices to the portal", 2.0, portal_notices.send_due),
     Duty("webhooks' lag", 5.0, WEBHOOK_LAG.measure),
-    # The same.
+    # This duty also runs until the database fails.
     Duty("SIEM forwarding", 1.0, siem.forward),
     Duty("SIEM backlog", 10.0, SIEM_BACKLOG.measure),
 )
 
 _MAX_CONCURRENT_JOBS: Final = 8
-#: How long jobs in progress may continue when the process stops.
+#: Time for which jobs in progress may continue when the process stops.
 _GRACE_SECONDS: Final = 10.0
 
 
@@ -100,8 +101,8 @@ def job_worker(tools: Tools) -> JobWorker[Tools]:
 
 
 async def work(tools: Tools) -> None:
-    """Run jobs and duties until cancelled. Waits for an unreachable database."""
-    # psycopg logs every failed attempt to connect; the worker logs an outage once.
+    """Run jobs and duties until cancelled. If the database is unreachable, waits for it."""
+    # psycopg logs every failed attempt to connect. The worker logs an outage only once.
     logging.getLogger("psycopg.pool").setLevel("CRITICAL")
     async with asyncio.TaskGroup() as group:
         group.create_task(job_worker(tools).run(), name="jobs")

@@ -1,4 +1,4 @@
-"""Jobs that delete old rows, create partitions, and take over jobs of an earlier version."""
+"""Jobs that delete old rows, create partitions, and take over queued jobs of an earlier version."""
 
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -8,13 +8,13 @@ from sqlalchemy import text
 from gatehouse.platform.background.jobs import JOBS, Tools
 
 _MAX_ROWS: Final = 10_000
-#: Maximum repetitions of a statement in one run; the rest is deleted in the next run.
+#: Maximum number of repetitions of a statement in one run. Remaining rows are deleted in the next run.
 _MAX_REPETITIONS: Final = 200
-#: Statements that delete obsolete rows. Each is limited, so that it holds its locks only for a short time.
+#: Statements that delete obsolete rows. Each deletes a limited number of rows, so that it holds its locks only briefly.
 _PRUNE: Final = tuple(
     text(f"DELETE FROM {table} WHERE ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {condition} LIMIT {_MAX_ROWS}))")  # noqa: S608
     for table, condition in (
-        # A worker that was disconnected for longer reloads everything.
+        # A worker that was disconnected for longer than a day reloads everything.
         ("changes", "at < now() - interval '1 day'"),
         ("nodes", "seen_at < now() - interval '1 hour'"),
         ("revocations", "expires_at < now()"),
@@ -23,18 +23,18 @@ _PRUNE: Final = tuple(
         ("sign_in_tries", "ended < now() - interval '1 minute'"),
         ("mfa_challenges", "expires_at < now()"),
         ("refresh_tokens", "expires_at < now() - interval '1 day'"),
-        # The access tokens issued for them have expired too.
+        # The access tokens that were issued for these codes have expired too.
         ("authorization_codes", "expires_at < now() - interval '1 hour'"),
-        # Kept after their expiry, so that a late response gets the right error.
+        # Requests are kept after their expiry, so that a late response gets the right error.
         ("saml_requests", "expires_at < now() - interval '1 day'"),
         ("saml_seen", "expires_at < now() - interval '1 hour'"),
-        # Kept for a while after dispatch, for diagnosis.
+        # Dispatched events are kept for an hour for diagnosis.
         ("outbox", "dispatched_at < now() - interval '1 hour'"),
         # The longest window of an alert rule is a week.
         ("usage_minutes", "minute < now() - interval '8 days'"),
         # The longest series of usage is 30 days.
         ("usage_hours", "hour < now() - interval '32 days'"),
-        # Samples of a deleted organization are deleted at once; under a legal hold, none are.
+        # Samples of a deleted organization are deleted at once. Under a legal hold, no samples are deleted.
         ("dlp_samples", "NOT EXISTS (SELECT FROM legal_holds h WHERE h.tenant_id = dlp_samples.tenant_id)"
          " AND EXISTS (SELECT FROM tenants t WHERE t.id = dlp_samples.tenant_id AND (t.deleted_at IS NOT NULL"
          " OR dlp_samples.timestamp < now()"
@@ -45,18 +45,18 @@ _PRUNE: Final = tuple(
          " AS place FROM dlp_samples) ranked WHERE place > 10000)"),
         ("alert_history", "triggered_at < now() - interval '1 year'"),
         ("latency_reports", "at < now() - interval '10 minutes'"),
-        # Kept as long as the changes that they confirm.
+        # Confirmations are kept as long as the changes that they confirm.
         ("outpost_confirmations", "at < now() - interval '1 day'"),
         ("outpost_nodes", "seen_at < now() - interval '30 days'"),
-        # Records of an outpost that returns after a year are refused as too old.
+        # If an outpost returns after a year, its records are refused as too old.
         ("outpost_positions", "updated_at < now() - interval '400 days'"),
-        # An event that could not be dispatched for a week is of no use to its receivers.
+        # An event that could not be dispatched for a week is of no use to its receivers any more.
         ("outbox", "dispatched_at IS NULL AND created_at < now() - interval '7 days'"),
         ("jobs", "status IN ('done', 'failed') AND updated_at < now() - interval '7 days'"),
     )
 )  # fmt: skip
 
-#: Statements that delete obsolete budget periods with their leases; periods of a minute are deleted sooner.
+#: Statements that delete obsolete budget periods and their leases. Periods of a minute are deleted sooner than others.
 _PRUNE_PERIODS: Final = tuple(
     text(
         "WITH gone AS (DELETE FROM budget_periods WHERE ctid = ANY(ARRAY(SELECT ctid FROM budget_periods"  # noqa: S608
@@ -76,7 +76,7 @@ _TAKE_OVER: Final = text("SELECT gatehouse_take_over_jobs()")
 
 @JOBS.scheduled("keeper.prune", every_seconds=600)
 async def prune(tools: Tools) -> None:
-    """Delete obsolete rows."""
+    """Delete all obsolete rows."""
     for statement in _PRUNE:
         for _ in range(_MAX_REPETITIONS):
             async with tools.database.service() as session:
@@ -95,7 +95,7 @@ async def prune(tools: Tools) -> None:
 
 @JOBS.scheduled("keeper.partitions", every_seconds=3600, offset_seconds=17 * 60)
 async def ensure_partitions(tools: Tools) -> None:
-    """Create the partitions of this month and the next two."""
+    """Create the partitions of this month and of the next two months."""
     async with tools.database.service() as session:
         await session.execute(_ENSURE, {"first": datetime.fromtimestamp(tools.clock.now(), UTC).date()})
         await session.commit()
@@ -103,7 +103,7 @@ async def ensure_partitions(tools: Tools) -> None:
 
 @JOBS.scheduled("keeper.take_over_jobs", every_seconds=60)
 async def take_over_jobs(tools: Tools) -> None:
-    """Take over jobs that a process of an earlier version has queued."""
+    """Take over the jobs that a process of an earlier version has queued."""
     async with tools.database.service() as session:
         await session.execute(_TAKE_OVER)
         await session.commit()

@@ -1,4 +1,5 @@
-"""Converts a batch into rows to insert, audit events to chain, and counts to add. Uses no database and no locks."""
+"""Converts a batch into rows to insert, audit events to append, and counts to add. Uses neither the database
+nor locks."""
 
 import math
 import os
@@ -35,13 +36,14 @@ from gatehouse.platform.records.usage.counts import UsageCountKey
 
 log = structlog.get_logger(__name__)
 
-#: A provider may report nonsense; a larger number of tokens is dropped, so that the record can be stored.
+#: Highest plausible values. A provider may report impossible numbers. Larger numbers of tokens are dropped, so that the
+#: record can still be stored.
 _MAX_TOKENS: Final = 2**53
 _MAX_USD: Final = Decimal(10**15)
 
 
 class DecodedEntry(NamedTuple):
-    """A decoded journal entry with its line and its writer."""
+    """A decoded journal entry, with its original line and its writer."""
 
     writer_id: UUID
     payload: bytes
@@ -51,9 +53,9 @@ class DecodedEntry(NamedTuple):
 class Prepared(msgspec.Struct):
     """All data that one transaction stores."""
 
-    #: usage records, by month
+    #: rows of usage records, by month
     usage: dict[str, list[arrays.Row]] = {}
-    #: events with their personal digests, by month and tenant
+    #: audit events with the digests of their personal data, by month and tenant
     events: dict[str, dict[str, list[tuple[AuditEvent, bytes]]]] = {}
     counts: Counter[UsageCountKey] = msgspec.field(default_factory=Counter)
     dlp: DlpRows = msgspec.field(default_factory=DlpRows)
@@ -62,26 +64,26 @@ class Prepared(msgspec.Struct):
     days: DayRows = msgspec.field(default_factory=DayRows)
     samples: list[StoredSample] = []
     models: ModelRows = msgspec.field(default_factory=ModelRows)
-    #: streams that began and have not ended: (writer, entry) by id
+    #: streams that began and have not ended: pairs of writer and entry, by the id of the stream
     opened: dict[str, tuple[UUID, bytes]] = {}
-    #: ids of streams that ended and began in an earlier batch
+    #: ids of streams that ended in this batch and began in an earlier one
     ended: list[str] = []
     #: ids of streams of dead writers that began in an earlier batch
     interrupted: list[str] = []
-    #: Unix time of the last use of each API key, by id
+    #: Unix time of the last use of each API key, by the id of the key
     used_keys: dict[str, float] = {}
     rows: int = 0
-    #: Unix time at which the first of these requests ended
+    #: Unix time at which the first of the requests in this batch ended
     first_ended: float = math.inf
 
     def add_audit_event(self, tenant_id: str, event: AuditEvent) -> None:
-        """Append an event to the organization's events of this batch."""
+        """Add an audit event to the organization's events of this batch."""
         by_tenant = self.events.setdefault(arrays.month(event.timestamp), {})
         by_tenant.setdefault(tenant_id, []).append((event, personal_digest(event)))
 
 
 def decode_batch(batch: Batch) -> tuple[list[DecodedEntry], list[bytes]]:
-    """Return the batch's decoded entries, and the lines that are not valid entries."""
+    """Return the decoded entries of the batch, and the lines that are not valid entries."""
     entries, rejected = [], []
     for line in batch.entries:
         try:
@@ -92,8 +94,8 @@ def decode_batch(batch: Batch) -> tuple[list[DecodedEntry], list[bytes]]:
 
 
 def _clean(entry: JournalEntry[str]) -> JournalEntry[str]:
-    """Return the entry without values that PostgreSQL cannot store. Raises `ValueError`, `ArithmeticError` or `OSError`
-    if no valid record remains."""
+    """Return the entry without the values that PostgreSQL cannot store. Raises `ValueError`, `ArithmeticError` or
+    `OSError` if the entry cannot be stored at all."""
     datetime.fromtimestamp(entry.timestamp, UTC)
     if (entry.requested_model and "\0" in entry.requested_model) or "\0" in entry.request_id or "\0" in entry.ip:
         cleaned = {
@@ -107,9 +109,9 @@ def _clean(entry: JournalEntry[str]) -> JournalEntry[str]:
         if min(tokens) < 0 or max(tokens) > _MAX_TOKENS:
             log.error("drain.impossible_tokens", usage_record_id=entry.id, tokens=tokens)
             entry = msgspec.structs.replace(entry, input_tokens=None, output_tokens=None, cached_tokens=None)
-        # Costs are summed up: NaN or infinity would spoil the sums.
+        # Costs are added up, so NaN or infinity would make the sums useless.
         if entry.cost_usd is not None and not 0 <= Decimal(entry.cost_usd) <= _MAX_USD:
-            raise ValueError("no amount of money")
+            raise ValueError("the cost is not a valid amount of money")
     return entry
 
 
@@ -120,9 +122,9 @@ def prepare(
     *,
     outpost_id: UUID | None = None,
 ) -> Prepared:
-    """Convert entries into rows. Writers in `finished` are dead: their open streams, in this batch or in earlier ones
-    (`left_open`), are recorded as interrupted. `outpost_id` is the outpost that served the requests; None for this
-    platform."""
+    """Convert entries into rows. The writers in `finished` are dead, so their open streams are recorded as interrupted,
+    both those in this batch and those in earlier batches (`left_open`). `outpost_id` is the outpost that served the
+    requests, or None for this platform."""
     prepared = Prepared()
     dead = frozenset(finished)
     for writer_id, payload, entry in entries:
@@ -180,7 +182,7 @@ def _add(prepared: Prepared, outcome: Outcome[str], *, latency: float | None, ou
 
 
 def _event(outcome: Outcome[str], moment: datetime, outpost_id: UUID | None) -> AuditEvent:
-    """Return the request's audit event. It has the id of its usage record."""
+    """Return the audit event of a request. The event has the id of the request's usage record."""
     return AuditEvent(
         id=outcome.id,
         timestamp=moment,

@@ -30,7 +30,7 @@ from gatehouse.platform.metrics import PlatformMetrics
 
 log = structlog.get_logger(__name__)
 
-#: How long the drain may continue after SIGTERM. The rest of the journal is stored at the next start.
+#: Time for which the drain may continue after SIGTERM. Records that remain in the journal are stored at the next start.
 _FINAL_DRAIN_SECONDS: Final = 20.0
 _HEARTBEAT_INTERVAL_SECONDS: Final = 5.0
 _HEARTBEAT: Final = text(
@@ -41,22 +41,23 @@ _HEARTBEAT: Final = text(
 def run(settings: Settings, database: str, *, journal: bool) -> None:
     """Run until SIGTERM. `database` is a URL.
 
-    With `journal` it is the supervisor's child: it drains this home's journal, and runs jobs only if the database is
-    embedded. Without, it is `gatehouse worker`.
+    With `journal`, the process is a child of the supervisor: it drains the journal of this home, and runs jobs only if
+    the database is embedded. Without `journal`, it is a `gatehouse worker`.
     """
     logs.configure(settings.log_level)
     asyncio.run(_run(settings, database, journal=journal))
 
 
 async def _run(settings: Settings, url: str, *, journal: bool) -> None:
-    # A batch consists of thousands of short-lived objects: frequent garbage collections would cost more than they free.
+    # A batch consists of thousands of short-lived objects, so frequent garbage collections would cost more than they
+    # free.
     gc.freeze()
     gc.set_threshold(100_000)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, stopping.set)
     # Ctrl-C reaches all processes of a terminal at once. The supervisor stops the keeper after the gateways have
-    # written their last records; `gatehouse worker` has no supervisor.
+    # written their last records. `gatehouse worker` has no supervisor, so it stops at once.
     loop.add_signal_handler(signal.SIGINT, (lambda: None) if journal else stopping.set)
     database = Database(url, pool_size=4)
     node = Node(database, kind="keeper" if journal else "worker")
@@ -108,12 +109,13 @@ async def _run(settings: Settings, url: str, *, journal: bool) -> None:
 
 
 async def _send_heartbeats(database: Database, node: Node, report: Callable[[], dict[str, object]], home: Path) -> None:
-    """Send heartbeats with the process's status, and delete the first admin's stored password after its first use."""
+    """Send heartbeats with the status of the process, and delete the first admin's stored password after its
+    first use."""
     while is_running():
         status = msgspec.json.encode(report()).decode()
-        # The drain logs a database outage, and health checks notice the missing heartbeat.
+        # Errors are ignored: the drain logs an outage of the database, and health checks detect missing heartbeats.
         with contextlib.suppress(Exception):
-            # Jobs can use all connections of the other pool for a long time.
+            # Heartbeats use a separate pool, because jobs can use all connections of the other pool for a long time.
             async with database.feed() as session:
                 row = (await session.execute(_HEARTBEAT, {"id": node.id, "status": status})).first()
                 await session.commit()

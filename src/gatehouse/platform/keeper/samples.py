@@ -1,11 +1,11 @@
-"""Rows of sampled requests from the journal."""
+"""Converts sampled requests of the journal into rows."""
 
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from gatehouse.engine.records.outcome import Sampled
 
-#: Skips samples of users that no longer exist.
+#: Inserts samples. Samples of users that no longer exist are skipped.
 INSERT: Final = (
     "INSERT INTO dlp_samples (id, tenant_id, request_id, timestamp, user_id, requested_model, texts, characters,"
     " sealed_key, contents, answer_texts)"
@@ -35,7 +35,7 @@ class StoredSample(NamedTuple):
 
 
 def sample_row(entry: Sampled[str]) -> StoredSample:
-    """Convert a journal entry into a row."""
+    """Convert a journal entry into a row of `dlp_samples`."""
     return StoredSample(
         id=entry.id,
         tenant_id=entry.tenant_id,

@@ -1,8 +1,8 @@
-"""Requests that are held until a person decides: the engine's port `Approvals`.
+"""Holds requests until a person decides. Implements the engine's port `Approvals`.
 
-A held request is a row, which administrators can see on every worker. The worker learns of the decision from the change
-feed (topic `approval`) and polls every second in case a notification is lost. If the row cannot be written or read, the
-request is refused: a database outage never lets a request through.
+A held request is a row, which administrators can see on every worker. The worker is notified of the decision by the
+change feed (topic `approval`), and also polls every second in case a notification is lost. If the row cannot be written
+or read, the request is refused, so an outage of the database never lets a request through.
 
     pending -> approved | denied     by a person (`governance.approvals`)
             -> expired               no decision within `DLP_PROMPT_TIMEOUT_SECONDS`
@@ -31,14 +31,14 @@ from gatehouse.platform.live.replica.state import Replica
 
 T = TypeVar("T")
 
-#: Maximum number of requests that a worker holds, and that it holds for one organization.
+#: Maximum number of requests that a worker holds, in total and for one organization.
 MAX_HELD_REQUESTS: Final = 1_000
 MAX_HELD_PER_TENANT: Final = 250
-#: Interval at which decisions are polled without a notification.
+#: Interval at which decisions are polled if no notification arrives.
 POLL_INTERVAL_SECONDS: Final = 1.0
 #: Timeout of one database operation.
 _DATABASE_TIMEOUT_SECONDS: Final = 5.0
-#: After this time another worker expires an approval that its own worker has not.
+#: Time after which another worker expires an approval that its own worker failed to expire.
 _OVERDUE_SECONDS: Final = 5.0
 _DATABASE_ERRORS: Final = (SQLAlchemyError, psycopg.Error, OSError, TimeoutError)
 
@@ -62,22 +62,22 @@ _END_ABANDONED = text(
 
 class ApprovalUnavailable(Unavailable):
     code = "approval_unavailable"
-    message = "This needs a person's approval, and nobody can be asked now. Try again."
+    message = "This request needs an approval, but approvals are temporarily unavailable. Try again."
 
 
 class TooManyHeld(Unavailable):
     code = "approvals_overloaded"
-    message = "Too many requests wait for approval already. Try again later."
+    message = "Too many requests are waiting for approval. Try again later."
 
 
 class _HeldRequest(msgspec.Struct, frozen=True, eq=False):
     tenant_id: UUID
-    #: resolved with the status
+    #: future that is resolved with the status of the approval
     status: asyncio.Future[str]
 
 
 class LiveApprovals:
-    """The requests that one worker holds, for up to `seconds` each. Requests that are not held cost nothing."""
+    """The requests that one worker holds, each for at most `seconds`. Requests that are not held cause no work."""
 
     def __init__(self, database: Database, node: Node, replica: Replica, *, seconds: float) -> None:
         self._database = database
@@ -86,17 +86,18 @@ class LiveApprovals:
         self._seconds = seconds
         self._held_requests: dict[UUID, _HeldRequest] = {}
         self._watcher: asyncio.Task[None] | None = None
-        #: database operations that nobody awaits any more, but that must finish
+        #: database operations that no caller awaits any more, but that must finish
         self._background_tasks: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> None:
-        """End abandoned approvals of earlier workers. Exceptions of the database propagate."""
+        """End the abandoned approvals of earlier workers. Exceptions of the database propagate."""
         async with self._database.service() as session:
             await end_abandoned(session)
             await session.commit()
 
     async def stop(self) -> None:
-        """Cancel this worker's approvals. If the database is unreachable, `end_abandoned` of another worker does."""
+        """Cancel the approvals of this worker. If the database is unreachable, another worker cancels them with
+        `end_abandoned`."""
         if self._watcher is not None:
             self._watcher.cancel()
         with contextlib.suppress(*_DATABASE_ERRORS):
@@ -107,8 +108,8 @@ class LiveApprovals:
                     await session.commit()
 
     async def decision(self, x: CallRequest, ask: Ask) -> bool:
-        """Hold the request and return whether it was approved (see `engine.ports.Approvals`). Raises
-        `ApprovalUnavailable`, `TooManyHeld`."""
+        """Hold the request, and return whether it was approved (see `engine.ports.Approvals`). Raises
+        `ApprovalUnavailable` and `TooManyHeld`."""
         tenant_id = x.identified.policy.tenant_id
         tenant_count = sum(request.tenant_id == tenant_id for request in self._held_requests.values())
         if len(self._held_requests) >= MAX_HELD_REQUESTS or tenant_count >= MAX_HELD_PER_TENANT:
@@ -148,7 +149,8 @@ class LiveApprovals:
             raise ApprovalUnavailable from None
 
     async def _expire(self, approval_id: UUID) -> str:
-        """Expire the approval and return its status, which is a decision if one was made at the last moment."""
+        """Expire the approval, and return its status. The status is a decision if a person decided at the last
+        moment."""
 
         async def end() -> str:
             async with self._database.service() as session:
@@ -162,13 +164,13 @@ class LiveApprovals:
             return "expired"
 
     async def _with_timeout(self, operation: Coroutine[Any, Any, T]) -> T:
-        """Run a database operation. Raises `TimeoutError` at once after the timeout: cancelling an operation on a dead
-        connection takes ten more seconds, which happens in the background."""
+        """Run a database operation. Raises `TimeoutError` immediately after the timeout. Cancelling an operation on a
+        dead connection takes ten more seconds, which are spent in the background."""
         task = asyncio.create_task(operation)
         try:
             done, _ = await asyncio.wait({task}, timeout=_DATABASE_TIMEOUT_SECONDS)
         except asyncio.CancelledError:
-            # The operation must end before the row is changed again.
+            # The operation must have ended before the row is changed again.
             task.cancel()
             self._finish_in_background(task)
             await asyncio.wait({task})
@@ -185,7 +187,7 @@ class LiveApprovals:
 
     def _finished(self, task: asyncio.Task[Any]) -> None:
         self._background_tasks.discard(task)
-        # Retrieves the exception, so that asyncio does not log it: the caller has already got a result.
+        # Retrieves the exception so that asyncio does not log it. The caller already has a result.
         _ = task.cancelled() or task.exception()
 
     async def _cancel(self, approval_id: UUID) -> None:
@@ -195,14 +197,15 @@ class LiveApprovals:
                 await session.commit()
 
     def _start_watcher(self) -> None:
-        """Start the task that watches all held requests, unless it is running. It ends when none is held."""
+        """Start the task that watches all held requests, unless it is running. The task ends when no request is
+        held."""
         if self._watcher is None or self._watcher.done():
             self._watcher = asyncio.create_task(self._watch(), name="approvals")
 
     async def _watch(self) -> None:
         decisions = self._replica.decisions
         while self._held_requests:
-            # Cleared before the query: a decision made during the query triggers another one.
+            # The event is cleared before the query, so that a decision made during the query causes another query.
             decisions.clear()
             with contextlib.suppress(*_DATABASE_ERRORS):
                 await self._read_decisions()
@@ -220,6 +223,6 @@ class LiveApprovals:
 
 
 async def end_abandoned(session: AsyncSession) -> None:
-    """End approvals that no live worker holds: they are overdue, or their worker is dead or disconnected for too long.
-    `session` has the service role."""
+    """End approvals that no live worker holds: approvals that are overdue, and approvals whose worker is dead or has
+    been disconnected for too long. `session` has the service role."""
     await session.execute(_END_ABANDONED, {"overdue": _OVERDUE_SECONDS, "node_expiry": NODE_EXPIRY_SECONDS})

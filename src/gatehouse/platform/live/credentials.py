@@ -1,4 +1,4 @@
-"""Identifies callers from the replica: a dictionary lookup for a key, a cached verification for a token."""
+"""Identifies callers from the replica: by a dictionary lookup for a key, and by a cached verification for a token."""
 
 import time
 from collections import OrderedDict
@@ -30,24 +30,25 @@ class InvalidBearerToken(Unauthenticated):
     message = "The token is not valid, has expired, or was revoked."
 
 
-#: SCIM tokens are valid only under this prefix, and no other credential is valid there (docs/scim.md).
+#: SCIM tokens are valid only under this path prefix, and no other credential is valid there (docs/scim.md).
 SCIM_PREFIX: Final = "/api/scim/v2"
 
-#: Outposts' tokens are valid only under this prefix, and no other credential is valid there.
+#: Tokens of outposts are valid only under this path prefix, and no other credential is valid there.
 OUTPOSTS_PREFIX: Final = "/v1/outposts"
 
-#: Verified tokens in the cache, and callers in theirs: verifying a signature costs a hundred times as much as a lookup.
+#: Maximum number of entries in the cache of verified tokens and in the cache of callers. Verifying a signature costs a
+#: hundred times as much as a lookup.
 _MAX_CACHED: Final = 20_000
 
 
-#: kinds of callers by the claim `token_type`
+#: Kinds of callers by the claim `token_type` of their token.
 _KINDS: Final = {None: CallerKind.USER, "m2m": CallerKind.OAUTH_CLIENT, "application": CallerKind.APPLICATION}
 
 
 class VerifiedToken(msgspec.Struct, frozen=True, gc=False):
-    """The claims of a token with a valid signature, issuer and times. `subject` is the id of a user or a client.
-    `session_id` is None for a client's token, `client_id` and `grant_id` are None for all but an application's. Times
-    are Unix times."""
+    """The claims of a token whose signature, issuer and times are valid. `subject` is the id of a user or client.
+    `session_id` is None for the token of a client. `client_id` and `grant_id` are None except for the token of an
+    application. Times are Unix times."""
 
     subject: UUID
     kind: CallerKind
@@ -63,15 +64,15 @@ class VerifiedToken(msgspec.Struct, frozen=True, gc=False):
 
 
 class LiveCredentials:
-    """The engine's port `Credentials`, which administration uses too. `issuer` is the issuer and audience that tokens
-    must name."""
+    """Implements the engine's port `CredentialStore`, which administration uses too. `issuer` is the issuer and the
+    audience that a token must name."""
 
     def __init__(self, replica: Replica, *, issuer: str, enforce_scopes: bool) -> None:
         self._replica = replica
         self._issuer = issuer
         self._enforce_scopes = enforce_scopes
         self._verified: OrderedDict[str, VerifiedToken] = OrderedDict()
-        #: callers by their key's digest, with the replica's entries from which they were built
+        #: callers by the digest of their key, together with the replica's entries from which they were built
         self._key_callers: OrderedDict[bytes, tuple[LiveKey, LiveUser, LiveTenant, Caller]] = OrderedDict()
         self._outposts = OutpostTokens(issuer)
         self.uses = RecentUses()
@@ -129,7 +130,7 @@ class LiveCredentials:
             raise InvalidApiKey
         self.uses.api_keys[live.id] = now
         cached = self._key_callers.get(digest)
-        # The replica replaces entries that change, so identical entries give an identical caller.
+        # The replica replaces the entries that change, so unchanged entries give the same caller.
         if cached is None or cached[0] is not live or cached[1] is not user or cached[2] is not tenant:
             caller = self._user(user, tenant, kind=CallerKind.API_KEY, api_key_id=live.id, scopes=live.scopes)
             cached = self._key_callers[digest] = (live, user, tenant, caller)
@@ -149,7 +150,7 @@ class LiveCredentials:
             kind=CallerKind.SCIM,
             tenant_id=live.tenant_id,
             scim_token_id=live.id,
-            # Entra ID requires 25 requests a second and more, which exceeds `standard`.
+            # Entra ID needs at least 25 requests a second, which exceeds the tier `standard`.
             rate_limit_tier="premium",
             rate_key=f"scim:{live.id}",
         )
@@ -186,8 +187,8 @@ class LiveCredentials:
         )
 
     def _application_scopes(self, verified: VerifiedToken) -> frozenset[str] | None:
-        """Return the scopes of an application's token that its client still has; None for a session's token. A token
-        without such scopes is for `/oauth/userinfo` alone."""
+        """Return the scopes of an application's token that its client still has, or None for the token of a session. A
+        token without such scopes is valid only at `/oauth/userinfo`, so it is refused here."""
         if verified.kind is not CallerKind.APPLICATION:
             return None
         live = None if verified.client_id is None else self._replica.clients.get(verified.client_id)
@@ -208,7 +209,8 @@ class LiveCredentials:
         mfa_at: float | None = None,
         client_id: UUID | None = None,
     ) -> Caller:
-        """Return the user as a caller with their current rights, not those at the time the token was issued."""
+        """Return the user as a caller with the user's current rights. The rights at the time when a token was issued do
+        not matter."""
         policy = tenant.second_factor
         return Caller(
             kind=kind,
@@ -250,7 +252,7 @@ class LiveCredentials:
         )
 
     def _scopes(self, verified: VerifiedToken, live: LiveClient | None) -> frozenset[str]:
-        """Return the token's scopes without those that its client has lost since."""
+        """Return the scopes of the token, except the scopes that its client has lost since."""
         if not self._enforce_scopes:
             return SCOPES
         if live is None or verified.scopes <= live.scopes:
@@ -258,14 +260,14 @@ class LiveCredentials:
         return verified.scopes & live.scopes
 
     def _client_good(self, client_id: UUID) -> bool:
-        """Return whether the client's tokens are valid. Those of a deleted client are, unless the deletion revoked
-        them (`OAUTH_DELETE_REVOKES_TOKENS`)."""
+        """Return whether the client's tokens are valid. The tokens of a deleted client remain valid, unless the
+        deletion revoked them (`OAUTH_DELETE_REVOKES_TOKENS`)."""
         client = self._replica.clients.get(client_id)
         return client_id not in self._replica.revoked and (client is None or client.enabled)
 
     def _verify(self, token: str) -> VerifiedToken:
         if self._verified_by is not self._replica.signing_keys:
-            # A key may have been removed, which invalidates the tokens it signed.
+            # A key may have been removed, which invalidates the tokens that were signed with it.
             self._verified.clear()
             self._verified_by = self._replica.signing_keys
         verified = self._verified.get(token)
@@ -283,7 +285,8 @@ class LiveCredentials:
     def _verify_signature(self, token: str) -> VerifiedToken:
         try:
             claims = jwt.verify(token, self._replica.signing_keys, issuer=self._issuer, audience=self._issuer)
-            # Other tokens signed with these keys are not access tokens (RFC 8725, 3.12): they have no kind.
+            # Tokens of other kinds, signed with the same keys, are not access tokens (RFC 8725, 3.12). They have no
+            # entry in `_KINDS`.
             kind, tenant = _KINDS[claims.get("token_type")], claims.get("tid")
             application = kind is CallerKind.APPLICATION
             return VerifiedToken(

@@ -1,4 +1,5 @@
-"""Shares measured model latencies between workers: each worker writes a report as a row, which the others read.
+"""Shares measured latencies of models between workers. Each worker writes its reports as rows, which the other workers
+read.
 
 While the database is unreachable, each worker uses only its own measurements.
 """
@@ -20,7 +21,7 @@ from gatehouse.foundation.storage.database import Database
 log = structlog.get_logger(__name__)
 
 REPORT_INTERVAL_SECONDS: Final = 10.0
-#: A report may be committed this much later than reports with higher ids.
+#: Maximum time by which a report may be committed later than reports with higher ids.
 _COMMIT_DELAY_SECONDS: Final = 30.0
 _DATABASE_TIMEOUT_SECONDS: Final = 5.0
 _DATABASE_ERRORS: Final = (SQLAlchemyError, psycopg.Error, OSError, TimeoutError)
@@ -33,7 +34,7 @@ _SELECT_REPORTS: Final = text(
 
 
 class SharedLatencies:
-    """The exchange of one worker. `start` reads the recent reports of the other workers."""
+    """The exchange of latencies by one worker. `start` reads the recent reports of the other workers."""
 
     def __init__(self, database: Database, latencies: Latencies, node: UUID) -> None:
         self._database = database
@@ -54,7 +55,7 @@ class SharedLatencies:
                 await self._task
 
     async def exchange(self) -> None:
-        """Write this worker's report and read the others' now."""
+        """Write this worker's report, and read the reports of the other workers, now."""
         await self._round(REPORT_INTERVAL_SECONDS + _COMMIT_DELAY_SECONDS)
 
     async def _run(self) -> None:
@@ -84,7 +85,7 @@ class SharedLatencies:
             await session.commit()
         for report_id, age_seconds, report in reports:
             if report_id not in self._read_ids:
-                # A report of a later version may not be readable.
+                # A worker of a later version may write reports that this version cannot decode.
                 with contextlib.suppress(msgspec.MsgspecError):
                     self._latencies.take(report, age_seconds)
         self._read_ids = {report_id for report_id, _, _ in reports}

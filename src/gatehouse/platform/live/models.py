@@ -1,4 +1,6 @@
-"""Loads the detection models that a policy needs before its change comes into force, so that no request is refused."""
+"""Loads the detection models that a changed policy needs before the change takes effect, so that no request is refused
+because a model is missing.
+"""
 
 from typing import Final, get_args
 
@@ -8,7 +10,8 @@ from gatehouse.detection.models import TierName
 from gatehouse.detection.service.client import DetectionClient
 from gatehouse.platform.changes.change import Change
 
-#: Less than `idle_in_transaction_session_timeout`, because the change's transaction stays open while models load.
+#: Time limit for loading. It is less than `idle_in_transaction_session_timeout`, because the transaction of the change
+#: stays open while models load.
 _LOAD_TIMEOUT_SECONDS: Final = 10.0
 #: Value of the header `X-Gateway-Warning` if a model is not loaded in time.
 WARNING: Final = "The model of the {} tier is not loaded yet; until it is, requests fail as DLP_FAIL_MODE says."
@@ -21,8 +24,8 @@ _NEEDED_TIERS: Final = text(
 
 
 async def load_ahead(change: Change, detectors: DetectionClient) -> list[TierName]:
-    """Load the tiers that this organization's policy will need, and return those not loaded after ten seconds. Call it
-    before the commit: it reads in the change's transaction."""
+    """Load the tiers that the organization's policy will need, and return the tiers that are not loaded after ten
+    seconds. Call this before the commit, because it reads the policy in the transaction of the change."""
     if not change.touches("policy"):
         return []
     await change.session.flush()

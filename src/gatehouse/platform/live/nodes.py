@@ -1,7 +1,7 @@
-"""The list of workers with their confirmed revisions, and waiting until all have confirmed (`propagation`).
+"""The list of workers with their confirmed revisions, and the wait for confirmations (`propagation`).
 
-A worker that is suspended or disconnected stays in the list and counts as pending until it returns or has sent no
-heartbeat for `NODE_EXPIRY_SECONDS`. A worker that stops properly removes itself.
+A worker that is suspended or disconnected stays in the list. It counts as pending until it returns, or until it has
+sent no heartbeat for `NODE_EXPIRY_SECONDS`. A worker that stops properly removes itself from the list.
 """
 
 import asyncio
@@ -20,9 +20,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.database import Database
 
-#: A worker without a heartbeat for this time counts as dead.
+#: A worker that has sent no heartbeat for this time counts as dead.
 NODE_EXPIRY_SECONDS = 120.0
-#: How long a change waits for the workers.
+#: Time for which a change waits for the confirmations of the workers.
 PROPAGATION_TIMEOUT_SECONDS = 2.0
 _LEAVE_TIMEOUT_SECONDS = 2.0
 _FIRST_POLL_SECONDS = 0.004
@@ -32,7 +32,8 @@ _JOIN = text(
     "INSERT INTO nodes (id, name, kind, pid, host, revision) VALUES (:id, :name, :kind, :pid, :host, :revision)"
     " ON CONFLICT (id) DO UPDATE SET revision = excluded.revision, seen_at = now()"
 )
-# Half the expiry: a worker near its expiry joins again, so that it cannot confirm while another process drops it.
+# A worker can confirm only within half of the expiry time. Near its expiry it must join again, so that it cannot
+# confirm while another process removes it.
 _CONFIRM = text(
     "UPDATE nodes SET revision = :revision, seen_at = now(), status = CAST(:status AS jsonb)"
     " WHERE id = :id AND seen_at > now() - make_interval(secs => :expiry / 2)"
@@ -47,7 +48,8 @@ _PIDS_ON_HOST = text("SELECT pid FROM nodes WHERE host = :host")
 
 
 class Propagation(msgspec.Struct, kw_only=True):
-    """The progress of a change: how many workers have applied it, and the names of those that have not confirmed."""
+    """The progress of a change: the number of workers that have applied it, and the names of the workers that have not
+    confirmed it."""
 
     confirmed: int
     total: int
@@ -68,11 +70,11 @@ class Node:
         self._database = database
         self._kind = kind
         self._joined = False
-        #: returns this worker's status for each heartbeat: `active`, the number of model calls in progress
+        #: returns the status of this worker for each heartbeat: `active`, the number of model calls in progress
         self.report: Callable[[], dict[str, Any]] = dict
 
     async def join(self, revision: int) -> None:
-        """Enter this worker into the list, and remove dead workers of this machine."""
+        """Add this worker to the list, and remove dead workers of this machine."""
         async with self._database.feed() as session:
             await self._remove_dead(session)
             values = {
@@ -84,8 +86,8 @@ class Node:
         self._joined = True
 
     async def confirm(self, revision: int) -> bool:
-        """Confirm the revision. Returns whether this worker was in the list. If not, it joins again and must read the
-        changes once more, because changes made meanwhile did not wait for it."""
+        """Confirm the revision. Returns whether this worker was in the list. If it was not, it joins again and must
+        read the changes once more, because changes made in the meantime did not wait for it."""
         if not self._joined:
             return True
         async with self._database.feed() as session:
@@ -108,7 +110,7 @@ class Node:
             pass
 
     async def _remove_dead(self, session: Any) -> None:
-        """Remove workers of this machine whose process is gone: they were killed and cannot return."""
+        """Remove the workers of this machine whose process no longer exists. They were killed and cannot return."""
         rows = (await session.execute(_PIDS_ON_HOST, {"host": self.host})).scalars()
         dead = [pid for pid in rows if not _alive(pid)]
         if dead:
@@ -135,8 +137,8 @@ def _pid_namespace() -> str:
 
 
 async def wait_until_confirmed(database: Database, revision: int) -> Propagation:
-    """Wait until every live worker has confirmed the revision, two seconds at most. A slow worker is reported as
-    pending. Raises `SQLAlchemyError` if the database fails and the list of workers cannot be read."""
+    """Wait until every live worker has confirmed the revision, at most two seconds. Slower workers are reported as
+    pending. Raises `SQLAlchemyError` if the list of workers cannot be read."""
     started = time.monotonic()
     pause_seconds = _FIRST_POLL_SECONDS
     pending: list[str] = []
@@ -162,6 +164,7 @@ async def wait_until_confirmed(database: Database, revision: int) -> Propagation
 
 
 async def live_nodes(database: Database) -> list[Any]:
-    """Return `name`, confirmed `revision` and `seen_at` of every gateway worker whose heartbeat has not expired."""
+    """Return the `name`, the confirmed `revision` and the `seen_at` of every gateway worker whose heartbeat has not
+    expired."""
     async with database.service() as session:
         return list((await session.execute(_LIVE_NODES, {"expiry": NODE_EXPIRY_SECONDS})).all())

@@ -1,5 +1,5 @@
-"""The values that outposts upload and confirm, and the results, shared by the routes and
-`platform.publishing.outposts`."""
+"""The uploads and confirmations of outposts, and their results. The routes and `platform.publishing.outposts` share
+these types."""
 
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -10,7 +10,8 @@ from gatehouse.foundation.errors import Conflict
 
 
 class SequenceGap(Conflict):
-    """The upload does not continue the journal. `expected_sequence` is the sequence number that must come next."""
+    """The upload does not continue the journal without a gap: 409. `expected_sequence` is the sequence number that must
+    come next."""
 
     code = "sequence_gap"
 
@@ -19,8 +20,8 @@ class SequenceGap(Conflict):
 
 
 class Upload(msgspec.Struct, frozen=True):
-    """Records from an outpost's journal. `entries` are journal entries (`engine.records.outcome`) as decoded JSON; the
-    first has the number `sequence` in the journal. Numbers begin with 1."""
+    """Records from the journal of an outpost. `entries` are journal entries (`engine.records.outcome`) as decoded JSON.
+    The first of them has the number `sequence` in the journal. Numbers begin with 1."""
 
     journal_id: UUID
     sequence: int
@@ -28,14 +29,14 @@ class Upload(msgspec.Struct, frozen=True):
 
 
 class Rejected(NamedTuple):
-    """A record that can never be stored. It counts as uploaded, so that the records after it can be stored."""
+    """A record that can never be stored. It counts as uploaded, so that later records can be stored."""
 
     sequence: int
     reason: str
 
 
 class Stored(msgspec.Struct, frozen=True):
-    """The result of an upload."""
+    """The result of storing an upload."""
 
     next_sequence: int
     #: number of records stored by this upload
@@ -44,8 +45,8 @@ class Stored(msgspec.Struct, frozen=True):
 
 
 class Confirmed(msgspec.Struct, frozen=True):
-    """An outpost's report of the policy version it has in force (0: none), and the serial number and end of the
-    certificate that it used. Times are Unix times."""
+    """An outpost's report of the policy version that it has in force (0 means none), with the serial number and the end
+    of the certificate that it used. Times are Unix times."""
 
     tenant_id: UUID
     outpost_id: UUID

@@ -14,12 +14,12 @@ from gatehouse.platform.live.replica.feed import Feed
 from gatehouse.platform.live.replica.state import Replica
 from gatehouse.policy.records import Candidate
 
-#: Opened credentials in a worker's cache.
+#: Maximum number of opened credentials in the cache of a worker.
 _MAX_OPENED: Final = 5_000
 
 
 class LiveSwitches:
-    """The engine's `Switches`."""
+    """Implements the engine's port `Switches`."""
 
     def __init__(self, replica: Replica, feed: Feed) -> None:
         self._replica = replica
@@ -31,7 +31,7 @@ class LiveSwitches:
 
     def switched_off(self, tenant_id: TenantId, candidate: Candidate) -> bool:
         stopped, providers = self._replica.switched_off, self._replica.providers_off
-        # Usually both are empty; the check avoids hashing the id.
+        # Usually both sets are empty. This check avoids hashing the id.
         if stopped and candidate.model.id in stopped:
             return True
         return bool(providers) and (tenant_id, candidate.provider.id) in providers
@@ -48,21 +48,22 @@ class LiveSwitches:
 
 class CredentialsUnreadable(Unavailable):
     code = "provider_credentials_unreadable"
-    message = "The provider's credentials cannot be opened with the master keys at hand. Set them again."
+    message = "The provider's credentials cannot be opened with the current master keys. Set the credentials again."
 
 
 def sealing_context(tenant_id: TenantId, provider_id: str) -> bytes:
-    """Return the context of a provider's sealed credentials. It binds them to their row, so that they cannot be moved
-    to another."""
+    """Return the context of a provider's sealed credentials. It binds the credentials to their row, so that they cannot
+    be moved to another row."""
     return f"provider:{tenant_id}:{provider_id}".encode()
 
 
 class SealedSecrets:
-    """The engine's `Secrets`: opens providers' credentials and caches them."""
+    """Implements the engine's port `Secrets`: opens the credentials of providers and caches them."""
 
     def __init__(self, sealer: Sealer) -> None:
         self._sealer = sealer
-        #: by row and sealed text, so that credentials opened for one row do not serve another row with a copy
+        #: by row and sealed text, so that credentials opened for one row are not used for another row that has a copy
+        #: of them
         self._opened: OrderedDict[tuple[TenantId, str, str], Mapping[str, str]] = OrderedDict()
 
     def open(self, tenant_id: TenantId, provider_id: str, sealed: str | None) -> Mapping[str, str]:

@@ -1,6 +1,6 @@
-"""Counts sign-in attempts in PostgreSQL, across all workers, independently of Redis.
+"""Counts sign-in attempts in PostgreSQL, across all workers and independently of Redis.
 
-Signing in needs the database anyway, so the counts add no dependency.
+A sign-in needs the database anyway, so the counters add no dependency.
 """
 
 import asyncio
@@ -22,17 +22,18 @@ _TAKE: Final = text(
     " FROM gatehouse_take_try(CAST(:keys AS bytea[]), CAST(:limits AS bigint[]), :span, :bucket)"
 )
 
-#: Connections that a worker uses for counting. The others stay free during a flood of attempts.
+#: Number of connections that a worker uses for counting. The other connections stay free during a flood of attempts.
 _MAX_CONNECTIONS: Final = 2
 _DATABASE_TIMEOUT_SECONDS: Final = 5
 _MAX_REFUSED_KEYS: Final = 10_000
 
 
 class TryCounters:
-    """An `engine.ports.Counters` that raises SQLAlchemy's errors if the database is unreachable.
+    """Implements `engine.ports.Counters` for sign-in attempts. Raises SQLAlchemy's errors if the database is
+    unreachable.
 
-    A key at its limit is refused from memory until its next slot is free, so that a flood of guesses does not cause a
-    flood of queries.
+    A key that has reached its limit is refused from memory until it may have room again, so that a flood of guesses
+    does not cause a flood of queries.
     """
 
     def __init__(self, database: Database, clock: Clock = SYSTEM_CLOCK, *, window: float = WINDOW_SECONDS) -> None:
@@ -47,20 +48,20 @@ class TryCounters:
         self._refused: OrderedDict[str, float] = OrderedDict()
 
     async def take(self, key: str, limit: int) -> RateDecision:
-        """Count one attempt of `key` if there were fewer than `limit` in the last 60 seconds."""
+        """Count one attempt of `key` if there were fewer than `limit` attempts in the last 60 seconds."""
         return await self.take_all((key, limit))
 
     async def take_all(self, *claims: Claim) -> RateDecision:
-        """Count one attempt against every claim, or against none if one has no room. Needs at least one claim. Raises
-        SQLAlchemy's errors."""
+        """Count one attempt against every claim, or against none if the limit of one is reached. Needs at least one
+        claim. Raises SQLAlchemy's errors."""
         if (refusal := self._cached_refusal(claims)) is not None:
             return refusal
         try:
             async with asyncio.timeout(_DATABASE_TIMEOUT_SECONDS), self._semaphore:
-                # Check again: a concurrent attempt may have been refused while this one waited.
+                # The check is repeated, because a concurrent attempt may have been refused while this attempt waited.
                 return self._cached_refusal(claims) or await self._query(claims)
         except TimeoutError:
-            raise sql.TimeoutError("the database does not count") from None
+            raise sql.TimeoutError("the database did not count the attempt in time") from None
 
     async def _query(self, claims: Sequence[Claim]) -> RateDecision:
         values = {"keys": [_digest(key) for key, _ in claims], "limits": [limit for _, limit in claims]}

@@ -1,7 +1,8 @@
-"""Times of last use of API keys and SCIM tokens: collected in memory by each worker and written to the rows in batches.
+"""Records the times of last use of API keys and SCIM tokens. Each worker collects them in memory and writes them to the
+rows in batches.
 
-No request waits for a write. Each worker writes a row at most once a minute, so a row's time is about a minute old at
-most. A killed worker loses the uses of about its last minute.
+No request waits for a write. Each worker writes a row at most once a minute, so the time in a row is at most about a
+minute old. A worker that is killed loses the uses of about its last minute.
 """
 
 import asyncio
@@ -22,16 +23,16 @@ log = structlog.get_logger(__name__)
 FLUSH_SECONDS: Final = 5.0
 #: Minimum interval between writes of the same row by the same worker.
 ROW_INTERVAL_SECONDS: Final = 60.0
-#: A use that could not be written for this time is dropped.
+#: Time after which a use that could not be written is dropped.
 _GIVE_UP_SECONDS: Final = 600.0
 _FLUSH_TIMEOUT_SECONDS: Final = 10.0
 _DATABASE_ERRORS: Final = (SQLAlchemyError, psycopg.Error, OSError, TimeoutError)
 
 
 def note_uses_sql(table: str, column: str, *, ids: str, seconds: str) -> str:
-    """Return a statement that writes times of use that are later than the row's, and returns the ids of the processed
-    rows. It skips rows locked by another transaction, so that neither waits for the other. `ids` and `seconds` are the
-    placeholders of two arrays: ids, and Unix times in the same order.
+    """Return a statement that writes times of use that are later than the row's time, and returns the ids of the
+    processed rows. It skips rows that another transaction has locked, so that neither transaction waits for the other.
+    `ids` and `seconds` are the placeholders of two arrays: ids, and Unix times in the same order.
     """
     return (
         f"WITH seen AS (SELECT * FROM unnest(CAST({ids} AS uuid[]), CAST({seconds} AS float8[])) AS s (id, seconds)),"  # noqa: S608
@@ -50,7 +51,8 @@ _STATEMENTS: Final[dict[str, TextClause]] = {
 
 
 class RecentUses:
-    """Unix times of the uses that are not written yet, by the credential's id. Contains existing credentials only."""
+    """Unix times of the uses that are not written yet, by the id of the credential. Only uses of existing credentials
+    are recorded."""
 
     def __init__(self) -> None:
         self.api_keys: dict[UUID, float] = {}
@@ -58,13 +60,13 @@ class RecentUses:
 
 
 class UseWriter:
-    """Writes the recent uses of one worker. `stop` writes the rest."""
+    """Writes the recent uses of one worker. `stop` writes the remaining ones."""
 
     def __init__(self, database: Database, recent: RecentUses, clock: Clock) -> None:
         self._database = database
         self._recent = recent
         self._clock = clock
-        #: Unix time of the last write of each row, if within `ROW_INTERVAL_SECONDS`
+        #: Unix time of the last write of each row that was written within `ROW_INTERVAL_SECONDS`
         self._written: dict[UUID, float] = {}
         self._task: asyncio.Task[None] | None = None
         self._failing = False
@@ -79,7 +81,8 @@ class UseWriter:
         await self._try_flush()
 
     async def flush(self) -> None:
-        """Write every use whose row this worker has not written within the last minute. Raises database errors."""
+        """Write every use whose row was not written by this worker within the last minute. Raises errors of the
+        database."""
         now = self._clock.now()
         self._written = {id_: at for id_, at in self._written.items() if now - ROW_INTERVAL_SECONDS < at <= now}
         for table, statement in _STATEMENTS.items():
@@ -94,7 +97,8 @@ class UseWriter:
             for id_, at in due.items():
                 if id_ in done:
                     self._written[id_] = now
-                # A credential used again meanwhile stays for the next write; a deleted one is dropped after a while.
+                # A credential that was used again in the meantime waits for the next write. The use of a deleted
+                # credential is dropped after a while.
                 if pending.get(id_) == at and (id_ in done or now - at > _GIVE_UP_SECONDS):
                     del pending[id_]
 

@@ -1,4 +1,4 @@
-"""Checks a receiver's URL before it is saved (docs/webhooks.md, docs/siem.md, docs/alerts.md)."""
+"""Checks the URL of a receiver before it is saved (docs/webhooks.md, docs/siem.md, docs/alerts.md)."""
 
 from typing import Final
 from urllib.parse import urlsplit
@@ -11,10 +11,10 @@ _RULE: Final = "receivers must be on the open internet, or in a network that the
 
 
 async def fault(parts: SplitTransactions, receivers: Receivers, url: str | None, *, kind: str) -> str | None:
-    """Return why `url` may not be saved, or None if it may. `kind` is the resource's type.
+    """Return the reason why `url` may not be saved, or None if it may be saved. `kind` is the type of the resource.
 
-    Resolves the name, but opens no connection. A URL that leads to a blocked address is recorded in the audit chain,
-    with its host.
+    Resolves the name without opening a connection. If the URL leads to a blocked address, its host is recorded in the
+    audit chain.
     """
     if url is None:
         return None

@@ -1,1 +1,1 @@
-"""Publishing of policy: snapshots for workers, and bundles and uploads of outposts."""
+"""Publishes policies: snapshots for workers, and bundles for outposts. Also stores the uploads of outposts."""

@@ -1,10 +1,10 @@
 """Builds policy snapshots from rows: gathers the records of the families' `bundle.py`, compiles them in a thread, and
-swaps the snapshot in one assignment.
+replaces the snapshot by one assignment.
 
     find -name bundle.py      lists everything that can change the gateway's behaviour
 
-A worker caches the snapshots of the tenants that call and evicts the least recently used. If a snapshot cannot be
-compiled, the old one stays in force and `status` shows the faults.
+A worker caches the snapshots of the tenants that make calls, and evicts the least recently used ones. If a snapshot
+cannot be compiled, the old one stays in force and `status` contains the faults.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ from gatehouse.policy.snapshot import Snapshot
 
 log = structlog.get_logger(__name__)
 
-#: Maximum number of snapshots in a worker's cache.
+#: Maximum number of snapshots in the cache of a worker.
 MAX_SNAPSHOTS: Final = 2_000
 
 _TENANT = text(
@@ -61,11 +61,11 @@ _ACTIVE = text(
 
 class PolicyUnavailable(Unavailable):
     code = "policy_unavailable"
-    message = "The organization's policy cannot be loaded now."
+    message = "The organization's policy cannot be loaded. Try again later."
 
 
 class PublishedPolicyStatus(msgspec.Struct):
-    """Unix times of the steps of the last load of a tenant's policy, and the faults that made it fail."""
+    """The Unix times of the steps of the last load of a tenant's policy, and the faults because of which it failed."""
 
     requested: float = 0.0
     fetched: float = 0.0
@@ -76,7 +76,7 @@ class PublishedPolicyStatus(msgspec.Struct):
 
 async def gather(session: AsyncSession, tenant_id: TenantId) -> TenantRecords | None:
     """Return all records of a tenant's policy, or None if the tenant does not exist."""
-    # Read first: a change that commits meanwhile is loaded twice instead of missed.
+    # The revision is read first, so that a change committed in the meantime is loaded twice instead of missed.
     revision = (await session.execute(_REVISION)).scalar_one()
     tenant = (await session.execute(_TENANT, {"tenant": tenant_id})).first()
     if tenant is None:
@@ -118,10 +118,10 @@ async def _governance(session: AsyncSession, tenant_id: TenantId) -> GovernanceR
 
 
 class Publisher:
-    """The snapshot cache of one worker. Implements the engine's `Policies`."""
+    """The snapshot cache of one worker. Implements the engine's port `PolicySource`."""
 
     def __init__(self, database: Database, activated: Callable[[Snapshot], None] = lambda _: None) -> None:
-        """`activated` is called with each snapshot that comes into force."""
+        """Create an empty cache. `activated` is called with each snapshot that comes into force."""
         self._database = database
         self._activated = activated
         self._snapshots: OrderedDict[TenantId, Snapshot] = OrderedDict()
@@ -142,9 +142,10 @@ class Publisher:
         return await asyncio.shield(task)
 
     async def changed(self, tenant_ids: set[str]) -> None:
-        """Recompile the policies of these tenants that this worker has cached; the others load on demand.
+        """Recompile those of the tenants' policies that this worker has cached. The others are loaded on demand.
 
-        Exceptions of the database propagate: the feed then does not confirm the revision and retries these tenants.
+        Exceptions of the database propagate. The feed then does not confirm the revision, and tries these tenants
+        again.
         """
         for text_id in tenant_ids:
             tenant_id = TenantId(UUID(text_id))
@@ -155,9 +156,10 @@ class Publisher:
                     self._warn(tenant_id)
 
     async def preload(self, first: TenantId, limit: int = 200) -> None:
-        """Compile policies ahead, so that these tenants are served even if the database fails right after the start.
+        """Compile policies in advance, so that these tenants are served even if the database fails right after the
+        start.
 
-        Call it after the feed has started, which reloads what changes during a load.
+        Call this after the feed has started, because the feed reloads policies that change during a load.
         """
         async with self._database.service() as session:
             tenants = (await session.execute(_ACTIVE, {"first": first, "limit": limit})).scalars().all()
@@ -193,13 +195,14 @@ class Publisher:
         if records is None:
             self._snapshots.pop(tenant_id, None)
             raise PolicyUnavailable
-        # In a thread: compiling a thousand patterns takes long, and requests must go on meanwhile.
+        # Runs in a thread, because compiling a thousand patterns takes long and requests must be served meanwhile.
         compiled = await asyncio.to_thread(compile_policy, records, self._snapshots.get(tenant_id))
         if isinstance(compiled, list):
             status.failed, status.faults = time.time(), [str(fault) for fault in compiled]
             raise PolicyUnavailable
         current = self._snapshots.get(tenant_id)
-        # A load that began before a change may end after the load that the change caused: keep the newer revision.
+        # A load that began before a change may end after the load that the change caused, so the snapshot with the
+        # newer revision is kept.
         if current is None or current.revision <= compiled.revision:
             self._snapshots[tenant_id] = compiled
             self._snapshots.move_to_end(tenant_id)

@@ -1,2 +1,2 @@
-"""Records: audit events in a chain per tenant, usage records, DLP events (docs/records.md). This is the lowest package
-of the platform's families; every other one writes records."""
+"""Records: an audit chain for each tenant, usage records, and DLP events (docs/records.md). This is the lowest chapter
+of the platform's families, because every other chapter writes records."""

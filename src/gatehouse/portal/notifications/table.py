@@ -1,4 +1,4 @@
-"""Notifications' rows and named queries."""
+"""The rows of notifications, and named queries."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -51,7 +51,7 @@ async def resolve(session: AsyncSession, org_id: OrgId, kind: Kind, subject_id: 
 async def listed(
     session: AsyncSession, window: OffsetWindow, *, resolved: bool | None
 ) -> tuple[Sequence[NotificationRow], int]:
-    """Return the organization's notifications, newest first, and their total number."""
+    """Returns the organization's notifications, newest first, and their total number."""
     query = select(NotificationRow)
     if resolved is not None:
         resolved_at = NotificationRow.resolved_at

@@ -24,8 +24,8 @@ from gatehouse.portal.server.openapi import DOCUMENTATION
 
 
 def build_api(lifespan: Lifespan[FastAPI] | None = None) -> tuple[FastAPI, ErrorResponses]:
-    """Return the API and its error responses. Requests need `app.state.host`; the OpenAPI document needs no host and no
-    database."""
+    """Returns the API and its error responses. Requests need `app.state.host`; the OpenAPI document needs no host and
+    no database."""
     app, responses = build_application(
         "Gatehouse portal",
         "Organizations, their members, tokens and outposts.",
@@ -43,7 +43,7 @@ def build_api(lifespan: Lifespan[FastAPI] | None = None) -> tuple[FastAPI, Error
 
 
 def _unknown_path(request: Request) -> Response | None:
-    """Return an error page if a browser opened an unknown path."""
+    """Returns an error page if a browser has opened an unknown path, else None."""
     if not prefers_html(request.headers.get("accept", "")):
         return None
     response = rendered(NotFound(), PAGES_FORM)
@@ -51,7 +51,7 @@ def _unknown_path(request: Request) -> Response | None:
 
 
 def application(host: PortalHost) -> ASGIApp:
-    """Return the API in its middleware. The host starts with the server and stops with it."""
+    """Returns the API with its middleware. The host is started and stopped with the server."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

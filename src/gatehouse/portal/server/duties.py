@@ -1,4 +1,4 @@
-"""The portal's duties, and the job that deletes obsolete rows."""
+"""Lists the periodic work of the portal (duties), and defines the job that deletes obsolete rows."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ _PRUNE: Final = (
 
 @JOBS.scheduled("prune", every_seconds=600)
 async def prune(context: JobContext) -> None:
-    """Delete obsolete rows."""
+    """Deletes obsolete rows."""
     for statement in _PRUNE:
         async with context.database.service() as session:
             await session.execute(statement)

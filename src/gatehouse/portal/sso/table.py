@@ -1,4 +1,5 @@
-"""Queries across organizations, as the service role: the organization is only known from the result."""
+"""Queries across organizations. They run as the service role, because the organization is only known from their
+result."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -31,7 +32,7 @@ _INVITATION: Final = text(
 
 
 async def memberships(database: Database, person: Person) -> Sequence[Membership]:
-    """Return the person's memberships in active organizations, sorted by name."""
+    """Returns the person's memberships in active organizations, sorted by name."""
     async with database.service() as session:
         rows = await session.execute(_MEMBERSHIPS, {"sub": person.sub, "tenant": person.tenant_id})
         return [Membership(OrgId(row[0]), *row[1:]) for row in rows]

@@ -1,7 +1,6 @@
-"""Makes `model.onnx` beside it: a span model in GLiNER's wire form without a network, for the loader's tests.
-
-It finds a word where it is the first word of a label in the prompt. Needs the package onnx: `python make.py`.
-"""
+"""Creates `model.onnx` in the same folder: a span model with GLiNER's inputs and outputs but without a network, for the
+tests of the loader. It finds each word that is the first word of a label in the prompt. Needs the package onnx: `python
+make.py`."""
 
 from pathlib import Path
 

@@ -8,7 +8,7 @@ OUTSIDE, B_PERSON, I_PERSON, B_ORGANIZATION, I_ORGANIZATION = range(5)
 
 
 def scores(*rows: dict[int, float]) -> np.ndarray:
-    """Log-probabilities; what a row does not name shares the rest."""
+    """Return log-probabilities. Classes that a row does not name share the remaining probability."""
     table = np.empty((len(rows), TAGS))
     for index, row in enumerate(rows):
         table[index] = (1 - sum(row.values())) / (TAGS - len(row))
@@ -23,11 +23,11 @@ def read(*words: tuple[int, int]) -> Pieces:
     return Pieces(np.zeros(size), np.zeros(size), starts, ends, np.ones(size, bool))
 
 
-def test_nothing_goes_on_that_has_not_begun() -> None:
+def test_a_name_cannot_continue_without_a_beginning() -> None:
     assert best_tags(scores({I_PERSON: 0.9}, {I_PERSON: 0.9})).tolist() == [B_PERSON, I_PERSON]
 
 
-def test_a_name_does_not_go_on_as_another_kind() -> None:
+def test_a_name_does_not_continue_as_another_kind() -> None:
     row = best_tags(scores({B_PERSON: 0.9}, {I_ORGANIZATION: 0.6, I_PERSON: 0.3}))
     assert row.tolist() == [B_PERSON, I_PERSON]
 

@@ -37,7 +37,7 @@ def tokenizer() -> Tokenizer:
         ("Œuvre", CAPITALISED),
     ],
 )
-def test_a_shape_tells_how_a_piece_is_written(piece: str, expected: int) -> None:
+def test_a_shape_describes_the_spelling_of_a_piece(piece: str, expected: int) -> None:
     assert shape(piece) == expected
 
 

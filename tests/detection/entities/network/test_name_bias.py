@@ -14,7 +14,7 @@ def tokenizer() -> Tokenizer:
 
 
 def inclined(tokenizer: Tokenizer, text: str) -> list[tuple[str, list[str]]]:
-    """What stands in a known name, piece by piece, and the kinds it is inclined to."""
+    """Return the pieces that belong to a known name, with the kinds whose scores are raised."""
     read = pieces(tokenizer, text)
     added = logit_bias(text, read)
     assert added.shape == (len(read.ids), TAGS)

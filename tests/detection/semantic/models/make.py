@@ -1,4 +1,4 @@
-"""Writes the two small models beside it. Needs onnx, which nothing else in the tests does:
+"""Creates the two small models in the same folder. Needs onnx, which no test needs:
 
 python tests/detection/semantic/models/make.py
 """
@@ -13,9 +13,9 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 HERE = Path(__file__).parent
 WORDS = ["[UNK]", "ignore", "rules", "dan", "banana", "apple", "fruit", "gun", "rifle", "weapon"]
-#: What each word speaks for: SAFE, INJECTION, JAILBREAK.
+#: The scores of each word for the classes SAFE, INJECTION and JAILBREAK.
 CLASSES = [[0.1, 0, 0], [0, 6, 0], [0, 6, 0], [0, 0, 9], *[[1, 0, 0]] * 6]
-#: Fruit in one direction, weapons in the other.
+#: Vectors: words for fruit have one direction, words for weapons the other.
 VECTORS = [[0.2, 0.2], [0.2, 0.2], [0.2, 0.2], [0.2, 0.2], [1, 0], [0.9, 0.1], [1, 0.1], [0, 1], [0.1, 0.9], [0.1, 1]]
 
 

@@ -1,4 +1,4 @@
-"""The responses dialect under inspection: every text of a request, and of an answer wherever it is said again."""
+"""The responses dialect under inspection: every text of a request, and every repetition of a text in an answer."""
 
 import json
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from tests.engine.stages.calls.test_content_filters import instruction, keywords
 from tests.support.engine import TENANT, EngineHarness
 
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.conversation.sse import frame
+from gatehouse.engine.conversation.sse import data_of, events, frame
 from gatehouse.engine.conversation.view import Unreadable
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
@@ -70,6 +70,15 @@ async def test_every_text_of_a_request_is_inspected() -> None:
         {"input": [{"type": "function_call", "call_id": "c", "name": "f", "arguments": '{"a": "PRJ-1234"}'}]},
         {"input": [{"type": "function_call_output", "call_id": "c", "output": "PRJ-1234"}]},
         {"tools": [{"type": "function", "name": "f", "description": "PRJ-1234"}]},
+        {"tools": [{"type": "custom", "name": "f", "format": {"type": "grammar", "definition": "a: PRJ-1234"}}]},
+        {"tools": [{"type": "namespace", "name": "n", "description": "PRJ-1234", "tools": []}]},
+        {
+            "input": [
+                {"type": "additional_tools", "tools": [{"type": "custom", "name": "f", "description": "PRJ-1234"}]}
+            ]
+        },
+        {"input": [{"type": "custom_tool_call", "call_id": "c", "name": "f", "input": "PRJ-1234"}]},
+        {"input": [{"type": "custom_tool_call_output", "call_id": "c", "output": "PRJ-1234"}]},
     ],
 )
 async def test_a_blocked_match_anywhere_blocks(place: dict[str, Any]) -> None:
@@ -80,7 +89,15 @@ async def test_a_blocked_match_anywhere_blocks(place: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "place", [{"instructions": "about Zeus"}, {"input": "about Zeus"}, {"input": [{"role": "user", "content": "Zeus"}]}]
+    "place",
+    [
+        {"instructions": "about Zeus"},
+        {"input": "about Zeus"},
+        {"input": [{"role": "user", "content": "Zeus"}]},
+        {"input": [{"type": "custom_tool_call", "call_id": "c", "name": "f", "input": "about Zeus"}]},
+        {"input": [{"type": "custom_tool_call_output", "call_id": "c", "output": "about Zeus"}]},
+        {"tools": [{"type": "custom", "name": "f", "description": "about Zeus"}]},
+    ],
 )
 async def test_a_content_filters_word_is_found_anywhere(place: dict[str, Any]) -> None:
     harness = engine("openai_compatible")
@@ -89,7 +106,7 @@ async def test_a_content_filters_word_is_found_anywhere(place: dict[str, Any]) -
     assert (status, shown["error"]["code"]) == (403, "content_filter_violation")
 
 
-async def test_what_is_said_again_is_changed_alike_and_counted_once() -> None:
+async def test_repeated_text_is_redacted_alike_and_counted_once() -> None:
     harness = engine("openai_compatible")
     raw = await streamed(harness, cut(f"Your card {CARD} is good, {CARD}.", range(0, 60, 3)))
     assert text_of_stream(RESPONSES, raw, arguments=False) == "Your card [CREDIT_CARD_1] is good, [CREDIT_CARD_1]."
@@ -99,7 +116,7 @@ async def test_what_is_said_again_is_changed_alike_and_counted_once() -> None:
     assert (event.direction, event.match_count) == ("output", 2)
 
 
-async def test_arguments_of_tools_are_changed_alike() -> None:
+async def test_repeated_arguments_of_tools_are_redacted_alike() -> None:
     harness = engine("openai_compatible")
     text = json.dumps({"card": CARD, "note": 'a "quoted" one'})
     raw = await streamed(harness, cut(text, range(0, 60, 4)), arguments=True)
@@ -108,7 +125,36 @@ async def test_arguments_of_tools_are_changed_alike() -> None:
     assert b"4111" not in raw
 
 
-async def test_a_held_stream_says_the_same_everywhere() -> None:
+CUSTOM = [{"type": "custom", "name": "f"}]
+
+
+async def test_inputs_of_custom_tools_are_changed_alike() -> None:
+    harness = engine("openai_compatible")
+    arguments = json.dumps({"input": f'pay "now"\nwith {CARD}, please'})
+    raw = await streamed(harness, cut(arguments, range(0, 80, 4)), arguments=True, tools=CUSTOM)
+    assert b"4111" not in raw
+    results = [json.loads(data_of(event)) for event in events(raw)]
+    expected = 'pay "now"\nwith [CREDIT_CARD_1], please'
+    deltas = [event["delta"] for event in results if event["type"] == "response.custom_tool_call_input.delta"]
+    assert "".join(deltas) == expected
+    [done] = [event["input"] for event in results if event["type"] == "response.custom_tool_call_input.done"]
+    assert done == results[-1]["response"]["output"][0]["input"] == expected
+    harness = engine("openai_compatible")
+    harness.outbound.script = [(200, [whole_answer("openai_chat", arguments, arguments=True)])]
+    _, shown = await ask(harness, input="hi", tools=CUSTOM)
+    assert shown["output"][0]["input"] == expected
+
+
+async def test_a_limit_in_the_schema_of_an_added_tool_stays_a_number() -> None:
+    parameters = {"type": "object", "properties": {"n": {"type": "integer", "maximum": 4111111111111111}}}
+    added = {"type": "additional_tools", "tools": [{"type": "function", "name": "f", "parameters": parameters}]}
+    harness = engine("openai_compatible")
+    harness.outbound.script = [(200, [whole_answer("openai_chat", "fine", arguments=False)])]
+    await ask(harness, input=[added, {"role": "user", "content": "hi"}])
+    assert sent(harness)["tools"][0]["function"]["parameters"] == parameters
+
+
+async def test_a_held_stream_has_the_same_text_in_all_repetitions() -> None:
     harness = engine("openai_compatible", stream_mode="hold")
     raw = await streamed(harness, cut("card NDI0MiA0MjQyIDQyNDIgNDI0Mg== ok", range(0, 40, 3)))
     assert text_of_stream(RESPONSES, raw, arguments=False) == "card [CREDIT_CARD_1] ok"
@@ -122,7 +168,7 @@ async def test_one_approval_is_requested() -> None:
     assert len(harness.approval_questions) == 1
 
 
-async def test_labels_are_turned_back_everywhere() -> None:
+async def test_labels_are_restored_in_all_repetitions() -> None:
     harness = engine("openai_compatible", rule("credit_card", "redact", reversible=True))
     raw = await streamed(harness, ["You said [CRED", "IT_CARD_1], ", "right?"], input=f"my card {CARD}")
     assert text_of_stream(RESPONSES, raw, arguments=False) == f"You said {CARD}, right?"

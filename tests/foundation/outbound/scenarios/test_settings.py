@@ -1,4 +1,4 @@
-"""What the environment says of calls to providers, and that the product obeys it."""
+"""The environment's settings for calls to providers take effect."""
 
 import asyncio
 import contextlib
@@ -33,7 +33,7 @@ def test_a_share_of_zero_or_more_than_all_is_refused_at_the_start(value: str) ->
 
 
 @pytest.mark.parametrize("carrier", ["lean", "aiohttp"])
-async def test_a_worker_gives_each_provider_its_share(platform: RunningPlatform, carrier: Carrier) -> None:
+async def test_a_worker_limits_the_connections_to_each_provider(platform: RunningPlatform, carrier: Carrier) -> None:
     settings = platform.installed.settings.model_copy(
         update={"outbound": carrier, "provider_max_connections": 2, "provider_max_connections_each": 1}
     )

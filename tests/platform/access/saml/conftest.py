@@ -61,11 +61,11 @@ class SignOn:
         return request_id
 
     async def assertion_fields(self, **changes: Any) -> AssertionFields:
-        """Return the response to a sign-in that has started."""
-        right = {"issuer": self.entity_id, "base": BASE, "email": self.tenant.user.email}
+        """Return the assertion fields of the response to a sign-in that has started."""
+        valid_fields = {"issuer": self.entity_id, "base": BASE, "email": self.tenant.user.email}
         if "in_response_to" not in changes:
-            right["in_response_to"] = await self.begin()
-        return AssertionFields(**{**right, **changes})
+            valid_fields["in_response_to"] = await self.begin()
+        return AssertionFields(**{**valid_fields, **changes})
 
     async def post(self, root: Any, *, browser: httpx2.AsyncClient | None = None) -> httpx2.Response:
         form = {"SAMLResponse": root if isinstance(root, str) else saml.encoded(root), "RelayState": ""}
@@ -94,12 +94,12 @@ async def configured(
         "x509_cert": signer.certificate,
         **config,
     }
-    made = await tenant.admin.client.post(IDP, json=body)
-    assert made.status_code == 201, made.text
-    # Mark the users as linked, as after an earlier sign-in. `test_linking.py` tests the linking.
+    created = await tenant.admin.client.post(IDP, json=body)
+    assert created.status_code == 201, created.text
+    # Marks the users as linked, as after an earlier sign-in. `test_linking.py` tests the linking.
     people = [tenant.admin.id, tenant.auditor.id, tenant.user.id]
     platform.sql("UPDATE users SET linked_at = now() WHERE id = ANY(%s)", [people])
-    return SignOn(platform, tenant, browser, signer, made.json()["id"], entity_id)
+    return SignOn(platform, tenant, browser, signer, created.json()["id"], entity_id)
 
 
 @pytest.fixture

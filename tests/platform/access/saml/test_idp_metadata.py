@@ -1,4 +1,4 @@
-"""An administrator hands in a provider's metadata and gets the fields of its configuration."""
+"""An administrator sends a provider's metadata and gets the fields of the provider's configuration."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,7 +19,7 @@ def metadata(signer: Signer, **parts: str) -> str:
     return provider_metadata("https://idp.test", signer.certificate, entity="urn:acme", **parts)
 
 
-async def test_the_fields_are_those_of_a_new_provider(tenant: Tenant, signer: Signer, stranger: Signer) -> None:
+async def test_metadata_returns_the_fields_of_a_new_provider(tenant: Tenant, signer: Signer, stranger: Signer) -> None:
     admin = tenant.admin.client
     keys = (
         key_descriptor(signer.bare_certificate)
@@ -78,12 +78,14 @@ async def test_unusable_metadata_is_refused_with_the_reason(tenant: Tenant, sign
 
 
 @pytest.mark.parametrize("body", [{}, {"xml": "<a/>", "url": "https://idp.test/"}, {"xml": None}])
-async def test_one_source_is_needed(tenant: Tenant, body: dict[str, str]) -> None:
+async def test_exactly_one_source_is_required(tenant: Tenant, body: dict[str, str]) -> None:
     refused = await tenant.admin.client.post(READ, json=body)
     assert (refused.status_code, "one of them" in refused.text) == (422, True)
 
 
-async def test_metadata_and_addresses_are_for_those_who_administer(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_metadata_requires_an_administrator_and_addresses_a_reader(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     for client, status in ((tenant.user.client, 403), (platform.anonymous, 401)):
         assert (await client.post(READ, json={"xml": "<a/>"})).status_code == status
         assert (await client.get("/api/admin/saml/service-provider")).status_code == status
@@ -91,7 +93,7 @@ async def test_metadata_and_addresses_are_for_those_who_administer(platform: Run
     assert (await tenant.auditor.client.get("/api/admin/saml/service-provider")).status_code == 200
 
 
-# by address ---------------------------------------------------------------------------------------------------------
+# metadata from a URL ------------------------------------------------------------------------------------------------
 
 
 @asynccontextmanager
@@ -126,7 +128,7 @@ async def test_metadata_is_fetched_from_its_address(
         assert len(server.got) == 5
 
 
-async def test_an_address_inside_is_not_called_and_is_recorded(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_internal_address_is_not_called_and_is_recorded(platform: RunningPlatform, tenant: Tenant) -> None:
     for url in ("https://169.254.169.254/latest", "https://10.0.0.1/metadata"):
         refused = await tenant.admin.client.post(READ, json={"url": url})
         assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (422, ["body", "url"])

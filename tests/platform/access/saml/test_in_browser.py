@@ -19,7 +19,7 @@ pytestmark = [needs_chromium, pytest.mark.timeout(90)]
 
 @pytest.fixture(scope="module")
 async def served(settings: Settings, platform: RunningPlatform) -> AsyncIterator[RunningPlatform]:
-    """At `localhost`, which for a browser is another site than the provider's 127.0.0.1."""
+    """A platform at `localhost`. For a browser this is another site than the provider's 127.0.0.1."""
     port = free_port()
     public = settings.model_copy(update={"public_url": f"http://localhost:{port}"})
     async with RunningPlatform.start(public) as running, running.listening(port):
@@ -50,8 +50,8 @@ async def page(chrome: Browser, served: RunningPlatform) -> AsyncIterator[Page]:
 @pytest.fixture
 async def domain(served: RunningPlatform, tenant: Tenant, provider: IdentityProvider) -> str:
     """A proven domain of an organization that uses the provider."""
-    made = await tenant.admin.client.post(IDP, json=provider.config)
-    assert made.status_code == 201, made.text
+    created = await tenant.admin.client.post(IDP, json=provider.config)
+    assert created.status_code == 201, created.text
     text = f"{uuid4().hex[:12]}.test"
     prove(served, tenant, text, jit=True)
     return text
@@ -64,7 +64,9 @@ async def sign_in(page: Page, domain: str) -> None:
     await page.get_by_role("link", name="Continue with").click()
 
 
-async def test_a_person_signs_in_and_out_again_both_ways(page: Page, provider: IdentityProvider, domain: str) -> None:
+async def test_a_user_signs_in_and_out_at_the_platform_and_at_the_provider(
+    page: Page, provider: IdentityProvider, domain: str
+) -> None:
     name = uuid4().hex
     await provider.next(email=f"ada@{domain}", name_id=name)
     await sign_in(page, domain)
@@ -89,8 +91,8 @@ async def test_a_refused_person_sees_the_reason(
     page: Page, provider: IdentityProvider, domain: str, tenant: Tenant
 ) -> None:
     local = f"ada@{uuid4().hex[:12]}.test"
-    made = await tenant.admin.client.post("/api/admin/users", json={"email": local})
-    assert made.status_code == 201, made.text
+    created = await tenant.admin.client.post("/api/admin/users", json={"email": local})
+    assert created.status_code == 201, created.text
     await provider.next(email=local)
     await sign_in(page, domain)
     await expect(page.get_by_role("heading", name="That did not work")).to_be_visible()

@@ -16,7 +16,7 @@ from gatehouse.platform.access.browser import current_session
 from gatehouse.platform.access.saml import logout
 
 
-async def ask(sign_on: SignOn, message: bytes, signer: Signer | None = None, **more: str) -> httpx2.Response:
+async def send_request(sign_on: SignOn, message: bytes, signer: Signer | None = None, **more: str) -> httpx2.Response:
     query = saml.redirect_query("SAMLRequest", message, signer or sign_on.signer, **more)
     return await sign_on.browser.get(f"/api/saml/slo?{query}")
 
@@ -31,12 +31,12 @@ def open_sessions(sign_on: SignOn) -> int:
     return count
 
 
-async def test_a_provider_ends_the_sessions_of_a_name(sign_on: SignOn) -> None:
+async def test_a_logout_request_ends_the_sessions_of_the_named_user(sign_on: SignOn) -> None:
     async with new_browser(sign_on.platform) as browser:
         await replace(sign_on, browser=browser).sign_in(name_id="somebody else", email=sign_on.tenant.auditor.email)
     await sign_on.sign_in()
     message = request(sign_on)
-    answer = await ask(sign_on, message, relay_state="their own")
+    answer = await send_request(sign_on, message, relay_state="their own")
     assert answer.status_code == 302, answer.text
     assert open_sessions(sign_on) == 1
     assert answer.headers["location"].startswith("https://idp.test/slo?SAMLResponse=")
@@ -49,46 +49,48 @@ async def test_a_provider_ends_the_sessions_of_a_name(sign_on: SignOn) -> None:
     assert "gatehouse_session" not in sign_on.browser.cookies
 
 
-async def test_the_tokens_of_such_a_session_stop_at_once(sign_on: SignOn, platform: RunningPlatform) -> None:
+async def test_tokens_of_a_session_that_the_provider_ended_are_refused_at_once(
+    sign_on: SignOn, platform: RunningPlatform
+) -> None:
     await sign_on.sign_in()
     (session_id,) = sign_on.sessions()
     claims = {"sub": str(sign_on.tenant.user.id), "tid": str(sign_on.tenant.id), "sid": str(session_id)}
     client = platform.client(platform.signed(claims))
     assert (await client.get("/api/auth/sessions")).status_code == 200
-    await ask(sign_on, request(sign_on))
+    await send_request(sign_on, request(sign_on))
     assert (await client.get("/api/auth/sessions")).status_code == 401
 
 
-async def test_an_index_ends_that_session_alone(sign_on: SignOn) -> None:
+async def test_a_session_index_ends_only_that_session(sign_on: SignOn) -> None:
     async with new_browser(sign_on.platform) as browser:
         await replace(sign_on, browser=browser).sign_in(session_index="two")
     await sign_on.sign_in(session_index="one")
     assert open_sessions(sign_on) == 2
-    assert (await ask(sign_on, request(sign_on, session_index="one"))).status_code == 302
+    assert (await send_request(sign_on, request(sign_on, session_index="one"))).status_code == 302
     assert open_sessions(sign_on) == 1
 
 
-async def test_an_organization_that_configures_anothers_provider_learns_nothing(
+async def test_another_organization_with_the_same_provider_gets_no_logout_response(
     sign_on: SignOn, platform: RunningPlatform, other_tenant: Tenant, signer: Signer
 ) -> None:
-    """The provider's entity id and certificate are public. Otherwise that organization could redirect the browser
-    anywhere."""
+    """The provider's entity id and certificate are public, so another organization can configure the provider with its
+    own `slo_url`. With the response it could redirect the browser anywhere."""
     async with new_browser(platform) as browser:
         own = {"entity_id": sign_on.entity_id, "slo_url": "https://attacker.test/slo"}
         await configured(platform, other_tenant, browser, signer, **own)
     await sign_on.sign_in()
-    first = await ask(sign_on, request(sign_on))
+    first = await send_request(sign_on, request(sign_on))
     assert first.headers["location"].startswith("https://idp.test/slo?SAMLResponse=")
     assert open_sessions(sign_on) == 0
-    # No session has this name, so the organization is unknown.
-    second = await ask(sign_on, request(sign_on, name_id="nobody"))
+    # No session has this name, so it is unknown which organization the request belongs to.
+    second = await send_request(sign_on, request(sign_on, name_id="nobody"))
     assert (second.status_code, second.headers["location"]) == (302, "/login?done=out")
 
 
-async def test_a_provider_without_an_address_for_it_gets_no_answer(sign_on: SignOn) -> None:
+async def test_a_provider_without_slo_url_gets_no_response(sign_on: SignOn) -> None:
     await sign_on.sign_in()
     await sign_on.tenant.admin.client.put(f"/api/admin/saml/idp/{sign_on.idp_id}", json={"slo_url": None})
-    answer = await ask(sign_on, request(sign_on))
+    answer = await send_request(sign_on, request(sign_on))
     assert (answer.status_code, answer.headers["location"]) == (302, "/login?done=out")
     assert open_sessions(sign_on) == 0
 
@@ -103,11 +105,11 @@ async def test_the_sessions_of_an_organization_that_shares_the_provider_end_too(
         named_alike = await configured(platform, third, third_browser, stranger, entity_id=sign_on.entity_id)
         for item in (sign_on, shares, named_alike):
             assert (await item.sign_in()).status_code == 303
-        await ask(sign_on, request(sign_on))
+        await send_request(sign_on, request(sign_on))
         assert [open_sessions(item) for item in (sign_on, shares, named_alike)] == [0, 0, 1]
 
 
-def of_a_stranger(sign_on: SignOn, stranger: Signer) -> str:
+def signed_with_another_key(sign_on: SignOn, stranger: Signer) -> str:
     return saml.redirect_query("SAMLRequest", request(sign_on), stranger)
 
 
@@ -125,7 +127,7 @@ def added_relay_state(sign_on: SignOn, _: Signer) -> str:
     return saml.redirect_query("SAMLRequest", request(sign_on), sign_on.signer) + "&RelayState=x"
 
 
-def twice(sign_on: SignOn, _: Signer) -> str:
+def repeated_parameter(sign_on: SignOn, _: Signer) -> str:
     good = saml.redirect_query("SAMLRequest", request(sign_on, name_id="nobody"), sign_on.signer)
     return f"{unsigned(sign_on, _)}&{good}"
 
@@ -135,29 +137,29 @@ def sha1(sign_on: SignOn, _: Signer) -> str:
     return good.replace("2001%2F04%2Fxmldsig-more%23rsa-sha256", "2000%2F09%2Fxmldsig%23rsa-sha1")
 
 
-def elsewhere(sign_on: SignOn, _: Signer) -> str:
+def wrong_destination(sign_on: SignOn, _: Signer) -> str:
     return saml.redirect_query("SAMLRequest", request(sign_on, destination="https://another.test/slo"), sign_on.signer)
 
 
-def of_yesterday(sign_on: SignOn, _: Signer) -> str:
+def issued_yesterday(sign_on: SignOn, _: Signer) -> str:
     return saml.redirect_query("SAMLRequest", request(sign_on, issued=-86_400), sign_on.signer)
 
 
-def of_tomorrow(sign_on: SignOn, _: Signer) -> str:
+def issued_in_the_future(sign_on: SignOn, _: Signer) -> str:
     return saml.redirect_query("SAMLRequest", request(sign_on, issued=310), sign_on.signer)
 
 
-def over(sign_on: SignOn, _: Signer) -> str:
+def expired(sign_on: SignOn, _: Signer) -> str:
     until = f' NotOnOrAfter="{saml.moment(-301)}" Destination='.encode()
     return saml.redirect_query("SAMLRequest", request(sign_on).replace(b" Destination=", until), sign_on.signer)
 
 
-def from_nobody(sign_on: SignOn, _: Signer) -> str:
+def unknown_issuer(sign_on: SignOn, _: Signer) -> str:
     message = saml.logout_request("https://nobody.test", BASE, name_id="ada")
     return saml.redirect_query("SAMLRequest", message, sign_on.signer)
 
 
-def a_bomb(sign_on: SignOn, _: Signer) -> str:
+def decompression_bomb(sign_on: SignOn, _: Signer) -> str:
     return saml.redirect_query("SAMLRequest", b"<a>" + b" " * 50_000_000 + b"</a>", sign_on.signer)
 
 
@@ -167,16 +169,17 @@ def with_a_document_type(sign_on: SignOn, _: Signer) -> str:
 
 
 REQUESTS = [
-    (of_a_stranger, "invalid_signature"), (unsigned, "invalid_signature"), (other_message, "invalid_signature"),
-    (added_relay_state, "invalid_signature"), (twice, "invalid_signature"), (sha1, "invalid_signature"),
-    (elsewhere, "invalid_signature"), (of_yesterday, "assertion_expired"),
-    (of_tomorrow, "assertion_expired"), (over, "assertion_expired"), (from_nobody, "unknown_issuer"),
-    (a_bomb, "invalid_signature"), (with_a_document_type, "invalid_signature"),
+    (signed_with_another_key, "invalid_signature"), (unsigned, "invalid_signature"),
+    (other_message, "invalid_signature"),
+    (added_relay_state, "invalid_signature"), (repeated_parameter, "invalid_signature"), (sha1, "invalid_signature"),
+    (wrong_destination, "invalid_signature"), (issued_yesterday, "assertion_expired"),
+    (issued_in_the_future, "assertion_expired"), (expired, "assertion_expired"), (unknown_issuer, "unknown_issuer"),
+    (decompression_bomb, "invalid_signature"), (with_a_document_type, "invalid_signature"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("make", "reason"), REQUESTS)
-async def test_a_request_that_is_not_the_providers_ends_no_session(
+async def test_an_invalid_logout_request_ends_no_session(
     sign_on: SignOn, stranger: Signer, make: Callable[[SignOn, Signer], str], reason: str
 ) -> None:
     await sign_on.sign_in()
@@ -185,7 +188,7 @@ async def test_a_request_that_is_not_the_providers_ends_no_session(
     assert open_sessions(sign_on) == 1
 
 
-async def test_a_request_is_taken_once(sign_on: SignOn) -> None:
+async def test_a_logout_request_is_accepted_once(sign_on: SignOn) -> None:
     query = saml.redirect_query("SAMLRequest", request(sign_on), sign_on.signer)
     assert (await sign_on.browser.get(f"/api/saml/slo?{query}")).status_code == 302
     await sign_on.sign_in()
@@ -195,16 +198,16 @@ async def test_a_request_is_taken_once(sign_on: SignOn) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "SAMLRequest=a&SAMLResponse=b"])
-async def test_one_message_is_needed(browser: httpx2.AsyncClient, query: str) -> None:
+async def test_exactly_one_message_is_required(browser: httpx2.AsyncClient, query: str) -> None:
     refused = await browser.get(f"/api/saml/slo?{query}")
     assert (refused.status_code, refused.json()["detail"][0]["loc"][-1]) == (400, "SAMLRequest")
 
 
-# begun here ---------------------------------------------------------------------------------------------------------
+# sign-out that begins at the platform -------------------------------------------------------------------------------
 
 
-async def leaving(sign_on: SignOn) -> str | None:
-    """Sign out like the sign-out page."""
+async def provider_logout_url(sign_on: SignOn) -> str | None:
+    """Return the URL to which the sign-out page sends the browser."""
     headers = [
         (b"host", b"127.0.0.1"),
         (b"cookie", f"gatehouse_session={sign_on.browser.cookies['gatehouse_session']}".encode()),
@@ -223,10 +226,10 @@ async def leaving(sign_on: SignOn) -> str | None:
     return await logout.logout_request_url(page, sign_on.platform.host, TenantId(sign_on.tenant.id), result[1].id)
 
 
-async def test_a_sign_out_that_begins_here_goes_to_the_provider_and_comes_back(sign_on: SignOn) -> None:
+async def test_a_sign_out_at_the_platform_signs_out_at_the_provider_too(sign_on: SignOn) -> None:
     text = {"name_id": "ada@acme", "session_index": "s-77"}
     await sign_on.sign_in(**text)
-    url = await leaving(sign_on)
+    url = await provider_logout_url(sign_on)
     assert url is not None
     assert url.startswith("https://idp.test/slo?SAMLRequest=")
     result = saml.carried(url, "SAMLRequest")
@@ -242,9 +245,9 @@ async def test_a_sign_out_that_begins_here_goes_to_the_provider_and_comes_back(s
     assert (again.status_code, again.json()["reason"]) == (400, "assertion_expired")
 
 
-async def test_a_provider_that_could_not_sign_out_is_not_said_to_have(sign_on: SignOn) -> None:
+async def test_a_failed_sign_out_at_the_provider_is_reported(sign_on: SignOn) -> None:
     await sign_on.sign_in()
-    request_id = saml.carried(await leaving(sign_on) or "", "SAMLRequest").get("ID")
+    request_id = saml.carried(await provider_logout_url(sign_on) or "", "SAMLRequest").get("ID")
     answer = saml.logout_response(sign_on.entity_id, BASE, in_response_to=request_id)
     answer = answer.replace(saml.SUCCESS.encode(), b"urn:oasis:names:tc:SAML:2.0:status:Responder")
     back = await sign_on.browser.get(f"/api/saml/slo?{saml.redirect_query('SAMLResponse', answer, sign_on.signer)}")
@@ -261,7 +264,7 @@ async def sign_out_at_the_api(sign_on: SignOn) -> httpx2.Response:
     return answer
 
 
-async def test_a_sign_out_at_the_api_returns_the_way_to_the_provider(sign_on: SignOn) -> None:
+async def test_a_sign_out_at_the_api_returns_the_logout_url_of_the_provider(sign_on: SignOn) -> None:
     await sign_on.sign_in()
     answer = await sign_out_at_the_api(sign_on)
     assert (answer.status_code, answer.json()["by_identity_provider"]) == (200, True), answer.text
@@ -272,7 +275,7 @@ async def test_a_sign_out_at_the_api_returns_the_way_to_the_provider(sign_on: Si
     assert (event["actor_id"], event["reason"]) == (str(sign_on.tenant.user.id), "logout")
 
 
-async def test_a_sign_out_at_the_api_says_that_the_provider_may_still_know_the_user(sign_on: SignOn) -> None:
+async def test_a_sign_out_at_the_api_reports_that_the_provider_session_may_remain(sign_on: SignOn) -> None:
     await sign_on.sign_in()
     await sign_on.tenant.admin.client.put(f"/api/admin/saml/idp/{sign_on.idp_id}", json={"slo_url": None})
     answer = await sign_out_at_the_api(sign_on)
@@ -281,47 +284,47 @@ async def test_a_sign_out_at_the_api_says_that_the_provider_may_still_know_the_u
     assert by_password.json() == {"by_identity_provider": False, "provider_logout_url": None}
 
 
-async def test_an_answer_of_a_strangers_is_refused(sign_on: SignOn, stranger: Signer) -> None:
+async def test_a_logout_response_signed_with_another_key_is_refused(sign_on: SignOn, stranger: Signer) -> None:
     await sign_on.sign_in()
-    request_id = saml.carried(await leaving(sign_on) or "", "SAMLRequest").get("ID")
+    request_id = saml.carried(await provider_logout_url(sign_on) or "", "SAMLRequest").get("ID")
     answer = saml.logout_response(sign_on.entity_id, BASE, in_response_to=request_id)
     refused = await sign_on.browser.get(f"/api/saml/slo?{saml.redirect_query('SAMLResponse', answer, stranger)}")
     assert (refused.status_code, refused.json()["reason"]) == (400, "invalid_signature")
 
 
 @pytest.mark.parametrize(
-    ("was", "instead", "reason"),
+    ("old", "new", "reason"),
     [
         (b"<saml:Issuer>", b"<saml:Issuer>https://another.test/", "unknown_issuer"),
         (b"/api/saml/slo", b"/elsewhere", "invalid_signature"),
     ],
 )
-async def test_an_answer_of_another_or_to_another_is_refused(
-    sign_on: SignOn, was: bytes, instead: bytes, reason: str
+async def test_a_logout_response_with_another_issuer_or_recipient_is_refused(
+    sign_on: SignOn, old: bytes, new: bytes, reason: str
 ) -> None:
     """Both messages have valid signatures."""
     await sign_on.sign_in()
-    request_id = saml.carried(await leaving(sign_on) or "", "SAMLRequest").get("ID")
-    answer = saml.logout_response(sign_on.entity_id, BASE, in_response_to=request_id).replace(was, instead)
+    request_id = saml.carried(await provider_logout_url(sign_on) or "", "SAMLRequest").get("ID")
+    answer = saml.logout_response(sign_on.entity_id, BASE, in_response_to=request_id).replace(old, new)
     query = saml.redirect_query("SAMLResponse", answer, sign_on.signer)
     refused = await sign_on.browser.get(f"/api/saml/slo?{query}")
     assert (refused.status_code, refused.json()["reason"]) == (400, reason)
 
 
-async def test_a_login_request_is_no_logout_request(sign_on: SignOn) -> None:
+async def test_a_logout_response_to_a_login_request_is_refused(sign_on: SignOn) -> None:
     answer = saml.logout_response(sign_on.entity_id, BASE, in_response_to=await sign_on.begin())
     query = saml.redirect_query("SAMLResponse", answer, sign_on.signer)
     refused = await sign_on.browser.get(f"/api/saml/slo?{query}")
     assert (refused.status_code, refused.json()["reason"]) == (400, "assertion_expired")
 
 
-async def test_without_an_address_there_is_nobody_to_tell(sign_on: SignOn) -> None:
+async def test_no_logout_request_is_sent_without_slo_url(sign_on: SignOn) -> None:
     await sign_on.sign_in()
     await sign_on.tenant.admin.client.put(f"/api/admin/saml/idp/{sign_on.idp_id}", json={"slo_url": None})
-    assert await leaving(sign_on) is None
+    assert await provider_logout_url(sign_on) is None
 
 
-async def test_a_session_by_password_concerns_no_provider(sign_on: SignOn) -> None:
+async def test_no_logout_request_is_sent_for_a_password_session(sign_on: SignOn) -> None:
     page = Request({"type": "http", "method": "POST", "path": "/logout", "headers": [(b"host", b"127.0.0.1")]})
     host, person = sign_on.platform.host, sign_on.tenant.user
     assert await logout.logout_request_url(page, host, TenantId(sign_on.tenant.id), person.session_id) is None

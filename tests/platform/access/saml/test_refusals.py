@@ -1,4 +1,4 @@
-"""Refusals are a page for browsers and JSON for programs, with the same status, and nobody is signed in."""
+"""Refused sign-ins: browsers get a page and programs get JSON, with the same status, and nobody is signed in."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,imag
 
 
 @pytest.mark.parametrize("accept", [BROWSER, "text/html", "text/*, application/json;q=0.1"])
-async def test_a_person_reads_a_page(sign_on: SignOn, accept: str) -> None:
+async def test_a_browser_gets_a_page(sign_on: SignOn, accept: str) -> None:
     sign_on.browser.headers["Accept"] = accept
     refused = await sign_on.sign_in(conditions_from=-3600, conditions_until=-301)
     assert (refused.status_code, refused.headers["content-type"]) == (400, "text/html; charset=utf-8")
@@ -29,7 +29,7 @@ async def test_a_person_reads_a_page(sign_on: SignOn, accept: str) -> None:
 
 
 @pytest.mark.parametrize("accept", ["application/json", "*/*", "", "text/html;q=0, */*", "application/json, text/html"])
-async def test_a_program_reads_json(sign_on: SignOn, accept: str) -> None:
+async def test_a_program_gets_json(sign_on: SignOn, accept: str) -> None:
     sign_on.browser.headers["Accept"] = accept
     refused = await sign_on.sign_in(email=None)
     assert (refused.status_code, refused.headers["content-type"]) == (400, "application/json")
@@ -37,7 +37,7 @@ async def test_a_program_reads_json(sign_on: SignOn, accept: str) -> None:
     assert refused.headers["vary"] == "Accept"
 
 
-async def test_nothing_that_came_along_is_markup_on_the_page(sign_on: SignOn, stranger: Signer) -> None:
+async def test_input_is_never_markup_on_the_page(sign_on: SignOn, stranger: Signer) -> None:
     script = "<script>alert(1)</script>"
     sign_on.browser.headers["Accept"] = BROWSER
     fields = await sign_on.assertion_fields(name_id="x", issuer=script, response_issuer=script)
@@ -50,16 +50,16 @@ async def test_nothing_that_came_along_is_markup_on_the_page(sign_on: SignOn, st
         assert "script" not in answer.text
 
 
-STOPS: dict[str, tuple[str, int, str]] = {
+REFUSED_REQUESTS: dict[str, tuple[str, int, str]] = {
     "no such provider": (f"/api/saml/login?idp_id={UUID(int=0)}", 404, "Identity provider not found"),
-    "no provider named": ("/api/saml/login", 400, "This link or form is not complete."),
+    "no provider in the query": ("/api/saml/login", 400, "This link or form is not complete."),
     "no message": ("/api/saml/slo", 400, "This link or form is not complete."),
-    "a message of nobody's": ("/api/saml/slo?SAMLResponse=x", 400, "<code>invalid_signature</code>"),
+    "a malformed message": ("/api/saml/slo?SAMLResponse=x", 400, "<code>invalid_signature</code>"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("path", "status", "words"), STOPS.values(), ids=STOPS.keys())
-async def test_every_stop_on_the_way_has_a_page(sign_on: SignOn, path: str, status: int, words: str) -> None:
+@pytest.mark.parametrize(("path", "status", "words"), REFUSED_REQUESTS.values(), ids=REFUSED_REQUESTS.keys())
+async def test_every_refusal_has_a_page(sign_on: SignOn, path: str, status: int, words: str) -> None:
     answer = await sign_on.browser.get(path.format(idp=sign_on.idp_id), headers={"Accept": BROWSER})
     assert (answer.status_code, answer.headers["content-type"]) == (status, "text/html; charset=utf-8")
     assert words in answer.text
@@ -73,7 +73,7 @@ async def test_a_person_without_an_account_sees_instructions(sign_on: SignOn) ->
     assert "<code>not_admitted</code>" in refused.text
 
 
-async def test_a_failure_that_the_provider_reports_is_called_so(sign_on: SignOn) -> None:
+async def test_a_failure_that_the_provider_reports_is_named(sign_on: SignOn) -> None:
     """The response for a person who is not assigned to the application: a status without an assertion."""
     fields = await sign_on.assertion_fields(status="urn:oasis:names:tc:SAML:2.0:status:Responder")
     root = tree(response_text(fields))
@@ -89,7 +89,7 @@ async def test_administration_returns_json_to_browsers(tenant: Tenant) -> None:
     assert (answer.status_code, answer.headers["content-type"]) == (403, "application/json")
 
 
-# where from ---------------------------------------------------------------------------------------------------------
+# IP allowlist -------------------------------------------------------------------------------------------------------
 
 
 async def allow(platform: RunningPlatform, tenant: Tenant, **allowlist: Any) -> None:
@@ -118,7 +118,7 @@ async def test_an_address_outside_the_allowlist_is_not_signed_in(sign_on: SignOn
     assert (await sign_on.post(root)).status_code == 303
 
 
-async def test_where_a_second_factor_lifts_the_ranges_people_get_as_far_as_to_show_it(
+async def test_users_who_can_bypass_the_allowlist_with_a_second_factor_can_sign_in(
     sign_on: SignOn, platform: RunningPlatform
 ) -> None:
     await allow(platform, sign_on.tenant, cidrs=["198.51.100.0/24"], bypass_for_mfa=True)
@@ -129,7 +129,7 @@ async def test_where_a_second_factor_lifts_the_ranges_people_get_as_far_as_to_sh
     assert (await client.get("/api/auth/sessions")).status_code == 403
 
 
-async def test_another_organizations_ranges_bind_nobody_here(
+async def test_another_organizations_allowlist_does_not_apply(
     sign_on: SignOn, platform: RunningPlatform, other_tenant: Tenant
 ) -> None:
     await allow(platform, other_tenant, cidrs=["198.51.100.0/24"])

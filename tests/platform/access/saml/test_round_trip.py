@@ -47,7 +47,7 @@ def linked(platform: RunningPlatform, tenant: Tenant) -> None:
 
 
 class _Form(HTMLParser):
-    """Return the page's only form, as a browser would send it."""
+    """The page's only form: its action, and the fields that a browser would send."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class _Form(HTMLParser):
 
 
 async def walk(browser: httpx2.AsyncClient, base: str, idp_id: str, relay_state: str = "/there") -> httpx2.Response:
-    """Follow a sign-in to its end."""
+    """Complete a sign-in and return the platform's last response."""
     begun = await browser.get(f"{base}/api/saml/login", params={"idp_id": idp_id, "relay_state": relay_state})
     assert begun.status_code == 302
     page = await browser.get(begun.headers["location"])
@@ -73,9 +73,9 @@ async def walk(browser: httpx2.AsyncClient, base: str, idp_id: str, relay_state:
 
 
 async def configured(tenant: Tenant, provider: IdentityProvider) -> str:
-    made = await tenant.admin.client.post(IDP, json=provider.config)
-    assert made.status_code == 201, made.text
-    idp_id: str = made.json()["id"]
+    created = await tenant.admin.client.post(IDP, json=provider.config)
+    assert created.status_code == 201, created.text
+    idp_id: str = created.json()["id"]
     return idp_id
 
 
@@ -95,7 +95,7 @@ async def test_a_person_signs_in_and_out(
     assert reason == "saml_logout"
 
 
-async def test_a_person_signs_out_here_and_then_at_the_provider(
+async def test_a_person_signs_out_of_the_platform_and_then_of_the_provider(
     platform: RunningPlatform, tenant: Tenant, provider: IdentityProvider, base: str, browser: httpx2.AsyncClient
 ) -> None:
     """Sign out like a browser: submit the page's form, follow its link, and return."""
@@ -158,16 +158,14 @@ async def test_this_platform_changes_its_key(
     assert (await keys.activate(host.database))[0] == prepared
     assert (await keys.signing_key(host.database, host.sealer)).id == prepared
     assert (await walk(browser, base, idp_id)).status_code == 303
-    with pytest.raises(keys.NothingPrepared):
+    with pytest.raises(keys.NoNextKey):
         await keys.activate(host.database)
     assert len(await keys.certificates(host.database, host.sealer)) == 2
     event = (await platform.audit(DEFAULT_TENANT, "saml_key.rotated"))[-1]
     assert event["resource_id"] == prepared
 
 
-async def test_the_metadata_says_what_the_contract_says_and_follows_the_schema(
-    base: str, browser: httpx2.AsyncClient
-) -> None:
+async def test_the_metadata_matches_the_contract_and_the_schema(base: str, browser: httpx2.AsyncClient) -> None:
     answer = await browser.get(f"{base}/api/saml/metadata")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/xml")
     root = etree.fromstring(answer.content)

@@ -32,9 +32,9 @@ PUBLIC = "https://gateway.example.com"
 
 @pytest.fixture
 async def public(platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[httpx2.AsyncClient]:
-    """A browser for a platform that knows its own address and the portal's."""
-    known = {"public_url": f"{PUBLIC}/", "portal_public_url": "https://portal.example.com"}
-    monkeypatch.setattr(platform.host, "settings", platform.host.settings.model_copy(update=known))
+    """A browser for a platform whose settings contain its own address and the portal's."""
+    public_urls = {"public_url": f"{PUBLIC}/", "portal_public_url": "https://portal.example.com"}
+    monkeypatch.setattr(platform.host, "settings", platform.host.settings.model_copy(update=public_urls))
     transport = httpx2.ASGITransport(app=platform.app, raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url=PUBLIC) as client:
         yield client
@@ -51,8 +51,8 @@ async def test_administrators_see_the_addresses_that_providers_need(
     }
     described = saml.tree((await public.get("/api/saml/metadata")).text.partition("?>")[2])
     assert described.get("entityID") == f"{PUBLIC}/api/saml/metadata"
-    unknown = platform.host.settings.model_copy(update={"public_url": None})
-    monkeypatch.setattr(platform.host, "settings", unknown)
+    settings_without_url = platform.host.settings.model_copy(update={"public_url": None})
+    monkeypatch.setattr(platform.host, "settings", settings_without_url)
     assert set((await client.get(path, headers={"Host": "somewhere.test"})).json().values()) == {None}
 
 
@@ -63,8 +63,8 @@ async def walk(sign_on: SignOn, browser: httpx2.AsyncClient, **query: str) -> tu
     return begun, await sign_on.post(saml.signed(fields, sign_on.signer), browser=browser)
 
 
-async def test_what_is_sent_follows_the_schema_and_libxmlsec_finds_its_signature_good(sign_on: SignOn) -> None:
-    """The message is verified with our metadata only, not with our code."""
+async def test_messages_match_the_schema_and_libxmlsec_accepts_their_signature(sign_on: SignOn) -> None:
+    """The messages are verified with the certificate of the metadata, and not with the platform's code."""
     browser = sign_on.browser
     described = saml.tree((await browser.get("/api/saml/metadata")).text.partition("?>")[2])
     certificate = described.find(".//ds:X509Certificate", saml.NS).text
@@ -89,12 +89,12 @@ async def test_what_is_sent_follows_the_schema_and_libxmlsec_finds_its_signature
         assert message.tag == f"{{{saml.NS['samlp']}}}{kind}"
         assert not isinstance(OneLogin_Saml2_XML.validate_xml(message, "saml-schema-protocol-2.0.xsd"), str), kind
         octets, _, signature = url.partition("?")[2].removeprefix("app=1&kind=2&").partition("&Signature=")
-        assert good(certificate, octets, signature), kind
-        assert not good(certificate, octets.replace("SAML", "SAMK", 1), signature), kind
+        assert is_valid_signature(certificate, octets, signature), kind
+        assert not is_valid_signature(certificate, octets.replace("SAML", "SAMK", 1), signature), kind
 
 
-def good(certificate: str, octets: str, signature: str) -> bool:
-    """Verified with libxmlsec1."""
+def is_valid_signature(certificate: str, octets: str, signature: str) -> bool:
+    """Return whether libxmlsec1 accepts the signature."""
     context = xmlsec.SignatureContext()
     context.key = xmlsec.Key.from_memory(b64decode(certificate), xmlsec.KeyFormat.CERT_DER)
     try:
@@ -104,18 +104,20 @@ def good(certificate: str, octets: str, signature: str) -> bool:
     return True
 
 
-async def test_the_address_is_the_public_one_whatever_the_header_says(public: httpx2.AsyncClient) -> None:
+async def test_the_host_header_does_not_change_the_public_address(public: httpx2.AsyncClient) -> None:
     described = await public.get("/api/saml/metadata", headers={"Host": "attacker.test"})
     assert f'entityID="{PUBLIC}/api/saml/metadata"' in described.text
     assert "attacker" not in described.text
 
 
-async def test_a_sign_in_that_names_no_end_ends_at_the_portal(sign_on: SignOn, public: httpx2.AsyncClient) -> None:
+async def test_a_sign_in_without_relay_state_redirects_to_the_portal(
+    sign_on: SignOn, public: httpx2.AsyncClient
+) -> None:
     _, entered = await walk(sign_on, public)
     assert (entered.status_code, entered.headers["location"]) == (303, "https://portal.example.com")
 
 
-async def test_a_sign_in_may_end_at_the_portal(sign_on: SignOn, public: httpx2.AsyncClient) -> None:
+async def test_a_sign_in_can_redirect_to_a_page_of_the_portal(sign_on: SignOn, public: httpx2.AsyncClient) -> None:
     target = "https://portal.example.com/orgs?x=1"
     _, entered = await walk(sign_on, public, relay_state=target)
     assert (entered.status_code, entered.headers["location"]) == (303, target)
@@ -128,17 +130,17 @@ async def test_over_tls_the_cookies_are_secure_and_bound_to_this_host(
     sign_on: SignOn, public: httpx2.AsyncClient
 ) -> None:
     begun, entered = await walk(sign_on, public)
-    (of_the_way,) = begun.headers.get_list("set-cookie")
-    assert of_the_way.startswith("__Host-gatehouse_saml=")
+    (sign_in_cookie,) = begun.headers.get_list("set-cookie")
+    assert sign_in_cookie.startswith("__Host-gatehouse_saml=")
     for word in ("HttpOnly", "Secure", "SameSite=none", "Path=/"):
-        assert word in of_the_way
-    assert "Domain" not in of_the_way
-    of_the_session = entered.headers["set-cookie"]
-    assert "Secure" in of_the_session
-    assert "HttpOnly" in of_the_session
+        assert word in sign_in_cookie
+    assert "Domain" not in sign_in_cookie
+    session_cookie = entered.headers["set-cookie"]
+    assert "Secure" in session_cookie
+    assert "HttpOnly" in session_cookie
 
 
-async def test_an_assertion_for_another_address_of_ours_is_not_for_this_one(
+async def test_an_assertion_for_another_address_of_the_platform_is_refused(
     sign_on: SignOn, public: httpx2.AsyncClient
 ) -> None:
     begun = await public.get("/api/saml/login", params={"idp_id": sign_on.idp_id})
@@ -148,7 +150,7 @@ async def test_an_assertion_for_another_address_of_ours_is_not_for_this_one(
     assert (refused.status_code, refused.json()["reason"]) == (400, "invalid_signature")
 
 
-async def test_work_on_messages_is_bounded_and_leaves_the_loop_free() -> None:
+async def test_work_on_messages_is_bounded_and_does_not_block_the_event_loop() -> None:
     """Too many waiting requests are refused at once, and nothing runs on the event loop."""
     gate = threading.Event()
     tasks = [asyncio.create_task(XML_THREADS.run(lambda: gate.wait(30))) for _ in range(50)]
@@ -160,7 +162,7 @@ async def test_work_on_messages_is_bounded_and_leaves_the_loop_free() -> None:
     assert all(outcome is True or isinstance(outcome, SamlBusy) for outcome in ended)
 
 
-async def test_a_large_answer_is_refused_quickly(sign_on: SignOn) -> None:
+async def test_a_large_response_is_refused_quickly(sign_on: SignOn) -> None:
     """A message of the maximum size, with as much structure as possible."""
     raw = b"<a>" + b"<b/>" * 60_000 + b"</a>"
     started = time.monotonic()
@@ -168,7 +170,7 @@ async def test_a_large_answer_is_refused_quickly(sign_on: SignOn) -> None:
     assert (refused.status_code, time.monotonic() - started < 2) == (400, True)
 
 
-async def test_the_command_prepares_a_key_and_lets_it_sign(platform: RunningPlatform) -> None:
+async def test_the_command_prepares_and_activates_a_key(platform: RunningPlatform) -> None:
     async def command(*words: str) -> subprocess.CompletedProcess[str]:
         settings = platform.installed.settings
         environment = {**os.environ, "GATEHOUSE_HOME": str(settings.gatehouse_home)}

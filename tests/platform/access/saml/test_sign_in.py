@@ -1,4 +1,4 @@
-"""Sign-in by SAML: which answers open a session, and for which user (docs/saml.md)."""
+"""SAML sign-in: the responses that open a session, and the user of the session (docs/saml.md)."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ def groups_of(platform: RunningPlatform, user_id: UUID) -> set[str]:
     return {row[0] for row in rows}
 
 
-# the way there ------------------------------------------------------------------------------------------------------
+# the request to the provider ----------------------------------------------------------------------------------------
 
 
 async def test_a_sign_in_starts_with_a_request_to_the_provider(sign_on: SignOn) -> None:
@@ -63,8 +63,8 @@ async def test_a_sign_in_without_a_provider_is_400_and_names_the_field(
 
 
 @pytest.mark.parametrize("relay_state", [None, "/oauth/authorize?state=" + "x" * 5000])
-async def test_the_request_to_the_provider_has_only_what_saml_allows(sign_on: SignOn, relay_state: str | None) -> None:
-    """80 bytes. The target of a sign-in is stored on the platform, whatever its length."""
+async def test_the_relay_state_of_the_request_has_at_most_80_bytes(sign_on: SignOn, relay_state: str | None) -> None:
+    """The platform stores a longer destination with the request."""
     query = {"idp_id": sign_on.idp_id, **({"relay_state": relay_state} if relay_state else {})}
     url = (await sign_on.browser.get("/api/saml/login", params=query)).headers["location"]
     assert 0 < len(fields_of(url)["RelayState"]) <= 80
@@ -79,14 +79,14 @@ async def test_an_unknown_or_inactive_provider_is_404(sign_on: SignOn) -> None:
     assert (unknown.status_code, inactive.status_code) == (404, 404)
 
 
-ELSEWHERE = [
+FOREIGN_ADDRESSES = [
     "https://attacker.test/", "//attacker.test", "/\\attacker.test", "\\\\attacker.test", "javascript:alert(1)",
     "http:attacker.test", "http:///attacker.test", f"{BASE}@attacker.test/", f"{BASE}.attacker.test/", " /x", "/\t/x",
     "/x\r\nSet-Cookie: a=b", "x", "data:text/html,x", "http://[", f"{BASE}:81/", "/" + "x" * 10_000,
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("relay_state", ELSEWHERE)
+@pytest.mark.parametrize("relay_state", FOREIGN_ADDRESSES)
 async def test_a_sign_in_does_not_redirect_to_foreign_addresses(sign_on: SignOn, relay_state: str) -> None:
     """The target may come from the browser or the provider."""
     root = signed(await sign_on.assertion_fields(in_response_to=await sign_on.begin(relay_state)), sign_on.signer)
@@ -143,11 +143,11 @@ async def test_a_session_ends_at_the_providers_deadline(sign_on: SignOn, platfor
     ((expires, not_after, now),) = platform.sql(query, [session_id])
     assert expires == not_after
     assert 110 < (expires - now).total_seconds() <= 120
-    async with platform.host.database.tenant(TenantId(sign_on.tenant.id)) as using:
-        used_session = await extend_session(Change(using, None, tenant_id=TenantId(sign_on.tenant.id)), session_id)
+    async with platform.host.database.tenant(TenantId(sign_on.tenant.id)) as session:
+        used_session = await extend_session(Change(session, None, tenant_id=TenantId(sign_on.tenant.id)), session_id)
         assert used_session is not None
         assert used_session.expires_at == not_after
-        assert access_token_seconds(used_session, await session_policy(using)) <= 120
+        assert access_token_seconds(used_session, await session_policy(session)) <= 120
     platform.sql("UPDATE sessions SET not_after = now() WHERE id = %s", [session_id])
     assert sign_on.tenant.user.email not in (await sign_on.browser.get("/login")).text
 
@@ -267,7 +267,7 @@ async def test_an_inactive_provider_cannot_finish_a_sign_in_or_end_a_session(sig
     assert sign_on.platform.sql("SELECT revoked_at FROM sessions WHERE id = %s", [sign_on.sessions()[0]]) == [(None,)]
 
 
-# whose --------------------------------------------------------------------------------------------------------------
+# the user -----------------------------------------------------------------------------------------------------------
 
 ADDRESSES: dict[str, dict[str, Any]] = {
     "by its OID": {"email": None, "attributes": {MAIL_OID: ["{email}"]}},
@@ -275,7 +275,7 @@ ADDRESSES: dict[str, dict[str, Any]] = {
         "email": None,
         "attributes": {"http://schemas.xmlsoap.org/ws/2005/05/identity/claims/emailaddress": ["{email}"]},
     },
-    "as the name": {"email": None, "name_id": "{email}", "name_id_format": saml.EMAIL_FORMAT},
+    "as the NameID": {"email": None, "name_id": "{email}", "name_id_format": saml.EMAIL_FORMAT},
     "in capitals": {"email": "{EMAIL}"},
 }
 
@@ -303,7 +303,7 @@ async def test_a_mapped_attribute_is_the_only_one_that_is_read(
     assert (await sign_on.sign_in(email=None, attributes={"urn:acme:mail": [tenant.user.email]})).status_code == 303
 
 
-async def test_an_unknown_person_of_a_proven_domain_becomes_a_user_only_if_it_is_open(
+async def test_an_unknown_person_of_a_proven_domain_becomes_a_user_only_with_provisioning(
     sign_on: SignOn, platform: RunningPlatform
 ) -> None:
     domain = f"{uuid4().hex[:10]}.test"
@@ -321,12 +321,12 @@ async def test_a_new_person_joins_if_the_domain_is_proven_and_open(sign_on: Sign
     prove(platform, sign_on.tenant, domain, jit=True, group=group["id"])
     fields = {"email": f"new@{domain}", "attributes": {"uid": ["new.one"], "role": ["admin"]}}
     assert (await sign_on.sign_in(**fields)).status_code == 303
-    made = account(platform, sign_on.tenant, f"new@{domain}")
-    assert made is not None
-    assert made[1:] == ("user", "new.one", True, None)
-    assert groups_of(platform, made[0]) == {"everybody"}
+    created = account(platform, sign_on.tenant, f"new@{domain}")
+    assert created is not None
+    assert created[1:] == ("user", "new.one", True, None)
+    assert groups_of(platform, created[0]) == {"everybody"}
     (event,) = await platform.audit(sign_on.tenant, "user.registered")
-    assert (event["resource_id"], event["details"]["idp_id"]) == (str(made[0]), sign_on.idp_id)
+    assert (event["resource_id"], event["details"]["idp_id"]) == (str(created[0]), sign_on.idp_id)
     # At the second sign-in the user exists.
     assert (await sign_on.sign_in(email=f"new@{domain}")).status_code == 303
     assert len(await platform.audit(sign_on.tenant, "user.registered")) == 1
@@ -335,7 +335,7 @@ async def test_a_new_person_joins_if_the_domain_is_proven_and_open(sign_on: Sign
 async def test_two_concurrent_first_sign_ins_create_one_user(
     sign_on: SignOn, platform: RunningPlatform, signer: Signer
 ) -> None:
-    """Concurrently in two browsers, with two providers of the organization."""
+    """Two browsers sign in concurrently, with two providers of the organization."""
     domain = f"{uuid4().hex[:10]}.test"
     prove(platform, sign_on.tenant, domain, jit=True)
     async with new_browser(platform) as browser:
@@ -347,10 +347,10 @@ async def test_two_concurrent_first_sign_ins_create_one_user(
         ]
         answers = await asyncio.gather(*(item.post(root) for item, root in zip(ways, roots, strict=True)))
     assert [answer.status_code for answer in answers] == [303] * 4, [answer.text for answer in answers]
-    made = account(platform, sign_on.tenant, f"new@{domain}")
-    assert made is not None
-    assert made[2] == "new"
-    assert platform.sql("SELECT count(*) FROM sessions WHERE user_id = %s", [made[0]]) == [(4,)]
+    created = account(platform, sign_on.tenant, f"new@{domain}")
+    assert created is not None
+    assert created[2] == "new"
+    assert platform.sql("SELECT count(*) FROM sessions WHERE user_id = %s", [created[0]]) == [(4,)]
     assert len(await platform.audit(sign_on.tenant, "user.registered")) == 1
 
 
@@ -383,9 +383,9 @@ async def test_a_taken_user_name_is_omitted(sign_on: SignOn, platform: RunningPl
     prove(platform, sign_on.tenant, domain, jit=True)
     fields = {"email": f"new@{domain}", "attributes": {"uid": [name.format(taken="TAKEN")]}}
     assert (await sign_on.sign_in(**fields)).status_code == 303
-    made = account(platform, sign_on.tenant, f"new@{domain}")
-    assert made is not None
-    assert made[2] is None
+    created = account(platform, sign_on.tenant, f"new@{domain}")
+    assert created is not None
+    assert created[2] is None
 
 
 async def test_an_unproven_domain_verifies_no_address(sign_on: SignOn, platform: RunningPlatform) -> None:
@@ -393,12 +393,12 @@ async def test_an_unproven_domain_verifies_no_address(sign_on: SignOn, platform:
     prove(platform, sign_on.tenant, domain, jit=True)
     platform.sql("UPDATE allowed_domains SET verified_at = NULL WHERE domain = %s", [domain])
     assert (await sign_on.sign_in(email=f"new@{domain}")).status_code == 303
-    made = account(platform, sign_on.tenant, f"new@{domain}")
-    assert made is not None
-    assert made[3] is False
+    created = account(platform, sign_on.tenant, f"new@{domain}")
+    assert created is not None
+    assert created[3] is False
 
 
-async def test_a_domain_proven_by_another_organization_lets_nobody_in(
+async def test_a_domain_proven_by_another_organization_permits_no_sign_in(
     sign_on: SignOn, platform: RunningPlatform, other_tenant: Tenant
 ) -> None:
     domain = f"{uuid4().hex[:10]}.test"
@@ -444,19 +444,19 @@ async def test_only_an_operators_provider_signs_in_operators(platform: RunningPl
 
 @pytest.fixture
 async def directory(sign_on: SignOn) -> dict[str, str]:
-    """Groups by name, with the directory's id of them."""
+    """The ids of three groups by name. Two of the groups have a directory's id."""
     admin = sign_on.tenant.admin.client
-    made = {}
+    created = {}
     for name, external in (("red", "d-1"), ("blue", "d-2"), ("own", None)):
         body = {"name": name, "external_group_id": external}
-        made[name] = (await admin.post("/api/admin/groups", json=body)).json()["id"]
+        created[name] = (await admin.post("/api/admin/groups", json=body)).json()["id"]
     for name in ("blue", "own"):
-        await admin.post(f"/api/admin/groups/{made[name]}/members", json={"user_id": str(sign_on.tenant.user.id)})
-    return made
+        await admin.post(f"/api/admin/groups/{created[name]}/members", json={"user_id": str(sign_on.tenant.user.id)})
+    return created
 
 
 async def test_groups_follow_the_directory(sign_on: SignOn, directory: dict[str, str]) -> None:
-    """Joins red and leaves blue; the group without an external id is not changed."""
+    """The user joins red and leaves blue. The group without an external id is not changed."""
     fields = {"attributes": {"groups": ["d-1", "d-unknown", "own"]}}
     assert (await sign_on.sign_in(**fields)).status_code == 303
     user_id = sign_on.tenant.user.id
@@ -475,9 +475,9 @@ async def test_groups_with_the_same_external_id_have_the_same_members(
 ) -> None:
     body = {"name": "red too", "external_group_id": "d-1"}
     assert (await sign_on.tenant.admin.client.post("/api/admin/groups", json=body)).status_code == 201
-    for groups, those in ((["d-1"], {"red", "red too", "own"}), ([], {"own"})):
+    for groups, expected_names in ((["d-1"], {"red", "red too", "own"}), ([], {"own"})):
         assert (await sign_on.sign_in(attributes={"groups": groups})).status_code == 303
-        assert groups_of(sign_on.platform, sign_on.tenant.user.id) == those
+        assert groups_of(sign_on.platform, sign_on.tenant.user.id) == expected_names
 
 
 async def test_a_response_without_groups_changes_no_membership(sign_on: SignOn, directory: dict[str, str]) -> None:
@@ -496,7 +496,7 @@ async def test_an_empty_mapped_group_attribute_removes_all_memberships(
     assert groups_of(sign_on.platform, sign_on.tenant.user.id) == {"own"}
 
 
-async def test_an_identifier_that_only_looks_like_markup_is_text(sign_on: SignOn) -> None:
+async def test_markup_in_a_name_id_is_text(sign_on: SignOn) -> None:
     fields = await sign_on.assertion_fields(
         email=None, attributes={"email": [sign_on.tenant.user.email]}, name_id="a &amp; b &lt;c&gt;"
     )

@@ -22,7 +22,7 @@ DS = "{http://www.w3.org/2000/09/xmldsig#}"
 
 
 def _evil(element: Any, victim: str) -> Any:
-    """A copy without signature, under another id, that names the victim."""
+    """Return a copy without signature and with another id that names the victim."""
     evil = deepcopy(element)
     for signature in list(evil.iter(f"{DS}Signature")):
         signature.getparent().remove(signature)
@@ -35,7 +35,7 @@ def _evil(element: Any, victim: str) -> Any:
 
 
 def _of_response(root: Any, victim: str) -> tuple[Any, Any, Any]:
-    """The forged response, the signature of the true one, and the true one without it."""
+    """Return the forged response, the signature of the true response, and the true response without it."""
     evil = _evil(root, victim)
     true = deepcopy(root)
     signature = true.find("ds:Signature", NS)
@@ -75,7 +75,7 @@ def xsw4(root: Any, victim: str) -> Any:
 
 
 def xsw5(root: Any, victim: str) -> Any:
-    """The signature in a forged assertion, with the true one after it."""
+    """The signature in a forged assertion, with the true assertion after it."""
     true = assertion_of(root)
     evil = _evil(true, victim)
     true.addprevious(evil)
@@ -137,7 +137,7 @@ def moved_into_extensions(root: Any, victim: str) -> Any:
 WRAPPINGS = [xsw1, xsw2, xsw3, xsw4, xsw5, xsw6, xsw7, xsw8, same_id, moved_into_extensions]
 
 
-def both(monkeypatch: pytest.MonkeyPatch) -> None:
+def both_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     pass
 
 
@@ -147,22 +147,22 @@ def shape_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def signature_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Switch our own checks off, and read the first assertion."""
+    """Switch the platform's own checks off, and read the first assertion."""
     monkeypatch.setattr(trust, "_check_shape", lambda root: next(root.iter(f"{{{NS['saml']}}}Assertion")))
 
 
-@pytest.mark.parametrize("judges", [both, shape_alone, signature_alone])
+@pytest.mark.parametrize("checks", [both_checks, shape_alone, signature_alone])
 @pytest.mark.parametrize("message_too", [False, True], ids=["assertion signed", "both signed"])
 @pytest.mark.parametrize("wrap", WRAPPINGS)
-async def test_a_wrapped_signature_signs_nobody_in(
+async def test_a_wrapped_signature_is_refused(
     sign_on: SignOn,
     monkeypatch: pytest.MonkeyPatch,
     wrap: Callable[[Any, str], Any],
     message_too: bool,
-    judges: Callable[[pytest.MonkeyPatch], None],
+    checks: Callable[[pytest.MonkeyPatch], None],
 ) -> None:
-    """Both checks refuse each form, so an error in one of them is not enough."""
-    judges(monkeypatch)
+    """Each of the two checks refuses each form, so an error in one of them is not enough for an attack."""
+    checks(monkeypatch)
     if wrap in {xsw1, xsw2}:
         # These move the response's signature, so it must have one.
         root = tree(response_text(await sign_on.assertion_fields()))
@@ -251,7 +251,7 @@ def two_assertions(fields: AssertionFields, signer: Signer) -> Any:
     return root
 
 
-def something_beside_the_signature(fields: AssertionFields, signer: Signer) -> Any:
+def additional_element_in_the_signature(fields: AssertionFields, signer: Signer) -> Any:
     root = signed(fields, signer)
     etree.SubElement(root.find(".//ds:Signature", NS), f"{DS}Object").text = "not signed"
     return root
@@ -305,12 +305,13 @@ def xml_id(fields: AssertionFields, signer: Signer) -> Any:
     return root
 
 
-def no_success(fields: AssertionFields, signer: Signer) -> Any:
+def status_without_success(fields: AssertionFields, signer: Signer) -> Any:
     return signed(fields.but(status="urn:oasis:names:tc:SAML:2.0:status:Responder"), signer)
 
 
 def unknown_condition(fields: AssertionFields, signer: Signer) -> Any:
-    """The schema knows its type, so it is valid, although readers could interpret it in any way."""
+    """The schema defines the type of the condition, so the response is valid, although readers could interpret the
+    condition in any way."""
     condition = (
         '<saml:Condition xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
         ' xsi:type="saml:AudienceRestrictionType"><saml:Audience>https://another.test</saml:Audience></saml:Condition>'
@@ -318,22 +319,22 @@ def unknown_condition(fields: AssertionFields, signer: Signer) -> Any:
     return signed(fields.but(extra_condition=condition), signer)
 
 
-#: Each with a part of the expected error.
+#: Functions that make a response, each with a part of the expected error.
 SIGNATURES = [
     (unsigned, "not signed"), (only_the_message, "not signed"), (changed_after_signing, "does not match"),
     (without_signature_value, "does not match"), (message_changed_after_signing, "does not match"),
     (hmac_with_the_certificate, "algorithm"), (sha1_signature, "algorithm"), (sha1_digest, "algorithm"),
     (over_the_whole_document, "does not cover"), (two_references, "one Reference"),
     (two_signatures, "must not have one"),
-    (two_assertions, "exactly one assertion"), (something_beside_the_signature, "additional elements"),
+    (two_assertions, "exactly one assertion"), (additional_element_in_the_signature, "additional elements"),
     (many_transforms, "transforms"), (xslt, "transforms"), (xpath, "transforms"),
     (no_enveloped_transform, "transforms"), (inclusive_canonicalization, "canonicalization"), (xml_id, "id"),
-    (no_success, "reports a failure"), (unknown_condition, "condition"),
+    (status_without_success, "reports a failure"), (unknown_condition, "condition"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("make", "words"), SIGNATURES)
-async def test_a_signature_that_is_not_plainly_good_signs_nobody_in(
+async def test_an_invalid_or_unusual_signature_is_refused(
     sign_on: SignOn, make: Callable[[AssertionFields, Signer], Any], words: str
 ) -> None:
     answer = await sign_on.post(make(await sign_on.assertion_fields(), sign_on.signer))
@@ -341,13 +342,13 @@ async def test_a_signature_that_is_not_plainly_good_signs_nobody_in(
     assert words in answer.json()["detail"]
 
 
-async def test_a_key_that_came_along_is_not_believed(sign_on: SignOn, stranger: Signer) -> None:
+async def test_a_certificate_in_the_message_is_not_trusted(sign_on: SignOn, stranger: Signer) -> None:
     """The message has a valid signature, and contains the certificate for it."""
     answer = await sign_on.post(signed(await sign_on.assertion_fields(), stranger, message_too=True))
     await assert_refused(sign_on, answer, "invalid_signature")
 
 
-async def test_a_strangers_assertion_in_a_message_of_the_providers_is_not_believed(
+async def test_an_assertion_signed_with_another_key_in_a_signed_message_is_refused(
     sign_on: SignOn, stranger: Signer
 ) -> None:
     root = signed(await sign_on.assertion_fields(), stranger)
@@ -355,7 +356,7 @@ async def test_a_strangers_assertion_in_a_message_of_the_providers_is_not_believ
     await assert_refused(sign_on, await sign_on.post(root), "invalid_signature")
 
 
-async def test_an_encrypted_assertion_is_not_taken(sign_on: SignOn) -> None:
+async def test_an_encrypted_assertion_is_refused(sign_on: SignOn) -> None:
     root = signed(await sign_on.assertion_fields(), sign_on.signer)
     true = assertion_of(root)
     encrypted = etree.fromstring(
@@ -370,7 +371,7 @@ async def test_an_encrypted_assertion_is_not_taken(sign_on: SignOn) -> None:
     assert [entry["log_level"] for entry in logs if entry["event"] == "saml.answer_not_read"] == ["info"]
 
 
-async def test_a_fault_of_the_library_is_logged_and_nobody_is_believed(
+async def test_an_error_of_the_library_is_logged_and_the_response_refused(
     sign_on: SignOn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fault(*args: Any, **kwargs: Any) -> bool:

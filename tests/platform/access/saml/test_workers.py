@@ -29,23 +29,23 @@ def server() -> Iterator[GatehouseServer]:
 def idp_id(server: GatehouseServer, signer: Signer) -> str:
     body = {"name": "x", "entity_id": ISSUER, "sso_url": "https://idp.test/sso", "x509_cert": signer.certificate}
     headers = {"Authorization": f"Bearer {server.new_key('admin')}"}
-    made = httpx2.post(f"{server.url}/api/admin/saml/idp", json=body, headers=headers)
-    assert made.status_code == 201, made.text
-    created_id: str = made.json()["id"]
+    created = httpx2.post(f"{server.url}/api/admin/saml/idp", json=body, headers=headers)
+    assert created.status_code == 201, created.text
+    created_id: str = created.json()["id"]
     return created_id
 
 
 @pytest.fixture
 async def browser(server: GatehouseServer) -> AsyncIterator[httpx2.AsyncClient]:
-    """Connections are not reused, because they would always lead to the same worker."""
+    """A browser that does not reuse connections, because a connection always leads to the same worker."""
     limits = httpx2.Limits(max_keepalive_connections=0)
-    async with httpx2.AsyncClient(base_url=server.url, limits=limits, timeout=60) as made:
-        yield made
+    async with httpx2.AsyncClient(base_url=server.url, limits=limits, timeout=60) as created:
+        yield created
 
 
 @contextmanager
 def only(worker: psutil.Process, server: GatehouseServer) -> Iterator[None]:
-    """No other worker can answer."""
+    """Suspend all other workers, so that only this worker can answer."""
     others = [item for item in server.workers if item.pid != worker.pid]
     assert others
     for other in others:
@@ -57,7 +57,7 @@ def only(worker: psutil.Process, server: GatehouseServer) -> Iterator[None]:
             other.resume()
 
 
-async def begun(browser: httpx2.AsyncClient, idp_id: str) -> str:
+async def start_sign_in(browser: httpx2.AsyncClient, idp_id: str) -> str:
     answer = await browser.get("/api/saml/login", params={"idp_id": idp_id})
     request_id: str = saml.carried(answer.headers["location"], "SAMLRequest").get("ID")
     return request_id
@@ -65,18 +65,18 @@ async def begun(browser: httpx2.AsyncClient, idp_id: str) -> str:
 
 def form(server: GatehouseServer, signer: Signer, request_id: str) -> dict[str, str]:
     ((email,),) = server.sql("SELECT email FROM users WHERE role = 'admin' AND NOT operator")
-    # Mark the account as linked to the identity provider.
+    # Marks the account as linked to the identity provider.
     server.sql("UPDATE users SET linked_at = now() WHERE email = %s", [email])
     fields = AssertionFields(issuer=ISSUER, base=server.url, in_response_to=request_id, email=email)
     return {"SAMLResponse": saml.encoded(saml.signed(fields, signer))}
 
 
-async def test_what_one_worker_asked_another_takes_and_the_first_not_again(
+async def test_a_response_to_one_workers_request_is_accepted_once_by_any_worker(
     server: GatehouseServer, browser: httpx2.AsyncClient, idp_id: str, signer: Signer
 ) -> None:
     first, second = server.workers
     with only(first, server):
-        answer = form(server, signer, await begun(browser, idp_id))
+        answer = form(server, signer, await start_sign_in(browser, idp_id))
     with only(second, server):
         taken = await browser.post("/api/saml/acs", data=answer)
     assert taken.status_code == 303, taken.text
@@ -85,17 +85,17 @@ async def test_what_one_worker_asked_another_takes_and_the_first_not_again(
     assert (again.status_code, again.json()["reason"]) == (400, "assertion_expired")
 
 
-async def test_of_many_answers_at_once_to_all_workers_one_is_taken(
+async def test_one_of_many_concurrent_responses_to_all_workers_is_accepted(
     server: GatehouseServer, browser: httpx2.AsyncClient, idp_id: str, signer: Signer
 ) -> None:
-    request_id = await begun(browser, idp_id)
+    request_id = await start_sign_in(browser, idp_id)
     answers = [form(server, signer, request_id) for _ in range(12)]
     taken = await asyncio.gather(*(browser.post("/api/saml/acs", data=answer) for answer in answers))
     assert sorted(item.status_code for item in taken) == [303] + [400] * 11
 
 
 async def test_all_workers_sign_with_the_same_key(server: GatehouseServer, browser: httpx2.AsyncClient) -> None:
-    """The first worker that needs it creates it."""
+    """The first worker that needs the key creates it."""
     results = []
     for worker in server.workers:
         with only(worker, server):

@@ -23,8 +23,8 @@ def tools(platform: RunningPlatform) -> Tools:
     )  # fmt: skip
 
 
-async def _acted(platform: RunningPlatform, tenant: Tenant, directory: Directory) -> UUID:
-    """A user named Ada, with events by her and about her."""
+async def _new_user_with_events(platform: RunningPlatform, tenant: Tenant, directory: Directory) -> UUID:
+    """Create a user named Ada, with events by and about the user. Return the user's id."""
     person = await platform.new_person(tenant.id)
     platform.sql("UPDATE users SET email = %s WHERE id = %s", [f"lovelace-{uuid4().hex}@example.test", person.id])
     await platform.new_key(person)
@@ -38,7 +38,7 @@ async def test_the_chain_is_anonymized_and_stays_valid(
 ) -> None:
     # A small batch size, so that there are several rounds.
     monkeypatch.setattr(module, "_MAX_EVENTS_PER_BATCH", 2)
-    person = await _acted(platform, tenant, directory)
+    person = await _new_user_with_events(platform, tenant, directory)
     await directory.call("DELETE", f"/Users/{person}", expect=204)
     before = platform.sql("SELECT count(*) FROM audit_events WHERE tenant_id = %s", [tenant.id])
     await module.anonymise(tools, tenant_id=tenant.id, user_id=str(person))
@@ -54,15 +54,15 @@ async def test_the_chain_is_anonymized_and_stays_valid(
 async def test_events_of_other_users_are_not_anonymized(
     platform: RunningPlatform, tenant: Tenant, directory: Directory, tools: Tools
 ) -> None:
-    person = await _acted(platform, tenant, directory)
+    person = await _new_user_with_events(platform, tenant, directory)
     await tenant.admin.client.post("/api/admin/groups", json={"name": "unrelated"})
     await directory.call("DELETE", f"/Users/{person}", expect=204)
     await module.anonymise(tools, tenant_id=tenant.id, user_id=str(person))
     (reset,) = await platform.audit(tenant, "user.password_reset_issued")
     assert (reset["actor_id"], reset["details"], reset["salt"]) == (str(tenant.admin.id), {}, None)
     assert reset["ip"] is not None
-    (made,) = await platform.audit(tenant, "api_key.created")
-    assert (made["actor_id"], made["ip"], made["salt"]) == (None, None, None)
+    (created,) = await platform.audit(tenant, "api_key.created")
+    assert (created["actor_id"], created["ip"], created["salt"]) == (None, None, None)
     (group,) = await platform.audit(tenant, "group.created")
     assert group["details"]["name"] == "unrelated"
     assert group["salt"] is not None
@@ -71,12 +71,12 @@ async def test_events_of_other_users_are_not_anonymized(
 async def test_a_removal_queues_the_job_at_once_and_for_late_events(
     platform: RunningPlatform, tenant: Tenant, directory: Directory
 ) -> None:
-    made = await directory.user()
-    await directory.call("DELETE", f"/Users/{made['id']}", expect=204)
+    created = await directory.user()
+    await directory.call("DELETE", f"/Users/{created['id']}", expect=204)
     queued = platform.sql(
         "SELECT org_id, run_at <= now() FROM jobs WHERE kind = 'access.anonymise' AND args->>'user_id' = %s"
         " ORDER BY run_at",
-        [made["id"]],
+        [created["id"]],
     )
     assert [at_once for _, at_once in queued] == [True, False, False]
     assert queued[0][0] == tenant.id
@@ -87,7 +87,7 @@ async def test_a_removal_queues_the_job_at_once_and_for_late_events(
 async def test_an_administrator_anonymizes_a_user_only_on_request(
     platform: RunningPlatform, tenant: Tenant, directory: Directory, tools: Tools, anonymise: bool
 ) -> None:
-    person = await _acted(platform, tenant, directory)
+    person = await _new_user_with_events(platform, tenant, directory)
     query = {"anonymise": "true"} if anonymise else {}
     removed = await tenant.admin.client.delete(f"/api/admin/users/{person}", params=query)
     assert removed.status_code == 204
@@ -98,8 +98,8 @@ async def test_an_administrator_anonymizes_a_user_only_on_request(
     (event,) = await platform.audit(tenant, "user.deleted")
     assert (event["actor_id"], event["resource_id"]) == (str(tenant.admin.id), str(person))
     assert ("email" in event["details"]) is not anonymise
-    (made,) = await platform.audit(tenant, "api_key.created")
-    assert made["actor_id"] == (None if anonymise else str(person))
+    (created,) = await platform.audit(tenant, "api_key.created")
+    assert created["actor_id"] == (None if anonymise else str(person))
     assert platform.breaks(tenant) == []
 
 

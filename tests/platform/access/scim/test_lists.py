@@ -1,4 +1,4 @@
-"""Lists of users and groups: filters, pages, and the attributes shown (RFC 7644, 3.4.2 and 3.9; docs/scim.md)."""
+"""Lists of users and groups: filters, pages, and selected attributes (RFC 7644, 3.4.2 and 3.9; docs/scim.md)."""
 
 from typing import Any
 from urllib.parse import quote
@@ -18,7 +18,7 @@ ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
 
 
 async def people_of(tenant: Tenant, directory: Directory) -> dict[str, str]:
-    """Names by id: three users that the directory creates, and three that existed before."""
+    """Return names by id of three users that the directory creates, and of three that existed before."""
     fields: dict[str, dict[str, Any]] = {
         "ada": {"externalId": "X-1", "emails": [{"value": "ada@Work.test", "type": "work", "primary": True}],
                 ENTERPRISE: {"manager": "m-1"}},
@@ -26,9 +26,11 @@ async def people_of(tenant: Tenant, directory: Directory) -> dict[str, str]:
                                                 {"value": "bob@home.test", "type": "home"}]},
         "eve": {"active": False, "emails": []},
     }  # fmt: skip
-    made = {(await directory.user(userName=f"{name}.n", **attribute))["id"]: name for name, attribute in fields.items()}
-    mine = {str(person.id): person.email.split("-")[0] for person in (tenant.admin, tenant.auditor, tenant.user)}
-    return {**made, **mine}
+    created = {
+        (await directory.user(userName=f"{name}.n", **attribute))["id"]: name for name, attribute in fields.items()
+    }
+    existing = {str(person.id): person.email.split("-")[0] for person in (tenant.admin, tenant.auditor, tenant.user)}
+    return {**created, **existing}
 
 
 @pytest.fixture
@@ -37,14 +39,14 @@ async def people(tenant: Tenant, directory: Directory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-async def unchanging(platform: RunningPlatform) -> tuple[Directory, dict[str, str]]:
-    """A directory and its people, for tests that only read."""
+async def read_only_directory(platform: RunningPlatform) -> tuple[Directory, dict[str, str]]:
+    """A directory and the names of its users by id, for tests that only read."""
     tenant = await platform.new_tenant()
     directory = await directory_of(platform, tenant)
     return directory, await people_of(tenant, directory)
 
 
-MINE = {"admin", "auditor", "user"}
+EXISTING = {"admin", "auditor", "user"}
 
 
 @pytest.mark.parametrize(
@@ -53,7 +55,7 @@ MINE = {"admin", "auditor", "user"}
         ('userName eq "ada.n"', {"ada"}),
         ('USERNAME EQ "ADA.N"', {"ada"}),
         (f'{USER}:userName eq "ada.n"', {"ada"}),
-        ('userName ne "ada.n"', {"bob", "eve", *MINE}),
+        ('userName ne "ada.n"', {"bob", "eve", *EXISTING}),
         ('userName sw "a"', {"ada", "admin", "auditor"}),
         ('userName co "DA."', {"ada"}),
         ('userName co "%"', set()),
@@ -61,26 +63,26 @@ MINE = {"admin", "auditor", "user"}
         ('userName ew ".n"', {"ada", "bob", "eve"}),
         ('userName gt "b" and userName lt "c"', {"bob"}),
         ('userName ge "eve.n" and userName le "eve.n"', {"eve"}),
-        ("userName pr", {"ada", "bob", "eve", *MINE}),
+        ("userName pr", {"ada", "bob", "eve", *EXISTING}),
         ('externalId eq "X-1"', {"ada"}),
         ("externalId pr", {"ada", "bob"}),
-        ("externalId eq null", {"eve", *MINE}),
+        ("externalId eq null", {"eve", *EXISTING}),
         ("externalId ne null", {"ada", "bob"}),
-        ('externalId ne "X-1"', {"bob", "eve", *MINE}),
-        ('not (externalId eq "X-1")', {"bob", "eve", *MINE}),
-        ('not (externalId eq "X-1" or active eq false)', {"bob", *MINE}),
-        ("active eq true", {"ada", "bob", *MINE}),
+        ('externalId ne "X-1"', {"bob", "eve", *EXISTING}),
+        ('not (externalId eq "X-1")', {"bob", "eve", *EXISTING}),
+        ('not (externalId eq "X-1" or active eq false)', {"bob", *EXISTING}),
+        ("active eq true", {"ada", "bob", *EXISTING}),
         ('active eq "False"', {"eve"}),
         ("active ne true", {"eve"}),
         ('emails eq "ADA@work.test"', {"ada"}),
         ('emails.value eq "ada@work.test"', {"ada"}),
-        ('emails.value ne "ada@work.test"', {"bob", "eve", *MINE}),
-        ('emails[type eq "work"]', {"ada", "bob", *MINE}),
+        ('emails.value ne "ada@work.test"', {"bob", "eve", *EXISTING}),
+        ('emails[type eq "work"]', {"ada", "bob", *EXISTING}),
         ('emails[type eq "home" and value eq "bob@home.test"]', {"bob"}),
         ('emails[type eq "work" and value eq "bob@home.test"]', set()),
         ('emails[type eq "work"].value eq "bob@work.test"', {"bob"}),
-        ('emails[type eq "work" or value eq "bob@home.test"]', {"ada", "bob", *MINE}),
-        ('emails[not (value eq "bob@home.test")]', {"ada", "bob", *MINE}),
+        ('emails[type eq "work" or value eq "bob@home.test"]', {"ada", "bob", *EXISTING}),
+        ('emails[not (value eq "bob@home.test")]', {"ada", "bob", *EXISTING}),
         ('emails eq "ADA@work.test" or userName eq "EVE.N"', {"ada", "eve"}),
         ('not (emails eq "ada@work.test") and externalId pr', {"bob"}),
         ('emails eq "nobody@work.test"', set()),
@@ -88,9 +90,9 @@ MINE = {"admin", "auditor", "user"}
         (f'{ENTERPRISE}:manager eq "M-1"', {"ada"}),
         (f'{ENTERPRISE}:manager.value eq "m-1" and active eq true', {"ada"}),
         ("manager pr", {"ada"}),
-        ("emails[primary eq true]", {"ada", *MINE}),
-        ("emails pr", {"ada", "bob", *MINE}),
-        ('emails.value ew "@example.test"', MINE),
+        ("emails[primary eq true]", {"ada", *EXISTING}),
+        ("emails pr", {"ada", "bob", *EXISTING}),
+        ('emails.value ew "@example.test"', EXISTING),
         ('userName eq "ada.n" or userName eq "bob.n" and active eq false', {"ada"}),
         ('(userName eq "ada.n" or userName eq "eve.n") and active eq false', {"eve"}),
         ('userName eq "\\u0061da.n"', {"ada"}),
@@ -99,9 +101,9 @@ MINE = {"admin", "auditor", "user"}
     ],
 )
 async def test_a_filter_returns_the_matching_users(
-    unchanging: tuple[Directory, dict[str, str]], filter: str, names: set[str]
+    read_only_directory: tuple[Directory, dict[str, str]], filter: str, names: set[str]
 ) -> None:
-    directory, people = unchanging
+    directory, people = read_only_directory
     assert {people[item] for item in await directory.matching_ids("/Users", filter)} == names
 
 
@@ -116,8 +118,8 @@ async def test_a_filter_returns_the_matching_users(
         'userName eq "\\u0000"', "(" * 40 + 'userName eq "x"' + ")" * 40 + "x", "a" * 5_000,
     ],
 )  # fmt: skip
-async def test_an_unsupported_filter_is_400(unchanging: tuple[Directory, dict[str, str]], filter: str) -> None:
-    directory, _ = unchanging
+async def test_an_unsupported_filter_is_400(read_only_directory: tuple[Directory, dict[str, str]], filter: str) -> None:
+    directory, _ = read_only_directory
     error = await directory.call("GET", "/Users", filter=filter, expect=400)
     assert (error["status"], error["scimType"]) == ("400", "invalidFilter")
 
@@ -134,22 +136,22 @@ async def test_a_nul_in_a_filter_is_400(directory: Directory) -> None:
 
 async def test_a_filter_returns_the_matching_groups(directory: Directory) -> None:
     name = uuid4().hex
-    made = await directory.group(displayName=name, externalId="G-1")
-    for sought in (f'displayName eq "{name.upper()}"', 'externalId eq "G-1"', f'id eq "{made["id"]}"'):
-        assert await directory.matching_ids("/Groups", sought) == [made["id"]]
+    created = await directory.group(displayName=name, externalId="G-1")
+    for filter_text in (f'displayName eq "{name.upper()}"', 'externalId eq "G-1"', f'id eq "{created["id"]}"'):
+        assert await directory.matching_ids("/Groups", filter_text) == [created["id"]]
     assert await directory.matching_ids("/Groups", 'externalId eq "g-1"') == []
-    for wrong in ('description eq "x"', 'members co "x"', 'members[display eq "x"]'):
-        error = await directory.call("GET", "/Groups", filter=wrong, expect=400)
+    for unsupported in ('description eq "x"', 'members co "x"', 'members[display eq "x"]'):
+        error = await directory.call("GET", "/Groups", filter=unsupported, expect=400)
         assert error["scimType"] == "invalidFilter"
 
 
-async def test_groups_are_found_by_a_member(directory: Directory) -> None:
+async def test_a_filter_returns_the_groups_of_a_member(directory: Directory) -> None:
     ada, bob = await directory.user(), await directory.user()
     first, second = await directory.group(ada), await directory.group(ada, bob)
     await directory.group()
-    for sought in (f'members eq "{ada["id"]}"', f'members[value eq "{ada["id"]}"]', "members pr"):
-        assert await directory.matching_ids("/Groups", sought) == [first["id"], second["id"]]
-    # The query of Entra ID for a membership.
+    for filter_text in (f'members eq "{ada["id"]}"', f'members[value eq "{ada["id"]}"]', "members pr"):
+        assert await directory.matching_ids("/Groups", filter_text) == [first["id"], second["id"]]
+    # Entra ID sends this query to check a membership.
     request = f'id eq "{second["id"]}" and members eq "{bob["id"]}"'
     result = await directory.call("GET", "/Groups", filter=request, attributes="id")
     assert result["Resources"] == [{"schemas": second["schemas"], "id": second["id"]}]
@@ -163,11 +165,11 @@ async def test_groups_are_found_by_a_member(directory: Directory) -> None:
 async def test_filters_use_an_index(
     platform: RunningPlatform, tenant: Tenant, directory: Directory, filter: str
 ) -> None:
-    """The plan is read with the role of the query, because row-level security affects it."""
-    made = await directory.user(externalId=uuid4().hex)
-    value = made["externalId"] if filter.startswith("externalId") else made["userName"]
+    """The plan is read with the database role of the API, because row-level security affects it."""
+    created = await directory.user(externalId=uuid4().hex)
+    value = created["externalId"] if filter.startswith("externalId") else created["userName"]
     async with platform.host.database.tenant(tenant.id) as session:
-        # A sequential scan is right for a table with few rows.
+        # Sequential scans are turned off, because PostgreSQL prefers them for a table with few rows.
         await session.execute(text("SET LOCAL enable_seqscan = off"))
         query = select(UserRow.id).where(compile_filter(filter.format(value), USERS))
         statement = str(query.compile(dialect=postgresql.dialect(), compile_kwargs={"literal_binds": True}))
@@ -180,10 +182,10 @@ async def test_two_organizations_may_have_the_same_address(
     platform: RunningPlatform, directory: Directory, other_tenant: Tenant
 ) -> None:
     other, name = await directory_of(platform, other_tenant), f"{uuid4().hex}@example.test"
-    made = await directory.user(userName=name, emails=[{"value": name}])
-    for sought in (f'userName eq "{made["userName"]}"', f'emails eq "{made["userName"]}"'):
-        assert await directory.matching_ids("/Users", sought) == [made["id"]]
-        assert await other.matching_ids("/Users", sought) == []
+    created = await directory.user(userName=name, emails=[{"value": name}])
+    for filter_text in (f'userName eq "{created["userName"]}"', f'emails eq "{created["userName"]}"'):
+        assert await directory.matching_ids("/Users", filter_text) == [created["id"]]
+        assert await other.matching_ids("/Users", filter_text) == []
 
 
 async def test_a_filter_that_takes_too_long_is_refused(directory: Directory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,7 +249,7 @@ async def test_a_page_has_100_entries_by_default_and_at_most_200(
 
 
 @pytest.mark.parametrize("name", ["startIndex", "count"])
-async def test_a_bound_that_is_no_number_is_400(directory: Directory, name: str) -> None:
+async def test_a_bound_that_is_not_a_number_is_400(directory: Directory, name: str) -> None:
     error = await directory.call("GET", "/Users", **{name: "x"}, expect=400)
     assert error["scimType"] == "invalidValue"
     assert name in error["detail"]
@@ -270,15 +272,15 @@ async def test_only_the_requested_attributes_are_shown(
     directory: Directory, query: dict[str, str], names: set[str]
 ) -> None:
     extension = {"department": "Engines", "division": "North"}
-    made = await directory.user(
+    created = await directory.user(
         title="x", name={"givenName": "A"}, emails=[{"value": "a@example.test"}], **{ENTERPRISE: extension}
     )
     for shown in (
-        await directory.call("GET", f"/Users/{made['id']}", **query),
-        (await directory.call("GET", "/Users", filter=f'id eq "{made["id"]}"', **query))["Resources"][0],
+        await directory.call("GET", f"/Users/{created['id']}", **query),
+        (await directory.call("GET", "/Users", filter=f'id eq "{created["id"]}"', **query))["Resources"][0],
     ):
         assert set(shown) - {"schemas", "id"} == names
-        assert shown["id"] == made["id"]
+        assert shown["id"] == created["id"]
         if query.get("attributes", "").endswith("department"):
             assert shown[ENTERPRISE] == {"department": "Engines"}
 
@@ -296,8 +298,8 @@ async def test_a_sub_attribute_can_be_requested(directory: Directory) -> None:
 
 async def test_changes_return_only_the_requested_attributes(directory: Directory) -> None:
     body = {"userName": f"{uuid4().hex}@example.test"}
-    made = await directory.call("POST", "/Users", body, attributes="userName", expect=201)
-    assert set(made) == {"schemas", "id", "userName"}
+    created = await directory.call("POST", "/Users", body, attributes="userName", expect=201)
+    assert set(created) == {"schemas", "id", "userName"}
 
 
 async def test_both_lists_of_attributes_at_once_are_400(directory: Directory) -> None:

@@ -214,8 +214,11 @@ async def test_only_operators_configure_a_file_receiver(siem: Siem) -> None:
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        ('{"text": "Incorrect index", "code": 7, "invalid-event-number": 0}', ": it does not know the index"),
-        ('{"text": "Invalid token", "code": 4}', ": it does not know the token"),
+        (
+            '{"text": "Incorrect index", "code": 7, "invalid-event-number": 0}',
+            ": the index is unknown, or the token has no right to it",
+        ),
+        ('{"text": "Invalid token", "code": 4}', ": the token is unknown"),
         (f'{{"text": "{TOKEN}", "code": 99}}', "the receiver answered 400"),
         (TOKEN, "the receiver answered 400"),
         ('{"code": "7"}', "the receiver answered 400"),

@@ -1,4 +1,4 @@
-"""A real platform in processes of its own, and a portal on a real socket that is an application of it."""
+"""A real platform in processes of its own, and a portal on a real socket, which is an OAuth client of the platform."""
 
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
@@ -68,19 +68,19 @@ def town(portal: RunningPortal, server: GatehouseServer) -> Town:
 
 @pytest.fixture(scope="package")
 async def lasting(town: Town) -> Provisioned:
-    """An organization for tests that leave it as it is: one costs more than most of them."""
+    """Yields an organization for tests that do not change it, because its creation takes longer than most tests."""
     return await town.organization()
 
 
 @pytest.fixture(scope="package")
 async def other(town: Town) -> Provisioned:
-    """Another one."""
+    """Yields another organization for tests that do not change it."""
     return await town.organization()
 
 
 @pytest.fixture
 def org(town: Town, lasting: Provisioned) -> Provisioned:
-    """With an administrator of the test's own: the platform counts how often one account is tried."""
+    """Returns the organization with a new administrator, because the platform limits the sign-ins of one account."""
     who = town.person(lasting)
     town.join(lasting, who, "admin")
     return replace(lasting, owner=who)
@@ -88,7 +88,7 @@ def org(town: Town, lasting: Provisioned) -> Provisioned:
 
 @pytest.fixture
 async def new_org(town: Town) -> Provisioned:
-    """The test's own, with nobody in it but its owner, who has not signed in yet."""
+    """Returns a new organization, whose only member is its owner, who has not signed in yet."""
     return await town.organization()
 
 
@@ -101,7 +101,7 @@ async def surfer(settings: PortalSettings, server: GatehouseServer) -> AsyncIter
 
 @pytest.fixture
 async def stranger(settings: PortalSettings, server: GatehouseServer) -> AsyncIterator[Surfer]:
-    """Another browser."""
+    """Yields another browser."""
     made = Surfer(settings.portal_public_url or "", server.url)
     yield made
     await made.client.aclose()

@@ -1,4 +1,4 @@
-"""Config import at the portal: what it accepts, what it refuses, and that it reaches the platform
+"""The config import of the portal: accepted files, refused files, and the result on the platform
 (docs/moving-to-the-cloud.md)."""
 
 import json
@@ -53,7 +53,7 @@ async def test_a_file_is_imported_into_the_organizations_tenant(
     assert [error["where"] for error in body["errors"]] == ["custom_patterns[1].pattern"]
     assert [item["part"] for item in body["skipped"]] == ["overrides"]
     assert arrived(server, new_org) == {"Employee numbers", "Cards"}
-    # In force: by the owner's key, at the gateway.
+    # The imported rule applies to a call of the gateway with the owner's key.
     scanned = httpx2.post(
         f"{server.url}/v1/scan", json={"text": "EMP-123456"}, headers={"Authorization": f"Bearer {new_org.key}"}
     )
@@ -83,14 +83,14 @@ async def test_a_dry_run_stores_nothing(
 @pytest.mark.parametrize(
     ("content", "status", "words"),
     [
-        (b"", 422, ("file", "no JSON")),
+        (b"", 422, ("file", "not JSON")),
         (b'{\n  "version": "1.0",\n  oops\n}', 422, ("file", "line 3, column 3")),
         (b"\xff\xfe{}", 422, ("file",)),
         (b"[]", 422, ("file", "not an outpost's configuration")),
         (b'{"a": 1}', 422, ("file", "not an outpost's configuration")),
         (b"[" * 100_000, 422, ("file",)),
-        (b'{"version": "2.0"}', 422, ("file: is not good at version: must be 1.0, or a later one of 1.x",)),
-        (b'{"version": "1.0", "dlp_rules": {}}', 422, ("file: is not good at dlp_rules: ",)),
+        (b'{"version": "2.0"}', 422, ("file: is not valid at version: must be 1.0, or a later one of 1.x",)),
+        (b'{"version": "1.0", "dlp_rules": {}}', 422, ("file: is not valid at dlp_rules: ",)),
         (b'{"version": "1.0", "x": "' + b" " * 1024 * 1024 + b'"}', 413, ("file", "1048576")),
         (b" " * 3 * 1024 * 1024, 413, ("bytes",)),
     ],
@@ -146,7 +146,7 @@ async def test_nothing_is_imported_while_the_platform_is_unavailable(
         token = (await portal.admin.post(f"{new_org.path}/tokens", json={})).json()["token"]
         answer = await sent(new_org, CONFIG, client=alone.client(token))
         assert (answer.status_code, answer.json()["error"]) == (503, "service_unavailable")
-        # An answer may be lost when all is done.
+        # The response may be lost after the platform has imported all parts.
         assert "nothing was imported" not in answer.json()["detail"]
         assert (await sent(new_org, CONFIG, client=alone.client(token), dry_run="true")).status_code == 503
     assert portal.audit(new_org.id, "config.imported") == []
@@ -187,5 +187,5 @@ async def test_the_settings_screen_shows_what_is_wrong_with_a_file(lasting: Prov
         files={"file": ("x.json", b"<script>")},
         headers={"Origin": surfer.portal, "Accept": "text/html"},
     )
-    assert (surfer.page.status_code, "The file is no JSON: line 1" in surfer.page.text) == (422, True)
+    assert (surfer.page.status_code, "The file is not JSON: line 1" in surfer.page.text) == (422, True)
     assert "<script>" not in surfer.page.text

@@ -1,4 +1,4 @@
-"""Single sign-on from the portal's start to its session (docs/portal-sign-in.md)."""
+"""Single sign-on from the login page to the session (docs/portal-sign-in.md)."""
 
 import html
 import re
@@ -16,7 +16,8 @@ SSO = "/v1/auth/sso"
 
 
 async def ended(portal: RunningPortal, surfer: Surfer) -> None:
-    """An hour later. The browser's cookie lives longer, as it must: else it would have nothing to show."""
+    """Lets an hour pass, so that the token expires. The browser's cookie expires later, so that it still sends the
+    token."""
     (cookie,) = [item for item in surfer.client.cookies.jar if item.name == "gatehouse_portal"]
     claims = await portal.host.keys.verify(str(cookie.value))
     assert (cookie.expires or 0) > claims["exp"]
@@ -80,7 +81,8 @@ async def test_the_cookie_contains_a_token_of_the_organization(
     assert claims.keys() >= {"uid", "iat", "exp", "jti"}
     client = portal.client(token)
     assert (await client.get(org.path)).status_code == 200
-    # Its cookie opens the pages alone: no other site's page calls the API with a visitor's rights.
+    # The cookie is accepted only by the pages, so that a page of another site cannot call the API with a visitor's
+    # rights.
     assert (await surfer.client.get(surfer.portal + org.path)).status_code == 401
 
 
@@ -126,7 +128,7 @@ async def test_a_page_leads_from_one_organization_to_another(
 async def test_a_session_moves_to_the_organization_that_is_chosen(
     portal: RunningPortal, town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
 ) -> None:
-    """Else whoever has got hold of a token makes one of it that signing out does not end."""
+    """Otherwise a thief of a token could get another token, which the sign-out does not revoke."""
     await surfer.sign_in(org.owner)
     old = portal.client(str(surfer.cookie()))
     town.join(other, org.owner)
@@ -176,7 +178,7 @@ async def test_a_person_without_an_organization_sees_a_message(town: Town, org: 
 async def test_an_email_address_alone_gives_no_membership(
     town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
 ) -> None:
-    """Somebody else, in another tenant, has the owner's address."""
+    """Another person, in another tenant, has the owner's address."""
     twin = town.person(other, email=org.owner.email)
     town.server.sql("UPDATE users SET is_active = false WHERE id = %s", [org.owner.id])
     await surfer.sign_in(twin)
@@ -214,7 +216,7 @@ async def test_an_invitation_is_accepted_after_the_sign_in(
     (row,) = portal.audit(new_org.id, "member.accepted")
     assert row["resource_id"] == (await session_of(surfer))["user_id"]
     assert token not in str(row)
-    # From now on they belong to it.
+    # The person is now a member of the organization.
     await surfer.submit("/logout")
     await surfer.sign_in(who)
     assert surfer.at == "/dashboard"
@@ -295,7 +297,7 @@ async def test_the_invitation_page_does_not_sign_users_out(
     await surfer.follow_all()
     assert (surfer.at, surfer.cookie()) == ("/invitation", session)
     assert (await surfer.get("/dashboard")).status_code == 200
-    # The session of before ends once another one takes its place.
+    # The former session ends when another one replaces it.
     await surfer.get("/invitation")
     await surfer.follow_all()
     await surfer.submit("/invitation", invite_token=await town.invite(other, who.email))
@@ -326,15 +328,15 @@ async def test_a_browser_keeps_few_unfinished_sign_ins(surfer: Surfer) -> None:
 async def test_an_unverified_address_cannot_accept_an_invitation(
     town: Town, org: Provisioned, other: Provisioned, surfer: Surfer, stranger: Surfer
 ) -> None:
-    """Its administrators may make an account with any address: with the invited one, too."""
+    """The administrators of another organization may create an account with any address, including the invited one."""
     address = f"invited-{uuid4().hex[:8]}@example.test"
     token = await town.invite(org, address)
     twin = town.person(other, email=address)
     await stranger.sign_in(twin)
     answer = await stranger.send(f"{SSO}/accept-invite", {"invite_token": token})
-    assert (answer.status_code, "not proven its domain" in answer.json()["detail"]) == (403, True)
+    assert (answer.status_code, "not verified its domain" in answer.json()["detail"]) == (403, True)
     await stranger.submit("/invitation", invite_token=token)
-    assert (stranger.page.status_code, "not proven its domain" in stranger.page.text) == (403, True)
+    assert (stranger.page.status_code, "not verified its domain" in stranger.page.text) == (403, True)
     assert stranger.cookie() is None
     town.server.sql("UPDATE users SET is_active = false WHERE id = %s", [twin.id])
     await surfer.sign_in(town.person(org, email=address))
@@ -342,7 +344,7 @@ async def test_an_unverified_address_cannot_accept_an_invitation(
 
 
 async def test_a_members_token_alone_cannot_accept_an_invitation(town: Town, org: Provisioned, surfer: Surfer) -> None:
-    """The address of a membership may be another's by now."""
+    """The address of a membership may belong to another person now."""
     token = await town.invite(org, town.person(org).email)
     await surfer.sign_in(org.owner)
     answer = await surfer.client.post(
@@ -356,7 +358,7 @@ async def test_a_members_token_alone_cannot_accept_an_invitation(town: Town, org
 async def test_one_person_has_one_membership(
     portal: RunningPortal, town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
 ) -> None:
-    """Invited again under an address that their account has got meanwhile."""
+    """The person is invited again with a new address of the same account."""
     who = town.person(org)
     town.join(org, who)
     renamed = f"renamed-{uuid4().hex[:8]}@example.test"
@@ -383,7 +385,7 @@ async def test_a_refreshed_session_has_another_token_and_the_old_one_is_refused(
     assert body.keys() == {"token", "expires_in", "token_type", "org_id"}
     assert (body["org_id"], body["token"] != old, surfer.cookie()) == (str(org.id), True, body["token"])
     assert (await portal.client(str(old)).get(f"{SSO}/session")).status_code == 403
-    # By a token, no cookie comes back.
+    # A request with a token receives no cookie.
     again = await portal.client(body["token"]).post(f"{SSO}/refresh")
     assert (again.status_code, "set-cookie" in again.headers) == (200, False)
 
@@ -404,7 +406,7 @@ async def test_a_session_cannot_be_refreshed_forever(portal: RunningPortal, new_
 async def test_no_new_token_extends_a_sign_in_beyond_twelve_hours(
     portal: RunningPortal, town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
 ) -> None:
-    """Whoever has a session, and whoever has signed in and not chosen yet."""
+    """This applies to a session, and to a partial sign-in."""
     member_id = town.join(org, who := town.person(org))
     now = int(time.time())
     claims = {"sub": str(org.id), "uid": str(member_id), "role": "member"}
@@ -416,7 +418,7 @@ async def test_no_new_token_extends_a_sign_in_beyond_twelve_hours(
     over = await portal.signed({**claims, "auth_time": now - 12 * 3600 - 1})
     answer = await portal.client(over).post(f"{SSO}/select-org", json={"org_id": str(org.id)})
     assert (answer.status_code, answer.json()["error"]) == (401, "unauthorized")
-    # What a sign-in gives counts from the platform's word on.
+    # The twelve hours begin when the platform confirms the sign-in.
     town.join(other, who)
     await surfer.sign_in(who)
     result = await portal.host.keys.verify(
@@ -429,7 +431,7 @@ async def test_a_token_of_the_admin_key_is_not_a_session(org: Provisioned) -> No
     session = (await org.client.get(f"{SSO}/session")).json()
     assert (session["user_id"], session["email"], session["role"]) == (None, None, "admin")
     answer = await org.client.post(f"{SSO}/select-org", json={"org_id": str(org.id)})
-    assert (answer.status_code, "belongs to no person" in answer.json()["detail"]) == (403, True)
+    assert (answer.status_code, "needs a member's token" in answer.json()["detail"]) == (403, True)
 
 
 async def test_signing_out_revokes_the_token(portal: RunningPortal, new_org: Provisioned, surfer: Surfer) -> None:
@@ -457,7 +459,7 @@ async def test_the_page_signs_out_too(portal: RunningPortal, org: Provisioned, s
 async def test_the_page_signs_out_of_a_session_that_has_ended(
     portal: RunningPortal, org: Provisioned, surfer: Surfer
 ) -> None:
-    """The cookie would lead back in by way of the platform."""
+    """Otherwise the cookie would cause a new sign-in at the platform."""
     await surfer.sign_in(org.owner)
     await ended(portal, surfer)
     await surfer.submit("/logout")
@@ -493,7 +495,7 @@ async def test_an_ended_session_is_renewed_if_the_platform_has_a_session(
 async def test_an_ended_session_does_not_count_as_a_wrong_credential(
     portal: RunningPortal, org: Provisioned, surfer: Surfer
 ) -> None:
-    """In the morning a whole office comes back with one, from one address."""
+    """In the morning all people of an office send expired sessions from one address."""
     await surfer.sign_in(org.owner)
     await ended(portal, surfer)
     answers = [await surfer.get("/dashboard") for _ in range(70)]
@@ -535,7 +537,7 @@ async def test_the_page_of_a_demoted_administrator_offers_no_changes(
 
 
 async def test_a_blocked_person_cannot_sign_in_again(server: GatehouseServer, org: Provisioned, surfer: Surfer) -> None:
-    """At the platform they are locked out: the next sign-in, an hour later at most, fails."""
+    """The platform has blocked the person, so the next sign-in fails, which is needed after at most an hour."""
     await surfer.sign_in(org.owner)
     server.sql("UPDATE users SET is_active = false WHERE id = %s", [org.owner.id])
     await surfer.get(f"{SSO}/login")

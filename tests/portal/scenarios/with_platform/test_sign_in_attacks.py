@@ -22,13 +22,13 @@ def address(query: dict[str, str]) -> str:
 
 
 async def begun(surfer: Surfer) -> dict[str, str]:
-    """What the browser is sent to the platform with."""
+    """Returns the parameters with which the browser is redirected to the platform."""
     await surfer.get(f"{SSO}/login")
     return dict(parse_qsl(urlsplit(surfer.page.headers["Location"]).query))
 
 
 async def refused(surfer: Surfer, query: dict[str, str] | str) -> None:
-    """It ends on a page, without a session and without a word of what was sent."""
+    """Checks that the sign-in ends with an error page, without a session, and without the sent values."""
     await surfer.get(query if isinstance(query, str) else address(query))
     assert (surfer.page.status_code, surfer.page.headers["Content-Type"]) == (400, "text/html; charset=utf-8")
     assert "Location" not in surfer.page.headers
@@ -43,13 +43,13 @@ async def refused(surfer: Surfer, query: dict[str, str] | str) -> None:
 async def test_a_sign_in_started_in_another_browser_is_refused(
     org: Provisioned, surfer: Surfer, stranger: Surfer
 ) -> None:
-    """Somebody's link, with their own good code: whoever follows it does not work in their name."""
+    """A victim follows a link with a valid code of the attacker, and must not be signed in as the attacker."""
     await stranger.to_the_platform(org.owner)
     theirs = stranger.coming_back
     await refused(surfer, theirs)
     await begun(surfer)
     await refused(surfer, theirs)
-    # It was not used up by that.
+    # The code has not been used by this attempt.
     await stranger.follow_all()
     assert stranger.at == "/dashboard"
 
@@ -57,7 +57,7 @@ async def test_a_sign_in_started_in_another_browser_is_refused(
 async def test_another_persons_code_is_refused_with_ones_own_state(
     org: Provisioned, surfer: Surfer, stranger: Surfer
 ) -> None:
-    """The verifier is this browser's (RFC 7636)."""
+    """The verifier belongs to this browser (RFC 7636)."""
     await stranger.to_the_platform(org.owner)
     mine = await begun(surfer)
     await refused(surfer, {**stranger.coming_back, "state": mine["state"]})
@@ -150,7 +150,7 @@ async def test_every_sign_in_has_a_challenge_a_nonce_and_a_state_of_its_own(
 async def test_a_weakened_authorization_request_is_refused(
     org: Provisioned, surfer: Surfer, change: dict[str, str]
 ) -> None:
-    """Whoever sits between: no challenge, a plain one, their own; no nonce, another."""
+    """An attacker changes the request: no challenge, a plain one, another one; no nonce, or another one."""
     await surfer.sign_in(org.owner)
     await surfer.submit("/logout")
     request = {name: value for name, value in {**await begun(surfer), **change}.items() if value}
@@ -209,14 +209,14 @@ async def test_the_sign_in_pages_link_redirects_only_to_own_pages(surfer: Surfer
 async def test_no_session_can_be_fixed_in_advance(
     portal: RunningPortal, town: Town, org: Provisioned, other: Provisioned, surfer: Surfer, stranger: Surfer
 ) -> None:
-    """What the browser held before a sign-in is not what it holds after."""
+    """A sign-in replaces the session that the browser had before."""
     await stranger.sign_in(other.owner)
     planted = str(stranger.cookie())
     surfer.client.cookies.set("gatehouse_portal", planted, domain="127.0.0.1", path="/")
     await surfer.sign_in(org.owner)
     assert surfer.cookie() not in {None, planted}
     assert (await portal.host.keys.verify(str(surfer.cookie())))["sub"] == str(org.id)
-    # Somebody who belongs to none does not go on in the planted one.
+    # A person without an organization does not continue in the planted session.
     surfer.client.cookies.clear()
     surfer.client.cookies.set("gatehouse_portal", planted, domain="127.0.0.1", path="/")
     await surfer.sign_in(town.person(org))
@@ -341,14 +341,14 @@ async def test_an_invalid_discovery_document_stops_the_sign_in(
             errors = {(answer.status_code, answer.json()["error"]) for answer in answers}
             assert errors == {(503, "service_unavailable")}
             assert all("PUBLIC_URL" in answer.json()["detail"] for answer in answers)
-    # Whoever comes while it is away does not stand in a queue for the same question.
+    # While the platform is unavailable, callers do not wait for each other's fetch.
     assert request_count == 1
 
 
 async def test_a_person_with_a_partial_token_calls_sixty_times_a_minute(
     town: Town, org: Provisioned, surfer: Surfer
 ) -> None:
-    """They are no organization's yet, whose plan would count."""
+    """The person has no organization yet, so no plan determines the limit."""
     await surfer.sign_in(town.person(org))
     answers = [await surfer.send(f"{SSO}/select-org", {"org_id": str(org.id)}) for _ in range(61)]
     assert {answer.status_code for answer in answers[:50]} == {403}

@@ -7,9 +7,15 @@ from gatehouse.engine.conversation.dialects.anthropic_messages import AnthropicM
 from gatehouse.engine.conversation.dialects.openai_chat import OpenAIChat
 from gatehouse.engine.conversation.dialects.openai_embeddings import OpenAIEmbeddings
 from gatehouse.engine.conversation.dialects.openai_responses import OpenAIResponses
+from gatehouse.engine.conversation.dialects.token_counts import AnthropicTokenCount, OpenAITokenCount
 
-_PASSING_DIALECTS: tuple[PassingDialect, ...] = (OpenAIChat(), AnthropicMessages(), OpenAIEmbeddings())
-_CLIENT_DIALECTS: tuple[Dialect, ...] = (OpenAIResponses(),)
+_PASSING_DIALECTS: tuple[PassingDialect, ...] = (
+    OpenAIChat(),
+    AnthropicMessages(),
+    OpenAIEmbeddings(),
+    AnthropicTokenCount(),
+)
+_CLIENT_DIALECTS: tuple[Dialect, ...] = (OpenAIResponses(), OpenAITokenCount())
 
 PASSING: Final[dict[str, PassingDialect]] = {dialect.name: dialect for dialect in _PASSING_DIALECTS}
 DIALECTS: Final[dict[str, Dialect]] = {**PASSING, **{dialect.name: dialect for dialect in _CLIENT_DIALECTS}}

@@ -1,1 +1,2 @@
-"""Texts that contain JSON: a bounded grammar, and replacements that keep the JSON valid."""
+"""Texts that contain JSON: a check whether a text is JSON in bounded steps, and replacements that keep the JSON
+valid."""

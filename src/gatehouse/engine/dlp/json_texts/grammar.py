@@ -1,5 +1,7 @@
-"""Checks whether a long text is JSON, in steps of a bounded number of characters. A regex reads values of at most
-`_REGEX_LEVELS` levels; deeper values, and tokens longer than a step, are read token by token."""
+"""Checks whether a long text is JSON, in steps of a bounded number of characters.
+
+A regex reads values of at most `_REGEX_LEVELS` levels. Deeper values, and tokens longer than a step, are read token by
+token."""
 
 import re
 from collections.abc import Callable
@@ -7,19 +9,20 @@ from typing import Final
 
 from gatehouse.engine.dlp.steps import Steps
 
-#: Most characters that a regex reads at once, and the cost in characters of a token that is read by itself.
+#: Most characters that one regex match reads. The second constant is the cost, in characters, of reading one token
+#: alone.
 WINDOW_CHARACTERS: Final = 32 * 1024
 _TOKEN_COST_CHARACTERS: Final = 64
-#: Deeper texts do not count as JSON: most readers refuse them.
+#: Texts with more levels do not count as JSON, because most JSON readers refuse them.
 MAX_DEPTH: Final = 900
-#: Levels of a value that one regex reads.
+#: Most levels of a value that one regex reads.
 _REGEX_LEVELS: Final = 2
 
 _ANY_BLANKS: Final = r"[ \t\n\r]*+"
 _CONTENT: Final = r'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*+'
 _ANY_STRING: Final = f'"{_CONTENT}"'
 _ANY_NUMBER: Final = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+"
-#: The module `json` accepts the last three, too.
+#: The module `json` of Python also accepts the last three words.
 _WORDS: Final = "true|false|null|NaN|-?Infinity"
 
 
@@ -59,28 +62,28 @@ _MEMBERS: Final = re.compile(f"(?:{_member(_value(_REGEX_LEVELS))},)*+")
 
 
 class NotJson(Exception):
-    """The text is not JSON."""
+    """The text is not valid JSON."""
 
 
 class JsonReader:
-    """Reads a text once, from its start."""
+    """Reads a text once from start to end, to check whether it is JSON."""
 
     __slots__ = ("_after_digits", "_after_string", "_is_in_long_token", "_next", "_objects", "_position", "_text")
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._position = 0
-        #: for each open list or object, whether it is an object
+        #: whether each open container is an object (True) or a list (False), outermost first
         self._objects: list[bool] = []
-        #: reads the next element: at most a few windows, and often one token
+        #: reads the next element: often one token, at most a few windows
         self._next: Callable[[], None] = self._value
         #: whether the position is in a string or number that is longer than a window
         self._is_in_long_token = False
-        #: the next reader after a string, or digits, longer than a window
+        #: the reader that continues after a string, or after digits, longer than a window
         self._after_string = self._after_digits = self._value
 
     def read(self) -> Steps[None]:
-        """Read the text. Raises `NotJson` unless all of it is one value."""
+        """Read the text in steps. Raises `NotJson` unless the text is exactly one JSON value."""
         characters = 0
         while self._objects or self._next != self._after_value:
             begin = self._position
@@ -98,14 +101,14 @@ class JsonReader:
             raise NotJson
 
     def _first_entry(self) -> None:
-        """Read the first entry, or the end, of a list or object."""
+        """Read the first entry of a list or object, or its closing bracket."""
         if self._text[self._position : self._position + 1] == ("}" if self._objects[-1] else "]"):
             self._close()
         else:
             self._entries()
 
     def _entries(self) -> None:
-        """Read values of a list, or members of an object, with the comma after each."""
+        """Read values of a list or members of an object, each with the comma after it."""
         run = _MEMBERS if self._objects[-1] else _VALUES
         end = self._end(run)
         if end == self._position:
@@ -114,7 +117,7 @@ class JsonReader:
             self._position, self._next = end, self._entry
 
     def _entry(self) -> None:
-        """Read a value of a list, or the name of a member."""
+        """Read one value of a list, or the name of one member of an object."""
         if not self._objects[-1]:
             self._value()
         elif self._text[self._position : self._position + 1] == '"':
@@ -129,7 +132,7 @@ class JsonReader:
         self._next = self._value
 
     def _value(self) -> None:
-        """Read a value, or the beginning of a list or object."""
+        """Read a value, or the opening bracket of a list or object."""
         character = self._text[self._position : self._position + 1]
         if character in {"[", "{"}:
             self._objects.append(character == "{")
@@ -145,7 +148,7 @@ class JsonReader:
             self._number()
 
     def _after_value(self) -> None:
-        """Read a comma, or the end of a list or object."""
+        """Read a comma, or the closing bracket of a list or object."""
         character = self._text[self._position : self._position + 1]
         if character == ",":
             self._position += 1
@@ -172,7 +175,7 @@ class JsonReader:
     def _rest_of_string(self) -> None:
         begin, self._position = self._position, self._end(_IN_STRING)
         if self._position - begin >= WINDOW_CHARACTERS - _ESCAPE_CHARACTERS:
-            # The string may continue.
+            # The string may continue in the next window.
             return
         if self._text[self._position : self._position + 1] != '"':
             raise NotJson
@@ -185,7 +188,8 @@ class JsonReader:
         match = _NUMBER.match(self._text, self._position, stop)
         if match is None:
             raise NotJson
-        # A fraction or an exponent may follow: its first digit, the third character at most, must be in the window.
+        # A fraction or an exponent may follow. Its first digit is at most the third character after the number, and
+        # must be in the window.
         if match.end() + _SIGNED_DIGIT_CHARACTERS <= stop:
             self._position, self._next = match.end(), self._after_value
             return
@@ -214,7 +218,8 @@ class JsonReader:
         self._next = self._after_value
 
     def _digits_after(self, sign: re.Pattern[str], next_reader: Callable[[], None]) -> None:
-        """Read `sign`, which includes the first digit, and more digits; or nothing, if `sign` does not match."""
+        """Read `sign`, which includes the first digit, and the digits after it. Reads nothing if `sign` does
+        not match."""
         match = sign.match(self._text, self._position, self._position + _MAX_WORD_CHARACTERS)
         if match is None:
             self._next = next_reader
@@ -223,7 +228,7 @@ class JsonReader:
             self._after_digits, self._next = next_reader, self._rest_of_digits
 
     def _skip_blanks(self) -> bool:
-        """Return whether the white space ends within the window."""
+        """Skip white space, at most one window. Returns whether the white space ends within the window."""
         begin, self._position = self._position, self._end(_BLANKS)
         return self._position - begin < WINDOW_CHARACTERS
 

@@ -1,5 +1,5 @@
-"""Fits replacements to JSON, so that the changed text is still JSON: whole texts, with JSON in their strings, and the
-arguments of tools while they arrive in pieces."""
+"""Fits replacements to JSON, so that the changed text is still valid JSON. Handles whole texts, including JSON inside
+their strings, and arguments of tools that arrive in pieces."""
 
 import json
 import re
@@ -16,17 +16,17 @@ from gatehouse.engine.dlp.steps import Steps
 
 _JSON_START: Final = re.compile(r"[ \t\r\n]*[{\[\"]")
 _ESCAPE_OR_QUOTE: Final = re.compile(r"[\\\"]")
-#: Levels of JSON within strings of JSON that are read.
+#: Most levels of JSON texts nested in strings of JSON that are read.
 _STRING_LEVELS: Final = 4
 _CHANGES_PER_STEP: Final = 64
 
-#: Characters of numbers and bare words.
+#: Characters of numbers and bare words (`true`, `null`).
 _SCALAR_CHARACTERS: Final = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-._")
 
 
 class JsonCursor:
-    """Moves through JSON text once, from its start. Tracks whether it is inside a string, where the last string began,
-    and whether a backslash escapes the next character."""
+    """Moves through a JSON text once, from its start. Tracks whether the position is inside a string, where the last
+    string began, and whether a backslash escapes the next character."""
 
     __slots__ = ("escaped", "in_string", "position", "string_start")
 
@@ -37,7 +37,7 @@ class JsonCursor:
         self.escaped = False
 
     def move(self, text: str) -> None:
-        """Move past the next piece of text."""
+        """Move past `text`, the next piece."""
         if not text:
             return
         start = self.position
@@ -64,14 +64,14 @@ class JsonCursor:
                 index += 1
 
     def move_to(self, position: int, text: str) -> Steps[None]:
-        """Move to a position of the whole text, in steps."""
+        """Move to `position` of the whole text, in steps."""
         while self.position < position:
             self.move(text[self.position : min(position, self.position + grammar.WINDOW_CHARACTERS)])
             yield
 
 
 def is_json(text: str) -> bool:
-    """Return whether all of `text` is a JSON object, list or string."""
+    """Return whether `text` as a whole is a JSON object, list or string."""
     if _JSON_START.match(text) is None:
         return False
     try:
@@ -82,7 +82,7 @@ def is_json(text: str) -> bool:
 
 
 def is_json_in_steps(text: str) -> Steps[bool]:
-    """Return the same for a text of any length, in steps of some milliseconds at most."""
+    """Return whether `text` as a whole is JSON, in steps of a few milliseconds, for texts of any length."""
     if len(text) <= grammar.WINDOW_CHARACTERS:
         return is_json(text)
     if _JSON_START.match(text, 0, grammar.WINDOW_CHARACTERS) is None:
@@ -97,8 +97,8 @@ def is_json_in_steps(text: str) -> Steps[bool]:
 def fit_whole_json(
     changes: Sequence[Replacement], text: str, *, levels: int = _STRING_LEVELS
 ) -> Steps[list[Replacement]]:
-    """Return the changes, in order, fitted to `text`, all of which is JSON: it stays JSON, and so does JSON in its
-    strings, up to `levels` deep."""
+    """Return the changes, which are in order, fitted to `text`, which is JSON as a whole. The text stays valid JSON,
+    and so does JSON inside its strings, up to `levels` deep."""
     fitted: list[Replacement] = []
     changes_by_string: dict[int, list[Replacement]] = {}
     cursor = JsonCursor()
@@ -117,7 +117,8 @@ def fit_whole_json(
 
 
 def _fit_to_string(changes: Sequence[Replacement], content: str, start: int, levels: int) -> Steps[list[Replacement]]:
-    """Return the changes fitted to a string with the content `content` at `start`, extended to whole escapes."""
+    """Return the changes fitted to the string whose content is `content` and begins at `start`. The changes are
+    extended to whole escapes."""
     content_view = unescaped(content) or View(content)
     inner: list[Replacement] = []
     previous_end = 0
@@ -140,7 +141,7 @@ def _fit_to_string(changes: Sequence[Replacement], content: str, start: int, lev
 
 
 def fit_to_json_in_steps(changes: Sequence[Replacement], text: str) -> Steps[list[Replacement]]:
-    """Return the changes, in order, fitted to a whole text, so that JSON stays JSON."""
+    """Return the changes, which are in order, fitted to a whole text so that its JSON stays valid."""
     fitted: list[Replacement] = []
     cursor = JsonCursor()
     for index in range(0, len(changes), _CHANGES_PER_STEP):
@@ -154,17 +155,18 @@ def fit_to_json_in_steps(changes: Sequence[Replacement], text: str) -> Steps[lis
 def fit_to_json(
     changes: Sequence[Replacement], text: str, cursor: JsonCursor, *, base: int = 0, unchanged_until: int = 0
 ) -> list[Replacement]:
-    """Return the changes, in order, fitted so that JSON stays JSON. Moves the cursor to the end of the last one. `text`
-    begins at `base` of the text whose positions changes and cursor have. Nothing before `unchanged_until` changes."""
+    """Return the changes, which are in order, fitted so that JSON stays valid. Moves the cursor to the end of the last
+    change. `text` begins at `base` in the text that the positions of the changes and the cursor refer to. Nothing
+    before `unchanged_until` is changed."""
     fitted: list[Replacement] = []
     for change in changes:
         if change.end <= cursor.position:
-            # The previous change has replaced the whole number or word.
+            # The previous change has already replaced the whole number or word.
             continue
         start = max(change.start, cursor.position)
         cursor.move(text[cursor.position - base : start - base])
         if not cursor.in_string:
-            # Back to the start of the number or word: only its own characters lie between.
+            # Move back to the start of the number or word. Only characters of that number or word are between.
             earliest = fitted[-1].end if fitted else unchanged_until
             start = cursor.position = max(base + scalar_start(text, start - base), earliest)
         fitted += _split_at_structure(Replacement(start, change.end, change.text), text, base, cursor)
@@ -172,15 +174,15 @@ def fit_to_json(
 
 
 def _split_at_structure(replacement: Replacement, text: str, base: int, cursor: JsonCursor) -> Iterator[Replacement]:
-    """Yield the replacement in pieces that preserve JSON. `text` begins at `base` of the text whose positions the
-    replacement has. The cursor is at the start of the replacement, and is moved to its end.
+    """Yield the replacement in pieces that keep the JSON valid. `text` begins at `base` in the text that the positions
+    of the replacement refer to. The cursor is at the start of the replacement, and is moved to its end.
 
-    Inside a string the label replaces the value. Numbers and bare words outside become the label as a string. The
-    structure of the JSON (quotes, brackets, commas) stays.
+    Inside a string, the label replaces the value. A number or bare word outside of strings is replaced by the label as
+    a string. The structure of the JSON (quotes, brackets, commas) is kept.
     """
     start, stop = replacement.start - base, replacement.end - base
     if cursor.escaped:
-        # The remainder of an escape.
+        # The replacement begins in the middle of an escape.
         cursor.move(text[start : start + 1])
         start += 1
     while start < stop:
@@ -202,7 +204,8 @@ def _split_at_structure(replacement: Replacement, text: str, base: int, cursor: 
 
 
 def _end_of_string(text: str, start: int, limit: int) -> int:
-    """Return the position of the closing quote, or of an escape across the limit, or the limit."""
+    """Return the position of the closing quote, of an escape that crosses `limit`, or `limit` itself, whichever comes
+    first."""
     position = start
     while match := _ESCAPE_OR_QUOTE.search(text, position, limit):
         if match[0] == '"':
@@ -213,12 +216,13 @@ def _end_of_string(text: str, start: int, limit: int) -> int:
     return limit
 
 
-#: Most characters of a number or bare word that are searched.
+#: Most characters that are searched for the start of a number or bare word.
 _MAX_SCALAR_CHARACTERS: Final = 64
 
 
 def scalar_start(text: str, position: int) -> int:
-    """Return the start of the number or bare word that continues at `position`, or `position` if none does."""
+    """Return the start of the number or bare word that continues at `position`, or `position` if no number or word
+    does."""
     start = position
     while start > 0 and text[start - 1] in _SCALAR_CHARACTERS:
         start -= 1
@@ -228,5 +232,5 @@ def scalar_start(text: str, position: int) -> int:
 
 
 def escape_json_string(value: str) -> str:
-    """Return the value with JSON escapes, as between the quotes of a string."""
+    """Return the value with JSON escapes, as it appears between the quotes of a string."""
     return msgspec.json.encode(value).decode()[1:-1]

@@ -1,6 +1,6 @@
-"""Chains of texts that may contain one split value: consecutive texts whose ends resemble pieces of a value.
+"""Builds chains of consecutive texts that may contain one split value, because their ends resemble pieces of a value.
 
-A chain is searched as one text, which consists of the ends of its texts (`join_ends`).
+A chain is searched as one text, which consists of the joined ends of its texts (`join_ends`).
 """
 
 import re
@@ -22,21 +22,22 @@ from gatehouse.engine.dlp.steps import Steps
 
 #: Characters that are searched on each side of a seam, the border between two texts.
 WINDOW_CHARACTERS: Final = NEAR
-#: Characters on each side of a seam that decide whether a value may cross it.
+#: Characters on each side of a seam that are checked to see whether a value may cross it.
 _NEAR_SEAM_CHARACTERS: Final = 40
-#: Least number of digits near a seam for a number that crosses it.
+#: Least number of digits near a seam of a number that crosses the seam.
 MIN_NUMBER_DIGITS: Final = 8
-#: Least length of a token of letters and digits, in characters.
+#: Least length in characters of a token of letters and digits.
 _MIN_TOKEN_CHARACTERS: Final = 16
-#: Texts that are checked in one step.
+#: Number of texts that are checked in one step.
 TEXTS_PER_STEP: Final = 256
 
-#: Most texts of a chain. The last texts of a full one also begin the next: no value has more pieces than characters.
+#: Most texts of a chain. The last texts of a full chain also begin the next chain, so no value is missed: a value has
+#: no more pieces than characters.
 _MAX_CHAIN_TEXTS: Final = 8 * WINDOW_CHARACTERS
 
 
 def _regex(regex: str) -> Callable[[str], bool]:
-    """Return a function that returns whether the regex matches anywhere in a text."""
+    """Return a function that tells whether the regex matches anywhere in a text."""
     search = search_of(re2.compile(regex))
 
     def matches(text: str) -> bool:
@@ -46,22 +47,22 @@ def _regex(regex: str) -> Callable[[str], bool]:
     return matches
 
 
-#: Keys under which dialects have the texts of a conversation.
+#: Keys under which the dialects store the texts of a conversation.
 _CONVERSATION_KEYS: Final = frozenset({"content", "text", "system", "instructions"})
 _NO_DIGIT: Final = bytes(set(range(128)) - set(b"0123456789"))
 _DIGIT: Final = re.compile(r"\d")
-#: Separates texts where the characters of their ends are checked.
+#: Separates the ends of different texts in the joined string whose characters are checked.
 _SEAM: Final = "\x1d"
-#: Separates the two ends of one text.
+#: Separates the beginning and the end of the same text in that string.
 _WITHIN: Final = "\x1e"
 _DECIMALS: Final = "".join(filter(str.isdecimal, map(chr, range(sys.maxunicode + 1))))
 _INVISIBLE: Final = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
-#: Characters of numbers in groups.
+#: Characters that occur in numbers written in groups.
 _GROUP_CHARACTERS: Final = _DECIMALS + string.ascii_uppercase + " -./\u00a0\u2009\u2010\u2011\u202f" + _INVISIBLE
-#: A text that is one piece of a value: groups of digits and capitals, or one token.
+#: Matches a text that is one piece of a value: groups of digits and capitals, or one token.
 _PIECE: Final = re.compile(r"[0-9A-Z]{1,19}(?:[ -][0-9A-Z]{1,19})*|\S*")
 
-#: Characters around a piece that are not part of it: all white space, and quotes, brackets, dashes and the like.
+#: Characters that surround a piece and are not part of it: white space, quotes, brackets, dashes and similar marks.
 _SURROUNDING_MARKS: Final = (
     "".join(filter(str.isspace, map(chr, range(0x3001))))
     + "\"'`\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u2026.,;:()[]*-\u2013\u2014"
@@ -81,29 +82,29 @@ _ANNOUNCING_WORDS: Final = frozenset(
 )
 _MARK: Final = f"[{re.escape(_SURROUNDING_MARKS)}]"
 _NUMBERED_PART: Final = "(?:part|piece|half|teil|partie|parte) ?[1-9]"
-#: Announcements at the beginning of a text, and anywhere between two pieces.
+#: Matches announcements at the beginning of a text. The next regex matches them anywhere between two pieces.
 _ANNOUNCEMENT: Final = re.compile(
     rf"{_MARK}*(?:(?:{_NUMBERED_PART}|{'|'.join(_ANNOUNCING_WORDS)}){_MARK}+){{0,8}}", re.IGNORECASE
 )
 _BETWEEN: Final = rf"(?:[^\pL\p{{Nd}}{_SEAM}{_WITHIN}]|(?i:{_NUMBERED_PART}|{'|'.join(sorted(_ANNOUNCING_WORDS))}))*"
-#: Character sequences that occur in tokens and not in words.
+#: Matches character sequences that occur in tokens and not in words.
 _TOKEN_MARK: Final = rf"(?:\pL{_SEAM}*\p{{Nd}}|\p{{Nd}}{_SEAM}*\pL|[a-z][A-Z]|[A-Z]{{8}}|_)"
 _has_token_mark: Final = _regex(_TOKEN_MARK)
-#: Digits or groups of capitals that end a text, and those that begin one.
+#: Matches digits or groups of capitals at the end of a text. The next regex matches those at the beginning.
 _NUMBER_END: Final = r"(?:\p{Nd}(?: ?[A-Z]{1,6})?|\b[A-Z]{1,6})"
 _NUMBER_START: Final = rf"(?:\p{{Nd}}|[A-Z]{{1,6}}(?:[ -]?\p{{Nd}}|{_SEAM}|\z))"
-#: A number or a token that reaches a seam, announcements aside.
+#: Whether a number or a token reaches a seam, apart from announcements.
 _crosses_seam: Final = _regex(
     rf"{_NUMBER_END}{_BETWEEN}{_SEAM}{_BETWEEN}{_NUMBER_START}"
     rf"|{_TOKEN_MARK}[^\s{_WITHIN}]*{_BETWEEN}{_SEAM}|{_SEAM}{_BETWEEN}[^\s{_WITHIN}]*{_TOKEN_MARK}"
 )
-#: Length of the longest announcing word with a mark, in characters.
+#: Length in characters of the longest announcing word with a mark.
 _MAX_WORD_CHARACTERS: Final = 16
 
 
 class _ChainText(NamedTuple):
-    """A text of a chain. `number` is its index among all texts. A piece can only be between `start` and `end`.
-    `is_piece`: all between them may be one piece."""
+    """A text of a chain. `number` is its index among all texts. Only the range from `start` to `end` can contain a
+    piece of a value. `is_piece` is True if that whole range may be one piece."""
 
     number: int
     text: str
@@ -118,13 +119,13 @@ class _ChainText(NamedTuple):
         return self.text[self.start : min(self.end, self.start + length)]
 
 
-#: Texts that may each contain a piece of one value: the end of the first, all of those between, the beginning of the
-#: last.
+#: Consecutive texts that may each contain a piece of one value: the end of the first text, the whole texts between, and
+#: the beginning of the last.
 Chain: TypeAlias = list[_ChainText]
 
 
 class TextWindow(NamedTuple):
-    """The range `start` to `end` of text `number`, and its position in the joined text."""
+    """The range from `start` to `end` of the text `number`, and the position of this range in the joined text."""
 
     number: int
     start: int
@@ -132,13 +133,13 @@ class TextWindow(NamedTuple):
     joined_start: int
 
 
-#: The number of a piece's text, and its start and end in that text.
+#: The number of the text that contains a piece, and the piece's start and end in that text.
 Piece: TypeAlias = tuple[int, int, int]
 
 
 class JoinedEnds(NamedTuple):
-    """The joined ends of texts. `chains` are the start and end of each chain. After `unchanged_end` the ends are joined
-    without announcements, or with a space between the pieces."""
+    """The joined ends of texts. `chains` are the start and end of each chain. Before `unchanged_end` the ends are
+    joined unchanged; after it they are joined without announcements, or with a space between the pieces."""
 
     text: str
     windows: list[TextWindow]
@@ -150,7 +151,7 @@ class JoinedEnds(NamedTuple):
         return [part for part in self.chains if part[1] <= self.unchanged_end]
 
     def pieces(self, start: int, end: int) -> list[Piece]:
-        """Return the pieces of the range `start` to `end`."""
+        """Return the pieces of texts that the range from `start` to `end` of the joined text consists of."""
         index = bisect_right(self.windows, start, key=_joined_start) - 1
         pieces = []
         for window in self.windows[index : bisect_left(self.windows, end, key=_joined_start)]:
@@ -166,7 +167,7 @@ def _joined_start(window: TextWindow) -> int:
 
 
 def may_be_split(texts: Sequence[Slot]) -> Steps[bool]:
-    """Return whether the ends of the texts could be pieces of a value. For most requests they could not."""
+    """Return whether the ends of the texts could be pieces of a split value. For most requests the result is False."""
     ends: list[str] = []
     for index, slot in enumerate(texts):
         if index % TEXTS_PER_STEP == TEXTS_PER_STEP - 1:
@@ -177,7 +178,8 @@ def may_be_split(texts: Sequence[Slot]) -> Steps[bool]:
 
 
 def build_chains(texts: Sequence[Slot], sequences: Iterable[Sequence[Place]]) -> Steps[list[Chain]]:
-    """Return the chains that may contain a split value. `sequences` are the consecutive texts of the body."""
+    """Return the chains that may contain a split value. `sequences` are the sequences of consecutive texts in
+    the body."""
     likely: list[Sequence[Place]] = []
     for sequence in sequences:
         likely += yield from _likely_parts(sequence)
@@ -204,8 +206,8 @@ def build_chains(texts: Sequence[Slot], sequences: Iterable[Sequence[Place]]) ->
 
 
 def _likely_parts(sequence: Sequence[Place]) -> Steps[list[Sequence[Place]]]:
-    """Return the parts of a sequence that may contain a split value. This is a quick check, in which announcements
-    count as parts of a piece."""
+    """Return the parts of a sequence that may contain a split value. The check is fast and rough: it treats
+    announcements as parts of a piece."""
     joined = _SEAM.join([_ends_of(holder[key]) for holder, key in sequence])
     if len(sequence) < 2 or not ("@" in joined or _crosses_seam(joined)):
         return []
@@ -216,7 +218,7 @@ def _likely_parts(sequence: Sequence[Place]) -> Steps[list[Sequence[Place]]]:
         if number % TEXTS_PER_STEP == TEXTS_PER_STEP - 1:
             yield
         text = holder[key]
-        # One token, or groups of digits and capitals.
+        # The text is one token, or groups of digits and capitals.
         if len(text) <= WINDOW_CHARACTERS and (
             " " not in text or (len(text) <= _NEAR_SEAM_CHARACTERS and text == text.upper())
         ):
@@ -260,7 +262,7 @@ def _chain_text(number: int, text: str) -> _ChainText:
 
 
 def _piece_start(text: str) -> int:
-    """Return the first position of a piece: after its announcement."""
+    """Return the first position of a piece in the text, which is after any announcement."""
     if not text or (text[0] not in _SURROUNDING_MARKS and _first_word(text) not in _ANNOUNCING_WORDS):
         return 0
     announcement = _ANNOUNCEMENT.match(text, 0, WINDOW_CHARACTERS)
@@ -272,7 +274,8 @@ def _first_word(text: str) -> str:
 
 
 def _piece_end(text: str, start: int) -> int:
-    """Return the last end of a piece that another one follows: before the words that announce that one."""
+    """Return the position where a piece at the end of the text ends, which is before any words that announce the next
+    piece."""
     near = max(start, len(text) - WINDOW_CHARACTERS)
     end = near + len(text[near:].rstrip(_SURROUNDING_MARKS))
     while end > near:
@@ -290,7 +293,7 @@ def _may_contain_value(chain: Chain) -> bool:
         chain[0].before_seam(_NEAR_SEAM_CHARACTERS),
         *(text.after_seam(_NEAR_SEAM_CHARACTERS) for text in chain[1:]),
     )
-    # Only digits adjacent to the seam count: a sentence has other numbers.
+    # Only digits adjacent to the seam count, because a sentence contains other numbers too.
     groups = before[len(before.rstrip(_GROUP_CHARACTERS)) :] + "".join(
         text_start[: len(text_start) - len(text_start.lstrip(_GROUP_CHARACTERS))] for text_start in after
     )
@@ -300,7 +303,8 @@ def _may_contain_value(chain: Chain) -> bool:
     joined = "".join(tokens)
     if "@" in joined:
         return True
-    # A number at the end of a sentence and the first word of the next one are no token.
+    # In a chain of two texts, a number at the end of a sentence and the first word of the next sentence are not joined
+    # to a token.
     return len(joined) >= _MIN_TOKEN_CHARACTERS and _has_token_mark(joined if len(chain) > 2 else " ".join(tokens))
 
 
@@ -310,8 +314,8 @@ def _digits(text: str) -> int:
 
 
 def join_ends(chains: Sequence[Chain]) -> Steps[JoinedEnds]:
-    """Join the ends of each chain three times: unchanged, without the announcements, and with spaces between the
-    pieces."""
+    """Join the ends of the texts of each chain in three ways: unchanged, without the announcements, and with spaces
+    between the pieces."""
     texts: list[str] = [SEPARATOR]
     windows: list[TextWindow] = []
     parts: list[Part] = []
@@ -337,12 +341,13 @@ def join_ends(chains: Sequence[Chain]) -> Steps[JoinedEnds]:
 
 
 def _has_announcements(chain: Chain) -> bool:
-    """Return whether the chain has announcements between its pieces."""
+    """Return whether words that announce another piece stand between the pieces of the chain."""
     return any(text.end < len(text.text) for text in chain[:-1]) or any(text.start for text in chain[1:])
 
 
 def _window(text: _ChainText, *, is_first: bool, is_last: bool, without_announcements: bool) -> tuple[int, int]:
-    """Return the range of a text that is searched in a chain. Before the first piece it includes context words."""
+    """Return the range of a text that is searched as a part of a chain. Before the first piece, the range includes
+    context words."""
     start, end = (text.start, text.end) if without_announcements else (0, len(text.text))
     return (
         max(0, end - WINDOW_CHARACTERS) if is_first else start,

@@ -1,4 +1,4 @@
-"""Finds values that are split over consecutive texts: `4111 1111`, and in the next message `1111 1111`.
+"""Finds values that are split over consecutive texts, such as `4111 1111` followed by `1111 1111` in the next message.
 
 Only the joined ends of consecutive texts are searched, and only if they resemble pieces of a value. A match counts if
 it crosses a seam, is strong enough, and is not a finding of one text alone.
@@ -24,20 +24,22 @@ from gatehouse.engine.dlp.split_values.chains import (
 )
 from gatehouse.engine.dlp.steps import Steps, finish
 
-#: Score from which a finding has an unmistakable form, or valid check digits.
+#: Minimum score of findings with an unmistakable form or with valid check digits.
 _STRONG_SCORE: Final = 0.9
 _BUILT_IN: Final = frozenset(pattern.id for pattern in BUILT_IN)
 _SECRETS: Final = frozenset(pattern.id for pattern in BUILT_IN if pattern.category == "secret")
-#: Least number of letters and digits of an identifier with check digits: those of a shorter one prove too little.
+#: Minimum number of letters and digits of an identifier with check digits. The check digits of a shorter identifier
+#: prove too little.
 _MIN_IDENTIFIER_CHARACTERS: Final = 11
-#: The groups and the check digit of a card number suffice.
+#: A card number needs no minimum score: its groups and its check digit are sufficient evidence.
 _CARD: Final = "credit-card"
-#: An e-mail address has only its form.
+#: An e-mail address is recognized only by its form.
 _EMAIL: Final = "email"
 
 
 class JoinedValue(NamedTuple):
-    """A split value. The position of `finding` is in the joined ends. `text` is the concatenation of the pieces."""
+    """A split value. The position of `finding` is in the joined ends of the texts. `text` is the concatenation of the
+    pieces."""
 
     finding: Finding
     pieces: Sequence[Piece]
@@ -51,8 +53,9 @@ async def find_split_values(
     size: int,
     examiner: Examiner,
 ) -> list[JoinedValue]:
-    """Return the values that are split over consecutive texts. `sequences` are the consecutive texts,
-    `findings_in_texts` the findings within single texts with the text's number, `size` is the size of all texts."""
+    """Return the values that are split over consecutive texts. `sequences` are the sequences of consecutive texts.
+    `findings_in_texts` are the findings within single texts, each with the number of its text. `size` is the size of
+    all texts."""
     if len(texts) <= TEXTS_PER_STEP:
         is_likely = len(texts) > 1 and finish(may_be_split(texts))
     else:
@@ -79,7 +82,7 @@ def _values(
     findings_in_texts: Iterable[tuple[int, Finding]],
     texts: Sequence[Slot],
 ) -> Steps[list[JoinedValue]]:
-    """Return the matches that cross a seam, are strong enough, and are not findings of one text."""
+    """Return the matches that cross a seam, are strong enough, and are not findings of a single text."""
     crossing: list[JoinedValue] = []
     for finding in findings:
         yield
@@ -92,7 +95,7 @@ def _values(
     findings_at_ends: dict[int, list[Finding]] = {}
     for number, finding in findings_in_texts:
         yield
-        # Other findings overlap no piece.
+        # Findings elsewhere in a text cannot overlap a piece.
         if finding.start < WINDOW_CHARACTERS or finding.end > len(texts[number].text) - WINDOW_CHARACTERS:
             findings_at_ends.setdefault(number, []).append(finding)
     values: list[JoinedValue] = []
@@ -108,10 +111,11 @@ def _values(
 
 def _is_strong(finding: Finding, text: str, pieces: Sequence[Piece], *, is_unchanged: bool) -> bool:
     if finding.source not in _BUILT_IN:
-        # A custom pattern may match anything: two consecutive numbers are not a value of it.
+        # A custom pattern may match any characters, so it could also match two consecutive numbers that are no value.
         return is_unchanged and _is_token(text)
     if finding.source == _EMAIL:
-        # Code begins with a decorator, and a sentence with a capital letter.
+        # A decorator such as `@cache` at the start of code, or a sentence that begins with a capital letter, is no part
+        # of an address.
         _, first_start, first_end = pieces[0]
         _, last_start, last_end = pieces[-1]
         return "@" in text[: first_end - first_start] and not text[last_start - last_end].isupper()
@@ -121,7 +125,7 @@ def _is_strong(finding: Finding, text: str, pieces: Sequence[Piece], *, is_uncha
 
 
 def _is_found_in_one_text(value: JoinedValue, findings_at_ends: Mapping[int, Sequence[Finding]]) -> bool:
-    """Return whether a piece is, or is in, a finding of its own text."""
+    """Return whether the value is already covered: a piece overlaps or is contained in a finding of its own text."""
     finding, first = value.finding, value.pieces[0]
     overlapping = [
         (other, piece)
@@ -132,15 +136,15 @@ def _is_found_in_one_text(value: JoinedValue, findings_at_ends: Mapping[int, Seq
     same_source = [(other, piece) for other, piece in overlapping if other.source == finding.source]
     if not same_source:
         return any(other.score > finding.score and _contains(other, piece) for other, piece in overlapping)
-    # The beginning of a token may match by itself: the following text is its rest if it resembles a token.
+    # The beginning of a token may match alone. The next text continues the token if it resembles a token.
     beginning, piece = same_source[0]
-    rest = value.text[beginning.end - first[1] :]
+    continuation = value.text[beginning.end - first[1] :]
     return (
         len(same_source) > 1
         or piece != first
         or beginning.start != first[1]
         or finding.source not in _SECRETS
-        or not _is_token(rest)
+        or not _is_token(continuation)
         or any(piece != first for _, piece in overlapping)
     )
 
@@ -154,5 +158,5 @@ def _contains(finding: Finding, piece: Piece) -> bool:
 
 
 def _is_token(text: str) -> bool:
-    """Return whether the text has letters and digits, and is longer than a word that has both."""
+    """Return whether the text has both letters and digits, and is longer than an ordinary word with both."""
     return len(text) >= MIN_NUMBER_DIGITS and any(map(str.isdigit, text)) and any(map(str.isalpha, text))

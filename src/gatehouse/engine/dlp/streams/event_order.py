@@ -1,7 +1,8 @@
-"""Orders the waiting events of a stream. Each waits for the events that it must not overtake, and for its own texts.
+"""Orders the waiting events of a stream. An event waits for the events that it must not overtake, and for its own
+texts.
 
-Only events that may have become ready are checked: those that have come to the front of their queue, and those whose
-awaited text has moved. So the cost of many open texts is that of their own events.
+Only events that may have become ready are checked: events that have reached the front of their queue, and events whose
+awaited text has advanced. So events of other open texts add no cost.
 """
 
 from collections import deque
@@ -15,7 +16,7 @@ Awaited = TypeVar("Awaited", bound=Hashable)
 
 class _Node(Generic[Item]):
     """A node of the tree, with a queue of events. The first event may be released when the node has no children. `key`
-    orders nodes by their creation, each after its parent."""
+    orders nodes by creation; a node comes after its parent."""
 
     __slots__ = ("children", "children_created", "is_ready", "key", "name", "parent", "queue")
 
@@ -24,7 +25,8 @@ class _Node(Generic[Item]):
         self.name = name
         self.key = key
         self.children: dict[str, _Node[Item]] = {}
-        #: each event with the names of the descendants that it belongs to; the first event belongs to this node
+        #: pairs of an event and the names of the descendants that the event belongs to; the first event belongs to this
+        #: node
         self.queue: deque[tuple[tuple[str, ...], Item]] = deque()
         self.children_created = 0
         self.is_ready = False
@@ -38,27 +40,27 @@ class _Node(Generic[Item]):
 
 
 class EventOrder(Generic[Item, Awaited]):
-    """A tree of event queues. The root has the events that wait for all events before them, its children those of one
-    choice or block, their children those of one text."""
+    """A tree of event queues. Events at the root wait for all events before them. The root's children have the events
+    of one choice or block, and their children the events of one text."""
 
     def __init__(self) -> None:
         self._root: _Node[Item] = _Node(None, "", ())
         self._ready: list[tuple[tuple[int, ...], _Node[Item]]] = []
-        #: the nodes whose first event waits for a text
+        #: the nodes whose first event waits for a text, by that text
         self._waiting: dict[Awaited, list[_Node[Item]]] = {}
 
     def put(self, path: tuple[str, ...], item: Item) -> None:
-        """Add an event. `path` are the names of its node and its ancestors below the root."""
+        """Add an event. `path` contains the names of its node and of the node's ancestors below the root."""
         self._put(self._root, path, item)
 
     def wake_waiting(self, awaited: Awaited) -> None:
-        """Mark the events that wait for `awaited` as ready to be checked."""
+        """Mark the events that wait for `awaited` for another check."""
         for node in self._waiting.pop(awaited, ()):
             self._wake(node)
 
     def drain(self, release: Callable[[Item], Awaited | None], stops: Callable[[], bool]) -> None:
         """Release events that are ready, until `stops` returns True. `release` releases an event and returns None, or
-        returns what the event waits for."""
+        returns the object that the event waits for."""
         while self._ready and not stops():
             _, node = heappop(self._ready)
             node.is_ready = False
@@ -90,7 +92,7 @@ class EventOrder(Generic[Item, Awaited]):
         parent = node.parent
         if parent is None or queue or node.children:
             return
-        # A node that is removed is not woken again by what it has awaited.
+        # A removed node must not be woken again by a text that it has awaited.
         del parent.children[node.name]
         node.parent = None
         if not parent.children:

@@ -1,8 +1,8 @@
-"""Inspects a stream: holds each event back until all of its texts are released.
+"""Inspects a stream: holds back each event until all of its texts are released.
 
-Unchanged events are sent with the bytes in which they arrived. Only text that a finding may still extend to is held
-back; with `hold`, everything until the end. Held-back text does not delay other texts of the same stream. All other
-events keep their order.
+Unchanged events are sent with the bytes in which they arrived. Only text to which a finding may still extend is held
+back. In the mode `hold`, the whole stream is held back until its end. Held-back text does not delay other texts of the
+same stream. All other events keep their order.
 """
 
 from bisect import bisect_right
@@ -23,21 +23,21 @@ from gatehouse.foundation.errors import Refusal
 
 
 class _WaitingEvent(msgspec.Struct, gc=False):
-    """An event, and the ranges of its pieces in their channels. A changed event is decoded again, because a decoded
-    event takes many times the memory of its bytes."""
+    """An event, and the ranges of its pieces in their channels. Only the event's bytes are kept, because a decoded
+    event takes many times their memory. A changed event is decoded again."""
 
     event: bytes
     ranges: list[tuple[Channel, int, int]]
     altered: bool
-    #: the channels whose text its echoes repeat
+    #: the channels whose texts the event repeats
     echoed_channels: list[Channel]
-    #: number of its ranges that are released
+    #: number of ranges that are released already
     released_ranges: int = 0
 
 
 class _Run(msgspec.Struct, gc=False):
-    """Consecutive events that each have a piece of the same text and nothing else, as nearly all events do. `ends` are
-    the ends of their pieces in the channel, `start` is the start of the first."""
+    """Consecutive events that have one piece of the same text and nothing else, as nearly all events do. `ends` are the
+    ends of their pieces in the channel; `start` is the start of the first piece."""
 
     name: str
     channel: Channel
@@ -47,8 +47,8 @@ class _Run(msgspec.Struct, gc=False):
 
 
 class StreamGuard:
-    """Inspects one stream. After a `refusal` it releases nothing more; with a `pending_approval` it releases nothing
-    until `approve`."""
+    """Inspects one stream. Once `refusal` is set, no more events are released. While `pending_approval` is set, no
+    events are released until `approve` is called."""
 
     def __init__(self, dialect: Dialect, examiner: Examiner) -> None:
         self._view = dialect.view
@@ -56,19 +56,20 @@ class StreamGuard:
         self._examiner = examiner
         self._hold = examiner.options.stream_mode == "hold"
         self._channels: dict[str, Channel] = {}
-        #: names of the open channels by choice or block; dictionaries serve as ordered sets
+        #: names of the open channels, by choice or block; the inner dictionaries serve as ordered sets
         self._names: dict[str, dict[str, None]] = {}
-        #: channels of growing texts, also after their end, because echoes may repeat them
+        #: channels of growing texts; kept after the end of a text, because events may repeat it
         self._growing: dict[str, Channel] = {}
         #: the name of the latest growing text, by choice or block
         self._latest: dict[str, str] = {}
         #: names of the texts that have ended
         self._ended_names: set[str] = set()
         self._order: EventOrder[_WaitingEvent | _Run, Channel] = EventOrder()
-        #: the last run in the order, if another event may join it
+        #: the last run in the order; None if the next event cannot join it
         self._run: _Run | None = None
         self._whole_pieces = 0
-        #: pieces of the texts for the semantic tier, which reads them after their release; None without rules for it
+        #: pieces of the texts for the semantic tier, which reads the texts after their release; None if no rule uses
+        #: the tier
         self._semantic_pieces: dict[str, list[str]] | None = None
         if not self._hold and examiner.inspection.policy.labels:
             self._semantic_pieces = {}
@@ -79,7 +80,7 @@ class StreamGuard:
         #: bytes of the events that have arrived and are not released
         self.held_bytes = 0
         self._is_finished = False
-        #: whether an event could not be read
+        #: whether an event could not be decoded
         self._is_broken = False
 
     @property
@@ -88,7 +89,7 @@ class StreamGuard:
         return self.refusal is not None or self.pending_approval is not None
 
     async def push(self, block: bytes) -> bytes:
-        """Add whole events, and return the events that are released. Raises `Unreadable`."""
+        """Add whole events, and return the events that are released now. Raises `Unreadable`."""
         # Dictionaries serve as ordered sets: labels are numbered in the order of the texts.
         touched: dict[str, None] = {}
         ended: dict[str, None] = {}
@@ -96,7 +97,7 @@ class StreamGuard:
         try:
             self._add_block(block, touched, ended)
         except Unreadable:
-            # The rest of the block is not sent.
+            # The remaining events of the block are not sent.
             self._is_broken = True
             raise
         if self._hold:
@@ -126,7 +127,8 @@ class StreamGuard:
         self._order.wake_waiting(channel)
 
     def _add_event(self, event: bytes, touched: dict[str, None], ended: dict[str, None]) -> None:
-        """Add an event of any form. Adds the names of its texts to `touched`, and of those that end to `ended`."""
+        """Add an event of any form. Adds the names of its texts to `touched`, and the names of texts that it ends to
+        `ended`."""
         view = self._view(event)
         if view is None:
             self._order.put((), _WaitingEvent(event, [], False, []))
@@ -134,7 +136,7 @@ class StreamGuard:
         ranges = []
         for piece in view.pieces:
             text = piece.slot.text
-            # A text in one piece continues no other text, even one of the same name.
+            # A text that arrives in one piece never continues another text, even if both have the same name.
             self._whole_pieces += piece.whole
             name = f"{piece.channel}#{self._whole_pieces}" if piece.whole else piece.channel
             channel = self._channel(name, json_text=piece.slot.json_text, is_sealed=piece.slot.is_sealed)
@@ -153,14 +155,14 @@ class StreamGuard:
         self._order.put(self._path(view), _WaitingEvent(event, ranges, view.altered, echoed_channels))
 
     def _names_of_end(self, end: str) -> list[str]:
-        """Return the names of the open texts that an end of a view ends."""
+        """Return the names of the open texts that are ended by `end`, an end in a view."""
         if end and not end.endswith("."):
             return [end] if end in self._channels else []
         names = self._names.get(_group(end), ()) if end else self._channels
         return [name for name in names if name.startswith(end)]
 
     def _add_growth(self, event: bytes, name: str, text: str) -> None:
-        """Add an event that has the next piece of a text and nothing else."""
+        """Add an event that contains the next piece of one text and nothing else."""
         run = self._run
         if run is None or run.name != name or not run.events:
             channel = self._growing[name] = self._channel(name, json_text=False)
@@ -174,7 +176,7 @@ class StreamGuard:
             self._semantic_pieces.setdefault(name, []).append(text)
 
     async def finish(self) -> bytes:
-        """End the stream, and return the remaining events that are released."""
+        """End the stream, and return the remaining events that may be sent."""
         self._is_finished = True
         if self._hold:
             await self._inspect_whole()
@@ -190,13 +192,13 @@ class StreamGuard:
             self._examiner.inspection.note_late(TierFindings(labels=labels), self._examiner.direction)
 
     async def approve(self) -> bytes:
-        """Continue after the approval of `pending_approval`, and return the events that are released."""
+        """Continue after `pending_approval` was approved, and return the events that are released now."""
         channel = self._channel_to_approve
         assert channel is not None
         self.pending_approval = self._channel_to_approve = None
         channel.approve()
         if channel.skipped_advance is not None:
-            # Text arrived, or the text ended, before the approval.
+            # More text arrived, or the text ended, before the approval.
             final, channel.skipped_advance = channel.skipped_advance, None
             await channel.advance(final=final)
         self._order.wake_waiting(channel)
@@ -206,7 +208,7 @@ class StreamGuard:
         channel = self._channels.get(name)
         if channel is None:
             if name in self._ended_names:
-                # The earlier part has been released, so the two cannot be inspected together.
+                # The text's earlier part has been released, so both parts cannot be inspected together.
                 raise Unreadable
             channel = self._channels[name] = Channel(
                 self._examiner, json_text=json_text, is_sealed=is_sealed, scans=not self._hold
@@ -218,7 +220,7 @@ class StreamGuard:
         channel = self._growing.get(piece.channel)
         if channel is None:
             if piece.slot.text:
-                # It repeats a text that was not inspected.
+                # The event repeats a text that was not inspected.
                 raise Unreadable
             channel = Channel(self._examiner, scans=False)
         if channel.end != len(piece.slot.text):
@@ -226,7 +228,8 @@ class StreamGuard:
         return channel
 
     def _path(self, view: EventView) -> tuple[str, ...]:
-        """Return the path of the event in the order: the events that it waits for in addition to its own texts."""
+        """Return the path of the event in the order. It determines which events the event waits for, in addition to its
+        own texts."""
         if self._hold:
             return ()
         growing = {piece.channel for piece in view.pieces if not piece.whole}
@@ -243,7 +246,7 @@ class StreamGuard:
         return tuple(groups)
 
     async def _inspect_whole(self) -> None:
-        """Inspect each text of the whole stream with all tiers."""
+        """Inspect all texts of the completed stream with all tiers."""
         for channel in self._channels.values():
             text = channel.text
             [findings] = await self._examiner.examine([text], json_text=channel.json_text, is_sealed=channel.is_sealed)
@@ -254,14 +257,14 @@ class StreamGuard:
     def _drain(self) -> bytes:
         self._order.drain(self._release, lambda: self.is_halted)
         if self._is_finished and self.held_bytes and not (self.is_halted or self._is_broken):
-            # The client gets an error instead of an answer that looks complete.
+            # With this error the client does not receive an answer that only looks complete.
             raise RuntimeError(f"{self.held_bytes} bytes of a stream's events are held back after its end")
         out, self._out = b"".join(self._out), []
         return out
 
     def _release(self, waiting: _WaitingEvent | _Run) -> Channel | None:
         """Release an event if its texts are released, or the released events of a run. Returns the channel that the
-        rest waits for, None if nothing is left."""
+        remaining events wait for, or None if nothing remains."""
         if isinstance(waiting, _Run):
             return self._release_run(waiting)
         ranges = waiting.ranges
@@ -300,8 +303,8 @@ class StreamGuard:
         return channel
 
     def _halt(self, waiting: _WaitingEvent, channel: Channel, start: int) -> None:
-        """Refuse the stream, or request an approval, if `channel` has a hit that demands it. The event has a piece of
-        the channel at `start`."""
+        """Refuse the stream or request an approval if `channel` has a hit that requires it. The event has a piece of
+        the channel that begins at `start`."""
         if channel.blocking_hit is not None:
             if channel.released > start:
                 self._out.append(self._rewrite(waiting))
@@ -325,7 +328,7 @@ class StreamGuard:
         return waiting.event
 
     def _rewrite(self, waiting: _WaitingEvent) -> bytes:
-        """Return the event with the released part of its texts."""
+        """Return the event with only the released part of its texts."""
         view = self._view(waiting.event)
         assert view is not None
         texts: list[tuple[Slot, str]] = []
@@ -338,10 +341,10 @@ class StreamGuard:
         echoes = zip(view.echoes, waiting.echoed_channels, strict=True)
         texts += ((piece.slot, channel.repeat(piece.slot.text)) for piece, channel in echoes)
         replace_texts(texts)
-        # The name of an event is its type, which may have been replaced.
+        # The name of an event is its type, which a replacement may have changed.
         return frame(msgspec.json.encode(view.data), view.name and str(view.data["type"]))
 
 
 def _group(name: str) -> str:
-    """Return the choice or block of a text."""
+    """Return the choice or block that a text belongs to."""
     return name.partition(".")[0]

@@ -66,6 +66,9 @@ class AzureOpenAI(OpenAIWire):
             body["max_completion_tokens"] = body.pop("max_tokens")
         return body
 
+    def has_prompt_cache_key(self, config: ProviderConfig) -> bool:
+        return _version(config) >= _NEWER_FIELDS_VERSION
+
     def fit(self, body: dict[str, Any], config: ProviderConfig) -> dict[str, Any]:
         if _version(config) < _NEWER_FIELDS_VERSION:
             # Streams of these versions report no usage: it is estimated.

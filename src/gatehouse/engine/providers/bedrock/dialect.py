@@ -9,9 +9,13 @@ from gatehouse.engine.providers.bedrock.stream import Reader
 
 class BedrockConverse:
     name = "bedrock_converse"
+    extra_fields: frozenset[str] = frozenset()
 
     def from_internal(self, request_: Request) -> dict[str, Any]:
         return request.write(request_)
+
+    def unwritten(self, request_: Request) -> frozenset[str]:
+        return request.unwritten(request_)
 
     def parse_reply(self, body: bytes) -> Completion:
         return reply.read(body)

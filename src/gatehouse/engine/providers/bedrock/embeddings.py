@@ -36,6 +36,10 @@ def makes_embeddings(model: str) -> bool:
 
 class BedrockEmbed:
     name = "bedrock_embed"
+    extra_fields: frozenset[str] = frozenset()
+
+    def unwritten(self, request: EmbeddingsRequest) -> frozenset[str]:
+        return frozenset()
 
     def from_internal(self, request: EmbeddingsRequest) -> dict[str, Any]:
         if _COHERE in request.model:

@@ -8,6 +8,7 @@ import msgspec
 
 from gatehouse.engine.conversation.conversion.arguments import arguments_object
 from gatehouse.engine.conversation.conversion.call_ids import accepted_id
+from gatehouse.engine.conversation.dialects.anthropic_messages.request import thinking_fields
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import (
     FormMessage,
@@ -29,12 +30,35 @@ _FORMATS: Final = {
     "image/webp": "webp",
 }
 _ID: Final = re.compile("[a-zA-Z0-9_.:-]{1,64}")
+_UNWRITTEN: Final = frozenset(
+    {
+        "parallel_tool_calls", "seed", "frequency_penalty", "presence_penalty", "user", "prompt_cache_key", "detail",
+        "signature", "format_strict",
+    }
+)  # fmt: skip
 _NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
+
+
+def unwritten(request: Request) -> frozenset[str]:
+    """Return the features of a request that `write` leaves out."""
+    thinking = _thinking_fields(request)
+    names = _UNWRITTEN
+    if thinking is None:
+        names |= {"effort"}
+    elif thinking:
+        names |= {"temperature", "top_p", "top_k"}
+    if not _model_fields(request.model, request.sampling.top_k):
+        names |= {"top_k"}
+    return names
 
 
 def write(request: Request) -> dict[str, Any]:
     """Return the body, without the model: the path names it."""
     sampling = request.sampling
+    thinking = _thinking_fields(request)
+    if thinking:
+        # With thinking, other values than the defaults are refused.
+        sampling = msgspec.structs.replace(sampling, temperature=None, top_p=None, top_k=None)
     inference: dict[str, Any] = {
         "maxTokens": sampling.max_tokens,
         # The maximum in the other dialects is 2.
@@ -48,7 +72,7 @@ def write(request: Request) -> dict[str, Any]:
         "inferenceConfig": {name: value for name, value in inference.items() if value is not None},
         "toolConfig": _write_tools(request),
         "outputConfig": _write_format(request.response_format),
-        "additionalModelRequestFields": _model_fields(request),
+        "additionalModelRequestFields": {**(thinking or {}), **_model_fields(request.model, sampling.top_k)},
     }
     return {name: value for name, value in body.items() if value}
 
@@ -158,11 +182,17 @@ def _write_format(response_format: ResponseFormat | None) -> dict[str, Any] | No
     return {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": schema}}}
 
 
-def _model_fields(request: Request) -> dict[str, Any] | None:
+def _model_fields(model: str, top_k: int | None) -> dict[str, Any]:
     """Return fields that only some vendors' models accept, in the vendor's format."""
-    top_k = request.sampling.top_k
     if top_k is None:
-        return None
-    if "amazon.nova" in request.model:
+        return {}
+    if "amazon.nova" in model:
         return {"inferenceConfig": {"topK": top_k}}
-    return {"top_k": top_k} if "anthropic." in request.model else None
+    return {"top_k": top_k} if "anthropic." in model else {}
+
+
+def _thinking_fields(request: Request) -> Mapping[str, Any] | None:
+    """Return the fields for the effort, which only Anthropic's models have here; None: the effort cannot be sent."""
+    if request.effort is not None and "anthropic." not in request.model:
+        return None
+    return thinking_fields(request)

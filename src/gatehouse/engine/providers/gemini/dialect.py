@@ -13,9 +13,13 @@ from gatehouse.engine.providers.gemini.stream import Reader
 
 class GeminiGenerate:
     name = "gemini_generate"
+    extra_fields: frozenset[str] = frozenset()
 
     def from_internal(self, request_: Request) -> dict[str, Any]:
         return request.write(request_)
+
+    def unwritten(self, request_: Request) -> frozenset[str]:
+        return request.unwritten(request_)
 
     def parse_reply(self, body: bytes) -> Completion:
         return reply.read(body)
@@ -38,6 +42,10 @@ _embedded = msgspec.json.Decoder(_Embedded)
 
 class GeminiEmbed:
     name = "gemini_embed"
+    extra_fields: frozenset[str] = frozenset()
+
+    def unwritten(self, request_: EmbeddingsRequest) -> frozenset[str]:
+        return frozenset()
 
     def from_internal(self, request_: EmbeddingsRequest) -> dict[str, Any]:
         options = {} if request_.dimensions is None else {"outputDimensionality": request_.dimensions}

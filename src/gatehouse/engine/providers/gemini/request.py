@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from gatehouse.engine.conversation.conversion import effort
 from gatehouse.engine.conversation.conversion.arguments import arguments_object
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import (
@@ -30,6 +31,16 @@ _MODELS_WITHOUT_SIGNATURES: Final = re.compile(r"(?:models/)?gemini-[12]\b")
 _MODES: Final = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY"}
 
 
+_UNWRITTEN: Final = frozenset({"parallel_tool_calls", "user", "prompt_cache_key", "strict", "format_strict", "detail"})
+_UNWRITTEN_EFFORT: Final = _UNWRITTEN | {"effort"}
+
+
+def unwritten(request: Request) -> frozenset[str]:
+    """Return the features of a request that `write` leaves out."""
+    thinking = effort.for_gemini(request.effort, request.model, request.reasons)
+    return _UNWRITTEN_EFFORT if thinking is None else _UNWRITTEN
+
+
 def write(request: Request) -> dict[str, Any]:
     sampling = request.sampling
     generation: dict[str, Any] = {
@@ -41,6 +52,7 @@ def write(request: Request) -> dict[str, Any]:
         "frequencyPenalty": sampling.frequency_penalty,
         "presencePenalty": sampling.presence_penalty,
         "stopSequences": list(sampling.stop) or None,
+        "thinkingConfig": effort.for_gemini(request.effort, request.model, request.reasons),
         **_write_format(request.response_format),
     }
     body: dict[str, Any] = {

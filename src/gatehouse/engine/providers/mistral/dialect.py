@@ -15,9 +15,13 @@ _chat, _embeddings = OpenAIChat(), OpenAIEmbeddings()
 
 class MistralChat:
     name = "mistral_chat"
+    extra_fields = request.EXTRA_FIELDS
 
     def from_internal(self, request_: Request) -> dict[str, Any]:
         return request.write(request_)
+
+    def unwritten(self, request_: Request) -> frozenset[str]:
+        return request.unwritten(request_)
 
     def parse_reply(self, body: bytes) -> Completion:
         return _chat.parse_reply(body)
@@ -28,6 +32,10 @@ class MistralChat:
 
 class MistralEmbeddings:
     name = "mistral_embeddings"
+    extra_fields: frozenset[str] = frozenset()
+
+    def unwritten(self, request_: EmbeddingsRequest) -> frozenset[str]:
+        return frozenset()
 
     def from_internal(self, request_: EmbeddingsRequest) -> dict[str, Any]:
         body: dict[str, Any] = {"model": request_.model, "input": list(request_.texts)}

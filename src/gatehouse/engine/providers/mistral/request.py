@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from gatehouse.engine.conversation.conversion import effort
 from gatehouse.engine.conversation.conversion.call_ids import accepted_id
 from gatehouse.engine.conversation.conversion.images import to_url
 from gatehouse.engine.conversation.dialects.openai_chat.request import write_format
@@ -21,7 +22,11 @@ from gatehouse.engine.conversation.form import (
 )
 
 #: Mistral's own fields, which clients may send in any dialect.
-_MISTRAL_FIELDS: Final = ("safe_prompt", "prompt_mode", "guardrails", "random_seed", "min_tokens", "repetition_penalty")
+EXTRA_FIELDS: Final = frozenset(
+    {"safe_prompt", "prompt_mode", "guardrails", "random_seed", "min_tokens", "repetition_penalty"}
+)
+_UNWRITTEN: Final = frozenset({"user", "prompt_cache_key", "detail", "is_error", "signature"})
+_UNWRITTEN_EFFORT: Final = _UNWRITTEN | {"effort"}
 #: The maximum in the other dialects is 2.
 _MAX_TEMPERATURE: Final = 1.5
 
@@ -30,10 +35,15 @@ _EMPTY_ANSWER: Final = {"role": "assistant", "content": " "}
 _ID: Final = re.compile("[A-Za-z0-9]{9}")
 
 
+def unwritten(request: Request) -> frozenset[str]:
+    """Return the features of a request that `write` leaves out."""
+    return _UNWRITTEN_EFFORT if effort.for_mistral(request.effort, request.reasons) is None else _UNWRITTEN
+
+
 def write(request: Request) -> dict[str, Any]:
     sampling = request.sampling
     body: dict[str, Any] = {
-        **{name: request.extra[name] for name in _MISTRAL_FIELDS if name in request.extra},
+        **{name: value for name, value in request.extra.items() if name in EXTRA_FIELDS},
         "model": request.model,
         "messages": _write_messages(request.messages),
         "max_tokens": sampling.max_tokens,
@@ -47,7 +57,7 @@ def write(request: Request) -> dict[str, Any]:
         "tool_choice": _write_choice(request.tool_choice) if request.tools else None,
         "parallel_tool_calls": request.parallel_tool_calls if request.tools else None,
         "response_format": write_format(request.response_format),
-        "reasoning_effort": request.reasoning_effort,
+        "reasoning_effort": effort.for_mistral(request.effort, request.reasons),
         "stream": request.stream or None,
     }
     if sampling.seed is not None:

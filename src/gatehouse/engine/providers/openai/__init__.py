@@ -22,5 +22,8 @@ class OpenAI(OpenAIWire):
             body["max_completion_tokens"] = body.pop("max_tokens")
         return body
 
+    def has_prompt_cache_key(self, config: ProviderConfig) -> bool:
+        return True
+
     def fit(self, body: dict[str, Any], config: ProviderConfig) -> dict[str, Any]:
         return without_signatures(body)

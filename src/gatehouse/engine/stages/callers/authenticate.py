@@ -1,4 +1,5 @@
-"""Authenticates the caller and loads their organization's policy. The only way to an `Identified`."""
+"""Authenticates the caller and loads the policy of the caller's organization. Only this module creates an
+`Identified`."""
 
 from gatehouse.engine.exchange import Identified, Received
 from gatehouse.engine.ports import Ports
@@ -9,12 +10,13 @@ from gatehouse.foundation.identity import Caller
 
 
 class NoTenant(Forbidden):
-    message = "A platform-wide client belongs to no organization, so it has no models to call."
+    message = "A platform-wide client belongs to no organization, so it cannot call models."
 
 
 async def identify(x: Received, ports: Ports, scope: str) -> Identified | Refuse:
-    """Return the caller with their policy, or why the request is refused: `Unauthenticated`, `NoTenant`, or
-    `RateLimited` for an address that guesses too often. `scope` is what the call needs; `stages.scope` checks it."""
+    """Return the caller with the policy of their organization, or a refusal: `Unauthenticated`, `NoTenant`, or
+    `RateLimited` for an address with too many failed attempts. `scope` is the scope that the call needs; `stages.scope`
+    checks it."""
     try:
         caller = ports.credentials.identify(x)
     except Unauthenticated as error:
@@ -26,7 +28,8 @@ async def identify(x: Received, ports: Ports, scope: str) -> Identified | Refuse
 
 
 async def _counted(error: Refusal, x: Received, caller: Caller | None, ports: Ports) -> Refuse:
-    """The refusal, counted against the rate limit; or the limit's own refusal."""
+    """Count the refusal against the rate limit, and return it, or the refusal of the rate limit if the limit is
+    exceeded."""
     rate, limited = await rate_limit.take(x, caller, ports.limits, ports.counters)
     if limited is not None:
         return Refuse(limited)

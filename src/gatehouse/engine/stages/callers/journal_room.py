@@ -1,4 +1,4 @@
-"""Refuses a request when its record could not be written: the journal is full."""
+"""Refuses a request if the journal is full, because the request could not be recorded."""
 
 from gatehouse.engine.exchange import Identified
 from gatehouse.engine.ports import Ports
@@ -8,7 +8,7 @@ from gatehouse.foundation.errors import Unavailable
 
 class NoJournalRoom(Unavailable):
     code = "journal_full"
-    message = "Records cannot be written now, so requests are refused. An operator has to look."
+    message = "The journal is full, so requests cannot be recorded and are refused. Contact the gateway's operator."
 
 
 def check(x: Identified, ports: Ports) -> Verdict:

@@ -1,4 +1,5 @@
-"""Refuses new requests while the host is in maintenance, or switched off as a whole (docs/operations.md)."""
+"""Refuses new requests while the host is in maintenance, or while the whole host is switched off
+(docs/operations.md)."""
 
 import msgspec
 
@@ -18,7 +19,7 @@ class InMaintenance(Unavailable):
         )
 
     def body(self) -> bytes:
-        """Return the body, which is the same on every path."""
+        """Return the body, which has the same form on every path."""
         return msgspec.json.encode({"error": self.code, "message": self.text})
 
 

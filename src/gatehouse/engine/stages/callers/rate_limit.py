@@ -1,5 +1,5 @@
-"""Counts requests against their rate limit, and refuses those over it (docs/rate-limits.md). A request whose
-authentication failed counts, too: with `caller` None, by its address."""
+"""Counts requests against their rate limit, and refuses requests that exceed it (docs/rate-limits.md). A request whose
+authentication failed is counted by its address, with `caller` None."""
 
 import json
 from typing import Final, Protocol, TypeAlias, TypeGuard
@@ -17,13 +17,13 @@ from gatehouse.foundation.counters import RateDecision, RateState
 from gatehouse.foundation.errors import TooManyRequests
 from gatehouse.foundation.identity import Caller
 
-#: The longest e-mail address in characters (RFC 5321, 4.5.3.1).
+#: Length of the longest e-mail address in characters (RFC 5321, 4.5.3.1).
 _MAX_EMAIL_CHARACTERS: Final = 254
 
 
 class LimitedRequest(Protocol):
     """The properties of a request that its rate limit depends on, in addition to the caller. `exchange.Received`
-    implements it."""
+    implements this protocol."""
 
     @property
     def method(self) -> str: ...
@@ -34,7 +34,8 @@ class LimitedRequest(Protocol):
 
 
 class RateLimited(TooManyRequests):
-    """429. `extra` has `tier` and `retry_after` (seconds); `headers` has `Retry-After` and the three of `RateState`."""
+    """The request exceeds its rate limit: 429. `extra` has `tier` and `retry_after` (seconds). `headers` has
+    `Retry-After` and the three headers of `RateState`."""
 
     def __init__(self, rule: LimitRule, taken: RateDecision) -> None:
         wait = taken.retry_after
@@ -46,7 +47,7 @@ class RateLimited(TooManyRequests):
         )
 
 
-#: The state for the answer's headers, None if no limit applies; and the refusal, None if there is room.
+#: The state for the headers of the answer (None if no limit applies), and the refusal (None if the request fits).
 LimitResult: TypeAlias = tuple[RateState | None, RateLimited | None]
 
 _FREE: Final[LimitResult] = (None, None)
@@ -61,8 +62,9 @@ async def take(x: LimitedRequest, caller: Caller | None, limits: RateLimits, cou
 
 
 async def take_login(email: str | None, client_address: str, limits: RateLimits, counters: Counters) -> LimitResult:
-    """Count a sign-in (`POST /api/auth/login`), by account and by address: both are counted, or neither. The state is
-    that of the limit with less room. With `email` None (see `email_of`) it counts by address alone."""
+    """Count a sign-in (`POST /api/auth/login`) by account and by address. Either both limits count it, or neither does.
+    The returned state is that of the limit with less room. If `email` is None (see `email_of`), only the address
+    counts."""
     rules = [] if email is None else [login_rule(email)]
     by_address = limits.resolve("POST", LOGIN, None, client_address)
     if by_address is not None:
@@ -72,10 +74,11 @@ async def take_login(email: str | None, client_address: str, limits: RateLimits,
 
 
 def email_of(body: bytes) -> str | None:
-    """Return the e-mail address in a sign-in's body, from `email` or else `username`; None if it cannot be read."""
+    """Return the e-mail address in the body of a sign-in, from `email` or else from `username`, or None if there is
+    none."""
     try:
-        # Uses the handler's parser: otherwise a body that only the handler can parse (UTF-16, NaN) would not be
-        # counted.
+        # The handler uses the same parser. With another one, a body that only the handler can parse (UTF-16, NaN) would
+        # not be counted.
         named = json.loads(body)
     except (ValueError, RecursionError):
         return None
@@ -92,8 +95,8 @@ def is_name(value: object) -> TypeGuard[str]:
 
 
 async def check(x: Identified, ports: Ports) -> Verdict:
-    """Count the request of an identified caller, and keep the state for the answer's headers. A request that the host
-    has already counted has its state."""
+    """Count the request of an identified caller, and store the state for the headers of the answer. A request that
+    already has a state was counted by the host."""
     if x.rate is not None:
         return ALLOW
     received = x.received

@@ -1,5 +1,5 @@
-"""Refuses credentials that lack the scope of the call (docs/authentication.md). After the rate limit, so that refusals
-count."""
+"""Refuses credentials that lack the scope of the call (docs/authentication.md). This stage runs after the rate limit,
+so that its refusals count against the limit."""
 
 from gatehouse.engine.exchange import Identified
 from gatehouse.engine.ports import Ports

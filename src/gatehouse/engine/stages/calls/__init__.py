@@ -1,1 +1,1 @@
-"""Stages that decide about the call: its texts, budget, cache and record."""
+"""Stages that decide about the call: its texts, its budget, its cached answer and its record."""

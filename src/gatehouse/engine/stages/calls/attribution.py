@@ -1,4 +1,4 @@
-"""Notes the caller's tags and the end user for the usage record (`engine.records.attribution`)."""
+"""Stores the caller's tags and the end user for the usage record (`engine.records.attribution`)."""
 
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.exchange import CallRequest, Identified
@@ -10,7 +10,7 @@ _TAGS = attribution.TAGS_HEADER.lower()
 
 
 def note_tags(x: Identified, ports: Ports) -> Verdict:
-    """Refuses a header that is not a list of tags."""
+    """Store the tags of the request. Refuses a header that is not a list of tags."""
     header = x.received.headers.get(_TAGS)
     if header is not None:
         try:
@@ -21,6 +21,7 @@ def note_tags(x: Identified, ports: Ports) -> Verdict:
 
 
 def note_end_user(x: CallRequest, ports: Ports) -> Verdict:
-    """After DLP: what it redacted in the body must not be recorded."""
+    """Store the end user that the body names. This stage runs after DLP, so that a value that DLP redacted is not
+    recorded."""
     x.end_user = attribution.end_user(x.call.dialect, x.call.body)
     return ALLOW

@@ -1,4 +1,6 @@
-"""Budgets: refuses callers whose budget is spent, reserves before a call and settles after it (docs/budgets.md)."""
+"""Budgets: refuses callers whose budget is spent, reserves an amount before a call, and settles it after the call
+(docs/budgets.md).
+"""
 
 from typing import Final
 
@@ -27,8 +29,8 @@ def check(x: Identified, ports: Ports) -> Verdict:
 
 
 def reserve(x: Admitted, ports: Ports) -> MaybeVerdict:
-    """Reserves what the call can take at most. Refuses with `QuotaExceeded`, and with `Unavailable` where the budgets'
-    state is not known."""
+    """Reserve the most that the call can use. Refuses with `QuotaExceeded`, or with `Unavailable` if the state of the
+    budgets is unknown."""
     identified = x.call_request.identified
     caller_budgets = identified.policy.budgets.of(identified.caller)
     return ALLOW if caller_budgets is None else _reserve(x, caller_budgets, ports)
@@ -54,20 +56,20 @@ async def _reserve(x: Admitted, caller_budgets: CallerBudgets, ports: Ports) -> 
 
 
 def settle(x: Exchange, ports: Ports) -> None:
-    """Replace the reservation by the cost of the call. This is also done while budgets are not enforced, so that the
+    """Replace the reservation by the cost of the call. This also happens while budgets are not enforced, so that the
     spending is known when they are enforced again."""
     if x.admitted is not None and x.admitted.reserved is not None:
         ports.spend.settle(x.admitted.reserved, charged(x))
 
 
 def counts(x: Exchange) -> bool:
-    """Return whether the request counts against budgets: a provider's answer was used. A stream that broke or was
-    abandoned counts, with the usage that its provider has reported."""
+    """Return whether the request counts against budgets. It counts if a provider's answer was used. A stream that broke
+    or was abandoned counts with the usage that the provider has reported."""
     return x.usage is not None or x.outcome == "success" or x.time_to_first_token_ms is not None
 
 
 def charged(x: Exchange) -> CallAmounts | None:
-    """Return the amounts that the call counts for; None if it does not count."""
+    """Return the amounts that the call counts for, or None if it does not count."""
     if not counts(x):
         return None
     if x.usage is None:
@@ -78,7 +80,8 @@ def charged(x: Exchange) -> CallAmounts | None:
 
 
 def _max_amounts(x: Admitted, *, limited: bool) -> CallAmounts:
-    """Return the most that the call can take. `limited`: a limit is sent to the model if the caller sends none."""
+    """Return the most that the call can use. If `limited`, the gateway sends an output limit to the model when the
+    caller sends none."""
     output = default_output(x.call_request, x.chain)
     if limited:
         x.call_request.call.output_limit = output
@@ -87,5 +90,5 @@ def _max_amounts(x: Admitted, *, limited: bool) -> CallAmounts:
 
 
 def _enforced(x: Identified) -> bool:
-    """Return the feature flag `budget_enforcement`."""
+    """Return whether the feature flag `budget_enforcement` is on."""
     return x.policy.feature_flags.get("budget_enforcement", True)

@@ -1,7 +1,6 @@
 """Content filters of the organization: keywords, topics and instructions (docs/content-filters.md).
 
-Filters that block are evaluated before DLP. Instructions are added after DLP, because they are not the caller's
-text."""
+Blocking filters are evaluated before DLP. Instructions are added after DLP, because they are not the caller's text."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
@@ -23,14 +22,15 @@ from gatehouse.engine.verdict import ALLOW, MaybeVerdict, Refuse, Verdict
 from gatehouse.foundation.errors import Forbidden, Refusal
 from gatehouse.policy.filters import Filter, FilterSet
 
-#: Fields of a body that hold the conversation.
+#: Fields of a body that contain the conversation.
 _CONVERSATION: Final = ("system", "instructions", "messages", "input", "text")
-#: Fields whose descriptions a model reads as well; their names and schemas have no topic.
+#: Fields with declarations. A model also reads the descriptions in them. Names and schemas have no topic.
 _DECLARED: Final = ("tools", "functions")
 
 
 class ContentFilterViolation(Forbidden):
-    """403 with `filter_id`. The matched word is not named: that would disclose the word list to anyone who guesses."""
+    """A content filter matched the call: 403 with `filter_id`. The matched word is not named, because a caller could
+    then find out the whole word list by guessing."""
 
     type = "content_filter_violation"
     code = "content_filter_violation"
@@ -38,7 +38,8 @@ class ContentFilterViolation(Forbidden):
 
 
 class Judgement(NamedTuple):
-    """`blocking` is the first filter that matches; `failed` are those that could not be evaluated, `reason` why."""
+    """The result of the filters. `blocking` is the first filter that matches, `failed` are the filters that could not
+    be evaluated, and `reason` is the reason for that."""
 
     blocking: Filter | None
     failed: Sequence[Filter] = ()
@@ -46,7 +47,7 @@ class Judgement(NamedTuple):
 
 
 def check(x: CallRequest, ports: Ports) -> MaybeVerdict:
-    """Refuse a call that a filter matches. Refuses with `DlpUnavailable` where a topic cannot be evaluated and
+    """Refuse a call that matches a filter. Refuses with `DlpUnavailable` if a topic cannot be evaluated and
     `DLP_FAIL_MODE` is `closed`."""
     filter_set = x.identified.policy.filters
     return _check(x, filter_set, ports) if filter_set.filters else ALLOW
@@ -54,11 +55,11 @@ def check(x: CallRequest, ports: Ports) -> MaybeVerdict:
 
 async def _check(x: CallRequest, filter_set: FilterSet, ports: Ports) -> Verdict:
     filters = filter_set.of(x.identified.caller.groups)
-    size, whose = len(x.identified.received.body), owner(x.identified.caller)
+    size, work_owner = len(x.identified.received.body), owner(x.identified.caller)
     try:
-        blocking, failed, _ = await evaluate(filter_set, filters, x.call.body, ports, size=size, whose=whose)
+        blocking, failed, _ = await evaluate(filter_set, filters, x.call.body, ports, size=size, work_owner=work_owner)
     except Refusal as refused:
-        # Too many long texts wait.
+        # The scheduler refuses the work if too many long texts wait.
         return Refuse(refused)
     x.rule_events += [_event(content_filter, "failed") for content_filter in failed]
     if blocking is not None:
@@ -70,7 +71,7 @@ async def _check(x: CallRequest, filter_set: FilterSet, ports: Ports) -> Verdict
 
 
 def instruct(x: CallRequest, ports: Ports) -> Verdict:
-    """Put the organization's instructions before the system prompt, in order."""
+    """Insert the organization's instructions before the system prompt, in the order of the filters."""
     filter_set = x.identified.policy.filters
     if filter_set.filters:
         own = instructions(filter_set.of(x.identified.caller.groups))
@@ -90,14 +91,16 @@ async def evaluate(
     ports: Ports,
     *,
     size: int = 0,
-    whose: WorkOwner = NO_OWNER,
+    work_owner: WorkOwner = NO_OWNER,
 ) -> Judgement:
-    """Evaluate the filters that apply to a caller, in order. `size` is the body's, in bytes; a long body is inspected
-    in turns as work of `whose`, within the pattern tier's budget."""
+    """Evaluate the filters that apply to a caller, in order. `size` is the size of the body in bytes. A long body is
+    inspected by the fair scheduler as work of `work_owner`, within the budget of the pattern tier."""
     budget = WorkBudget(work_seconds=ports.dlp.pattern_work_seconds, timeout_seconds=ports.dlp.pattern_timeout_seconds)
 
     async def done(steps: Steps[T]) -> T:
-        return finish(steps) if size <= LONG_TEXT_CHARACTERS else await SCHEDULER.run(whose, steps, budget, size=size)
+        return (
+            finish(steps) if size <= LONG_TEXT_CHARACTERS else await SCHEDULER.run(work_owner, steps, budget, size=size)
+        )
 
     try:
         keyword_match = await done(_first_with_keyword(filter_set, filters, body))
@@ -147,7 +150,7 @@ def _passages(texts: Sequence[Slot], longest: int) -> Iterator[bytes]:
 
 
 def _with_topics(body: dict[str, Any]) -> Steps[list[str]]:
-    """Return the texts of a body that can have a topic, each once."""
+    """Return the texts of a body that can have a topic, without repetitions."""
     conversation: dict[str, Any] = {name: body[name] for name in _CONVERSATION if name in body}
     declared: dict[str, Any] = {name: body[name] for name in _DECLARED if name in body}
     texts: dict[str, None] = {}
@@ -163,7 +166,7 @@ def _with_topics(body: dict[str, Any]) -> Steps[list[str]]:
 
 
 async def _first_with_topic(filters: Sequence[Filter], texts: Sequence[str], detectors: Detectors) -> Filter | None:
-    """Raises `TierFailed`."""
+    """Return the first filter with a matching topic, or None. Raises `TierFailed`."""
     topics = list(dict.fromkeys(topic for content_filter in filters for topic in content_filter.topics))
     if not texts or not topics:
         return None

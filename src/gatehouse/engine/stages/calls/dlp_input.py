@@ -1,4 +1,4 @@
-"""Data-loss prevention on requests: every text of the call, in every dialect (docs/dlp.md)."""
+"""Data-loss prevention for requests. Inspects every text of the call, in every dialect (docs/dlp.md)."""
 
 from time import perf_counter
 
@@ -18,13 +18,13 @@ from gatehouse.foundation.identity import Caller
 
 
 def owner(caller: Caller) -> WorkOwner:
-    """Return the user and organization that the inspection of long texts is accounted to."""
+    """Return the user and organization that are charged for the inspection of long texts."""
     return WorkOwner(caller.tenant_id, caller.user_id or caller.client_id or caller.outpost_id)
 
 
 def name(x: CallRequest, ports: Ports) -> MaybeVerdict:
-    """Redact the name of a model that the catalog does not know: it can be any text, and appears in the error and in
-    the record. It is sent to no provider, so nothing is blocked or held."""
+    """Redact the name of a model that is not in the catalog. The name can be any text, and appears in the error and in
+    the record. It is not sent to a provider, so the call is neither blocked nor held."""
     policy, named = x.identified.policy, x.call.model
     if not policy.dlp.enabled or named in {"", AUTO} or policy.find_models(named):
         return ALLOW
@@ -45,7 +45,7 @@ async def _name(x: CallRequest, ports: Ports) -> Verdict:
 
 
 def inspect(x: CallRequest, ports: Ports) -> MaybeVerdict:
-    """Inspect the call's body, and redact it in place."""
+    """Inspect the body of the call, and redact it in place."""
     return _inspect(x, ports) if x.identified.policy.dlp.enabled else ALLOW
 
 
@@ -57,7 +57,8 @@ async def _inspect(x: CallRequest, ports: Ports) -> Verdict:
     )
     started = perf_counter()
     if not x.call.exact:
-        # Digits beyond the precision of a number are not inspected, so the numbers are sent as they were parsed.
+        # The inspection does not see digits beyond the precision of a number, so the numbers are sent as they were
+        # parsed.
         x.call.came = x.call.read
     headers = dict(x.call.headers)
     try:
@@ -72,7 +73,7 @@ async def _inspect(x: CallRequest, ports: Ports) -> Verdict:
 
 
 def approval_hold(hit: Hit, inspection: Inspection, ports: Ports, direction: str) -> Hold:
-    """Return the verdict that holds the request until a person has decided about a finding."""
+    """Return the verdict that holds the request until a person has decided about the finding."""
 
     def settled(approved: bool) -> None:
         inspection.note_action("PROMPT" if approved else "CANCEL")
@@ -85,5 +86,5 @@ def approval_hold(hit: Hit, inspection: Inspection, ports: Ports, direction: str
         entity_types=(hit.rule.entity_type,),
         direction=direction,
     )
-    message = f"The content waits for approval ({hit.rule.name}), which was denied or not given in time."
+    message = f"The content requires an approval ({hit.rule.name}), which was denied or not granted in time."
     return Hold(ask, violation(hit, "CANCEL", ports.dlp.block_status, message), settled)

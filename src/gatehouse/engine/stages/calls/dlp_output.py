@@ -1,4 +1,4 @@
-"""Data-loss prevention on answers, whole or streamed (docs/dlp.md)."""
+"""Data-loss prevention for answers, both whole and streamed (docs/dlp.md)."""
 
 from time import perf_counter
 from typing import Any
@@ -23,9 +23,9 @@ _decoder: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, 
 
 
 def inspect(x: CallRequest, body: bytes, ports: Ports) -> MaybeVerdict:
-    """Inspect a whole answer. Waits for approval where a rule demands it."""
-    if x.inspection is None or DIALECTS[x.call.dialect].operation == "embeddings":
-        # Vectors have no text, and in base64 they resemble anything.
+    """Inspect a whole answer. Waits for an approval if a rule requires one."""
+    if x.inspection is None or DIALECTS[x.call.dialect].operation != "chat":
+        # Vectors contain no text, and in base64 they can resemble any pattern. Token counts are numbers.
         return ALLOW
     return _inspect(x, x.inspection, body, ports)
 
@@ -49,7 +49,7 @@ async def _inspect(x: CallRequest, inspection: Inspection, body: bytes, ports: P
 
 
 async def of_error(x: CallRequest, error: Refusal, ports: Ports) -> Refusal:
-    """Return a provider's error, whose message may quote the request: without the message where a rule would redact or
+    """Return a provider's error, whose message may quote the request. The message is removed if a rule would redact or
     block it. Raises `DlpUnavailable`."""
     if x.inspection is None or error.text == type(error).message:
         return error
@@ -62,23 +62,25 @@ async def of_error(x: CallRequest, error: Refusal, ports: Ports) -> Refusal:
 
 
 def guard(x: CallRequest, dialect: Dialect, ports: Ports) -> StreamGuard | None:
-    """Return what inspects a stream; None if DLP is off and its bytes pass unchanged."""
+    """Return the inspection of a stream, or None if DLP is off and the bytes of the stream pass unchanged."""
     if x.inspection is None:
         return None
     return StreamGuard(dialect, Examiner(x.inspection, ports.detectors, ports.dlp, "output"))
 
 
 def stream_hold(x: CallRequest, hit: Hit, ports: Ports) -> Hold:
-    """Return the verdict that holds a stream until a person has decided about a finding."""
+    """Return the verdict that holds a stream until a person has decided about the finding."""
     assert x.inspection is not None
     return approval_hold(hit, x.inspection, ports, "output")
 
 
 async def approved(x: CallRequest, hold: Hold, ports: Ports) -> bool:
-    """Wait for the decision and note it. A request that is cancelled while it waits counts as not approved."""
+    """Wait for the decision, and record it. A request that is cancelled while it waits counts as not approved. Token
+    counts are never approved: no approval is requested for them."""
     decision = False
     try:
-        decision = await ports.approvals.decision(x, hold.ask)
+        if DIALECTS[x.call.dialect].operation != "count_tokens":
+            decision = await ports.approvals.decision(x, hold.ask)
     finally:
         if hold.settled is not None:
             hold.settled(decision)

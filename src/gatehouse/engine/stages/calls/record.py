@@ -1,4 +1,6 @@
-"""Records the outcome of a request. The only writer: one outcome for each request, however it ends."""
+"""Records the outcome of a request. This module is the only writer, and writes one outcome for each request, however
+the request ends.
+"""
 
 from collections.abc import Awaitable
 from uuid import UUID
@@ -24,7 +26,7 @@ log = structlog.get_logger(__name__)
 
 
 def scanned(x: Identified, model: str | None, events: tuple[DlpEvent, ...], ports: Ports) -> Awaitable[None]:
-    """Record the findings of a scan. Raises as `Recorder.finished` does."""
+    """Record the findings of a scan. Raises the same errors as `Recorder.finished`."""
     received, caller = x.received, x.caller
     entry = Scanned(
         id=new_id(),
@@ -46,20 +48,20 @@ def scanned(x: Identified, model: str | None, events: tuple[DlpEvent, ...], port
 
 
 class Recorder:
-    """Records one request. `id` is that of the usage record: the same in the entry that opens a stream and in the one
-    that ends it."""
+    """Records one request. `id` is the id of the usage record. The entry that opens a stream and the entry that ends it
+    have the same id."""
 
     __slots__ = ("_opened", "_ports", "claimed", "id")
 
     def __init__(self, ports: Ports) -> None:
         self.id = new_id()
         self._ports = ports
-        #: whether this request is already being ended
+        #: whether the end of this request is already being recorded
         self.claimed = False
         self._opened = False
 
     async def opened(self, x: Exchange) -> None:
-        """Record that a stream begins. From here on it cannot be lost, only interrupted."""
+        """Record that a stream begins. From this point on the stream cannot be lost; it can only be interrupted."""
         if self._opened:
             return
         self._opened = True
@@ -88,28 +90,28 @@ class Recorder:
         await self._ports.journal.append(encode(entry))
 
     def claim(self) -> bool:
-        """Return True on the first call: that caller settles and records the request."""
+        """Return True on the first call, and False afterwards. The first caller settles and records the request."""
         if self.claimed:
             return False
         self.claimed = True
         return True
 
     def finished(self, x: Exchange) -> Awaitable[None]:
-        """Record the outcome; called by the owner of the claim. The entry is queued by the call itself, also if the
-        caller does not await the result. Raises `Unavailable`, now or when awaited, if the journal refuses the
-        entry."""
+        """Record the outcome. Only the owner of the claim calls this. The call itself queues the entry, even if its
+        result is not awaited. Raises `Unavailable`, at once or when awaited, if the journal refuses the entry."""
         ports = self._ports
         try:
             ports.meter.finished(x)
             if x.trace is not None and ports.traces is not None:
                 ports.traces.finished(x)
         except Exception:
-            # A request is recorded even if its metrics fail.
+            # The request is recorded even if its metrics fail.
             log.exception("record.figures_fault", request_id=x.identified.received.request_id)
         identified, call_request, chosen, usage = x.identified, x.call_request, x.chosen, x.usage
         received, caller = identified.received, identified.caller
         inspection = call_request.inspection if call_request else None
-        # Written out, here and above: building a record from a dictionary takes twice as long.
+        # The fields are written out here and in `opened`, because building a record from a dictionary takes twice as
+        # long.
         entry = Outcome(
             id=self.id,
             tenant_id=identified.policy.tenant_id,

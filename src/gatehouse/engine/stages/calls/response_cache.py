@@ -1,8 +1,8 @@
-"""Caches answers to identical requests, if the routing policy enables it (docs/response-cache.md).
+"""Caches answers to identical requests, if the routing policy enables the cache (docs/response-cache.md).
 
 The cache is searched after all other checks have passed, and after the budgets have counted the call. A successful
-answer is stored when it is complete. The provider's answer is stored: data-loss prevention inspects it at each use, and
-replaces the labels of the current request.
+answer is stored when it is complete. The provider's original answer is stored. DLP inspects it at each use, and
+restores the values of the current request's labels.
 """
 
 import hashlib
@@ -11,13 +11,15 @@ from typing import Final
 
 import msgspec
 
+from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.endings import ended_normally
 from gatehouse.engine.exchange import Admitted, Cached, CallRequest, Exchange
 from gatehouse.engine.ports import Ports
-from gatehouse.engine.providers import Reply
+from gatehouse.engine.providers import Reply, dropped_fields
 from gatehouse.engine.verdict import ALLOW, MaybeVerdict, Verdict
 
-#: Larger requests are not looked up and larger answers not stored: hashing or sealing them would delay other requests.
+#: Largest request that is looked up and largest answer that is stored. Hashing or sealing larger ones would delay other
+#: requests.
 MAX_CACHED_BYTES: Final = 1024**2
 
 _encoder = msgspec.json.Encoder()
@@ -26,6 +28,8 @@ _encoder = msgspec.json.Encoder()
 def look(x: Admitted, ports: Ports) -> MaybeVerdict:
     choice = x.routed.choice
     if choice is None or not choice.policy.cache_ttl_seconds:
+        return ALLOW
+    if DIALECTS[x.call_request.call.dialect].operation == "count_tokens":
         return ALLOW
     if len(x.call_request.identified.received.body) > MAX_CACHED_BYTES:
         return ALLOW
@@ -45,15 +49,18 @@ async def _look(x: Admitted, seconds: int, ports: Ports) -> Verdict:
 
 
 def again(x: Admitted) -> Reply | None:
-    """Return the cached answer, or None if there is none."""
+    """Return the cached answer as a reply, or None if there is none."""
     if x.cached is None or x.cached.answer is None:
         return None
-    return Reply.again(x.cached.answer, stream=x.call_request.call.stream)
+    call = x.call_request.call
+    reply = Reply.again(x.cached.answer, stream=call.stream)
+    reply.dropped = dropped_fields(call, x.chain[0])
+    return reply
 
 
 def watch(x: Exchange, reply: Reply) -> None:
-    """Collect a provider's answer while it is delivered. The answer of a fallback is not cached: it is not what the
-    route prefers."""
+    """Collect a provider's answer while it is delivered. The answer of a fallback is not cached, because it does not
+    come from the first choice of the route."""
     assert x.admitted is not None
     cached = x.admitted.cached
     if cached is None or x.chosen is not x.admitted.chain[0] or reply.status != 200:
@@ -66,7 +73,7 @@ def watch(x: Exchange, reply: Reply) -> None:
 
 
 def keep(x: Exchange, ports: Ports) -> None:
-    """Store an answer that is complete and was delivered."""
+    """Store the answer if it is complete and was delivered."""
     cached = x.admitted.cached if x.admitted else None
     if x.admitted is None or cached is None or cached.blocks is None or x.outcome != "success":
         return
@@ -76,14 +83,14 @@ def keep(x: Exchange, ports: Ports) -> None:
 
 
 def _directives(x: CallRequest) -> set[str]:
-    """Return the directives of the client's `Cache-Control`."""
+    """Return the directives in the client's `Cache-Control` header."""
     header = x.identified.received.headers.get("cache-control")
     return set() if header is None else {word.strip().lower() for word in header.split(",")}
 
 
 def _key(x: Admitted) -> bytes:
-    """Return the cache key: a hash of all that the answer depends on and of who may have it. A change of the policy
-    changes the key."""
+    """Return the cache key: a hash of everything that the answer depends on and of the callers who may receive it. A
+    change of the policy changes the key."""
     call, identified, first = x.call_request.call, x.call_request.identified, x.chain[0]
     material = (
         identified.policy.tenant_id,
@@ -94,15 +101,15 @@ def _key(x: Admitted) -> bytes:
         call.dialect,
         call.output_limit,
         sorted(call.headers.items()),
-        # Sorted at the top level only: the order of fields in a schema decides the order in the answer.
+        # Only the top level is sorted, because the order of fields in a schema determines their order in the answer.
         sorted(call.body.items()),
     )
     return hashlib.blake2b(_encoder.encode(material), digest_size=32).digest()
 
 
 async def _may_still(x: Admitted, ports: Ports) -> bool:
-    """Return whether an attempt would still be allowed: the request may have waited. If not, the attempt refuses and
-    says why."""
+    """Return whether an attempt would still be allowed. The permission may have changed while the request waited. If it
+    was revoked, the attempt refuses the request with the reason."""
     identified = x.call_request.identified
     await ports.switches.in_touch()
     return (

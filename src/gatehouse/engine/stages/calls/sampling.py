@@ -1,7 +1,8 @@
-"""Keeps the texts of a share of an organization's requests and answers, before DLP changes them, so that drafts of
+"""Stores samples: the texts of a share of an organization's requests and answers before DLP changes them. Drafts of
 rules can be replayed on them (docs/dlp-replay.md).
 
-A request is chosen and its texts are copied on its way in; all else is done when it is over, in a task of its own.
+A request is chosen, and its texts are copied, when it arrives. All other work is done after the end of the request, in
+a task of its own.
 """
 
 import asyncio
@@ -35,13 +36,13 @@ from gatehouse.policy.dlp.compiled import DLP_ACTION_STRENGTH
 
 log = structlog.get_logger(__name__)
 
-#: Kept of a request, and of an answer; the rest is left out.
+#: Most texts and characters that are stored of a request, and of an answer. Further text is left out.
 MAX_TEXTS: Final = 200
 MAX_CHARACTERS: Final = 100_000
-#: A longer answer is not kept.
+#: Longest answer that is stored.
 MAX_ANSWER_BYTES: Final = 1024**2
 
-#: Tasks that seal samples. The reference keeps them from being garbage-collected.
+#: Tasks that seal samples. The references keep the tasks from being garbage-collected.
 RUNNING: Final[set[asyncio.Task[None]]] = set()
 
 _decoder: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
@@ -62,14 +63,14 @@ async def _choose(x: CallRequest) -> Verdict:
 
 
 def note_answer(x: CallRequest, body: bytes, ports: Ports) -> MaybeVerdict:
-    """Keep a whole answer. Embeddings have no text."""
-    if x.sample is not None and len(body) <= MAX_ANSWER_BYTES and DIALECTS[x.call.dialect].operation != "embeddings":
+    """Store the whole answer of a chat. Other answers are not stored, because they contain no text."""
+    if x.sample is not None and len(body) <= MAX_ANSWER_BYTES and DIALECTS[x.call.dialect].operation == "chat":
         x.sample.answer = [body]
     return ALLOW
 
 
 def watch(x: CallRequest, reply: Reply) -> None:
-    """Collect the events of a stream as they arrive."""
+    """Collect the events of a stream while they arrive."""
     if x.sample is not None and reply.events is not None:
         x.sample.answer = []
         reply.events = _noted(reply.events, x.sample)
@@ -137,27 +138,27 @@ async def _keep(x: CallRequest, sample: CallSample, sampler: Sampler, ports: Por
 
 @contextmanager
 def _harmless(x: CallRequest) -> Iterator[None]:
-    """Suppress errors: a request is not refused because its sample cannot be stored."""
+    """Suppress errors, because a request must not fail when its sample cannot be stored."""
     try:
         yield
     except Refusal:
-        # Too many long texts wait, or the journal is full: requests report that themselves.
+        # Too many long texts wait, or the journal is full. Other requests report these errors.
         pass
     except Exception:
         log.exception("sampling.fault", request_id=x.identified.received.request_id)
 
 
 def _dlp_action(inspection: Inspection | None, directions: set[str]) -> str:
-    """Return the strongest action."""
+    """Return the strongest action of the events in these directions."""
     events = inspection.events() if inspection is not None else ()
     actions = (event.action for event in events if event.direction in directions)
     return max(actions, key=DLP_ACTION_STRENGTH.__getitem__, default="allow")
 
 
 def _stream_texts(blocks: Sequence[bytes], x: CallRequest) -> Steps[list[str]]:
-    """Return each text whole, in the order in which they began."""
+    """Return the complete texts of a stream, in the order in which they began."""
     dialect = DIALECTS[x.call.dialect]
-    #: by channel; a text that arrives in one piece has its own
+    #: pieces by the name of the channel; a text that arrives in one piece has a number as its name
     texts: dict[str | int, list[str]] = {}
     for block in blocks:
         for event in sse.events(block):
@@ -169,7 +170,7 @@ def _stream_texts(blocks: Sequence[bytes], x: CallRequest) -> Steps[list[str]]:
             try:
                 view = dialect.view(event)
             except Unreadable:
-                # The client received no more than that.
+                # The client received no text after this event.
                 return _bounded(map("".join, texts.values()))
             for piece in view.pieces if view is not None else ():
                 texts.setdefault(len(texts) if piece.whole else piece.channel, []).append(piece.slot.text)

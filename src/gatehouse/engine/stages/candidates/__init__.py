@@ -1,1 +1,1 @@
-"""Stages that decide about each candidate: catalog entry, access, switches and rules."""
+"""Stages that decide about each candidate: routing, model access, switches and rules."""

@@ -1,4 +1,4 @@
-"""Excludes models and providers that are switched off (docs/kill-switch.md)."""
+"""Excludes models and providers that a kill switch disables (docs/kill-switch.md)."""
 
 from gatehouse.engine.exchange import CallRequest
 from gatehouse.engine.ports import Ports

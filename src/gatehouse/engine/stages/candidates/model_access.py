@@ -1,5 +1,5 @@
-"""Excludes models that the caller may not use (docs/model-access.md). Judged for every candidate: the named model,
-fallbacks, what `auto` chooses, and what policy rules send a call to."""
+"""Excludes models that the caller may not use (docs/model-access.md). Every candidate is judged: the named model,
+fallbacks, the choices of `auto`, and the targets of policy rules."""
 
 from gatehouse.engine.exchange import CallRequest
 from gatehouse.engine.ports import Ports
@@ -9,8 +9,8 @@ from gatehouse.policy.records import Candidate
 
 
 def judge(x: CallRequest, candidate: Candidate, ports: Ports) -> Verdict:
-    """Refuse a model that the caller may not use as if it did not exist: the refusal repeats the name that the caller
-    sent, like that of an unknown name, and never names the catalog entry."""
+    """Refuse a model that the caller may not use. The refusal equals the refusal of an unknown model: it repeats the
+    name that the caller sent, and never names the catalog entry."""
     policy, model = x.identified.policy, candidate.model
     restricted = model.access == "restricted"
     if policy.access.permits(x.identified.caller.groups, model.provider, model.model_id, restricted=restricted):

@@ -1,5 +1,5 @@
-"""Applies overrides that an outpost's operator has set over the organization's policy: models that are routed
-elsewhere, providers that are disabled for a model (docs/outposts.md)."""
+"""Applies the overrides of an outpost's operator, which take precedence over the organization's policy: models that are
+routed elsewhere, and providers that are disabled for a model (docs/outposts.md)."""
 
 from gatehouse.engine.exchange import CallRequest
 from gatehouse.engine.ports import Ports
@@ -21,7 +21,7 @@ class OverrideFails(Unavailable):
     @classmethod
     def of(cls, target: str) -> "OverrideFails":
         provider = target.partition("/")[0]
-        return cls(f"An override sends this model to {target!r}, and the policy has no such model of {provider!r}.")
+        return cls(f"An override routes this model to {target!r}, but the policy has no such model at {provider!r}.")
 
 
 def check(x: CallRequest, ports: Ports) -> Verdict:

@@ -24,16 +24,17 @@ from gatehouse.policy.rules.evaluation import (
     decide,
 )
 
-#: Events in a request's record.
+#: Most events in the record of a request.
 _MAX_EVENTS: Final = 100
-#: Names of fields that a sample keeps.
+#: Most names of fields that are stored in a sample.
 _MAX_SAMPLED_FIELDS: Final = 300
-#: Bytes of UTF-8 that count as one token.
+#: Number of bytes of UTF-8 that count as one token.
 _BYTES_PER_TOKEN: Final = 4
 
 
 class PolicyViolation(Forbidden):
-    """403 with `rule_id`. The same request is refused again until the policy changes."""
+    """A policy rule refuses the call: 403 with `rule_id`. The same request is refused again until the policy
+    changes."""
 
     type = "policy_violation"
     code = "policy_violation"
@@ -41,7 +42,7 @@ class PolicyViolation(Forbidden):
 
 def judge(x: CallRequest, candidate: Candidate, ports: Ports) -> Verdict | Reroute:
     rules = x.identified.policy.rules
-    # A sample describes the first candidate that is judged.
+    # A sample describes only the first candidate that is judged.
     sample = x.sample if x.sample is not None and x.sample.facts is None else None
     if not rules.rules and sample is None:
         return ALLOW
@@ -72,10 +73,12 @@ def _reroute(x: CallRequest, rule: PolicyRule) -> Verdict | Reroute:
     model = policy.find_model(rule.route_to or "")
     provider = policy.providers.get(model.provider) if model is not None else None
     if model is None or provider is None:
-        text = f"The policy rule {rule.name!r} sends this request to a model that is not in the catalog, or inactive."
+        text = (
+            f"The policy rule {rule.name!r} routes this request to a model that is not in the catalog or is inactive."
+        )
         return Refuse(_violation(rule, text))
     return Reroute(
-        Candidate(provider, model), _violation(rule, f"The policy rule {rule.name!r} sends this request in a circle.")
+        Candidate(provider, model), _violation(rule, f"The policy rule {rule.name!r} routes this request in a circle.")
     )
 
 
@@ -83,7 +86,7 @@ def _approval_hold(x: CallRequest, rule: PolicyRule, model: str) -> Hold:
     def settled(approved: bool) -> None:
         x.rule_events.append(_event(rule, "approved" if approved else "denied", model))
 
-    denied = f"The request waits for approval ({rule.name}), which was denied or not given in time."
+    denied = f"The request requires an approval ({rule.name}), which was denied or not granted in time."
     ask = Ask(reason=f"{rule.name} asks for approval of {model}", rule_id=rule.id, rule_name=rule.name)
     refusal = _violation(rule, denied)
     refusal.headers["X-DLP-Action"] = "CANCEL"
@@ -91,7 +94,7 @@ def _approval_hold(x: CallRequest, rule: PolicyRule, model: str) -> Hold:
 
 
 def _note(x: CallRequest, ruling: Ruling, model: str) -> None:
-    """Record one event for each rule and result, with the first candidate that it was about."""
+    """Record one event for each rule and result. The event names the first candidate with that result."""
     noted = {(event.rule_id, event.result) for event in x.rule_events}
     for rule, result, _ in ruling.results:
         if result == "matched" and rule.action == "ALLOW":
@@ -107,7 +110,7 @@ def _event(rule: PolicyRule, result: str, model: str) -> RuleEvent:
 
 
 def _facts(x: CallRequest, candidate: Candidate, model: str, rules: RuleSet) -> Facts:
-    """Return the variables of conditions, with the candidate's set. Only those that the rules use are computed."""
+    """Return the variables of conditions for this candidate. Only variables that the rules use are computed."""
     needs = rules.needs
     facts = x.derived.facts
     if facts is None:
@@ -118,7 +121,7 @@ def _facts(x: CallRequest, candidate: Candidate, model: str, rules: RuleSet) -> 
 
 
 def _all_variables(x: CallRequest, candidate: Candidate, model: str) -> dict[str, Any]:
-    """Return all variables, whether a rule uses them or not: for a sample."""
+    """Return all variables for a sample, including those that no rule uses."""
     every = frozenset(EXAMPLES)
     tokens = _tokens(x)
     variables = _request_variables(x, every, tokens) | _candidate_variables(x, candidate, model, every, tokens)
@@ -162,7 +165,8 @@ def _request_variables(x: CallRequest, needs: frozenset[str], tokens: int | None
 
 
 def user_of(caller: Caller) -> dict[str, str]:
-    """Return the caller as conditions see them. The role of an OAuth client is `client`, its id the client's."""
+    """Return the attributes of the caller that conditions can use. For an OAuth client, the role is `client` and the id
+    is the client's id."""
     machine = caller.kind is CallerKind.OAUTH_CLIENT
     return {
         "id": caller.actor_id,
@@ -173,7 +177,7 @@ def user_of(caller: Caller) -> dict[str, str]:
 
 
 def _dlp_variable(x: CallRequest) -> dict[str, Any]:
-    """Return what DLP found in the request, whether it was allowed or not."""
+    """Return the DLP findings in the request, whatever action was taken on them."""
     counts: dict[str, int] = {}
     for event in x.inspection.events() if x.inspection else ():
         if event.rule_id is not None:
@@ -183,7 +187,8 @@ def _dlp_variable(x: CallRequest) -> dict[str, Any]:
 
 
 def _tokens(x: CallRequest) -> int:
-    """Estimate the tokens of the input: texts by their length, and tokens that are sent as such. Images count as 0."""
+    """Estimate the number of input tokens: texts by their length, and inputs that are already tokens by their number.
+    Images count as 0."""
     routing_needs = x.derived.routing_needs
     if routing_needs is not None and routing_needs.counted:
         return routing_needs.input_tokens
@@ -197,7 +202,7 @@ def _tokens(x: CallRequest) -> int:
 
 
 def _cost(call: ModelCall, candidate: Candidate, tokens: int) -> float | None:
-    """Return the cost of the call with the longest output that it may have; None if a price is unknown."""
+    """Return the cost of the call with the longest output that it may have, or None if a price is unknown."""
     model = candidate.model
     if model.cost_per_input_token is None or model.cost_per_output_token is None:
         return None

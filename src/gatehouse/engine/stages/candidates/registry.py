@@ -1,6 +1,8 @@
-"""Excludes models that the organization's model registry does not list as validated, where `registry_enforcement` says
-so (docs/model-registry.md). Judged for every candidate, after `model_access`: the refusal must not disclose a model
-that the caller may not use."""
+"""Excludes models that the organization's model registry does not list as validated, if `registry_enforcement` requires
+it (docs/model-registry.md).
+
+Every candidate is judged, after `model_access`, because the refusal must not disclose a model that the caller may not
+use."""
 
 from collections.abc import Mapping
 from typing import ClassVar, Final
@@ -14,9 +16,9 @@ from gatehouse.policy.records import Candidate
 from gatehouse.policy.rules.evaluation import UNREGISTERED
 from gatehouse.policy.snapshot import Snapshot
 
-#: `kind` of the events.
+#: Value of the field `kind` in the events.
 KIND: Final = "model_registry"
-#: Events in a request's record.
+#: Most events in the record of a request.
 _MOST_EVENTS: Final = 100
 
 
@@ -40,7 +42,7 @@ class ModelDeprecated(RegistryObjection):
     reason = "is deprecated in the organization's model registry"
 
 
-#: By validation status; all others are `ModelNotValidated`.
+#: The objection by validation status. A status that is not listed gives `ModelNotValidated`.
 _OBJECTIONS: Final[Mapping[str, type[RegistryObjection] | None]] = {
     "validated": None,
     "deprecated": ModelDeprecated,
@@ -51,14 +53,14 @@ CODES: Final = tuple(error.code for error in (ModelNotRegistered, ModelNotValida
 
 
 def objection(policy: Snapshot, candidate: Candidate) -> type[RegistryObjection] | None:
-    """Return the registry's objection to a model; None if there is none or nothing is enforced."""
+    """Return the registry's objection to a model, or None if there is none or the registry is not enforced."""
     if policy.registry_enforcement == "off":
         return None
     return objected(policy.rules.registry_status(_name(candidate)).validation_status)
 
 
 def objected(validation_status: str) -> type[RegistryObjection] | None:
-    """Return the objection to a model with this validation status."""
+    """Return the objection to a model with this validation status, or None."""
     return _OBJECTIONS.get(validation_status, ModelNotValidated)
 
 

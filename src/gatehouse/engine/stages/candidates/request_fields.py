@@ -1,5 +1,6 @@
-"""Refuses calls with fields that the organization does not allow (docs/request-fields.md). Judged for every candidate,
-because each kind of provider has its own table and receives other fields."""
+"""Refuses calls with fields that the organization does not allow (docs/request-fields.md).
+
+Every candidate is judged, because each kind of provider has its own table and receives other fields."""
 
 from typing import Final
 
@@ -15,13 +16,13 @@ from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
 from gatehouse.foundation.errors import BadRequest
 from gatehouse.policy.records import Candidate
 
-#: `kind` of the events.
+#: Value of the field `kind` in the events.
 KIND: Final = "request_field"
-#: Unknown fields in a request's record.
+#: Most unknown fields in the record of a request.
 _MAX_RECORDED_FIELDS: Final = 16
-#: `reason` of a field that is in no table.
+#: The `reason` for a field that no table lists.
 _UNKNOWN: Final = "is unknown to the gateway"
-#: Why a field is refused.
+#: All reasons for which a field can be refused.
 REASONS: Final = (*dict.fromkeys(guard.reason for guard in OPENAI_CHAT.values()), _UNKNOWN)
 _HOW: Final = "An administrator can allow it with PUT /api/v1/admin/org/request-fields."
 
@@ -57,14 +58,14 @@ def judge(x: CallRequest, candidate: Candidate, ports: Ports) -> Verdict:
 
 
 def reason_of(name: str) -> str:
-    """Return why a field of this name is refused."""
+    """Return the reason for which a field with this name is refused."""
     guarded = guard_of(name, OPENAI_CHAT)
     return _UNKNOWN if guarded is None else guarded[1].reason
 
 
 def _guards(x: CallRequest, candidate: Candidate) -> Guards:
-    """Return the candidate's table. It is empty if the call is translated into the provider's dialect, which uses
-    known fields alone."""
+    """Return the table of the candidate's provider. It is empty if the call is translated into the provider's dialect,
+    because a translated call has only known fields."""
     kind, client = KINDS.get(candidate.provider.kind), DIALECTS[x.call.dialect]
     if kind is None:
         return NO_GUARDS

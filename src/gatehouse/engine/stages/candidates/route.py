@@ -1,5 +1,5 @@
-"""Finds the catalog entries that a model name stands for, and the caller's routing policy (docs/cost-routing.md).
-`engine.routing.chain` builds the chain of candidates from them."""
+"""Finds the catalog entries that a model name refers to, and the caller's routing policy (docs/cost-routing.md).
+`engine.routing.chain` builds the chain of candidates from the entries."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from gatehouse.policy.records import Candidate, ModelRecord
 from gatehouse.policy.routing import RoutingPolicy
 from gatehouse.policy.snapshot import Snapshot
 
-#: The model name that leaves the choice to the caller's routing policy.
+#: The model name with which the caller's routing policy chooses the model.
 AUTO = "auto"
 
 
@@ -23,7 +23,8 @@ class ModelNotFound(NotFound):
 
 
 class AmbiguousModel(BadRequest):
-    """A bare model id that several providers have, and the routing policy may choose none of them."""
+    """Several providers have the bare model id that the call names, and the routing policy may choose none of them:
+    400."""
 
     code = "ambiguous_model"
 
@@ -37,8 +38,9 @@ class AmbiguousModel(BadRequest):
 
 
 def candidates(x: CallRequest) -> list[Candidate] | Refusal:
-    """Return the candidates that the call names. Without a routing policy `auto` is the catalog's default model. An
-    unknown name leaves the chain like one that is denied, so that the two cannot be distinguished."""
+    """Return the candidates that the call names, or a refusal. Without a routing policy, `auto` is the catalog's
+    default model. An unknown name leaves no candidate, as a denied name does, so that a caller cannot distinguish the
+    two."""
     by_name: dict[str, Candidate] = {}
     for name in (x.call.model, *x.call.fallbacks):
         for candidate in named(x.identified.policy, name):
@@ -47,7 +49,8 @@ def candidates(x: CallRequest) -> list[Candidate] | Refusal:
 
 
 def named(policy: Snapshot, name: str) -> list[Candidate]:
-    """Return the catalog entries of a name, cheapest first: several where several providers have a bare model id."""
+    """Return the catalog entries for a name, the cheapest first. A bare model id has several entries if several
+    providers have it."""
     if name == AUTO:
         default = default_model(policy)
         models: tuple[ModelRecord, ...] = () if default is None else (default,)
@@ -59,7 +62,7 @@ def named(policy: Snapshot, name: str) -> list[Candidate]:
 
 
 def policy_of(x: CallRequest) -> RoutingPolicy | None:
-    """Return the caller's routing policy, or None."""
+    """Return the caller's routing policy, or None if the caller has none."""
     return x.identified.policy.routing.of(x.identified.caller.groups)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def downgraded(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the document in OpenAPI 3.0. The original is not changed."""
+    """Returns the document in OpenAPI 3.0. The original is not changed."""
     copy: dict[str, Any] = _translated(document)
     copy["openapi"] = "3.0.3"
     copy.pop("webhooks", None)
@@ -27,12 +27,12 @@ def _translated(node: Any) -> Any:
     _null_as_nullable(copy)
     copy = {key: _translated(value) for key, value in copy.items()}
     if copy.get("type") == "null":
-        # Always null, for example a field in one case of a union.
+        # The value is always null, as in one case of a union.
         del copy["type"]
         copy.update(enum=[None], nullable=True)
     examples = copy.get("examples")
     if isinstance(examples, list):
-        # A list belongs to a schema; the examples of a media type are an object in both versions.
+        # Examples in a list belong to a schema. The examples of a media type are an object, in both versions.
         del copy["examples"]
         if examples:
             copy["example"] = examples[0]
@@ -50,14 +50,15 @@ def _translated(node: Any) -> Any:
 
 
 def _null_as_nullable(schema: dict[str, Any]) -> None:
+    """Replaces `null` in the schema's `anyOf` by `nullable`."""
     choices = schema.get("anyOf")
     if isinstance(choices, list) and {"type": "null"} in choices:
-        rest = [choice for choice in choices if choice != {"type": "null"}]
+        non_null = [choice for choice in choices if choice != {"type": "null"}]
         del schema["anyOf"]
-        if len(rest) == 1 and "$ref" not in rest[0]:
-            schema.update({**rest[0], **schema})
-        elif len(rest) == 1:
-            schema["allOf"] = rest  # 3.0 ignores all keywords next to a bare $ref
+        if len(non_null) == 1 and "$ref" not in non_null[0]:
+            schema.update({**non_null[0], **schema})
+        elif len(non_null) == 1:
+            schema["allOf"] = non_null  # OpenAPI 3.0 ignores all keywords next to a $ref
         else:
-            schema["anyOf"] = rest
+            schema["anyOf"] = non_null
         schema["nullable"] = True

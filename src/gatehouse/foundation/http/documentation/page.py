@@ -1,4 +1,5 @@
-"""`/docs`: Swagger UI from the installed package, under a content security policy without foreign or inline scripts.
+"""The page `/docs`: Swagger UI from the installed package. The page's content security policy permits only scripts of
+this server, and no inline scripts.
 
 Nothing is loaded from a CDN: the page works offline, and no third party can change the scripts that run in an
 administrator's browser. The document is the application's `/openapi.json`.
@@ -67,7 +68,8 @@ SwaggerUIBundle({
 
 
 def install(app: FastAPI) -> None:
-    """Adds the page. Create the application with `docs_url=None, redoc_url=None`; it keeps `/openapi.json`."""
+    """Adds the page to the application. Create the application with `docs_url=None, redoc_url=None`. Its
+    `/openapi.json` is not changed."""
 
     async def page(request: Request) -> Response:
         base = request.scope.get("root_path", "")

@@ -1,6 +1,6 @@
-"""Refuses unknown query parameters of GET requests: a misspelt filter must not return everything.
+"""Refuses unknown query parameters of GET requests, so that a list with a misspelt filter does not return all rows.
 
-The check runs when the operation is about to succeed, so that 401, 403 and 404 come first, as for an invalid body.
+The check runs when the operation is about to succeed. So 401, 403 and 404 take precedence, as for an invalid body.
 """
 
 from typing import Any, Final
@@ -17,8 +17,8 @@ _MAX_NAMES_SHOWN: Final = 30
 
 
 class KnownParameters:
-    """Middleware that refuses unknown parameters. `tolerant` has the path prefixes that accept them: protocols that
-    require it, probes, pages."""
+    """Middleware that refuses unknown parameters. `tolerant` lists the path prefixes that accept unknown parameters:
+    those of pages, probes, and protocols whose standard requires it."""
 
     def __init__(self, app: ASGIApp, *, responses: ErrorResponses, tolerant: tuple[str, ...] = ()) -> None:
         self._app = app
@@ -59,6 +59,7 @@ def _refusal(scope: Scope) -> Unprocessable | None:
 
 
 def unknown_parameters(unknown: list[str], accepted: frozenset[str]) -> Unprocessable:
+    """Returns the error that names the unknown parameters and lists the accepted ones."""
     takes = f"it takes {', '.join(sorted(accepted)[:_MAX_NAMES_SHOWN])}" if accepted else "it takes none"
     message = f"is no parameter of this operation; {takes}"
     faults = [
@@ -69,6 +70,6 @@ def unknown_parameters(unknown: list[str], accepted: frozenset[str]) -> Unproces
 
 
 def _declared(dependant: Any) -> set[str]:
-    """Return the query parameters of an operation and its dependencies."""
+    """Returns the query parameters of an operation and its dependencies."""
     names = {field.alias for field in dependant.query_params}
     return names.union(*map(_declared, dependant.dependencies))

@@ -1,12 +1,14 @@
-"""Accepts read-only fields in updates: a `PUT` or `PATCH` may send a resource as `GET` returned it.
+"""Accepts read-only fields in updates, so that a `PUT` or `PATCH` may send a resource as `GET` returned it.
 
-If the operation refuses fields of the body, the body is compared with the response of `GET` on the same path for the
-same caller. Refused fields with unchanged values are removed and the request runs again; changed and unknown fields are
-refused by name. A null that `GET` returns is accepted even where the operation requires a value. Without such a `GET`,
-the parent path is read: the item of its list, or its part, named by the last path segment.
+If the operation refuses fields of the body, the middleware compares the body with the response of `GET` on the same
+path for the same caller. It removes the refused fields whose values are unchanged and runs the request again. Changed
+and unknown fields are refused by name. A null that `GET` returns is accepted even if the operation requires a value.
 
-Requests without refused fields cost nothing. The comparison reads in its own transaction and takes no lock: `If-Match`
-protects against concurrent updates.
+If the path has no `GET`, the middleware reads the parent path. The last path segment names an item of the parent's
+list, or a part of the parent.
+
+Requests without refused fields cost nothing. The comparison reads in a transaction of its own and takes no lock:
+`If-Match` protects against concurrent updates.
 """
 
 import json
@@ -36,9 +38,9 @@ Path = tuple[str | int, ...]
 
 
 class ReadOnlyFields:
-    """Middleware that accepts read-only fields. `moving` has fields that change without an update (counters, times of
-    use): any value is accepted, because the client's value may be out of date. `shown_elsewhere` maps path prefixes of
-    updates to the prefixes under which the resources are read."""
+    """Middleware that accepts read-only fields. `moving` lists the fields that change without an update, such as
+    counters and times of use: any value of these is accepted, because the client's value may be out of date.
+    `shown_elsewhere` maps path prefixes of updates to the prefixes under which the resources are read."""
 
     def __init__(
         self,
@@ -59,7 +61,7 @@ class ReadOnlyFields:
             return
         raw = await _read_body(receive)
         current: Any = _ABSENT
-        # Some families validate a body in stages, so that further fields may be refused after a repair.
+        # Some families validate a body in stages, so the operation may refuse further fields in the next round.
         for _ in range(_MAX_ROUNDS):
             refusal, answer = await self._attempt(scope, raw, receive, send)
             if refusal is None:
@@ -86,7 +88,8 @@ class ReadOnlyFields:
     async def _attempt(
         self, scope: Scope, raw: bytes, receive: Receive, send: Send
     ) -> tuple[Unprocessable | None, list[Message]]:
-        """Runs the request and sends the response. Returns the error and the response unsent if it refuses fields."""
+        """Runs the request. Sends the response and returns None, unless the operation refuses fields: then returns the
+        error and the unsent messages of the response."""
         state = scope.setdefault("state", {})
         state.pop(FAILED_VALIDATION, None)
         withheld: list[Message] = []
@@ -101,7 +104,7 @@ class ReadOnlyFields:
         return state.pop(FAILED_VALIDATION, None), withheld
 
     async def _current(self, scope: Scope, receive: Receive) -> Any:
-        """Return the resource as GET returns it to this caller, or `_ABSENT` if the caller cannot read it."""
+        """Returns the resource as GET returns it to this caller, or `_ABSENT` if the caller cannot read it."""
         path: str = scope["path"]
         for prefix, read_prefix in self._shown_elsewhere.items():
             if path.startswith(prefix):
@@ -140,7 +143,8 @@ class ReadOnlyFields:
 
 
 def same(sent: Any, shown: Any) -> bool:
-    """Return whether two JSON values are equal, with timestamps and UUIDs compared as values and not as text."""
+    """Returns whether two JSON values are equal. Timestamps and UUIDs are equal if their values are, whatever their
+    text."""
     if isinstance(sent, str) and isinstance(shown, str):
         return sent == shown or _same_moment(sent, shown) or _same_id(sent, shown)
     if isinstance(sent, dict) and isinstance(shown, dict):
@@ -151,10 +155,11 @@ def same(sent: Any, shown: Any) -> bool:
 
 
 def _same_moment(sent: str, shown: str) -> bool:
-    """Return whether two timestamps are equal, also if one is truncated to milliseconds, as many languages do."""
+    """Returns whether two timestamps are equal. Many languages truncate timestamps to milliseconds, so `sent` may also
+    be `shown` truncated to milliseconds."""
     try:
-        one, other = datetime.fromisoformat(sent), datetime.fromisoformat(shown)
-        return one == other or one == other.replace(microsecond=other.microsecond // 1000 * 1000)
+        sent_time, shown_time = datetime.fromisoformat(sent), datetime.fromisoformat(shown)
+        return sent_time in (shown_time, shown_time.replace(microsecond=shown_time.microsecond // 1000 * 1000))
     except (ValueError, TypeError):
         return False
 
@@ -167,7 +172,8 @@ def _same_id(sent: str, shown: str) -> bool:
 
 
 def _removable(fault: FieldFault, body: Any) -> Path | None:
-    """Return the path of a refused field that may be removed: one that the operation does not take, or a null."""
+    """Returns the path of the refused field if it may be removed: if the operation does not know it, or if its value is
+    null. Returns None for other fields."""
     if not isinstance(fault, ParameterFault) or fault.loc[0] != "body":
         return None
     path = fault.loc[1:]
@@ -175,6 +181,7 @@ def _removable(fault: FieldFault, body: Any) -> Path | None:
 
 
 def _explained(fault: FieldFault, current: Any) -> FieldFault:
+    """Returns the fault, with another message for a field that GET shows and an update may not change."""
     if not isinstance(fault, ParameterFault) or fault.kind != _UNKNOWN_FIELD or _at(current, fault.loc[1:]) is _ABSENT:
         return fault
     return ParameterFault(fault.loc, _READ_ONLY, kind="read_only")
@@ -196,8 +203,8 @@ def _remove(body: Any, path: Path) -> None:
 
 
 def _part_named(container: Any, name: str) -> Any:
-    """Return the item with this name or id in a list, bare or in its envelope; else the part with this name, or the
-    container itself."""
+    """Returns the item with this name or id if the container is a list or an envelope with lists, else the part with
+    this name, else the container itself. Returns `_ABSENT` for a list without such an item."""
     is_list = isinstance(container, list)
     lists = [container] if is_list else [value for value in container.values() if isinstance(value, list)]
     for item in (item for items in lists for item in items if isinstance(item, dict)):
@@ -210,7 +217,7 @@ def _part_named(container: Any, name: str) -> Any:
 
 
 def _parsed(raw: bytes) -> Any:
-    """Return a JSON object or array, or `_ABSENT` for anything else."""
+    """Returns a JSON object or array, or `_ABSENT` for anything else."""
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError):
@@ -219,7 +226,7 @@ def _parsed(raw: bytes) -> Any:
 
 
 async def _read_body(receive: Receive) -> bytes:
-    """Return the request's body. Another layer limits its size."""
+    """Returns the request's body. Another layer limits its size."""
     parts = []
     while (message := await receive())["type"] == "http.request":
         parts.append(message.get("body", b""))

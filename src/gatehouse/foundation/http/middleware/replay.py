@@ -4,7 +4,7 @@ from starlette.types import Message, Receive
 
 
 def replay(body: object, receive: Receive) -> Receive:
-    """Return an ASGI `receive` that returns the whole body as one message, then the messages of `receive`."""
+    """Returns an ASGI `receive` that returns the whole body as one message, then the messages of `receive`."""
     first: Message | None = {"type": "http.request", "body": body, "more_body": False}
 
     async def replayed() -> Message:

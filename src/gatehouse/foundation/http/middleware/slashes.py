@@ -1,7 +1,8 @@
-"""Routes `/x` and `/x/` alike without a redirect, because many clients lose the body of a redirected POST.
+"""Serves `/x` and `/x/` as the same path. It does not redirect, because many clients lose the body of a redirected
+POST.
 
-Some routes end in a slash and some do not. The middleware looks up the form in the route table and forwards the request
-with it.
+Some routes end in a slash and some do not. The middleware looks up the route's path in the route table and replaces the
+request's path by it.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 class _RouteTable:
-    """Route templates by their form. Paths below mounts are not changed."""
+    """The templates of all routes, with and without a final slash. Paths below mounts are not changed."""
 
     def __init__(self, templates: Iterable[str], mounts: Iterable[str]) -> None:
         self._exact: set[str] = set()
@@ -27,7 +28,7 @@ class _RouteTable:
                 self._slashed.append(compile_path(template)[0])
 
     def routed(self, path: str) -> str:
-        """Return the path in the form of the route table."""
+        """Returns the path with or without a final slash, as its route is registered."""
         if path == "/" or path in self._exact or path.startswith(self._mounts):
             return path
         bare = path.removesuffix("/")
@@ -40,8 +41,8 @@ class _RouteTable:
 
 
 class EitherSlash:
-    """Middleware that adjusts the trailing slash. `routes` returns templates and mounts. It is called at the first
-    request, when all routes are registered."""
+    """Middleware that adds or removes the final slash of a path. `routes` returns the templates of routes and the paths
+    of mounts. The first request calls it, when all routes are registered."""
 
     def __init__(self, app: ASGIApp, *, routes: Callable[[], tuple[Iterable[str], Iterable[str]]]) -> None:
         self._app = app
@@ -53,7 +54,7 @@ class EitherSlash:
             if self._table is None:
                 self._table = _RouteTable(*self._routes())
             path = self._table.routed(scope["path"])
-            # A slash sent as %2F is part of a value.
+            # A final %2F is part of a value and not a separator.
             if path is not scope["path"] and not scope.get("raw_path", b"").upper().endswith(b"%2F"):
                 # Change the scope in place, so that outer middleware sees the routed path.
                 scope["path"] = path

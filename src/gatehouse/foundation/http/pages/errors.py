@@ -10,7 +10,7 @@ class BadPageRequest(BadRequest):
 
 
 def form(pages: Pages) -> ErrorForm:
-    """Return the error form of the pages' paths."""
+    """Returns the form of errors on the paths of pages."""
 
     def encoded(body: Body) -> bytes:
         return pages.markup(
@@ -22,7 +22,7 @@ def form(pages: Pages) -> ErrorForm:
 
 def _body(error: Refusal) -> Body:
     message = error.text
-    # These messages replace the API's, which are for programs.
+    # The API's messages for these errors are meant for programs.
     if error.status == 429:
         message = "Too many attempts. Wait a moment, then try again."
     elif type(error) is NotFound:

@@ -14,9 +14,9 @@ _SHARED_FILES: Final = {"tokens.css": "text/css", "pages.css": "text/css", "icon
 
 
 def headers(form_targets: Iterable[str] = ()) -> dict[str, str]:
-    """Return the headers of a page. `form_targets` has the other origins to which a form on the page may redirect.
+    """Returns the headers of a page. `form_targets` lists the foreign origins to which a form on the page may redirect.
 
-    The referrer is sent only to the same origin, where browsers need it to send a form's `Origin`.
+    The referrer policy permits the same origin, because without a referrer browsers do not send a form's `Origin`.
     """
     targets = " ".join(["'self'", *form_targets])
     return {
@@ -33,8 +33,9 @@ def headers(form_targets: Iterable[str] = ()) -> dict[str, str]:
 
 
 class Pages:
-    """The pages of one deployable. `folder` has its `templates`, which may extend `base.html`, and in `static` its own
-    `files` (name: media type) in addition to the shared ones. Templates may call `functions`."""
+    """The pages of one deployable. `folder` contains the folder `templates`, whose files may extend `base.html`, and
+    the folder `static` with the deployable's `files` (name: media type). All deployables share further static files.
+    Templates may call `functions`."""
 
     def __init__(
         self,
@@ -52,21 +53,21 @@ class Pages:
         self._loaded_files: dict[str, tuple[bytes, str]] = {}
 
     def page(self, template: str, status: int = 200, *, form_targets: Iterable[str] = (), **shown: Any) -> Response:
-        """Return a page. `shown` has the template's variables; a missing variable is an error."""
+        """Returns a page. `shown` contains the template's variables. A missing variable is an error."""
         return Response(self.markup(template, **shown), status, headers(form_targets), "text/html")
 
     def markup(self, template: str, **shown: Any) -> bytes:
         return self._templates.get_template(template).render(shown).encode()
 
     def static(self, name: str) -> tuple[bytes, str]:
-        """Return a static file's content and media type. Raises `KeyError` for an unknown file."""
+        """Returns a static file's content and media type. Raises `KeyError` for an unknown file."""
         if name not in self._loaded_files:
             folder, media_type = self._files[name]
             self._loaded_files[name] = (folder / "static" / name).read_bytes(), media_type
         return self._loaded_files[name]
 
     def static_url(self, name: str) -> str:
-        """Return a file's URL with a hash of its content, so that a cached file is never out of date."""
+        """Returns a file's URL with a hash of its content, so that a cached file is never out of date."""
         return f"{self.static_path}/{name}?v={hashlib.sha256(self.static(name)[0]).hexdigest()[:12]}"
 
     @cached_property

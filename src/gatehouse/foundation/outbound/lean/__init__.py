@@ -1,4 +1,5 @@
-"""`Outbound` on asyncio protocols and httptools, with its own connection pool and no timer for each call.
+"""Implements `Outbound` with asyncio protocols and httptools. It has its own connection pool, and needs no timer for
+each call.
 
 | | |
 |---|---|

@@ -1,4 +1,5 @@
-"""Reads the head of a response after the parser has validated it: headers and framing of the body (RFC 9112, 6)."""
+"""Reads the headers of a response and the framing of its body (RFC 9112, 6) from a head that the parser has
+validated."""
 
 import math
 import re
@@ -16,8 +17,8 @@ _END: Final = b"\r\n\r\n"
 
 
 class Headers(Mapping[str, str]):
-    """The headers of a response, with case-insensitive names. A repeated name has its first value. Parsed at first use:
-    most responses' headers are never used."""
+    """The headers of a response, with case-insensitive names. A repeated header has the value of its first line. The
+    head is parsed when a header is first read, because the headers of most responses are never read."""
 
     def __init__(self, head: bytes) -> None:
         self._head = head
@@ -41,8 +42,8 @@ class Headers(Mapping[str, str]):
 
 
 def final_head(received: bytes, informational: int) -> bytes:
-    """Return the head after `informational` informational heads, without its empty line. Raises `BrokenOff` if it is
-    too long, or of another protocol that the parser accepts."""
+    """Returns the head that follows `informational` informational heads (status 1xx), without the empty line at its
+    end. Raises `BrokenOff` if the head is too long, or if its protocol is not HTTP/1: the parser accepts others."""
     start = end = next_start = 0
     for _ in range(informational + 1):
         start = next_start
@@ -57,8 +58,11 @@ def final_head(received: bytes, informational: int) -> bytes:
 
 
 def framing(head: bytes) -> tuple[bool, str, float]:
-    """Return whether the body ends with the connection, its content encoding (lower case; empty without one), and for
-    how many seconds the connection may be idle. Raises `BrokenOff` for any transfer coding but a single `chunked`."""
+    """Returns three values: whether the body ends when the connection is closed, the content encoding in lower case
+    (empty if there is none), and for how many seconds the connection may be idle.
+
+    Raises `BrokenOff` for any transfer coding other than a single `chunked`.
+    """
     lower = head.lower()
     chunked = b"\r\ntransfer-encoding:" in lower
     if chunked and _values(lower, b"transfer-encoding") != [b"chunked"]:
@@ -68,7 +72,7 @@ def framing(head: bytes) -> tuple[bool, str, float]:
     if b"\r\ncontent-encoding:" in lower:
         encoding = b", ".join(_values(lower, b"content-encoding")).decode("latin-1")
     if b"\r\nkeep-alive:" in lower and (timeout := _timeout(lower)):
-        # A second less, so that no request is sent while the server closes the connection.
+        # Subtract one second, so that no request is sent while the server closes the connection.
         keepalive_seconds = int(timeout[1]) - 1.0
     return until_close, encoding, keepalive_seconds
 

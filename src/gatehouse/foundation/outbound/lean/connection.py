@@ -14,7 +14,7 @@ from gatehouse.foundation.outbound.lean.route import Origin
 
 #: reading from the socket pauses when this many bytes of a reply are buffered
 HIGH_WATER_BYTES: Final = 64 * 1024
-#: age after which a connection serves no further call, because the name may have other addresses by then
+#: A connection of this age serves no further call, because its name may have other addresses by then.
 MAX_AGE_SECONDS: Final = 300.0
 
 #: a body up to this size is joined with its head and sent in one write
@@ -22,37 +22,38 @@ _MAX_JOINED_BYTES: Final = 16 * 1024
 
 
 class ConnectionOwner(Protocol):
-    """Receives a connection's changes of state; implemented by the pool."""
+    """Receives the changes of a connection's state. The pool implements it."""
 
     def on_idle(self, connection: "LeanConnection") -> None:
-        """Called when a response was read to its end and the connection may serve another call."""
+        """Called when a response has been read to its end and the connection may serve another call."""
 
     def on_closed(self, connection: "LeanConnection") -> None:
         """Called once, when the connection serves no further call."""
 
 
 class OutboundCall(Protocol):
-    """Receives the response. The connection appends to `parts`; `buffered_bytes` counts their bytes on the wire."""
+    """Receives the response. The connection appends data of the body to `parts`. `buffered_bytes` is the size of these
+    parts as received, with the framing."""
 
     parts: list[bytes]
     buffered_bytes: int
-    #: whether its connection has served another call
+    #: whether the connection had served another call before
     reused: bool
 
     @property
     def bodiless(self) -> bool:
-        """Return whether no body follows the head, whatever the head says."""
+        """Returns whether the response has no body, even if its head announces one."""
 
     @property
     def idempotent(self) -> bool:
-        """Return whether the request may be repeated without further effect."""
+        """Returns whether the request may be repeated without further effect."""
 
     @property
     def waiting(self) -> bool: ...
 
     @property
     def total_deadline(self) -> float | None:
-        """Return the deadline of the whole call in the loop's time."""
+        """Returns the deadline of the whole call in the loop's time."""
 
     def begin(self, status: int, head: bytes, inflater: Inflater | None) -> None: ...
 
@@ -68,7 +69,8 @@ class OutboundCall(Protocol):
 
 
 class LeanConnection(asyncio.Protocol):
-    """`begin` sends a request. Its reply receives the response or the failure."""
+    """A connection to an origin. `begin` sends a request, and the call that is passed to it receives the response or
+    the failure."""
 
     __slots__ = (
         "_arrived",
@@ -106,7 +108,7 @@ class LeanConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._opened_at = self._loop.time()
         self._arrived: list[bytes] = []
-        #: the parser's most frequent callback, hence a bound method
+        #: the parser's most frequent callback; it is the method of the list itself, because this is fastest
         self.on_body = self._arrived.append
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport | None = None
@@ -117,7 +119,7 @@ class LeanConnection(asyncio.Protocol):
         self._used = False
         self._paused = False
         self.ended = False
-        #: for how long the server keeps the idle connection, if it says so
+        #: how long the server keeps the idle connection open; infinite if the response does not state it
         self.keepalive_seconds = math.inf
         self._reset()
 
@@ -129,8 +131,8 @@ class LeanConnection(asyncio.Protocol):
     # Called by the pool and the reply.
 
     def alive(self) -> bool:
-        """Return whether the server has neither closed the idle connection nor sent anything. Polls the socket, because
-        the event loop may not have done so yet."""
+        """Returns whether the idle connection is usable: the server has neither closed it nor sent data. Polls the
+        socket, because the event loop may not have polled it yet."""
         assert self._transport is not None
         return not self._transport.is_closing() and not self._poll.poll(0)
 
@@ -144,26 +146,26 @@ class LeanConnection(asyncio.Protocol):
             self._transport.writelines((head, body))
 
     def set_deadline(self, deadline: float | None) -> None:
-        """Sets the time, in the loop's time, by which something must happen. None: no deadline."""
+        """Sets the deadline of the current wait, in the loop's time. None means no deadline."""
         self._deadline = deadline
         if deadline is not None and (self._timer is None or deadline < self._timer_deadline):
             self._start_timer(deadline)
 
     def keep_idle(self, seconds: float) -> None:
-        """Closes the connection after `seconds` without a call, or earlier if the server closes it or it gets too
-        old."""
+        """Closes the connection after `seconds` without a call. Closes it earlier if the server closes it before then,
+        or when it reaches `MAX_AGE_SECONDS`."""
         self.set_deadline(
             min(self._loop.time() + min(seconds, self.keepalive_seconds), self._opened_at + MAX_AGE_SECONDS)
         )
 
     def resume(self) -> None:
-        """Resumes reading after the reply's buffer was taken."""
+        """Resumes reading from the socket after the reply's buffer has been emptied."""
         if self._paused and self._transport is not None:
             self._paused = False
             self._transport.resume_reading()
 
     def abort(self) -> None:
-        """Closes the connection at once. Notifies only the owner."""
+        """Closes the connection immediately. Notifies the owner, but not the reply."""
         if self.ended:
             return
         self.ended = True
@@ -171,7 +173,7 @@ class LeanConnection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        # Break the reference cycle with the parser, so that the garbage collector need not.
+        # Break the reference cycle with the parser, so that no garbage collection is needed.
         self._parser = None
         if self._transport is not None:
             self._transport.abort()
@@ -188,7 +190,7 @@ class LeanConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         reply, parser = self._reply, self._parser
         if reply is None or parser is None:
-            # Unsolicited data would be read as the next call's response.
+            # Data without a request would be read as the response of the next call.
             self.abort()
             return
         head_complete, arrived = self._head_complete, self._arrived
@@ -203,7 +205,7 @@ class LeanConnection(asyncio.Protocol):
         without_body = not arrived
         if arrived:
             if self._complete:
-                # The rest belongs to another message and is dropped.
+                # Drop the data after the end of the response, which belongs to another message.
                 del arrived[self._body_pieces :]
             reply.parts += arrived
             arrived.clear()
@@ -225,7 +227,7 @@ class LeanConnection(asyncio.Protocol):
         self.break_off()
 
     def resume_writing(self) -> None:
-        """Restarts the first-byte timeout after a long body was sent."""
+        """Restarts the first-byte timeout after a long body has been sent."""
         if self._reply is not None and not self._head_complete:
             self._reply.restart_first_byte_timeout()
 
@@ -251,13 +253,13 @@ class LeanConnection(asyncio.Protocol):
             assert self._parser is not None
             self._complete = True
             self._body_pieces = len(self._arrived)
-            # After this callback the parser has reset this.
+            # The parser resets this value after this callback.
             self._keeps_alive = self._parser.should_keep_alive()
 
     # The response.
 
     def _read_head(self, reply: OutboundCall) -> bool:
-        """Return whether the head is complete. Fails the call if the head is invalid."""
+        """Returns whether the head is complete. Fails the call if the head is invalid."""
         if not self._head_complete:
             if self._malformed or len(self._head) > MAX_HEAD_BYTES:
                 self._fail(reply, BrokenOff())
@@ -272,7 +274,7 @@ class LeanConnection(asyncio.Protocol):
             self._fail(reply, failure)
             return False
         if reply.bodiless:
-            # The parser does not know the request's method.
+            # The parser does not know the request's method, so it waits for a body.
             self._body_pieces = 0
             self._complete = self._malformed = True
         elif not self._complete:
@@ -283,7 +285,7 @@ class LeanConnection(asyncio.Protocol):
     def _progress(self, reply: OutboundCall, size: int, *, without_body: bool) -> None:
         self._bytes_without_body = self._bytes_without_body + size if without_body else 0
         if self._bytes_without_body > MAX_HEAD_BYTES:
-            # An endless trailer.
+            # The server sends a trailer without end.
             self._fail(reply, BrokenOff())
             return
         reply.buffered_bytes += size
@@ -299,7 +301,7 @@ class LeanConnection(asyncio.Protocol):
         reusable = (
             self._keeps_alive
             and not self._malformed
-            # The response may arrive before the whole request was sent.
+            # The response may arrive before the whole request has been sent.
             and not transport.get_write_buffer_size()
             and self._loop.time() - self._opened_at < MAX_AGE_SECONDS
         )
@@ -335,8 +337,8 @@ class LeanConnection(asyncio.Protocol):
         self._timer = self._loop.call_at(when, self._check_deadline)
 
     def _check_deadline(self) -> None:
-        """Checks the current deadline. Deadlines move with every response and the timer does not, so it is restarted if
-        the deadline has not passed."""
+        """Checks the current deadline. The timer is not changed when the deadline moves to a later time. So the timer
+        is started again if the deadline has not passed yet."""
         self._timer = None
         reply, deadline = self._reply, self._deadline
         if reply is not None and not reply.waiting:

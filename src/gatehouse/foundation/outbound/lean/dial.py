@@ -1,4 +1,5 @@
-"""Opens a connection: looks up the name, connects to its addresses, opens a proxy's tunnel, starts TLS."""
+"""Opens a connection: resolves the name, connects to one of its addresses, opens a tunnel if there is a proxy, and
+starts TLS."""
 
 import asyncio
 import re
@@ -18,7 +19,7 @@ _tunnel_opened: Final = re.compile(rb"HTTP/1\.[01] 2[0-9][0-9][ \r]").match
 
 
 def client_tls() -> ssl.SSLContext:
-    """Return a TLS context that trusts the system's authorities and SSL_CERT_FILE."""
+    """Returns a TLS context that trusts the system's authorities and SSL_CERT_FILE."""
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     return context
@@ -34,8 +35,10 @@ class Dialler:
             tls.set_alpn_protocols(["http/1.1"])
 
     async def dial(self, origin: Origin, make: Callable[[], LeanConnection]) -> LeanConnection:
-        """Return an open connection. Raises `UnsafeUrl`, `OSError` (also for errors of TLS), `EOFError`. The caller
-        limits the time."""
+        """Returns an open connection to the origin. `make` returns a new, unconnected one. The caller limits the time.
+
+        Raises `UnsafeUrl`, `OSError` (also for TLS errors) and `EOFError`.
+        """
         proxy = origin.proxy
         peer: Origin | OutboundProxy = proxy or origin
         opening = await self._connect(peer.host, peer.port, "private" if proxy is not None else origin.bounds)
@@ -62,14 +65,15 @@ class Dialler:
         loop = asyncio.get_running_loop()
 
         async def attempt(address: Address) -> _Opening:
-            # Connect to the checked address, so that the name is not resolved again.
+            # Connect to the checked address and not to the name, which would be resolved again.
             _, opening = await loop.create_connection(_Opening, str(address), port)
             return opening
 
         try:
             return await race.first(addresses, attempt, lambda late: late.transport.abort())
         except (OSError, asyncio.CancelledError):
-            # Also after the caller's timeout: the address may not answer at all.
+            # The caller's timeout cancels this attempt if the address does not respond. Then the name is forgotten,
+            # too.
             self._names.forget(host, bounds)
             raise
 
@@ -86,7 +90,7 @@ class Dialler:
 
 
 class _Opening(asyncio.Protocol):
-    """The transport's protocol until the connection is open. Opens a proxy's tunnel."""
+    """The protocol of the transport until the connection is open. It opens the tunnel through a proxy."""
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport
@@ -94,14 +98,15 @@ class _Opening(asyncio.Protocol):
         self._responded: asyncio.Future[None] | None = None
 
     async def tunnel(self, authority: str, credentials: str | None) -> None:
-        """Opens a tunnel. Raises `ConnectionRefusedError` if the proxy refuses, `EOFError` if it disconnects."""
+        """Opens a tunnel to `authority`. Raises `ConnectionRefusedError` if the proxy refuses it, and `EOFError` if the
+        proxy disconnects."""
         request = f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n"
         if credentials is not None:
             request += f"Proxy-Authorization: {credentials}\r\n"
         self._responded = asyncio.get_running_loop().create_future()
         self.transport.write(f"{request}\r\n".encode())
         await self._responded
-        # A proxy must not send anything after its response before the client does.
+        # After its response a proxy must not send data before the client does.
         if not _tunnel_opened(self._response) or not self._response.endswith(b"\r\n\r\n"):
             raise ConnectionRefusedError
 

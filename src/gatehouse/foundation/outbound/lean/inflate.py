@@ -12,7 +12,7 @@ _WBITS: Final = {"gzip": _GZIP_WBITS, "x-gzip": _GZIP_WBITS, "deflate": zlib.MAX
 
 
 def make_inflater(encoding: str) -> "Inflater | None":
-    """Return the decompressor for a content encoding, or None for `identity`. Raises `BrokenOff` for an unsupported
+    """Returns the decompressor for a content encoding, or None for `identity`. Raises `BrokenOff` for an unsupported
     encoding."""
     if encoding in {"", "identity"}:
         return None
@@ -23,12 +23,14 @@ def make_inflater(encoding: str) -> "Inflater | None":
 
 
 class Inflater:
+    """Decompresses one body. Call `put` with some input, then `take` until it returns nothing, and so on."""
+
     def __init__(self, wbits: int) -> None:
         self._wbits = wbits
         self._input = b""
         self._decompressor = zlib.decompressobj(wbits)
         self._begun = False
-        # The input is used up, but the last piece was full, so that more output may follow.
+        # Whether more output may follow without further input, because the last piece was full.
         self._more = False
 
     def put(self, compressed: bytes) -> None:
@@ -42,12 +44,12 @@ class Inflater:
         self._input = compressed
 
     def take(self) -> bytes:
-        """Return some output, or nothing if more input is needed. Raises `BrokenOff`."""
+        """Returns some output, or no bytes if more input is needed. Raises `BrokenOff` for invalid input."""
         while self._input or self._more:
             if self._decompressor.eof:
                 if self._wbits != _GZIP_WBITS:
                     raise BrokenOff
-                # A second member, or padding.
+                # A second gzip member, or padding, follows the end of the first.
                 self._input = self._input.lstrip(b"\0")
                 if not self._input:
                     break
@@ -63,6 +65,6 @@ class Inflater:
         return b""
 
     def end(self) -> None:
-        """Ends the body. Raises `BrokenOff` if it is incomplete."""
+        """Checks that the body is complete. Raises `BrokenOff` if it is not."""
         if self._begun and not self._decompressor.eof:
             raise BrokenOff

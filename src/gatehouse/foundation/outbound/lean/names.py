@@ -1,4 +1,4 @@
-"""Cache of host names' addresses. The egress guard checks every address before it is cached."""
+"""A cache of the addresses of host names. The egress guard checks every address before it is cached."""
 
 import asyncio
 from collections import OrderedDict
@@ -37,7 +37,7 @@ class AddressCache:
         self._lookups: dict[_Name, asyncio.Task[tuple[Address, ...]]] = {}
 
     async def addresses(self, host: str, port: int, bounds: EgressPolicy) -> tuple[Address, ...]:
-        """Return the host's addresses. Raises `UnsafeUrl`: `HostNotFound`, or `BlockedAddress` if any is refused."""
+        """Returns the host's addresses. Raises `HostNotFound`, or `BlockedAddress` if any address is refused."""
         now = asyncio.get_running_loop().time()
         name = (host, bounds)
         entry = self._entries.get(name)
@@ -45,11 +45,12 @@ class AddressCache:
             if now - entry.resolved_at >= FRESH_SECONDS:
                 self._look_up(name, port)
             return entry.addresses
-        # Shielded: a cancelled caller must not cancel the look-up of others.
+        # The shield is needed because other callers may wait for the same look-up: a caller that is cancelled must not
+        # cancel it.
         return await asyncio.shield(self._look_up(name, port))
 
     def forget(self, host: str, bounds: EgressPolicy) -> None:
-        """Drops a name, none of whose addresses could be reached."""
+        """Removes a name from the cache after none of its addresses could be reached."""
         self._entries.pop((host, bounds), None)
 
     def close(self) -> None:
@@ -71,7 +72,7 @@ class AddressCache:
         except HostNotFound:
             raise
         except UnsafeUrl:
-            # The name now has a refused address.
+            # The name now has an address that the guard refuses.
             self.forget(host, bounds)
             raise
         self._entries[name] = _CacheEntry(addresses, asyncio.get_running_loop().time())
@@ -84,5 +85,5 @@ class AddressCache:
         if self._lookups.get(name) is task:
             del self._lookups[name]
         if not task.cancelled():
-            # Retrieve the exception: a background refresh has no waiter.
+            # Retrieve the exception, because no caller waits for a background refresh.
             task.exception()

@@ -1,4 +1,4 @@
-"""`LeanOutbound`: one call, from the URL to the head of the response."""
+"""`LeanOutbound`: performs a call from the URL to the head of the response."""
 
 import asyncio
 import ssl
@@ -28,16 +28,16 @@ _IDEMPOTENT_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE
 
 
 class LeanOutbound:
-    """HTTP client for providers. `max_connections` limits the calls in progress, `max_each` those with one provider.
-    For each provider as many calls may wait, at least a thousand, each for `connect_timeout` at most. A call is in
-    progress until its reply is closed.
+    """HTTP client for providers. `max_connections` limits the calls in progress, and `max_each` the calls in progress
+    to one provider. A call is in progress until its reply is closed. `max_connections` calls to each provider may wait,
+    at least a thousand, and each waits for at most `connect_timeout`.
 
     `guard` checks every URL and every address of a name. Private addresses are allowed, because local runtimes have
     them. `tls` replaces the system's trust store. HTTP_PROXY, HTTPS_PROXY and NO_PROXY are used. Redirects are not
     followed and cookies not stored.
 
-    No request is sent twice. If the server closes the idle connection before any byte of the response, an idempotent
-    request fails with `ConnectFailed`, another with `BrokenOff`.
+    No request is sent twice. If the server closes a reused connection before it sends a byte of the response, an
+    idempotent request fails with `ConnectFailed`, and any other request fails with `BrokenOff`.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class LeanOutbound:
         except UnsafeUrl as error:
             raise _refusal(error) from None
         except (OSError, EOFError) as error:
-            # Decided by the two limits, not by the clock: a timer may fire early because the loop rounds times.
+            # Compare the two limits and do not read the clock: a timer may fire early, because the loop rounds times.
             if remaining < seconds and isinstance(error, TimeoutError):
                 raise OutboundTimeout from None
             raise ConnectFailed from None

@@ -1,4 +1,4 @@
-"""The connection pool: limits of concurrent and waiting calls, and idle connections."""
+"""The connection pool: idle connections, and the limits of concurrent and waiting calls."""
 
 import asyncio
 from collections import OrderedDict
@@ -9,13 +9,15 @@ from gatehouse.foundation.outbound import NoConnectionFree
 from gatehouse.foundation.outbound.lean.connection import LeanConnection
 from gatehouse.foundation.outbound.lean.route import Origin
 
-#: calls that may wait for one provider, also if fewer may be in progress: a burst is not an overload
+#: At least this number of calls may wait for one provider, even if fewer may be in progress, so that a short burst of
+#: calls is not refused.
 MIN_WAITING_CALLS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class PoolLimits:
-    """Limits of calls in progress, in total and for one provider, and of calls that wait for one provider."""
+    """Maximum numbers of calls in progress in total (`calls`) and for one provider (`calls_each`), and of calls that
+    wait for one provider (`waiting_each`)."""
 
     calls: int
     calls_each: int
@@ -23,12 +25,12 @@ class PoolLimits:
 
     @classmethod
     def of(cls, calls: int, calls_each: int | None) -> Self:
-        """Return a client's limits. Without `calls_each`, one provider may have all calls."""
+        """Returns the limits of a client. Without `calls_each`, one provider may have all calls."""
         return cls(calls, min(calls_each or calls, calls), max(calls, MIN_WAITING_CALLS))
 
 
 class HostPool:
-    """One provider's calls and idle connections, the last used one at the end."""
+    """The calls and idle connections of one provider. The most recently used connection is the last one."""
 
     __slots__ = ("calls", "idle", "origin", "waiting")
 
@@ -40,8 +42,8 @@ class HostPool:
 
 
 class ConnectionPool:
-    """The connections of one process. `limits.calls` limits calls in progress and idle connections together: the oldest
-    idle connection is closed first."""
+    """The connections of one client. `limits.calls` is the maximum of calls in progress and idle connections together.
+    To make room, the oldest idle connection is closed first."""
 
     def __init__(self, limits: PoolLimits, keepalive_seconds: float) -> None:
         self._limits = limits
@@ -49,7 +51,7 @@ class ConnectionPool:
         self._calls = 0
         self._idle = 0
         self._hosts: dict[Origin, HostPool] = {}
-        # Hosts with waiting calls, served in turn, so that one busy provider does not delay the others.
+        # The hosts with waiting calls. They are served in turn, so that one busy provider does not delay the others.
         self._waiting_hosts: OrderedDict[HostPool, None] = OrderedDict()
         self._open: set[LeanConnection] = set()
 
@@ -59,7 +61,7 @@ class ConnectionPool:
             connection.break_off()
 
     def enter(self, origin: Origin) -> HostPool | None:
-        """Begins a call, which `leave` ends. Returns None if it has to wait."""
+        """Begins a call, which `leave` ends. Returns None if the call has to wait."""
         host = self._hosts.get(origin)
         if host is None:
             host = self._hosts[origin] = HostPool(origin)
@@ -104,7 +106,7 @@ class ConnectionPool:
             self._forget_unused(host)
 
     def idle(self, host: HostPool) -> LeanConnection | None:
-        """Return the most recently used idle connection that is still open, or None."""
+        """Returns the most recently used idle connection that is still open, or None."""
         while host.idle:
             connection, _ = host.idle.popitem()
             self._idle -= 1
@@ -150,7 +152,7 @@ class ConnectionPool:
             else:
                 del self._waiting_hosts[host]
             if waiter.cancelled():
-                # The waiter is cancelled but has not run yet.
+                # The waiter's task has been cancelled, but has not run since.
                 continue
             self._calls += 1
             host.calls += 1

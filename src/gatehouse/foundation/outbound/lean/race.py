@@ -1,4 +1,5 @@
-"""Connects to the first of several addresses that answers (Happy Eyeballs, RFC 8305; the resolver sorts them)."""
+"""Connects to the first of several addresses that responds (Happy Eyeballs, RFC 8305). The resolver has sorted the
+addresses."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -7,17 +8,17 @@ from typing import Final, TypeVar
 Address = TypeVar("Address")
 Result = TypeVar("Result")
 
-#: delay before the next address is tried in parallel
+#: time after which the next address is tried while the attempts before it continue
 ATTEMPT_DELAY_SECONDS: Final = 0.25
-#: addresses of a name that are tried
+#: maximum number of addresses of a name that are tried
 _MAX_ADDRESSES: Final = 8
 
 
 async def first(
     addresses: Sequence[Address], attempt: Callable[[Address], Awaitable[Result]], drop: Callable[[Result], None]
 ) -> Result:
-    """Return the first successful attempt's result. Later results are passed to `drop`. Raises the last attempt's
-    `OSError`."""
+    """Returns the result of the first successful attempt. Later results are passed to `drop`. If all attempts fail,
+    raises the `OSError` of the last one."""
     if len(addresses) == 1:
         return await attempt(addresses[0])
     remaining = list(addresses[:_MAX_ADDRESSES])

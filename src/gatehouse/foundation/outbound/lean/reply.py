@@ -11,8 +11,9 @@ from gatehouse.foundation.outbound.lean.pool import ConnectionPool, HostPool
 
 
 class LeanReply:
-    """One response; see `OutboundReply`. The connection appends to `parts`; `buffered_bytes` counts their bytes on the
-    wire. The call is in progress until the reply is closed, though its connection may already serve another call."""
+    """One response (see `OutboundReply`). The connection appends data of the body to `parts`. `buffered_bytes` is the
+    size of these parts as received. The call is in progress until the reply is closed, even if its connection already
+    serves another call."""
 
     __slots__ = (
         "_connection",
@@ -157,7 +158,8 @@ class LeanReply:
             raise
 
     async def _more(self) -> bool:
-        """Waits until there are parts. Returns False at the end of the body. Raises `OutboundFailed`."""
+        """Waits until `parts` has data and returns True. Returns False at the end of the body. Raises
+        `OutboundFailed`."""
         while not self.parts:
             if self._failure is not None:
                 raise self._failure
@@ -167,7 +169,7 @@ class LeanReply:
         return True
 
     def _take(self) -> bytes:
-        """Return all buffered data."""
+        """Returns all buffered data."""
         parts = self.parts
         data = parts[0] if len(parts) == 1 else b"".join(parts)
         parts.clear()
@@ -183,7 +185,7 @@ class LeanReply:
         return size
 
     def _wait_for_data(self, seconds: float) -> asyncio.Future[None]:
-        """Return a future that is done when data has arrived or the call has ended or failed."""
+        """Returns a future that is done when data has arrived or the call has ended or failed."""
         self._set_deadline(seconds)
         self._waiter = waiter = self._loop.create_future()
         return waiter

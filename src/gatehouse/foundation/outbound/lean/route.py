@@ -24,7 +24,8 @@ class OutboundProxy(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """The key by which connections are shared and calls are counted. It includes the provider also behind a proxy."""
+    """The key by which connections are shared and calls are counted. `host` and `port` are the provider's, even if the
+    connection goes to a proxy."""
 
     host: str
     port: int
@@ -36,15 +37,16 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """`start` is the part of a request's head after the method: target, version, `Host`, and the proxy's headers."""
+    """The route of a URL. `start` is the part of a request's head after the method: target, version, `Host`, and the
+    headers for the proxy."""
 
     origin: Origin
     start: str = field(repr=False)
 
 
 def find_route(url: str, guard: EgressGuard, egress: EgressPolicy | None = None) -> Route:
-    """Return the route of a URL. `egress`: see `OutboundRequest`. Raises `UnsafeUrl`, and `ConnectFailed` for an
-    invalid URL of a proxy."""
+    """Returns the route of a URL. `egress` is that of the `OutboundRequest`. Raises `UnsafeUrl`, and `ConnectFailed` if
+    the URL of the proxy is invalid."""
     safe = guard.provider_url(url, egress)
     tls = safe.scheme == "https"
     proxy_url = environment_proxy(safe.scheme, safe.host)
@@ -62,7 +64,7 @@ def find_route(url: str, guard: EgressGuard, egress: EgressPolicy | None = None)
 
 
 def authority_of(origin: Origin, *, explicit: bool) -> str:
-    """Return `host` or `host:port`, with an IPv6 address in brackets."""
+    """Returns `host:port` if `explicit`, else `host`. An IPv6 address is in brackets."""
     host = origin.host
     if ":" in host and isinstance(ip_address(host), IPv6Address):
         host = f"[{host}]"

@@ -1,5 +1,5 @@
-"""Writes JSON lines below `GATEHOUSE_HOME/siem` for a log shipper on the machine. Rotates files and deletes old
-ones."""
+"""Writes JSON lines below `GATEHOUSE_HOME/siem` for a log shipper on this machine. Rotates files and deletes old
+files."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ from typing import Final
 from gatehouse.foundation.siem.events import SiemEvent
 from gatehouse.foundation.siem.senders.sender import BatchRefused, SiemTarget
 
-#: below `GATEHOUSE_HOME`; has a folder for each organization
+#: folder below `GATEHOUSE_HOME` that contains a folder for each organization
 DIRECTORY: Final = "siem"
 NAME: Final = "events.jsonl"
 #: a file of this size becomes `events.jsonl.1`, the former `.1` becomes `.2`, and so on

@@ -14,15 +14,15 @@ _PATH: Final = "/services/collector/event"
 _TOO_LARGE_STATUS: Final = 413
 _TIMEOUT_SECONDS: Final = 15.0
 
-#: reasons by the codes in a collector's responses, for faults that an administrator can correct
+#: reasons by the codes in a collector's responses; they continue "the receiver answered 403"
 _REASONS: Final[Mapping[int, str]] = {
     1: ": the token is disabled",
-    3: ": the token is none",
-    4: ": it does not know the token",
-    7: ": it does not know the index, or the token is not for it",
-    9: ": it is busy",
-    10: ": the token asks for indexer acknowledgement, which is not supported",
-    23: ": it is shutting down",
+    3: ": the token is malformed",
+    4: ": the token is unknown",
+    7: ": the index is unknown, or the token has no right to it",
+    9: ": the collector is busy",
+    10: ": the token requires indexer acknowledgement, which is not supported",
+    23: ": the collector is shutting down",
 }
 
 _encode = msgspec.json.Encoder().encode
@@ -58,7 +58,8 @@ class Hec:
 
 
 def _reason(answer: str) -> str:
-    """Return the reason in our own words: the collector's message may contain data that it was sent."""
+    """Returns a reason for the code in a collector's response, or an empty text. The collector's own message is not
+    used, because it may quote the events."""
     try:
         return _REASONS.get(msgspec.json.decode(answer, type=_HecAnswer).code, "")
     except msgspec.DecodeError:

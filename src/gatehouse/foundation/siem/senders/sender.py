@@ -22,8 +22,8 @@ class SiemTarget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchRefused(Exception):
-    """The receiver did not accept the batch. `reason` is shown to users and has no sent data. `too_large`: the receiver
-    may accept fewer events."""
+    """The receiver did not accept the batch. `reason` is shown to users and contains no data of the events. If
+    `too_large` is true, the receiver may accept fewer events."""
 
     def __init__(self, reason: str, *, too_large: bool = False) -> None:
         self.reason = reason
@@ -33,10 +33,10 @@ class BatchRefused(Exception):
 
 class Sender(Protocol):
     async def send(self, target: SiemTarget, secret: bytes, events: Sequence[SiemEvent]) -> None:
-        """Sends the events and returns when the receiver has all of them. `secret` is empty for types without one.
-        Raises `BatchRefused`, `UnsafeUrl`, `ReceiverFailed`."""
+        """Sends the events and returns when the receiver has received all of them. `secret` is empty for a type of
+        receiver without a secret. Raises `BatchRefused`, `UnsafeUrl`, `ReceiverFailed`."""
 
 
 def url_of(host: str, port: int) -> str:
-    """Return a host and port as a URL, which the egress guard can check."""
+    """Returns a URL with the host and port, for the egress guard, which checks URLs."""
     return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"

@@ -1,9 +1,9 @@
 """Sends syslog (RFC 5424) over TCP and TLS, with octet counting (RFC 6587 3.4.1, RFC 5425 4.3).
 
-Syslog has no acknowledgement: data that the connection accepted can be lost with the receiver. So each batch has its
-own connection, which this side half-closes after the last byte. A receiver closes its side only after it has read
-everything (with TLS, RFC 5425 4.4 requires it). A receiver that dies earlier breaks the connection, and the batch is
-sent again.
+Syslog has no acknowledgement: if the receiver fails, it can lose data that its side of the connection has accepted. So
+each batch has a connection of its own, which the sender half-closes after the last byte. A receiver closes its side
+only after it has read everything (with TLS, RFC 5425 4.4 requires this). If the receiver fails earlier, the connection
+breaks, and the batch is sent again.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ from gatehouse.foundation.outbound.receivers import Receivers
 from gatehouse.foundation.siem.events import SiemEvent
 from gatehouse.foundation.siem.senders.sender import BatchRefused, SiemTarget, url_of
 
-#: for a whole batch
+#: maximum time to send a whole batch
 _TIMEOUT_SECONDS: Final = 15.0
 #: log audit (RFC 5424, 6.2.1)
 _FACILITY: Final = 13
-#: enterprise number for structured data: the one for documentation (RFC 5612), as the project has none
+#: enterprise number for structured data; the project has none, so this is the number for documentation (RFC 5612)
 _ENTERPRISE: Final = 32473
 _CONNECTION_LOST: Final = "the receiver closed the connection before it had read everything"
 
@@ -42,7 +42,7 @@ class Syslog:
         assert target.host is not None
         assert target.port is not None
         guard = self._receivers.guard
-        # Use only the guard's form of the name and the addresses that it checked.
+        # Use only the name in the guard's form, and the addresses that the guard has checked.
         safe = guard.check(url_of(target.host, target.port))
         try:
             addresses = await guard.resolve(safe)
@@ -68,7 +68,7 @@ class Syslog:
     async def _connect(
         self, target: SiemTarget, host: str, addresses: Sequence[Address]
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Connects to the first address that answers."""
+        """Connects to the first address that accepts the connection."""
         context = self._context(target.ca_certificate) if self._tls else None
         for checked_address in addresses:
             try:
@@ -102,18 +102,18 @@ async def _send_all(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, 
     await writer.drain()
     if writer.can_write_eof():
         writer.write_eof()
-        # Discard whatever the receiver sends.
+        # Discard all data that the receiver sends.
         while await reader.read(65536):
             pass
     else:
-        # TLS: send close_notify and wait for the receiver's.
+        # With TLS, send close_notify and wait for the receiver's close_notify.
         writer.close()
     writer.close()
     await writer.wait_closed()
 
 
 def frame(event: SiemEvent) -> bytes:
-    """Return one message with its length prefix."""
+    """Returns the message of an event, with its length in front."""
     data = " ".join(
         f'{name}="{value.translate(_escapes)}"'
         for name, value in (

@@ -16,7 +16,11 @@ class Registration(Body):
     display_name: DisplayName | None = None
     username: Username | None = None
     invitation_token: Annotated[
-        str | None, Field(max_length=255, description="From an administrator; valid for the address it was issued for.")
+        str | None,
+        Field(
+            max_length=255,
+            description="From an administrator. It is valid only for the address that it was issued for.",
+        ),
     ] = None
 
 
@@ -27,7 +31,7 @@ class RegistrationAccepted(ResponseBody):
 
 
 class ConfirmationMailed(RegistrationAccepted):
-    """The same, if mail is configured."""
+    """The response for every address if mail is configured."""
 
     message: str = "If the address had no account yet, it has one now. Open the link in the mail that is sent to it."
 
@@ -42,7 +46,9 @@ class PasswordChange(Body):
 
 
 class PasswordReset(Body):
-    token: Annotated[str, Field(max_length=255, description="From an administrator, or from a mail.")]
+    token: Annotated[
+        str, Field(max_length=255, description="The one-time token, from an administrator or from a mail.")
+    ]
     password: Password
 
 
@@ -57,12 +63,12 @@ class ResetRequested(ResponseBody):
 
 
 class AddressConfirmation(Body):
-    token: Annotated[str, Field(max_length=255, description="From the mail.")]
+    token: Annotated[str, Field(max_length=255, description="The one-time token from the mail.")]
     password: Annotated[
         str,
         StringConstraints(strip_whitespace=False, max_length=passwords.MAX_CHARS),
         Field(
-            description="Of the account.",
+            description="The password of the account.",
             examples=["correct horse battery staple"],
             json_schema_extra={"format": "password"},
         ),

@@ -31,15 +31,15 @@ from gatehouse.platform.changes.change import Change
 from gatehouse.platform.request.injected import changing
 from gatehouse.platform.request.ports import Host
 
-#: Of a link that anybody can have sent to an address.
+#: Lifetime of a reset link that was requested by mail. It is short because anybody can request one for any address.
 _REQUESTED_RESET_LIFETIME: Final = timedelta(hours=1)
 
 
 async def register(request: Request, host: Host, body: Registration) -> UserRow | None:
-    """Register a user. Return the invited user, or None without an invitation: that registration finishes in the
+    """Register a user. Return the invited user. Without an invitation return None, and finish the registration in the
     background, so that neither the response nor its time reveals whether the address had an account.
 
-    Raises `RegistrationClosed`; with an invitation `UsernameTaken`.
+    Raises `RegistrationClosed`, and with an invitation `UsernameTaken`.
     """
     token = body.invitation_token
     async with host.database.service() as lookup:
@@ -63,7 +63,7 @@ async def register(request: Request, host: Host, body: Registration) -> UserRow 
 async def _register_in_background(
     request: Request, host: Host, tenant_id: TenantId, body: Registration, password_hash: str
 ) -> None:
-    """Create the account, unless the address has one. A user name that is taken is left out."""
+    """Create the account, unless the address has one. If the user name is taken, the account has none."""
     with suppress(EmailTaken):
         for username in dict.fromkeys((body.username, None)):
             with suppress(UsernameTaken):
@@ -123,7 +123,7 @@ async def change_password(request: Request, host: Host, caller: Caller, body: Pa
     async with changing(request, host, caller.tenant_id, caller) as change:
         user = await change.session.get(UserRow, caller.user_id, with_for_update=True)
         if user is None or user.password_hash != verified_hash:
-            # A concurrent change was faster.
+            # A concurrent request has changed the password since it was verified.
             raise WrongPassword
         await users.set_password(change, user, password_hash)
         await end_sessions(change, user.id, "password_changed", but=caller.session_id)
@@ -139,7 +139,8 @@ async def reset_password(request: Request, host: Host, body: PasswordReset) -> N
     password_hash = await host.passwords.hash(body.password)
     async with changing(request, host, tenant_id) as change:
         user, _, by_mail = await one_time.redeem(change, body.token, one_time.PASSWORD_RESET)
-        # Otherwise whoever used the account before may have left an API key in it: see `access.linking`.
+        # Nobody can have used an account that awaits its confirmation. In any other account an earlier user may have
+        # left an API key, so the mail must not prove the address (`access.linking`).
         if by_mail and user.awaits_confirmation:
             user.address_proven_at = utc_now()
         await users.set_password(change, user, password_hash)
@@ -149,8 +150,8 @@ async def reset_password(request: Request, host: Host, body: PasswordReset) -> N
 
 
 async def request_password_reset(request: Request, host: Host, email: str) -> None:
-    """Mail links to set a new password to the accounts of an address. It finishes in the background, so that neither
-    the response nor its time reveals whether there is one. Raises `MailNotConfigured`."""
+    """Mail links to set a new password to the accounts of an address. The mails are queued in the background, so that
+    neither the response nor its time reveals whether an account exists. Raises `MailNotConfigured`."""
     if host.settings.mail is None:
         raise MailNotConfigured
     await host.later.run(_mail_resets(request, host, email))

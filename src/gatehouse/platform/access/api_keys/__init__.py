@@ -4,6 +4,6 @@
     either    -> expired      when `expires_at` passes, regardless of `is_enabled`
     any       -> removed      DELETE; final and immediate
 
-Users create their own keys. Administrators create those of service accounts, which cannot sign in. Only a SHA-256
-digest is stored; the key itself is only in the response to its creation.
+Users create their own keys. Administrators create the keys of service accounts, which cannot sign in. Only a SHA-256
+digest is stored; only the response to the creation contains the key itself.
 """

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from gatehouse.foundation.http.lists import OffsetWindow, offset_window
+from gatehouse.foundation.http.lists import TOTAL_COUNT_HEADER, OffsetWindow, offset_window
 from gatehouse.foundation.identity import Caller
 from gatehouse.platform.access.api_keys import service, table
 from gatehouse.platform.access.api_keys.errors import ApiKeyNotFound
@@ -48,7 +48,8 @@ OwnKey = Annotated[ApiKeyRow, Depends(_own_key)]
 
 
 async def _set_enabled(caller: Caller, key: ApiKeyRow, body: ApiKeyUpdate, change: Change) -> OwnedApiKey:
-    # Enabling a key needs the same second factor as creating one; disabling is never delayed.
+    # Enabling a key requires the same second factor as creating one. Disabling requires none, so that nothing delays
+    # it.
     if body.is_enabled:
         stepped_up(caller)
         await service.require_open_session(change, caller)
@@ -74,15 +75,15 @@ async def list_own_api_keys(caller: SessionUser, session: Session) -> object:
 
 @router.patch("/api/auth/api-keys/{key_id}", response_model=ApiKey)
 async def update_api_key(caller: SessionUser, key: OwnKey, body: ApiKeyUpdate, change: Changing) -> object:
-    """Disables or enables one of your keys, or any user's as an administrator. Enabling needs a second factor as
-    creating does. A disabled key is refused from the moment of the response on. Enabling a key that an administrator
-    disabled is 403 `disabled_by_administrator` for its owner."""
+    """Disables or enables one of your keys; administrators can do this with any user's key. Enabling requires a second
+    factor, as creating does. A disabled key is refused as soon as the response is sent. If an administrator disabled a
+    key, its owner cannot enable it: the response is 403 `disabled_by_administrator`."""
     return await _set_enabled(caller, key, body, change)
 
 
 @router.delete("/api/auth/api-keys/{key_id}", status_code=204)
 async def delete_api_key(caller: SessionUserStepUp, key: OwnKey, change: Changing) -> None:
-    """Deletes one of your keys permanently, or any user's as an administrator."""
+    """Deletes one of your keys permanently. Administrators can delete any user's key."""
     await service.delete(change, key)
 
 
@@ -93,13 +94,15 @@ async def list_api_keys(
     window: Window,
     response: Response,
     *,
-    user_id: Annotated[UUID | None, Query(description="Only this user's.")] = None,
-    enabled: Annotated[bool | None, Query(description="Only enabled, or only disabled ones.")] = None,
+    user_id: Annotated[UUID | None, Query(description="Only keys of this user.")] = None,
+    enabled: Annotated[
+        bool | None, Query(description="`true`: only enabled keys. `false`: only disabled keys.")
+    ] = None,
 ) -> object:
     """Returns the keys of all users of the organization, newest first. The header `X-Total-Count` is the number of all
     matching keys, regardless of `limit` and `offset`."""
     query = table.list_query(user_id=user_id, enabled=enabled)
-    response.headers["X-Total-Count"] = str(await table.count_keys(session, query))
+    response.headers[TOTAL_COUNT_HEADER] = str(await table.count_keys(session, query))
     return await service.list_keys(session, window.apply(query))
 
 

@@ -14,7 +14,9 @@ DisabledBy = Literal["owner", "administrator", "system"]
 
 class NewApiKey(Body):
     description: Annotated[str, Field(min_length=1, max_length=255, examples=["nightly evaluation"])]
-    expires_in_days: Annotated[int | None, Field(ge=1, le=3650, description="Omitted: never expires.")] = None
+    expires_in_days: Annotated[int | None, Field(ge=1, le=3650, description="If omitted, the key never expires.")] = (
+        None
+    )
     scopes: Annotated[list[Scope] | None, Field(description="Requires the feature flag `api_key_scoping`.")] = None
 
 
@@ -32,12 +34,12 @@ class ApiKey(ResponseBody):
     is_enabled: bool
     disabled_by: Annotated[
         DisabledBy | None,
-        Field(description="Who disabled it. Unless it was the owner, only an administrator can enable it."),
+        Field(description="Who disabled the key. If it was not the owner, only an administrator can enable it."),
     ]
     scopes: Annotated[list[Scope] | None, Field(description="The scopes of the key; null: all rights of its user.")]
     status: Annotated[
         Literal["active", "disabled", "expired", "suspended"],
-        Field(description="Only calls with an `active` key are accepted. `suspended`: its user is inactive."),
+        Field(description="Only calls with an `active` key are accepted. `suspended`: the key's user is inactive."),
     ]
 
 

@@ -36,7 +36,8 @@ from gatehouse.platform.organization.feature_flags.table import flag
 
 
 async def create(change: Change, caller: Caller, new: NewApiKey, *, limit: int) -> ApiKeyCreated:
-    """Create a key of the caller's, which never has more rights than the caller. `limit` is the maximum for a user.
+    """Create a key for the caller. It never has more rights than the caller. `limit` is the maximum number of keys of a
+    user.
 
     Raises `KeyScopingOff`, `TooManyApiKeys`, `InvalidBearerToken` if the session has ended meanwhile.
     """
@@ -59,7 +60,7 @@ async def require_open_session(change: Change, caller: Caller) -> None:
 async def create_for_service_account(
     change: Change, caller: Caller, user: UserRow, new: NewApiKey, *, limit: int
 ) -> OwnedApiKeyCreated:
-    """Create a key of a service account. The caller learns the key, and so must be able to grant its rights.
+    """Create a key for a service account. The caller sees the key, and therefore must be able to grant all its rights.
 
     Raises `NotAServiceAccount`, `CannotGrant`, `KeyScopingOff`, `TooManyApiKeys`.
     """
@@ -147,7 +148,8 @@ async def with_status(session: AsyncSession, key: ApiKeyRow) -> OwnedApiKey:
 
 
 def _administers(caller: Caller) -> bool:
-    """Return whether the caller is an administrator. An OAuth client here has `admin:write`."""
+    """Return whether the caller is an administrator. OAuth clients count as administrators: the routes admit only those
+    with `admin:write`."""
     return caller.role is Role.ADMIN or caller.kind is CallerKind.OAUTH_CLIENT
 
 

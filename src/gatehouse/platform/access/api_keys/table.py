@@ -36,12 +36,12 @@ async def by_digest(session: AsyncSession, digest: bytes) -> ApiKeyRow | None:
     return (await session.scalars(select(ApiKeyRow).where(ApiKeyRow.digest == digest))).one_or_none()
 
 
-#: a query of keys, each with whether its user is active
+#: A query whose rows are a key and whether its user is active.
 KeyListQuery: TypeAlias = Select[Any]
 
 
 def list_query(*, user_id: UUID | None = None, enabled: bool | None = None) -> KeyListQuery:
-    """Return the query of the tenant's keys, each with whether its user is active, newest first."""
+    """Return the query of the tenant's keys, newest first. A row is a key and whether its user is active."""
     query = select(ApiKeyRow, UserRow.is_active).join(UserRow, UserRow.id == ApiKeyRow.user_id)
     if user_id is not None:
         query = query.where(ApiKeyRow.user_id == user_id)

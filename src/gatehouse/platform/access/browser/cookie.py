@@ -1,4 +1,4 @@
-"""The session cookie: reads, sets and clears it."""
+"""Reads, sets and clears the session cookie."""
 
 from typing import Final
 
@@ -16,7 +16,8 @@ def secret_of(request: Request) -> str | None:
 
 
 def set_cookie(response: Response, secret: str, host: Host) -> None:
-    """Set the cookie. It has no age: the browser drops it when it closes, and it is void once its session has ended."""
+    """Set the cookie. It has no maximum age: the browser deletes the cookie when the browser closes, and the cookie is
+    void once its session has ended."""
     response.set_cookie(COOKIE_NAME, secret, path="/", httponly=True, samesite="lax", secure=is_over_https(host))
 
 
@@ -25,6 +26,7 @@ def clear_cookie(response: Response, host: Host) -> None:
 
 
 def is_over_https(host: Host) -> bool:
-    """Return whether browsers reach this platform over TLS: PUBLIC_URL says so, or this process terminates TLS."""
+    """Return whether browsers reach this platform over TLS: PUBLIC_URL is an https URL, or this process terminates
+    TLS."""
     public = host.settings.public_url or ""
     return public.lower().startswith("https://") or host.settings.tls_cert_path is not None

@@ -1,4 +1,4 @@
-"""The exchange of a browser's session cookie for an access token."""
+"""Endpoint that exchanges a browser's session cookie for an access token."""
 
 from fastapi import APIRouter, Request
 
@@ -18,8 +18,9 @@ router = APIRouter(prefix="/api/auth", tags=["Sessions"])
     },
 )
 async def issue_session_token(request: Request, host: TheHost) -> SessionToken:
-    """Exchanges the session cookie of the sign-in pages for an access token of at most five minutes. For pages of this
-    platform: `Origin` must be the platform's, and `Sec-Fetch-Site`, if sent, `same-origin`. The session counts as used.
+    """Exchanges the session cookie of the sign-in pages for an access token of at most five minutes. Only pages of this
+    platform can call it: `Origin` must be the platform's, and `Sec-Fetch-Site`, if sent, must be `same-origin`. The
+    call extends the session as a refresh does.
 
     This is the only operation of the API that accepts the cookie."""
     return await service.exchange_cookie(request, host)

@@ -21,7 +21,7 @@ from gatehouse.platform.access.sessions.service import (
     issue_tokens,
     open_session,
 )
-from gatehouse.platform.access.sessions.table import SessionRow, locked_session
+from gatehouse.platform.access.sessions.table import SessionRow, lock_session
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.policies.table import session_policy
@@ -29,7 +29,7 @@ from gatehouse.platform.organization.policies.values import SessionRules
 from gatehouse.platform.request.injected import changing
 from gatehouse.platform.request.ports import Host
 
-#: Lifetime of an access token for a page. Short, because a page can exchange its cookie again at any time.
+#: Lifetime of an access token for a page. It is short because a page can exchange its cookie again at any time.
 _TOKEN_SECONDS: Final = 300
 
 
@@ -38,7 +38,7 @@ async def open_in_browser(
 ) -> str:
     """Open a session for a user who has just authenticated, and return the secret of its cookie. The secret is always
     new, which prevents session fixation."""
-    # First, so that the former session does not count against the policy's maximum.
+    # The former session ends first, so that it does not count against the policy's maximum.
     await end_former_session(change, host, cookie_digest(request))
     session = await open_session(change, user, request, amr=amr, mfa_at=mfa_at)
     return await add_browser_session(change, session)
@@ -51,7 +51,7 @@ def cookie_digest(request: Request) -> bytes | None:
 
 
 async def end_former_session(change: Change, host: Host, digest: bytes | None) -> None:
-    """End the browser's former session, which may be another user's: no cookie refers to it now."""
+    """End the browser's former session, which may be another user's, because a new cookie replaces its cookie."""
     if digest is None:
         return
     async with host.database.service() as lookup:
@@ -79,8 +79,8 @@ async def add_browser_session(change: Change, session: SessionRow) -> str:
 
 
 async def current_session(request: Request, host: Host) -> tuple[UserRow, SessionRow] | None:
-    """Return the user and session of this browser if session, user and organization are active. The rows are read
-    only."""
+    """Return the user and session of this browser if session, user and organization are active. The rows are not
+    locked."""
     digest = cookie_digest(request)
     if digest is None:
         return None
@@ -100,7 +100,7 @@ async def current_session(request: Request, host: Host) -> tuple[UserRow, Sessio
 
 async def extend_session(change: Change, session_id: UUID) -> SessionRow | None:
     """Return the session, locked and extended as at a refresh; None if it is no longer open."""
-    session, policy = await locked_session(change.session, session_id), await session_policy(change.session)
+    session, policy = await lock_session(change.session, session_id), await session_policy(change.session)
     if session is None or not _is_open(session, policy):
         return None
     session.last_seen_at = utc_now()
@@ -136,5 +136,5 @@ async def _issue_token(request: Request, host: Host, user: UserRow, session: Ses
 
 
 def _is_open(session: SessionRow, policy: SessionRules) -> bool:
-    # By the current policy too: its lifetimes may have become shorter since the session was last used.
+    # Applies the current policy too: its lifetimes may have become shorter since the session was last used.
     return session.open() and ends_at(session, policy) > utc_now()

@@ -28,7 +28,7 @@ _ORGANIZATION: Final = text("SELECT slug, name FROM tenants WHERE id = :tenant")
 
 
 async def by_secret(session: AsyncSession, digest: bytes) -> tuple[TenantId, UUID] | None:
-    """Return tenant and session id of a cookie's digest, whether the session is open or not. Needs the service role,
+    """Return tenant and session id for a cookie's digest, even if the session has ended. Needs the service role,
     because the tenant is known only once the row is read."""
     row = (await session.execute(_BY_SECRET, {"digest": digest})).first()
     return None if row is None else (TenantId(row.tenant_id), row.session_id)

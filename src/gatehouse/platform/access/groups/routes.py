@@ -5,6 +5,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Body, Depends, Response
 
+from gatehouse.foundation.http.lists import OptionalWindow, optional_window, search_parameter, sort_parameter
 from gatehouse.platform.access.groups import service
 from gatehouse.platform.access.groups.errors import GroupNotFound
 from gatehouse.platform.access.groups.schemas import (
@@ -16,6 +17,7 @@ from gatehouse.platform.access.groups.schemas import (
     NewMember,
     NewOverride,
     Override,
+    Sort,
 )
 from gatehouse.platform.access.groups.table import GroupRow, members_json, overrides_of
 from gatehouse.platform.request.callers import RESPONSES, GroupAdmin, GroupReader
@@ -26,6 +28,8 @@ router = APIRouter(prefix="/api/admin/groups", tags=["Groups"], responses=RESPON
 LoadedGroup = Annotated[GroupRow, Depends(loaded(GroupRow, "group_id", GroupNotFound))]
 #: The overrides share the group's version.
 OverriddenGroup = Annotated[GroupRow, Depends(loaded(GroupRow, "group_id", GroupNotFound, part="/dlp"))]
+Window = Annotated[OptionalWindow, Depends(optional_window(maximum=500))]
+Search = Annotated[str | None, search_parameter("Part of the name, the description or the directory's id.")]
 Overrides = Annotated[list[NewOverride], Body(max_length=1_000)]
 
 
@@ -36,9 +40,16 @@ async def create_group(caller: GroupAdmin, body: NewGroup, change: Changing) -> 
 
 
 @router.get("", response_model=GroupList)
-async def list_groups(caller: GroupReader, session: Session) -> GroupList:
-    """Returns the organization's groups, sorted by name."""
-    return await service.list_groups(session)
+async def list_groups(
+    caller: GroupReader,
+    session: Session,
+    window: Window,
+    *,
+    search: Search = None,
+    sort: Annotated[Sort, sort_parameter()] = "name",
+) -> GroupList:
+    """Returns the organization's groups, by default all of them, sorted by name."""
+    return await service.list_groups(session, window, search=search, sort=sort)
 
 
 @router.get("/{group_id}", response_model=Group)
@@ -67,13 +78,13 @@ async def list_members(caller: GroupReader, group: LoadedGroup, session: Session
 
 @router.post("/{group_id}/members", status_code=201, response_model=Member)
 async def add_member(caller: GroupAdmin, group: LoadedGroup, body: NewMember, change: Changing) -> Member:
-    """Adds a user to the group. It is in force for their next request, on every worker."""
+    """Adds a user to the group. The membership is in force for the user's next request, on every worker."""
     return await service.add_member(change, group, body.user_id)
 
 
 @router.delete("/{group_id}/members/{user_id}", status_code=204)
 async def remove_member(caller: GroupAdmin, group: LoadedGroup, user_id: UUID, change: Changing) -> None:
-    """Removes a user from the group, in force when the response is sent. The account is not changed."""
+    """Removes a user from the group. The removal is in force when the response is sent. The account is not changed."""
     await service.remove_member(change, group, user_id)
 
 

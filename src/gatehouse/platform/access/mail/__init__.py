@@ -1,1 +1,1 @@
-"""The mails with a one-time link: their texts, as plain text and HTML (docs/mail.md)."""
+"""Mails with a one-time link, as plain text and HTML (docs/mail.md)."""

@@ -5,7 +5,7 @@
     in use -> none      removed by the user, or by an administrator's reset, which ends the user's sessions too
 
 A factor is verified for a pending login, with an `mfa_token` (`sessions.pending`), or in a session, which it steps up:
-the session's access tokens contain `mfa_at` from then on, which sensitive operations accept for
-`mfa_assertion_ttl_seconds`. A code's time step, a challenge and a recovery code are each used up in the same
-transaction.
+later access tokens of the session contain `mfa_at`, and sensitive operations accept them for
+`mfa_assertion_ttl_seconds`. The transaction that accepts a factor also uses up its time step, challenge or recovery
+code.
 """

@@ -1,4 +1,5 @@
-"""Counts the wrong second factors of each user in the database: all workers share the count and a restart keeps it.
+"""Counts the wrong second factors of each user in the database, so that all workers share the count and a restart keeps
+it.
 
 The limits are ten a minute and a hundred a day. With ten a minute alone, an attacker who knows the password would guess
 six digits within weeks.

@@ -41,8 +41,8 @@ _MAX_PASSKEYS = 20
 
 
 async def begin_totp(request: Request, host: Host, subject: MfaSubject) -> TotpSecret:
-    """Store and return a secret that waits for its first code. An app in use stays valid until then. Raises as
-    `_may_enrol`."""
+    """Store and return a secret that waits for its first code. An enrolled app stays valid until that code arrives.
+    Raises the errors of `_may_enrol`."""
     async with changing(request, host, subject.tenant_id, subject.caller) as change:
         locked = await _may_enrol(change, subject, "totp")
         await table.drop_totp(change.session, locked.user.id, confirmed=False)
@@ -67,7 +67,7 @@ async def begin_totp(request: Request, host: Host, subject: MfaSubject) -> TotpS
 async def confirm_totp(
     request: Request, host: Host, subject: MfaSubject, code: str, complete: LoginCompletion[T]
 ) -> tuple[T | Tokens, list[str] | None]:
-    """Enrol the app. Return the result of the login or the session's new tokens, and recovery codes if there were
+    """Enrol the app. Return the result of the login or the session's new tokens, and new recovery codes if the user had
     none. Raises `NotConfirmed`."""
     async with changing(request, host, subject.tenant_id, subject.caller) as change:
         locked = await _may_enrol(change, subject, "totp")
@@ -101,7 +101,7 @@ async def finish_passkey(
     *,
     complete: LoginCompletion[T],
 ) -> tuple[T | Tokens, list[str] | None]:
-    """Enrol the passkey; returns the same as `confirm_totp`. Raises `BadCredential`, `AlreadyEnrolled`,
+    """Enrol the passkey. Return the same pair as `confirm_totp`. Raises `BadCredential`, `AlreadyEnrolled`,
     `PasskeysUnavailable`, `TooManyPasskeys`."""
     relying_party = passkeys.relying_party(request, host)
     async with changing(request, host, subject.tenant_id, subject.caller) as change:

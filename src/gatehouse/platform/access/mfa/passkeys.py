@@ -107,8 +107,8 @@ async def verify_registration(
 async def verify_assertion(
     change: Change, user: UserRow, rp: RelyingParty, credential: dict[str, Any]
 ) -> PasskeyRow | None:
-    """Return the user's passkey that answered `assertion_options`; None if the response is not valid. A sign count that
-    did not grow is invalid: the key was copied."""
+    """Return the user's passkey that answered `assertion_options`; None if the response is not valid. A response whose
+    sign count did not grow is not valid, because the key may have been copied."""
     challenge = await _take_challenge(change, user, ASSERT_PURPOSE, credential)
     passkeys_by_id = {row.credential_id: row for row in await table.passkeys(change.session, user.id)}
     if challenge is None:
@@ -178,8 +178,8 @@ async def _take_challenge(change: Change, user: UserRow, purpose: str, credentia
 
 
 def _log_unexpected_error(purpose: str, error: Exception) -> None:
-    """Log an error that may be a bug of this platform, without the credential. A client's CBOR passes through several
-    parsers with errors of their own; an error of py_webauthn means that the key is wrong, and is not logged."""
+    """Log an error that may be a bug of this platform, without the credential. Errors of py_webauthn are not logged,
+    because they mean that the credential is wrong. Other errors come from the parsers of the client's CBOR."""
     if not isinstance(error, WebAuthnException):
         log.warning("mfa.passkey_not_judged", purpose=purpose, error=type(error).__name__, exc_info=error)
 

@@ -33,7 +33,8 @@ async def replace_codes(change: Change, user: UserRow) -> list[str]:
 
 
 def digest(user_id: UUID, code: str) -> bytes:
-    """Return the digest of a code as a user may type it: in any case, with or without hyphens, with an O for a zero."""
+    """Return the digest of a code as a user types it: in upper or lower case, with or without hyphens, with an O for a
+    zero."""
     normalized = code.lower().replace("-", "").replace(" ", "").translate(_LOOKALIKE_LETTERS)
     return hashlib.sha256(f"{user_id}:{normalized}".encode()).digest()
 

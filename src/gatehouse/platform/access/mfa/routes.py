@@ -45,8 +45,8 @@ _OWN_PATH: Final = "/api/auth/mfa"
 
 
 async def _subject(request: Request, host: TheHost) -> MfaSubject:
-    """Return the subject of the body's `mfa_token`, else of the session. Runs before the body is validated, so that 401
-    precedes 422."""
+    """Return the subject of the body's `mfa_token`, or without one of the session. This runs before the body is
+    validated, so that 401 precedes 422."""
     try:
         body = json.loads(await request.body())
     except (ValueError, RecursionError):
@@ -70,14 +70,17 @@ _VERIFY_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 _ENROL_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     400: {"description": "`invalid_code`, `invalid_credential`: the method is not enrolled."},
     401: {"description": "Neither the session nor the `mfa_token` is valid."},
-    403: {"description": "`mfa_required`: verify a method that you have first. `method_not_allowed`."},
+    403: {
+        "description": "`mfa_required`: first verify a method that is enrolled. `method_not_allowed`: your organization"
+        " does not allow this method."
+    },
 }
 
 
 @router.post(f"{_OWN_PATH}/verify", response_model=Tokens, responses=_VERIFY_RESPONSES, openapi_extra=_OPTIONAL_BEARER)
 async def verify_second_factor(subject: Subject, body: Verification, request: Request, host: TheHost) -> object:
     """Verifies a second factor: finishes a login (`mfa_token`), or steps up the current session. The new access token
-    has `amr` and `mfa_at`; a session that is stepped up keeps its refresh token."""
+    has `amr` and `mfa_at`. A session that is stepped up keeps its refresh token."""
     return await service.verify(request, host, subject, body, complete_with_tokens)
 
 
@@ -119,7 +122,8 @@ async def read_own_second_factors(caller: SessionUser, session: Session) -> obje
     openapi_extra=_OPTIONAL_BEARER,
 )
 async def begin_totp(subject: Subject, body: MaybeSigningIn, request: Request, host: TheHost) -> object:
-    """Returns a secret for an authenticator app. A code must confirm it; an enrolled app stays valid until then."""
+    """Returns a secret for an authenticator app. Its first code must confirm it. An app that is enrolled already stays
+    valid until then."""
     return await enrolment.begin_totp(request, host, subject)
 
 
@@ -144,7 +148,7 @@ async def remove_totp(caller: SessionUserStepUp, change: Changing) -> None:
 
 @router.post(f"{_OWN_PATH}/recovery-codes", status_code=201, response_model=RecoveryCodes, responses=RESPONSES)
 async def make_recovery_codes(caller: SessionUserStepUp, change: Changing) -> object:
-    """Returns ten new recovery codes; earlier ones become void."""
+    """Returns ten new recovery codes. The earlier codes become void."""
     return RecoveryCodes(recovery_codes=await service.new_recovery_codes(change, caller))
 
 

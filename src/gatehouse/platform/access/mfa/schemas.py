@@ -24,7 +24,7 @@ class MaybeSigningIn(Body):
         Field(
             min_length=1,
             max_length=255,
-            description="From the login. Without it, the session's token is needed.",
+            description="The `mfa_token` of the login. Without it, the request needs the session's access token.",
             examples=["mfa_4fJ0..."],
         ),
     ] = None
@@ -59,7 +59,7 @@ class TotpSecret(ResponseBody):
     """The secret of an authenticator app. It is shown only once."""
 
     secret: Annotated[str, Field(description="Base32, to type into the app.")]
-    otpauth_url: Annotated[str, Field(description="The same for a QR code.")]
+    otpauth_url: Annotated[str, Field(description="The secret as an `otpauth` URL, for a QR code.")]
 
 
 class PasskeyOptions(ResponseBody):
@@ -72,7 +72,10 @@ class PasskeyOptions(ResponseBody):
 class Passkey(ResponseBody):
     id: UUID
     name: str
-    synced: Annotated[bool, Field(description="Whether it is synced between devices instead of bound to one.")]
+    synced: Annotated[
+        bool,
+        Field(description="Whether software syncs the passkey between devices. If not, it is bound to one device."),
+    ]
     created_at: datetime
     last_used_at: datetime | None
 
@@ -85,13 +88,15 @@ class Totp(ResponseBody):
 class Enrolled(ResponseBody):
     recovery_codes: Annotated[
         list[str] | None,
-        Field(description="Ten codes, each valid once; only with the first method. They are shown only once."),
+        Field(
+            description="Ten codes, each valid once, if this is the first method; else null. They are shown only once."
+        ),
     ]
     tokens: Annotated[Tokens, Field(description="Tokens of the finished login, or of the stepped-up session.")]
 
 
 class RecoveryCodes(ResponseBody):
-    recovery_codes: Annotated[list[str], Field(description="They are shown only once; earlier ones are void.")]
+    recovery_codes: Annotated[list[str], Field(description="Ten codes, each valid once. They are shown only once.")]
 
 
 class Status(ResponseBody):
@@ -101,7 +106,9 @@ class Status(ResponseBody):
     passkeys: list[Passkey]
     recovery_codes_left: int
     enrollment_deadline: Annotated[
-        datetime | None, Field(description="From this time on a method is required; null if you have one.")
+        datetime | None, Field(description="From this time on you need a second factor; null if you have one.")
     ]
     verified_at: Annotated[datetime | None, Field(description="When this session last verified a second factor.")]
-    assertion_ttl_seconds: Annotated[int, Field(description="How long sensitive operations accept it, in seconds.")]
+    assertion_ttl_seconds: Annotated[
+        int, Field(description="How long sensitive operations accept a verification, in seconds.")
+    ]

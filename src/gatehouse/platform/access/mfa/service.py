@@ -61,7 +61,7 @@ async def verify(
             await pending.count_wrong_factor(change.session, locked.login)
         change.record("mfa.failed", "user", locked.user.id, outcome="failure", method=verification.method)
         host.figures.mfa_verifications.add((verification.method, "failure"))
-    # Raised only after the commit of the count.
+    # Raised after the commit, so that the count of wrong factors is kept.
     raise WrongCode
 
 
@@ -137,10 +137,10 @@ async def new_recovery_codes(change: Change, caller: Caller) -> list[str]:
 
 
 async def reset(change: Change, caller: Caller, user: UserRow) -> None:
-    """Remove all factors of a user and end their sessions, because the finder of a lost device may have a session too.
-    Raises `CannotGrant`, `OperatorsOnly`."""
+    """Remove all factors of a user. End the user's sessions too, because whoever has the lost device may use one of
+    them. Raises `CannotGrant`, `OperatorsOnly`."""
     rights.require_may_change(caller, user)
-    await table.drop_everything(change.session, user.id)
+    await table.drop_all_factors(change.session, user.id)
     await end_sessions(change, user.id, "mfa_reset")
     change.record("mfa.reset", "user", user.id)
     change.touch("user", user.id, urgent=True)

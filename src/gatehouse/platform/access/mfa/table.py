@@ -67,7 +67,7 @@ class AttemptsRow(TenantRow):
 
 
 async def totp(session: AsyncSession, user_id: UUID, *, confirmed: bool = True) -> TotpRow | None:
-    """Return the authenticator app in use, or the one that waits for its first code."""
+    """Return the enrolled authenticator app, or with `confirmed` false the one that waits for its first code."""
     state = TotpRow.confirmed_at.is_not(None) if confirmed else TotpRow.confirmed_at.is_(None)
     return (await session.scalars(select(TotpRow).where(TotpRow.user_id == user_id, state))).one_or_none()
 
@@ -121,6 +121,6 @@ async def take_challenge(session: AsyncSession, user_id: UUID, purpose: str, cha
     return (await session.execute(query)).first() is not None
 
 
-async def drop_everything(session: AsyncSession, user_id: UUID) -> None:
+async def drop_all_factors(session: AsyncSession, user_id: UUID) -> None:
     for row in (TotpRow, PasskeyRow, RecoveryCodeRow, ChallengeRow):
         await session.execute(delete(row).where(row.user_id == user_id))

@@ -1,4 +1,4 @@
-"""Authenticator apps: time-based one-time passwords (RFC 6238; SHA-1, six digits, 30 s, which all apps support)."""
+"""Time-based one-time passwords of authenticator apps (RFC 6238). All apps support SHA-1, six digits and 30 seconds."""
 
 import hmac
 from typing import Final
@@ -9,7 +9,7 @@ import pyotp
 from gatehouse.foundation.identity import TenantId
 
 _STEP_SECONDS: Final = 30
-#: A code may be one step early or late, because of the phone's clock and the time it takes to type.
+#: A code may be one step early or late, because the phone's clock may be wrong and the user needs time to type.
 _ACCEPTED_STEP_OFFSETS: Final = (0, -1, 1)
 _ISSUER: Final = "Gatehouse"
 
@@ -25,9 +25,9 @@ def url(secret: str, account: str) -> str:
 
 
 def step_of(secret: str, code: str, *, now: float, after: int) -> int | None:
-    """Return the time step of the code, if it is later than `after`; else None. All steps are compared, so that the
-    running time reveals nothing."""
-    # Many apps show a code with a blank: 123 456.
+    """Return the time step of the code if it is later than `after`, else None. The code is compared with all accepted
+    steps, so that the running time does not reveal which one matches."""
+    # Many apps show a code with a space: 123 456.
     typed = "".join(code.split()).encode()
     current_step, totp, matching_step = int(now) // _STEP_SECONDS, pyotp.TOTP(secret), None
     for candidate in (current_step + offset for offset in _ACCEPTED_STEP_OFFSETS):

@@ -3,5 +3,6 @@
     created -> deleted     DELETE, or with its group
 
 A DENY in any of a user's groups wins. An ALLOW in one group grants a model whose catalog entry is `restricted`. Rules
-name models as calls do, `provider/model-id`, and outlive the catalog entry: a model that returns is denied as before.
+name models as calls do: `provider/model-id`. A rule stays when its model leaves the catalog, and applies again if the
+model returns.
 """

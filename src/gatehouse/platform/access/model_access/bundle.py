@@ -1,4 +1,4 @@
-"""The model access rules of a tenant's policy."""
+"""Loads the model access rules of a tenant's policy."""
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession

@@ -25,7 +25,8 @@ async def list_all_model_access(caller: GroupReader, session: Session) -> object
 
 @router.get("/{group_id}/model-access", response_model=list[ModelAccessRule])
 async def list_model_access(caller: GroupReader, group: LoadedGroup, session: Session) -> object:
-    """Returns the group's rules, sorted by model. Without rules its members may use the models that all users may."""
+    """Returns the group's rules, sorted by model. Without rules its members may use all models that are not
+    restricted."""
     return await rules(session, group.id)
 
 
@@ -33,10 +34,12 @@ async def list_model_access(caller: GroupReader, group: LoadedGroup, session: Se
     "/{group_id}/model-access",
     status_code=201,
     response_model=ModelAccessRule,
-    responses={409: {"description": "The group has a rule for this model, or the organization too many."}},
+    responses={
+        409: {"description": "The group has a rule for this model, or the organization has the maximum number."}
+    },
 )
 async def create_model_access(caller: GroupAdmin, group: LoadedGroup, body: NewRule, change: Changing) -> object:
-    """Grants the group's members a restricted model, or denies them a model. It is in force when the response is
+    """Grants the group's members a restricted model, or denies them a model. The rule is in force when the response is
     sent."""
     return await service.create(change, group, body)
 

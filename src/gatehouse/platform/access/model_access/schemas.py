@@ -9,7 +9,7 @@ from pydantic import Field
 from gatehouse.foundation.http.bodies import Body, ResponseBody
 from gatehouse.policy.model_access import AccessType
 
-#: A provider's name has 63 characters at most, its model's id 255.
+#: At most 63 characters for the provider's name, a slash, and at most 255 characters for the model's id.
 ModelName = Annotated[str, Field(min_length=1, max_length=319, examples=["openai/gpt-4o-mini"])]
 
 

@@ -17,7 +17,7 @@ from gatehouse.platform.access.model_access.schemas import NewRule
 from gatehouse.platform.access.model_access.table import ModelAccessRow
 from gatehouse.platform.changes.change import Change
 
-#: Rules that one organization can have.
+#: Maximum number of rules of an organization.
 MAX_RULES: Final = 20_000
 
 

@@ -17,7 +17,7 @@ class ClientTenantNotFound(NotFound):
 
 
 class PlatformWideIsForOperators(Forbidden):
-    message = "Only an operator makes platform-wide clients: name an organization as tenant_id."
+    message = "Only an operator can create platform-wide clients: name an organization as tenant_id."
 
 
 class TooManySecrets(Conflict):
@@ -32,6 +32,6 @@ class TooManySecrets(Conflict):
 
 
 class GrantExceeded(Forbidden):
-    """A machine, or a key with scopes, tried to grant more than it has itself."""
+    """A machine, or a key with scopes, tried to grant rights that it does not have."""
 
     code = "grant_exceeded"

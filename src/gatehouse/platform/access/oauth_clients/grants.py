@@ -1,8 +1,8 @@
 """Checks that a caller grants only rights that it has.
 
 A user with the role admin may grant every scope and tier, because both apply inside the organization only, where an
-admin may do everything. A machine (an OAuth client, or an API key with scopes) may grant only what it has itself, and
-may neither enable nor rotate the secret of a client that has more.
+admin may do everything. A machine (an OAuth client, or an API key with scopes) may grant only rights that it has. It
+may neither enable a client that has more rights, nor rotate its secret.
 """
 
 from collections.abc import Iterable

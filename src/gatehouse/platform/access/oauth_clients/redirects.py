@@ -12,13 +12,13 @@ def redirect_uri(text: str) -> str:
     if not text.isascii() or any(
         character.isspace() or not character.isprintable() or character in "\\*" for character in text
     ):
-        raise ValueError("has characters that a URL does not have")
+        raise ValueError("contains a character that is not allowed in a URL")
     parts = urlsplit(text)
     if not parts.hostname or "@" in parts.netloc or "#" in text:
-        raise ValueError("a URL with a host, without a user and without a fragment")
+        raise ValueError("must be a URL with a host, without a user and without a fragment")
     _ = parts.port  # raises ValueError
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK_HOSTS):
-        raise ValueError("https, or http on a loopback address")
+        raise ValueError("must be https, or http on a loopback address")
     return text
 
 

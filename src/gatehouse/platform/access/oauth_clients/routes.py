@@ -53,10 +53,12 @@ async def list_oauth_clients(
     caller: ClientReader,
     window: variants.ListWindow,
     session: Session,
-    enabled: Annotated[bool | None, Query(description="Only enabled, or only disabled clients.")] = None,
+    enabled: Annotated[
+        bool | None, Query(description="`true`: only enabled clients. `false`: only disabled clients.")
+    ] = None,
     tenant_id: Annotated[UUID | None, Query(description="Your own organization; operators can name any.")] = None,
 ) -> object:
-    """Returns your organization's clients, newest first; operators see the platform-wide ones too.
+    """Returns your organization's clients, newest first. Operators see the platform-wide clients too.
 
     The response is an array with `limit` and `offset` (variant A), or a page with `page` and `page_size` (variant B).
     """
@@ -106,8 +108,9 @@ async def rotate_oauth_client_secret(
     host: TheHost,
     body: SecretRotation | None = None,
 ) -> RotatedSecret:
-    """Returns a new secret, shown only once. The previous secret is accepted for OAUTH_SECRET_GRACE_SECONDS, or for the
-    time in the body; earlier ones until the end that their own rotation set, three in all."""
+    """Returns a new secret, which is shown only once. The previous secret stays valid for OAUTH_SECRET_GRACE_SECONDS,
+    or for the time in the body. Secrets before it stay valid until the end that their own rotation set. At most three
+    earlier secrets are valid at the same time."""
     requested = None if body is None else body.grace_period_seconds
     grace_seconds = host.settings.oauth_secret_grace_seconds if requested is None else requested
     shorten = requested is not None

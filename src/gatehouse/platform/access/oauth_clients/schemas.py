@@ -22,8 +22,8 @@ RedirectUris = Annotated[
     list[Annotated[str, Field(max_length=2000), AfterValidator(redirect_uri)]],
     Field(
         max_length=20,
-        description="Where users may be redirected after a sign-in, an exact match: `https`, or `http` on a loopback"
-        " address. Only for platform-wide clients.",
+        description="The URIs that users may be redirected to after a sign-in. A request must match one exactly. The"
+        " scheme is `https`, or `http` on a loopback address. Only for platform-wide clients.",
         examples=[["https://portal.example.com/callback"]],
     ),
 ]
@@ -31,13 +31,13 @@ UserScopes = Annotated[
     list[Scope],
     Field(
         max_length=50,
-        description="The scopes that it may have for users who sign in to it. It acts as the user within them. Only for"
-        " platform-wide clients.",
+        description="The scopes that the client may have for users who sign in to it. Within them it acts as the user."
+        " Only for platform-wide clients.",
         examples=[["chat:write"]],
     ),
 ]
 Public = Annotated[
-    bool, Field(description="It cannot keep a secret (an app, a page), and exchanges codes without one.")
+    bool, Field(description="Whether the client cannot keep a secret (an app, a page). It exchanges codes without one.")
 ]
 Lifetime = Annotated[
     int, Field(ge=1, le=MAX_TOKEN_LIFETIME_SECONDS, description="Lifetime of its tokens in seconds.", examples=[3600])
@@ -49,7 +49,9 @@ class NewOAuthClient(Body):
     scopes: Scopes = Field(default_factory=list)
     tenant_id: Annotated[
         Id | None,
-        Field(description="Omitted: your own organization. Operators can name any; null: a platform-wide client."),
+        Field(
+            description="If omitted, your own organization. Operators can name any, or null for a platform-wide client."
+        ),
     ] = None
     rate_limit_tier: Tier = "standard"
     token_lifetime_seconds: Lifetime = 3600
@@ -73,7 +75,7 @@ class OAuthClientUpdate(Body):
 
 class OAuthClient(ResponseBody):
     id: Annotated[UUID, Field(description="Internal record id.")]
-    client_id: Annotated[UUID, Field(description="Public id: for token requests, and in these paths.")]
+    client_id: Annotated[UUID, Field(description="Public id, for token requests and in the paths of this API.")]
     name: str
     scopes: list[Scope]
     tenant_id: Annotated[UUID | None, Field(description="Null for platform-wide clients.")]
@@ -107,8 +109,8 @@ class SecretRotation(Body):
         Field(
             ge=0,
             le=30 * 86_400,
-            description="Maximum seconds for which earlier secrets are still accepted; 0 revokes them at once. Omitted:"
-            " OAUTH_SECRET_GRACE_SECONDS.",
+            description="Maximum seconds for which earlier secrets are still accepted; 0 revokes them at once."
+            " If omitted, OAUTH_SECRET_GRACE_SECONDS.",
             examples=[3600],
         ),
     ] = None

@@ -38,7 +38,7 @@ MAX_EARLIER_SECRETS: Final = 3
 
 
 async def find(session: AsyncSession, caller: Caller, client_id: UUID, *, lock: bool) -> OAuthClientRow:
-    """Return the client. Raises `OAuthClientNotFound`, for another tenant's client too."""
+    """Return the client. Raises `OAuthClientNotFound`, also for a client of another tenant."""
     client = await table.find_client(session, caller, client_id, lock=lock)
     if client is None:
         raise OAuthClientNotFound
@@ -53,7 +53,7 @@ async def create(change: Change, caller: Caller, new: NewOAuthClient) -> OAuthCl
     now = utc_now()
     row = OAuthClientRow(
         id=new_id(),
-        # Entirely random: a public id that contains the time would be easier to guess.
+        # The public id is entirely random. An id that contains the time would be easier to guess.
         client_id=uuid4(),
         tenant_id=tenant_id,
         name=new.name,
@@ -141,9 +141,9 @@ async def delete(change: Change, client: OAuthClientRow, *, revoke_tokens: bool)
 async def rotate_secret(
     change: Change, caller: Caller, client: OAuthClientRow, *, grace_seconds: int, shorten: bool = False
 ) -> RotatedSecret:
-    """Create a new secret. The previous one is accepted for `grace_seconds` more, earlier ones until their own expiry,
-    or with `shorten` for `grace_seconds` at most. Raises `TooManySecrets`, `GrantExceeded`."""
-    # The caller learns the secret, and with it gets all rights of the client.
+    """Create a new secret. The previous secret stays valid for `grace_seconds`. Secrets before it stay valid until
+    their own expiry, with `shorten` for at most `grace_seconds`. Raises `TooManySecrets`, `GrantExceeded`."""
+    # The caller sees the secret, and with it gets all rights of the client.
     grants.check(caller, scopes=client.scopes, tier=client.rate_limit_tier)
     secret = tokens.mint_token(SECRET_PREFIX)
     now = utc_now()
@@ -184,8 +184,9 @@ def _earlier_secrets(client: OAuthClientRow) -> Iterator[tuple[bytes, datetime]]
 
 @asynccontextmanager
 async def _owner_change(change: Change, client: OAuthClientRow) -> AsyncIterator[Change]:
-    """Yield a change in the tenant that owns the client, so that an organization's audit chain shows what operators and
-    the portal do to its clients. Changes of a platform-wide client are recorded in the caller's tenant."""
+    """Yield a change in the tenant that owns the client, so that the organization's audit chain contains the changes
+    that operators and the portal make to its clients. Changes of a platform-wide client are recorded in the caller's
+    tenant."""
     if client.tenant_id in {None, change.tenant_id}:
         yield change
         return
@@ -197,7 +198,7 @@ async def _owner_change(change: Change, client: OAuthClientRow) -> AsyncIterator
 def _check_applications(tenant_id: TenantId | None, **fields: Sequence[str]) -> None:
     """Allow these fields for platform-wide clients only, because there is no consent page. Raises `Unprocessable`."""
     faults = [
-        FieldFault(name, "only platform-wide clients have them (tenant_id null)")
+        FieldFault(name, "only platform-wide clients (tenant_id null) have this field")
         for name, value in fields.items()
         if value and tenant_id is not None
     ]
@@ -211,7 +212,7 @@ async def tenant_filter(session: AsyncSession, caller: Caller, tenant_id: UUID |
 
 
 async def _new_client_tenant(session: AsyncSession, caller: Caller, new: NewOAuthClient) -> TenantId | None:
-    """Return the tenant of a new client; None for a platform-wide one, which requires an explicit null.
+    """Return the tenant of a new client; None for a platform-wide client, which requires an explicit null.
 
     Raises `ClientTenantNotFound`, `PlatformWideIsForOperators`."""
     if new.tenant_id is not None:

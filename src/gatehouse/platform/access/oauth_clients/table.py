@@ -76,14 +76,15 @@ def _own_clients(caller: Caller) -> ColumnElement[bool]:
 
 
 async def find_client(session: AsyncSession, caller: Caller, client_id: UUID, *, lock: bool) -> OAuthClientRow | None:
-    """Return the client with this public id if the caller may see it. `lock` serializes changes of it."""
+    """Return the client with this public id if the caller may see it. `lock` locks the row, which serializes changes of
+    the client."""
     query = select(OAuthClientRow).where(OAuthClientRow.client_id == client_id, _visible(caller))
     return (await session.scalars(query.with_for_update() if lock else query)).one_or_none()
 
 
 def list_query(caller: Caller, *, tenant_id: TenantId | None, enabled: bool | None) -> Select[OAuthClientRow]:
-    """Return the query of a list, newest first. `tenant_id` None selects the caller's own, and for operators the
-    platform-wide ones."""
+    """Return the query of a list, newest first. `tenant_id` None selects the clients of the caller's tenant, and for
+    operators the platform-wide clients too."""
     query = select(OAuthClientRow).where(_visible(caller))
     query = query.where(_own_clients(caller) if tenant_id is None else OAuthClientRow.tenant_id == tenant_id)
     if enabled is not None:

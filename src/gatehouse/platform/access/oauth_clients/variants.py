@@ -1,4 +1,4 @@
-"""The variants' list responses: a plain array in A (and C), a page in B (docs/variants.md)."""
+"""Lists of clients by variant: a plain array in A and C, a page in B (docs/variants.md)."""
 
 from typing import Annotated
 

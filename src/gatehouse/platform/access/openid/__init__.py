@@ -1,7 +1,7 @@
 """The platform as an OpenID provider: applications sign users in here (OpenID Connect Core; docs/openid.md).
 
-    GET /oauth/authorize    takes an application's request, signs the user in if needed, and returns a code; a POST form
-                            is redirected to the same URL by GET
+    GET /oauth/authorize    signs the user in if needed, and redirects to the application with a code; a POST form is
+                            redirected to the same URL by GET
     POST /oauth/token       the application exchanges the code for tokens (`access.tokens.codes`)
     GET /oauth/userinfo     returns the user's claims for the access token
 

@@ -33,7 +33,7 @@ class AuthorizationError(Exception):
 
 
 class AuthorizationRequest(msgspec.Struct, frozen=True):
-    """An authorization request. Empty fields count as absent, unknown ones are ignored."""
+    """An authorization request. Empty fields count as absent. Unknown fields are ignored."""
 
     query: str
     client_id: UUID
@@ -64,14 +64,14 @@ class AuthorizationRequest(msgspec.Struct, frozen=True):
         return set(self.fields.get("scope", "").split())
 
     def grant(self, client: Client) -> CodeGrant:
-        """Return what the code is issued for: of the requested scopes those of OpenID Connect, and those that the
-        client may have for users. Others are ignored (OpenID Connect Core, 3.1.2.1)."""
+        """Return the grant of the code. Of the requested scopes it contains those of OpenID Connect, and those that the
+        client may have for users. Other scopes are ignored (OpenID Connect Core, 3.1.2.1)."""
         scopes = [scope for scope in (*BY_SCOPE, *client.user_scopes) if scope in self.requested_scopes]
         challenge, nonce = self.fields["code_challenge"], self.fields.get("nonce")
         return CodeGrant(self.client_id, self.redirect_uri, challenge, nonce, " ".join(scopes))
 
     def check(self) -> None:
-        """Check all rules. Raises `AuthorizationError` for the first that fails."""
+        """Check all rules. Raises `AuthorizationError` for the first rule that is broken."""
         for holds, error, description in self._rules():
             if not holds:
                 raise AuthorizationError(error, description)
@@ -103,16 +103,16 @@ class AuthorizationRequest(msgspec.Struct, frozen=True):
             yield is_valid, "invalid_request", f"{name}: at most {_MAX_VALUE_CHARS} characters."
 
     def response(self, issuer: str, **parameters: str) -> RedirectResponse:
-        """Redirect to the application, with its `state` and our issuer (RFC 9207)."""
+        """Return the redirect to the application, with the request's `state` and this platform's issuer (RFC 9207)."""
         if "state" in self.fields:
             parameters["state"] = self.fields["state"]
         separator = "&" if "?" in self.redirect_uri else "?"
         location = f"{self.redirect_uri}{separator}{urlencode({**parameters, 'iss': issuer})}"
-        # 303: the browser fetches that URL with GET and does not forward what it posted here.
+        # With 303 the browser fetches that URL with GET and does not send it the posted form.
         return RedirectResponse(location, 303, {"Referrer-Policy": "no-referrer"})
 
     def retry_url(self, requested_at: str) -> str:
-        """Return the URL to return to after the sign-in. `requested_at` is a signed time of this request."""
+        """Return the URL of this request for after the sign-in. `requested_at` is the signed time of this request."""
         pairs = [pair for pair in parse_qsl(self.query, keep_blank_values=True) if pair[0] != "asked_at"]
         return f"{PATH}?{urlencode([*pairs, ('asked_at', requested_at)])}"
 

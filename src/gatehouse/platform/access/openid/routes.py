@@ -37,8 +37,8 @@ _USERINFO_ROUTE: Final[dict[str, Any]] = {
     openapi_extra=AUTHORIZATION_QUERY,
 )
 async def authorize(request: Request, host: TheHost) -> Response:
-    """Signs a user in for an application. A browser with a session is redirected back with a code at once, any other
-    goes to the sign-in page first. For browsers."""
+    """Signs a user in for an application. A browser with a session is redirected back with a code at once. Any other
+    browser is redirected to the sign-in page first. For browsers."""
     return await service.authorize(request, host)
 
 
@@ -50,8 +50,8 @@ async def authorize(request: Request, host: TheHost) -> Response:
     openapi_extra=AUTHORIZATION_FORM,
 )
 async def authorize_by_form(request: Request) -> Response:
-    """Takes the same parameters in a form (OpenID Connect Core, 3.1.2.1). For browsers. A browser does not send the
-    session cookie with another site's form, so it is redirected to the GET endpoint, with which it does."""
+    """Accepts the same parameters in a form (OpenID Connect Core, 3.1.2.1). For browsers. The response redirects to the
+    GET endpoint, because a browser sends the session cookie with that request but not with another site's form."""
     return await service.redirect_to_query(request)
 
 
@@ -59,8 +59,7 @@ async def authorize_by_form(request: Request) -> Response:
 @router.get("/oauth/userinfo", **_USERINFO_ROUTE)
 @router.post("/oauth/userinfo", **_USERINFO_ROUTE)
 async def userinfo(request: Request, host: TheHost) -> object:
-    """Returns the claims of the user, for the access token that an application got for its code. No other token is
-    accepted here."""
+    """Returns the claims of the user. Accepts only the access token that an application received for its code."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     return await service.userinfo(host, token.strip() if scheme.lower() == "bearer" else None)
 

@@ -45,15 +45,15 @@ class Discovery(ResponseBody):
 
 
 _PARAMETERS: Final = {
-    "client_id": "A platform-wide client with redirect URIs.",
-    "redirect_uri": "One of the client's redirect URIs, an exact match.",
+    "client_id": "The id of a platform-wide client that has redirect URIs.",
+    "redirect_uri": "One of the client's redirect URIs. It must match exactly.",
     "response_type": "`code`.",
     "scope": "`openid`; `email` and `profile` for more claims; scopes of the API that the client may have for users.",
     "code_challenge": "Challenge of the code verifier (RFC 7636).",
     "code_challenge_method": "`S256`.",
     "state": "Returned unchanged.",
     "nonce": "Copied into the id token.",
-    "prompt": "`none`: without any page; `login`: with a new sign-in.",
+    "prompt": "`none`: show no page; `login`: require a new sign-in.",
     "max_age": "Maximum seconds since the user signed in.",
     "login_hint": "The address to fill in on the sign-in page.",
 }

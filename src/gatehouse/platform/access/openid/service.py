@@ -73,13 +73,14 @@ async def client_of_request(host: Host, auth_request: AuthorizationRequest) -> C
     """Return the request's client if it signs users in and has registered the redirect URI."""
     async with host.database.service() as session:
         client = await clients.find_client(session, auth_request.client_id)
-    if client is None or not client.signs_people_in or auth_request.redirect_uri not in client.redirect_uris:
+    if client is None or not client.can_sign_users_in or auth_request.redirect_uri not in client.redirect_uris:
         return None
     return client
 
 
 async def destination(host: Host, path: str) -> tuple[str | None, str | None]:
-    """Return name and origin of the application that a path finally leads to, for the sign-in page; else Nones."""
+    """Return name and origin of the application that the sign-in page's `next` path leads to; two Nones for any other
+    path."""
     auth_request = authorization.request_of_path(path)
     client = await client_of_request(host, auth_request) if auth_request is not None else None
     return (None, None) if client is None or auth_request is None else (client.name, origin(auth_request.redirect_uri))
@@ -129,7 +130,7 @@ async def _check_client_address(request: Request, host: Host, user: UserRow, ses
             fresh_for = timedelta(seconds=(await mfa_policy(reading)).mfa_assertion_ttl_seconds)
         if utc_now() - session.mfa_at <= fresh_for:
             return
-    raise AuthorizationError("access_denied", "The person's address is not in their organization's allowlist.")
+    raise AuthorizationError("access_denied", "The IP address is not in the allowlist of the user's organization.")
 
 
 def _sign_in_first(auth_request: AuthorizationRequest, host: Host) -> RedirectResponse:
@@ -148,7 +149,7 @@ def _is_recent(auth_request: AuthorizationRequest, session: SessionRow, host: Ho
     sign_in_required = bool(auth_request.prompts & {"login", "select_account"})
     if not sign_in_required and (auth_request.max_age is None or now - opened_at <= auth_request.max_age * 1000):
         return True
-    # A sign-in since the request was made satisfies it.
+    # A sign-in after the first authorization request satisfies it.
     try:
         requested_at, _ = host.cursors.read(auth_request.fields.get("asked_at", ""), context=_CURSOR_CONTEXT)
     except BadCursor:

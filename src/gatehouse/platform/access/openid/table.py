@@ -1,4 +1,4 @@
-"""The named cross-tenant query of userinfo."""
+"""The named cross-tenant query that finds the grant of an access token for userinfo."""
 
 from typing import Final
 from uuid import UUID

@@ -3,5 +3,5 @@
     none   -> stored     PUT; preferences that were never set have their defaults
     none  <-> picture    PATCH and DELETE of the avatar by the user; PATCH by an administrator
 
-Both are deleted with the user. Every caller of the same organization can read a picture.
+Preferences and picture are deleted with the user. Every caller of the same organization can read a picture.
 """

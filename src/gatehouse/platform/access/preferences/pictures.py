@@ -1,6 +1,6 @@
 """Turns an uploaded file into a safe picture: decodes, crops and re-encodes it, so that only its pixels are kept.
 
-The work runs in one thread, one picture at a time, because an open picture takes up to 130 MB."""
+One thread handles one picture at a time, because an open picture takes up to 130 MB."""
 
 from functools import partial
 from io import BytesIO
@@ -13,7 +13,7 @@ from gatehouse.platform.access.preferences.errors import NotAPicture, TooManyPic
 
 #: Width and height in pixels.
 SIZE_PIXELS: Final = 256
-#: Maximum pixels of a picture, checked before decoding: a file of a few kilobytes can claim any number.
+#: Maximum pixels of a picture, checked before decoding. A file of a few kilobytes can claim any number of pixels.
 MAX_PIXELS: Final = 4096 * 4096
 #: Maximum scans of a progressive JPEG, which usually has about ten. Decoding a scan costs as much as a whole picture,
 #: and an empty scan takes 33 bytes.
@@ -46,7 +46,7 @@ def reencode(content: bytes) -> bytes:
 
 
 def _square(content: bytes) -> Image.Image:
-    # The content decides the format, and not the file's name or the client's media type.
+    # The content decides the format. The file's name and the client's media type are ignored.
     with Image.open(BytesIO(content), formats=("PNG", "JPEG")) as source:
         if source.width * source.height > MAX_PIXELS:
             raise NotAPicture
@@ -54,11 +54,11 @@ def _square(content: bytes) -> Image.Image:
             raise NotAPicture
         # Decodes a large JPEG at a fraction of its size; other formats do not support this.
         source.draft("RGB", (2 * SIZE_PIXELS, 2 * SIZE_PIXELS))
-        # In place, because a copy would double the memory of a large picture.
+        # Rotates in place, because a copy would double the memory of a large picture.
         ImageOps.exif_transpose(source, in_place=True)
         picture: Image.Image = source
         if picture.mode.startswith("I"):
-            # 16 bits of grey: the conversion below would truncate them instead of scaling.
+            # Scales 16 bits of grey to 8. The conversion below would truncate the values instead.
             picture = picture.convert("I").point(lambda value: value * (1 / 256)).convert("L")
         mode = "RGBA" if picture.has_transparency_data else "RGB"
         if picture.mode != mode:

@@ -32,7 +32,7 @@ _PICTURE_HEADERS: Final = {
 
 @router.get("/api/users/me/preferences", response_model=Preferences)
 async def read_preferences(caller: PersonReader, session: Session, host: TheHost) -> Preferences:
-    """Returns your preferences, with defaults for those that were never set."""
+    """Returns your preferences. A preference that was never set has its default."""
     assert caller.user_id is not None
     return await service.read(session, caller.user_id, host.settings.public_url)
 
@@ -53,7 +53,8 @@ async def update_preferences(
     responses=_UPLOAD_RESPONSES,
 )
 async def set_avatar(caller: PersonWriter, request: Request, parts: InSplitTransactions, host: TheHost) -> Preferences:
-    """Sets your picture. Its middle square becomes a PNG of 256 by 256 pixels; nothing else of the file is kept."""
+    """Sets your picture. Its middle square is stored as a PNG of 256 by 256 pixels. Nothing else of the file is
+    kept."""
     assert caller.user_id is not None
     return await service.set_avatar(parts, request, caller.user_id, host.settings.public_url)
 
@@ -74,7 +75,7 @@ async def remove_avatar(caller: PersonWriter, change: Changing) -> None:
 async def set_users_avatar(
     caller: Admin, user_id: UUID, request: Request, parts: InSplitTransactions, host: TheHost
 ) -> Preferences:
-    """Sets a user's picture, as a user sets their own."""
+    """Sets a user's picture, as `PATCH /api/users/me/avatar` does for your own."""
     return await service.set_avatar(parts, request, user_id, host.settings.public_url)
 
 
@@ -93,7 +94,8 @@ async def read_avatar(
     """Returns a user's picture. Every user of the same organization can read it."""
     client_digest = (if_none_match or "").strip().removeprefix("W/").strip('"')
     digest, png = await service.avatar(session, user_id, client_digest or None)
-    # Permanently cached if the URL contains this picture's digest, else revalidated each time. Never in shared caches.
+    # A browser may cache the picture permanently if the URL contains its digest, and else must revalidate it each time.
+    # Shared caches must never store it.
     cache_control = "private, max-age=31536000, immutable" if v == digest else "private, no-cache"
     headers = {"ETag": f'"{digest}"', "Cache-Control": cache_control, **_PICTURE_HEADERS}
     if png is None:

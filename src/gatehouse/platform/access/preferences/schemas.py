@@ -16,7 +16,9 @@ ModelName = Annotated[
 class PreferencesUpdate(Body):
     """A partial update: fields that are left out keep their values; null clears a model. `avatar_url` is read-only."""
 
-    default_model_id: Annotated[ModelName | None, Field(description="For conversations that name no model.")] = None
+    default_model_id: Annotated[ModelName | None, Field(description="The model of conversations that name none.")] = (
+        None
+    )
     preferred_models: Annotated[list[ModelName], Field(default_factory=omitted, max_length=100)]
     default_summarizer_model_id: ModelName | None = None
     theme: Annotated[Theme, Field(default_factory=omitted)]

@@ -36,8 +36,8 @@ async def update(change: Change, user_id: UUID, body: PreferencesUpdate, public_
 
 
 async def set_avatar(parts: SplitTransactions, request: Request, user_id: UUID, public_url: str | None) -> Preferences:
-    """Set a user's picture, which is converted between two transactions. Raises `UserNotFound`, `NotAPicture`,
-    `PictureTooLarge`, `BadForm`, `NoFile`, `TooManyPictures`."""
+    """Set a user's picture. The file is converted between two transactions, so that none is open meanwhile. Raises
+    `UserNotFound`, `NotAPicture`, `PictureTooLarge`, `BadForm`, `NoFile`, `TooManyPictures`."""
     async with parts.reading() as session:
         if not await table.user_exists(session, user_id):
             raise UserNotFound
@@ -58,7 +58,8 @@ async def remove_avatar(change: Change, user_id: UUID) -> None:
 
 
 async def avatar(session: AsyncSession, user_id: UUID, known_digest: str | None) -> tuple[str, bytes | None]:
-    """Return a picture's digest and the picture, None if the digest is `known_digest`. Raises `AvatarNotFound`."""
+    """Return a picture's digest and the picture. The picture is None if its digest is `known_digest`. Raises
+    `AvatarNotFound`."""
     avatar_row = await table.avatar(session, user_id, known_digest)
     if avatar_row is None:
         raise AvatarNotFound

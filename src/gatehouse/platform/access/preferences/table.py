@@ -34,7 +34,8 @@ class AvatarRow(TenantRow):
 
 
 class StoredPreferences(NamedTuple):
-    """A user's preferences, defaults included. `avatar` is the digest of their picture."""
+    """A user's preferences, with defaults for those that were never set. `avatar` is the digest of the user's
+    picture."""
 
     default_model_id: str | None = None
     preferred_models: tuple[str, ...] = ()
@@ -54,7 +55,7 @@ async def preferences(session: AsyncSession, user_id: UUID) -> StoredPreferences
 
 
 async def store(session: AsyncSession, user_id: UUID, changed: Mapping[str, Any]) -> None:
-    """Store the preferences in `changed`, by column, at least one."""
+    """Store the preferences in `changed`, which maps at least one column to its value."""
     row = {"tenant_id": session.info["tenant_id"], "user_id": user_id, **changed}
     statement = insert(PreferencesRow).values(row)
     await session.execute(statement.on_conflict_do_update(index_elements=[PreferencesRow.user_id], set_=dict(changed)))
@@ -65,7 +66,8 @@ async def avatar_digest(session: AsyncSession, user_id: UUID) -> str | None:
 
 
 async def avatar(session: AsyncSession, user_id: UUID, known_digest: str | None) -> tuple[str, bytes | None] | None:
-    """Return a picture's digest and the picture, None if the digest is `known_digest`. None if there is no picture."""
+    """Return a picture's digest and the picture; None if there is no picture. The picture is None if its digest is
+    `known_digest`."""
     png = case((AvatarRow.digest == known_digest, null()), else_=AvatarRow.png)
     row = (await session.execute(select(AvatarRow.digest, png).where(AvatarRow.user_id == user_id))).first()
     return None if row is None else (row[0], row[1])
@@ -87,8 +89,8 @@ async def drop_avatar(session: AsyncSession, user_id: UUID) -> bool:
 
 
 async def user_exists(session: AsyncSession, user_id: UUID, *, lock: bool = False) -> bool:
-    """Return whether the user exists. `lock` keeps the user until the end of the transaction, and serializes changes of
-    their preferences."""
+    """Return whether the user exists. `lock` locks the row against deletion until the transaction ends, which also
+    serializes changes of the user's preferences."""
     query = select(UserRow.id).where(UserRow.id == user_id)
     if lock:
         query = query.with_for_update(key_share=True)

@@ -1,4 +1,5 @@
-"""Reads the form of an uploaded picture. It is parsed by hand, to check its size first and never spool to disk."""
+"""Reads the form of an uploaded picture. The form is parsed here, and not by the framework, so that its size is checked
+first and nothing is spooled to disk."""
 
 from typing import Any, Final
 

@@ -1,8 +1,8 @@
 """Errors of single sign-on.
 
 SamlRefused           400 with `reason`: the response is not accepted
-  InvalidSignature    the response is not, as a whole, what this provider signed for this platform
-  AssertionExpired    the response is too late, too early, or already used
+  InvalidSignature    the provider has not signed the whole response, or not for this platform
+  AssertionExpired    the response is not valid at this time, or was already used
   UnsolicitedResponse no request preceded it, and its provider may not start sign-ins
   UnknownIssuer       the response is not from the provider that the request went to
   MissingEmail        the response does not contain an e-mail address
@@ -35,10 +35,10 @@ class EntityIdTaken(Conflict):
     message = "entity_id: the organization has an identity provider with this entity id."
 
 
-class PeopleConfigure(Forbidden):
+class AdministratorRequired(Forbidden):
     message = (
-        "Only an administrator in person can configure identity providers: they decide who may be anybody in the"
-        " organization. OAuth clients, and API keys with scopes, cannot."
+        "Only an administrator in person can configure identity providers, because a provider can sign in as any user"
+        " of the organization. OAuth clients, and API keys with scopes, cannot."
     )
 
 
@@ -58,7 +58,8 @@ class SamlBusy(Unavailable):
 
 
 class SamlRefused(BadRequest):
-    """No session is opened. The message, which the audit chain records too, says what was wrong."""
+    """The response is not accepted and no session is opened. The message names the cause. The audit chain records it
+    too."""
 
     reason: ClassVar[str] = "invalid_signature"
     message = "The identity provider's answer is not valid."
@@ -86,7 +87,7 @@ class UnsolicitedResponse(SamlRefused):
 
 class UnknownIssuer(SamlRefused):
     reason = "unknown_issuer"
-    message = "The answer is not from an identity provider that is in use here."
+    message = "The answer is not from an active identity provider of this platform."
 
 
 class MissingEmail(SamlRefused):

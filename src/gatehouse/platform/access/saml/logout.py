@@ -28,8 +28,8 @@ from gatehouse.platform.request.ports import Host
 
 
 async def logout_request_url(request: Request, host: Host, tenant_id: TenantId, session_id: UUID) -> str | None:
-    """Return the URL at which the browser of an ended session signs out at the identity provider too. None if the
-    session did not come from a provider, or that provider has no `slo_url`. Raises `PublicUrlMissing`."""
+    """Return the URL at which the browser of an ended session signs out at the identity provider too. None if no
+    identity provider opened the session, or if the provider has no `slo_url`. Raises `PublicUrlMissing`."""
     async with host.database.tenant(tenant_id) as reading:
         saml_session = await reading.get(SamlSessionRow, session_id)
     if saml_session is None:
@@ -53,15 +53,15 @@ async def logout_request_url(request: Request, host: Host, tenant_id: TenantId, 
 
 
 async def handle_logout_request(request: Request, host: Host, encoded: str, relay_state: str | None) -> str | None:
-    """End the sessions that a provider's logout request names. Return the URL that carries our response; None if there
-    is no `slo_url`, or more than one that could be right. Raises `SamlRefused`."""
+    """End the sessions that a provider's logout request names. Return the URL with this platform's response; None if no
+    provider has an `slo_url`, or if several possible providers have different ones. Raises `SamlRefused`."""
     sp = service_provider.for_request(request, host)
     query = request.url.query
     candidates: list[SamlProvider] = []
     try:
         root = await XML_THREADS.run(lambda: _message(encoded, "LogoutRequest"))
         candidates = await _providers_of_issuer(host, root)
-        # Two organizations may use the same provider; the request then ends the sessions of both.
+        # Several organizations may use the same provider. The request then ends the sessions of all of them.
         signers = await XML_THREADS.run(lambda: _signed_by(candidates, query, "SAMLRequest"))
         _check_recipient_and_time(root, sp)
         had_sessions = []
@@ -72,7 +72,8 @@ async def handle_logout_request(request: Request, host: Host, encoded: str, rela
     except SamlRefused as error:
         await _record_refusal(request, host, candidates, error)
         raise
-    # Any organization can configure another's provider, whose certificate is public, with an address of its own.
+    # Any organization can configure the provider of another one, because its certificate is public, and set its own
+    # `slo_url` for it. Therefore the response is sent only if the address is unambiguous.
     addresses = {provider.slo_url for provider in had_sessions or signers if provider.slo_url}
     if len(addresses) != 1:
         return None
@@ -84,8 +85,8 @@ async def handle_logout_request(request: Request, host: Host, encoded: str, rela
 
 
 async def handle_logout_response(request: Request, host: Host, encoded: str) -> bool:
-    """Check a provider's response to a logout request of ours, and return whether the provider's session ended. Ours
-    ended before the request was sent.
+    """Check a provider's response to this platform's logout request, and return whether the provider's session ended.
+    The session here ended before the request was sent.
 
     Raises `SamlRefused`."""
     sp = service_provider.for_request(request, host)

@@ -1,4 +1,4 @@
-"""Finds or creates the user that an assertion names, and synchronizes their groups."""
+"""Finds or creates the user that an assertion names, and synchronizes the user's groups."""
 
 from typing import Final
 from uuid import UUID
@@ -24,7 +24,7 @@ from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.changes.change import Change
 
 _CLAIMS_NAMESPACE: Final = "http://schemas.xmlsoap.org/ws/2005/05/identity/claims"
-#: Attributes that are tried, in this order, for a value without a mapping.
+#: Attributes of a field without a mapping. The first that the assertion contains is read.
 _DEFAULT_ATTRIBUTES: Final[dict[str, tuple[str, ...]]] = {
     "email": (
         "urn:oid:0.9.2342.19200300.100.1.3",
@@ -50,7 +50,8 @@ _VERIFIED_DOMAIN: Final = text(
 
 
 class AssertedUser(msgspec.Struct, frozen=True, kw_only=True):
-    """The user as the assertion describes them. `groups` are the directory's ids; None if the provider sent none."""
+    """The user that the assertion describes. `groups` are the directory's ids of the user's groups; None if the
+    provider did not send them."""
 
     email: str
     username: str | None
@@ -78,8 +79,9 @@ def asserted_user(assertion: SamlAssertion, mapping: dict[str, str] | None) -> A
 async def find_or_create_user(
     change: Change, provider: SamlProvider, asserted: AssertedUser, *, proven_by: TenantId | None
 ) -> UserRow:
-    """Return the organization's user with this address, locked and linked. Create the user if there is none and the
-    domain allows it (`jit_provisioning`) or is unproven. `proven_by` is the organization that has proven the domain.
+    """Return the organization's user with this address, locked and linked. If there is none, create the user, unless
+    the domain is proven and does not allow it (`jit_provisioning`). `proven_by` is the organization that has proven the
+    domain.
 
     Users of other organizations are never read. Raises `NotAdmitted`, `AddressNotProven`.
     """
@@ -91,15 +93,15 @@ async def find_or_create_user(
     if not user.is_active or user.kind != "user":
         raise NotAdmitted
     if user.operator and not provider.by_operator:
-        # Otherwise every administrator of the operators' organization could become an operator.
+        # Without this check every administrator of the operators' organization could become an operator.
         raise NotAdmitted
     await linking.link_signed_in(change, user)
     return user
 
 
 async def sync_groups(change: Change, user: UserRow, external_group_ids: frozenset[str]) -> None:
-    """Add the user to, and remove them from, the groups that are linked to the directory. Administrators manage all
-    other groups."""
+    """Add the user to the groups that have these external ids, and remove the user from all other groups that are
+    linked to the directory. Groups without an external id do not change, because administrators manage them."""
     session = change.session
     linked = select(GroupRow.id, GroupRow.external_group_id).where(GroupRow.external_group_id.is_not(None))
     target_ids = {row.id for row in await session.execute(linked) if row.external_group_id in external_group_ids}
@@ -125,7 +127,7 @@ async def _create_user(change: Change, provider: SamlProvider, asserted: Asserte
     try:
         user = await _add_user(change, asserted.email, asserted.username)
     except EmailTaken:
-        # A first sign-in in another window was faster, or a directory uses the address as another user's name.
+        # A concurrent first sign-in has added the user, or another user's name is this address (from a directory).
         existing = await _user_by_email(change.session, asserted.email)
         if existing is None:
             raise NotAdmitted from None
@@ -139,7 +141,7 @@ async def _create_user(change: Change, provider: SamlProvider, asserted: Asserte
 
 
 async def _add_user(change: Change, email: str, username: str | None) -> UserRow:
-    """Add the user; without the user name if it is taken. Raises `EmailTaken`."""
+    """Add the user. If the user name is taken, the user has none. Raises `EmailTaken`."""
     try:
         async with change.session.begin_nested():
             user = await users.add(change, NewUser(email=email, username=username), None)
@@ -158,7 +160,7 @@ async def _lock_groups(session: AsyncSession, ids: set[UUID]) -> list[GroupRow]:
 
 
 def _values(assertion: SamlAssertion, mapped: dict[str, str], field: str) -> list[str] | None:
-    """Return the values of the field's attribute; None if no such attribute was sent."""
+    """Return the values of the field's attribute; None if the provider did not send it."""
     for name in (mapped[field],) if field in mapped else _DEFAULT_ATTRIBUTES[field]:
         if name in assertion.attributes:
             return assertion.attributes[name]
@@ -176,7 +178,7 @@ def _email(values: list[str]) -> str:
 
 
 def _username(value: str) -> str | None:
-    """Return the name, or None if it is not a valid user name here."""
+    """Return the name; None if it is not a valid user name of this platform."""
     try:
         return _USERNAME_ADAPTER.validate_python(value)
     except ValidationError:

@@ -1,4 +1,4 @@
-"""Reads a provider's metadata from a request's body, or from the address in it."""
+"""Reads a provider's metadata from a request's body, or from the URL in it."""
 
 from urllib.parse import urlsplit
 
@@ -14,7 +14,7 @@ from gatehouse.platform.request.injected import SplitTransactions
 
 
 async def read(parts: SplitTransactions, receivers: Receivers, source: MetadataSource) -> ProviderMetadata:
-    """Return what the metadata says. Raises `Unprocessable`."""
+    """Return the identity provider that the metadata describes. Raises `Unprocessable`."""
     field = "xml" if source.url is None else "url"
     raw = (source.xml or "").encode() if source.url is None else await _fetch(parts, receivers, source.url)
     try:
@@ -24,7 +24,7 @@ async def read(parts: SplitTransactions, receivers: Receivers, source: MetadataS
 
 
 async def _fetch(parts: SplitTransactions, receivers: Receivers, url: str) -> bytes:
-    """Return the document at the URL. An address that is blocked is recorded in the audit chain, with its host."""
+    """Return the document at the URL. If the address is blocked, the audit chain records the host."""
     try:
         return await receivers.get(url, max_bytes=MAX_BYTES)
     except BlockedAddress as error:

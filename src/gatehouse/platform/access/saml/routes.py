@@ -50,10 +50,10 @@ _ACS_FORM: Final[dict[str, Any]] = {
                     "type": "object",
                     "required": ["SAMLResponse"],
                     "properties": {
-                        "SAMLResponse": {"type": "string", "description": "In base64, 256 KiB at most."},
+                        "SAMLResponse": {"type": "string", "description": "The response in base64, 256 KiB at most."},
                         "RelayState": {
                             "type": "string",
-                            "description": "Where the browser goes next, as `relay_state` of the sign-in.",
+                            "description": "The URL to redirect the browser to, as `relay_state` of the sign-in.",
                         },
                     },
                 },
@@ -104,7 +104,7 @@ async def read_provider_metadata(
 
 @router.get("/api/admin/saml/service-provider", response_model=ServiceProviderDetails, responses=RESPONSES)
 async def get_service_provider(caller: AdminReader, request: Request, host: TheHost) -> object:
-    """Returns the addresses of this platform that identity providers need; null where PUBLIC_URL is not set."""
+    """Returns the addresses of this platform that identity providers need. They are null if PUBLIC_URL is not set."""
     try:
         return service_provider.for_request(request, host)
     except PublicUrlMissing:
@@ -136,8 +136,8 @@ async def begin_sign_in(
     relay_state: Annotated[
         str | None,
         Query(
-            description="Where the browser goes after the sign-in: a path of the platform, or an address at the portal."
-            " Anything else is ignored."
+            description="The URL to redirect the browser to after the sign-in: a path of the platform, or a URL of the"
+            " portal. Any other value is ignored."
         ),
     ] = None,
 ) -> Response:
@@ -181,11 +181,13 @@ async def single_logout(
     request: Request,
     host: TheHost,
     saml_request: Annotated[str | None, Query(alias="SAMLRequest", description="A provider's logout request.")] = None,
-    saml_response: Annotated[str | None, Query(alias="SAMLResponse", description="Its response to ours.")] = None,
+    saml_response: Annotated[
+        str | None, Query(alias="SAMLResponse", description="A provider's response to this platform's logout request.")
+    ] = None,
     relay_state: Annotated[str | None, Query(alias="RelayState")] = None,
 ) -> Response:
-    """Ends the sessions that the identity provider names, or completes a sign-out that began here. Messages are signed.
-    The browser goes back to the provider with our response, or to the sign-in page."""
+    """Ends the sessions that the identity provider names, or completes a sign-out that began at this platform. Messages
+    must be signed. The browser is redirected to the provider with this platform's response, or to the sign-in page."""
     if (saml_request is None) == (saml_response is None):
         raise Unprocessable(faults=[FieldFault("SAMLRequest", "one of SAMLRequest and SAMLResponse must be sent")])
     if saml_response is not None:

@@ -36,27 +36,36 @@ Name = Annotated[str, Field(min_length=1, max_length=255, examples=["Acme Okta"]
 EntityId = Annotated[
     str,
     Field(
-        min_length=1, max_length=1024, description="The `Issuer` of its responses.", examples=["https://idp.acme.test"]
+        min_length=1,
+        max_length=1024,
+        description="The `Issuer` of the provider's responses.",
+        examples=["https://idp.acme.test"],
     ),
 ]
 Url = Annotated[str, Field(max_length=2048), AfterValidator(_web_address)]
-SsoUrl = Annotated[Url, Field(description="Where sign-in requests go.", examples=["https://idp.acme.test/sso"])]
-SloUrl = Annotated[Url, Field(description="Where logout requests go.", examples=["https://idp.acme.test/slo"])]
-# Not normalized: administrators get back what they pasted.
+SsoUrl = Annotated[
+    Url, Field(description="The URL that sign-in requests are sent to.", examples=["https://idp.acme.test/sso"])
+]
+SloUrl = Annotated[
+    Url, Field(description="The URL that logout requests are sent to.", examples=["https://idp.acme.test/slo"])
+]
+# The text is not normalized, so that administrators get back the text that they pasted.
 Certificate = Annotated[
     str,
     StringConstraints(strip_whitespace=False, max_length=32_768),
     AfterValidator(_certificates),
     Field(
-        description="The certificate that its responses are signed with: in PEM with or without BEGIN and END lines, or"
-        " up to four with them, each of which is accepted. RSA of 2048 bits or more, or an elliptic curve.",
+        description="The certificate that signs the provider's responses, in PEM with or without BEGIN and END lines;"
+        " or up to four certificates with these lines, each of which is accepted. RSA of 2048 bits or more, or an"
+        " elliptic curve of 256 bits or more.",
         examples=["-----BEGIN CERTIFICATE-----\nMIIC...\n-----END CERTIFICATE-----"],
     ),
 ]
 IdpInitiated = Annotated[
     bool,
     Field(
-        description="Accept sign-ins that begin at the provider. They are not bound to the browser that finishes them."
+        description="Whether to accept sign-ins that begin at the provider. They are not bound to the browser that"
+        " finishes them."
     ),
 ]
 AttributeName = Annotated[str, Field(min_length=1, max_length=1024, examples=["urn:oid:0.9.2342.19200300.100.1.3"])]
@@ -94,7 +103,7 @@ class ShownMapping(ResponseBody):
 
 
 class IdpCertificate(ResponseBody):
-    expires_at: Annotated[datetime, Field(description="For information: an expired certificate is accepted.")]
+    expires_at: Annotated[datetime, Field(description="For information only: an expired certificate is accepted.")]
     sha256: Annotated[str, Field(description="The fingerprint.", examples=["5f2a..."])]
 
 
@@ -105,7 +114,9 @@ class Idp(ResponseBody):
     sso_url: str
     slo_url: str | None
     x509_cert: str
-    certificates: Annotated[list[IdpCertificate], Field(description="The certificates in `x509_cert`, in its order.")]
+    certificates: Annotated[
+        list[IdpCertificate], Field(description="The certificates in `x509_cert`, in the same order.")
+    ]
     attribute_mapping: ShownMapping | None
     is_active: bool
     allow_idp_initiated: bool
@@ -119,7 +130,7 @@ class IdpList(ResponseBody):
 
 
 class MetadataSource(Body):
-    """The metadata's text, or its address."""
+    """The text of the metadata, or its URL."""
 
     xml: Annotated[
         str | None,
@@ -130,8 +141,8 @@ class MetadataSource(Body):
         str | None,
         Field(
             max_length=2048,
-            description="Where the provider publishes its metadata: HTTPS, on the open internet or in a network of"
-            " EGRESS_ALLOWLIST. Redirects are not followed.",
+            description="The URL at which the provider publishes its metadata: HTTPS, on the open internet or in a"
+            " network of EGRESS_ALLOWLIST. Redirects are not followed.",
             examples=["https://idp.acme.test/metadata"],
         ),
     ] = None
@@ -144,7 +155,7 @@ class MetadataSource(Body):
 
 
 class IdpMetadata(ResponseBody):
-    """What a provider's metadata says, as fields of an identity provider."""
+    """The contents of a provider's metadata, as fields of an identity provider."""
 
     entity_id: str
     sso_url: str
@@ -153,10 +164,10 @@ class IdpMetadata(ResponseBody):
 
 
 class ServiceProviderDetails(ResponseBody):
-    """What an identity provider must know of this platform. Null where PUBLIC_URL is not set."""
+    """The addresses of this platform that an identity provider needs. They are null if PUBLIC_URL is not set."""
 
     entity_id: Annotated[
-        str | None, Field(description="The audience of its assertions; also the address of the metadata.")
+        str | None, Field(description="The audience of the assertions; also the address of this platform's metadata.")
     ]
     acs_url: Annotated[str | None, Field(description="The assertion consumer service, HTTP-POST.")]
     slo_url: Annotated[str | None, Field(description="The single logout service, HTTP-Redirect.")]

@@ -10,14 +10,14 @@ from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.access.saml import table
-from gatehouse.platform.access.saml.errors import EntityIdTaken, PeopleConfigure, TooManyIdps
+from gatehouse.platform.access.saml.errors import AdministratorRequired, EntityIdTaken, TooManyIdps
 from gatehouse.platform.access.saml.schemas import Idp, IdpList, IdpUpdate, NewIdp
 from gatehouse.platform.access.saml.table import IdpRow
 from gatehouse.platform.access.users import rights
 from gatehouse.platform.access.users.errors import CannotGrant
 from gatehouse.platform.changes.change import Change
 
-#: Identity providers that one organization can have.
+#: Maximum number of identity providers of an organization.
 MAX_IDPS: Final = 100
 
 
@@ -27,7 +27,7 @@ async def list_idps(session: AsyncSession) -> IdpList:
 
 
 async def create(change: Change, caller: Caller, new: NewIdp) -> IdpRow:
-    """Create an identity provider. Raises `PeopleConfigure`, `EntityIdTaken`, `TooManyIdps`."""
+    """Create an identity provider. Raises `AdministratorRequired`, `EntityIdTaken`, `TooManyIdps`."""
     _require_admin_rights(caller)
     await require_room(change.session, ScopedLock.SAML_PROVIDERS, table.count_idps, limit=MAX_IDPS, full=TooManyIdps)
     now = utc_now()
@@ -46,13 +46,13 @@ async def create(change: Change, caller: Caller, new: NewIdp) -> IdpRow:
 
 
 async def update(change: Change, caller: Caller, idp: IdpRow, body: IdpUpdate) -> IdpRow:
-    """Change an identity provider. Raises `PeopleConfigure`, `EntityIdTaken`."""
+    """Change an identity provider. Raises `AdministratorRequired`, `EntityIdTaken`."""
     _require_admin_rights(caller)
     sent = body.sent()
     if "attribute_mapping" in sent:
         sent["attribute_mapping"] = _mapping(body)
     changed = idp.differing(sent)
-    # An operator's save vouches for the current configuration too. Another caller's change withdraws that.
+    # An operator who saves an unchanged configuration vouches for it. A later change by another caller resets this.
     if not changed and not (caller.operator and not idp.by_operator):
         return idp
     changed["by_operator"] = caller.operator
@@ -63,18 +63,18 @@ async def update(change: Change, caller: Caller, idp: IdpRow, body: IdpUpdate) -
 
 
 async def delete(change: Change, idp: IdpRow) -> None:
-    """Delete the provider. Sessions that it opened continue; it gets no logout request when they end."""
+    """Delete the provider. Its sessions continue, and it receives no logout request when they end."""
     await change.session.delete(idp)
     change.record("saml_idp.deleted", "saml_idp", idp.id, name=idp.name, entity_id=idp.entity_id)
 
 
 def _require_admin_rights(caller: Caller) -> None:
-    """Require that the caller may make administrators: a caller who configures a trusted provider can become any user,
-    administrators included. Raises `PeopleConfigure`."""
+    """Require that the caller may grant the role admin, because a caller who configures a trusted provider can become
+    any user, including an administrator. Raises `AdministratorRequired`."""
     try:
         rights.require_may_grant(caller, "admin")
     except CannotGrant:
-        raise PeopleConfigure from None
+        raise AdministratorRequired from None
 
 
 def _mapping(body: NewIdp | IdpUpdate) -> dict[str, str] | None:

@@ -1,4 +1,4 @@
-"""Signs users in: sends the request to the identity provider, and processes its response."""
+"""Signs users in: sends a request to the identity provider, and processes the provider's response."""
 
 import hmac
 from datetime import timedelta
@@ -45,28 +45,29 @@ from gatehouse.platform.changes.change import DEFAULT_TENANT
 from gatehouse.platform.request.injected import changing
 from gatehouse.platform.request.ports import Host
 
-#: Time that a user has at the identity provider before the request expires.
+#: Lifetime of a request, within which the user must sign in at the identity provider.
 REQUEST_LIFETIME: Final = timedelta(minutes=30)
 
-#: Limit of SAML Bindings, 3.4.3. The destination is stored with the request too, so that it may be longer.
+#: Maximum length of `RelayState` (SAML Bindings, 3.4.3). A longer destination is stored with the request only.
 _MAX_RELAY_STATE_BYTES: Final = 80
 
 #: Destination of a sign-in without a `RelayState` and without a portal.
 _CONSOLE_PATH: Final = "/"
 
-#: Organizations with the same identity provider that are tried for a sign-in that began at the provider.
+#: Maximum organizations that are tried for a sign-in that began at the provider, if several use the same provider.
 _MAX_CANDIDATE_PROVIDERS: Final = 8
 
 
 class StartedSignIn(msgspec.Struct, frozen=True):
-    """A sign-in that was started. `url` is where the browser goes, `browser` is the value of its cookie."""
+    """A sign-in that was started. `url` is the URL to redirect to. `browser` is the value of the cookie that binds the
+    sign-in to its browser."""
 
     url: str
     browser: str
 
 
 class FinishedSignIn(msgspec.Struct, frozen=True):
-    """A finished sign-in. `url` is where the browser goes, `secret` is the value of its session cookie."""
+    """A finished sign-in. `url` is the URL to redirect to. `secret` is the value of the session cookie."""
 
     url: str
     secret: str
@@ -80,7 +81,7 @@ async def begin(request: Request, host: Host, idp_id: UUID, relay_state: str | N
         provider = await table.active_provider(lookup, idp_id)
     if provider is None:
         raise IdpNotFound
-    # One value for all tabs of a browser: each tab may have a sign-in of its own under way.
+    # All tabs of a browser share one value, because several tabs may have sign-ins in progress.
     browser = _browser_cookie(request, sp) or tokens.mint_token("gsb_").plaintext
     request_id = await _store_request(
         host,
@@ -99,7 +100,7 @@ async def begin(request: Request, host: Host, idp_id: UUID, relay_state: str | N
 
 async def finish(request: Request, host: Host, encoded: str, relay_state: str | None = None) -> FinishedSignIn:
     """Open a session for the user that the response names. Raises `SamlRefused`, `NotAdmitted`, `AddressNotProven`,
-    `AddressNotAllowed`, and records the refusal in the audit chain."""
+    `AddressNotAllowed`, after it has recorded the refusal in the audit chain."""
     sp = service_provider.for_request(request, host)
     sent_request: SentRequest | None = None
     issuer = ""
@@ -128,11 +129,11 @@ async def finish(request: Request, host: Host, encoded: str, relay_state: str | 
 
 
 def remember_browser(response: Response, started: StartedSignIn, sp: ServiceProvider) -> None:
-    """Set the cookie that binds a sign-in to its browser: an attacker cannot have a victim's browser finish the
+    """Set the cookie that binds a sign-in to its browser, so that an attacker cannot make a victim's browser finish the
     attacker's sign-in.
 
-    The response comes in a form of the identity provider's, so the cookie must be sent cross-site, which browsers allow
-    over TLS only. Without TLS (on loopback) SameSite is left out, which browsers treat nearly the same.
+    A page of the identity provider posts the response, so the cookie must be sent cross-site, which browsers allow over
+    TLS only. Without TLS (on loopback) SameSite is left out, which has nearly the same effect in browsers.
     """
     response.set_cookie(
         _cookie_name(sp),
@@ -190,8 +191,8 @@ async def _store_request(
 
 
 def _issuer_and_request_id(raw: bytes) -> tuple[str, str | None]:
-    """Return the issuer and the request id that the response claims. They are unverified: they only select the stored
-    request and the provider to verify against."""
+    """Return the issuer and the request id that the response claims. They are not verified. They only select the stored
+    request and the provider to verify the response with."""
     root = trust.parse(raw)
     issuer = trust.text_of(root.find("saml:Issuer", messages.NAMESPACES))
     issuer = issuer or trust.text_of(root.find("saml:Assertion/saml:Issuer", messages.NAMESPACES))
@@ -200,7 +201,7 @@ def _issuer_and_request_id(raw: bytes) -> tuple[str, str | None]:
 
 
 async def _requested_provider(host: Host, sent_request: SentRequest | None, issuer: str) -> SamlProvider:
-    """Return the provider that the request was sent to. Raises `UnknownIssuer` if another one responds,
+    """Return the provider that the request was sent to. Raises `UnknownIssuer` if another provider responds,
     `AssertionExpired` if the request is no longer open."""
     if sent_request is None:
         async with host.database.service() as lookup:
@@ -220,14 +221,15 @@ async def _requested_provider(host: Host, sent_request: SentRequest | None, issu
 def _check_browser(request: Request, sp: ServiceProvider, sent_request: SentRequest) -> None:
     cookie = _browser_cookie(request, sp)
     if cookie is None or not hmac.compare_digest(tokens.digest(cookie), sent_request.browser_digest or b""):
-        raise AssertionExpired("This sign-in was begun in another browser, or its cookie is gone. Begin it again.")
+        raise AssertionExpired("This sign-in was started in another browser, or its cookie is missing. Start it again.")
 
 
 async def _unsolicited_provider(
     host: Host, raw: bytes, issuer: str, sp: ServiceProvider
 ) -> tuple[SamlProvider, SamlAssertion]:
-    """Return the provider that started a sign-in by itself, and its assertion. If several organizations trust its key,
-    the one that has proven the user's address is chosen; each reads the address by its own attribute mapping.
+    """Return the provider that started a sign-in without a request, and its assertion. If several organizations trust
+    the provider's key, the provider of the organization that has proven the domain of the user's address is chosen.
+    Each organization reads the address by its own attribute mapping.
 
     Raises `SamlRefused`."""
     async with host.database.service() as lookup:
@@ -266,8 +268,8 @@ def _verified_assertion(
 
 
 async def _check_client_address(request: Request, host: Host, tenant_id: TenantId) -> None:
-    """Apply the organization's IP allowlist to the sign-in. It is skipped if a fresh second factor bypasses it, because
-    that factor can only be shown after the sign-in. Raises `AddressNotAllowed`."""
+    """Apply the organization's IP allowlist to the sign-in. The check is skipped if a fresh second factor can bypass
+    the allowlist, because the user can verify that factor only after the sign-in. Raises `AddressNotAllowed`."""
     policy = await host.ports.policies.current(tenant_id)
     if policy.ip_allowlist is None or policy.ip_bypass_for_mfa:
         return
@@ -296,7 +298,8 @@ async def _open_session(
         if already_used or (sent_request is not None and not await table.mark_used(change.session, sent_request.id)):
             raise AssertionExpired
         user = await members.find_or_create_user(change, provider, asserted, proven_by=proven_by)
-        # The response comes from another site, without the session's cookie: its digest was stored with the request.
+        # Another site posts the response, so the browser does not send the session cookie with it. Its digest was
+        # stored with the request instead.
         await end_former_session(change, host, former)
         session = await open_session(change, user, request, amr=["saml"], not_after=assertion.session_expires_at)
         if asserted.groups is not None:
@@ -321,8 +324,9 @@ async def _open_session(
 async def _refuse(
     request: Request, host: Host, sent_request: SentRequest | None, issuer: str, error: Refusal
 ) -> NoReturn:
-    """Record the refusal and raise the error. The record goes to the organization that sent the request, else to the
-    only one with this issuer, else to the operators'."""
+    """Record the refusal and raise the error. The audit chain of the organization that sent the request records it.
+    Without a request, that of the only organization with this issuer does, and else that of the operators'
+    organization."""
     tenant_id, idp_id = (
         (DEFAULT_TENANT, None) if sent_request is None else (sent_request.tenant_id, sent_request.idp_id)
     )

@@ -1,5 +1,5 @@
-"""Tables of single sign-on, and the named cross-tenant queries: the tenant of a request is known only once its row is
-read."""
+"""Tables of single sign-on, and named queries. Some are cross-tenant, because the tenant of a request is known only
+once its row is read."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -79,7 +79,8 @@ class SamlProvider(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SentRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that this platform sent, open or answered. `provider` is None if the provider is not active."""
+    """A request that this platform sent. `open` is false if it was answered or has expired. `provider` is None if the
+    provider is not active."""
 
     id: str
     tenant_id: TenantId
@@ -106,13 +107,13 @@ _SENT_REQUEST: Final = text(
 _MARK_USED: Final = text(
     "UPDATE saml_requests SET used_at = now() WHERE id = :id AND used_at IS NULL AND expires_at > now() RETURNING id"
 )
-# Always in the same order, so that two concurrent sign-ins do not deadlock.
+# Locks the rows always in the same order, so that two concurrent sign-ins do not deadlock.
 _LOCK_OPEN_REQUESTS: Final = text(
     "SELECT id FROM saml_requests WHERE browser_digest = :browser AND used_at IS NULL ORDER BY id FOR UPDATE"
 )
 _FORMER_DIGEST: Final = text("SELECT former_digest FROM saml_requests WHERE id = :id")
 _SET_FORMER_DIGEST: Final = text(
-    "UPDATE saml_requests SET former_digest = :held WHERE browser_digest = :browser AND used_at IS NULL"
+    "UPDATE saml_requests SET former_digest = :digest WHERE browser_digest = :browser AND used_at IS NULL"
 )
 _INSERT_SEEN: Final = text(
     "INSERT INTO saml_seen (idp_id, message_digest, tenant_id, expires_at) VALUES (:idp, :digest, :tenant, :until)"
@@ -146,7 +147,7 @@ async def active_provider(session: AsyncSession, idp_id: UUID) -> SamlProvider |
 
 
 async def providers_of_issuer(session: AsyncSession, issuer: str) -> list[SamlProvider]:
-    """Return the active providers with this issuer, of all organizations: several may use the same. Needs the service
+    """Return the active providers with this issuer. Several organizations may use the same issuer. Needs the service
     role."""
     return [_provider(row) for row in await session.execute(_BY_ISSUER, {"issuer": issuer})]
 
@@ -161,22 +162,22 @@ async def sent_request(session: AsyncSession, request_id: str, *, kind: str) -> 
 
 
 async def mark_used(session: AsyncSession, request_id: str) -> bool:
-    """Mark a request as answered. Return False if it is already answered or has expired; of two concurrent calls one
-    returns True."""
+    """Mark a request as answered. Return False if it was answered already or has expired. Of two concurrent calls only
+    one returns True."""
     return (await session.execute(_MARK_USED, {"id": request_id})).first() is not None
 
 
 async def former_cookie_digest(session: AsyncSession, sent_request: SentRequest) -> bytes | None:
-    """Return the digest of the session cookie in the browser that started the sign-in. Waits for that browser's
-    concurrent sign-ins to finish."""
+    """Return the digest of the session cookie that the browser had when it started the sign-in. Waits until concurrent
+    sign-ins of the same browser have finished."""
     await session.execute(_LOCK_OPEN_REQUESTS, {"browser": sent_request.browser_digest})
     digest: bytes | None = (await session.execute(_FORMER_DIGEST, {"id": sent_request.id})).scalar_one()
     return digest
 
 
 async def update_former_cookie(session: AsyncSession, browser_digest: bytes | None, digest: bytes) -> None:
-    """Set the session cookie's digest in the browser's other open sign-ins (in other tabs)."""
-    await session.execute(_SET_FORMER_DIGEST, {"browser": browser_digest, "held": digest})
+    """Store the digest of the browser's new session cookie with its other open sign-ins (in other tabs)."""
+    await session.execute(_SET_FORMER_DIGEST, {"browser": browser_digest, "digest": digest})
 
 
 async def remember_message(

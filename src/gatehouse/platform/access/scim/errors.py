@@ -9,7 +9,7 @@ from gatehouse.foundation.errors import BadRequest, Conflict, Forbidden, NotFoun
 if TYPE_CHECKING:
     from scim2_models import SCIMException
 
-#: Maximum length of a message of the library, which may quote the request.
+#: Maximum length of an error message. Messages of the library may quote the request.
 _MAX_MESSAGE_CHARS = 500
 
 
@@ -39,12 +39,13 @@ class UniquenessConflict(Conflict):
 
 
 class AddressFixed(Forbidden):
-    """The directory tried to change a protected address. The address decides who signs in by single sign-on."""
+    """The directory tried to change a protected address. The address decides which person can use the account by single
+    sign-on."""
 
     code = "address_fixed"
     message = (
-        "A directory cannot change the address of an administrator or auditor, or of an account that was made here and"
-        " is not linked to it. An administrator can: PATCH /api/admin/users/{user_id}."
+        "A directory cannot change the address of an administrator or auditor, or of an account that was created here"
+        " and is not linked to it. An administrator can: PATCH /api/admin/users/{user_id}."
     )
 
 
@@ -56,7 +57,7 @@ class BadScim(BadRequest):
 
     @classmethod
     def from_library(cls, error: "SCIMException | ValidationError") -> Self:
-        """Return the error for a validation error of the library."""
+        """Return the error that corresponds to a validation error of the library."""
         from scim2_models import Error  # noqa: PLC0415 - the library is already loaded if it has raised an error
 
         cause = error if isinstance(error, ValidationError) else error.__cause__

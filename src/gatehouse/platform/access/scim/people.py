@@ -1,9 +1,9 @@
 """SCIM operations on users.
 
-userName      `user_name`; the address if no directory has set a name
-emails        `directory`; one of them is the sign-in address (`_sign_in_address`)
+userName                          `user_name`, or the address if no directory has set a name
+emails                            `directory`; one of them is the sign-in address (`_sign_in_address`)
 displayName, externalId, active   columns of the user
-other         `directory`
+all others                        `directory`
 """
 
 import re
@@ -37,11 +37,11 @@ from gatehouse.platform.changes.change import Change
 
 MAX_BYTES: Final = 64 * 1024
 MAX_OPERATIONS: Final = 50
-#: Maximum entries of a multi-valued attribute. An operation with a filter reads all of them.
+#: Maximum entries of a multi-valued attribute. An operation with a filter reads all entries.
 _MAX_ENTRIES: Final = 20
 _MAX_TEXT_CHARS: Final = 255
 
-#: Attributes that have a column, or that the service sets.
+#: Attributes that have their own column, or that this service sets.
 _ATTRIBUTES_OUTSIDE_DIRECTORY: Final = (
     "schemas",
     "id",
@@ -52,7 +52,7 @@ _ATTRIBUTES_OUTSIDE_DIRECTORY: Final = (
     "groups",
     "meta",
 )
-#: Attributes that are ignored in a PATCH without a path, because directories send whole resources.
+#: Attributes that are ignored in a PATCH without a path, because some directories send whole resources there.
 _READ_ONLY_ATTRIBUTES: Final = frozenset({"schemas", "id", "meta", "groups"})
 _match_username = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}").fullmatch
 
@@ -66,7 +66,7 @@ async def page(session: AsyncSession, window: ListWindow, view: ResourceView) ->
 
 
 async def resources(session: AsyncSession, rows: Sequence[UserRow], view: ResourceView) -> list[dict[str, Any]]:
-    """Return the users as resources, with the attributes that the request asks for."""
+    """Return the users as resources, with the attributes that the request selects."""
     groups_by_user: dict[UUID, list[tuple[UUID, str]]] = {}
     if view.projection.includes("groups"):
         groups_by_user = await table.groups_of(session, [user.id for user in rows])
@@ -129,7 +129,7 @@ async def create(change: Change, body: dict[str, Any]) -> UserRow:
 
 
 async def replace(change: Change, user: UserRow, body: dict[str, Any]) -> None:
-    """Replace the user's attributes. Missing attributes are removed, except `active`, which stays.
+    """Replace the user's attributes. Missing attributes are removed. A missing `active` keeps its value.
 
     Raises `UniquenessConflict`, `BadScim`, `OperatorsOnly`, `LastAdmin`, `AddressFixed`, `AddressNotProven`."""
     await _write(change, user, _current_person(user), _parse_person(body, active=user.is_active))
@@ -145,7 +145,7 @@ async def patch(change: Change, user: UserRow, operations: list[dict[str, Any]])
 
 
 async def delete(change: Change, caller: Caller, user: UserRow) -> None:
-    """Delete the user with sessions and keys, and anonymize them in the audit chain. Raises `OperatorsOnly`,
+    """Delete the user with sessions and keys, and anonymize the user in the audit chain. Raises `OperatorsOnly`,
     `LastAdmin`."""
     await users.delete(change, caller, user)
     await queue_anonymisation(change, user.id)
@@ -167,7 +167,7 @@ async def _write(change: Change, user: UserRow, before: Person, person: Person) 
             raise AddressFixed
         sent["email"] = email or f"{user.id}{emails.PLACEHOLDER_SUFFIX}"
     former_name = before.user_name or ""
-    # The username changes with the directory's user name, unless an administrator has set another one.
+    # The column `username` follows the directory's `userName`, unless an administrator has set another one.
     if name.lower() != former_name.lower() and (user.username or former_name).lower() == former_name.lower():
         sent["username"] = await _free_username(change.session, name)
     directory = _directory_attributes(person)
@@ -187,7 +187,8 @@ async def _write(change: Change, user: UserRow, before: Person, person: Person) 
 
 
 def _parse_person(body: dict[str, Any], *, active: bool) -> Person:
-    """Parse a whole resource, for a create or replace. `active` is the default of a missing `active`."""
+    """Parse a whole resource, for a create or a replace. The parameter `active` is the value if the body contains
+    none."""
     if "active" not in (name.lower() for name in body):
         body = {**body, "active": active}
     try:
@@ -241,7 +242,7 @@ _MANAGER_PATH: Final = f"{ENTERPRISE}:manager"
 
 
 def _normalize_manager(value: Any) -> Any:
-    """Return the manager as an object; None if there is none. Entra ID also sends a string or a list."""
+    """Return the manager as an object, or None if there is no manager. Entra ID also sends a string or a list."""
     if isinstance(value, list) and len(value) < 2:
         value = value[0] if value else None
     if isinstance(value, str):
@@ -287,8 +288,8 @@ def _checked_text(value: str | None, attribute: str) -> str | None:
 
 
 def _sign_in_address(person: Person) -> str | None:
-    """Return the sign-in address: the primary one, else the one of type `work`, else the first, else the user name if
-    it is an address."""
+    """Return the sign-in address: the primary entry, else the entry of type `work`, else the first entry, else the user
+    name if it is an address."""
     entries = [entry for entry in person.emails or () if entry.value]
     entries.sort(key=lambda entry: (not entry.primary, (entry.type or "").lower() != "work"))
     address = entries[0].value if entries else person.user_name

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gatehouse.platform.access.scim import people, teams
     from gatehouse.platform.access.scim.protocol import discovery
 else:
-    # The library's models load 40 modules in 1.5 s, so only workers that a directory calls import them.
+    # Importing the library's models takes 1.5 s, so a worker imports them only when a directory calls it.
     discovery, people, teams = (
         LazyModule(f"gatehouse.platform.access.scim.{name}") for name in ("protocol.discovery", "people", "teams")
     )
@@ -172,14 +172,15 @@ async def replace_scim_user(
 async def patch_scim_user(
     caller: Directory, user: LoadedUser, request: Request, change: Changing, view: RequestView
 ) -> ScimResponse:
-    """Changes a user: all operations apply, or none. `active` false ends sessions and refuses API keys at once."""
+    """Changes a user: all operations apply, or none. With `active` false, the user's sessions end and API keys are
+    refused at once."""
     await _apply_patch(people, user, request, change)
     return await _resource_response(people, change.session, user, view)
 
 
 @router.delete("/Users/{id}", status_code=204, response_class=openapi_bodies.NoContent)
 async def delete_scim_user(caller: Directory, user: LoadedUser, change: Changing) -> None:
-    """Deletes a user permanently, with sessions and keys. Audit events stay, without the user's identity."""
+    """Deletes a user permanently, with sessions and keys. The user's audit events stay, without the user's identity."""
     await people.delete(change, caller, user)
 
 
@@ -190,8 +191,8 @@ async def delete_scim_user(caller: Directory, user: LoadedUser, change: Changing
 async def list_scim_groups(
     caller: Directory, session: Session, view: RequestView, window: RequestWindow
 ) -> ScimResponse:
-    """Returns the groups, oldest first. Filters: `displayName`, `externalId` and `id`. A page has fewer groups than
-    requested if they have too many members. Continue at `startIndex` + `itemsPerPage`."""
+    """Returns the groups, oldest first. Filters: `displayName`, `externalId` and `id`. A page contains fewer groups
+    than requested if the groups have too many members. Continue at `startIndex` + `itemsPerPage`."""
     return await _list_response(teams, session, window, view)
 
 
@@ -213,7 +214,7 @@ async def read_scim_group(caller: Directory, group: LoadedGroup, session: Sessio
 async def replace_scim_group(
     caller: Directory, group: LoadedGroup, request: Request, change: Changing, view: RequestView
 ) -> ScimResponse:
-    """Replaces name, `externalId` and members."""
+    """Replaces the group's name, `externalId` and members."""
     return await _replace_response(teams, group, request, change, view)
 
 

@@ -30,5 +30,5 @@ async def list_scim_tokens(caller: AdminReader, session: Session) -> object:
 
 @router.delete("/tokens/{token_id}", status_code=204)
 async def delete_scim_token(caller: AdminStepUp, token: LoadedToken, change: Changing) -> None:
-    """Deletes a token. It is refused from the response on. Users and groups of the directory stay."""
+    """Deletes a token. When the response is sent, the token is refused. Users and groups of the directory stay."""
     await service.delete(change, token)

@@ -13,7 +13,11 @@ class NewScimToken(Body):
     description: Annotated[str, Field(min_length=1, max_length=255, examples=["Entra ID"])]
     expires_at: Annotated[
         AwareDatetime | None,
-        Field(strict=False, description="A time with its offset from UTC. Null or omitted: never.", examples=[None]),
+        Field(
+            strict=False,
+            description="A time with its offset from UTC. If null or omitted, the token never expires.",
+            examples=[None],
+        ),
     ] = None
 
 
@@ -21,8 +25,8 @@ class ScimToken(ResponseBody):
     token_id: Annotated[UUID, Field(validation_alias=AliasChoices("token_id", "id"))]
     description: str
     created_at: datetime
-    last_used_at: Annotated[datetime | None, Field(description="To the minute.")]
-    expires_at: Annotated[datetime | None, Field(description="Null: never.")]
+    last_used_at: Annotated[datetime | None, Field(description="The last use, to the minute.")]
+    expires_at: Annotated[datetime | None, Field(description="Null if the token never expires.")]
 
 
 class ScimTokenList(ResponseBody):

@@ -16,10 +16,9 @@ _NOTE: Final = "Keep this token: it is not shown again. It is good under /api/sc
 
 
 async def create(change: Change, caller: Caller, new: NewScimToken) -> ScimTokenCreated:
-    """Create a token of the organization, which stays when its creator is deleted. A directory creates users and
-    changes their addresses, so a machine needs the rights of a user to create a token.
-
-    Raises `CannotGrant`, `Unprocessable` if it would already be expired."""
+    """Create a token of the organization. The token stays valid when its creator is deleted. A directory creates users
+    and changes their addresses, so the caller must be allowed to grant the role user. Raises `CannotGrant`, and
+    `Unprocessable` if `expires_at` is not in the future."""
     rights.require_may_grant(caller, "user")
     now = utc_now()
     if new.expires_at is not None and new.expires_at <= now:

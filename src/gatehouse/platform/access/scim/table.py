@@ -42,8 +42,8 @@ _RESET_TIMEOUT = text("SET LOCAL statement_timeout TO DEFAULT")
 
 
 async def page(session: AsyncSession, row: type[R], matching: Select[R], window: ListWindow) -> tuple[Sequence[R], int]:
-    """Return one page of the rows of `matching`, and their total number. They are sorted by creation, so that new rows
-    do not move others to another page.
+    """Return one page of the rows of `matching`, and their total number. The rows are sorted by creation time, so that
+    new rows do not move other rows to another page.
 
     Raises `FilterTooSlow`, because a filter may compare parts of addresses 100 times for each of 100,000 users.
     """
@@ -71,7 +71,7 @@ _GROUPS_OF = text(
 
 
 async def groups_of(session: AsyncSession, users: Sequence[UUID]) -> dict[UUID, list[tuple[UUID, str]]]:
-    """Return ids and names of each user's groups, sorted by name."""
+    """Return the ids and names of each user's groups, sorted by name."""
     groups: dict[UUID, list[tuple[UUID, str]]] = {user: [] for user in users}
     if users:
         for row in await session.execute(_GROUPS_OF, {"users": list(users)}):
@@ -87,8 +87,8 @@ async def is_username_taken(session: AsyncSession, username: str) -> bool:
 
 
 # members -------------------------------------------------------------------------------------------------------------
-# Set-based queries, because a group may have 100,000 members, and a directory sends thousands at once. Directories do
-# not see service accounts.
+# The queries change many members at once, because a group may have 100,000 members, and a directory sends thousands in
+# one request. Directories do not see service accounts.
 
 _MEMBER_COUNTS = text(
     "SELECT group_id, count(*) AS members FROM group_members WHERE group_id = ANY(:groups) GROUP BY 1"
@@ -102,13 +102,13 @@ _MEMBERS = text(
 )
 _ADD_MEMBERS = text(
     "INSERT INTO group_members AS m (id, tenant_id, group_id, user_id, display)"
-    " SELECT gen_random_uuid(), u.tenant_id, :group, u.id, given.display"
-    " FROM unnest(CAST(:users AS uuid[]), CAST(:displays AS text[])) AS given (id, display)"
-    " JOIN users u ON u.id = given.id AND u.kind = 'user'"
+    " SELECT gen_random_uuid(), u.tenant_id, :group, u.id, sent.display"
+    " FROM unnest(CAST(:users AS uuid[]), CAST(:displays AS text[])) AS sent (id, display)"
+    " JOIN users u ON u.id = sent.id AND u.kind = 'user'"
     " ON CONFLICT (group_id, user_id) DO UPDATE SET display = excluded.display"
     " WHERE m.display IS DISTINCT FROM excluded.display AND excluded.display IS NOT NULL"
     # xmax is 0 for inserted rows; for existing rows it is this transaction, which has locked them.
-    " RETURNING user_id, xmax = 0 AS came"
+    " RETURNING user_id, xmax = 0 AS inserted"
 )
 _LOCK_USERS = text("SELECT id FROM users WHERE id = ANY(:users) AND kind = 'user' FOR KEY SHARE")
 _REMOVE_MEMBERS = text("DELETE FROM group_members WHERE group_id = :group AND user_id = ANY(:users) RETURNING user_id")
@@ -124,7 +124,8 @@ async def member_counts(session: AsyncSession, groups: Sequence[UUID]) -> dict[U
 
 
 async def members_json(session: AsyncSession, groups: Sequence[UUID], base: str) -> dict[UUID, str]:
-    """Return each group's members as a JSON array, oldest first. The database renders it in a tenth of the time."""
+    """Return each group's members as a JSON array, oldest first. The database renders the array ten times faster than
+    this process would."""
     rows = await session.execute(_MEMBERS, {"groups": list(groups), "base": base})
     return {row.group_id: row.members for row in rows}
 
@@ -135,9 +136,9 @@ async def lock_users(session: AsyncSession, users: Iterable[UUID]) -> set[UUID]:
 
 
 async def add_members(session: AsyncSession, group: UUID, users: Mapping[UUID, str | None]) -> set[UUID]:
-    """Add members and return those who are new. `users` are ids with the directory's display name, or None."""
+    """Add members, and return the ids of the new ones. `users` maps ids to the directory's display name, or to None."""
     values = {"group": group, "users": list(users), "displays": list(users.values())}
-    return {row.user_id for row in await session.execute(_ADD_MEMBERS, values) if row.came}
+    return {row.user_id for row in await session.execute(_ADD_MEMBERS, values) if row.inserted}
 
 
 async def remove_members(session: AsyncSession, group: UUID, users: Iterable[UUID]) -> set[UUID]:
@@ -145,7 +146,7 @@ async def remove_members(session: AsyncSession, group: UUID, users: Iterable[UUI
 
 
 async def keep_members(session: AsyncSession, group: UUID, users: Iterable[UUID]) -> set[UUID]:
-    """Remove all members but these; return those who were removed."""
+    """Remove all other members, and return the ids of the removed ones."""
     return await _changed_user_ids(session, _REMOVE_OTHER_MEMBERS, group, users)
 
 

@@ -33,7 +33,8 @@ from gatehouse.platform.changes.change import Change
 
 MAX_BYTES: Final = 8 * 1024 * 1024
 MAX_OPERATIONS: Final = 2_000
-#: Maximum members of all groups of a page. A page with more members has fewer groups, to bound the response's size.
+#: Maximum members of all groups of a page, which bounds the response's size. A page with larger groups has fewer
+#: groups.
 _MAX_MEMBERS_PER_PAGE: Final = 20_000
 #: Maximum members of a group in the response to a PATCH that selects no attributes. Entra ID sends thousands of members
 #: and does not read the responses.
@@ -46,8 +47,8 @@ _ATTRIBUTES: Final = {"name": "displayName", "external_group_id": "externalId"}
 
 
 async def page(session: AsyncSession, window: ListWindow, view: ResourceView) -> tuple[Sequence[GroupRow], int]:
-    """Return one page of groups and their total number. If members are selected, the page has at least one group, and
-    not more than `_MAX_MEMBERS_PER_PAGE` members otherwise. Raises `InvalidFilter`, `FilterTooSlow`."""
+    """Return one page of groups and their total number. If members are selected, a page of more than one group has at
+    most `_MAX_MEMBERS_PER_PAGE` members. Raises `InvalidFilter`, `FilterTooSlow`."""
     query = select(GroupRow)
     if window.filter:
         query = query.where(compile_filter(window.filter, GROUPS))
@@ -70,7 +71,7 @@ async def is_large(session: AsyncSession, group: GroupRow) -> bool:
 
 
 async def resources(session: AsyncSession, rows: Sequence[GroupRow], view: ResourceView) -> list[dict[str, Any]]:
-    """Return the groups as resources, with the attributes that the request asks for."""
+    """Return the groups as resources, with the attributes that the request selects."""
     members: dict[UUID, str] = {}
     if rows and view.projection.includes("members"):
         members = await table.members_json(session, [group.id for group in rows], view.base)
@@ -114,7 +115,8 @@ async def create(change: Change, body: dict[str, Any]) -> GroupRow:
 
 
 async def replace(change: Change, group: GroupRow, body: dict[str, Any]) -> None:
-    """Replace name, `externalId` and members. The description stays, because directories do not have it."""
+    """Replace the group's name, `externalId` and members. The description stays, because directories do not have this
+    attribute."""
     name, external_id, members = _parse_group(body)
     attribute_steps = [AttributeStep("displayName", name), AttributeStep("externalId", external_id)]
     await _apply(change, group, [*attribute_steps, MembersStep(MemberAction.REPLACE, members)])
@@ -144,8 +146,8 @@ async def _apply(change: Change, group: GroupRow, steps: Sequence[GroupStep]) ->
 
 
 async def _set_members(change: Change, group: GroupRow, steps: Sequence[MembersStep]) -> None:
-    """Apply changes of members. They are in force on every worker when the response is sent. Raises `InvalidValue` for
-    an unknown user."""
+    """Apply changes of members. The changes are in force on every worker when the response is sent. Raises
+    `InvalidValue` for an unknown user."""
     requested_ids = {user for step in steps if step.action is not MemberAction.REMOVE for user in step.users}
     if requested_ids and (missing := requested_ids - await table.lock_users(change.session, requested_ids)):
         raise InvalidValue(f"members: there is no user {min(missing)}")
@@ -161,7 +163,7 @@ async def _set_members(change: Change, group: GroupRow, steps: Sequence[MembersS
 
 
 async def _apply_step(session: AsyncSession, group: UUID, step: MembersStep) -> tuple[set[UUID], set[UUID]]:
-    """Apply one change; return the ids of users who joined, and of users who left."""
+    """Apply one change. Return the ids of the users who joined, and of the users who left."""
     joined: set[UUID] = set()
     left: set[UUID] = set()
     if step.action is MemberAction.REMOVE:

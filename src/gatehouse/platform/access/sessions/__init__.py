@@ -7,6 +7,7 @@
                             session than the policy allows
     open    -> expired      by the organization's session policy (`lifetimes`)
 
-A session has a short access token (RS256, 900 s), verified by its signature, and a chain of refresh tokens, each valid
-once. A refresh token that is used twice was copied. The thief cannot be told from the owner, so the session ends.
+A session has a short access token (RS256, at most 900 s), which is verified by its signature, and a chain of refresh
+tokens, each valid once. A refresh token that is used twice was copied. The thief cannot be distinguished from the
+owner, so the session ends.
 """

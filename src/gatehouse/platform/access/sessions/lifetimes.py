@@ -1,7 +1,9 @@
-"""Lifetimes of sessions and their tokens under a session policy (docs/sessions.md). Durations in seconds, times in UTC.
+"""Lifetimes of sessions and their tokens under a session policy (docs/sessions.md). Durations are in seconds and times
+in UTC.
 
-With refresh tokens a session counts as used when it is refreshed. Its access tokens therefore live half the idle time
-at most, so that an active client refreshes in time. Without refresh tokens a session ends with its timeout.
+With refresh tokens a session counts as used when it is refreshed. The lifetime of its access tokens is therefore at
+most half the idle timeout, so that an active client refreshes in time. Without refresh tokens a session ends at its
+timeout.
 """
 
 from datetime import datetime, timedelta
@@ -13,8 +15,8 @@ from gatehouse.platform.organization.policies.values import SessionRules
 
 
 def ends_at(session: SessionRow, policy: SessionRules) -> datetime:
-    """Return when the session ends unless it is used again, by the current policy and `not_after`. The `expires_at` of
-    its row may be earlier."""
+    """Return the time at which the session ends unless it is used again, under the current policy and `not_after`. The
+    `expires_at` of its row may be earlier."""
     timeout = timedelta(minutes=policy.session_timeout_minutes)
     if policy.refresh_token_enabled:
         end = min(
@@ -28,7 +30,8 @@ def ends_at(session: SessionRow, policy: SessionRules) -> datetime:
 
 
 def access_token_seconds(session: SessionRow, policy: SessionRules) -> int:
-    """Return the lifetime in seconds of an access token issued now; it ends with the session at the latest."""
+    """Return the lifetime in seconds of an access token that is issued now. The token expires no later than the
+    session."""
     seconds_left = int((ends_at(session, policy) - utc_now()).total_seconds())
     if not policy.refresh_token_enabled:
         return max(seconds_left, 1)

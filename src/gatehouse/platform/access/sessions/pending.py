@@ -1,9 +1,11 @@
-"""Pending sign-ins: the password was right, the second factor is missing, and the caller has an `mfa_token`.
+"""Pending sign-ins: the password was right, the second factor is missing, and the caller has an `mfa_token` to
+continue.
 
-    pending -> signed in    the second factor is right, or a first one is enrolled, within ten minutes
+    pending -> signed in    a second factor is verified, or a first one is enrolled, within ten minutes
     pending -> void         five wrong factors, or ten minutes
 
-This module decides who needs a second factor. It is below `access/mfa`, which verifies second factors.
+This module decides whether a user needs a second factor. It does not import `access/mfa`, which verifies second factors
+and imports this module.
 """
 
 from datetime import datetime, timedelta
@@ -59,7 +61,8 @@ class PendingLoginRow(TenantRow):
 
 
 class FactorRequirements(msgspec.Struct, frozen=True):
-    """The second factors that a user has and needs. Read from the database, because the replica can be out of date.
+    """The second factors that a user has and needs. They are read from the database, because the replica can be out of
+    date.
 
     `usable` are the enrolled methods that the policy allows, in the order in which they are offered.
     """
@@ -69,7 +72,7 @@ class FactorRequirements(msgspec.Struct, frozen=True):
     usable: list[str]
     #: whether a sign-in with a password needs a second factor
     required: bool
-    #: when a second factor becomes required, if that is still ahead
+    #: the future time from which a second factor is required, if any
     deadline: datetime | None
 
 
@@ -107,7 +110,7 @@ async def factor_requirements(session: AsyncSession, user: UserRow) -> FactorReq
 async def begin_pending_login(
     change: Change, user: UserRow, requirements: FactorRequirements, *, amr: list[str]
 ) -> SecondFactorNeeded:
-    """Store a pending login and return the error for the caller to raise once the change is committed."""
+    """Store a pending login. Return the error that the caller raises after it has committed the change."""
     minted, now = tokens.mint_token("mfa_"), utc_now()
     row = PendingLoginRow(
         digest=minted.digest,
@@ -138,7 +141,7 @@ async def pending_login_owner(session: AsyncSession, token: str) -> tuple[Tenant
 
 
 async def lock_pending_login(session: AsyncSession, token: str) -> PendingLoginRow | None:
-    """Return the pending login, locked, so that concurrent requests with one token run one after the other."""
+    """Return the pending login, locked, so that concurrent requests with the same token run one after the other."""
     row = await session.get(PendingLoginRow, tokens.digest(token), with_for_update=True)
     return row if row is not None and row.expires_at > utc_now() else None
 

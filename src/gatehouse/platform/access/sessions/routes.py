@@ -20,7 +20,7 @@ of_users = APIRouter(prefix="/api/admin/users", tags=["Sessions"], responses=RES
 
 _LOGIN_REFUSED: dict[int | str, dict[str, Any]] = {
     400: {
-        "description": "`tenant_required`: the password is that of accounts in several organizations, listed in"
+        "description": "`tenant_required`: the name and password match accounts in several organizations, listed in"
         " `tenants`."
     },
     401: {
@@ -41,8 +41,9 @@ async def log_in(body: Login, request: Request, host: TheHost) -> object:
     """Signs in with an address or user name and a password.
 
     An address of a proven domain belongs to the organization that has proven it. For any other address the password is
-    tried with the eight oldest active accounts that have a password; if it matches several, `tenant` must be sent. A
-    user who has or needs a second factor gets an `mfa_token`, and exchanges it at `POST /api/auth/mfa/verify`.
+    tried with the eight oldest active accounts that have a password. If it matches several accounts, the request must
+    name the `tenant`. A user who has or needs a second factor gets an `mfa_token`, and continues at `POST
+    /api/auth/mfa/verify`.
     """
     return await service.login(request, host, body, service.complete_with_tokens)
 
@@ -62,7 +63,7 @@ async def list_sessions(caller: SessionUser, session: DatabaseSession) -> object
 
 @router.delete("/sessions/{session_id}", status_code=204, responses=RESPONSES)
 async def end_session(caller: SessionUser, ended: LoadedSession, change: Changing) -> None:
-    """Ends one of your sessions. Its tokens are refused from the moment of the response on."""
+    """Ends one of your sessions. When the response is sent, its tokens are refused."""
     await service.end_own_session(change, caller, ended)
 
 
@@ -74,11 +75,11 @@ async def list_user_sessions(caller: AdminReader, user: LoadedUser, session: Dat
 
 @of_users.delete("/{user_id}/sessions", status_code=204)
 async def end_user_sessions(caller: AdminStepUp, user: LoadedUser, change: Changing) -> None:
-    """Ends all sessions of a user. Their tokens are refused from the moment of the response on; API keys stay valid."""
+    """Ends all sessions of a user. When the response is sent, their tokens are refused. API keys stay valid."""
     await service.end_users_sessions(change, caller, user)
 
 
 @of_users.delete("/{user_id}/sessions/{session_id}", status_code=204)
 async def end_user_session(caller: AdminStepUp, user: LoadedUser, ended: LoadedSession, change: Changing) -> None:
-    """Ends one session of a user. Its tokens are refused from the moment of the response on."""
+    """Ends one session of a user. When the response is sent, its tokens are refused."""
     await service.end_users_session(change, caller, user, ended)

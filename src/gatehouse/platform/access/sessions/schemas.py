@@ -13,7 +13,8 @@ from gatehouse.platform.access.users.schemas import User
 
 
 class Login(Body):
-    """An address or a user name, and the password. `tenant` is needed if an address or name has several accounts."""
+    """An address or a user name, and the password. `tenant` is required if the address or name has several accounts
+    with this password."""
 
     email: Annotated[str | None, Field(min_length=1, max_length=emails.MAX_CHARS, examples=["ada@example.com"])] = None
     username: Annotated[str | None, Field(min_length=1, max_length=emails.MAX_CHARS)] = None
@@ -41,12 +42,17 @@ class Tokens(ResponseBody):
     expires_in: Annotated[int, Field(description="Seconds.", examples=[900])]
     refresh_token: Annotated[
         str | None,
-        Field(description="Valid once, at POST /api/auth/refresh. Null if the organization has disabled them."),
+        Field(
+            description="Valid once, at POST /api/auth/refresh. Null if the organization has disabled refresh tokens."
+        ),
     ]
     user: User
     mfa_enrollment_deadline: Annotated[
         datetime | None,
-        Field(description="From this time on you cannot sign in without a second factor. You have none yet."),
+        Field(
+            description="The time from which you cannot sign in without a second factor. Null if you have one, or need"
+            " none."
+        ),
     ] = None
 
 
@@ -56,12 +62,15 @@ class LoginRefused(ResponseBody):
     detail: str | None = None
     error: Literal["mfa_required"] | None = None
     message: str | None = None
-    mfa_token: Annotated[str | None, Field(description="For POST /api/auth/mfa/verify, within `expires_in`.")] = None
+    mfa_token: Annotated[
+        str | None, Field(description="For POST /api/auth/mfa/verify, within `expires_in` seconds.")
+    ] = None
     methods: Annotated[
-        list[str] | None, Field(description="The methods that you can use, or may enrol.", examples=[["totp"]])
+        list[str] | None,
+        Field(description="The methods that you can use; or, if you have none, may enrol.", examples=[["totp"]]),
     ] = None
     enrollment_required: Annotated[
-        bool | None, Field(description="You have no method. Enrol one with this token, which signs you in.")
+        bool | None, Field(description="Whether you have no method, and must enrol one with this token to sign in.")
     ] = None
     expires_in: Annotated[int | None, Field(description="Seconds.", examples=[600])] = None
 
@@ -69,10 +78,12 @@ class LoginRefused(ResponseBody):
 class Session(ResponseBody):
     id: UUID
     created_at: datetime
-    last_seen_at: Annotated[datetime, Field(description="The last sign-in or refresh.")]
+    last_seen_at: Annotated[datetime, Field(description="The time of the last sign-in or refresh.")]
     expires_at: datetime
     ip: str | None
     user_agent: str | None
-    amr: Annotated[list[str], Field(description="How the user authenticated (RFC 8176).", examples=[["pwd"]])]
+    amr: Annotated[
+        list[str], Field(description="The methods by which the user authenticated (RFC 8176).", examples=[["pwd"]])
+    ]
     mfa_at: datetime | None
     current: Annotated[bool, Field(description="Whether this is the session of the request.")]

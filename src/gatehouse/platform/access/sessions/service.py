@@ -43,7 +43,7 @@ _ENDED_BY_ADMINISTRATOR: Final = "ended_by_administrator"
 
 
 class LoginCompletion(Protocol[T_co]):
-    """Callback that completes an authenticated sign-in: it returns tokens, or the secret of a browser's cookie."""
+    """Callback that completes an authenticated sign-in. Returns tokens, or the secret of a browser's cookie."""
 
     async def __call__(
         self,
@@ -60,15 +60,15 @@ class LoginCompletion(Protocol[T_co]):
 async def login(request: Request, host: Host, body: Login, complete: LoginCompletion[T]) -> T:
     """Verify the password, and complete the sign-in if no second factor is required.
 
-    Raises `LoginFailed` for every reason, after the same amount of work for every account; with the right password
-    `TenantNeeded`, `AddressNotConfirmed`, `SecondFactorNeeded`.
+    If the password is wrong or there is no account, raises `LoginFailed`, always after the same amount of work. If the
+    password is right, may raise `TenantNeeded`, `AddressNotConfirmed`, `SecondFactorNeeded`.
     """
     candidates = await _login_candidates(host, body)
-    # Takes no database connection meanwhile: a flood of sign-ins must not starve the administration API.
+    # Uses no database connection while hashing, so that a flood of sign-ins does not starve the administration API.
     hashes = [account.password_hash for account in candidates.accounts]
     matching = await host.passwords.matching(hashes, body.password, checks=candidates.checks)
     if not matching:
-        # In the background: recording takes time, which would reveal that the account exists.
+        # Records in the background, because the time that recording takes would reveal that the account exists.
         await host.later.run(_record_failures(request, host, candidates.accounts))
         raise LoginFailed
     if len(matching) > 1:
@@ -79,7 +79,7 @@ async def login(request: Request, host: Host, body: Login, complete: LoginComple
         user = await _lock_verified_user(change, account)
         user.password_hash = current_hash
         if user.awaits_confirmation and host.settings.mail is not None:
-            # The mail may be lost, or its link may have expired.
+            # Mails the link again, because the first mail may be lost, or its link may have expired.
             await one_time.mail_on_request(change, user, one_time.ADDRESS_CONFIRMATION, host.sealer)
             error: Refusal = AddressNotConfirmed()
         else:
@@ -87,7 +87,7 @@ async def login(request: Request, host: Host, body: Login, complete: LoginComple
             if not requirements.required:
                 return await complete(change, host, user, request, amr=["pwd"])
             error = await pending.begin_pending_login(change, user, requirements, amr=["pwd"])
-    # Raised only after the commit of its token.
+    # Raised after the commit, which stores the token that the error contains.
     raise error
 
 
@@ -125,8 +125,8 @@ async def open_session(
     not_after: datetime | None = None,
 ) -> SessionRow:
     """Open a session for a user who has just authenticated, and record `login.succeeded`. `amr` are the authentication
-    methods (RFC 8176), `not_after` is the latest end. Ends the oldest sessions if the policy allows no more. The caller
-    issues tokens, if any, with `issue_tokens`."""
+    methods (RFC 8176). `not_after` is the latest time at which the session may end. If the policy's maximum is reached,
+    the oldest sessions end. The caller issues tokens, if any, with `issue_tokens`."""
     now, policy = utc_now(), await session_policy(change.session)
     session = SessionRow(
         id=new_id(),
@@ -170,8 +170,8 @@ async def issue_tokens(
     renewable: bool = True,
     max_seconds: int | None = None,
 ) -> Tokens:
-    """Return an access token, of at most `max_seconds`, and the session's next refresh token if `renewable` and allowed
-    by the policy."""
+    """Return an access token whose lifetime is at most `max_seconds`. It comes with the session's next refresh token if
+    `renewable` is true and the policy allows refresh tokens."""
     policy = await session_policy(change.session)
     lifetime = access_token_seconds(session, policy)
     if max_seconds is not None:
@@ -180,7 +180,7 @@ async def issue_tokens(
         "sub": str(user.id),
         "tid": str(user.tenant_id),
         "sid": str(session.id),
-        # For information only: each request checks the user's current rights.
+        # The role is for information only. Each request checks the user's current rights.
         "role": user.role,
         "amr": session.amr,
     }
@@ -213,7 +213,8 @@ def _refresh_token(change: Change, session: SessionRow) -> str:
 
 
 async def refresh(request: Request, host: Host, token: str) -> Tokens:
-    """Return new tokens for an unused refresh token. A used one ends its session. Raises `InvalidRefreshToken`."""
+    """Return new tokens for an unused refresh token. A used refresh token ends its session. Raises
+    `InvalidRefreshToken`."""
     digest = tokens.digest(token)
     async with host.database.service() as lookup:
         owner = await table.refresh_token_owner(lookup, digest)
@@ -222,7 +223,7 @@ async def refresh(request: Request, host: Host, token: str) -> Tokens:
     tokens_response: Tokens | None = None
     tenant_id, session_id = owner
     async with changing(request, host, tenant_id) as change:
-        session = await table.locked_session(change.session, session_id)
+        session = await table.lock_session(change.session, session_id)
         row = await change.session.get(RefreshTokenRow, digest)
         if session is not None and row is not None and session.open() and row.expires_at > utc_now():
             tokens_response = await _rotate(change, host, session, row)
@@ -241,7 +242,7 @@ async def _rotate(change: Change, host: Host, session: SessionRow, row: RefreshT
         change.record("session.refresh_reused", "session", session.id, outcome="failure", user_id=user.id)
         return None
     policy = await session_policy(change.session)
-    # By the current policy: its lifetimes may have become shorter since the session was last used.
+    # Applies the current policy: its lifetimes may have become shorter since the session was last used.
     if not policy.refresh_token_enabled or ends_at(session, policy) <= utc_now():
         return None
     if await end_if_excess(change, session):
@@ -262,8 +263,8 @@ async def end_session(change: Change, session: SessionRow, reason: str) -> bool:
 
 
 async def end_if_excess(change: Change, session: SessionRow) -> bool:
-    """End the session if the policy, which may have become stricter, allows no more than the user's newer sessions.
-    Return whether it did."""
+    """End the session if the user's newer sessions alone reach the policy's maximum, which may have become smaller.
+    Return whether the session was ended."""
     policy = await session_policy(change.session)
     if policy.max_sessions is None or await table.newer_sessions(change.session, session) < policy.max_sessions:
         return False
@@ -284,8 +285,8 @@ async def list_open(session: AsyncSession, caller: Caller, user_id: UUID) -> lis
 
 
 async def end_users_session(change: Change, caller: Caller, user: UserRow, session: SessionRow) -> None:
-    """End one session of a user, for an administrator. Raises `SessionNotFound` if it is another user's, or has already
-    ended; `OperatorsOnly`."""
+    """End one session of a user, for an administrator. Raises `OperatorsOnly`, and `SessionNotFound` if it is another
+    user's or has already ended."""
     rights.require_may_remove(caller, user)
     if session.user_id != user.id or not await end_session(change, session, _ENDED_BY_ADMINISTRATOR):
         raise SessionNotFound
@@ -307,7 +308,8 @@ async def log_out(change: Change, caller: Caller) -> None:
 
 
 def as_caller(user: UserRow, session: SessionRow | None) -> Caller:
-    """Return the user as the acting caller for the audit chain, where no credential was presented."""
+    """Return the user as the acting caller for the audit chain, for requests that were not authenticated by a
+    credential."""
     return Caller(
         kind=CallerKind.USER,
         tenant_id=TenantId(user.tenant_id),
@@ -320,7 +322,8 @@ def as_caller(user: UserRow, session: SessionRow | None) -> Caller:
 
 
 async def _login_candidates(host: Host, body: Login) -> SignInCandidates:
-    # Only lowercased: the limit on guesses counts by this spelling, so no other spelling may work.
+    # The name is only converted to lower case. The limit on guesses counts by this spelling, so no other spelling may
+    # match an account.
     name = (body.email or body.username or "").lower()
     async with host.database.service() as session:
         return await table.login_candidates(session, name, tenant=body.tenant)

@@ -50,7 +50,7 @@ class RefreshTokenRow(TenantRow):
 
 
 class SignInAccount(msgspec.Struct, frozen=True):
-    """An account that a sign-in may refer to, with what is needed to verify the password. `tenant` is the slug."""
+    """An account that a sign-in may refer to. `tenant` is the organization's slug."""
 
     id: UUID
     tenant_id: TenantId
@@ -59,14 +59,14 @@ class SignInAccount(msgspec.Struct, frozen=True):
 
 
 class SignInCandidates(msgspec.Struct, frozen=True):
-    """The accounts that a sign-in may refer to, oldest first. `checks` is how many hashes are computed; it depends on
-    the request only, and not on which accounts exist."""
+    """The accounts that a sign-in may refer to, oldest first. `checks` is the number of hashes to compute. It depends
+    only on the request, and not on which accounts exist."""
 
     accounts: list[SignInAccount]
     checks: int
 
 
-#: number of accounts with one address, in different organizations, whose password is tried
+#: maximum number of accounts with the same address, in different organizations, whose password is tried
 MAX_CANDIDATES: Final = 8
 
 # An address of a proven domain belongs to the tenant that has proven it. Any other address may have accounts in several
@@ -81,7 +81,7 @@ _OF_EMAIL = " AND lower(u.email) = lower(:name) AND u.tenant_id = COALESCE(CAST(
 _OF_USERNAME = " AND lower(u.username) = lower(:name)"
 _OLDEST_FIRST = f" ORDER BY u.password_hash IS NULL, u.created_at, u.id LIMIT {MAX_CANDIDATES}"
 _BY_EMAIL, _BY_USERNAME = text(_ACCOUNTS + _OF_EMAIL + _OLDEST_FIRST), text(_ACCOUNTS + _OF_USERNAME + _OLDEST_FIRST)
-# An address cannot have more accounts than the installation has organizations.
+# Counts the organizations, because an address has at most one account in each of them.
 _ORGANIZATIONS = text(
     f"SELECT count(*) FROM (SELECT FROM tenants WHERE deleted_at IS NULL LIMIT {MAX_CANDIDATES}) t"  # noqa: S608
 )
@@ -93,7 +93,8 @@ _REFRESH_TOKEN = text(
 
 
 async def login_candidates(session: AsyncSession, name: str, *, tenant: str | None) -> SignInCandidates:
-    """Return the active accounts of an address or user name. Needs the service role: the tenant is not known yet."""
+    """Return the active accounts of an address or user name. Needs the service role, because the tenant is not known
+    yet."""
     values = {"name": name, "tenant": tenant}
     owner = None
     if "@" in name:
@@ -115,13 +116,13 @@ async def refresh_token_owner(session: AsyncSession, digest: bytes) -> tuple[Ten
     return None if row is None else (TenantId(row.tenant_id), row.session_id)
 
 
-async def locked_session(session: AsyncSession, session_id: UUID) -> SessionRow | None:
-    """Return the session, locked, so that of two concurrent refreshes the second sees the changes of the first."""
+async def lock_session(session: AsyncSession, session_id: UUID) -> SessionRow | None:
+    """Return the session, locked, so that the second of two concurrent refreshes sees the changes of the first."""
     return await session.get(SessionRow, session_id, with_for_update=True)
 
 
 async def newer_sessions(session: AsyncSession, older: SessionRow) -> int:
-    """Return how many open sessions the user has opened since this one."""
+    """Return the number of open sessions that the user has opened after this one."""
     query = select(func.count()).where(
         SessionRow.user_id == older.user_id,
         SessionRow.revoked_at.is_(None),
@@ -132,7 +133,7 @@ async def newer_sessions(session: AsyncSession, older: SessionRow) -> int:
 
 
 async def lock_user(session: AsyncSession, user_id: UUID) -> None:
-    """Lock the user, so that of two concurrent sign-ins the second sees the session of the first."""
+    """Lock the user, so that the second of two concurrent sign-ins sees the session of the first."""
     await session.execute(select(UserRow.id).where(UserRow.id == user_id).with_for_update())
 
 

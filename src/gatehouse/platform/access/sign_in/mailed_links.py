@@ -1,4 +1,4 @@
-"""The pages around mailed links: asking for a new password, and confirming an address."""
+"""Pages for mailed links: one requests a link to set a new password, and one confirms an address."""
 
 from fastapi import APIRouter, Request, Response
 
@@ -9,9 +9,9 @@ from gatehouse.platform.access.browser import open_in_browser
 from gatehouse.platform.access.sessions import service as sessions
 from gatehouse.platform.access.sessions.schemas import Login
 from gatehouse.platform.access.sign_in import paths
-from gatehouse.platform.access.sign_in.arriving import Link
-from gatehouse.platform.access.sign_in.posted import Form, FormFieldError, Posted, error_text, parse_body
-from gatehouse.platform.access.sign_in.showing import redirect, render_form, sign_in_browser
+from gatehouse.platform.access.sign_in.form_pages import redirect, render_form, sign_in_browser
+from gatehouse.platform.access.sign_in.link_parameters import Link
+from gatehouse.platform.access.sign_in.posted_forms import Form, FormFieldError, Posted, error_text, parse_body
 from gatehouse.platform.request.ports import Host, TheHost
 
 router = APIRouter(include_in_schema=False)
@@ -26,7 +26,7 @@ async def forgot_page(request: Request, host: TheHost, link: Link) -> Response:
 
 @router.post("/login/forgot")
 async def forgot(request: Request, host: TheHost, form: Posted) -> Response:
-    """Shows the same page for every address."""
+    """Requests the mail, and shows the same page for every address."""
     email = form.stripped("email") or ""
     try:
         body = parse_body(PasswordForgotten, email=email)
@@ -61,7 +61,7 @@ async def confirm_address(request: Request, host: TheHost, form: Posted) -> Resp
 
 
 async def _sign_in(request: Request, host: Host, email: str, form: Form) -> Response:
-    """Sign the person in. Whoever has a second factor, or several accounts, goes to the sign-in page."""
+    """Sign the user in. A user who has a second factor or several accounts is redirected to the sign-in page."""
     try:
         body = parse_body(Login, email=email, password=form.get("password"), tenant=None)
         secret = await sessions.login(request, host, body, open_in_browser)

@@ -1,5 +1,4 @@
-"""The pages that set a password with a one-time token, from an administrator or a mail: password reset and
-invitation."""
+"""Pages that set a password with a one-time token from an administrator or a mail: password reset and invitation."""
 
 from collections.abc import Awaitable, Callable
 
@@ -13,9 +12,9 @@ from gatehouse.platform.access.browser import open_in_browser
 from gatehouse.platform.access.sessions import service as sessions
 from gatehouse.platform.access.sessions.schemas import Login
 from gatehouse.platform.access.sign_in import paths
-from gatehouse.platform.access.sign_in.arriving import Link
-from gatehouse.platform.access.sign_in.posted import Form, FormFieldError, Posted, error_text, parse_body
-from gatehouse.platform.access.sign_in.showing import redirect, render_form, sign_in_browser
+from gatehouse.platform.access.sign_in.form_pages import redirect, render_form, sign_in_browser
+from gatehouse.platform.access.sign_in.link_parameters import Link
+from gatehouse.platform.access.sign_in.posted_forms import Form, FormFieldError, Posted, error_text, parse_body
 from gatehouse.platform.request.ports import Host, TheHost
 
 router = APIRouter(include_in_schema=False)
@@ -38,7 +37,7 @@ async def _register(request: Request, host: Host, form: Form) -> None:
 
 
 class _NewPasswordPage(msgspec.Struct, frozen=True):
-    """Texts and action of one page. `redeem` raises `Refusal` or `FormFieldError`; `done` selects the note on the
+    """Texts and action of one page. `redeem` raises `Refusal` or `FormFieldError`. `done` selects the note on the
     sign-in page that follows."""
 
     redeem: Callable[[Request, Host, Form], Awaitable[None]]
@@ -111,7 +110,8 @@ async def _redeem(request: Request, host: Host, page: _NewPasswordPage, form: Fo
 
 
 async def _sign_in(request: Request, host: Host, page: _NewPasswordPage, form: Form, email: str) -> Response:
-    """Sign an invited person in. Whoever has a second factor, or several accounts, goes to the sign-in page."""
+    """Sign an invited user in. All other users, and those who have a second factor or several accounts, are redirected
+    to the sign-in page."""
     if page.invitation:
         try:
             body = parse_body(Login, email=email, password=form.get("password"), tenant=None)

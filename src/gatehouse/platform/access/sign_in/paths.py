@@ -9,9 +9,10 @@ _MAX_CHARS: Final = 10_000
 
 
 def own_path(path: str | None) -> str:
-    """Return the path if it is one of this platform that browsers cannot resolve to another site; else the home page.
+    """Return the path if it is a path of this platform that browsers cannot resolve to another site, else the home
+    page.
 
-    Browsers drop tabs and line ends, and treat a backslash as a slash, so neither is allowed.
+    Tabs, line ends and backslashes are not allowed, because browsers drop the former and treat a backslash as a slash.
     """
     if not path or len(path) > _MAX_CHARS or not path.startswith("/") or path.startswith("//"):
         return HOME

@@ -1,5 +1,6 @@
-"""The proof that a form came from a page of this platform (CSRF token). Another site can post a form here, but can read
-neither the cookie that the proof is derived from nor the page that contains it."""
+"""Creates and checks the proof that a form came from a page of this platform (CSRF token). Another site can post a form
+to this platform, but can read neither the cookie from which the proof is derived nor the page that contains the
+proof."""
 
 import hashlib
 import hmac
@@ -24,7 +25,8 @@ class FormExpired(Forbidden):
 
 
 def secret_for(request: Request) -> str:
-    """Return the secret that the browser already has, so that two open pages both stay valid; else a new one."""
+    """Return the secret that the browser already has, so that several open pages stay valid; without one, a new
+    secret."""
     secret = request.cookies.get(_COOKIE_NAME, "")
     return secret if _match_secret(secret) else secrets.token_urlsafe(32)
 
@@ -38,7 +40,7 @@ def set_cookie(response: Response, secret: str, host: Host) -> None:
 
 
 def clear_cookie(response: Response) -> None:
-    """Clear the cookie at sign-in and sign-out, so that a secret that an attacker planted before is void after."""
+    """Clear the cookie. This voids a secret that an attacker planted before a sign-in or sign-out."""
     response.delete_cookie(_COOKIE_NAME, path="/")
 
 

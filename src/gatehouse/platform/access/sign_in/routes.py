@@ -1,4 +1,4 @@
-"""The pages for password sign-in and sign-out."""
+"""Pages for sign-in and sign-out."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -16,16 +16,16 @@ from gatehouse.platform.access.sessions import service as sessions
 from gatehouse.platform.access.sessions.errors import AddressNotConfirmed, LoginFailed, TenantNeeded
 from gatehouse.platform.access.sessions.pending import SecondFactorNeeded
 from gatehouse.platform.access.sessions.schemas import Login
-from gatehouse.platform.access.sign_in import half_way, paths, proof, table
-from gatehouse.platform.access.sign_in.arriving import Link
-from gatehouse.platform.access.sign_in.posted import FormFieldError, Posted, parse_body
-from gatehouse.platform.access.sign_in.showing import redirect, render_form, sign_in_browser
+from gatehouse.platform.access.sign_in import mfa_cookie, paths, proof, table
+from gatehouse.platform.access.sign_in.form_pages import redirect, render_form, sign_in_browser
+from gatehouse.platform.access.sign_in.link_parameters import Link
+from gatehouse.platform.access.sign_in.posted_forms import FormFieldError, Posted, parse_body
 from gatehouse.platform.access.sign_in.sign_out import end_session
 from gatehouse.platform.request.ports import Host, TheHost
 
 router = APIRouter(include_in_schema=False)
 
-#: The response of `/` to programs.
+#: The response of `/` to clients that do not prefer HTML.
 _SERVICE_LINKS: Final = {
     "service": "gatehouse", "model_api": "/v1", "sign_in": "/login", "console": paths.CONSOLE, "documentation": "/docs",
     "openapi": "/openapi.json", "status": "/api/health/ready",
@@ -43,13 +43,13 @@ _NOTES: Final = {
 }
 
 
-#: Paths that redirect signed-in users to the sign-in page too, for another account or a fresh sign-in.
+#: Destinations for which the sign-in page is shown to signed-in users too, for another account or a fresh sign-in.
 _SIGN_IN_AGAIN_PREFIXES: Final = ("/oauth/authorize", "/api/saml/")
 
 
-@router.get("/")
+@router.api_route("/", methods=["GET", "HEAD"])
 async def front_page(request: Request) -> Response:
-    """Leads people who open the platform's address to the console; programs get links to the services."""
+    """Redirects browsers to the console. Returns links to the services to other clients."""
     if not prefers_html(request.headers.get("accept", "")):
         return JSONResponse(_SERVICE_LINKS, headers={"Vary": "Accept"})
     response = redirect(paths.CONSOLE)
@@ -78,7 +78,7 @@ async def log_in(request: Request, host: TheHost, form: Posted) -> Response:
         body = parse_body(Login, **{name_field: email}, password=form.get("password"), tenant=tenant)
         secret = await sessions.login(request, host, body, open_in_browser)
     except SecondFactorNeeded as error:
-        return half_way.redirect_to_factor(error, form.next, host)
+        return mfa_cookie.redirect_to_factor(error, form.next, host)
     except AddressNotConfirmed as error:
         return await _render_login(
             request, host, form.next, error.status, email=email, tenant=tenant or "", fault=error.text
@@ -97,8 +97,8 @@ async def log_in(request: Request, host: TheHost, form: Posted) -> Response:
 
 @router.post("/login/single-sign-on")
 async def single_sign_on(request: Request, host: TheHost, form: Posted) -> Response:
-    """Shows the organization's identity providers. The page is the same for an unknown organization as for one without
-    providers."""
+    """Shows the organization's identity providers. The page is the same for an unknown organization and for an
+    organization without providers."""
     email, tenant = form.stripped("email") or "", form.stripped("tenant") or ""
     fault = None if email or tenant else "Enter your e-mail address first."
     return await _render_login(
@@ -140,8 +140,8 @@ async def _render_login(
 
 
 async def _providers(host: Host, next_path: str, *, email: str, tenant: str) -> list[dict[str, str]]:
-    """Return the providers of the named organization, or of the one that has proven the address's domain. Accounts are
-    not looked up, so the page does not reveal which ones exist."""
+    """Return the providers of the named organization, or of the organization that has proven the address's domain. No
+    account is read, so the page does not reveal which accounts exist."""
     async with host.database.service() as lookup:
         tenant_id = await table.tenant_of(lookup, slug=tenant or None, email=email or None)
     if tenant_id is None:
@@ -159,7 +159,7 @@ async def _providers(host: Host, next_path: str, *, email: str, tenant: str) -> 
 
 @router.get("/logout")
 async def logout_page(request: Request, host: TheHost) -> Response:
-    """Requires a confirmation, because another site can navigate a browser here."""
+    """Shows a confirmation, because another site can navigate a browser to this page."""
     browser_session = await browser.current_session(request, host)
     if browser_session is None:
         return redirect(paths.link_to("/login", done="out"))

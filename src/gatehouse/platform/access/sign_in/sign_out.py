@@ -22,13 +22,14 @@ router = APIRouter(prefix="/api/auth", tags=["Sessions"])
 
 class SignedOut(ResponseBody):
     by_identity_provider: Annotated[
-        bool, Field(description="Whether the session was opened by single sign-on, so that the provider may have one.")
+        bool,
+        Field(description="Whether single sign-on opened the session. The identity provider may then have one too."),
     ]
     provider_logout_url: Annotated[
         str | None,
         Field(
-            description="Where the browser signs out at the identity provider, once, within minutes. Null if the"
-            " provider has no `slo_url` or is not active."
+            description="The URL at which the browser signs out at the identity provider. It works once, within"
+            " minutes. Null if the provider has no `slo_url` or is not active."
         ),
     ]
 
@@ -48,14 +49,14 @@ async def log_out(
         bool, Query(description="Return the address at which the browser signs out at the identity provider too.")
     ] = False,
 ) -> Response:
-    """Ends the current session. Its tokens are refused from the moment of the response on."""
+    """Ends the current session. When the response is sent, its tokens are refused."""
     signed_out = await end_session(request, host, caller, single_logout=single_logout)
     return JSONResponse(signed_out.model_dump()) if single_logout else Response(status_code=204)
 
 
 async def end_session(request: Request, host: Host, caller: Caller, *, single_logout: bool) -> SignedOut:
-    """End the caller's session. With `single_logout`, prepare a logout request to the identity provider that opened it,
-    if any."""
+    """End the caller's session. With `single_logout`, prepare a logout request to the identity provider that opened the
+    session, if any."""
     assert caller.tenant_id is not None
     session_id = caller.session_id
     async with changing(request, host, caller.tenant_id, caller) as change:

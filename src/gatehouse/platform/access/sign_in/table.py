@@ -1,4 +1,4 @@
-"""The named cross-tenant query of the sign-in page: the organization whose identity providers it offers."""
+"""The named cross-tenant query that finds the organization whose identity providers the sign-in page offers."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation import emails
 from gatehouse.foundation.identity import TenantId
 
-# By the organization's slug, else by the address's domain, which only one organization can have proven.
+# Finds the tenant by its slug, else by the address's domain, which only one organization can have proven.
 _TENANT: Final = text(
     "SELECT t.id FROM tenants t WHERE t.deleted_at IS NULL AND CASE WHEN CAST(:slug AS text) IS NOT NULL"
     " THEN t.slug = :slug ELSE EXISTS (SELECT FROM allowed_domains d"
@@ -17,8 +17,8 @@ _TENANT: Final = text(
 
 
 async def tenant_of(session: AsyncSession, *, slug: str | None, email: str | None) -> TenantId | None:
-    """Return the organization with the slug, else the one that has proven the address's domain. Needs the service
-    role."""
+    """Return the organization with the slug; without a slug, the organization that has proven the address's domain.
+    Needs the service role."""
     if slug is None and (email is None or "@" not in email):
         return None
     values = {"slug": slug, "domain": emails.domain(email or "")}

@@ -1,6 +1,6 @@
-"""Tenants, created and deleted by the portal's jobs through the platform-wide client, or by an operator.
+"""Tenants. The portal's jobs create and delete them through the platform-wide client, or an operator does.
 
-    active -> deleted     DELETE; final. Its users, keys and clients are refused at once, and its records stay.
+    active -> deleted     DELETE; final. The tenant's users, keys and clients are refused at once; its records stay.
 
-The table is in `organization.tenants`. Tenants are managed here because a new organization gets its first admin.
+The table is in `organization.tenants`. This chapter manages tenants because a new organization gets its first admin.
 """

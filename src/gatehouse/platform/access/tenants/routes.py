@@ -42,7 +42,9 @@ async def create_tenant(caller: PlatformClient, body: NewTenant, change: Changin
 @router.put(
     "/{tenant_id}/owner",
     response_model=OwnerRegistered,
-    responses={409: {"description": "The user is no administrator, or the key is another organization's."}},
+    responses={
+        409: {"description": "The user is not an active administrator, or the key belongs to another organization."}
+    },
 )
 async def register_owner(
     caller: PlatformClient, tenant: LoadedTenant, body: OwnerKey, change: Changing
@@ -67,5 +69,5 @@ async def change_entitlements(
 
 @router.delete("/{tenant_id}", status_code=204)
 async def delete_tenant(caller: PlatformClient, tenant: LoadedTenant, change: Changing) -> None:
-    """Deletes an organization: its users, keys and clients are refused from the response on. Its records stay."""
+    """Deletes an organization. When the response is sent, its users, keys and clients are refused. Its records stay."""
     service.delete(change, tenant)

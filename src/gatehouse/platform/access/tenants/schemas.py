@@ -25,14 +25,15 @@ class NewTenant(Body):
     slug: Slug
     name: Name
     plan: Plan = "starter"
-    owner: Annotated[Owner | None, Field(description="Becomes the first admin, by invitation.")] = None
+    owner: Annotated[Owner | None, Field(description="The user who becomes the first admin, by invitation.")] = None
 
 
 class OwnerKey(Body):
-    """A key that was created elsewhere, and that only its creator knows."""
+    """A key that was not created by this platform. The platform receives only its hash."""
 
     email: Annotated[
-        Email | None, Field(description="The key's user, created as an administrator if new. Null: a service account.")
+        Email | None,
+        Field(description="The key's user, who is created as an administrator if new. If null, a service account."),
     ] = None
     key_prefix: Annotated[str, Field(pattern=r"^gk_[0-9A-Za-z]{5}$", examples=["gk_3kP9v"])]
     key_sha256: Annotated[
@@ -58,12 +59,15 @@ class EntitlementsUpdate(Body):
         Rpm | None, Field(description="Replaces the rate limit of all users of the organization.", examples=[1200])
     ] = None
     scan_rate_limit_rpm: Annotated[
-        Rpm | None, Field(description="Scans a minute for one caller: `POST /v1/scan`.", examples=[300])
+        Rpm | None, Field(description="Maximum calls of `POST /v1/scan` per minute and caller.", examples=[300])
     ] = None
     monthly_request_limit: Annotated[Monthly | None, Field(examples=[1_000_000])] = None
     egress_policy: Annotated[
         Literal["public", "listed"] | None,
-        Field(description="Where its own providers may be, if stricter than the deployment's `EGRESS_POLICY`."),
+        Field(
+            description="The addresses that the organization's own providers may have, if stricter than the"
+            " deployment's `EGRESS_POLICY`."
+        ),
     ] = None
 
 

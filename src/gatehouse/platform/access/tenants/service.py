@@ -1,5 +1,5 @@
-"""Creates, changes and deletes tenants. Changes of a tenant are recorded in the operators' audit chain, changes inside
-a tenant in its own."""
+"""Creates, changes and deletes tenants. The operators' audit chain records changes of a tenant. The tenant's own audit
+chain records changes inside it."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -30,10 +30,10 @@ from gatehouse.platform.organization.tenants.errors import SlugTaken
 from gatehouse.platform.organization.tenants.table import TenantRecord
 from gatehouse.platform.spending.beginning import begin_plan
 
-#: Plan -> requests a month.
+#: Maps a plan to its maximum requests per month; None is unlimited.
 MONTHLY_REQUESTS: Final[dict[str, int | None]] = {"starter": 10_000, "business": 1_000_000, "enterprise": None}
 
-#: Column -> name in the organization's own settings.
+#: Maps a column to its name in the organization's own settings.
 _SETTING_NAMES: Final = {"name": "display_name", "contact_email": "contact_email"}
 
 
@@ -80,7 +80,7 @@ async def _invite(change: Change, tenant_id: TenantId, owner: Owner) -> InvitedO
     """Create the first admin in the new tenant, in the same transaction."""
     async with change.inside(tenant_id) as tenant_change:
         new_user = NewUser(email=owner.email, display_name=owner.display_name, role="admin")
-        # No caller, because the route has checked the right, and the caller has no user in this tenant.
+        # The caller is None, because the route has checked the rights and the caller has no user in this tenant.
         user, invitation = await users.create(tenant_change, None, new_user, None)
         assert invitation is not None
         assert invitation.token is not None
@@ -127,7 +127,7 @@ async def _find_or_create_owner(change: Change, tenant: TenantRecord, email: str
 
 
 async def update(change: Change, tenant: TenantRecord, sent: Mapping[str, Any]) -> TenantRecord:
-    """Change the organization's name and contact address. The change is recorded in its own audit chain."""
+    """Change the organization's name and contact address. The organization's own audit chain records the change."""
     changed = tenant.differing(sent)
     if not changed:
         return tenant
@@ -141,9 +141,10 @@ async def update(change: Change, tenant: TenantRecord, sent: Mapping[str, Any]) 
 
 
 async def change_entitlements(change: Change, tenant: TenantRecord, sent: Mapping[str, Any]) -> TenantRecord:
-    """Change the organization's plan and limits. A new plan sets its monthly limit, unless one is sent with it."""
+    """Change the organization's plan and limits. A new plan also sets the monthly limit of the plan, unless the request
+    contains a limit."""
     fields = dict(sent)
-    # The portal sends the plan with every change. If it is the same, a limit that an operator set stays.
+    # The portal sends the plan with every change. If the plan has not changed, a limit that an operator set stays.
     if fields.get("plan", tenant.plan) != tenant.plan:
         fields.setdefault("monthly_request_limit", MONTHLY_REQUESTS[fields["plan"]])
     changed = tenant.differing(fields)

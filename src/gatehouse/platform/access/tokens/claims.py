@@ -1,4 +1,4 @@
-"""The claims about a user for a client that the user signed in to (OpenID Connect Core, 5.1 and 5.4)."""
+"""Claims about a user, for a client that the user signed in to (OpenID Connect Core, 5.1 and 5.4)."""
 
 from collections.abc import Collection
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation import emails
-from gatehouse.platform.access.linking import is_vouched_for
+from gatehouse.platform.access.linking import is_address_proven
 from gatehouse.platform.access.users import table as users
 from gatehouse.platform.access.users.table import UserRow
 
@@ -23,12 +23,12 @@ async def claims_for(session: AsyncSession, user: UserRow, scopes: Collection[st
     """Return the claims that the scopes request. Claims without a value are left out.
 
     `email_verified` is true only while the user's organization has proven the address's domain, because an organization
-    cannot vouch for another's addresses. For a user who registered it is false until the user has confirmed the
+    cannot vouch for another's addresses. For a self-registered user it is false until the user has confirmed the
     address by a mailed link, or an identity provider or a directory has linked the account.
     """
     proven = (
         user.email_verified
-        and is_vouched_for(user)
+        and is_address_proven(user)
         and await users.has_proven_domain(session, emails.domain(user.email))
     )
     values_by_claim = {

@@ -1,10 +1,11 @@
 """Authorization codes: issued at `/oauth/authorize`, exchanged once for tokens (RFC 6749, 4.1; RFC 7636; OpenID Connect
 Core, 3.1).
 
-    issued -> used      exchanged within a minute, by its client, with its redirect URI and the challenge's verifier
+    issued -> used      exchanged within a minute, by its client, with its redirect URI and its code verifier
     used   -> revoked   exchanged again: the code was copied, so its access token is revoked too
 
-The access token acts for the user within its scopes, until the session ends. `/oauth/userinfo` finds it by its digest.
+The access token acts for the user within the token's scopes, until the session ends. `/oauth/userinfo` finds it by its
+digest.
 """
 
 import hashlib
@@ -73,7 +74,8 @@ def issue(change: Change, session: SessionRow, grant: CodeGrant) -> str:
 
 
 async def redeem(request: Request, host: Host, exchange: CodeExchange, tenant_id: TenantId | None) -> PersonTokens:
-    """Exchange a code for tokens. `tenant_id` is the code's, None if there is no such code. Raises `InvalidGrant`."""
+    """Exchange a code for tokens. `tenant_id` is the tenant of the code; None if the code does not exist. Raises
+    `InvalidGrant`."""
     person_tokens: PersonTokens | None = None
     if tenant_id is not None:
         async with changing(request, host, tenant_id) as change:
@@ -85,7 +87,7 @@ async def redeem(request: Request, host: Host, exchange: CodeExchange, tenant_id
 
 
 async def _exchange(change: Change, host: Host, exchange: CodeExchange) -> PersonTokens | None:
-    # Locked, so that of two concurrent requests the second sees that the code is used.
+    # Locks the row, so that the second of two concurrent requests sees that the code is used.
     row = await change.session.get(AuthorizationCodeRow, tokens.digest(exchange.code), with_for_update=True)
     if row is None or not _matches(row, exchange):
         return None
@@ -96,7 +98,7 @@ async def _exchange(change: Change, host: Host, exchange: CodeExchange) -> Perso
         return None
     session = await change.session.get(SessionRow, row.session_id)
     user = await change.session.get(UserRow, row.user_id)
-    if not row.fresh() or session is None or user is None or not session.open() or not user.is_active:
+    if not row.is_valid() or session is None or user is None or not session.open() or not user.is_active:
         return None
     access_token, now = await _access_token(host, row, session), utc_now()
     row.used_at = now
@@ -135,7 +137,7 @@ def _grant_id(row: AuthorizationCodeRow) -> UUID:
 
 
 def _matches(row: AuthorizationCodeRow, exchange: CodeExchange) -> bool:
-    """Return whether client, redirect URI and code verifier match what the code was issued for."""
+    """Return whether client, redirect URI and code verifier match those that the code was issued for."""
     challenge = urlsafe_b64encode(hashlib.sha256(exchange.verifier.encode()).digest()).rstrip(b"=").decode()
     return (
         row.client_id == exchange.client_id

@@ -1,6 +1,5 @@
-"""Errors of token requests (RFC 6749, 5.2), rendered as `error` and `error_description` and never cached.
-
-The descriptions repeat nothing that the caller sent.
+"""Errors of token requests (RFC 6749, 5.2). They are rendered as `error` and `error_description` and never cached. The
+descriptions repeat no text that the caller sent.
 """
 
 from typing import Any
@@ -26,12 +25,12 @@ class InvalidGrant(InvalidTokenRequest):
     """The code is refused. The response is the same for every reason, so that guessing codes reveals nothing."""
 
     code = "invalid_grant"
-    message = "The code is not valid, was used already, has expired, or was not issued for this."
+    message = "The code is not valid, was used already, has expired, or was issued for another request."
 
 
 class InvalidScope(InvalidTokenRequest):
     code = "invalid_scope"
-    message = "scope: the client does not have all of these."
+    message = "scope: the client does not have all requested scopes."
 
 
 class InvalidClient(Unauthenticated):

@@ -1,4 +1,4 @@
-"""Limits the records of refused token requests: one a minute for each client, with the number of attempts."""
+"""Limits the records of refused token requests to one a minute for each client, with the number of attempts."""
 
 from collections import OrderedDict
 from typing import Final
@@ -19,14 +19,15 @@ class _ClientFailures(msgspec.Struct):
 
 
 class FailureThrottle:
-    """Counts failed token requests. There is one for each worker."""
+    """Counts failed token requests of clients. Each worker has one throttle."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._failures_by_client: OrderedDict[UUID, _ClientFailures] = OrderedDict()
 
     def attempts_to_record(self, client_id: UUID) -> int | None:
-        """Count an attempt. Return the number of attempts since the last record, or None if that record is recent."""
+        """Count an attempt. Return the number of attempts since the last record, or None if the last record is less
+        than a minute old."""
         now = self._clock.monotonic()
         failures = self._failures_by_client.get(client_id)
         if failures is not None and now - failures.recorded_at < _RECORD_INTERVAL_SECONDS:

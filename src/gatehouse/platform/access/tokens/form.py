@@ -15,13 +15,13 @@ from gatehouse.foundation.http import forms
 from gatehouse.foundation.http.forms import BadForm
 from gatehouse.platform.access.tokens.errors import InvalidClient, InvalidTokenRequest
 
-#: Many times the size of a usual token request.
+#: Maximum size of the form, many times the size of a usual token request.
 _MAX_BYTES: Final = 16 * 1024
 
 
 class ClientSecret(msgspec.Struct, frozen=True):
-    """The unverified credentials of a client. Without a secret only a public client is accepted, and only if its
-    request is authenticated by PKCE."""
+    """The unverified credentials of a client. Without a secret, only a public client is accepted, and only for a
+    request that PKCE authenticates."""
 
     client_id: UUID
     secret: str | None
@@ -31,7 +31,7 @@ class ClientSecret(msgspec.Struct, frozen=True):
 
 
 async def read(request: Request) -> dict[str, str]:
-    """Return the form's fields. Empty fields count as absent; repeated fields are an error (RFC 6749, 3.2)."""
+    """Return the form's fields. Empty fields count as absent. Repeated fields are an error (RFC 6749, 3.2)."""
     if not forms.is_form(request.headers.get("content-type", "")):
         raise InvalidTokenRequest(f"Send a form: Content-Type {forms.MEDIA_TYPE}.")
     body = bytearray()
@@ -76,7 +76,7 @@ def _basic_credentials(credentials: str, fields: dict[str, str]) -> ClientSecret
     if not colon:
         raise InvalidClient
     client = ClientSecret(_uuid(unquote_plus(user)), unquote_plus(password))
-    # Some clients repeat the id in the form; that does not count as a second authentication method.
+    # Some clients repeat the id in the form, which does not count as a second authentication method.
     if "client_id" in fields and _uuid(fields["client_id"]) != client.client_id:
         raise InvalidTokenRequest("The client's id in the form is not the one in the header.")
     return client

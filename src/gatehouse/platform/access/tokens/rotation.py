@@ -1,8 +1,8 @@
 """Rotates the signing key without refusing a token (`gatehouse keys rotate`).
 
-Three steps: publish the new key; wait until every live worker has loaded it; sign with it and retire the old key, which
-stays published until its last token has expired. A worker that signed with a key that others have not loaded yet would
-issue tokens that they refuse.
+A rotation has three steps: publish the new key, wait until every live worker has loaded it, then sign with it and
+retire the old key. The old key stays published until its last token has expired. The wait is necessary, because workers
+refuse tokens that are signed with a key that they have not loaded.
 """
 
 import asyncio
@@ -24,10 +24,11 @@ from gatehouse.platform.access.tokens.lifetimes import MAX_TOKEN_AGE_SECONDS
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.live.nodes import wait_until_confirmed
 
-#: Time that the workers have to load the new key.
+#: Time within which all workers must load the new key.
 WORKERS_TIMEOUT_SECONDS: Final = 30.0
 
-# Retired from the start: published, but not signing. If the rotation is aborted, the key expires by itself.
+# The new key is inserted as retired: it is published but does not sign. If the rotation is aborted, the key expires by
+# itself.
 _PUBLISH: Final = text(
     "INSERT INTO signing_keys (kid, public_jwk, sealed_private, retired_at, expires_at)"
     " VALUES (:kid, :public, :sealed, now(), now() + interval '1 hour')"
@@ -59,7 +60,8 @@ class RotationResult(msgspec.Struct):
 async def rotate(
     database: Database, sealer: Sealer, *, stolen: bool = False, timeout_seconds: float = WORKERS_TIMEOUT_SECONDS
 ) -> RotationResult:
-    """Rotate the signing key. With `stolen` all older keys, and every token signed with them, are refused from now on.
+    """Rotate the signing key. With `stolen`, all older keys expire at once, and every token that they signed is
+    refused.
 
     Raises `WorkersNotReady`."""
     key = SigningKey.generate()
@@ -100,7 +102,7 @@ async def _wait_for_workers(database: Database, revision: int, timeout_seconds: 
 
 
 async def _switch_keys(session: AsyncSession, kid: str, *, stolen: bool) -> list[str]:
-    # With the lock, a second concurrent rotation sees the key that the first one activated.
+    # The lock makes a second concurrent rotation see the key that the first one activated.
     await acquire(session, GlobalLock.SIGNING_KEY_ROTATION)
     expires_at = utc_now() + timedelta(seconds=MAX_TOKEN_AGE_SECONDS)
     old = list((await session.execute(_RETIRE, {"expires_at": expires_at})).scalars())

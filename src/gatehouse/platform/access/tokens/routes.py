@@ -1,4 +1,4 @@
-"""`POST /oauth/token` and the key set. Neither has an authenticated caller: the token request contains the client's
+"""Endpoints of tokens and of the key set. Neither has an authenticated caller: a token request contains the client's
 credentials, and the key set is public."""
 
 from typing import Final
@@ -15,7 +15,7 @@ from gatehouse.platform.request.ports import Host, TheHost
 
 router = APIRouter(tags=["Tokens"])
 
-#: Verifiers elsewhere reload the keys after this time, and at once for an unknown key id.
+#: Verifiers outside this platform reload the keys after `max-age`, and at once for an unknown key id.
 _KEY_SET_HEADERS: Final = {"Cache-Control": "public, max-age=300"}
 
 
@@ -32,7 +32,7 @@ async def issue_token(request: Request, response: Response, host: TheHost) -> Ac
     """Returns an access token for a client's id and secret (grant `client_credentials`), or a user's tokens for a code
     from `/oauth/authorize` (grant `authorization_code`).
 
-    Id and secret are in the form, or in HTTP Basic. A public client sends only its id, and authenticates by the code
+    The form or HTTP Basic contains id and secret. A public client sends only its id, and authenticates by the code
     verifier."""
     fields = await form.read(request)
     response.headers.update(NO_STORE)

@@ -20,14 +20,14 @@ class PersonTokens(ResponseBody):
     access_token: Annotated[
         str,
         Field(
-            description="For GET /oauth/userinfo, and for this API as the user, within the scopes.",
+            description="For GET /oauth/userinfo, and for this API in the name of the user, within the scopes.",
             examples=["eyJhbGciOiJSUzI1NiIsImtpZCI6Ii4uLiJ9.eyJzdWIiOiIuLi4ifQ.c2ln"],
         ),
     ]
     token_type: Literal["Bearer"]
     expires_in: Annotated[int, Field(description="Seconds.", examples=[900])]
-    scope: Annotated[str, Field(description="The scopes that it has.", examples=["openid email chat:write"])]
-    id_token: Annotated[str, Field(description="The user's claims: a JWT for this client (RS256).")]
+    scope: Annotated[str, Field(description="The scopes of the access token.", examples=["openid email chat:write"])]
+    id_token: Annotated[str, Field(description="A JWT for this client, with the user's claims (RS256).")]
 
 
 class TokenError(ResponseBody):
@@ -59,17 +59,30 @@ TOKEN_FORM: Final[dict[str, Any]] = {
                     "required": ["grant_type"],
                     "properties": {
                         "grant_type": {"type": "string", "enum": ["client_credentials", "authorization_code"]},
-                        "client_id": {"type": "string", "format": "uuid", "description": "Or as HTTP Basic."},
-                        "client_secret": {"type": "string", "description": "Or as HTTP Basic."},
-                        "code": {"type": "string", "description": "From `/oauth/authorize`; valid once, for 60 s."},
-                        "redirect_uri": {"type": "string", "description": "The one that received the code."},
+                        "client_id": {
+                            "type": "string",
+                            "format": "uuid",
+                            "description": "The client's id. It can be sent by HTTP Basic instead.",
+                        },
+                        "client_secret": {
+                            "type": "string",
+                            "description": "The client's secret. It can be sent by HTTP Basic instead.",
+                        },
+                        "code": {
+                            "type": "string",
+                            "description": "A code from `/oauth/authorize`. It is valid once, for 60 s.",
+                        },
+                        "redirect_uri": {
+                            "type": "string",
+                            "description": "The redirect URI of the authorization request.",
+                        },
                         "code_verifier": {
                             "type": "string",
                             "description": "Verifier of the code's challenge (RFC 7636).",
                         },
                         "scope": {
                             "type": "string",
-                            "description": "Some of the client's scopes, separated by spaces. Omitted: all of them.",
+                            "description": "Some of the client's scopes, separated by spaces. If omitted, all of them.",
                         },
                     },
                 },

@@ -24,8 +24,8 @@ from gatehouse.platform.access.tokens.table import Client
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.request.ports import TokenSigner
 
-#: Requests of a worker that use the database at the same time, and that may wait for it. They share the service role's
-#: few connections with the change feed, which must not wait for a flood of guesses.
+#: Maximum token requests of a worker that use the database at the same time, and that wait for it. They share the few
+#: connections of the service role with the change feed, which a flood of guesses must not delay.
 _MAX_CONCURRENT_REQUESTS: Final = 2
 _MAX_WAITING_REQUESTS: Final = 100
 
@@ -38,7 +38,7 @@ class RequestOrigin(msgspec.Struct, frozen=True):
 
 
 class TokenIssuer:
-    """Issues the tokens of clients. There is one for each worker."""
+    """Issues the tokens of clients. Each worker has one issuer."""
 
     def __init__(self, database: Database, signer: TokenSigner, clock: Clock) -> None:
         self._database = database
@@ -71,7 +71,8 @@ class TokenIssuer:
     async def authenticate_for_code(
         self, credentials: ClientSecret, code_digest: bytes, origin: RequestOrigin
     ) -> tuple[Client, TenantId | None]:
-        """Authenticate the client that exchanges a code. Return it and the code's tenant, None for an unknown code.
+        """Authenticate the client that exchanges a code. Return the client, and the tenant of the code or None if the
+        code is unknown.
 
         Raises `InvalidClient`, `TokensBusy`."""
         async with self._session() as session:
@@ -123,8 +124,8 @@ async def _record_use(session: AsyncSession, client: Client) -> None:
 
 
 def _is_valid_secret(client: Client, secret: str | None, now: datetime) -> bool:
-    """Return whether the client is enabled, and the secret is its current one or an earlier one that is still accepted.
-    A public client needs no secret."""
+    """Return whether the client is enabled, and the secret is its current secret or an earlier secret that is still
+    accepted. A public client needs no secret."""
     if secret is None:
         return client.enabled and client.public
     digest = tokens.digest(secret)
@@ -142,8 +143,8 @@ def _is_valid_secret(client: Client, secret: str | None, now: datetime) -> bool:
 
 
 def _scopes(client: Client, scope: str | None) -> list[str]:
-    """Return the requested scopes in the client's order, all of them by default. Raises `InvalidScope` for any that the
-    client does not have."""
+    """Return the requested scopes in the client's order; without a request, all scopes of the client. Raises
+    `InvalidScope` if the client does not have a requested scope."""
     requested = set((scope or "").split())
     if not requested:
         return client.scopes

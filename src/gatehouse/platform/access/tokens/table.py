@@ -1,5 +1,5 @@
-"""The table of authorization codes, and the named queries of token requests. They need the service role, because the
-tenant of a request is known only once client or code is read."""
+"""The table of authorization codes, and the named queries of token requests. The queries need the service role, because
+the tenant of a request is known only once client or code is read."""
 
 from datetime import datetime
 from typing import Any, Final
@@ -28,7 +28,7 @@ _RECORD_USE: Final = text(
 
 
 class Client(msgspec.Struct, frozen=True):
-    """A client as its row says, of an organization that is not deleted."""
+    """A client of an organization that is not deleted, or a platform-wide client."""
 
     client_id: UUID
     tenant_id: TenantId | None
@@ -48,15 +48,17 @@ class Client(msgspec.Struct, frozen=True):
     user_scopes: list[str]
 
     @property
-    def signs_people_in(self) -> bool:
-        """True if users can sign in to the client: only to operators' clients, because there is no consent page."""
+    def can_sign_users_in(self) -> bool:
+        """Whether users can sign in to the client. They can only sign in to platform-wide clients, because there is no
+        consent page."""
         return self.enabled and self.tenant_id is None and bool(self.redirect_uris)
 
 
 class AuthorizationCodeRow(TenantRow):
     """A code, and the digest of the access token that it was exchanged for.
 
-    `session_id` is the session in which the user authorized the client; code and token end with it.
+    `session_id` is the session in which the user authorized the client. The code and the token are void once it has
+    ended.
     """
 
     __tablename__ = "authorization_codes"
@@ -75,7 +77,7 @@ class AuthorizationCodeRow(TenantRow):
     access_digest: Mapped[bytes | None] = mapped_column(LargeBinary)
     access_expires_at: Mapped[datetime | None]
 
-    def fresh(self) -> bool:
+    def is_valid(self) -> bool:
         return self.used_at is None and self.expires_at > utc_now()
 
 

@@ -1,4 +1,4 @@
-"""Whether a one-time token goes to the user by mail or to the caller in the response."""
+"""Decides whether a one-time token is mailed to the user or returned to the caller."""
 
 from typing import Annotated, Literal
 
@@ -12,13 +12,13 @@ Delivery = Annotated[
     Literal["mail", "response"] | None,
     Query(
         description="`mail`: the platform mails a link to the user, and the response has no token. `response`: the"
-        " response has the token. By default `mail` if mail is configured (docs/mail.md), otherwise `response`."
+        " response contains the token. By default `mail` if mail is configured (docs/mail.md), otherwise `response`."
     ),
 ]
 
 
 def mail_sealer(host: Host, delivery: str | None = None, *, has_mailbox: bool = True) -> Sealer | None:
-    """Return the sealer for a token that is mailed, None for one that is returned. Raises `MailNotPossible`."""
+    """Return the sealer if the token is mailed; None if the token is returned. Raises `MailNotPossible`."""
     if delivery != "response" and has_mailbox and host.settings.mail is not None:
         return host.sealer
     if delivery == "mail":

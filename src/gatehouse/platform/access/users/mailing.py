@@ -1,10 +1,10 @@
 """Sends the mails with one-time links, as jobs (docs/mail.md).
 
-    queued -> sent      the server took the mail: `mailed_at`, and the sealed token is deleted
-    queued -> failed    the server refused it for good, or the link has expired: the audit event `user.mail_failed`
-    queued -> dropped   the token was revoked or used, or the user deactivated
+    queued -> sent      the server accepted the mail: `mailed_at` is set, and the sealed token is deleted
+    queued -> failed    the server refused the mail permanently, or the link has expired: audit event `user.mail_failed`
+    queued -> dropped   the token was revoked or used, or the user was deactivated
 
-A server that does not answer, and every other temporary fault, is tried again until the link expires.
+After a temporary fault, for example if the server does not answer, the job is tried again until the link expires.
 """
 
 from datetime import datetime
@@ -24,11 +24,11 @@ from gatehouse.platform.background.jobs import JOBS, Tools
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.tenants.table import TenantRecord
 
-#: For the mail and the statements around it.
+#: Time limit of a job: sends the mail and runs the SQL statements around it.
 _JOB_TIMEOUT_SECONDS: Final = SEND_TIMEOUT_SECONDS + 30.0
 
 
-#: A link to send: purpose, sealed token, expiry, address and organization.
+#: The row of a link to send: purpose, sealed token, expiry, address and organization.
 _LinkRow: TypeAlias = Row[str, str | None, datetime, str, str]
 
 
@@ -38,10 +38,10 @@ def token_context(tenant_id: TenantId | UUID, token_id: UUID) -> bytes:
 
 
 async def queue_mail(change: Change, sealer: Sealer, row: OneTimeTokenRow, token: str) -> None:
-    """Queue the mail with a new token, which stays sealed in its row until then."""
+    """Queue the mail with a new token. The row contains the sealed token until the mail is sent."""
     row.sealed_token = sealer.seal(token.encode(), context=token_context(row.tenant_id, row.id))
     row.by_mail = True
-    # The job has no secret and no address, and reads the present state of both.
+    # The job's parameters contain no secret and no address. The job reads the current ones when it runs.
     await JOBS.queue(change.session, send_link, change.tenant_id, token_id=str(row.id))
 
 
@@ -51,10 +51,11 @@ def _is_final(error: Exception) -> bool:
 
 @JOBS.job("access.mail", max_attempts=None, timeout_seconds=_JOB_TIMEOUT_SECONDS, is_final=_is_final)
 async def send_link(tools: Tools, tenant_id: TenantId, *, token_id: str) -> None:
-    """Send the mail with a one-time link, unless it was sent or has become pointless. Raises `MailNotSent`.
+    """Send the mail with a one-time link, unless it was sent already, or the token was used or revoked. Raises
+    `MailNotSent`.
 
-    Only one process runs the job, and a mail that was taken is noted at once. If the process is killed between the two,
-    the mail is sent again, with the same Message-ID and the same link.
+    Only one process runs the job, and it stores `mailed_at` as soon as the server has accepted the mail. If the process
+    is killed before that, the mail is sent again, with the same Message-ID and the same link.
     """
     async with tools.database.tenant(tenant_id) as session:
         link = (await session.execute(_unsent(UUID(token_id)))).one_or_none()
@@ -86,7 +87,7 @@ async def _send(tools: Tools, tenant_id: TenantId, token_id: UUID, link: _LinkRo
 
 
 def _unsent(token_id: UUID) -> Select[str, str | None, datetime, str, str]:
-    """Return the query of a link that is still to be sent, with what the mail needs."""
+    """Return the query that selects the fields of the mail, if its link is still to be sent."""
     return (
         select(
             OneTimeTokenRow.purpose, OneTimeTokenRow.sealed_token, OneTimeTokenRow.expires_at, UserRow.email,

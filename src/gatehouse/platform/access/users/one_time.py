@@ -1,7 +1,7 @@
-"""One-time tokens: invitations, password resets and confirmations of an address.
+"""One-time tokens for invitations, password resets and confirmations of an address.
 
-The platform mails them if it can (`users.mailing`), or an administrator delivers them. Only digests are stored, and
-until its mail is sent the sealed token.
+The platform mails the tokens if mail is configured (`users.mailing`), or an administrator delivers them. The database
+stores their digests. Until a token's mail is sent, it also stores the sealed token.
 """
 
 from datetime import datetime, timedelta
@@ -26,12 +26,12 @@ _LIFETIMES: Final = {
     INVITATION: timedelta(days=7), PASSWORD_RESET: timedelta(hours=24), ADDRESS_CONFIRMATION: timedelta(days=7),
 }  # fmt: skip
 _PREFIXES: Final = {INVITATION: "inv_", PASSWORD_RESET: "pwr_", ADDRESS_CONFIRMATION: "adr_"}
-#: Mails that a user, or anybody who knows the address, can have sent to it in an hour.
+#: Maximum mails per hour that anybody can request for an account.
 _MAX_REQUESTED_MAILS_PER_HOUR: Final = 3
 
 
 class RedeemedToken(NamedTuple):
-    """A redeemed token. `proves_address` is False for a token that a program, which issued it, has seen."""
+    """A redeemed token. `proves_address` is False if a program issued the token and received it in the response."""
 
     user: UserRow
     proves_address: bool
@@ -39,14 +39,15 @@ class RedeemedToken(NamedTuple):
 
 
 class IssuedOneTimeToken(NamedTuple):
-    """A new token in clear, or None if it is mailed; and its expiry."""
+    """A new token and its expiry. `token` is None if the token is mailed."""
 
     token: str | None
     expires_at: datetime
 
 
 async def issue(change: Change, user: UserRow, purpose: str, *, mail_with: Sealer | None = None) -> IssuedOneTimeToken:
-    """Issue a token for this user. Earlier tokens of any purpose become void. With a sealer it is mailed."""
+    """Issue a token for this user. Earlier tokens of any purpose become void. With the sealer `mail_with` the token is
+    mailed."""
     await revoke_unused(change, user)
     return await _add(change, user, purpose, _LIFETIMES[purpose], mail_with)
 
@@ -54,9 +55,9 @@ async def issue(change: Change, user: UserRow, purpose: str, *, mail_with: Seale
 async def mail_on_request(
     change: Change, user: UserRow, purpose: str, sealer: Sealer, *, lifetime: timedelta | None = None
 ) -> datetime | None:
-    """Mail a token that the user asked for, or somebody who knows the address. Earlier tokens stay valid, so that a
-    stranger cannot void them. Return its expiry; None if the user got too many mails in the last hour. The user's row
-    must be locked, so that concurrent requests are counted."""
+    """Mail a token that was requested by the user, or by anybody who knows the address. Earlier tokens stay valid, so
+    that a stranger cannot void them. Return the token's expiry; None if the hourly maximum of mails is reached. The
+    caller has locked the user's row, so that concurrent requests are counted."""
     query = select(func.count()).where(
         OneTimeTokenRow.user_id == user.id,
         OneTimeTokenRow.purpose == purpose,
@@ -97,7 +98,7 @@ async def find(change: Change, token: str, purpose: str) -> tuple[OneTimeTokenRo
         OneTimeTokenRow.used_at.is_(None),
         OneTimeTokenRow.expires_at > utc_now(),
     )
-    # Locked, so that of two concurrent requests the second sees that the token is used.
+    # Locks the row, so that the second of two concurrent requests sees that the token is used.
     row = (await change.session.scalars(query.with_for_update())).one_or_none()
     if row is None:
         raise BadOneTimeToken

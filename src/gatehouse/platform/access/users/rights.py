@@ -8,8 +8,8 @@ from gatehouse.platform.access.users.table import UserRow
 
 _USER_SCOPES: Final = frozenset({"api:read", "api:write", "chat:write"})
 
-#: Scopes that correspond to a role. A credential that lacks one of them cannot create such a user, because it would
-#: learn the user's invitation or password. None: no scopes are sufficient.
+#: Scopes that correspond to a role; None if no scopes are sufficient. A credential that lacks one of them cannot create
+#: a user with the role, because it would get the user's invitation or password.
 _REQUIRED_SCOPES: Final[dict[str, frozenset[str] | None]] = {
     "admin": None,
     "auditor": _USER_SCOPES | {"admin:read", "audit:read", "dlp:read"},
@@ -18,8 +18,8 @@ _REQUIRED_SCOPES: Final[dict[str, frozenset[str] | None]] = {
 
 
 def require_may_grant(caller: Caller, role: str) -> None:
-    """Require that the caller may grant the role. Administrators may grant every role; machines, and keys with scopes,
-    only roles within their scopes.
+    """Require that the caller may grant the role. Administrators may grant every role. Machines, and keys with scopes,
+    may grant only roles within their scopes.
 
     Raises `CannotGrant`.
     """

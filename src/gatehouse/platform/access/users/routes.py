@@ -41,8 +41,8 @@ Search = Annotated[
 Anonymise = Annotated[
     bool,
     Query(
-        description="Anonymize the user in the audit chain too. The events stay, without the user's identity. This"
-        " cannot be undone."
+        description="Whether to anonymize the user in the audit chain too. The events stay, without the user's"
+        " identity. This cannot be undone."
     ),
 ]
 
@@ -68,8 +68,8 @@ async def list_users(
 async def create_user(
     caller: AdminStepUp, body: NewUser, host: TheHost, parts: InSplitTransactions, delivery: Delivery = None
 ) -> object:
-    """Creates a user. Without a password the user gets an invitation by mail, or the response contains its token. The
-    user redeems it at `POST /api/auth/register` within seven days."""
+    """Creates a user. Without a password the user gets an invitation by mail, or the response contains the invitation's
+    token. The user redeems it at `POST /api/auth/register` within seven days."""
     mail_with = mail_sealer(host, delivery)
     password_hash = None if body.password is None else await host.passwords.hash(body.password, about=body.email)
     async with parts.changing() as change:
@@ -92,14 +92,14 @@ async def read_user(caller: AdminReader, user: LoadedUser) -> object:
 async def update_user(
     caller: AdminStepUp, user: LoadedUser, body: UserUpdate, host: TheHost, change: Changing
 ) -> object:
-    """Changes the fields that are sent. Deactivation ends a user's sessions and refuses their keys at once. A user with
-    a password gets a mail to confirm a new address, if mail is configured."""
+    """Changes the fields that are sent. After deactivation the user's sessions end and the user's keys are refused at
+    once. If mail is configured, a user with a password gets a mail to confirm a new address."""
     return await service.update(change, caller, user, body.sent(), mail_with=mail_sealer(host))
 
 
 @router.delete("/{user_id}", status_code=204)
 async def delete_user(caller: AdminStepUp, user: LoadedUser, change: Changing, *, anonymise: Anonymise = False) -> None:
-    """Deletes a user permanently, with their sessions and keys; OAuth clients that they created stay."""
+    """Deletes a user permanently, with sessions and keys. OAuth clients that the user created stay."""
     await service.delete(change, caller, user)
     if anonymise:
         await queue_anonymisation(change, user.id)
@@ -110,8 +110,8 @@ async def issue_password_reset(
     caller: AdminStepUp, user: LoadedUser, host: TheHost, change: Changing, delivery: Delivery = None
 ) -> object:
     """Issues a token with which the user sets a new password at `POST /api/auth/password/reset`, once, within 24 hours.
-    The user gets it by mail, or it is in the response. Earlier tokens become void; the old password stays valid until
-    then."""
+    The token is mailed to the user, or is in the response. Earlier tokens become void. The old password stays valid
+    until the new one is set."""
     mail_with = mail_sealer(host, delivery, has_mailbox=emails.visible_address(user.email) is not None)
     token, expires_at = await service.issue_reset(change, caller, user, mail_with=mail_with)
     return PasswordResetIssued(token=token, expires_at=expires_at, sent_to=None if mail_with is None else user.email)

@@ -14,10 +14,10 @@ from gatehouse.foundation.secrets import passwords
 RoleName = Literal["admin", "auditor", "user"]
 Kind = Literal["user", "service"]
 
-#: No @ sign, so that user names and addresses can be told apart at sign-in.
+#: A user name has no @ sign, so that sign-in can distinguish it from an address.
 Username = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", examples=["ada"])]
 DisplayName = Annotated[str, Field(min_length=1, max_length=255, examples=["Ada Lovelace"])]
-#: Surrounding blanks are part of it.
+#: Surrounding spaces are part of a password.
 Password = Annotated[
     str,
     StringConstraints(strip_whitespace=False, min_length=passwords.MIN_CHARS, max_length=passwords.MAX_CHARS),
@@ -27,9 +27,7 @@ Password = Annotated[
 
 class NewUser(Body):
     email: Email
-    password: Annotated[Password | None, Field(description="Omitted: the response contains an invitation token.")] = (
-        None
-    )
+    password: Annotated[Password | None, Field(description="If omitted, the user gets an invitation.")] = None
     username: Username | None = None
     display_name: DisplayName | None = None
     role: RoleName = "user"
@@ -44,7 +42,7 @@ class UserUpdate(Body):
     display_name: DisplayName | None = None
     role: RoleName = Field(default_factory=omitted)
     is_active: bool = Field(default_factory=omitted)
-    operator: bool = Field(default_factory=omitted, description="Only for operators.")
+    operator: bool = Field(default_factory=omitted, description="Only operators can change it.")
 
 
 class User(ResponseBody):
@@ -54,7 +52,7 @@ class User(ResponseBody):
     email: Annotated[
         str | None,
         BeforeValidator(emails.visible_address),
-        Field(examples=["ada@example.com"], description="Null for a directory's user without an address."),
+        Field(examples=["ada@example.com"], description="Null if a directory created the user without an address."),
     ]
     email_verified: Annotated[bool, Field(description="Whether the organization has proven the address's domain.")]
     awaits_confirmation: Annotated[

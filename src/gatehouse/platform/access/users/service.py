@@ -43,8 +43,8 @@ async def create(
     *,
     mail_with: Sealer | None = None,
 ) -> tuple[UserRow, IssuedOneTimeToken | None]:
-    """Create a user. Return it, and an invitation for a person without a password, mailed if `mail_with` is set.
-    `caller` None: the command line.
+    """Create a user. Return the user, and an invitation for a person without a password. The invitation is mailed if
+    `mail_with` is set. `caller` is None if the command line or the creation of a tenant calls this function.
 
     Raises `CannotGrant`, `EmailTaken`, `UsernameTaken`, `Unprocessable`.
     """
@@ -94,8 +94,8 @@ async def add(change: Change, new: NewUser, password_hash: str | None) -> UserRo
 async def update(
     change: Change, caller: Caller | None, user: UserRow, sent: Mapping[str, Any], *, mail_with: Sealer | None = None
 ) -> UserRow:
-    """Change a user. `sent` are the fields to change (`schemas.UserUpdate`). `caller` None: the command line. With
-    `mail_with` a link to confirm a new address is mailed.
+    """Change a user. `sent` are the fields to change (`schemas.UserUpdate`). `caller` is None if no caller's rights
+    apply. With `mail_with` a link to confirm a new address is mailed.
 
     Raises `CannotGrant`, `OperatorsOnly`, `LastAdmin`, `LastOperator`, `EmailTaken`, `UsernameTaken`.
     """
@@ -136,7 +136,8 @@ async def update(
 async def _mail_confirmation(
     change: Change, user: UserRow, changed: Mapping[str, Any], mail_with: Sealer | None
 ) -> None:
-    """Mail a link to confirm a new address. Without a password an identity provider or an invitation proves it."""
+    """Mail a link to confirm a new address, if the user has a password. For other users an identity provider or an
+    invitation proves the address."""
     if mail_with is not None and "email" in changed and user.password_hash is not None and user.is_active:
         await one_time.issue(change, user, one_time.ADDRESS_CONFIRMATION, mail_with=mail_with)
 
@@ -148,7 +149,8 @@ async def delete(change: Change, caller: Caller, user: UserRow) -> None:
     rights.require_may_remove(caller, user)
     before = _admin_flags(user)
     keys = await table.key_ids(change.session, user.id)
-    # First, so that the sessions' tokens are revoked explicitly too, and not only because the user is missing.
+    # Ends the sessions first, so that their tokens are revoked explicitly, and not only refused because the user is
+    # missing.
     await end_sessions(change, user.id, "user_deleted")
     await change.session.delete(user)
     await change.session.flush()
@@ -162,7 +164,7 @@ async def delete(change: Change, caller: Caller, user: UserRow) -> None:
 async def issue_reset(
     change: Change, caller: Caller | None, user: UserRow, *, mail_with: Sealer | None = None
 ) -> IssuedOneTimeToken:
-    """Issue a one-time token for a new password, mailed if `mail_with` is set.
+    """Issue a one-time token for a new password. The token is mailed if `mail_with` is set.
 
     Raises `CannotGrant`, `OperatorsOnly`, `NoPassword`."""
     if caller is not None:
@@ -189,7 +191,8 @@ def _admin_flags(user: UserRow) -> tuple[bool, bool]:
 
 
 async def _require_admin_left(session: AsyncSession, before: tuple[bool, bool], user: UserRow | None) -> None:
-    """Require that an administrator and an operator are left after the change. `before` are the user's flags before it.
+    """Require that the change leaves an active administrator and an active operator. `before` are the user's flags
+    before the change.
 
     Raises `LastAdmin`, `LastOperator`."""
     after = (False, False) if user is None else _admin_flags(user)
@@ -211,8 +214,8 @@ async def _is_domain_proven(change: Change, email: str) -> bool:
 
 
 async def flush(session: AsyncSession) -> None:
-    """Flush the session. Raises `EmailTaken` or `UsernameTaken` for a unique constraint, which sees concurrent requests
-    too."""
+    """Flush the session. Raises `EmailTaken` or `UsernameTaken` if a unique constraint is violated. The constraints
+    detect concurrent requests too."""
     try:
         await session.flush()
     except IntegrityError as error:

@@ -27,11 +27,11 @@ class UserRow(TenantRow):
     password_hash: Mapped[str | None]
     is_active: Mapped[bool]
     email_verified: Mapped[bool]
-    #: created by a registration without an invitation
+    #: whether a registration without an invitation created the user
     self_registered: Mapped[bool] = mapped_column(default=False)
-    #: signs in with a password only after the address is confirmed by a mailed link
+    #: whether the user can sign in with a password only after confirming the address by a mailed link
     awaits_confirmation: Mapped[bool] = mapped_column(default=False)
-    #: when the user proved the address, by a mailed link, an invitation or at the identity provider
+    #: when the user proved the address, by a mailed link, by an invitation or at the identity provider
     address_proven_at: Mapped[datetime | None]
     #: since when an identity provider or a directory uses the account (`access.linking`); None for a local account
     linked_at: Mapped[datetime | None]
@@ -55,9 +55,9 @@ class OneTimeTokenRow(TenantRow):
     used_at: Mapped[datetime | None]
     created_by: Mapped[UUID | None]
     created_at: Mapped[datetime]
-    #: sent by mail and shown to nobody else
+    #: whether the token was sent by mail, and not returned to a caller
     by_mail: Mapped[bool] = mapped_column(default=False)
-    #: the token, until its mail is sent or has failed
+    #: the sealed token until its mail is sent or has failed, then null
     sealed_token: Mapped[str | None]
     mailed_at: Mapped[datetime | None]
 
@@ -71,7 +71,8 @@ _KEY_IDS = text("SELECT id FROM api_keys WHERE user_id = :user")
 
 
 def matching(*, search: str | None, role: str | None, active: bool | None, kind: str | None = None) -> Select[UserRow]:
-    """Return the query of users by part of address or name, role, state and kind, newest first."""
+    """Return the query of the users that match the filters, newest first. `search` is a part of an address or a
+    name."""
     query = select(UserRow).order_by(UserRow.created_at.desc(), UserRow.id)
     if search:
         fields = (UserRow.email, UserRow.username, UserRow.display_name)
@@ -117,8 +118,8 @@ async def lock_tenant(session: AsyncSession) -> None:
 
 
 async def active_admins(session: AsyncSession, *, operators: bool = False) -> int:
-    """Return the number of active administrators of the session's tenant, or operators. Service accounts do not count,
-    because they cannot sign in."""
+    """Return the number of active administrators of the session's tenant, or with `operators` of its active operators.
+    Service accounts do not count, because they cannot sign in."""
     query = select(func.count()).where(UserRow.kind == "user", UserRow.role == "admin", UserRow.is_active)
     if operators:
         query = query.where(UserRow.operator)

@@ -1,5 +1,5 @@
-"""Writing the audit chain. Every administration change appends events in its own transaction, and the drain appends one
-for each request. `records.audit` reads and verifies the chain.
+"""Writes the audit chain. Every change in administration appends events in its own transaction, and the keeper appends
+one event for each request of the gateway. `records.audit` reads and verifies the chain.
 
     actions  the audit actions
     links    the events and their hashes, as pure functions

@@ -1,4 +1,4 @@
-"""The links of the audit chain, as pure functions. The drain, administration and `gatehouse audit verify` use them."""
+"""The links of the audit chain, as pure functions. The keeper, administration and `gatehouse audit verify` use them."""
 
 import hashlib
 import os
@@ -11,14 +11,15 @@ import msgspec
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
 
-#: previous hash of the first event of a chain
+#: The previous hash of the first event of a chain.
 GENESIS = b""
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class AuditEvent(msgspec.Struct, kw_only=True):
-    """An event without its position in the chain. `details` are names and values of fields, never a secret."""
+    """An event without its position in the chain. `details` are names and values of fields. They never contain a
+    secret."""
 
     action: str
     actor_id: str | None
@@ -32,21 +33,21 @@ class AuditEvent(msgspec.Struct, kw_only=True):
     target_model: str | None = None
     reason: str | None = None
     details: dict[str, Any] = {}
-    #: text where a query reads the id as text
+    #: a string if a query reads the id as text
     id: UUID | str = msgspec.field(default_factory=new_id)
     timestamp: datetime = msgspec.field(default_factory=utc_now)
     salt: bytes | None = msgspec.field(default_factory=lambda: os.urandom(16))
 
 
 def personal_digest(event: AuditEvent) -> bytes:
-    """Return the digest of the event's personal data. It is salted, so that values cannot be guessed once the salt is
-    deleted."""
+    """Return the digest of the event's personal data. The digest is salted, so that the values cannot be guessed once
+    the salt is deleted."""
     assert event.salt is not None
     return hashlib.sha256(event.salt + _encode([event.actor_id, event.ip, event.details])).digest()
 
 
 def link(previous: bytes, tenant_id: UUID | str, sequence: int, event: AuditEvent, personal: bytes) -> bytes:
-    """Return the event's hash over the previous hash, its position, and all its fields."""
+    """Return the hash of an event. It covers the previous hash, the event's position, and all fields of the event."""
     fields = _encode(
         [
             str(tenant_id),

@@ -57,7 +57,7 @@ async def lock_head(session: AsyncSession, tenant_id: TenantId) -> AuditHead:
 
 
 def chained(head: AuditHead, events: Sequence[AuditEvent]) -> list[dict[str, Any]]:
-    """Return the events as rows of the chain after `head`, which is advanced to the last of them."""
+    """Return the events as rows of the chain after `head`. Advances `head` to the last event."""
     rows = []
     for event in events:
         personal = personal_digest(event)
@@ -78,7 +78,8 @@ def chained(head: AuditHead, events: Sequence[AuditEvent]) -> list[dict[str, Any
 
 
 async def append(session: AsyncSession, tenant_id: TenantId, events: Sequence[AuditEvent]) -> None:
-    """Append events to the tenant's chain in this transaction. Call it last: the chain is locked until the commit."""
+    """Append events to the tenant's chain in this transaction. Call this function last, because the chain is locked
+    until the commit."""
     head = await lock_head(session, tenant_id)
     rows = chained(head, events)
     await session.execute(insert(AuditEventRow), rows)

@@ -1,7 +1,7 @@
-"""Seals and opens a conversation's texts under a key of the conversation, which is sealed under the master key.
+"""Seals and opens the texts of a conversation under a key of the conversation, which is sealed under the master key.
 
-A rotation of the master key therefore re-seals one short key for each conversation, not every message. The messages of
-a deleted conversation cannot be read from copies without its key.
+So a rotation of the master key re-seals one short key for each conversation, and not every message. Once a conversation
+and its key are deleted, copies of its messages cannot be read.
 """
 
 import os
@@ -15,19 +15,19 @@ _KEY_ID: Final = "c"
 
 
 def key_context(conversation_id: object) -> bytes:
-    """Return the context of the sealed key."""
+    """Return the context under which the conversation's key is sealed."""
     return f"conversation:{conversation_id}".encode()
 
 
 class SealedContents:
-    """Seals and opens one conversation's texts. `context` is a message's id, `title` or `summary`."""
+    """Seals and opens the texts of one conversation. `context` is the id of a message, `title` or `summary`."""
 
     def __init__(self, key: bytes) -> None:
         self._sealer = Sealer({_KEY_ID: key}, _KEY_ID)
 
     @classmethod
     def new(cls, sealer: Sealer, conversation_id: UUID) -> "tuple[SealedText, SealedContents]":
-        """Create a key. Return the sealed key and the contents."""
+        """Create a new key. Returns the sealed key, and the contents that use it."""
         key = os.urandom(_KEY_BYTES)
         return sealer.seal(key, context=key_context(conversation_id)), cls(key)
 

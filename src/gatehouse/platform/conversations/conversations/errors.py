@@ -4,7 +4,7 @@ from gatehouse.foundation.errors import Conflict, FieldFault, Forbidden, NotFoun
 
 
 class UsersOnly(Forbidden):
-    message = "A conversation belongs to a person: call with a session or an API key."
+    message = "Conversations belong to users: use a session or an API key of a user."
 
 
 class ConversationNotFound(NotFound):
@@ -12,7 +12,7 @@ class ConversationNotFound(NotFound):
 
 
 class ModelNotUsable(Unprocessable):
-    """The model does not exist, or the caller may not use it. The message does not distinguish these cases."""
+    """The model does not exist, or the caller may not use it. The message does not distinguish the two cases."""
 
     def __init__(self, name: str) -> None:
         message = f"no model {name[:200]!r} that you may use: GET /v1/models lists yours"
@@ -23,7 +23,9 @@ class ConversationFull(Conflict):
     code = "conversation_full"
 
     def __init__(self, limit: int) -> None:
-        super().__init__(f"A conversation may have {limit} messages (max_conversation_messages). Start another one.")
+        super().__init__(
+            f"A conversation may have {limit} messages (max_conversation_messages). Create a new conversation."
+        )
 
 
 class NothingToSummarize(Conflict):

@@ -1,4 +1,4 @@
-"""Caller types for routes of conversations: users with a session or an API key.
+"""Types of callers for the routes of conversations: users with a session or an API key.
 
 OwnerReader   a user; a key with scopes needs `api:read`
 OwnerWriter   a user; a key with scopes needs `api:write`
@@ -25,7 +25,7 @@ def _user(scope: str) -> Callable[..., Awaitable[Caller]]:
 
 
 def owner_id(caller: Caller) -> UUID:
-    """Return the caller's user id. Raises `UsersOnly` for OAuth clients."""
+    """Return the id of the calling user. Raises `UsersOnly` for other callers, such as OAuth clients."""
     if caller.user_id is None:
         raise UsersOnly
     return caller.user_id

@@ -54,7 +54,7 @@ async def _for_writing(caller: OwnerWriter, row: Annotated[ConversationRow, Depe
 async def _for_chat(
     caller: OwnerChatter, parts: InSplitTransactions, conversation_id: Annotated[UUID, Path()]
 ) -> ConversationRow:
-    """Load the row in a transaction of its own, so that no connection is held while the model answers."""
+    """Load the row in a transaction of its own, so that no database connection is occupied while the model answers."""
     async with parts.reading() as session:
         row = await table.owned(session, conversation_id, owner_id(caller))
     if row is None:
@@ -66,7 +66,7 @@ ReadableConversation = Annotated[ConversationRow, Depends(_for_reading)]
 WritableConversation = Annotated[ConversationRow, Depends(_for_writing)]
 ChatConversation = Annotated[ConversationRow, Depends(_for_chat)]
 
-#: Refusals by the pipeline, in the gateway's envelope.
+#: Refusals of the pipeline, in the error form of the gateway.
 _REFUSALS: Final[dict[int | str, dict[str, Any]]] = {
     status: {
         "description": description,
@@ -85,7 +85,7 @@ _REFUSALS: Final[dict[int | str, dict[str, Any]]] = {
     }
     for status, description in {
         400: "The request is malformed, or the model refuses it.",
-        402: "The request would cost more than allowed.",
+        402: "The request would cost more than the cost cap allows.",
         403: "The credential, a policy rule, a content filter or DLP does not permit the request.",
         404: "The conversation or the model does not exist.",
         429: "Too many requests. `Retry-After` is the time until the next one is accepted.",
@@ -135,13 +135,13 @@ async def update_conversation(
     models: TheModelCaller,
     host: TheHost,
 ) -> Conversation:
-    """Changes the title, or the model for subsequent messages."""
+    """Changes the title of a conversation, or the model for its later messages."""
     return await service.update(change, host.sealer, models, row, body)
 
 
 @router.delete("/{conversation_id}", status_code=204)
 async def delete_conversation(caller: OwnerWriter, row: WritableConversation, change: Changing) -> None:
-    """Removes a conversation permanently, with its messages and share links."""
+    """Deletes a conversation permanently, with its messages and share links."""
     await service.delete(change, row)
 
 
@@ -149,7 +149,7 @@ async def delete_conversation(caller: OwnerWriter, row: WritableConversation, ch
 async def list_messages(
     caller: OwnerReader, row: ReadableConversation, session: Session, window: MessagesWindow, host: TheHost
 ) -> dict[str, Any]:
-    """Lists the messages, oldest first. A running answer is `incomplete`."""
+    """Lists the messages, oldest first. An answer that is still being generated has the status `incomplete`."""
     opened = window.open(host.cursors, {}, context=f"messages:{row.id}")
     return await service.messages(session, host.sealer, row, opened)
 
@@ -164,10 +164,10 @@ async def post_message(
     models: TheModelCaller,
     host: TheHost,
 ) -> Response:
-    """Sends a question to the model, with the newest messages that fit into its context window, and stores question and
-    answer.
+    """Sends a question to the model, together with the newest messages that fit into its context window. Stores the
+    question and the answer.
 
-    The request passes every check of `/v1/chat/completions`. Refusals have the form of that endpoint, and nothing of a
+    The request passes every check of `/v1/chat/completions`. Refusals have the form of that endpoint, and no part of a
     refused request is stored."""
     post = await Post.begin(parts, host, models, row, body)
     if body.stream:
@@ -179,12 +179,12 @@ async def post_message(
 async def summarize_conversation(
     caller: OwnerChatter, row: ChatConversation, parts: InSplitTransactions, models: TheModelCaller, host: TheHost
 ) -> Response:
-    """Lets a model summarize the conversation, and stores the summary."""
+    """Summarizes the conversation with a model, and stores the summary."""
     return _response(*await summaries.summarize(parts, host.sealer, models, row), 200)
 
 
 def _response(answer: Answer, body: BaseModel | None, status: int) -> Response:
-    """Return the pipeline's refusal, or the body with the pipeline's `x-` headers."""
+    """Return the body with the `x-` headers of the pipeline, or the pipeline's refusal if there is no body."""
     if body is None:
         return Response(answer.body, answer.status, answer.headers)
     headers = {name: value for name, value in answer.headers.items() if name.lower().startswith("x-")}

@@ -14,19 +14,19 @@ ModelName = Annotated[
     Field(
         min_length=1,
         max_length=256,
-        description="`provider/model-id`, a bare id (the cheapest of several usable ones), or `auto`.",
+        description="`provider/model-id`, a bare model id (the cheapest of several usable models), or `auto`.",
         examples=["sandbox/echo"],
     ),
 ]
 
 
 class NewConversation(Body):
-    title: Annotated[Title | None, Field(description="Default: a model creates one after the first answer.")] = None
+    title: Annotated[Title | None, Field(description="Default: a model creates a title after the first answer.")] = None
     model: Annotated[ModelName | None, Field(description="Default: your preferred model, or `auto`.")] = None
 
 
 class ConversationUpdate(Body):
-    """Partial: omitted fields keep their values. Null removes the title."""
+    """A partial update: omitted fields keep their values. A null title removes the title."""
 
     title: Title | None = None
     model: Annotated[ModelName, Field(default_factory=omitted)]
@@ -42,7 +42,7 @@ class NewMessage(Body):
 
 
 class ModelSnapshot(ResponseBody):
-    """A copy of the catalog's entry from the time the model was selected. It is kept if the entry is removed."""
+    """A copy of the catalog entry at the time when the model was selected. It is kept if the entry is deleted."""
 
     id: UUID
     provider: str
@@ -76,12 +76,13 @@ class Message(ResponseBody):
     sequence: Annotated[int, Field(description="Ascending within the conversation.")]
     role: Literal["user", "assistant"]
     status: Annotated[
-        Literal["complete", "incomplete"], Field(description="`incomplete`: the answer is running, or was interrupted.")
+        Literal["complete", "incomplete"],
+        Field(description="`incomplete`: the answer is still being generated, or was interrupted."),
     ]
     content: Annotated[str, Field(description="Labels such as `[EMAIL_1]` replace redacted values.")]
-    model: Annotated[str | None, Field(description="`provider/model-id` that answered.")]
+    model: Annotated[str | None, Field(description="`provider/model-id` of the model that answered.")]
     finish_reason: Annotated[str | None, Field(examples=["stop"])]
-    request_id: Annotated[str | None, Field(description="Request id in the records.")]
+    request_id: Annotated[str | None, Field(description="Id of the request in the usage and audit records.")]
     created_at: datetime
 
 
@@ -94,7 +95,7 @@ class MessagePage(ResponseBody):
 class Posted(ResponseBody):
     user_message: Message
     assistant_message: Annotated[
-        Message, Field(description="In `content` reversible labels are replaced by their values.")
+        Message, Field(description="In `content`, reversible labels are replaced by their values.")
     ]
 
 
@@ -102,6 +103,9 @@ class Summary(ResponseBody):
     summary: str
     model: str
     messages: Annotated[
-        int, Field(description="Number of messages summarized: the newest that fit into the model's context window.")
+        int,
+        Field(
+            description="Number of summarized messages: the newest messages that fit into the model's context window."
+        ),
     ]
     summarized_at: datetime

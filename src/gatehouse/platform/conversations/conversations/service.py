@@ -30,7 +30,7 @@ from gatehouse.policy.records import ModelRecord
 
 
 def require_owner(row: ConversationRow, caller: Caller) -> ConversationRow:
-    """Return the conversation if the caller owns it. Raises `ConversationNotFound` for all other callers."""
+    """Return the conversation if the caller owns it. Raises `ConversationNotFound` for other callers."""
     if row.user_id != caller.user_id:
         raise ConversationNotFound
     return row
@@ -51,7 +51,7 @@ async def to_shown(session: AsyncSession, sealer: Sealer, row: ConversationRow) 
 async def create(
     change: Change, sealer: Sealer, models: ModelCaller, caller: Caller, new: NewConversation
 ) -> Conversation:
-    """Create a conversation. Raises `ModelNotUsable` for a model in the body."""
+    """Create a conversation. Raises `ModelNotUsable` if the body names a model that the caller may not use."""
     user_id = owner_id(caller)
     name, model = await _select_model(change.session, models, caller, new.model)
     now, conversation_id = utc_now(), new_id()
@@ -87,7 +87,7 @@ async def create(
 async def update(
     change: Change, sealer: Sealer, models: ModelCaller, row: ConversationRow, body: ConversationUpdate
 ) -> Conversation:
-    """Change title or model. Raises `ModelNotUsable`."""
+    """Change the title or the model. Raises `ModelNotUsable`."""
     contents = SealedContents.of(sealer, row.id, row.sealed_key)
     changes = body.sent()
     if "title" in changes:
@@ -96,7 +96,7 @@ async def update(
         model = await models.usable_model(body.model)
         row.model, row.model_snapshot = AUTO if model is None else full_name(model), _snapshot(model)
     if changes:
-        # The event names the fields only, because the title may be confidential.
+        # The event contains only the names of the fields, because the title may be confidential.
         change.record("conversation.updated", "conversation", row.id, fields=sorted(changes))
     return await to_shown(change.session, sealer, row)
 
@@ -119,8 +119,8 @@ async def messages(session: AsyncSession, sealer: Sealer, row: ConversationRow, 
 async def _select_model(
     session: AsyncSession, models: ModelCaller, caller: Caller, requested: str | None
 ) -> tuple[str, ModelRecord | None]:
-    """Return name and catalog entry of the requested model, or of the owner's preferred model if they may use it, or
-    `auto`. Raises `ModelNotUsable` for a requested model."""
+    """Return the name and the catalog entry of the requested model, or else of the owner's preferred model if they may
+    use it, or else `auto`. Raises `ModelNotUsable` for a requested model that the caller may not use."""
     if requested is None:
         preferred = (await preferences(session, owner_id(caller))).default_model_id
         try:

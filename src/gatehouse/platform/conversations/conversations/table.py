@@ -15,10 +15,10 @@ from gatehouse.foundation.storage.rows import TenantRow
 
 PENDING: Final = "pending"
 
-#: Age after which a pending message belongs to a worker that was killed.
+#: Age from which a pending message is known to belong to a worker that was killed.
 _PENDING_TIMEOUT: Final = timedelta(hours=1)
 
-#: Size of a sealed text: base64 of the text, plus overhead.
+#: The size of a sealed text is the size of its base64 form plus this overhead.
 _SEALING_OVERHEAD_BYTES: Final = 64
 _BASE64_FACTOR: Final = 4 / 3
 
@@ -42,7 +42,7 @@ class ConversationRow(TenantRow):
     model_snapshot: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     summary: Mapped[str | None]
     summarized_at: Mapped[datetime | None]
-    #: Highest label number by entity type.
+    #: highest label number by entity type
     label_numbers: Mapped[dict[str, int]] = mapped_column(JSONB)
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
@@ -66,7 +66,7 @@ class MessageRow(TenantRow):
 
 
 class EarlierMessage(NamedTuple):
-    """`content` is sealed."""
+    """A message for the model's context. `content` is sealed."""
 
     id: UUID
     role: str
@@ -87,7 +87,7 @@ async def owned(
 
 
 async def counts(session: AsyncSession, conversation_ids: Sequence[UUID]) -> dict[UUID, int]:
-    """Return the number of messages of each conversation, without pending ones."""
+    """Return the number of messages of each conversation, excluding pending messages."""
     query = (
         select(MessageRow.conversation_id, func.count())
         .where(MessageRow.conversation_id.in_(conversation_ids), MessageRow.status != PENDING)
@@ -97,12 +97,12 @@ async def counts(session: AsyncSession, conversation_ids: Sequence[UUID]) -> dic
 
 
 def visible_messages(conversation_id: UUID) -> Select[MessageRow]:
-    """Return the query for a conversation's messages, without pending ones."""
+    """Return the query for a conversation's messages, excluding pending messages."""
     return select(MessageRow).where(MessageRow.conversation_id == conversation_id, MessageRow.status != PENDING)
 
 
 async def count_messages(session: AsyncSession, conversation_id: UUID) -> tuple[int, int]:
-    """Return the number of messages, including pending ones, and the last sequence. Deletes stale pending messages
+    """Return the number of messages, including pending ones, and the highest sequence. Deletes stale pending messages
     first."""
     await session.execute(
         delete(MessageRow).where(
@@ -119,7 +119,8 @@ async def count_messages(session: AsyncSession, conversation_id: UUID) -> tuple[
 async def earlier_messages(
     session: AsyncSession, conversation_id: UUID, *, before: int, limit: int, text_bytes: int
 ) -> list[EarlierMessage]:
-    """Return the newest messages before a sequence, oldest first: at most `limit`, with about `text_bytes` of text."""
+    """Return the newest messages before a sequence, oldest first. Returns at most `limit` messages, with about
+    `text_bytes` of text in total."""
     values = {
         "conversation": conversation_id,
         "before": before,
@@ -134,12 +135,12 @@ async def fill_message(session: AsyncSession, message_id: UUID, **values: Any) -
 
 
 async def delete_pending(session: AsyncSession, message_ids: Sequence[UUID]) -> None:
-    """Delete the messages that are still pending."""
+    """Delete those of the messages that are still pending."""
     await session.execute(delete(MessageRow).where(MessageRow.id.in_(message_ids), MessageRow.status == PENDING))
 
 
 def record_activity(row: ConversationRow, labels: Mapping[str, int]) -> None:
-    """Update the time of the last message and the highest label numbers. The caller has locked the row."""
+    """Update the time of the last message and the highest label numbers. The caller must have locked the row."""
     previous = row.label_numbers
     row.label_numbers = previous | {kind: max(number, previous.get(kind, 0)) for kind, number in labels.items()}
     row.updated_at = utc_now()
@@ -153,14 +154,14 @@ async def first_answer(session: AsyncSession, conversation_id: UUID) -> UUID | N
 
 
 async def question_and_answer(session: AsyncSession, conversation_id: UUID, answer_id: UUID) -> Sequence[MessageRow]:
-    """Return an answer and the question before it, in order."""
+    """Return an answer and the question before it, in the order of the conversation."""
     answer = select(MessageRow.sequence).where(MessageRow.id == answer_id).scalar_subquery()
     query = visible_messages(conversation_id).where(MessageRow.sequence.in_((answer - 1, answer)))
     return (await session.scalars(query.order_by(MessageRow.sequence))).all()
 
 
 async def set_title_if_none(session: AsyncSession, conversation_id: UUID, title: str) -> None:
-    """Set the sealed title unless the conversation has one."""
+    """Set the sealed title if the conversation has none."""
     await session.execute(
         update(ConversationRow)
         .where(ConversationRow.id == conversation_id, ConversationRow.title.is_(None))

@@ -1,9 +1,9 @@
-"""Share links: read access to a conversation for everyone with the link (docs/conversations.md, Sharing).
+"""Share links: read access to a conversation for everyone who has the link (docs/conversations.md, Sharing).
 
-    active -> revoked     DELETE; still listed
-    any    -> removed     with its conversation
+    active -> revoked     DELETE; the link is still listed
+    any    -> removed     when its conversation is deleted
 
-A link shows the current conversation. It shows nothing if it is revoked, its owner is deactivated or deleted, or the
-organization is deleted. Links are looked up by the token's SHA-256. The token is stored sealed, because the owner can
-list it.
+A link shows the current state of the conversation. It shows nothing if it is revoked, if its owner is deactivated or
+deleted, or if the organization is deleted. Links are looked up by the SHA-256 digest of their token. The token itself
+is stored sealed, because the owner can list it.
 """

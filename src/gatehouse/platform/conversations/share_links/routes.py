@@ -63,8 +63,8 @@ BaseUrl = Annotated[str, Depends(_base_url)]
 
 @router.get("/api/conversations/shared/{token}", response_model=SharedConversation)
 async def read_shared_conversation(token: str, window: MessagesWindow, host: TheHost) -> dict[str, Any]:
-    """Returns title, model and messages of a shared conversation in its current state, oldest message first, without a
-    credential. 404 if the link is revoked, the conversation deleted, or its owner deactivated."""
+    """Returns the title, model and messages of a shared conversation in its current state, oldest message first. Needs
+    no credential. Returns 404 if the link is revoked, the conversation is deleted, or its owner is deactivated."""
     return await service.read(host, token, window)
 
 
@@ -88,5 +88,5 @@ async def list_share_links(
 async def revoke_share_link(
     caller: OwnerWriter, conversation: WritableConversation, link: Link, change: Changing
 ) -> None:
-    """Revokes a link by its `id` or `token`. It shows nothing after the response."""
+    """Revokes a link by its `id` or `token`. Once this response is sent, the link shows nothing."""
     service.revoke(change, link)

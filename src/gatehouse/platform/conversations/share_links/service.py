@@ -21,19 +21,19 @@ from gatehouse.platform.conversations.share_links.schemas import ShareLink
 from gatehouse.platform.conversations.share_links.table import ShareLinkRow
 from gatehouse.platform.request.ports import Host
 
-#: Path of a link's target, below the platform's base URL.
+#: Path of the page that a link leads to, below the base URL of the platform.
 SHARED_PATH: Final = "/api/conversations/shared"
 
 _MAX_LINKS: Final = 1_000
 
 
 def token_context(link_id: object) -> bytes:
-    """Return the context of a sealed token."""
+    """Return the context under which a token is sealed."""
     return f"share_link:{link_id}".encode()
 
 
 async def create(change: Change, sealer: Sealer, conversation: ConversationRow, base_url: str) -> ShareLink:
-    """Create a link. Raises `TooManyShareLinks`. The caller has locked the conversation."""
+    """Create a link. The caller must have locked the conversation. Raises `TooManyShareLinks`."""
     await require_room(
         change.session,
         ScopedLock.SHARE_LINKS,
@@ -71,7 +71,7 @@ def revoke(change: Change, link: ShareLinkRow) -> None:
 
 
 async def read(host: Host, token: str, window: CursorWindow) -> dict[str, Any]:
-    """Return title, model and messages of a shared conversation. Raises `ShareLinkNotFound`, `BadCursor`."""
+    """Return the title, model and messages of a shared conversation. Raises `ShareLinkNotFound` and `BadCursor`."""
     async with host.database.service() as session:
         link = await table.find_active(session, tokens.digest(token))
     if link is None:

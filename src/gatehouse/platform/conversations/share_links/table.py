@@ -13,7 +13,7 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.secrets import tokens
 from gatehouse.foundation.storage.rows import TenantRow
 
-#: Searches all tenants, because a reader has only the link's token.
+#: Finds an active link by its digest. It searches all tenants, because the reader of a link has only its token.
 _ACTIVE_LINK = text(
     "SELECT s.id, s.tenant_id, s.conversation_id FROM share_links s"
     " JOIN conversations c ON c.id = s.conversation_id"
@@ -41,7 +41,7 @@ class ActiveLink(NamedTuple):
 
 
 async def find_active(session: AsyncSession, digest: bytes) -> ActiveLink | None:
-    """Return the active link with this digest, or None. Requires a session of the service role."""
+    """Return the active link with this digest, or None. The session must have the service role."""
     row = (await session.execute(_ACTIVE_LINK, {"digest": digest})).first()
     return None if row is None else ActiveLink(row.id, TenantId(row.tenant_id), row.conversation_id)
 
@@ -52,7 +52,7 @@ async def of_conversation(session: AsyncSession, conversation_id: UUID) -> Seque
 
 
 async def for_change(session: AsyncSession, conversation_id: UUID, id_or_token: UUID) -> ShareLinkRow | None:
-    """Return the conversation's link with this id or token, locked."""
+    """Return the conversation's link with this id or token, and lock its row."""
     matches = or_(ShareLinkRow.id == id_or_token, ShareLinkRow.digest == tokens.digest(str(id_or_token)))
     query = select(ShareLinkRow).where(ShareLinkRow.conversation_id == conversation_id, matches)
     return (await session.scalars(query.with_for_update())).one_or_none()

@@ -1,9 +1,9 @@
-"""Access requests: a person asks for a restricted model or for a higher limit, and an administrator decides
+"""Access requests: a user requests a restricted model or a higher limit, and an administrator decides
 (docs/access-requests.md).
 
-    pending -> approved     POST approve, which also gives what was asked for
+    pending -> approved     POST approve, which also grants the model or the limit
             -> denied       POST deny
-            -> withdrawn    DELETE, by the person who asked
+            -> withdrawn    DELETE, by the requester
 
 All states but `pending` are final.
 """

@@ -39,7 +39,7 @@ class RequestNotPending(Conflict):
 
 
 class DeniedByGroup(Conflict):
-    """A rule of another group denies the model to the person, so that an ALLOW would have no effect."""
+    """A rule of another group denies the model to the requester, so that an ALLOW would have no effect."""
 
     code = "denied_by_group"
 
@@ -60,7 +60,7 @@ class ModelNotInCatalog(Conflict):
 
 
 class GroupWithoutRule(Conflict):
-    """The model's own group exists, but does not allow the model any more."""
+    """The group that was created for the model exists, but no longer has a rule that allows the model."""
 
     code = "group_without_rule"
 

@@ -1,4 +1,5 @@
-"""What an approval gives: a membership in a group whose rule allows the model, or a budget of the person."""
+"""Grants the model or limit of an approved request: a membership in a group whose rule allows the model, or a budget of
+the requester."""
 
 from typing import Any, Final
 from uuid import UUID
@@ -28,7 +29,7 @@ MAX_GROUP_NAME_CHARS: Final = 255
 
 
 async def grant_model(change: Change, row: AccessRequestRow, group_id: UUID | None) -> dict[str, Any]:
-    """Make the person a member of the group, or of the model's own group, and return what was granted.
+    """Add the requester to the group, or without `group_id` to the model's own group. Return the granted fields.
 
     Raises `ModelNotInCatalog`, `DeniedByGroup`, `InvalidRequestField`, `GroupWithoutRule`, `TooManyGroups`,
     `TooManyAccessRules`.
@@ -59,9 +60,9 @@ async def _chosen_group(change: Change, model: str, group_id: UUID) -> GroupRow:
 
 
 async def _own_group(change: Change, model: str) -> GroupRow:
-    """Return the group that was made for the model, locked. The first approval makes it."""
+    """Return the group that was created for the model, locked. The first approval creates it."""
     name = f"Access to {model}"[:MAX_GROUP_NAME_CHARS]
-    # Two first approvals at the same time make one group.
+    # The lock makes two concurrent first approvals create one group.
     await acquire_scoped(change.session, ScopedLock.GROUPS, str(change.tenant_id))
     group = await table.lock_group(change.session, GroupRow.name == name)
     if group is not None:
@@ -82,8 +83,8 @@ async def _allows(change: Change, group: GroupRow, model: str) -> bool:
 
 
 async def grant_limit(change: Change, row: AccessRequestRow, limits: dict[str, Any]) -> dict[str, Any]:
-    """Create or raise the person's budget of the period, and return what was granted. `limits` are by name, without
-    those that stay as they are. Raises `InvalidRequestField`, `BudgetExists`, `TooManyBudgets`."""
+    """Create or raise the requester's budget of the period, and return the granted fields. `limits` maps the names of
+    the limits to change to their values. Raises `InvalidRequestField`, `BudgetExists`, `TooManyBudgets`."""
     assert row.period is not None
     budget = await table.find_budget(change.session, row.user_id, row.period, lock=True)
     check_limits(budget, limits)
@@ -93,14 +94,14 @@ async def grant_limit(change: Change, row: AccessRequestRow, limits: dict[str, A
     else:
         await budgets.update(change, budget, BudgetUpdate(**limits))
     granted = {name: getattr(budget, name) for name in LIMIT_NAMES}
-    # JSON has no decimals.
+    # The column is JSON, which has no decimals.
     granted["limit_usd"] = None if budget.limit_usd is None else str(budget.limit_usd)
     return granted
 
 
 def limits_of(body: NewAccessRequest | AccessRequestRow, approval: AccessApproval | None = None) -> dict[str, Any]:
-    """Return the limits of a request by name, without those that are null. Those that the approval sends replace
-    them."""
+    """Return the limits of a request by name, without those that are null. Limits in the approval replace those of the
+    request."""
     limits = {name: getattr(body, name) for name in LIMIT_NAMES}
     if approval is not None:
         limits.update({name: value for name, value in approval.sent().items() if name in LIMIT_NAMES})
@@ -108,7 +109,7 @@ def limits_of(body: NewAccessRequest | AccessRequestRow, approval: AccessApprova
 
 
 def check_limits(budget: BudgetRow | None, limits: dict[str, Any]) -> None:
-    """Check that the limits would not lower the person's budget. Raises `InvalidRequestField`."""
+    """Check that the limits do not lower the requester's budget. Raises `InvalidRequestField`."""
     if not limits:
         raise InvalidRequestField("limit_usd", "one of limit_usd, limit_requests and limit_tokens is needed")
     if budget is None:

@@ -63,10 +63,15 @@ async def list_own_access_requests(
     _OWN,
     status_code=201,
     response_model=AccessRequest,
-    responses={409: {"description": "A request for the same is pending, or you or the organization have too many."}},
+    responses={
+        409: {
+            "description": "You have a pending request for the same model or period, or you or the organization"
+            " have the maximum number of pending requests."
+        }
+    },
 )
 async def create_access_request(caller: PersonWriter, body: NewAccessRequest, change: Changing) -> object:
-    """Asks for a restricted model, or for a higher limit of your own budget. An administrator decides."""
+    """Requests a restricted model, or a higher limit of your own budget. An administrator decides."""
     return await service.create(change, caller, body)
 
 
@@ -79,14 +84,14 @@ async def list_requestable_models(
         str | None, Query(max_length=255, description="A part of the display name or of `provider/model-id`.")
     ] = None,
 ) -> dict[str, Any]:
-    """Lists the models that you may not use and can ask for, by name: active restricted ones without a rule in your
-    groups. Models for which you have a pending request are not listed."""
+    """Lists the models that you can request, by name. They are active and restricted, your groups have no rule for
+    them, and you have no pending request for them."""
     return await service.page_of_models(session, caller, window, search)
 
 
 @router.delete(_OWN + "/{access_request_id}", status_code=204)
 async def withdraw_access_request(caller: PersonWriter, row: OwnAccessRequest, change: Changing) -> None:
-    """Withdraws one of your own requests. 409 if it is not pending."""
+    """Withdraws one of your own requests. The response is 409 if the request is not pending."""
     service.withdraw(change, row)
 
 
@@ -104,7 +109,10 @@ async def list_access_requests(
     response_model=AccessRequest,
     responses={
         403: {"description": "`own_request`: the request is your own. `person_required`: only users approve."},
-        409: {"description": "It is not pending, or the approval would have no effect: the message says why."},
+        409: {
+            "description": "The request is not pending, or the approval would have no effect. The message contains"
+            " the reason."
+        },
     },
 )
 async def approve_access_request(
@@ -116,9 +124,9 @@ async def approve_access_request(
     host: TheHost,
     body: AccessApproval | None = None,
 ) -> object:
-    """Approves the request and gives what was asked for: a membership in a group that allows the model, or a budget of
-    the person. It is in force on every worker when the response is sent."""
-    # An approval changes groups, for which the scope admin:write is not enough.
+    """Approves the request and grants it: the requester becomes a member of a group that allows the model, or gets a
+    budget. The grant is in force on every worker when the response is sent."""
+    # An approval changes groups, which requires the scope groups:write in addition to admin:write.
     if row.kind == "model" and not caller.has_scope("groups:write"):
         raise CallerLacksScope("The credential lacks the scope groups:write.")
     try:
@@ -135,5 +143,5 @@ async def approve_access_request(
 async def deny_access_request(
     caller: Admin, row: LoadedRequest, change: Changing, body: Decision | None = None
 ) -> object:
-    """Denies the request. 409 if it is not pending."""
+    """Denies the request. The response is 409 if the request is not pending."""
     return service.deny(change, caller, row, body or Decision())

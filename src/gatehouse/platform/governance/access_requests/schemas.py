@@ -14,45 +14,51 @@ from gatehouse.policy.budgets import Period
 
 Kind = Literal["model", "limit"]
 Status = Literal["pending", "approved", "denied", "withdrawn"]
-#: The fields for limits, in requests, approvals and budgets.
+#: Names of the limits' fields in requests, approvals and budgets.
 LIMIT_NAMES: Final = ("limit_usd", "limit_requests", "limit_tokens")
 ShownUsd = Annotated[Decimal, PlainSerializer(float, return_type=float)]
 
 
 class NewAccessRequest(Body):
-    """`kind` `model` needs `model`; `limit` needs `period` and at least one of the three limits."""
+    """The kind `model` requires `model`. The kind `limit` requires `period` and at least one of the three limits."""
 
     kind: Kind
-    model: Annotated[ModelName | None, Field(description="`provider/model-id` of a model that you can ask for.")] = None
-    period: Annotated[Period | None, Field(description="Of the budget to be raised.", examples=["month"])] = None
+    model: Annotated[ModelName | None, Field(description="`provider/model-id` of a model that you can request.")] = None
+    period: Annotated[Period | None, Field(description="The period of the budget to raise.", examples=["month"])] = None
     limit_usd: Usd | None = None
     limit_requests: Annotated[Count | None, Field(examples=[10_000])] = None
-    limit_tokens: Annotated[Count | None, Field(description="Input and output together.")] = None
+    limit_tokens: Annotated[Count | None, Field(description="Maximum input and output tokens together.")] = None
     reason: Annotated[
-        str, Field(min_length=1, max_length=1000, description="What it is needed for.", examples=["Translations."])
+        str,
+        Field(
+            min_length=1, max_length=1000, description="The purpose for which you need it.", examples=["Translations."]
+        ),
     ]
 
 
 class AccessApproval(Body):
-    """What is given, where it differs from what was asked for."""
+    """The parts of the grant that differ from the request."""
 
     reason: Annotated[
-        str | None, Field(max_length=1000, description="Stored with the decision, and shown to the person.")
+        str | None, Field(max_length=1000, description="Stored with the decision, and shown to the requester.")
     ] = None
     group_id: Annotated[
         Id | None,
-        Field(description="For a model: a group whose rule allows it. Null: the group of this model, made if needed."),
+        Field(
+            description="For a model: a group whose rule allows it. If null, the group that was created for this model."
+            " The first approval creates it."
+        ),
     ] = None
-    limit_usd: Annotated[Usd | None, Field(description="For a limit, as the two below. Null: no such limit.")] = None
+    limit_usd: Annotated[Usd | None, Field(description="Replaces the limit of the request; null removes it.")] = None
     limit_requests: Count | None = None
     limit_tokens: Count | None = None
 
 
 class Granted(ResponseBody):
-    """What the approval gave: a membership, or the limits of a budget."""
+    """The grant of an approval: a membership, or the limits of a budget."""
 
     group_id: UUID | None
-    group_name: Annotated[str | None, Field(description="At the time of the approval.")]
+    group_name: Annotated[str | None, Field(description="The group's name at the time of the approval.")]
     limit_usd: ShownUsd | None
     limit_requests: int | None
     limit_tokens: int | None
@@ -71,8 +77,11 @@ class AccessRequest(ResponseBody):
     status: Status
     granted: Granted | None
     created_at: datetime
-    decided_at: Annotated[datetime | None, Field(description="Also when it was withdrawn. Null: it is pending.")]
-    decided_by: Annotated[str | None, Field(description="User or client who decided. Null: no decision.")]
+    decided_at: Annotated[
+        datetime | None,
+        Field(description="The time of the decision or the withdrawal. Null if the request is pending."),
+    ]
+    decided_by: Annotated[str | None, Field(description="User or client who decided. Null without a decision.")]
     decision_reason: str | None
 
 

@@ -1,4 +1,4 @@
-"""Creates, withdraws and decides access requests. An approval gives what was asked for in the same transaction."""
+"""Creates, withdraws and decides access requests. An approval grants the model or the limit in the same transaction."""
 
 from typing import Any, Final
 
@@ -30,10 +30,10 @@ from gatehouse.platform.governance.approvals.errors import MayNotApprove
 from gatehouse.platform.governance.approvals.schemas import Decision
 from gatehouse.platform.governance.approvals.service import check_approver
 
-#: Pending requests of one person, and of an organization.
+#: Maximum pending requests of one user, and of an organization.
 MAX_PENDING_PER_USER: Final = 20
 MAX_PENDING: Final = 2_000
-#: Final requests of one person that are kept. The audit log has all.
+#: Maximum final requests of one user that are kept. The audit log contains all of them.
 MAX_FINAL_PER_USER: Final = 200
 
 _NOT_REQUESTABLE: Final = (
@@ -58,7 +58,8 @@ async def create(change: Change, caller: Caller, new: NewAccessRequest) -> Acces
     session, user_id = change.session, caller.user_id
     assert user_id is not None
     _check_fields(new)
-    # The lock lets one transaction at a time add requests of the organization, so the checks below hold too.
+    # `require_room` takes a lock, so only one transaction at a time adds requests of the organization. No concurrent
+    # request can invalidate the checks below.
     await require_room(
         session, ScopedLock.ACCESS_REQUESTS, table.count_pending, limit=MAX_PENDING, full=TooManyAccessRequests
     )
@@ -91,7 +92,7 @@ def withdraw(change: Change, row: AccessRequestRow) -> None:
 async def approve(
     change: Change, caller: Caller, row: AccessRequestRow, body: AccessApproval, *, by_machines: bool
 ) -> AccessRequestRow:
-    """Approve the request and give what was asked for. `by_machines`: API keys and OAuth clients may approve.
+    """Approve the request and grant the model or the limit. With `by_machines`, API keys and OAuth clients may approve.
 
     Raises `MayNotApprove`, `RequestNotPending`, and the errors of `granting`.
     """
@@ -120,7 +121,7 @@ def deny(change: Change, caller: Caller, row: AccessRequestRow, body: Decision) 
 
 
 def record_refusal(change: Change, row: AccessRequestRow, error: MayNotApprove) -> None:
-    """Record an attempt to approve by a caller who may not."""
+    """Record the refused attempt of a caller who may not approve the request."""
     change.record(
         "access_request.refused", "access_request", row.id, outcome="failure", reason=error.code, **_subject(row)
     )
@@ -144,7 +145,7 @@ def _end(row: AccessRequestRow, status: str, caller: Caller | None = None, reaso
 
 
 def _subject(row: AccessRequestRow) -> dict[str, Any]:
-    """Return the details of audit events that say what was asked for, and by whom."""
+    """Return the details of audit events that identify the requester and the requested model or limit."""
     return {
         "user_id": row.user_id, "kind": row.kind, "model": row.model, "period": row.period,
         **{name: getattr(row, name) for name in LIMIT_NAMES},

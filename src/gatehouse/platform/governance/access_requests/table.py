@@ -46,7 +46,7 @@ _full_name: Final = ModelConfigRow.provider + "/" + ModelConfigRow.model_id
 async def page_of_requests(
     session: AsyncSession, window: Window, *, status: str | None, user_id: UUID | None = None
 ) -> tuple[Sequence[AccessRequestRow], int]:
-    """Return a page of requests, newest first, and the total count. `user_id`: only that person's."""
+    """Return a page of requests, newest first, and the total count. With `user_id`, only requests of this user."""
     query = select(AccessRequestRow)
     if status is not None:
         query = query.where(AccessRequestRow.status == status)
@@ -58,7 +58,7 @@ async def page_of_requests(
 
 
 async def count_pending(session: AsyncSession, user_id: UUID | None = None) -> int:
-    """Return the number of pending requests of the organization, or of one person."""
+    """Return the number of pending requests of the organization, or of one user."""
     query = select(func.count()).where(AccessRequestRow.status == "pending")
     if user_id is not None:
         query = query.where(AccessRequestRow.user_id == user_id)
@@ -66,22 +66,23 @@ async def count_pending(session: AsyncSession, user_id: UUID | None = None) -> i
 
 
 async def has_pending(session: AsyncSession, user_id: UUID, *, model: str | None, period: str | None) -> bool:
-    """Return whether the person has a pending request for the model, or for the period."""
+    """Return whether the user has a pending request for the model, or for the period."""
     subject = AccessRequestRow.period == period if model is None else AccessRequestRow.model == model
     query = select(AccessRequestRow.id).where(*_pending_of(user_id), subject)
     return (await session.execute(query)).first() is not None
 
 
 async def delete_oldest_final(session: AsyncSession, user_id: UUID, *, keep: int) -> None:
-    """Delete the person's final requests but the newest `keep`."""
+    """Delete the user's final requests, except the newest `keep`."""
     final = select(AccessRequestRow.id).where(AccessRequestRow.user_id == user_id, AccessRequestRow.status != "pending")
     oldest = final.order_by(AccessRequestRow.created_at.desc(), AccessRequestRow.id.desc()).offset(keep)
     await session.execute(delete(AccessRequestRow).where(AccessRequestRow.id.in_(oldest)))
 
 
 def requestable_models(user_id: UUID, search: str | None = None) -> Select[ModelConfigRow]:
-    """Return the query for active restricted models about which no group of the person has a rule, and for which the
-    person has no pending request, by name. `search` is a part of `display_name` or `provider/model-id`."""
+    """Return the query for the models that the user can request, by name. They are active and restricted, no group of
+    the user has a rule for them, and the user has no pending request for them. `search` is a part of `display_name` or
+    `provider/model-id`."""
     query = select(ModelConfigRow).where(
         ModelConfigRow.is_active,
         ModelConfigRow.access == "restricted",
@@ -112,7 +113,7 @@ async def is_requestable(session: AsyncSession, user_id: UUID, model: str) -> bo
 
 
 async def find_denying_group(session: AsyncSession, user_id: UUID, model: str) -> str | None:
-    """Return the name of a group of the person that denies the model."""
+    """Return the name of a group of the user that denies the model."""
     query = (
         _rules(user_id)
         .with_only_columns(GroupRow.name)
@@ -124,12 +125,12 @@ async def find_denying_group(session: AsyncSession, user_id: UUID, model: str) -
 
 
 async def lock_group(session: AsyncSession, condition: ColumnElement[bool]) -> GroupRow | None:
-    """Return the only group that meets the condition, locked for a change."""
+    """Return the only group that meets the condition, locked."""
     return (await session.scalars(select(GroupRow).where(condition).with_for_update())).one_or_none()
 
 
 async def find_budget(session: AsyncSession, user_id: UUID, period: str, *, lock: bool = False) -> BudgetRow | None:
-    """Return the person's own budget of the period. `lock`: for a change."""
+    """Return the user's own budget of the period. `lock` locks the row."""
     query = select(BudgetRow).where(
         BudgetRow.scope_type == "user", BudgetRow.scope_id == user_id, BudgetRow.period == period
     )
@@ -141,7 +142,7 @@ def _pending_of(user_id: UUID) -> tuple[ColumnElement[bool], ...]:
 
 
 def _rules(user_id: UUID) -> Select[Any]:
-    """Return the query for the rules of the person's groups."""
+    """Return the query for the rules of the user's groups."""
     return (
         select(literal(1))
         .select_from(ModelAccessRow)

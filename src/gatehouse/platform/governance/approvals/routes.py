@@ -55,7 +55,7 @@ async def approve_request(
     host: TheHost,
     decision: Decision | None = None,
 ) -> object:
-    """Approves the request, which then proceeds. 409 if the approval is not pending."""
+    """Approves the request, which then proceeds. The response is 409 if the approval is not pending."""
     try:
         return await service.approve(change, caller, approval, decision, by_machines=host.settings.approval_by_machines)
     except MayNotApprove as error:
@@ -68,5 +68,6 @@ async def approve_request(
 async def deny_request(
     caller: Admin, approval: LoadedApproval, change: Changing, decision: Decision | None = None
 ) -> object:
-    """Denies the request: its caller gets 403 with `X-DLP-Action: CANCEL`. 409 if the approval is not pending."""
+    """Denies the request. Its caller gets 403 with `X-DLP-Action: CANCEL`. The response is 409 if the approval is not
+    pending."""
     return service.deny(change, caller, approval, decision)

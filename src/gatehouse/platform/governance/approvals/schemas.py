@@ -23,7 +23,7 @@ class Approval(ResponseBody):
     request_id: str
     user_id: UUID | None
     client_id: UUID | None
-    reason: Annotated[str, Field(description="Why the request is held, without its text.")]
+    reason: Annotated[str, Field(description="The reason why the request waits for a decision, without its text.")]
     rule_id: str | None
     rule_name: str | None
     entity_types: list[str]
@@ -33,7 +33,7 @@ class Approval(ResponseBody):
     created_at: datetime
     expires_at: datetime
     decided_at: datetime | None
-    decided_by: Annotated[str | None, Field(description="User or client who decided. Null: no decision.")]
+    decided_by: Annotated[str | None, Field(description="User or client who decided. Null without a decision.")]
     decision_reason: str | None
 
 

@@ -1,4 +1,4 @@
-"""Decides approvals: who may approve, and the transitions of status."""
+"""Decides approvals: checks the approver, and changes the status."""
 
 from uuid import UUID
 
@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import Caller, CallerKind
 from gatehouse.platform.changes.change import Change
-from gatehouse.platform.governance.approvals.errors import MayNotApprove, NotPending, OwnRequest, PeopleApprove
+from gatehouse.platform.governance.approvals.errors import MayNotApprove, NotPending, OwnRequest, PersonRequired
 from gatehouse.platform.governance.approvals.schemas import Decision
 from gatehouse.platform.governance.approvals.table import ApprovalRow, creator_of_client, creators_of_keys
 
@@ -15,7 +15,7 @@ from gatehouse.platform.governance.approvals.table import ApprovalRow, creator_o
 async def approve(
     change: Change, caller: Caller, row: ApprovalRow, decision: Decision | None, *, by_machines: bool
 ) -> ApprovalRow:
-    """Approve the request. `by_machines`: API keys and OAuth clients may approve. Raises `MayNotApprove`,
+    """Approve the request. With `by_machines`, API keys and OAuth clients may approve. Raises `MayNotApprove`,
     `NotPending`."""
     await check_approver(change.session, caller, user_id=row.user_id, client_id=row.client_id, by_machines=by_machines)
     return _decide(change, caller, row, "approved", decision)
@@ -26,7 +26,7 @@ async def check_approver(
 ) -> None:
     """Check that the caller may approve a request of this user or OAuth client. Raises `MayNotApprove`."""
     if caller.kind is not CallerKind.USER and not by_machines:
-        raise PeopleApprove
+        raise PersonRequired
     approvers = await _identities(session, caller.user_id, caller.client_id)
     requesters = await _identities(session, user_id, client_id)
     if not approvers.isdisjoint(requesters):
@@ -39,7 +39,7 @@ def deny(change: Change, caller: Caller, row: ApprovalRow, decision: Decision | 
 
 
 def record_refusal(change: Change, row: ApprovalRow, error: MayNotApprove) -> None:
-    """Record an attempt to approve by a caller who may not."""
+    """Record the refused attempt of a caller who may not approve the request."""
     change.record(
         "approval.refused",
         "approval",
@@ -52,7 +52,8 @@ def record_refusal(change: Change, row: ApprovalRow, error: MayNotApprove) -> No
 
 
 async def _identities(session: AsyncSession, user_id: UUID | None, client_id: UUID | None) -> set[UUID]:
-    """Return the user, the OAuth client, the user who created the client, and those who created the user's API keys."""
+    """Return the ids of the user, of the OAuth client, of the user who created the client, and of the users who created
+    the user's API keys."""
     client_creator = None if client_id is None else await creator_of_client(session, client_id)
     key_creators = set() if user_id is None else await creators_of_keys(session, user_id)
     return key_creators | {identity for identity in (user_id, client_id, client_creator) if identity is not None}
@@ -60,7 +61,8 @@ async def _identities(session: AsyncSession, user_id: UUID | None, client_id: UU
 
 def _decide(change: Change, caller: Caller, row: ApprovalRow, status: str, decision: Decision | None) -> ApprovalRow:
     now = utc_now()
-    # A suspended worker has not marked the row expired yet. It refuses the request when it resumes.
+    # The row may be expired but still `pending`, if its worker is suspended. The worker refuses the request when it
+    # resumes.
     if row.status != "pending" or row.expires_at <= now:
         raise NotPending("expired" if row.status == "pending" else row.status)
     row.status, row.decided_at, row.decided_by = status, now, caller.actor_id
@@ -70,7 +72,7 @@ def _decide(change: Change, caller: Caller, row: ApprovalRow, status: str, decis
         "approval",
         row.id,
         reason=row.decision_reason,
-        # The audit event's own request id is that of the decision.
+        # The audit event has the request id of the decision, so the id of the waiting request is a detail.
         held_request_id=row.request_id,
         rule_id=row.rule_id,
         rule_name=row.rule_name,

@@ -47,7 +47,8 @@ async def creator_of_client(session: AsyncSession, client_id: UUID) -> UUID | No
 
 
 async def creators_of_keys(session: AsyncSession, user_id: UUID) -> set[UUID]:
-    """Return the users who created API keys of this user. For a service account these can call in its name."""
+    """Return the users who created API keys of this user. The creator of a service account's key can call in the
+    account's name."""
     return set((await session.execute(_KEY_CREATORS, {"user": user_id})).scalars())
 
 

@@ -3,8 +3,8 @@ them (docs/compliance.md).
 
     active    <-> archived       POST archive, POST activate
     enabled   <-> disabled       PUT enabled
-              -> acknowledged    POST acknowledge; reset when framework, version or entity types change
+              -> acknowledged    POST acknowledge; a change of framework, version or entity types resets it
 
-A bundle that is active and enabled puts the patterns of its entity types in force with at least `redact`. Each
-transition is announced as `bundle_state_change`.
+While a bundle is active and enabled, the patterns of its entity types are in force with at least the action `redact`.
+Each transition emits the event `bundle_state_change`.
 """

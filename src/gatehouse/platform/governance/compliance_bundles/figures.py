@@ -1,5 +1,5 @@
-"""Statistics of the bundles' entity types, read from the keeper's daily counts, whose number does not grow with the
-events.
+"""Reads statistics of the bundles' entity types from the keeper's daily counts. The number of counts does not grow with
+the number of events.
 
 Each read is one statement, so that all numbers in a response are consistent.
 """
@@ -15,15 +15,16 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.platform.governance.compliance_bundles.table import BundleRow
 
-# A join instead of `= ANY`: for that, PostgreSQL estimates one index search per type and scans all tenants' rows.
+# Joins instead of comparing with `= ANY`, for which PostgreSQL estimates one index search per type and then scans the
+# rows of all tenants.
 _HITS: Final = (
     "WITH hits AS MATERIALIZED (SELECT day, entity_type, rule_name, action, severity, events FROM dlp_counts"
-    " JOIN unnest(CAST(:types AS text[])) AS wanted (entity_type) USING (entity_type)"
+    " JOIN unnest(CAST(:types AS text[])) AS monitored (entity_type) USING (entity_type)"
     " WHERE tenant_id = :tenant AND day BETWEEN :first AND :last) "
 )
 # Each query returns a tag, up to three texts and a number.
 _KINDS: Final = (
-    "SELECT 'kind' AS what, entity_type AS one, action AS two, severity AS three, sum(events)::bigint AS number"
+    "SELECT 'kind' AS tag, entity_type, action, severity, sum(events)::bigint AS number"
     " FROM hits GROUP BY entity_type, action, severity"
 )
 _RULES: Final = (
@@ -31,8 +32,8 @@ _RULES: Final = (
 )
 _DAYS: Final = (
     "SELECT 'day', bundle_id::text, day::text, NULL, sum(events)::bigint"
-    " FROM (SELECT day, entity_type, sum(events) AS events FROM hits GROUP BY day, entity_type) AS found"
-    " JOIN unnest(CAST(:bundles AS uuid[]), CAST(:of_bundles AS text[])) AS named (bundle_id, entity_type)"
+    " FROM (SELECT day, entity_type, sum(events) AS events FROM hits GROUP BY day, entity_type) AS daily"
+    " JOIN unnest(CAST(:bundles AS uuid[]), CAST(:of_bundles AS text[])) AS mappings (bundle_id, entity_type)"
     " USING (entity_type) GROUP BY bundle_id, day"
 )
 _REQUESTS: Final = (
@@ -45,9 +46,9 @@ def _statement(*parts: str) -> TextClause:
     return text(_HITS + " UNION ALL ".join(parts))
 
 
-_OF_BUNDLE: Final = _statement(_KINDS, _DAYS)
-_OF_ALL: Final = _statement(_KINDS, _RULES, _REQUESTS)
-_EVERYTHING: Final = _statement(_KINDS, _RULES, _DAYS, _REQUESTS)
+_BUNDLE_COUNTS: Final = _statement(_KINDS, _DAYS)
+_SUMMARY_COUNTS: Final = _statement(_KINDS, _RULES, _REQUESTS)
+_REPORT_COUNTS: Final = _statement(_KINDS, _RULES, _DAYS, _REQUESTS)
 
 
 class EventCount(NamedTuple):
@@ -72,26 +73,26 @@ class BundleCounts(msgspec.Struct):
 
     kinds: list[EventCount] = []
     rules: list[RuleCount] = []
-    #: Events by bundle and day (ISO 8601).
+    #: Number of events by bundle and day (ISO 8601).
     days: dict[tuple[UUID, str], int] = {}
-    #: Requests that matched at least one of the entity types.
+    #: Number of requests that matched at least one of the entity types.
     covered: int = 0
     requests: int = 0
 
 
-async def of_bundle(session: AsyncSession, bundle: BundleRow, first: date, last: date) -> BundleCounts:
+async def bundle_counts(session: AsyncSession, bundle: BundleRow, first: date, last: date) -> BundleCounts:
     """Return `kinds` and `days` of one bundle."""
-    return await _read(session, _OF_BUNDLE, [bundle], first, last)
+    return await _read(session, _BUNDLE_COUNTS, [bundle], first, last)
 
 
-async def of_all(session: AsyncSession, bundles: Iterable[BundleRow], first: date, last: date) -> BundleCounts:
+async def summary_counts(session: AsyncSession, bundles: Iterable[BundleRow], first: date, last: date) -> BundleCounts:
     """Return `kinds`, `rules`, `covered` and `requests` of the bundles together."""
-    return await _read(session, _OF_ALL, bundles, first, last)
+    return await _read(session, _SUMMARY_COUNTS, bundles, first, last)
 
 
-async def everything(session: AsyncSession, bundles: Iterable[BundleRow], first: date, last: date) -> BundleCounts:
+async def report_counts(session: AsyncSession, bundles: Iterable[BundleRow], first: date, last: date) -> BundleCounts:
     """Return all fields."""
-    return await _read(session, _EVERYTHING, bundles, first, last)
+    return await _read(session, _REPORT_COUNTS, bundles, first, last)
 
 
 async def _read(
@@ -105,14 +106,14 @@ async def _read(
     }  # fmt: skip
     parameters = {name: value for name, value in values.items() if name in statement._bindparams}
     counts = BundleCounts()
-    for tag, one, two, three, number in await session.execute(statement, parameters):
+    for tag, first_text, second_text, third_text, number in await session.execute(statement, parameters):
         match tag:
             case "kind":
-                counts.kinds.append(EventCount(one, two, three, number))
+                counts.kinds.append(EventCount(first_text, second_text, third_text, number))
             case "rule":
-                counts.rules.append(RuleCount(one, two, number))
+                counts.rules.append(RuleCount(first_text, second_text, number))
             case "day":
-                counts.days[UUID(one), two] = number
+                counts.days[UUID(first_text), second_text] = number
             case _:
                 counts.requests += number
                 counts.covered += number if tag == "covered" else 0

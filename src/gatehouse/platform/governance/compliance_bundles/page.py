@@ -28,7 +28,8 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; mar
 svg { width: 100%; height: 60px } path { fill: #00796b }
 """
 
-#: The policy allows this page's own style only. No resource is loaded and no script runs.
+#: Response headers. The content security policy allows only this page's own style, so that no resource is loaded and no
+#: script runs.
 HEADERS: Final = {
     "Content-Security-Policy": (
         f"default-src 'none'; style-src 'sha256-{b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()}';"
@@ -43,7 +44,7 @@ _NOTES: Final = (
     "An event is one rule that found something in one direction of one request. It counts for every bundle that names"
     " its entity type, and once in the sum over all bundles. Days are UTC.",
     "Coverage is the share of all requests in which at least one entity type of an active bundle was found.",
-    "Severity follows from what was done: blocked is critical, held for approval high, redacted medium, logged low."
+    "Severity follows from the action: blocked is critical, held for approval high, redacted medium, logged low."
     " Allowed are events that were only logged. No matched text is kept anywhere.",
 )
 
@@ -92,7 +93,7 @@ def _summary(body: Element, summary: Summary, bundles: Sequence[BundleRow]) -> N
         ),
     )  # fmt: skip
     if summary.top_triggers:
-        _text(body, "h3", "Rules that found most")
+        _text(body, "h3", "Rules with the most events")
         rows = ((trigger.rule_name, trigger.bundle, trigger.event_count) for trigger in summary.top_triggers)
         _table(body, ("Rule", "Bundle", "#Events"), rows)
 
@@ -127,7 +128,7 @@ def _trend(section: Element, details: BundleStats) -> None:
     _text(section, "h3", "Events a day")
     svg = SubElement(section, "svg", viewBox=f"0 0 {len(days) * 10} 100", preserveAspectRatio="none", role="img")
     _text(svg, "title", f"At most {peak:,} events a day")
-    # One path for all bars: 365 elements for each bundle would make up most of the page.
+    # Draws all bars as one path, because 365 elements for each bundle would be the largest part of the page.
     bars = (
         f"M{index * 10 + 1} 100v-{100 * day.event_count / peak:.1f}h8V100z"
         for index, day in enumerate(days)

@@ -11,7 +11,7 @@ from gatehouse.foundation.http.bodies import Body, Moment, ResponseBody, omitted
 
 #: Version of the export's format.
 EXPORT_VERSION: Final = "1.0"
-#: Records of one file.
+#: Maximum records of one file.
 MAX_IMPORTED_BUNDLES: Final = 1_000
 
 Framework = Literal[
@@ -19,6 +19,9 @@ Framework = Literal[
     "FedRAMP",
 ]  # fmt: skip
 State = Literal["active", "archived"]
+Sort = Literal[
+    "name", "-name", "regulatory_framework", "-regulatory_framework", "updated_at", "-updated_at"
+]  # fmt: skip
 
 _ENTITY_TYPES: Final = frozenset(TAXONOMY)
 
@@ -59,7 +62,7 @@ class ImportedBundle(NewBundle):
 
     state: Annotated[
         State | None,
-        Field(description="Default: `active` for a new bundle, unchanged for a replaced one."),
+        Field(description="If omitted, `active` for a new bundle and unchanged for a replaced bundle."),
     ] = None
     exported_at: Moment | None = None
     export_version: Annotated[str | None, Field(max_length=50)] = None
@@ -67,7 +70,7 @@ class ImportedBundle(NewBundle):
 
 @partial
 class BundleUpdate(NewBundle):
-    """Partial: omitted fields keep their values."""
+    """A partial update: omitted fields keep their values."""
 
     regulatory_framework: Annotated[Framework, Field(default_factory=omitted)]
     enabled: Annotated[bool, Field(default_factory=omitted, examples=[False])]
@@ -85,7 +88,9 @@ class _Content(ResponseBody):
 class Bundle(_Content):
     id: UUID
     state: State
-    acknowledged_by: Annotated[str | None, Field(description="Who accepted the bundle in its current form.")]
+    acknowledged_by: Annotated[
+        str | None, Field(description="The user or client who accepted the bundle in its current form.")
+    ]
     acknowledged_at: datetime | None
     created_at: datetime
     updated_at: datetime
@@ -152,7 +157,7 @@ class Summary(ResponseBody):
     days: int
     total_events: int
     coverage_percent: Annotated[
-        float, Field(description="Share of requests that matched at least one compliance rule.")
+        float, Field(description="Percentage of requests in which an entity type of an active bundle was found.")
     ]
     top_triggers: list[TopTrigger]
     bundles: list[BundleFigures]

@@ -51,7 +51,7 @@ async def delete(change: Change, row: BundleRow) -> None:
 
 
 def move(change: Change, row: BundleRow, state: State) -> BundleRow:
-    """Set the state to `active` or `archived`. Idempotent: without a change nothing is recorded."""
+    """Set the state to `active` or `archived`. If the bundle is in this state already, nothing is recorded."""
     if row.state != state:
         before = _event_state(row)
         row.state, row.updated_at = state, utc_now()
@@ -63,7 +63,7 @@ def move(change: Change, row: BundleRow, state: State) -> BundleRow:
 
 
 def acknowledge(change: Change, caller: Caller, row: BundleRow) -> BundleRow:
-    """Acknowledge a bundle. Idempotent: a recorded acknowledgement is kept."""
+    """Acknowledge a bundle. An earlier acknowledgement is kept."""
     if row.acknowledged_at is None:
         before = _event_state(row)
         row.acknowledged_by, row.acknowledged_at = caller.actor_id, utc_now()
@@ -129,7 +129,7 @@ def _new_row(change: Change, new: NewBundle, state: State = "active") -> BundleR
 
 
 def _apply(change: Change, row: BundleRow, values: Mapping[str, Any]) -> None:
-    """Set the values that differ. Announces and records the change."""
+    """Set the values that differ, announce the change of state and record the change."""
     changes = row.differing(values)
     if not changes:
         return
@@ -145,12 +145,12 @@ def _apply(change: Change, row: BundleRow, values: Mapping[str, Any]) -> None:
 
 
 def _event_state(row: BundleRow) -> str:
-    """Return the bundle's state as events name it: `active`, `acknowledged` or `archived`."""
+    """Return the bundle's state in events: `active`, `acknowledged` or `archived`."""
     return "acknowledged" if row.state == "active" and row.acknowledged_at is not None else row.state
 
 
 def _announce(change: Change, row: BundleRow, before: str, after: str) -> None:
-    """Announce `bundle_state_change` if the states differ."""
+    """Emit the event `bundle_state_change` if the states differ."""
     if before == after:
         return
     payload = {
@@ -165,7 +165,7 @@ def _announce(change: Change, row: BundleRow, before: str, after: str) -> None:
 
 
 def _touch_policy(change: Change) -> None:
-    """Publish the policy. The response waits until it is in force on every worker."""
+    """Request a recompilation of the policy. The response waits until the new policy is in force on every worker."""
     change.touch("policy", change.tenant_id, urgent=True)
 
 

@@ -20,7 +20,7 @@ B = TypeVar("B", bound=Body)
 
 
 class ImportedRule(DlpRuleRecord, frozen=True, kw_only=True):
-    """A rule or custom pattern. Ids are optional, because they are not used and a user may have edited the file."""
+    """A rule or custom pattern. The id is optional, because it is not used and a user may have edited the file."""
 
     id: str = ""
 
@@ -33,7 +33,7 @@ class ImportedFilter(FilterRecord, frozen=True, kw_only=True):
     id: UUID | None = None  # type: ignore[assignment]
 
 
-#: Names in the document of body fields that have another name there.
+#: Maps fields of request bodies to their names in the document, where they differ.
 _DOCUMENT_NAMES: Final = {
     "detector_name": "name",
     "action_tier": "action",
@@ -127,7 +127,7 @@ def new_filter(record: ImportedFilter) -> NewContentFilter:
 
 
 def invalid_record(error: Refusal) -> InvalidRecord:
-    """Convert a family's refusal to an error with the document's names."""
+    """Convert a family's refusal to an error with the field names of the document."""
     if isinstance(error, Unprocessable) and error.faults:
         return _invalid_field(error.faults[0])
     return InvalidRecord("", error.text)
@@ -145,6 +145,6 @@ def _body(body_type: type[B], **values: Any) -> B:
 def _invalid_field(fault: FieldFault) -> InvalidRecord:
     path = _DOCUMENT_NAMES.get(fault.field)
     if path is None:
-        first, _, rest = fault.field.removeprefix("config_json.").removeprefix("config.").partition(".")
-        path = ".".join(filter(None, (_DOCUMENT_NAMES.get(first, first), rest)))
+        name, _, subpath = fault.field.removeprefix("config_json.").removeprefix("config.").partition(".")
+        path = ".".join(filter(None, (_DOCUMENT_NAMES.get(name, name), subpath)))
     return InvalidRecord(f".{path}", fault.message)

@@ -41,11 +41,11 @@ from gatehouse.platform.organization.tenants.table import TenantRecord
 
 _BUILT_IN_IDS: Final = frozenset(pattern.id for pattern in BUILT_IN)
 _BUILT_IN_TYPES: Final = frozenset(pattern.entity_type for pattern in BUILT_IN)
-#: Metadata of the document.
+#: Fields with metadata of the document, which are not imported.
 _METADATA_FIELDS: Final = frozenset({"exported_at", "outpost_id", "policy_version"})
-#: Unknown parts that the report lists.
+#: Maximum unknown parts that the report lists.
 _MAX_UNKNOWN_PARTS: Final = 100
-_NAME_EXISTS: Final = "one of this name already exists"
+_NAME_EXISTS: Final = "a record of this name already exists"
 _NO_GROUP: Final = "its group does not exist"
 _SUPPRESSION_REASON: Final = "imported from an outpost"
 
@@ -54,10 +54,10 @@ async def import_config(
     change: Change, tenant: TenantRecord, body: ConfigImport, recognisers: Recognisers
 ) -> ConfigImported:
     """Import the configuration into the organization, in the transaction of `change`. A dry run is rolled back."""
-    async with change.inside(tenant.id) as inside:
+    async with change.inside(tenant.id) as tenant_change:
         if not body.dry_run:
-            result = await _Import(inside, body.config, recognisers).run()
-            inside.record(
+            result = await _Import(tenant_change, body.config, recognisers).run()
+            tenant_change.record(
                 "config.imported",
                 "tenant",
                 tenant.id,
@@ -67,9 +67,9 @@ async def import_config(
                 missing_patterns=result.missing_patterns,
             )
             return result
-        # A separate change whose audit events and notifications are discarded.
-        trial = Change(inside.session, inside.caller, tenant_id=tenant.id)
-        savepoint = await inside.session.begin_nested()
+        # A dry run uses a separate change, whose audit events and notifications are discarded.
+        trial = Change(tenant_change.session, tenant_change.caller, tenant_id=tenant.id)
+        savepoint = await tenant_change.session.begin_nested()
         try:
             result = await _Import(trial, body.config, recognisers).run()
         finally:
@@ -91,12 +91,12 @@ class _Import:
 
     async def run(self) -> ConfigImported:
         config, session = self._config, self._change.session
-        # Custom patterns first: rules and overrides refer to their entity types.
+        # Custom patterns are imported first, because rules and overrides refer to their entity types.
         await self._import_records(
             "custom_patterns", config.custom_patterns, await all_patterns(session), self._create_pattern
         )
         await self._find_missing()
-        # Lock order: this lock before the rows' locks, as in the import of rules.
+        # This lock is taken before the locks of the rows, in the same order as in the import of rules.
         await acquire_scoped(session, ScopedLock.DLP_RULES, str(self._change.tenant_id))
         existing_rules = await all_rules(session, lock=True)
         await self._import_records(
@@ -133,7 +133,8 @@ class _Import:
         *,
         name_field: str = "name",
     ) -> None:
-        """Import the records of one part. `create` returns the reason for skipping a record, or None."""
+        """Import the records of one part. `create` returns the reason for skipping a record, or None if it has created
+        the record."""
         existing_names = {getattr(row, name_field) for row in existing}
         for index, record in enumerate(raw):
             # A lone surrogate cannot be encoded as UTF-8, so it is replaced.

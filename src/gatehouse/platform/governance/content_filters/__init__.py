@@ -4,7 +4,7 @@ to every prompt (docs/content-filters.md).
     enabled <-> disabled     `enabled`; a disabled filter has no effect
     any      -> removed      DELETE; deleting a group deletes its filters
 
-Filters are evaluated in ascending `priority`, equal ones by age, oldest first. The first `keyword_block` or
-`topic_block` that matches refuses the request, before DLP. All `custom_instruction` texts are prepended to the system
-prompt.
+Filters are evaluated in ascending `priority`; filters of equal priority by age, oldest first. The first `keyword_block`
+or `topic_block` that matches refuses the request, before DLP. All `custom_instruction` texts are prepended to the
+system prompt.
 """

@@ -1,4 +1,4 @@
-"""Errors of the content filters family. A malformed body is 400."""
+"""Errors of the content filters family. The status of a malformed body is 400."""
 
 from typing import Final
 

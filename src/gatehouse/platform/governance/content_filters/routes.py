@@ -46,7 +46,7 @@ async def create_content_filter(caller: Admin, body: NewContentFilter, change: C
 async def test_content_filters(
     caller: Admin, body: FilterTrial, parts: InSplitTransactions, host: TheHost
 ) -> FilterTried:
-    """Returns what the filters in force do with a text. Stores nothing."""
+    """Returns the effect of the filters in force on a text. Stores nothing."""
     return await service.try_out(parts, host.ports, body)
 
 

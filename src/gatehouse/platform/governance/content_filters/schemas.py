@@ -13,7 +13,13 @@ Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f
 Description = Annotated[str, Field(max_length=2_000)]
 Scope = Literal["org", "group"]
 Priority = Annotated[
-    int, Field(ge=-1_000_000, le=1_000_000, description="The lowest is evaluated first.", examples=[10])
+    int,
+    Field(
+        ge=-1_000_000,
+        le=1_000_000,
+        description="The filter with the lowest priority is evaluated first.",
+        examples=[10],
+    ),
 ]
 #: The required fields depend on the type: see `config`.
 Config = Annotated[
@@ -39,7 +45,8 @@ class NewContentFilter(Body):
 
 @partial
 class ContentFilterUpdate(NewContentFilter):
-    """Partial: omitted fields keep their values. `config` is replaced as a whole. `scope` `org` removes the group."""
+    """A partial update: omitted fields keep their values. `config` is replaced as a whole. The scope `org` removes the
+    group."""
 
     filter_type: Annotated[FilterType, Field(default_factory=omitted)]
     group_id: Id | None = None
@@ -66,9 +73,9 @@ class FilterTrial(Body):
         StringConstraints(strip_whitespace=False, max_length=100_000),
         Field(examples=["What is Project Falcon about?"]),
     ]
-    group_id: Annotated[Id | None, Field(description="Evaluate as a member of this group. Default: of no group.")] = (
-        None
-    )
+    group_id: Annotated[
+        Id | None, Field(description="Evaluate as a member of this group. If omitted, as a user without groups.")
+    ] = None
 
 
 class TriedFilter(ResponseBody):
@@ -91,4 +98,4 @@ class FilterTried(ResponseBody):
     ]
     filters_evaluated: Annotated[int, Field(description="Enabled filters that apply to the group or to all users.")]
     failed: Annotated[list[TriedFilter], Field(description="Topic filters that could not be evaluated.")]
-    failure: Annotated[str | None, Field(description="Why they failed.", examples=["timeout"])]
+    failure: Annotated[str | None, Field(description="Reason why the topic filters failed.", examples=["timeout"])]

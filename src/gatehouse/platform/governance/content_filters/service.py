@@ -30,7 +30,7 @@ from gatehouse.platform.governance.content_filters.table import (
 )
 from gatehouse.platform.request.injected import SplitTransactions
 
-#: Filters of an organization.
+#: Maximum filters of an organization.
 MAX_FILTERS: Final = 1_000
 
 
@@ -50,8 +50,8 @@ async def create(change: Change, new: NewContentFilter) -> ContentFilterRow:
 
 
 async def update(change: Change, row: ContentFilterRow, body: ContentFilterUpdate) -> ContentFilterRow:
-    """Change a filter. The merged filter is validated as a whole, because a `config` is valid for one type only.
-    Raises as `create` does."""
+    """Change a filter. The merged filter is validated as a whole, because a `config` is valid for one type only. Raises
+    the same errors as `create`."""
     changes = body.sent()
     if changes.get("scope") == "org":
         changes.setdefault("group_id", None)
@@ -72,7 +72,7 @@ async def delete(change: Change, row: ContentFilterRow) -> None:
 
 
 async def try_out(parts: SplitTransactions, ports: Ports, trial: FilterTrial) -> FilterTried:
-    """Return what the filters in force do with a text. Raises `BadScope` if the group does not exist."""
+    """Return the effect of the filters in force on a text. Raises `BadScope` if the group does not exist."""
     if trial.group_id is not None:
         async with parts.reading() as session:
             await _check_scope(session, "group", trial.group_id)
@@ -110,8 +110,8 @@ def _check_keyword_count(other_keywords: int, filter_config: config.Config) -> N
 
 
 def _record(change: Change, action: str, row: ContentFilterRow, **more: Any) -> None:
-    """Record and publish a change. The event leaves out `config`: readers of the audit log need not see blocked
-    keywords."""
+    """Record and publish a change. The event does not contain `config`, because readers of the audit log need not see
+    the blocked keywords."""
     details = ContentFilter.model_validate(row).model_dump(
         include={"name", "filter_type", "scope", "enabled", "priority"}
     )

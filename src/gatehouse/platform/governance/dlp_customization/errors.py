@@ -1,4 +1,5 @@
-"""Errors of suppressions and custom patterns. A malformed body is 400, as on all paths below `dlp-rules`."""
+"""Errors of suppressions and custom patterns. The status of a malformed body is 400, as on all paths below
+`dlp-rules`."""
 
 from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
 

@@ -27,7 +27,9 @@ router = APIRouter(prefix="/api/admin/dlp-rules", tags=["DLP"], responses=RESPON
 LoadedSuppression = Annotated[SuppressionRow, Depends(loaded(SuppressionRow, "suppression_id", SuppressionNotFound))]
 LoadedPattern = Annotated[CustomPatternRow, Depends(loaded(CustomPatternRow, "pattern_id", CustomPatternNotFound))]
 
-_CONFLICT: dict[int | str, dict[str, str]] = {409: {"description": "It already exists."}}
+_CONFLICT: dict[int | str, dict[str, str]] = {
+    409: {"description": "The suppression or pattern already exists, or there is the maximum number."}
+}
 
 
 @router.get("/suppressions", response_model=list[Suppression])
@@ -44,7 +46,7 @@ async def suppress_pattern(caller: Admin, body: NewSuppression, change: Changing
 
 @router.delete("/suppressions/{suppression_id}", status_code=204)
 async def delete_suppression(caller: Admin, suppression: LoadedSuppression, change: Changing) -> None:
-    """Removes a suppression: the pattern is in force again."""
+    """Removes a suppression. The pattern is in force again."""
     await service.unsuppress(change, suppression)
 
 
@@ -56,7 +58,8 @@ async def list_custom_patterns(caller: AdminReader, session: Session) -> object:
 
 @router.post("/custom-patterns", status_code=201, response_model=CustomPattern, responses=_CONFLICT)
 async def create_custom_pattern(caller: Admin, body: NewCustomPattern, change: Changing) -> object:
-    """Adds a pattern. An invalid pattern is 400 with the reason and the position, and nothing is stored."""
+    """Adds a pattern. For an invalid pattern the response is 400 with the reason and the position, and nothing is
+    stored."""
     return await service.create(change, body)
 
 

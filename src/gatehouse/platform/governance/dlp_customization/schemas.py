@@ -39,7 +39,7 @@ class NewCustomPattern(Body):
 
 @partial
 class CustomPatternUpdate(NewCustomPattern):
-    """Partial: omitted fields keep their values."""
+    """A partial update: omitted fields keep their values."""
 
     action_tier: Annotated[ActionTier, Field(default_factory=omitted, examples=["block"])]
 

@@ -67,7 +67,7 @@ async def create(change: Change, new: NewCustomPattern) -> CustomPatternRow:
 
 
 async def update(change: Change, row: CustomPatternRow, body: CustomPatternUpdate) -> CustomPatternRow:
-    """Change a custom pattern. Raises as `create` does, but not `TooManyPatterns`."""
+    """Change a custom pattern. Raises the same errors as `create`, except `TooManyPatterns`."""
     changes = body.sent()
     if "pattern" in changes:
         await checked_patterns.require_valid("pattern", changes["pattern"])
@@ -95,10 +95,11 @@ async def _flush(change: Change, conflict: type[Exception]) -> None:
 
 
 def _touch_policy(change: Change) -> None:
-    """Publish the policy. The response waits until it is in force."""
+    """Request a recompilation of the policy. The response waits until the new policy is in force."""
     change.touch("policy", change.tenant_id, urgent=True)
 
 
 def _audit_details(row: CustomPatternRow) -> dict[str, Any]:
-    """Return the fields for the audit event. The pattern is left out: it may contain the text it matches."""
+    """Return the fields for the audit event. The pattern is left out, because it may contain the text that it
+    matches."""
     return {name: getattr(row, name) for name in ("name", "entity_type", "category", "action_tier", "enabled")}

@@ -1,4 +1,4 @@
-"""Errors of the DLP rules family. A malformed body is 400 on all paths below `dlp-rules`."""
+"""Errors of the DLP rules family. The status of a malformed body is 400 on all paths below `dlp-rules`."""
 
 from typing import Final
 
@@ -18,7 +18,8 @@ class TooManyRules(Conflict):
 
 
 class DuplicateName(Conflict):
-    """A file imported in `skip` mode contains two rules of one name, which is ambiguous."""
+    """A file that is imported in `skip` mode contains two rules of the same name, so that it is ambiguous which one
+    counts."""
 
     code = "name_conflict"
 

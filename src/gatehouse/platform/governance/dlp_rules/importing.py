@@ -38,15 +38,15 @@ async def import_rules(change: Change, body: DlpRulesImport, recognisers: Recogn
     """Import the valid rules, and report the others in `errors`.
 
     `skip` leaves out rules whose name exists. `rename` appends a suffix until the name is unique. `overwrite` matches
-    rules of equal name by position: the first in the file changes the oldest row, the second the next, so that
-    importing an organization's own export changes nothing.
+    rules of the same name by position: the first rule in the file changes the oldest row, the second rule the next row.
+    Importing an organization's own export therefore changes nothing.
 
-    Raises `DuplicateName` in `skip` mode, and `TooManyRules`. Then nothing is imported.
+    Raises `DuplicateName` in `skip` mode, and `TooManyRules`. After an error nothing is imported.
     """
     parsed_rules, faults = await asyncio.to_thread(_parse, body.rules, recognisers)
     if body.conflict_mode == "skip":
         _require_unique_names(parsed_rules)
-    #: Rows by name that no rule of the file has matched yet.
+    #: Existing rows by name that no rule of the file has matched yet.
     unmatched: dict[str, deque[DlpRuleRow]] = {}
     await acquire_scoped(change.session, ScopedLock.DLP_RULES, str(change.tenant_id))
     rows = await all_rules(change.session, lock=True)
@@ -83,7 +83,7 @@ async def import_rules(change: Change, body: DlpRulesImport, recognisers: Recogn
 
 
 def _parse(rules: Sequence[dict[str, Any]], recognisers: Recognisers) -> tuple[list[_IndexedRule], list[ImportFault]]:
-    """Return the valid rules, and the faults of the others. Blocks: for a thread."""
+    """Return the valid rules, and the faults of the others. Call it in a thread, because it blocks."""
     parsed: dict[int, NewDlpRule] = {}
     faults: dict[int, str] = {}
     patterns: list[tuple[str, str]] = []
@@ -109,7 +109,7 @@ def _parse(rules: Sequence[dict[str, Any]], recognisers: Recognisers) -> tuple[l
 
 
 def _require_unique_names(rules: Sequence[_IndexedRule]) -> None:
-    """Raises `DuplicateName` if two rules have one name."""
+    """Check that no two rules have the same name. Raises `DuplicateName`."""
     counts = Counter(rule.detector_name for _, rule in rules)
     duplicate = next((name for name, count in counts.items() if count > 1), None)
     if duplicate is not None:

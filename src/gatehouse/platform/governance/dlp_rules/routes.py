@@ -33,7 +33,8 @@ LoadedRule = Annotated[DlpRuleRow, Depends(loaded(DlpRuleRow, "rule_id", DlpRule
 
 @router.post("/", status_code=201, response_model=DlpRule)
 async def create_dlp_rule(caller: Admin, body: NewDlpRule, change: Changing, recognisers: TheRecognisers) -> object:
-    """Adds a rule. An invalid pattern is 400 with the reason and the position, and nothing is stored."""
+    """Adds a rule. For an invalid pattern the response is 400 with the reason and the position, and nothing is
+    stored."""
     return await service.create(change, body, recognisers)
 
 
@@ -59,7 +60,7 @@ async def export_dlp_rules(caller: AdminReader, session: Session) -> DlpRulesExp
 async def import_dlp_rules(
     caller: Admin, body: DlpRulesImport, change: Changing, recognisers: TheRecognisers
 ) -> DlpRulesImported:
-    """Imports rules. Invalid rules are listed in `errors` and left out."""
+    """Imports rules. Invalid rules are not imported, but listed in `errors`."""
     return await importing.import_rules(change, body, recognisers)
 
 

@@ -34,7 +34,7 @@ class NewDlpRule(Body):
 
 @partial
 class DlpRuleUpdate(NewDlpRule):
-    """Partial: omitted fields keep their values. `config_json` is replaced as a whole."""
+    """A partial update: omitted fields keep their values. `config_json` is replaced as a whole."""
 
     detector_type: Annotated[DetectorType, Field(default_factory=omitted)]
     action_tier: Annotated[ActionTier, Field(default_factory=omitted, examples=["block"])]
@@ -61,8 +61,8 @@ class DlpRuleVersion(ResponseBody):
     rule_id: UUID
     changed_by: str | None
     change_type: Literal["create", "update", "delete"]
-    old_values: Annotated[dict[str, Any] | None, Field(description="Null on create.")]
-    new_values: Annotated[dict[str, Any] | None, Field(description="Null on delete.")]
+    old_values: Annotated[dict[str, Any] | None, Field(description="Null if the rule was created.")]
+    new_values: Annotated[dict[str, Any] | None, Field(description="Null if the rule was deleted.")]
     changed_at: datetime
 
 

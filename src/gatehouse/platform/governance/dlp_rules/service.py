@@ -57,7 +57,8 @@ async def delete(change: Change, row: DlpRuleRow) -> None:
 
 
 async def versions(session: AsyncSession, rule_id: UUID) -> Sequence[DlpRuleVersionRow]:
-    """Return the versions of a rule, also of a removed one, for auditors. Raises `DlpRuleNotFound` if it has none."""
+    """Return the versions of a rule for auditors, even if the rule is removed. Raises `DlpRuleNotFound` if it has
+    none."""
     rows = await versions_of(session, rule_id)
     if not rows:
         raise DlpRuleNotFound
@@ -71,7 +72,7 @@ async def export(session: AsyncSession) -> DlpRulesExport:
 
 
 async def check(rule: NewDlpRule, recognisers: Recognisers) -> None:
-    """Validate a rule; its pattern is compiled in a thread. Raises `Unprocessable` with the name of the field."""
+    """Validate a rule. Its pattern is compiled in a thread. Raises `Unprocessable` with the name of the field."""
     if (pattern := pattern_of(rule, recognisers)) is not None:
         await checked_patterns.require_valid("config_json.pattern", pattern)
 
@@ -99,7 +100,7 @@ def change_row(change: Change, row: DlpRuleRow, changes: dict[str, Any]) -> None
 
 
 def touch_policy(change: Change) -> None:
-    """Publish the policy. The response waits until it is in force."""
+    """Request a recompilation of the policy. The response waits until the new policy is in force."""
     change.touch("policy", change.tenant_id, urgent=True)
 
 
@@ -126,6 +127,6 @@ def _add_version(
 
 
 def _audit_details(row: DlpRuleRow) -> dict[str, Any]:
-    """Return the fields for the audit event. `config_json` is left out, because a pattern may contain the text it
-    matches. The versions hold it."""
+    """Return the fields for the audit event. `config_json` is left out, because a pattern may contain the text that it
+    matches. The versions of the rule contain it."""
     return {name: value for name, value in values(row).items() if name != "config_json"}

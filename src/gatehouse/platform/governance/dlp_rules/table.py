@@ -35,7 +35,7 @@ class DlpRuleRow(TenantRow):
 
 
 class DlpRuleVersionRow(TenantRow):
-    """A version of a rule. `old_values` is SQL NULL on create, `new_values` on delete."""
+    """A version of a rule. `old_values` is SQL NULL if the rule was created, `new_values` if it was deleted."""
 
     __tablename__ = "dlp_rule_versions"
 
@@ -65,7 +65,7 @@ async def count_rules(session: AsyncSession) -> int:
 
 
 async def versions_of(session: AsyncSession, rule_id: UUID) -> Sequence[DlpRuleVersionRow]:
-    """Return the versions of a rule, removed or not, newest first."""
+    """Return the versions of a rule, newest first, even if the rule is removed."""
     query = select(DlpRuleVersionRow).where(DlpRuleVersionRow.rule_id == rule_id)
     return (
         await session.scalars(query.order_by(DlpRuleVersionRow.changed_at.desc(), DlpRuleVersionRow.id.desc()))

@@ -1,8 +1,8 @@
 """Samples of an organization's own requests, on which drafts of its rules are replayed (docs/dlp-replay.md).
 
-    kept -> labelled     PUT `labels`: a reviewer names the entity types in it, and the expected action of
+    kept -> labelled     PUT `labels`: a reviewer names the entity types in the sample, and the expected action of
                          policy rules
-    any  -> removed      DELETE; by age (`organization.dlp_sampling`); with its user or organization
+    any  -> removed      DELETE; at the maximum age (`organization.dlp_sampling`); or with its user or organization
 
-The gateway writes samples sealed, through the journal. Each read of their contents is recorded in the audit chain.
+The gateway seals samples and writes them through the journal. The audit chain records each read of their contents.
 """

@@ -1,6 +1,5 @@
-"""Seals and opens samples. Each sample is sealed under a key of its own, and that key under the master key.
-
-A rotation of the master key therefore re-seals one short key for each sample, not its contents.
+"""Seals and opens samples. Each sample is sealed with its own key, and the master key seals that key. A rotation of the
+master key therefore re-seals one short key for each sample, and not the contents.
 """
 
 import os
@@ -11,7 +10,7 @@ from uuid import UUID
 from gatehouse.engine.records.samples import Contents, decode
 from gatehouse.foundation.secrets.sealing import Sealer
 
-#: Samples of one organization that one worker keeps in a minute.
+#: Maximum samples of one organization that one worker keeps per minute.
 MAX_PER_MINUTE: Final = 20
 
 _KEY_BYTES: Final = 32
@@ -25,8 +24,8 @@ def key_context(tenant_id: object, sample_id: object) -> bytes:
     return f"dlp_sample:{tenant_id}:{sample_id}".encode()
 
 
-def opened(sealer: Sealer, tenant_id: UUID, sample_id: UUID, sealed_key: str, contents: str) -> Contents:
-    """Return the opened contents of a sample. Raises `CannotOpen`."""
+def decrypt(sealer: Sealer, tenant_id: UUID, sample_id: UUID, sealed_key: str, contents: str) -> Contents:
+    """Return the decrypted contents of a sample. Raises `CannotOpen`."""
     key = sealer.open(sealed_key, context=key_context(tenant_id, sample_id))
     return decode(_sealer_of(key).open(contents, context=_CONTENTS_CONTEXT))
 
@@ -37,7 +36,7 @@ class SealingSampler:
     def __init__(self, sealer: Sealer) -> None:
         self._sealer = sealer
         self._minute = 0
-        #: Samples kept in this minute by organization.
+        #: Number of samples of the current minute by organization.
         self._counts: dict[UUID, int] = {}
 
     def admits(self, tenant_id: UUID) -> bool:

@@ -1,4 +1,4 @@
-"""Errors of samples. A malformed body is 400, as on all paths below `dlp-rules`."""
+"""Errors of samples. The status of a malformed body is 400, as on all paths below `dlp-rules`."""
 
 from gatehouse.foundation.errors import NotFound
 

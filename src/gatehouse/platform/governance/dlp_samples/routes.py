@@ -29,7 +29,7 @@ async def list_dlp_samples(
 
 @router.post("/{sample_id}/reveal", response_model=RevealedSample)
 async def reveal_dlp_sample(caller: Admin, sample: LoadedSample, change: Changing, host: TheHost) -> object:
-    """Returns the contents of a sample, for labelling. The access is recorded in the audit chain."""
+    """Returns the contents of a sample, for labelling. The audit chain records the access."""
     return await service.reveal(change, host.sealer, sample)
 
 

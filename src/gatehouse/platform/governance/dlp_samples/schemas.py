@@ -14,7 +14,7 @@ Labels = Annotated[
     dict[EntityType, bool],
     Field(
         max_length=200,
-        description="By entity type: the sample contains it. Omitted types were not reviewed.",
+        description="Maps an entity type to whether the sample contains it. Omitted types were not reviewed.",
         examples=[{"credit_card": True, "email": False}],
     ),
 ]
@@ -38,7 +38,7 @@ class Sample(ResponseBody):
     requested_model: str | None
     texts: Annotated[int, Field(description="Number of texts of the request: prompts, tool results and others.")]
     answer_texts: Annotated[
-        int | None, Field(description="Number of texts of the answer. Null: the answer is not kept.")
+        int | None, Field(description="Number of texts of the answer. Null if the answer is not kept.")
     ]
     characters: Annotated[int, Field(description="Unicode code points of all texts, including the answer.")]
     labels: Labels | None
@@ -50,19 +50,19 @@ class Sample(ResponseBody):
 class RevealedSample(Sample):
     contents: Annotated[list[str], Field(description="Texts of the request before DLP.")]
     answer: Annotated[
-        list[str] | None, Field(description="Texts of the answer before DLP. Null: the answer is not kept.")
+        list[str] | None, Field(description="Texts of the answer before DLP. Null if the answer is not kept.")
     ]
     dlp_action: Annotated[
         str | None,
-        Field(description="Recorded DLP action: the strongest for these texts.", examples=["redact"]),
+        Field(description="Recorded DLP action, which is the strongest action on these texts.", examples=["redact"]),
     ]
     policy_action: Annotated[
         PolicyAction | None,
-        Field(description="Recorded action of policy rules for the first candidate. Null: they were not evaluated."),
+        Field(description="Recorded action of policy rules for the first candidate. Null if none were evaluated."),
     ]
     context: Annotated[
         dict[str, Any] | None,
-        Field(description="Recorded variables of policy rules. Null: they were not evaluated."),
+        Field(description="Recorded variables of policy rules. Null if no policy rules were evaluated."),
     ]
 
 

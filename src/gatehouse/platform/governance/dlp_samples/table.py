@@ -26,7 +26,7 @@ class SampleRow(TenantRow):
     answer_texts: Mapped[int | None]
     characters: Mapped[int]
     sealed_key: Mapped[str]
-    #: Loaded on demand, because it may have a megabyte.
+    #: Loaded on demand, because the contents may have a megabyte.
     contents: Mapped[str] = mapped_column(deferred=True)
     labels: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     expected_action: Mapped[str | None]
@@ -34,7 +34,7 @@ class SampleRow(TenantRow):
     labelled_at: Mapped[datetime | None]
 
 
-#: The label that a replay is scored by: that of DLP rules, or that of policy rules.
+#: The column of the labels by which a replay is scored: `labels` for DLP rules, `expected_action` for policy rules.
 LabelKind: TypeAlias = Literal["labels", "expected_action"]
 
 
@@ -46,7 +46,7 @@ def is_labelled(*kinds: LabelKind) -> ColumnElement[bool]:
 async def newest(
     session: AsyncSession, *, last: int, days: int | None, labelled: bool | None, label_kind: LabelKind, characters: int
 ) -> Sequence[SampleRow]:
-    """Return at most `last` samples, newest first, as long as they have at most `characters` in total."""
+    """Return at most `last` samples, newest first, which together have at most `characters` characters."""
     running_total = func.sum(SampleRow.characters).over(order_by=SampleRow.id.desc())
     query = select(SampleRow.id, running_total.label("so_far"))
     if days is not None:

@@ -1,4 +1,4 @@
-"""Errors of trials. A malformed body is 400, as on all paths below `dlp-rules`."""
+"""Errors of trials. The status of a malformed body is 400, as on all paths below `dlp-rules`."""
 
 from gatehouse.foundation.errors import NotFound
 

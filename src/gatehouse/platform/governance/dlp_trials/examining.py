@@ -1,4 +1,4 @@
-"""Examines one text by the tiers and decides on the findings, as for a request's text."""
+"""Examines one text with the tiers and decides about the findings, as for a text of a request."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
@@ -17,8 +17,8 @@ Direction: TypeAlias = Literal["input", "output"]
 
 
 class Examined(NamedTuple):
-    """Result of an examination. `effect` is the action on the text. `failures` are the tiers that failed, with the
-    reason."""
+    """Result of an examination. `effect` is the action on the text. `failures` names the tiers that failed, each with
+    its reason."""
 
     decision: Decision
     effect: Effect
@@ -35,8 +35,8 @@ async def examine(
     owner: WorkOwner,
     direction: Direction = "input",
 ) -> Examined:
-    """Examine `text`. Appends sentences about each step to `trace`, which never contain parts of the text. Long texts
-    are scheduled fairly by `owner`."""
+    """Examine `text`. Append sentences about each step to `trace`. They never contain parts of the text. Long texts of
+    different owners are scheduled fairly."""
     steps: list[str] = []
     if not policy.enabled:
         if trace is not None:

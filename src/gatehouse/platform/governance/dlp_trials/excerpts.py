@@ -6,13 +6,13 @@ from typing import Final
 
 from gatehouse.engine.dlp.decide import Hit
 
-#: Code points on each side of a match.
+#: Maximum code points of the excerpt on each side of a match.
 CONTEXT_CHARACTERS: Final = 30
-#: Code points of the match.
+#: Maximum code points of the match in the excerpt.
 MAX_MATCH_CHARACTERS: Final = 80
 
 
-def masked(text: str) -> str:
+def mask_text(text: str) -> str:
     return "".join("9" if char.isdigit() else "x" if char.isalpha() else char for char in text)
 
 
@@ -27,7 +27,7 @@ def excerpt(text: str, start: int, end: int, masked_spans: Sequence[tuple[int, i
         if span[0] >= last:
             break
         if stop > begin:
-            pieces += (text[position:begin], masked(text[begin:stop]))
+            pieces += (text[position:begin], mask_text(text[begin:stop]))
             position = stop
     return "".join([*pieces, text[position:last]])
 
@@ -46,7 +46,8 @@ def merged_spans(hits: Iterable[Hit]) -> list[tuple[int, int]]:
 def excerpts(
     texts: Sequence[str], hits: Sequence[Sequence[Hit]], others: Sequence[Sequence[Hit]]
 ) -> Iterator[tuple[int, dict[str, object]]]:
-    """Yield the index of a text and an excerpt for each of its hits. The spans of `others` are masked, too."""
+    """Yield the index of a text and an excerpt for each of its hits. The spans of the hits in `others` are masked
+    too."""
     for index, text in enumerate(texts):
         if hits[index]:
             masked_spans = merged_spans([*hits[index], *others[index]])

@@ -1,4 +1,4 @@
-"""Replays texts: compares a draft of DLP rules with the policy in force."""
+"""Replays texts to compare a draft of DLP rules with the policy in force."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,14 +19,14 @@ from gatehouse.platform.governance.replays.pace import Pace, one_at_a_time
 from gatehouse.platform.governance.replays.recorded import RecordedSample
 from gatehouse.policy.dlp.compiled import DLP_ACTION_STRENGTH, CompiledDlpRule, DlpPolicy
 
-#: Excerpts of one sample.
+#: Maximum excerpts of one sample.
 MAX_EXCERPTS: Final = 20
 
 _ACTIONS: Final = ("allow", "log_only", "redact", "prompt", "block")
 
 
 class _PolicyResults:
-    """The results of one policy, the draft or the one in force, on all samples."""
+    """The results of one policy on all samples. The policy is the draft or the policy in force."""
 
     def __init__(self) -> None:
         self.totals: dict[str, int] = dict.fromkeys(_ACTIONS, 0)
@@ -52,9 +52,9 @@ class _PolicyResults:
 
 
 class ReplaySample(msgspec.Struct, frozen=True):
-    """One sample. Its texts are examined one by one, and the strongest action is the sample's. `recorded`: the sample
-    is a request of the organization, and the result has excerpts. `labels` come from a reviewer: by entity type, the
-    sample contains it."""
+    """One sample. Its texts are examined one by one, and the strongest action is the action of the sample. If
+    `recorded`, the sample is a request of the organization, and the result contains excerpts. `labels` come from a
+    reviewer, and map an entity type to whether the sample contains it."""
 
     #: Texts of the request.
     texts: Sequence[str]
@@ -65,7 +65,7 @@ class ReplaySample(msgspec.Struct, frozen=True):
     answer: Sequence[str] = ()
     #: Groups whose overrides apply.
     groups: Sequence[UUID] = ()
-    #: Recorded action. None: unknown.
+    #: Recorded action; None if unknown.
     action_then: str | None = None
 
 
@@ -92,8 +92,8 @@ class _SampleResult(NamedTuple):
 async def replay(
     ports: Ports, draft: DlpPolicy, in_force: DlpPolicy, samples: Sequence[ReplaySample], *, owner: WorkOwner
 ) -> bytes:
-    """Return a `schemas.Replayed` as JSON. It is encoded by msgspec, because pydantic would block the event loop too
-    long for ten thousand results.
+    """Replay the samples and return a `schemas.Replayed` as JSON. The result is encoded by msgspec, because pydantic
+    would block the event loop too long for ten thousand results.
 
     Raises `ReplayRunning`.
     """
@@ -128,7 +128,7 @@ async def _replay(
     owner: WorkOwner,
     pace: Pace,
 ) -> dict[str, Any]:
-    drafted, present = _PolicyResults(), _PolicyResults()
+    draft_results, current_results = _PolicyResults(), _PolicyResults()
     measure, measure_in_force, labelled = Measure(), Measure(), 0
     results: list[dict[str, Any]] = []
     differences = {"stricter": 0, "weaker": 0, "same": 0}
@@ -143,8 +143,8 @@ async def _replay(
         draft_done = perf_counter()
         old = await _examine_sample(in_force, ports, sample, owner)
         ended = perf_counter()
-        names = drafted.add(new.effect, chain.from_iterable(new.hits), draft_done - started)
-        present.add(old.effect, chain.from_iterable(old.hits), ended - draft_done)
+        names = draft_results.add(new.effect, chain.from_iterable(new.hits), draft_done - started)
+        current_results.add(old.effect, chain.from_iterable(old.hits), ended - draft_done)
         failures += new.failed
         if sample.labels is not None:
             labelled += 1
@@ -165,7 +165,7 @@ async def _replay(
                 "action_now": old.effect,
                 "action_then": sample.action_then,
                 "rules": names,
-                "cost_us": round(drafted.costs_us[-1], 1),
+                "cost_us": round(draft_results.costs_us[-1], 1),
                 "matches": list(matches),
             }
         )
@@ -173,14 +173,14 @@ async def _replay(
     return {
         "samples": len(results),
         "complete": len(results) == len(samples),
-        "totals": drafted.totals,
-        "totals_now": present.totals,
+        "totals": draft_results.totals,
+        "totals_now": current_results.totals,
         "totals_then": totals_then,
         "differences": differences,
         "changed": changed,
         "tier_failures": failures,
-        "rules": _rules(drafted, present),
-        "cost": _cost(drafted.costs_us, present.costs_us),
+        "rules": _rules(draft_results, current_results),
+        "cost": _cost(draft_results.costs_us, current_results.costs_us),
         "labelled": labelled,
         "measures": [
             {"entity_type": name, **measure.fields(name), **measure_in_force.fields(name, "_now")}
@@ -202,11 +202,11 @@ def _entity_types(result: _SampleResult) -> set[str]:
     return {hit.rule.entity_type for hits in result.hits for hit in hits}
 
 
-def _rules(drafted: _PolicyResults, present: _PolicyResults) -> list[dict[str, Any]]:
+def _rules(draft_results: _PolicyResults, current_results: _PolicyResults) -> list[dict[str, Any]]:
     """Return the rules that matched under either policy, by name, entity type and source."""
     rules = []
-    for key in drafted.rules | present.rules:
-        new, old = drafted.rules.get(key), present.rules.get(key)
+    for key in draft_results.rules | current_results.rules:
+        new, old = draft_results.rules.get(key), current_results.rules.get(key)
         rule = new or old
         assert rule is not None
         rules.append(
@@ -217,10 +217,10 @@ def _rules(drafted: _PolicyResults, present: _PolicyResults) -> list[dict[str, A
                 "source": rule.source,
                 "action_tier": None if new is None else new.action,
                 "action_tier_now": None if old is None else old.action,
-                "samples": drafted.samples[key],
-                "samples_now": present.samples[key],
-                "matches": drafted.matches[key],
-                "matches_now": present.matches[key],
+                "samples": draft_results.samples[key],
+                "samples_now": current_results.samples[key],
+                "matches": draft_results.matches[key],
+                "matches_now": current_results.matches[key],
             }
         )
     return sorted(rules, key=lambda row: (-row["matches"], -row["matches_now"], row["rule_name"]))

@@ -32,7 +32,11 @@ async def test_dlp_pattern(caller: Admin, body: NewTest, host: TheHost, recognis
     return await testing.test(host.ports, body, recognisers)
 
 
-@router.post("/evaluate", response_model=Evaluation, responses={404: {"description": "Not in your organization."}})
+@router.post(
+    "/evaluate",
+    response_model=Evaluation,
+    responses={404: {"description": "The organization, group or user is not in your organization."}},
+)
 async def evaluate_dlp(caller: Admin, body: NewEvaluation, parts: InSplitTransactions, host: TheHost) -> Evaluation:
     """Returns the action of the policy in force on a text, with a trace of the decision."""
     return await evaluating.evaluate(parts, host.ports, body)
@@ -40,7 +44,8 @@ async def evaluate_dlp(caller: Admin, body: NewEvaluation, parts: InSplitTransac
 
 _DRAFT: Final = Draft.model_json_schema()
 _SAMPLE: Final = {"anyOf": [{"type": "string"}, NewSample.model_json_schema()]}
-#: The route parses the body itself: it has two forms, and an uploaded file must never be spooled to disk.
+#: OpenAPI description of the body. The route parses the body itself, because the body has two forms and an uploaded
+#: file must never be spooled to disk.
 _BODY: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
@@ -67,7 +72,7 @@ _BODY: Final[dict[str, Any]] = {
                             "description": "JSON lines: a string, or an object with `text` and optionally `id`.",
                             "example": '{"id": "ticket-17", "text": "My card is 4111 1111 1111 1111."}',
                         },
-                        "draft": {"type": "string", "description": "JSON: `rules`, `suppressions`."},
+                        "draft": {"type": "string", "description": "The draft as JSON: `rules`, `suppressions`."},
                     },
                 },
             },
@@ -86,11 +91,11 @@ async def replay_dlp_draft(
     caller: Admin, request: Request, parts: InSplitTransactions, host: TheHost, recognisers: TheRecognisers
 ) -> Response:
     """Evaluates a draft of DLP rules on the texts in the body, or on samples of the organization's own requests
-    (`recorded`), and compares it with the policy in force. Stores nothing. The access to samples is recorded in the
-    audit chain."""
+    (`recorded`), and compares it with the policy in force. Stores nothing. The audit chain records the access to
+    samples."""
     draft, selection = await samples.read(request)
     snapshot = await host.ports.policies.current(parts.tenant_id)
-    policy = await drafting.compiled(draft, snapshot, recognisers)
+    policy = await drafting.compile_draft(draft, snapshot, recognisers)
     if isinstance(selection, Recorded):
         stored = await recorded.read(parts, host.sealer, selection, draft="dlp_rules", label_kind="labels")
         replay_samples = [replaying.from_recorded(sample) for sample in stored]

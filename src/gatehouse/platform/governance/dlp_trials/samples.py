@@ -1,5 +1,5 @@
-"""Parses the texts of a replay, from a JSON body or a file of JSON lines. They stay in memory and are never written to
-disk."""
+"""Parses the texts of a replay from a JSON body or a file of JSON lines. The texts stay in memory and are never written
+to disk."""
 
 import asyncio
 import io
@@ -21,7 +21,7 @@ from gatehouse.platform.governance.replays.schemas import Recorded
 
 MAX_SAMPLES: Final = 10_000
 MAX_BODY_BYTES: Final = 10_000_000
-#: Lines parsed before the event loop runs other tasks.
+#: Number of lines that are parsed before the event loop runs other tasks.
 _LINES_PER_BATCH: Final = 200
 
 
@@ -64,7 +64,7 @@ async def read(request: Request) -> tuple[Draft, list[TextSample] | Recorded]:
 
 async def _form(request: Request) -> tuple[Draft, list[TextSample]]:
     parser = MultiPartParser(request.headers, request.stream(), max_files=2, max_fields=1, max_part_size=MAX_BODY_BYTES)
-    # Above the maximum, so that the file is never spooled to disk: samples may be confidential.
+    # The limit is above the maximum size, so that the file is never spooled to disk. Samples may be confidential.
     parser.spool_max_size = MAX_BODY_BYTES * 2
     try:
         form = await parser.parse()

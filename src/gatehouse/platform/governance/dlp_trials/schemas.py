@@ -24,11 +24,14 @@ FinalAction = Literal["allow", "log_only", "redact", "prompt", "block"]
 class NewTest(Body):
     rule_type: Literal["regex", "ner", "gliner"]
     pattern: Annotated[
-        Regex, Field(description="A regex in RE2 syntax, or comma-separated labels.", examples=["EMP-[0-9]{6}"])
+        Regex,
+        Field(description="A regular expression in RE2 syntax, or comma-separated labels.", examples=["EMP-[0-9]{6}"]),
     ]
     sample_text: Text
-    entity_type: Annotated[EntityType, Field(description="Entity type in the matches of a regex.")] = "custom"
-    action_tier: Annotated[ActionTier, Field(description="Action in the matches.")] = "log_only"
+    entity_type: Annotated[EntityType, Field(description="Entity type of the matches of a regular expression.")] = (
+        "custom"
+    )
+    action_tier: Annotated[ActionTier, Field(description="Action of the matches.")] = "log_only"
 
 
 class TestMatch(ResponseBody):
@@ -44,7 +47,7 @@ class TestMatch(ResponseBody):
 class TestResult(ResponseBody):
     __test__ = False
 
-    matches: Annotated[list[TestMatch], Field(description="The first 1,000.")]
+    matches: Annotated[list[TestMatch], Field(description="The first 1,000 matches.")]
     match_count: int
     rule_type: Literal["regex", "ner", "gliner"]
     valid_pattern: bool
@@ -54,9 +57,9 @@ class TestResult(ResponseBody):
 
 class NewEvaluation(Body):
     text: Text
-    org_id: Annotated[Id | None, Field(description="Your own organization.")] = None
+    org_id: Annotated[Id | None, Field(description="The id of your own organization.")] = None
     group_id: Annotated[Id | None, Field(description="Evaluate as a member of this group.")] = None
-    user_id: Annotated[Id | None, Field(description="Evaluate as this user, with all their groups.")] = None
+    user_id: Annotated[Id | None, Field(description="Evaluate as this user, with all groups of the user.")] = None
 
 
 class EvaluatedMatch(ResponseBody):
@@ -72,7 +75,7 @@ class MatchedRule(ResponseBody):
     entity_type: str
     action_tier: Annotated[ActionTier, Field(description="The rule's own action. Overrides are not applied.")]
     match_count: int
-    matches: Annotated[list[EvaluatedMatch], Field(description="The first 20.")]
+    matches: Annotated[list[EvaluatedMatch], Field(description="The first 20 matches.")]
     source: Literal["platform", "organization"]
 
 
@@ -96,20 +99,24 @@ class NewSample(Body):
 
 
 class Draft(Body):
-    """A draft of the rules. Omitted fields stand for what is in force. Custom patterns stay in force."""
+    """A draft of the rules. For omitted fields, the rules or suppressions in force are used. Custom patterns stay in
+    force."""
 
     rules: Annotated[
         list[dict[str, Any]] | None,
         Field(
             max_length=MAX_RULES,
-            description="Rules that replace the organization's rules, as in creation.",
+            description="Rules that replace the organization's rules, with the fields of `POST /api/admin/dlp-rules/`.",
             examples=[[{
                 "detector_name": "Cards", "detector_type": "regex", "entity_type": "credit_card",
                 "action_tier": "block",
             }]],
         ),
     ] = None  # fmt: skip
-    add_rule: Annotated[dict[str, Any] | None, Field(description="One additional rule, as in creation.")] = None
+    add_rule: Annotated[
+        dict[str, Any] | None,
+        Field(description="One additional rule, with the fields of `POST /api/admin/dlp-rules/`."),
+    ] = None
     suppressions: Annotated[
         list[str] | None, Field(max_length=MAX_RULES, description="Ids of built-in patterns.", examples=[["email"]])
     ] = None
@@ -133,7 +140,7 @@ class ReplayedMatch(ResponseBody):
     excerpt: Annotated[
         str,
         Field(
-            description="The match in its context. Letters of matches are `x`, digits `9`.",
+            description="The match in its context. In matches, letters are replaced by `x` and digits by `9`.",
             examples=["My card is 9999 9999."],
         ),
     ]
@@ -150,7 +157,7 @@ class ReplayedSample(ResponseBody):
     id: str | int | None
     action: FinalAction
     action_now: Annotated[FinalAction, Field(description="Action of the policy in force.")]
-    action_then: Annotated[FinalAction | None, Field(description="Recorded action. Null: unknown.")]
+    action_then: Annotated[FinalAction | None, Field(description="Recorded action. Null if unknown.")]
     rules: Annotated[list[str], Field(description="Names of the draft's rules that matched.")]
     cost_us: Annotated[float, Field(description="Time of the draft's evaluation in microseconds.")]
     matches: Annotated[
@@ -163,16 +170,20 @@ class ReplayedRule(ResponseBody):
     entity_type: str
     detector_type: DetectorType
     source: Literal["platform", "organization"]
-    action_tier: Annotated[ActionTier | None, Field(description="Action in the draft. Null: no such rule.")]
-    action_tier_now: Annotated[ActionTier | None, Field(description="Action in force. Null: no such rule.")]
-    samples: Annotated[int, Field(description="Number of samples that it matched.")]
+    action_tier: Annotated[
+        ActionTier | None, Field(description="Action in the draft. Null if the draft has no such rule.")
+    ]
+    action_tier_now: Annotated[
+        ActionTier | None, Field(description="Action in force. Null if no such rule is in force.")
+    ]
+    samples: Annotated[int, Field(description="Number of samples that the rule matched.")]
     samples_now: int
     matches: int
     matches_now: int
 
 
 class ReplayCost(ResponseBody):
-    """Time of one sample's evaluation, in microseconds."""
+    """Time to evaluate one sample, in microseconds."""
 
     mean_us: float
     p95_us: float
@@ -183,7 +194,10 @@ class ReplayCost(ResponseBody):
 class Replayed(ReplaySummary):
     totals: dict[FinalAction, int]
     totals_now: dict[FinalAction, int]
-    totals_then: Annotated[dict[FinalAction, int], Field(description="Recorded actions, where known.")]
+    totals_then: Annotated[
+        dict[FinalAction, int],
+        Field(description="Number of samples by recorded action. Samples without one are not counted."),
+    ]
     tier_failures: Annotated[int, Field(description="Number of samples for which a model tier failed.")]
     rules: list[ReplayedRule]
     cost: ReplayCost

@@ -21,14 +21,14 @@ from gatehouse.policy.dlp.compile import open_labels
 from gatehouse.policy.dlp.compiled import DlpPolicy
 
 MAX_MATCHES: Final = 1_000
-#: Limit for compiling and matching. RE2 needs milliseconds; the limit bounds the wait on a busy machine.
+#: Time limit for compiling and matching. RE2 needs milliseconds. The limit matters only on a busy machine.
 _TIMEOUT_SECONDS: Final = 10.0
 
 _recogniser_names: Final = TypeAdapter(Annotated[list[Recogniser], Field(max_length=MAX_RECOGNISERS)])
 
 
 async def test(ports: Ports, body: NewTest, recognisers: Recognisers) -> TestResult:
-    """Test a pattern. An invalid pattern raises no error: `error` in the result explains it."""
+    """Test a pattern. An invalid pattern raises no error. The field `error` of the result explains it."""
     if body.rule_type == "regex":
         try:
             return await asyncio.wait_for(asyncio.to_thread(_regex, body), _TIMEOUT_SECONDS)
@@ -40,24 +40,24 @@ async def test(ports: Ports, body: NewTest, recognisers: Recognisers) -> TestRes
 def _regex(body: NewTest) -> TestResult:
     try:
         pattern = custom_pattern("test", "test", body.entity_type, body.pattern)
-    except PatternRefused as refused:
-        return _invalid(body, str(refused))
+    except PatternRefused as refusal:
+        return _invalid(body, str(refusal))
     findings: list[Finding] = []
     error = None
     try:
         for slice_findings in Matcher([pattern]).scan_in_slices(body.sample_text):
             findings += slice_findings
-    except SearchAborted as given_up:
-        error = str(given_up)
+    except SearchAborted as aborted:
+        error = str(aborted)
     return _result(body, sorted(findings, key=by_place), error)
 
 
 async def _entities(ports: Ports, body: NewTest, recognisers: Recognisers) -> TestResult:
-    """Test the entities tier. `ner` and `gliner` use the same tier, with the configured model."""
+    """Test the entities tier. The rule types `ner` and `gliner` both use it with the configured model."""
     try:
         names = _recogniser_names.validate_python([label.strip() for label in body.pattern.split(",") if label.strip()])
-    except ValidationError as refused:
-        first = refused.errors(include_url=False)[0]
+    except ValidationError as invalid:
+        first = invalid.errors(include_url=False)[0]
         return _invalid(body, f"{first['input']!r}: {first['msg']}" if first["loc"] else first["msg"])
     if not names:
         return _invalid(body, f"no label is named. Known labels: {', '.join(recognisers.names)}")

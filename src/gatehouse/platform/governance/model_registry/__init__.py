@@ -1,9 +1,8 @@
-"""The model registry: the risk tier and the validation status of each model in an organization
-(docs/model-registry.md). The catalog, not the registry, determines which models can be called. If the configuration
-`registry_enforcement` is `warn` or `block`, the gateway flags or refuses models that are not validated
-(`engine/stages/candidates/registry.py`).
+"""The model registry: risk tier and validation status of the models of an organization (docs/model-registry.md). The
+catalog, not the registry, determines which models can be called. If the configuration `registry_enforcement` is `warn`
+or `block`, the gateway flags or refuses models that are not validated (`engine/stages/candidates/registry.py`).
 
-An update changes `validation_status` by one permitted transition (`states.py`). `deprecated` is final:
+An update changes `validation_status` by one permitted transition (`schemas.TRANSITIONS`). `deprecated` is final:
 
     draft | unclassified -> pending_validation -> in_validation -> validated -> deprecated
     in_validation -> needs_remediation | deprecated

@@ -1,4 +1,4 @@
-"""Finds models that the gateway has called and that are not registered, and adds drafts for them."""
+"""Finds models that the gateway has called but that are not registered, and adds drafts for them."""
 
 from typing import Any
 
@@ -8,11 +8,12 @@ from gatehouse.platform.changes.change import Change
 from gatehouse.platform.governance.model_registry import figures, service, table
 from gatehouse.platform.governance.model_registry.figures import ModelName, Use
 from gatehouse.platform.governance.model_registry.schemas import Discovered, DiscoveredModel, Discovery, RiskTier
-from gatehouse.platform.governance.model_registry.tiers import inferred
+from gatehouse.platform.governance.model_registry.tiers import infer_tier
 
 
 async def discover(change: Change, options: Discovery) -> Discovered:
-    """Add a draft for every model called in the lookback period that is not in the registry. Raises `TooManyModels`."""
+    """Add a draft for every model that was called in the lookback period and is not in the registry. Raises
+    `TooManyModels`."""
     called = await figures.uses(change.session, lookback_days=options.lookback_days)
     registered = await table.rows_by_name(change.session)
     missing = {name: _tier(name[1], options) for name in called if name not in registered}
@@ -40,7 +41,7 @@ async def discover(change: Change, options: Discovery) -> Discovered:
 def _tier(model_id: str, options: Discovery) -> RiskTier:
     if isinstance(options.auto_assign_tier, str):
         return options.auto_assign_tier
-    return inferred(model_id) if options.auto_assign_tier else "unclassified"
+    return infer_tier(model_id) if options.auto_assign_tier else "unclassified"
 
 
 def _draft(change: Change, name: ModelName, tier: RiskTier) -> dict[str, Any]:

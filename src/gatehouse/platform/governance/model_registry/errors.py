@@ -1,5 +1,5 @@
-"""Errors of the model registry. An invalid value is 422 in variant A, 400 in B. A transition that is not permitted is
-422 in both."""
+"""Errors of the model registry. The status of an invalid value is 422 in variant A and 400 in B. The status of a
+transition that is not permitted is 422 in both."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -19,7 +19,7 @@ class ModelAlreadyExists(Conflict):
     code = "model_already_exists"
 
     def __init__(self, provider: str | None, model_id: str) -> None:
-        """`provider` is None if model ids are unique across providers."""
+        """Name the model by its id, and by `provider` unless model ids are unique across providers (None)."""
         name = repr(model_id) if provider is None else f"{model_id!r} of {provider}"
         super().__init__(f"The registry already has {name}.")
 

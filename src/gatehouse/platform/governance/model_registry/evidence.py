@@ -1,4 +1,4 @@
-"""Collects the evidence for a model risk review: the history of a model's entry, decisions, usage and incidents."""
+"""Collects the evidence for the risk review of a model: history of its entry, decisions, usage and incidents."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -30,7 +30,7 @@ from gatehouse.platform.records.hot import visible_since
 
 T = TypeVar("T")
 
-#: Items of each list: the newest.
+#: Maximum items of each list. The newest items are kept.
 MAX_ITEMS: Final = 1_000
 
 _HISTORY: Final = tuple(f"registered_model.{verb}" for verb in ("created", "updated", "deleted"))
@@ -40,7 +40,7 @@ _SWITCHES: Final = (_SWITCHED_OFF, "kill_switch_enable")
 
 async def evidence(session: AsyncSession, row: RegisteredModelRow, variant: Variant) -> Evidence:
     name = row.provider, row.model_id
-    # All lists end at this head: events that are written meanwhile come after it.
+    # All lists end at this head of the audit chain, so that they do not contain events that are written meanwhile.
     head = (await session.scalars(select(AuditHead).where(AuditHead.tenant_id == session.info["tenant_id"]))).one()
     since = await visible_since(session)
     history = await _events(session, head, since, _HISTORY, name)
@@ -52,7 +52,7 @@ async def evidence(session: AsyncSession, row: RegisteredModelRow, variant: Vari
     lists: tuple[Sequence[Any], ...] = (history, switches, approvals)
     return Evidence(
         generated_at=utc_now(),
-        model=(await service.shown(session, [row], variant))[0],
+        model=(await service.with_usage(session, [row], variant))[0],
         next_statuses=service.next_statuses(row),
         enforcement=Enforcement(mode=mode, objection=objection.code if objection else None),
         chain=ChainHead.model_validate(head),
@@ -77,8 +77,8 @@ async def evidence(session: AsyncSession, row: RegisteredModelRow, variant: Vari
 async def _events(
     session: AsyncSession, head: AuditHead, since: datetime | None, actions: Sequence[str], *names: ModelName
 ) -> Sequence[AuditEventRow]:
-    """Return audit events, newest first. They are selected by the model's name, not by the entry's id, so that a model
-    that was removed and registered again has one history."""
+    """Return audit events, newest first. They are selected by the model's name and not by the entry's id, so that a
+    model that was removed and registered again has one history."""
     query = (
         select(AuditEventRow)
         .where(
@@ -96,7 +96,7 @@ async def _events(
 
 
 async def _approvals(session: AsyncSession, name: ModelName) -> Sequence[ApprovalRow]:
-    """Return held requests that named the model, with or without its provider, newest first."""
+    """Return the requests that waited for approval and named the model, with or without its provider, newest first."""
     query = (
         select(ApprovalRow)
         .where(ApprovalRow.model.in_([f"{name[0]}/{name[1]}", name[1]]))

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.storage.rows import Row
 
-#: Calls of each model by day (UTC). The keeper writes it.
+#: Number of calls of each model by day (UTC). The keeper writes this table.
 model_days: Final = Table(
     "model_days",
     Row.metadata,
@@ -48,8 +48,8 @@ async def uses(
 ) -> dict[ModelName, Use]:
     """Return the usage of models by name. Models without requests are left out.
 
-    `names` None: all models, registered or not. `lookback_days`: only models called in this number of days, including
-    today (UTC).
+    If `names` is None, the usage of all models is returned, registered or not. With `lookback_days`, only models that
+    were called in this number of days are returned, including today (UTC).
     """
     if names is not None and not names:
         return {}
@@ -77,8 +77,8 @@ async def uses(
 
 
 async def by_month(session: AsyncSession, name: ModelName) -> Sequence[Any]:
-    """Return a model's sums by month (UTC), oldest first. `month` is its first day; the sums have the column names of
-    the table."""
+    """Return a model's sums by month (UTC), oldest first. `month` is the first day of the month. The sums have the
+    column names of the table."""
     days = model_days.c
     month = func.date_trunc("month", days.day).label("month")
     sums = [

@@ -26,7 +26,7 @@ _ENTRIES: Final = TypeAdapter(list[RegisteredModel])
 class InventoryFile(NamedTuple):
     content: bytes
     media_type: str
-    #: Name for download; None if the browser displays the content.
+    #: File name for the download; None if the browser displays the content.
     filename: str | None
 
 

@@ -1,4 +1,4 @@
-"""Bodies of the registry's endpoints: the union of both variants' fields."""
+"""Bodies of the registry's endpoints, with the fields of both variants."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -31,7 +31,7 @@ TRANSITIONS: Final[Mapping[Status, frozenset[Status]]] = {
 }
 assert set(TRANSITIONS) == set(get_args(Status))
 
-#: The provider in `provider/model-id`: no slashes, no spaces.
+#: The provider in `provider/model-id`, without slashes and spaces.
 Provider = Annotated[str, Field(pattern=r"^[^\s/\x00-\x1f\x7f]{1,63}$", examples=["openai"])]
 Description = Annotated[str, Field(max_length=2_000)]
 
@@ -73,7 +73,7 @@ class NewRegisteredModel(Body):
 
     model_id: ModelId
     provider: Provider
-    display_name: Annotated[Line | None, Field(description="Default: the model's id.", examples=["GPT-4o mini"])] = None
+    display_name: Annotated[Line | None, Field(description="If null, the model's id.", examples=["GPT-4o mini"])] = None
     risk_tier: Annotated[RiskTier | None, Field(examples=["tier_2"])] = None
     validation_status: FirstStatus = "draft"
     owner: Annotated[Line | None, Field(description="The accountable person or team.", examples=["Model risk"])] = None
@@ -82,11 +82,11 @@ class NewRegisteredModel(Body):
 
 
 class RegisteredModelUpdate(Body):
-    """Partial: omitted fields keep their values. `tags` are replaced as a whole."""
+    """A partial update: omitted fields keep their values. `tags` are replaced as a whole."""
 
     model_id: Annotated[str, Field(default_factory=omitted, description="Cannot change.")]
     provider: Annotated[str, Field(default_factory=omitted, description="Cannot change.")]
-    display_name: Annotated[Line | None, Field(description="Null: the model's id.", examples=["GPT-4o mini"])] = None
+    display_name: Annotated[Line | None, Field(description="If null, the model's id.", examples=["GPT-4o mini"])] = None
     risk_tier: Annotated[RiskTier, Field(default_factory=omitted)]
     validation_status: Annotated[Status, Field(default_factory=omitted, examples=["pending_validation"])]
     owner: Annotated[Line | None, Field(examples=["Model risk"])] = None
@@ -107,7 +107,9 @@ class RegisteredModel(ResponseBody):
     request_count_30d: Annotated[
         int, Field(description="Calls that the model answered today and in the 29 days before.")
     ]
-    first_seen_at: Annotated[datetime | None, Field(description="Time of the first call. Null: never called.")]
+    first_seen_at: Annotated[
+        datetime | None, Field(description="Time of the first call. Null if the model was never called.")
+    ]
     last_seen_at: Annotated[datetime | None, Field(description="Time of the last call.")]
     tenant_id: UUID
     created_at: datetime
@@ -137,8 +139,8 @@ class Discovery(Body):
     auto_assign_tier: Annotated[
         Literal[True, False, "tier_1", "tier_2", "tier_3", "tier_4"] | None,
         Field(
-            description="True: infer the tier from the model id. False: `unclassified`. A tier: assign it to all."
-            " Default: false in variant A, `tier_4` in B.",
+            description="True: infer the tier from the model id. False: the tier is `unclassified`. A tier: assign it"
+            " to all models. Default: false in variant A, `tier_4` in B.",
             examples=[True],
         ),
     ] = None
@@ -149,7 +151,8 @@ class DiscoveredModel(ResponseBody):
     model_id: str
     provider: str
     status: Annotated[
-        Literal["created", "existing"], Field(description="With `dry_run`, `created` means that it would be created.")
+        Literal["created", "existing"],
+        Field(description="With `dry_run`, `created` means that an entry would be created."),
     ]
     risk_tier: RiskTier
     validation_status: Status
@@ -159,8 +162,8 @@ class DiscoveredModel(ResponseBody):
 
 
 class Discovered(ResponseBody):
-    discovered: Annotated[int, Field(description="Number of called models, created and existing.")]
-    created: Annotated[int, Field(description="0 with `dry_run`.")]
+    discovered: Annotated[int, Field(description="Number of called models, with and without an entry before.")]
+    created: Annotated[int, Field(description="Number of entries that were created; 0 with `dry_run`.")]
     existing: int
     dry_run: bool
     models: list[DiscoveredModel]
@@ -199,7 +202,7 @@ class HeldRequest(ResponseBody):
 
 
 class MonthOfUse(ResponseBody):
-    month: Annotated[str, Field(description="UTC.", examples=["2026-11"])]
+    month: Annotated[str, Field(description="The month (UTC).", examples=["2026-11"])]
     requests: int
     errors: Annotated[int, Field(description="Failed attempts and interrupted answers.")]
     blocked: Annotated[int, Field(description="Answers that DLP blocked.")]
@@ -210,7 +213,7 @@ class MonthOfUse(ResponseBody):
 
 
 class Incidents(ResponseBody):
-    """Sums over all months. `kill_switches` counts how often the model was disabled."""
+    """Sums over all months. `kill_switches` is the number of times that the model was disabled."""
 
     errors: int
     dlp_blocks: int
@@ -222,12 +225,12 @@ class Enforcement(ResponseBody):
     mode: Literal["off", "warn", "block"]
     objection: Annotated[
         str | None,
-        Field(description="Why the gateway flags or refuses the model.", examples=["model_not_validated"]),
+        Field(description="Reason why the gateway flags or refuses the model.", examples=["model_not_validated"]),
     ]
 
 
 class ChainHead(ResponseBody):
-    """The last event of the organization's audit chain at the time of the evidence."""
+    """The last event of the organization's audit chain when the evidence was collected."""
 
     sequence: int
     hash: Hash
@@ -236,20 +239,23 @@ class ChainHead(ResponseBody):
 class Evidence(ResponseBody):
     generated_at: datetime
     model: RegisteredModel
-    next_statuses: Annotated[list[Status], Field(description="Validation statuses that the entry may get next.")]
+    next_statuses: Annotated[list[Status], Field(description="Validation statuses to which the entry can change.")]
     enforcement: Enforcement
     chain: ChainHead
     history: Annotated[list[EvidenceEvent], Field(description="Changes of the model's entries, oldest first.")]
     validation: list[Move]
     kill_switches: Annotated[list[EvidenceEvent], Field(description="Kill switch events, oldest first.")]
-    approvals: Annotated[list[HeldRequest], Field(description="Oldest first.")]
+    approvals: Annotated[list[HeldRequest], Field(description="Requests that waited for approval, oldest first.")]
     usage: Annotated[list[MonthOfUse], Field(description="Months with calls or incidents, oldest first.")]
     incidents: Incidents
     events_since: Annotated[
         datetime | None,
-        Field(description="Audit events before this time are outside the hot retention window. Null: none are."),
+        Field(description="Audit events before this time are outside the hot retention window. Null if none are."),
     ]
     complete: Annotated[
         bool,
-        Field(description="False: the entry is older than `events_since`, or a list is cut to its newest 1,000 items."),
+        Field(
+            description="False if the entry is older than `events_since`, or if a list contains only its newest"
+            " 1,000 items."
+        ),
     ]

@@ -29,18 +29,21 @@ from gatehouse.platform.governance.model_registry.schemas import (
 )
 from gatehouse.platform.governance.model_registry.table import RegisteredModelRow
 
-#: Models of a registry.
+#: Maximum models of a registry.
 MAX_MODELS: Final = 20_000
 RESOURCE: Final = "registered_model"
 
 
-async def shown(session: AsyncSession, rows: Sequence[RegisteredModelRow], variant: Variant) -> list[RegisteredModel]:
+async def with_usage(
+    session: AsyncSession, rows: Sequence[RegisteredModelRow], variant: Variant
+) -> list[RegisteredModel]:
+    """Return the entries of a response, with the usage of the models."""
     uses = await figures.uses(session, {(row.provider, row.model_id) for row in rows})
     return [entry(row, uses.get((row.provider, row.model_id), UNUSED), variant) for row in rows]
 
 
 async def create(change: Change, new: NewRegisteredModel, *, unique_model_id: bool) -> RegisteredModelRow:
-    """Add an entry. `unique_model_id`: an entry of another provider with the same id conflicts, too. Raises
+    """Add an entry. With `unique_model_id`, an entry of another provider with the same id is a conflict too. Raises
     `ModelAlreadyExists`, `TooManyModels`."""
     if unique_model_id and await table.lock_model_id(change.session, new.model_id):
         raise ModelAlreadyExists(None, new.model_id)
@@ -88,7 +91,7 @@ async def delete(change: Change, row: RegisteredModelRow) -> None:
 
 
 def next_statuses(row: RegisteredModelRow) -> list[Status]:
-    """Return the statuses that the entry may get next."""
+    """Return the statuses to which the entry can change."""
     status: Any = row.validation_status
     return sorted(TRANSITIONS[status])
 
@@ -101,7 +104,7 @@ def _transition(old: Any, new: Any) -> dict[str, str]:
 
 
 def _differs(old: Any, new: Any) -> bool:
-    # The order of tags is significant, too.
+    # The order of tags is significant too.
     return bool(old != new or (isinstance(old, dict) and list(old) != list(new)))
 
 
@@ -129,5 +132,5 @@ def record(change: Change, verb: str, entry_id: UUID, name: ModelName, **details
 
 
 def _without_name(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out provider and model id, which audit events hold as their target."""
+    """Return the values without provider and model id, which audit events contain as their target."""
     return {name: value for name, value in values.items() if name not in {"provider", "model_id"}}

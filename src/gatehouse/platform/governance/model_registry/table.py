@@ -18,7 +18,7 @@ from gatehouse.platform.governance.model_registry.figures import ModelName
 
 
 class RegisteredModelRow(TenantRow):
-    """An entry of the registry. `display_name` null means the model's id. `tags` keep their order."""
+    """An entry of the registry. If `display_name` is null, the model's id is shown. `tags` keep their order."""
 
     __tablename__ = "registered_models"
 
@@ -31,14 +31,14 @@ class RegisteredModelRow(TenantRow):
     owner: Mapped[str | None]
     description: Mapped[str | None]
     tags: Mapped[dict[str, str]] = mapped_column(JSON)
-    # Read by the previous release only. The API's values come from `model_days`.
+    # Only the previous release reads these two columns. The values of the API come from `model_days`.
     first_seen_at: Mapped[datetime | None]
     last_seen_at: Mapped[datetime | None]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
 
 
-#: Rows of one batch.
+#: Maximum rows of one batch.
 _BATCH_ROWS: Final = 1_000
 
 
@@ -86,7 +86,7 @@ async def count_models(session: AsyncSession) -> int:
 
 
 async def lock_model_id(session: AsyncSession, model_id: str) -> bool:
-    """Return whether an entry of any provider has the id. Locks the id for callers of this function until the
+    """Return whether an entry of any provider has the id. Lock the id against other callers of this function until the
     transaction ends."""
     await acquire_scoped(session, ScopedLock.REGISTERED_MODEL, f"{session.info['tenant_id']} {model_id}")
     query = select(RegisteredModelRow.id).where(RegisteredModelRow.model_id == model_id).limit(1)

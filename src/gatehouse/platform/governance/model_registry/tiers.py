@@ -1,7 +1,7 @@
 """Infers an initial risk tier from a model's id.
 
-The tier is a proposal based on the model's capability. Risk depends on how the model is used, which the id does not
-show, so `tier_1` is never inferred.
+The tier is a proposal that is based on the model's capability. The risk depends on the use of the model, which the id
+does not show, so `tier_1` is never inferred.
 """
 
 from collections.abc import Mapping
@@ -59,7 +59,7 @@ TIERS_BY_PREFIX: Final[Mapping[str, RiskTier]] = {
 _PREFIXES_LONGEST_FIRST: Final = sorted(TIERS_BY_PREFIX, key=len, reverse=True)
 
 
-def inferred(model_id: str) -> RiskTier:
+def infer_tier(model_id: str) -> RiskTier:
     """Return the tier of a model id, ignoring case, or `unclassified` if no prefix matches."""
     name = model_id.lower()
     return next(

@@ -1,5 +1,5 @@
-"""Differences between the registry's variants (docs/model-registry.md, Variants): bounds and name of the list, matching
-of `provider`, required fields and conflicts of a new entry, and the form of `tags`. Variant C equals A."""
+"""Differences between the registry's variants (docs/model-registry.md, section Variants): bounds and name of the list,
+matching of `provider`, required fields and conflicts of a new entry, and the form of `tags`. Variant C equals A."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ async def _filters(
     search: Annotated[str | None, _Filter] = None,
 ) -> RegistryFilters:
     """Return the filters. `search` matches substrings of `model_id`, `display_name` and `description`, ignoring case.
-    `provider` matches the whole name in variant A, a substring ignoring case in B."""
+    `provider` matches the whole name in variant A, and a substring ignoring case in B."""
     field = "provider_part" if variant is Variant.B else "provider"
     return RegistryFilters(risk_tier, validation_status, search=search, **{field: provider})
 
@@ -85,10 +85,10 @@ TheFilters = Annotated[RegistryFilters, Depends(_filters)]
 InventoryFilters = Annotated[RegistryFilters, Depends(_inventory_filters)]
 #: `csv` or `json`.
 Format = Annotated[str, Depends(_format)]
-#: Options with the variant's defaults: `auto_assign_tier` is never None.
+#: Options with the variant's defaults. `auto_assign_tier` is never None.
 DiscoveryBody = Annotated[Discovery, Depends(_discovery)]
 NewModelBody = Annotated[NewRegisteredModel, Depends(_new_model)]
-#: True: a model id is unique across providers.
+#: Whether a model id is unique across providers.
 UniqueModelId = Annotated[bool, Depends(_unique_model_id)]
 
 

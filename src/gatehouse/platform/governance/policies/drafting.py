@@ -16,7 +16,7 @@ from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord
 from gatehouse.policy.rules.evaluation import RuleSet, compile_rules
 
 
-async def compiled(parts: SplitTransactions, draft: PolicyDraft, records: GovernanceRecords) -> RuleSet:
+async def compile_draft(parts: SplitTransactions, draft: PolicyDraft, records: GovernanceRecords) -> RuleSet:
     """Compile a draft. Raises `Unprocessable` with the names of the fields. The draft is compiled as if the
     configuration `governance_enabled` were true."""
     drafted = [(f"rules.{index}", rule) for index, rule in enumerate(draft.rules or ())]
@@ -30,7 +30,7 @@ async def compiled(parts: SplitTransactions, draft: PolicyDraft, records: Govern
         raise Unprocessable(faults=faults)
     rules = records.policy_rules if draft.rules is None else ()
     rules += tuple(_record(rule) for _, rule in drafted if rule.enabled)
-    # The sort is stable: of equal priorities the oldest rule comes first, so the draft's rules come last.
+    # The sort is stable. Among equal priorities the oldest rule comes first, so the draft's rules come last.
     ordered = tuple(sorted(rules, key=lambda rule: rule.priority))
     in_force = msgspec.structs.replace(records, policy_rules=ordered, governance_enabled=True)
     rule_set, _ = await asyncio.to_thread(compile_rules, in_force)

@@ -1,4 +1,5 @@
-"""Errors of the policy rules family. A malformed body is 400, and so is a condition that does not compile."""
+"""Errors of the policy rules family. The status of a malformed body, and of a condition that does not compile, is
+400."""
 
 from typing import Final
 
@@ -14,7 +15,7 @@ class PolicyNotFound(NotFound):
 
 class PolicyNameTaken(Conflict):
     code = "policy_exists"
-    message = "There is a policy rule of this name."
+    message = "The organization has a policy rule of this name."
 
 
 class TooManyPolicies(Conflict):

@@ -1,4 +1,4 @@
-"""Replays recorded requests: compares a draft of policy rules with the rules in force and the recorded decision."""
+"""Replays recorded requests to compare a draft of policy rules with the rules in force and the recorded decisions."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ _ALL: Final = frozenset(EXAMPLES.keys() | FUNCTIONS.keys())
 
 
 class _RuleSetResults:
-    """The decisions of one rule set, the draft or the one in force, on all samples."""
+    """The decisions of one rule set on all samples. The rule set is the draft or the rules in force."""
 
     def __init__(self, rules: RuleSet) -> None:
         self._rules = rules.rules
@@ -66,7 +66,7 @@ async def replay(draft: RuleSet, in_force: RuleSet, samples: Sequence[RecordedSa
 
 
 async def _replay(draft: RuleSet, in_force: RuleSet, samples: Sequence[RecordedSample], pace: Pace) -> PoliciesReplayed:
-    drafted, present = _RuleSetResults(draft), _RuleSetResults(in_force)
+    draft_results, current_results = _RuleSetResults(draft), _RuleSetResults(in_force)
     applicable = [sample for sample in samples if sample.contents.facts is not None]
     totals_then: dict[PolicyAction, int] = dict.fromkeys(_ACTIONS, 0)
     differences = Differences(stricter=0, weaker=0, same=0)
@@ -76,8 +76,8 @@ async def _replay(draft: RuleSet, in_force: RuleSet, samples: Sequence[RecordedS
             break
         started = perf_counter()
         variables, recorded_action = _variables(sample), sample.contents.policy_action or "ALLOW"
-        new = drafted.decide(variables, sample.expected_action)
-        old = present.decide(variables, sample.expected_action)
+        new = draft_results.decide(variables, sample.expected_action)
+        old = current_results.decide(variables, sample.expected_action)
         totals_then[recorded_action] += 1
         change = POLICY_ACTION_STRENGTH[new.action] - POLICY_ACTION_STRENGTH[old.action]
         differences.stricter += change > 0
@@ -102,18 +102,20 @@ async def _replay(draft: RuleSet, in_force: RuleSet, samples: Sequence[RecordedS
         samples=len(results),
         complete=len(results) == len(applicable),
         left_out=len(samples) - len(applicable),
-        totals=drafted.totals,
-        totals_now=present.totals,
+        totals=draft_results.totals,
+        totals_now=current_results.totals,
         totals_then=totals_then,
         differences=differences,
         changed=[result.id for result in results if result.action != result.action_then],
         labelled=labelled,
         measures=[
-            PolicyMeasure(action=action, **drafted.measure.fields(action), **present.measure.fields(action, "_now"))
+            PolicyMeasure(
+                action=action, **draft_results.measure.fields(action), **current_results.measure.fields(action, "_now")
+            )
             for action in _ACTIONS
-            if action in drafted.measure.names() | present.measure.names()
+            if action in draft_results.measure.names() | current_results.measure.names()
         ],
-        rules=_rules(drafted, present),
+        rules=_rules(draft_results, current_results),
         results=results,
     )
 
@@ -123,19 +125,19 @@ def _variables(sample: RecordedSample) -> dict[str, Any]:
     return {**sample.contents.facts, "time": msgspec.convert(sample.contents.facts["time"], datetime)}
 
 
-def _rules(drafted: _RuleSetResults, present: _RuleSetResults) -> list[ReplayedPolicy]:
+def _rules(draft_results: _RuleSetResults, current_results: _RuleSetResults) -> list[ReplayedPolicy]:
     """Return the rules of both sets that matched or failed on a sample, by name."""
     shown: list[ReplayedPolicy] = []
-    for name in drafted.rules | present.rules:
-        new, old = drafted.rules.get(name), present.rules.get(name)
+    for name in draft_results.rules | current_results.rules:
+        new, old = draft_results.rules.get(name), current_results.rules.get(name)
         shown.append(
             ReplayedPolicy(
                 rule_name=name,
                 action=new.action if new else None,
                 action_now=old.action if old else None,
-                samples=drafted.samples[name],
-                samples_now=present.samples[name],
-                failed=drafted.failed[name],
+                samples=draft_results.samples[name],
+                samples_now=current_results.samples[name],
+                failed=draft_results.failed[name],
             )
         )
     return sorted(shown, key=lambda rule: (-rule.samples, -rule.samples_now, rule.rule_name))

@@ -42,7 +42,8 @@ async def list_policies(caller: AdminReader, session: Session) -> object:
 
 @router.post("", status_code=201, response_model=Policy, responses=_CONFLICT)
 async def create_policy(caller: Admin, body: NewPolicy, change: Changing) -> object:
-    """Adds a rule. An invalid condition is 400 with the reason and the position, and nothing is stored."""
+    """Adds a rule. For an invalid condition the response is 400 with the reason and the position, and nothing is
+    stored."""
     return await service.create(change, body)
 
 
@@ -63,10 +64,10 @@ async def replay_policies(
     caller: Admin, body: NewPolicyReplay, parts: InSplitTransactions, host: TheHost
 ) -> PoliciesReplayed:
     """Evaluates a draft of policy rules on samples of the organization's own requests, and compares it with the rules
-    in force and with the recorded decisions. Changes nothing. The access to the samples is recorded in the audit chain.
+    in force and with the recorded decisions. Changes nothing. The audit chain records the access to the samples.
     """
     snapshot = await host.ports.policies.current(parts.tenant_id)
-    draft = await drafting.compiled(parts, body, snapshot.dlp.records)
+    draft = await drafting.compile_draft(parts, body, snapshot.dlp.records)
     samples = await recorded.read(parts, host.sealer, body.recorded, draft="policies", label_kind="expected_action")
     return await replaying.replay(draft, snapshot.rules, samples)
 

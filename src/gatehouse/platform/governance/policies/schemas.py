@@ -11,19 +11,22 @@ from gatehouse.platform.governance.replays.schemas import Measured, Recorded, Re
 from gatehouse.policy.governance import PolicyAction
 from gatehouse.policy.rules.conditions import MAX_CONDITION_CHARACTERS
 
-#: Policy rules of an organization.
+#: Maximum policy rules of an organization.
 MAX_RULES: Final = 1_000
 
 Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$", examples=["No SSN abroad"])]
 Description = Annotated[str, Field(max_length=2_000)]
 Priority = Annotated[
-    int, Field(ge=-1_000_000, le=1_000_000, description="The lowest is evaluated first.", examples=[10])
+    int,
+    Field(
+        ge=-1_000_000, le=1_000_000, description="The rule with the lowest priority is evaluated first.", examples=[10]
+    ),
 ]
 Condition = Annotated[
     str,
     StringConstraints(min_length=1, max_length=MAX_CONDITION_CHARACTERS),
     Field(
-        description="CEL expression of type bool.",
+        description="A CEL expression of the type bool.",
         examples=['provider == "openai" && "ssn" in dlp.entities'],
     ),
 ]
@@ -32,14 +35,17 @@ RouteTo = Annotated[
     Field(
         min_length=3,
         max_length=320,
-        description="`provider/model-id` of the catalog. Only for the action ROUTE.",
+        description="`provider/model-id` of a model in the catalog. Only for the action ROUTE.",
         examples=["local/llama-3"],
     ),
 ]
-Message = Annotated[str, Field(min_length=1, max_length=500, description="Message for a blocked caller.")]
+Message = Annotated[str, Field(min_length=1, max_length=500, description="The message that a blocked caller gets.")]
 Terminal = Annotated[
     bool,
-    Field(description="Stop the evaluation when this rule matches. Default: true, for LOG false."),
+    Field(
+        description="Whether to stop the evaluation when this rule matches. Default: false for LOG,"
+        " true for all other actions."
+    ),
 ]
 
 
@@ -56,7 +62,7 @@ class NewPolicy(Body):
 
 
 class PolicyUpdate(Body):
-    """Partial: omitted fields keep their values."""
+    """A partial update: omitted fields keep their values."""
 
     name: Annotated[Name, Field(default_factory=omitted)]
     description: Description | None = None
@@ -103,8 +109,9 @@ class TrialRequest(Body):
 
 
 class TrialContext(Body):
-    """Values of the variables. Defaults: `user`, `groups` and `ip` of the caller, the current `time`, the registry's
-    entry for `model`, the `provider` in `model`, no findings, and an unknown cost."""
+    """Values of the variables. By default `user`, `groups` and `ip` are those of the caller, `time` is the current
+    time, risk tier and status are those of the registry's entry for `model`, `provider` is the provider in `model`,
+    there are no findings, and the cost is unknown."""
 
     model: Annotated[str, Field(max_length=320, description="`provider/model-id`.", examples=["openai/gpt-4o"])] = ""
     provider: str | None = None
@@ -122,7 +129,8 @@ class TrialContext(Body):
 
 class PolicyTrial(Body):
     condition: Annotated[
-        Condition | None, Field(description="A condition to evaluate alone. Default: evaluate the rules in force.")
+        Condition | None,
+        Field(description="A condition to evaluate alone. If omitted, the rules in force are evaluated."),
     ] = None
     context: TrialContext | None = None
 
@@ -135,13 +143,15 @@ class TriedRule(ResponseBody):
     action: PolicyAction
     terminal: bool
     result: Literal["matched", "failed", "unmatched"]
-    reason: Annotated[str | None, Field(description="Why it failed.")]
+    reason: Annotated[str | None, Field(description="Reason why the condition failed.")]
 
 
 class PolicyTried(ResponseBody):
-    matched: Annotated[bool, Field(description="The condition holds, or a rule in force matches.")]
-    error: Annotated[str | None, Field(description="Why the condition's evaluation failed.")]
-    action: Annotated[PolicyAction | None, Field(description="Resulting action. Null for a condition alone.")]
+    matched: Annotated[bool, Field(description="Whether the condition is true, or a rule in force matches.")]
+    error: Annotated[str | None, Field(description="Reason why the evaluation of the condition failed.")]
+    action: Annotated[
+        PolicyAction | None, Field(description="Resulting action. Null if only a condition was evaluated.")
+    ]
     rule_id: str | None
     rule_name: str | None
     route_to: str | None
@@ -150,13 +160,13 @@ class PolicyTried(ResponseBody):
 
 
 class PolicyDraft(Body):
-    """A draft of the rules. Omitted fields stand for the rules in force."""
+    """A draft of the rules. Without `rules`, the draft contains the rules in force."""
 
     rules: Annotated[
         list[NewPolicy] | None,
-        Field(max_length=MAX_RULES, description="Rules that replace the organization's rules, as in creation."),
+        Field(max_length=MAX_RULES, description="Rules that replace the organization's rules."),
     ] = None
-    add_rule: Annotated[NewPolicy | None, Field(description="One additional rule, as in creation.")] = None
+    add_rule: Annotated[NewPolicy | None, Field(description="One additional rule.")] = None
 
 
 class NewPolicyReplay(PolicyDraft):
@@ -166,15 +176,15 @@ class NewPolicyReplay(PolicyDraft):
 class ReplayedRequest(ResponseBody):
     """A replayed sample. `action_then` is the recorded action for the first candidate model."""
 
-    index: Annotated[int, Field(description="Index from 0, newest first.")]
+    index: Annotated[int, Field(description="Index from 0. The newest sample is the first.")]
     id: Annotated[str, Field(description="Id of the sample.")]
     action: PolicyAction
-    action_now: Annotated[PolicyAction, Field(description="Action by the rules in force.")]
+    action_now: Annotated[PolicyAction, Field(description="Action of the rules in force.")]
     action_then: Annotated[PolicyAction, Field(description="Recorded action.")]
     rules: Annotated[list[str], Field(description="Names of the draft's rules that matched.")]
     failed: Annotated[list[str], Field(description="Names of the draft's rules whose condition failed.")]
     model: Annotated[str, Field(description="`provider/model-id` of the candidate.")]
-    route_to: Annotated[str | None, Field(description="The draft's target.")]
+    route_to: Annotated[str | None, Field(description="The target to which the draft routes the request.")]
 
 
 class ReplayedPolicy(ResponseBody):
@@ -183,10 +193,13 @@ class ReplayedPolicy(ResponseBody):
     rule_name: str
     action: Annotated[
         PolicyAction | None,
-        Field(description="Action in the draft. Null: the draft has no such rule, or did not evaluate it."),
+        Field(description="Action in the draft. Null if the draft has no such rule, or did not evaluate it."),
     ]
-    action_now: Annotated[PolicyAction | None, Field(description="Action in force. Null: as for `action`.")]
-    samples: Annotated[int, Field(description="Number of samples that it matched.")]
+    action_now: Annotated[
+        PolicyAction | None,
+        Field(description="Action in force. Null if no such rule is in force, or it was not evaluated."),
+    ]
+    samples: Annotated[int, Field(description="Number of samples that the rule matched.")]
     samples_now: int
     failed: Annotated[int, Field(description="Number of samples on which the draft's condition failed.")]
 
@@ -198,7 +211,9 @@ class PolicyMeasure(Measured):
 
 
 class PoliciesReplayed(ReplaySummary):
-    left_out: Annotated[int, Field(description="Number of samples recorded without an evaluation of policy rules.")]
+    left_out: Annotated[
+        int, Field(description="Number of samples that were recorded without an evaluation of policy rules.")
+    ]
     totals: dict[PolicyAction, int]
     totals_now: dict[PolicyAction, int]
     totals_then: dict[PolicyAction, int]

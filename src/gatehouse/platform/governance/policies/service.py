@@ -63,7 +63,7 @@ def is_terminal(rule: NewPolicy) -> bool:
 
 
 def check_target(action: PolicyAction, target: str | None, *, is_known: bool) -> None:
-    """Check that action and target agree. `is_known`: the catalog has the target. Raises `BadField`."""
+    """Check that action and target agree. `is_known` is true if the catalog contains the target. Raises `BadField`."""
     if action != "ROUTE":
         if target is not None:
             raise BadField("route_to", "belongs to the action ROUTE")

@@ -1,4 +1,4 @@
-"""Evaluates policy rules on a described request, by the function that decides real requests."""
+"""Evaluates policy rules on a described request, with the function that decides about real requests."""
 
 from typing import Any, Final
 
@@ -57,8 +57,8 @@ def _try_condition(condition: str, variables: dict[str, Any]) -> PolicyTried:
     is_match, error = False, None
     try:
         is_match = evaluate(compile_condition(condition), context_of(variables, _ALL))
-    except ConditionFailed as failed:
-        error = str(failed)
+    except ConditionFailed as failure:
+        error = str(failure)
     return PolicyTried(
         matched=is_match,
         error=error,

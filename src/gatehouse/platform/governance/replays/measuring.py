@@ -7,8 +7,8 @@ from typing import Any
 
 
 class Measure:
-    """Counts of samples by name (an entity type or an action): named by label and draft (`right`), by the draft alone
-    (`wrong`), by the label alone (`missed`)."""
+    """Counts samples by name, which is an entity type or an action. A sample counts as `right` if label and draft name
+    it, as `wrong` if only the draft names it, and as `missed` if only the label names it."""
 
     def __init__(self) -> None:
         self.right: Counter[str] = Counter()

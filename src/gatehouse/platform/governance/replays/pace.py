@@ -1,4 +1,5 @@
-"""Limits the load of replays on a worker: one at a time, at most half of the worker's time, at most a minute."""
+"""Limits the load of replays on a worker: one replay at a time, at most half of the worker's time, and at most a
+minute."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,12 +9,12 @@ from typing import Final
 
 from gatehouse.platform.governance.replays.errors import ReplayRunning
 
-#: Time after which a replay stops and leaves out the remaining samples.
+#: Seconds after which a replay stops and leaves out the remaining samples.
 MAX_REPLAY_SECONDS: Final = 60.0
-#: Work between two pauses.
+#: Maximum seconds of work between two pauses.
 _MAX_BUSY_SECONDS: Final = 0.005
 
-#: The replay that runs in this process.
+#: Locked while a replay runs in this process.
 _lock: Final = asyncio.Lock()
 
 
@@ -37,7 +38,8 @@ class Pace:
 
 @asynccontextmanager
 async def one_at_a_time() -> AsyncIterator[Pace]:
-    """Hold this worker's replay lock. Raises `ReplayRunning` if another replay holds it."""
+    """Run a replay under this worker's replay lock, and yield its pace. Raises `ReplayRunning` if another replay has
+    the lock."""
     if _lock.locked():
         raise ReplayRunning
     async with _lock:

@@ -8,7 +8,7 @@ from gatehouse.foundation.http.bodies import Body, ResponseBody
 
 
 class Recorded(Body):
-    """Selects samples of the organization's own requests: the newest."""
+    """Selects the newest samples of the organization's own requests."""
 
     last: Annotated[
         int, Field(ge=1, le=1_000, description="Maximum number of samples, up to 10 million characters in total.")
@@ -16,12 +16,16 @@ class Recorded(Body):
     days: Annotated[int | None, Field(ge=1, le=90, description="Maximum age in days.")] = None
     labelled: Annotated[
         bool | None,
-        Field(description="True: only samples with labels for this kind of draft. False: only samples without."),
+        Field(
+            description="True: only samples with labels for this kind of draft. False: only samples without"
+            " such labels."
+        ),
     ] = None
 
 
 class Measured(ResponseBody):
-    """Scores of the draft on labelled samples, and of the rules in force (`_now`). Null: the divisor is zero."""
+    """Scores of the draft on labelled samples, and of the rules in force (`_now`). Precision or recall is null if its
+    divisor is zero."""
 
     right: Annotated[int, Field(description="True positives: named by the label and by the draft.")]
     wrong: Annotated[int, Field(description="False positives: named by the draft, not by the label.")]
@@ -36,7 +40,8 @@ class Measured(ResponseBody):
 
 
 class Differences(ResponseBody):
-    """Numbers of samples by how the draft's decision compares with the one in force."""
+    """Numbers of samples for which the draft's decision is stricter than, weaker than or the same as the decision in
+    force."""
 
     stricter: int
     weaker: int
@@ -44,14 +49,14 @@ class Differences(ResponseBody):
 
 
 class ReplaySummary(ResponseBody):
-    samples: Annotated[int, Field(description="Number of samples evaluated.")]
-    complete: Annotated[bool, Field(description="False: the time limit ended the replay before the last sample.")]
+    samples: Annotated[int, Field(description="Number of evaluated samples.")]
+    complete: Annotated[bool, Field(description="False if the time limit ended the replay before the last sample.")]
     differences: Differences
     changed: Annotated[
         list[str | int],
         Field(
-            description="Ids of samples for which the draft's decision differs from the recorded one, or, where none"
-            " was recorded, from the one in force."
+            description="Ids of the samples for which the draft's decision differs from the recorded decision. If none"
+            " was recorded, it is compared with the decision in force."
         ),
     ]
     labelled: Annotated[int, Field(description="Number of samples with labels for this kind of draft.")]

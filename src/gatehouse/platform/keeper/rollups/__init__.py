@@ -1,1 +1,1 @@
-"""Totals of a batch's requests by day, minute, model and budget."""
+"""Totals of the requests in a batch by day, minute, model and budget."""

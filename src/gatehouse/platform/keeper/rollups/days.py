@@ -1,4 +1,4 @@
-"""Totals of a batch's requests by day and route, for the analytics of cost routing."""
+"""Totals of the requests in a batch by day and route, for the analytics of cost routing."""
 
 from datetime import date
 from decimal import Decimal
@@ -29,12 +29,12 @@ class RouteTotals(msgspec.Struct):
 
 
 class DayRows(msgspec.Struct):
-    """Collects the totals of a batch."""
+    """Collects the totals of one batch."""
 
     by_route: dict[RouteDay, RouteTotals] = {}
 
     def add(self, outcome: Outcome[str], day: date) -> None:
-        """Add a request. `day` is the day on which it arrived (UTC), as in `usage_counts`."""
+        """Add a request. `day` is the UTC day on which the request arrived, as in `usage_counts`."""
         route = RouteDay(
             outcome.tenant_id, day, outcome.provider, outcome.model_id, outcome.routing_policy_id, outcome.group_id
         )

@@ -1,4 +1,6 @@
-"""Totals of a batch's requests by the minute and hour in which they ended. `records/minutes` defines the counts."""
+"""Totals of the requests in a batch by the minute and by the hour in which they ended. `records/minutes` defines the
+counts.
+"""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -10,7 +12,7 @@ import msgspec
 from gatehouse.engine.records.outcome import Outcome
 from gatehouse.platform.records.minutes.latency import bucket
 
-#: Error codes of requests that a rule, a limit, a budget or a kill switch stopped, at any status and progress.
+#: Error codes of requests that were stopped by a rule, a limit, a budget or a kill switch, whatever their status.
 _BLOCKED_CODES: Final = frozenset(
     {"dlp_violation", "content_filter_violation", "policy_violation", "cost_cap_exceeded", "quota_exceeded",
      "provider_unavailable", "kill_switch_active"}
@@ -18,12 +20,12 @@ _BLOCKED_CODES: Final = frozenset(
 _BLOCKED_STATUSES: Final = frozenset({402, 403, 429})
 _NO_COST: Final = Decimal(0)
 
-#: A row of `usage_minutes` or `usage_hours`, without the name of the column of its time.
+#: A row of `usage_minutes` or `usage_hours`. The two tables differ only in the name of the time column.
 TotalsRow: TypeAlias = tuple[str, int, int, int, int, int, Decimal, str]
 
 
 class MinuteKey(NamedTuple):
-    """A minute of a tenant. `start` is Unix time."""
+    """A minute of one tenant. `start` is Unix time."""
 
     tenant_id: str
     start: int
@@ -48,12 +50,13 @@ class MinuteTotals(msgspec.Struct):
 
 
 class MinuteRows(msgspec.Struct):
-    """Collects the totals of a batch."""
+    """Collects the totals of one batch."""
 
     by_minute: dict[MinuteKey, MinuteTotals] = {}
 
     def add(self, outcome: Outcome[str], latency: float | None, triggers: int) -> None:
-        """Add a request. `latency` is in milliseconds, None if unknown; `triggers` is 1 if a DLP rule acted, else 0."""
+        """Add a request. `latency` is in milliseconds, or None if unknown. `triggers` is 1 if a DLP rule acted,
+        else 0."""
         end = int(outcome.timestamp + (latency or 0.0) / 1000)
         minute = MinuteKey(outcome.tenant_id, end - end % 60)
         totals = self.by_minute.get(minute)
@@ -72,11 +75,12 @@ class MinuteRows(msgspec.Struct):
             totals.latency[bucket(latency)] += 1
 
     def minutes(self) -> list[TotalsRow]:
-        """Return the rows of `usage_minutes`, sorted, so that concurrent keepers lock rows in the same order."""
+        """Return the rows of `usage_minutes`. They are sorted, so that concurrent keepers lock rows in the same
+        order."""
         return _rows(self.by_minute)
 
     def hours(self) -> list[TotalsRow]:
-        """Return the rows of `usage_hours`, sorted for the same reason."""
+        """Return the rows of `usage_hours`. They are sorted, so that concurrent keepers lock rows in the same order."""
         by_hour: dict[MinuteKey, MinuteTotals] = {}
         for (tenant_id, start), totals in self.by_minute.items():
             by_hour.setdefault(MinuteKey(tenant_id, start - start % 3600), MinuteTotals()).add(totals)
@@ -91,12 +95,13 @@ def _rows(totals: Mapping[MinuteKey, MinuteTotals]) -> list[TotalsRow]:
 
 
 def blocked(outcome: Outcome[str]) -> bool:
-    """Return whether the request was stopped by a rule, a limit, a budget or a kill switch, not by a failure."""
+    """Return whether the request was stopped by a rule, a limit, a budget or a kill switch, and did not fail."""
     return outcome.error_code in _BLOCKED_CODES or (
         outcome.outcome == "refused" and outcome.status in _BLOCKED_STATUSES
     )
 
 
 def _array(latency: Counter[int]) -> str:
-    """Return the histogram in PostgreSQL's text form of an array; an element is bucket and count in 32 bits each."""
+    """Return the histogram as a PostgreSQL array in text form. Each element has the bucket in its upper and the count
+    in its lower 32 bits."""
     return f"{{{','.join(str((number << 32) + count) for number, count in latency.items())}}}"

@@ -1,4 +1,4 @@
-"""Totals of a batch's requests by day and model, for the model registry."""
+"""Totals of the requests in a batch by day and model, for the model registry."""
 
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -9,9 +9,9 @@ import msgspec
 
 from gatehouse.engine.records.outcome import Outcome
 
-#: Reasons of failed attempts that did not reach the model.
+#: Reasons of failed attempts in which nothing was sent to the model.
 _NOT_SENT_REASONS: Final = frozenset({"circuit_open", "kill_switched", "no_connection_free"})
-#: DLP actions after which the caller gets no response.
+#: DLP actions after which the caller receives no answer of the model.
 _BLOCKING_ACTIONS: Final = frozenset({"BLOCK", "CANCEL"})
 
 
@@ -19,7 +19,7 @@ class ModelDay(NamedTuple):
     tenant_id: str
     provider: str
     model_id: str
-    #: UTC
+    #: UTC day
     day: date
 
 
@@ -40,12 +40,12 @@ class ModelTotals(msgspec.Struct):
 
 
 class ModelRows(msgspec.Struct):
-    """Collects the totals of a batch."""
+    """Collects the totals of one batch."""
 
     by_day: dict[ModelDay, ModelTotals] = {}
 
     def add(self, outcome: Outcome[str], moment: datetime) -> None:
-        """Add a request. `moment` is the outcome's timestamp."""
+        """Add a request. `moment` is the timestamp of the outcome."""
         if outcome.provider is not None and outcome.model_id is not None:
             totals = self._totals(outcome, outcome.provider, outcome.model_id, moment)
             totals.note_call(moment)
@@ -66,7 +66,7 @@ class ModelRows(msgspec.Struct):
                 self._totals(outcome, provider, model_id, moment).flagged += 1
 
     def rows(self) -> Sequence[tuple[Any, ...]]:
-        """Return the rows, sorted, so that concurrent keepers lock rows in the same order."""
+        """Return the rows. They are sorted, so that concurrent keepers lock rows in the same order."""
         return [(*day, *msgspec.structs.astuple(totals)) for day, totals in sorted(self.by_day.items())]
 
     def _totals(self, outcome: Outcome[str], provider: str, model_id: str, moment: datetime) -> ModelTotals:

@@ -1,4 +1,4 @@
-"""Spending of a batch's requests by budget, period, and the worker whose lease it was taken from."""
+"""Spending of the requests in a batch by budget, period, and the worker whose lease was used."""
 
 from decimal import Decimal
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from gatehouse.engine.records.outcome import Outcome
 
 
 class LeaseKey(NamedTuple):
-    """A worker's lease of a budget period. `period_start` is Unix time."""
+    """A worker's lease on one budget period. `period_start` is Unix time."""
 
     budget_id: str
     period_start: int
@@ -25,7 +25,7 @@ class LeaseTotals(msgspec.Struct):
 
 
 class SpentRows(msgspec.Struct):
-    """Collects the spending of a batch."""
+    """Collects the spending of one batch."""
 
     by_lease: dict[LeaseKey, LeaseTotals] = {}
 
@@ -39,7 +39,7 @@ class SpentRows(msgspec.Struct):
             totals.tokens += (outcome.input_tokens or 0) + (outcome.output_tokens or 0) + (outcome.cached_tokens or 0)
 
     def rows(self) -> list[tuple[str, int, str, str, Decimal, int, int]]:
-        """Return the rows, sorted, so that concurrent keepers lock rows in the same order."""
+        """Return the rows. They are sorted, so that concurrent keepers lock rows in the same order."""
         return [
             (lease.budget_id, lease.period_start, str(lease.writer_id), *msgspec.structs.astuple(totals))
             for lease, totals in sorted(self.by_lease.items())

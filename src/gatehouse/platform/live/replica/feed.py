@@ -1,10 +1,10 @@
-"""Follows the revisions: receives a NOTIFY for each, reads the changes, and applies them to the replica.
+"""Follows the revisions: receives a NOTIFY for each revision, reads its changes, and applies them to the replica.
 
-One task per worker. It sends a heartbeat twice a second even if nothing changes, and each gives the worker a lease: its
-state may be used for `LEASE_SECONDS` from the start of the query. A change waits longer than that for workers that do
-not confirm (`nodes.PROPAGATION_TIMEOUT_SECONDS`). So after the response to a change, no worker, even one that was
-suspended, sends a first byte under the old state. A worker that cannot reach the database goes on with its state,
-unless `SWITCH_FAIL_MODE` is `closed`.
+Each worker runs one such task. It sends a heartbeat twice a second even if nothing changes. Each heartbeat gives the
+worker a lease: the worker may use its state for `LEASE_SECONDS` from the start of the query. A change waits longer than
+that for workers that do not confirm (`nodes.PROPAGATION_TIMEOUT_SECONDS`). So after the response to a change, no worker
+sends a first byte under the old state, not even a worker that was suspended. A worker that cannot reach the database
+continues with its state, unless `SWITCH_FAIL_MODE` is `closed`.
 """
 
 import asyncio
@@ -30,30 +30,31 @@ from gatehouse.platform.live.replica.state import Replica
 log = structlog.get_logger(__name__)
 
 HEARTBEAT_INTERVAL_SECONDS = 0.5
-#: How long the state may be used after it was read; less than `nodes.PROPAGATION_TIMEOUT_SECONDS`.
+#: Time for which the state may be used after it was read. It is less than `nodes.PROPAGATION_TIMEOUT_SECONDS`.
 LEASE_SECONDS = 1.5
-#: How long a request waits for a worker with an expired lease to catch up.
+#: Time for which a request waits while a worker with an expired lease catches up.
 CATCH_UP_TIMEOUT_SECONDS = 1.0
-#: With `SWITCH_FAIL_MODE=closed` requests are refused after this time without the database.
+#: With `SWITCH_FAIL_MODE=closed`, requests are refused once the database has been unreachable for this time.
 FAIL_CLOSED_AFTER_SECONDS = 10.0
-#: A worker that is further behind reloads everything, which is faster than applying the changes.
+#: A worker that is further behind than this number of revisions reloads everything, which is faster than applying the
+#: changes.
 MAX_REVISIONS_BEHIND = 5_000
 _LISTEN_TIMEOUT_SECONDS = 5.0
 
-# The head is read with the changes, to detect a restored backup and deleted changes.
+# Reads the head together with the changes, in order to detect a restored backup and deleted changes.
 _CHANGES = text(
     "SELECT h.revision AS head, c.revision, c.tenant_id, c.topic, c.key FROM revision_head h LEFT JOIN changes c"
     " ON c.revision > :revision AND h.revision - :revision <= :limit ORDER BY c.revision"
 )
 _HEAD = text("SELECT revision FROM revision_head")
 
-#: Called with the tenants whose policy changed; returns when their snapshots are swapped.
+#: Receives the tenants whose policy changed. It returns when their snapshots are replaced.
 PolicyListener = Callable[[set[str]], Awaitable[None]]
 
 
 class SwitchesUnknown(Unavailable):
     code = "switch_state_unknown"
-    message = "This worker lost touch with the database and was told not to go on without it."
+    message = "This worker cannot reach the database, and SWITCH_FAIL_MODE forbids requests without it."
 
 
 class Feed:
@@ -69,21 +70,21 @@ class Feed:
         self._fail_closed = fail_closed
         self._catch_up_lock = asyncio.Lock()
         self._follower: asyncio.Task[None] | None = None
-        #: the catch-up shared by all waiting requests
+        #: the task that catches up for all waiting requests together
         self._catch_up_task: asyncio.Task[None] | None = None
         self._ticker: asyncio.TimerHandle | None = None
-        #: monotonic time up to which all commits have been applied
+        #: monotonic time; all changes committed before it have been applied
         self.last_contact = time.monotonic()
         #: whether the last attempt to reach the database failed
         self.lost = False
-        #: monotonic time of the last timer tick, which stops while this process is suspended
+        #: monotonic time of the last timer tick; ticks stop while this process is suspended
         self._last_tick = time.monotonic()
 
     async def start(self) -> None:
-        """Load everything and start to follow. Exceptions of the database propagate."""
+        """Load the whole state, and start to follow the revisions. Exceptions of the database propagate."""
         self._replica.revision = await self._load_all()
         await self._node.join(self._replica.revision)
-        # Changes committed before this worker joined did not wait for it.
+        # Changes that were committed before this worker joined did not wait for its confirmation.
         await self.catch_up()
         self._tick()
         self._follower = asyncio.create_task(self._follow(), name="change feed")
@@ -100,21 +101,22 @@ class Feed:
 
     @property
     def lag_seconds(self) -> float:
-        """The age of the replica's state in seconds."""
+        """Return the age of the replica's state in seconds."""
         return time.monotonic() - self.last_contact
 
     @property
     def ended(self) -> bool:
-        """True if the follower task has ended, from which only a new process recovers."""
+        """Return True if the task that follows the revisions has ended. Only a new process recovers from this."""
         return self._follower is not None and self._follower.done()
 
     def current(self) -> bool:
-        """Return whether a first byte may be sent under the current state. Usually costs one clock reading."""
+        """Return whether a first byte may be sent under the current state. The check usually costs one clock
+        reading."""
         now = time.monotonic()
         lag = now - self.last_contact
         if lag <= LEASE_SECONDS:
             return True
-        # Without the database the worker goes on with its state, but not if it was suspended and has not retried yet.
+        # Without the database, the worker continues with its state. It must retry first if it was suspended.
         return (
             self.lost
             and now - self._last_tick <= LEASE_SECONDS
@@ -128,7 +130,7 @@ class Feed:
             return
         if self._catch_up_task is None or self._catch_up_task.done():
             self._catch_up_task = asyncio.create_task(self._catch_up_if_stale())
-        # Not cancelled after the timeout: cancelling a query may take seconds.
+        # The task is not cancelled after the timeout, because cancelling a query may take seconds.
         await asyncio.wait({self._catch_up_task}, timeout=CATCH_UP_TIMEOUT_SECONDS)
         if not self.current():
             self._mark_lost("no answer in time")
@@ -137,7 +139,7 @@ class Feed:
             raise SwitchesUnknown
 
     async def catch_up(self) -> None:
-        """Apply all revisions committed so far and confirm the last."""
+        """Apply all revisions committed so far, and confirm the last of them."""
         async with self._catch_up_lock:
             await self._apply_all()
 
@@ -150,12 +152,14 @@ class Feed:
             self._mark_lost(type(error).__name__)
 
     async def _apply_all(self) -> None:
-        # Changes did not wait for a worker that was not in the list. So state read before it joined gives no lease.
+        # Changes do not wait for a worker that is not in the list. So state that was read before the worker joined
+        # gives no lease.
         while not await self._apply_once():
             pass
 
     async def _apply_once(self) -> bool:
-        """Apply and confirm the changes. Returns whether the worker was in the list of workers all the time."""
+        """Apply and confirm the changes. Returns whether the worker was in the list of workers during the whole
+        time."""
         started = time.monotonic()
         async with self._database.feed() as session:
             values = {"revision": self._replica.revision, "limit": MAX_REVISIONS_BEHIND}
@@ -170,7 +174,7 @@ class Feed:
             await self._on_policy(policies)
         self._notify_waiting(rows)
         self._replica.revision = revision
-        # One turn of the event loop: requests admitted under the old state proceed before the confirmation.
+        # The event loop runs once, so that requests admitted under the old state proceed before the confirmation.
         await asyncio.sleep(0)
         listed = await self._node.confirm(revision)
         if listed:
@@ -181,12 +185,12 @@ class Feed:
         return listed
 
     def _follows(self, rows: Sequence[Any]) -> bool:
-        """Return whether `rows` continue the replica's revision without a gap."""
+        """Return whether `rows` continue the revision of the replica without a gap."""
         current, head, first = self._replica.revision, rows[0].head, rows[0].revision
         return bool(head == current or first == current + 1)
 
     async def _apply(self, session: AsyncSession, rows: Sequence[Any]) -> set[str]:
-        """Load the changed rows. Returns the tenants whose policy changed."""
+        """Load the changed rows into the replica. Returns the ids of the tenants whose policy changed."""
         touched: dict[str, set[str]] = defaultdict(set)
         for row in rows:
             if row.revision is not None:
@@ -197,24 +201,26 @@ class Feed:
         return touched["policy"]
 
     def _notify_waiting(self, rows: Sequence[Any]) -> None:
-        """Wake long polls that wait for changes of an organization. Reads from now on see these changes."""
+        """Wake the long polls that wait for changes of an organization. Their next read sees these changes."""
         if not self._follows(rows):
             self._replica.news.tell_all()
             return
         changed = [row for row in rows if row.revision is not None]
         if any(row.topic == "outpost_trust" for row in changed):
-            # Any waiting outpost may have lost its trust.
+            # Any waiting outpost may have lost the platform's trust.
             self._replica.news.tell_all()
             return
-        # The key of a `policy` change is the organization; `tenant_id` may be that of the operator who changed it.
+        # The key of a `policy` change is the organization whose policy changed. `tenant_id` may be the organization of
+        # the operator who changed it.
         tenant_ids = {UUID(row.key) if row.topic == "policy" else row.tenant_id for row in changed}
         self._replica.news.tell(tenant_ids)
 
     async def _load_all(self) -> int:
-        """Load everything into a new replica and swap its data into this one. Returns the revision."""
+        """Load the whole state into a new replica, and move its data into this replica. Returns the revision."""
         fresh = Replica()
         async with self._database.feed() as session:
-            # Read first: a change that commits while the rest loads is loaded twice instead of missed.
+            # The revision is read first, so that a change committed while the other tables are loaded is loaded twice
+            # instead of missed.
             revision = int((await session.execute(_HEAD)).scalar_one())
             for load in LOADERS.values():
                 await load(session, fresh, None)
@@ -226,7 +232,7 @@ class Feed:
             try:
                 await self._listen()
             except Exception as error:
-                # Any exception: a worker that no longer follows must not appear healthy.
+                # Catches any exception, because a worker that no longer follows the revisions must not appear healthy.
                 self._mark_lost(type(error).__name__)
                 await asyncio.sleep(HEARTBEAT_INTERVAL_SECONDS)
 
@@ -235,8 +241,8 @@ class Feed:
         async with connection:
             await connection.execute(f"LISTEN {CHANNEL}")
             while True:
-                # Even without a notification: the heartbeat renews the lease.
-                # Not `wait_for`, which can swallow a cancellation, so that the task would never end.
+                # Catches up even without a notification, because the heartbeat renews the lease. `wait_for` is not
+                # used, because it can swallow a cancellation, and then the task would never end.
                 async with asyncio.timeout(_LISTEN_TIMEOUT_SECONDS):
                     await self.catch_up()
                 self._replica.forget_expired(time.time())
@@ -251,7 +257,7 @@ class Feed:
     def _tick(self) -> None:
         now = time.monotonic()
         if now - self._last_tick > LEASE_SECONDS:
-            # This process was suspended: its knowledge about the database is outdated.
+            # This process was suspended, so its knowledge about the database is outdated.
             self.lost = False
         self._last_tick = now
         self._ticker = asyncio.get_running_loop().call_later(HEARTBEAT_INTERVAL_SECONDS / 2, self._tick)

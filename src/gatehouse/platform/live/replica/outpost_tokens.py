@@ -1,4 +1,4 @@
-"""Verification of outposts' tokens, which carry a certificate of an authority that the portal trusts
+"""Verifies the tokens of outposts. A token contains a certificate of an authority that the portal trusts
 (docs/outpost-protocol.md)."""
 
 from collections import OrderedDict
@@ -15,27 +15,29 @@ from gatehouse.foundation.certificates.x5c import CertifiedToken
 from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.identity import Caller, CallerKind, TenantId
 
-#: Verified tokens in the cache. An outpost sends the same token for minutes.
+#: Maximum number of verified tokens in the cache. An outpost sends the same token for minutes.
 _MAX_CACHED_TOKENS: Final = 10_000
 
 
 class LiveOutpost(msgspec.Struct, frozen=True, gc=False):
-    """An outpost and the organization that it belongs to."""
+    """An outpost, and the organization that it belongs to."""
 
     id: UUID
     tenant_id: TenantId
 
 
 class LiveTrust(msgspec.Struct, frozen=True):
-    """The certificate authorities and outposts that the portal trusts. Replaced as a whole, never modified."""
+    """The certificate authorities and outposts that the portal trusts. The object is replaced as a whole and never
+    modified."""
 
     authorities: Sequence[Certificate] = ()
-    #: by the serial number of each valid certificate
+    #: outposts by the serial number of each of their valid certificates
     by_serial: Mapping[int, LiveOutpost] = {}
 
 
 class OutpostTokens:
-    """Verifies outposts' tokens and caches the results until the trust changes. `audience` is this platform's name."""
+    """Verifies the tokens of outposts, and caches the results until the trust changes. `audience` is the name of this
+    platform."""
 
     def __init__(self, audience: str) -> None:
         self._audience = audience
@@ -43,7 +45,7 @@ class OutpostTokens:
         self._verified_by: LiveTrust | None = None
 
     def caller(self, token: str, trust: LiveTrust) -> Caller:
-        """Return the token's caller. Raises `Unauthenticated`. It does not check that the organization exists."""
+        """Return the caller of a token. Does not check that the organization exists. Raises `Unauthenticated`."""
         if self._verified_by is not trust:
             self._verified.clear()
             self._verified_by = trust
@@ -54,7 +56,8 @@ class OutpostTokens:
             if len(self._verified) > _MAX_CACHED_TOKENS:
                 self._verified.popitem(last=False)
         outpost = trust.by_serial.get(verified.serial)
-        # The outpost chose the token's subject; the portal assigned the certificate to an outpost. Both must agree.
+        # The outpost chose the subject of the token, and the portal assigned the certificate to an outpost. Both must
+        # name the same outpost.
         if outpost is None or verified.subject != str(outpost.id):
             raise Unauthenticated
         return Caller(

@@ -1,6 +1,6 @@
-"""The queries that load the replica, run as the service role. Each loads one topic, completely or by key.
+"""The queries that load the replica. They run as the service role, and each loads one topic, completely or by key.
 
-A loader gets the keys to reload, or None for all. A key whose row is deleted is removed from the replica.
+A loader receives the keys to reload, or None for all keys. A key whose row is deleted is removed from the replica.
 """
 
 from collections import defaultdict
@@ -35,8 +35,8 @@ Loader = Callable[[AsyncSession, Replica, Keys], Awaitable[None]]
 
 
 async def _rows(session: AsyncSession, query: str, keys: Keys, column: str, kind: str = "uuid") -> Sequence[Any]:
-    """Return the rows of a query, filtered by `keys` unless it is None. `column` and `kind` (its SQL type) become part
-    of the SQL and must be constants."""
+    """Return the rows of a query. If `keys` is not None, returns only the rows with these keys. `column` and `kind`
+    (its SQL type) become part of the SQL, so they must be constants."""
     if keys is None:
         return (await session.execute(text(query))).all()
     filtered = f"SELECT * FROM ({query}) AS q WHERE {column} = ANY(CAST(:keys AS {kind}[]))"  # noqa: S608
@@ -63,7 +63,7 @@ async def tenants(session: AsyncSession, replica: Replica, keys: Keys) -> None:
 
 
 async def users(session: AsyncSession, replica: Replica, keys: Keys) -> None:
-    # Subqueries use the index for each user: fast for one user as for all, unlike a join with GROUP BY.
+    # Subqueries use the index for each user. Unlike a join with GROUP BY, they are as fast for one user as for all.
     query = (
         "SELECT id, tenant_id, email, role, operator, is_active, EXTRACT(EPOCH FROM created_at)::float8 AS created_at,"
         " EXISTS (SELECT FROM mfa_totp m WHERE m.user_id = users.id AND m.confirmed_at IS NOT NULL) AS totp,"
@@ -74,7 +74,7 @@ async def users(session: AsyncSession, replica: Replica, keys: Keys) -> None:
     rows = {row.id: row for row in await _rows(session, query, keys, "id")}
     for deleted_id in _missing(keys, rows.keys()):
         replica.users.pop(deleted_id, None)
-    # Many users have the same groups: they share one tuple.
+    # Many users have the same groups, so they share one tuple.
     group_ids = {array: _parse_ids(array) for array in {row.groups for row in rows.values()}}
     for row in rows.values():
         replica.users[row.id] = LiveUser(
@@ -90,7 +90,7 @@ async def users(session: AsyncSession, replica: Replica, keys: Keys) -> None:
         )
 
 
-#: second factors, by whether a user has TOTP and a passkey
+#: Second factors, by whether a user has TOTP and whether a user has a passkey.
 _METHODS: Final = {
     (False, False): frozenset[str](),
     (True, False): frozenset({"totp"}),
@@ -100,18 +100,18 @@ _METHODS: Final = {
 
 
 def _parse_ids(array: str) -> tuple[UUID, ...]:
-    """Parse PostgreSQL's text form of a uuid array."""
+    """Parse a PostgreSQL uuid array in text form."""
     return tuple(UUID(item) for item in array[1:-1].split(",") if item)
 
 
 def _missing(keys: Keys, row_ids: AbstractSet[UUID]) -> set[UUID]:
-    """Return the requested keys that have no row any more; none if all rows were requested."""
+    """Return the requested keys that no longer have a row. Returns no keys if all rows were requested."""
     return set() if keys is None else {UUID(key) for key in keys} - row_ids
 
 
 async def groups(session: AsyncSession, replica: Replica, keys: Keys) -> None:
-    """Update the members of groups that were deleted or of which many members changed. One change for a group costs a
-    tenth of the changes of its users. If a single user joins or leaves, the change is the user's."""
+    """Update the members of groups that were deleted or in which many members changed. One change for the group costs a
+    tenth of a change for each user. If a single user joins or leaves, only the user is reloaded."""
     if keys is None:
         return
     group_ids = {UUID(key) for key in keys}
@@ -154,7 +154,7 @@ async def oauth_clients(session: AsyncSession, replica: Replica, keys: Keys) -> 
 async def scim_tokens(session: AsyncSession, replica: Replica, keys: Keys) -> None:
     query = "SELECT id, tenant_id, digest, EXTRACT(EPOCH FROM expires_at)::float8 AS expires_at FROM scim_tokens"
     reloaded = None if keys is None else {UUID(key) for key in keys}
-    # A scan is enough: an organization has few tokens, and they change rarely.
+    # A scan over all tokens is fast enough, because there are few tokens and they change rarely.
     scim_tokens = {
         digest: token
         for digest, token in replica.scim_tokens.items()
@@ -166,7 +166,7 @@ async def scim_tokens(session: AsyncSession, replica: Replica, keys: Keys) -> No
 
 
 async def outpost_trust(session: AsyncSession, replica: Replica, keys: Keys) -> None:
-    """Load the trust in outposts. It is one row, so keys do not matter."""
+    """Load the trust in outposts. The trust is one row, so `keys` is ignored."""
     del keys
     query = "SELECT ca_certificates, organizations, outposts FROM outpost_trust"
     row = (await session.execute(text(query))).first()
@@ -189,7 +189,7 @@ async def revocations(session: AsyncSession, replica: Replica, keys: Keys) -> No
 
 async def switches(session: AsyncSession, replica: Replica, keys: Keys) -> None:
     query = "SELECT id, kill_switch_disabled_at IS NOT NULL AS engaged FROM model_configs"
-    # A deleted model stays switched off, so that a request still waiting for it is refused.
+    # A deleted model stays switched off, so that a request that still waits for it is refused.
     for row in await _rows(
         session, query if keys else query + " WHERE kill_switch_disabled_at IS NOT NULL", keys, "id"
     ):
@@ -200,8 +200,8 @@ async def switches(session: AsyncSession, replica: Replica, keys: Keys) -> None:
 
 
 async def provider_switches(session: AsyncSession, replica: Replica, keys: Keys) -> None:
-    """Load kill switches of providers. Keys are `<tenant id>/<provider>`. All switches of a tenant are read together,
-    because they are few."""
+    """Load the kill switches of providers. Keys are `<tenant id>/<provider>`. All switches of a tenant are loaded
+    together, because there are few."""
     query = "SELECT tenant_id, provider FROM provider_kill_switches"
     tenant_ids = None if keys is None else sorted({key.partition("/")[0] for key in keys})
     pairs = {(row.tenant_id, row.provider) for row in await _rows(session, query, tenant_ids, "tenant_id")}
@@ -212,8 +212,8 @@ async def provider_switches(session: AsyncSession, replica: Replica, keys: Keys)
 
 
 async def provider_health(session: AsyncSession, replica: Replica, keys: Keys) -> None:
-    """Load the unhealthy providers. Keys are tenant ids. All providers of a tenant are read together, because they are
-    few."""
+    """Load the unhealthy providers. Keys are tenant ids. All providers of a tenant are loaded together, because there
+    are few."""
     query = "SELECT tenant_id, id FROM providers WHERE unhealthy"
     unhealthy = {(row.tenant_id, row.id) for row in await _rows(session, query, keys, "tenant_id")}
     if keys is None:
@@ -244,14 +244,15 @@ async def signing_keys(session: AsyncSession, replica: Replica, keys: Keys) -> N
 
 
 async def approvals(session: AsyncSession, replica: Replica, keys: Keys) -> None:
-    """Wake the worker's `LiveApprovals`, which reads the decisions itself."""
+    """Wake the `LiveApprovals` of this worker, which reads the decisions itself."""
     del session, keys
     replica.decisions.set()
 
 
-#: Every topic of `Change.touch` except `policy`, which the snapshots follow. Keys are row ids; for `oauth_client` the
-#: public client id, for `provider_health` the tenant's id, for `provider_switch` the tenant's id, a slash and the
-#: provider. For `maintenance`, `outpost_trust` and `signing_keys` the key is ignored.
+#: The loader for every topic of `Change.touch`, except for `policy`, which the snapshots follow. Keys are row ids, with
+#: these exceptions: the public client id for `oauth_client`, the tenant's id for `provider_health`, and the tenant's
+#: id, a slash and the provider for `provider_switch`. For `maintenance`, `outpost_trust` and `signing_keys` the key is
+#: ignored.
 LOADERS: Final[dict[str, Loader]] = {
     "tenant": tenants,
     "user": users,

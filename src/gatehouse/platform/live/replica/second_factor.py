@@ -2,12 +2,12 @@
 
 off        required of no user
 optional   required of users who have enrolled a method
-required   required of all users, of those without a method after the grace period
+required   required of all users; of users without a method only after the grace period
 """
 
 import os
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -27,7 +27,8 @@ ENROLLED: Final = (
 
 
 class SecondFactor(msgspec.Struct, frozen=True, gc=False):
-    """An organization's policy for second factors, combined with the system configuration `mfa_required`."""
+    """The policy of an organization for second factors, combined with the entry `mfa_required` of the system
+    configuration."""
 
     level: Enforcement = "optional"
     #: whether sensitive operations require a fresh second factor
@@ -35,13 +36,13 @@ class SecondFactor(msgspec.Struct, frozen=True, gc=False):
     #: methods that may be enrolled and used
     methods: frozenset[str] = frozenset({"totp", "webauthn"})
     ttl_seconds: int = 900
-    #: when the level became `required`; 0 if unknown
+    #: time at which the level became `required`; 0 if unknown
     since: float = 0
     grace_seconds: float = 72 * 3600
     deadline: float | None = None
 
     def due(self, created: float) -> float | None:
-        """Return the time from which a user created at `created` must have a method; None if never."""
+        """Return the time from which a user created at `created` must have a method, or None if never."""
         if self.level != "required":
             return None
         end = max(self.since, created) + self.grace_seconds
@@ -58,11 +59,9 @@ class SecondFactor(msgspec.Struct, frozen=True, gc=False):
 
 
 def read(row: Any) -> SecondFactor:
-    """Build the policy from a row with `POLICY_COLUMNS`."""
+    """Build the policy from a row that has `POLICY_COLUMNS`."""
     policy = read_mfa_policy(row.mfa_policy)
-    # If the organization has not set `mfa_required`, the environment variable applies.
-    by_environment = boolean(os.environ.get("MFA_REQUIRED", "")) is True
-    required = row.mfa_required == "true" if row.mfa_required is not None else by_environment
+    required = required_by(row) is not None
     level: Enforcement = "required" if required else policy.enforcement_level
     required_since = [row.mfa_policy_changed_at] if policy.enforcement_level == "required" else []
     required_since += [row.mfa_required_at] if required else []
@@ -77,8 +76,16 @@ def read(row: Any) -> SecondFactor:
     )
 
 
+def required_by(row: Any) -> Literal["organization", "environment"] | None:
+    """Return who set the configuration `mfa_required` to true, or None if it is false. Takes a row with
+    `POLICY_COLUMNS`."""
+    if row.mfa_required is not None:
+        return "organization" if row.mfa_required == "true" else None
+    return "environment" if boolean(os.environ.get("MFA_REQUIRED", "")) is True else None
+
+
 def enrolled(row: Any) -> frozenset[str]:
-    """Return the user's enrolled methods from a row with `ENROLLED`."""
+    """Return the enrolled methods of a user from a row that has the columns of `ENROLLED`."""
     return frozenset(name for name in ("totp", "webauthn") if getattr(row, name))
 
 

@@ -1,6 +1,8 @@
-"""An organization's policies for sessions (docs/sessions.md) and second factors (docs/mfa.md), with their defaults.
+"""The policies of an organization for sessions (docs/sessions.md) and second factors (docs/mfa.md), with their
+defaults.
 
-The family `organization.policies` shows and changes them; each worker's replica holds the values derived from them.
+The family `organization.policies` shows and changes the policies. The replica of each worker holds values derived from
+them.
 """
 
 from datetime import datetime
@@ -14,9 +16,9 @@ MfaMethod: TypeAlias = Literal["totp", "webauthn"]
 
 
 class SessionRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Lifetime and number of sessions. A session ends `session_timeout_minutes` after sign-in or its last refresh,
-    `refresh_token_ttl_days` after sign-in, or after `idle_timeout_minutes` without use. Without refresh tokens it ends
-    with its timeout."""
+    """The lifetime and the number of sessions. A session ends `session_timeout_minutes` after the sign-in or the last
+    refresh, `refresh_token_ttl_days` after the sign-in, or after `idle_timeout_minutes` without use. Without refresh
+    tokens, it ends `session_timeout_minutes` after the sign-in."""
 
     session_timeout_minutes: int = 1440
     idle_timeout_minutes: int = 480
@@ -33,9 +35,9 @@ class SessionRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MfaRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Enforcement of second factors. `optional`: required of users who have enrolled one. `required`: required of all
-    users after the grace period, which begins when the policy was set (or the user created, if later) and ends at the
-    deadline at the latest."""
+    """The enforcement of second factors. `optional` requires one of users who have enrolled a method. `required`
+    requires one of all users after the grace period. The period begins when the policy was set (or when the user was
+    created, if that is later), and ends at the deadline at the latest."""
 
     enforcement_level: Enforcement = "optional"
     sensitive_endpoints_require_mfa: bool = True
@@ -46,10 +48,10 @@ class MfaRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_session_policy(stored: dict[str, Any]) -> SessionRules:
-    """Parse the tenant's column `session_policy`, which contains only the fields that were set."""
+    """Parse the column `session_policy` of a tenant. It contains only the fields that were set."""
     return msgspec.convert(stored, SessionRules)
 
 
 def read_mfa_policy(stored: dict[str, Any]) -> MfaRules:
-    """Parse the tenant's column `mfa_policy`, which contains only the fields that were set."""
+    """Parse the column `mfa_policy` of a tenant. It contains only the fields that were set."""
     return msgspec.convert(stored, MfaRules)

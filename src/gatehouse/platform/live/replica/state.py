@@ -14,7 +14,7 @@ from gatehouse.platform.live.replica.second_factor import SecondFactor
 
 
 class LiveUser(msgspec.Struct, frozen=True, gc=False):
-    """A user."""
+    """A user, with the groups and second factors that decide about requests."""
 
     id: UUID
     tenant_id: TenantId
@@ -31,7 +31,7 @@ class LiveUser(msgspec.Struct, frozen=True, gc=False):
 
 
 class LiveKey(msgspec.Struct, frozen=True, gc=False):
-    """An API key. It has the rights of its user. `expires_at` is Unix time."""
+    """An API key, which has the rights of its user. `expires_at` is Unix time."""
 
     id: UUID
     user_id: UUID
@@ -45,7 +45,7 @@ class LiveKey(msgspec.Struct, frozen=True, gc=False):
 
 
 class LiveClient(msgspec.Struct, frozen=True, gc=False):
-    """An OAuth client. `scopes` are those it may have now; an older token may contain more."""
+    """An OAuth client. `scopes` are the scopes that the client has now; a token issued earlier may contain more."""
 
     client_id: UUID
     tenant_id: TenantId | None
@@ -64,36 +64,37 @@ class LiveScimToken(msgspec.Struct, frozen=True, gc=False):
 
 
 class LiveTenant(msgspec.Struct, frozen=True, gc=False):
-    """An organization."""
+    """An organization, with the limits and policies that decide about requests."""
 
     id: TenantId
     active: bool
     custom_rate_limit_rpm: int | None
     second_factor: SecondFactor = SecondFactor()
-    #: maximum age of a session token, so that a shortened policy applies to issued tokens too
+    #: maximum age of a session token; a shortened policy applies to tokens issued earlier too
     session_seconds: int = 86_400
     scan_rate_limit_rpm: int | None = None
 
 
 class Replica:
-    """Written only by the feed. Each entry is replaced as a whole, so a reader never sees a partial one."""
+    """The in-memory copy of one worker. Only the feed writes it. Each entry is replaced as a whole, so a reader never
+    sees an incomplete entry."""
 
     def __init__(self) -> None:
         self.tenants: dict[UUID, LiveTenant] = {}
         self.users: dict[UUID, LiveUser] = {}
-        #: by SHA-256 of the key
+        #: by the SHA-256 digest of the key
         self.keys: dict[bytes, LiveKey] = {}
         self.key_digests: dict[UUID, bytes] = {}
         self.clients: dict[UUID, LiveClient] = {}
-        #: by SHA-256 of the token; replaced as a whole, never modified
+        #: by the SHA-256 digest of the token; replaced as a whole, never modified
         self.scim_tokens: dict[bytes, LiveScimToken] = {}
-        #: certificates of outposts
+        #: authorities and certificates of outposts that the portal trusts
         self.outpost_trust = LiveTrust()
         #: ids of ended sessions and deleted clients, with the Unix time at which their last token expires
         self.revoked: dict[UUID, float] = {}
         #: ids of model configs whose kill switch is engaged
         self.switched_off: set[UUID] = set()
-        #: (tenant, provider) pairs whose kill switch is engaged; replaced as a whole, never modified
+        #: pairs of a tenant and a provider whose kill switch is engaged; replaced as a whole, never modified
         self.providers_off: frozenset[tuple[UUID, str]] = frozenset()
         self.unhealthy: set[tuple[UUID, str]] = set()
         self.maintenance: Maintenance | None = None
@@ -101,7 +102,7 @@ class Replica:
         self.signing_keys: dict[str, SigningKey] = {}
         #: Unix time at which a retired key stops being published, by key id
         self.signing_keys_until: dict[str, float] = {}
-        #: the revision that all of the above reflects
+        #: the revision that all of this data reflects
         self.revision = 0
         #: set when a decision about held requests was made
         self.decisions = asyncio.Event()
@@ -109,7 +110,7 @@ class Replica:
         self.news = ChangeNotifications()
 
     def become(self, other: "Replica") -> None:
-        """Take over all data of `other` except its revision and the objects on which this replica's users wait."""
+        """Take over all data of `other`, except its revision and the objects on which users of this replica wait."""
         own = {"revision", "decisions", "news"}
         self.__dict__.update({name: value for name, value in vars(other).items() if name not in own})
 
@@ -123,7 +124,7 @@ class Replica:
             self.keys.pop(digest, None)
 
     def forget_expired(self, now: float) -> None:
-        """Remove revocations whose last token has expired, and signing keys that are not published any more."""
+        """Remove revocations whose last token has expired, and signing keys that are no longer published."""
         for subject in [subject for subject, until in self.revoked.items() if until < now]:
             del self.revoked[subject]
         expired = {kid for kid, until in self.signing_keys_until.items() if until <= now}

@@ -8,7 +8,7 @@ from alembic import op
 revision = "0003"
 down_revision = "0002"
 
-#: In dependency order: a part may reference tables of earlier parts.
+#: Parts in the order of their dependencies: a part may reference tables of earlier parts.
 _PARTS: Final = ("organization", "mfa", "sign_in", "saml", "scim", "model_access", "people", "conversations")
 
 
@@ -18,5 +18,5 @@ def upgrade() -> None:
     cursor.execute((here / "r0003_tenant_table.sql").read_text())
     for part in _PARTS:
         cursor.execute((here / f"r0003_{part}.sql").read_text())
-    # Every change only adds, so the processes of version 0002 can go on serving.
+    # Every change only adds objects, so processes of version 0002 can continue to serve.
     cursor.execute("UPDATE schema_compatibility SET serves = serves || '{0002}'::text[]")

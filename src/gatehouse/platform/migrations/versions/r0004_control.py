@@ -8,7 +8,7 @@ from alembic import op
 revision = "0004"
 down_revision = "0003"
 
-#: In dependency order: a part may reference tables of earlier parts.
+#: Parts in the order of their dependencies: a part may reference tables of earlier parts.
 _PARTS: Final[tuple[str, ...]] = (
     "people", "saml", "scim", "budgets", "registry", "figures", "lists", "cost_routing", "alerts", "webhooks",
     "archive", "siem", "outposts", "cache", "sign_in", "portal_notices",
@@ -18,10 +18,10 @@ _PARTS: Final[tuple[str, ...]] = (
 def upgrade() -> None:
     cursor = op.get_bind().connection.cursor()
     here = Path(__file__).parent
-    # It exists if 0003 ran in the same session.
+    # The function exists if revision 0003 ran in the same session.
     cursor.execute("DROP FUNCTION IF EXISTS pg_temp.tenant_table")
     cursor.execute((here / "r0003_tenant_table.sql").read_text())
     for part in _PARTS:
         cursor.execute((here / f"r0004_{part}.sql").read_text())
-    # Every change only adds, so the processes of version 0003 can go on serving.
+    # Every change only adds objects, so processes of version 0003 can continue to serve.
     cursor.execute("UPDATE schema_compatibility SET serves = serves || '{0003}'::text[]")

@@ -12,5 +12,5 @@ def upgrade() -> None:
     cursor = op.get_bind().connection.cursor()
     for part in ("jobs", "records"):
         cursor.execute((Path(__file__).parent / f"r0006_{part}.sql").read_text())
-    # Nothing is removed, so the processes of version 0005 can go on serving.
+    # Nothing is removed, so processes of version 0005 can continue to serve.
     cursor.execute("UPDATE schema_compatibility SET serves = serves || '{0005}'::text[]")

@@ -1,5 +1,5 @@
-"""Applications that act for people, one-time tokens that are sent by mail, the table of access requests, and counts of
-requests by the hour."""
+"""Applications that act for people, one-time tokens that are sent by mail, access requests, and hourly counts of
+requests."""
 
 from pathlib import Path
 
@@ -17,5 +17,5 @@ def upgrade() -> None:
     cursor.execute((here / "r0003_tenant_table.sql").read_text())
     for part in ("applications", "mail", "access_requests", "figures"):
         cursor.execute((here / f"r0007_{part}.sql").read_text())
-    # Everything is only added, so the processes of version 0006 can go on serving.
+    # Every change only adds objects, so processes of version 0006 can continue to serve.
     cursor.execute("UPDATE schema_compatibility SET serves = serves || '{0006}'::text[]")

@@ -1,4 +1,4 @@
-"""Errors of the alerts' endpoints. A malformed body is 400."""
+"""Errors of the endpoints of alerts. A malformed body gives 400."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ class AlertRuleNotFound(NotFound):
 
 class TooManyAlertRules(Conflict):
     code = "too_many_alert_rules"
-    message = "The organization has as many alert rules as it may have. Remove some first."
+    message = "The organization has reached the maximum number of alert rules. Delete a rule first."
 
 
 class BadWebhookUrl(Unprocessable):

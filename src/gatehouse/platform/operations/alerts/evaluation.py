@@ -1,4 +1,4 @@
-"""Evaluates the conditions of rules, and triggers those that are met."""
+"""Evaluates the conditions of alert rules, and triggers the rules whose condition is met."""
 
 import operator
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from gatehouse.platform.records.minutes.table import Totals, latencies, totals
 _COMPARISONS: Final[dict[str, Callable[[float, float], bool]]] = {
     "gt": operator.gt, "lt": operator.lt, "gte": operator.ge, "lte": operator.le,
 }  # fmt: skip
-#: Metrics of a window's totals; None if a metric is undefined.
+#: Computes each metric from the totals of a window. Returns None if the metric is undefined.
 _METRICS: Final[dict[str, Callable[[Totals], float | None]]] = {
     "cost": lambda window: float(window.cost_usd),
     "error_rate": lambda window: 100 * window.errors / window.requests if window.requests else None,
@@ -29,14 +29,15 @@ _MINUTE: Final = timedelta(minutes=1)
 
 
 class AlertEvaluation(NamedTuple):
-    """The result of an evaluation: the number of rules, and records of those that triggered."""
+    """The result of an evaluation: the number of evaluated rules, and the history rows of the triggered rules."""
 
     evaluated: int
     triggered: list[AlertHistoryRow]
 
 
 async def evaluate(change: Change, now: float, rules: Sequence[UUID] | None = None) -> AlertEvaluation:
-    """Evaluate the enabled rules of the change's tenant, or those among `rules`, at the Unix time `now`."""
+    """Evaluate the enabled rules of the change's tenant at the Unix time `now`. If `rules` is not None, evaluates only
+    those."""
     moment = datetime.fromtimestamp(now, UTC)
     metrics = _MetricReader(change.session, moment)
     evaluated = await table.enabled(change.session, rules)
@@ -50,17 +51,18 @@ async def evaluate(change: Change, now: float, rules: Sequence[UUID] | None = No
 
 
 class _MetricReader:
-    """Reads metrics, once for all rules with the same window."""
+    """Reads the metrics of a window once for all rules that use this window."""
 
     def __init__(self, session: AsyncSession, moment: datetime) -> None:
         self._session = session
-        # A window is the current minute and `window_minutes` before it: never shorter than the rule's.
+        # A window consists of the current minute and the `window_minutes` before it, so it is never shorter than the
+        # rule requires.
         self._until = moment.replace(second=0, microsecond=0) + _MINUTE
         self._totals: dict[int, Totals] = {}
         self._p95: dict[int, float | None] = {}
 
     async def value(self, rule: AlertRuleRow) -> float | None:
-        """Return the rule's metric over its window; None if it is undefined."""
+        """Return the value of the rule's metric over its window, or None if it is undefined."""
         minutes = rule.window_minutes
         since = self._until - _MINUTE * (minutes + 1)
         if rule.metric_type == "latency_p95":

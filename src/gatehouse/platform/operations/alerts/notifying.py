@@ -1,5 +1,5 @@
-"""Sends notifications of triggered rules: in every process that runs jobs, many concurrently, each once without
-retries (docs/alerts.md)."""
+"""Sends the notifications of triggered rules. Every process that runs jobs sends many of them concurrently, each once
+without retries (docs/alerts.md)."""
 
 import asyncio
 import hashlib
@@ -22,30 +22,31 @@ from gatehouse.platform.operations.alerts.table import AlertNotification
 
 log = structlog.get_logger(__name__)
 
-#: Notifications that a process sends concurrently, each for at most 10 s, in all and of one organization: an
-#: organization with many receivers that are down must not delay the others.
+#: Maximum number of notifications that a process sends concurrently, in total and for one organization. Each takes at
+#: most 10 seconds. The limit for one organization prevents many unavailable receivers of it from delaying other
+#: organizations.
 MAX_CONCURRENT: Final = 256
 MAX_CONCURRENT_PER_TENANT: Final = 32
-#: Notifications claimed by one query.
+#: Number of notifications claimed by one query.
 _CLAIMS_PER_QUERY: Final = 32
 _POLL_INTERVAL_SECONDS: Final = 1.0
-#: For notifications in progress when the process stops.
+#: Time limit for notifications in progress when the process stops.
 _STOP_TIMEOUT_SECONDS: Final = 3.0
 
 
 async def notify(tools: Tools) -> None:
-    """Send notifications until cancelled. Raises the database's errors; the caller restarts it."""
+    """Send notifications until cancelled. Raises the database's errors; the caller starts it again."""
     await Notifier(tools).run()
 
 
 class Notifier:
-    """One process's notifications."""
+    """The notifications that one process sends."""
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
-        #: tenant by task
+        #: the tenant of each task
         self._sending: dict[asyncio.Task[None], UUID] = {}
-        # Uses one of the pool's few connections, so that the others stay free for other work.
+        # The lock limits notifications to one connection of the pool, so that the others stay free for other work.
         self._database = asyncio.Lock()
 
     async def run(self) -> None:
@@ -61,7 +62,7 @@ class Notifier:
             await asyncio.gather(*self._sending, return_exceptions=True)
 
     async def take(self) -> int:
-        """Start to send notifications that wait, within the limits, and return their number."""
+        """Start to send waiting notifications, within the limits. Returns their number."""
         limit = min(_CLAIMS_PER_QUERY, MAX_CONCURRENT - len(self._sending))
         if limit <= 0:
             return 0
@@ -78,7 +79,7 @@ class Notifier:
         return len(notifications)
 
     async def drain(self) -> None:
-        """Wait for all notifications in progress."""
+        """Wait until all notifications in progress are sent."""
         await asyncio.gather(*self._sending)
 
     async def _notify(self, notification: AlertNotification) -> None:
@@ -88,11 +89,12 @@ class Notifier:
                 await table.set_result(session, notification.id, fault)
                 await session.commit()
         except Exception as error:
-            # Most likely the database's. The history then still shows the notification as not delivered.
+            # The error most likely comes from the database. The history then still shows the notification as not
+            # delivered.
             log.warning("alerts.notification_failed", record_id=str(notification.id), reason=type(error).__name__)
 
     async def _send(self, notification: AlertNotification) -> str | None:
-        """Send once. Returns why the receiver has not accepted it, or None."""
+        """Send the notification once. Returns the reason if the receiver has not accepted it, else None."""
         body, headers = signed(notification, self._tools.settings.alert_webhook_secret)
         count = self._tools.notifications.add
         try:
@@ -108,7 +110,7 @@ class Notifier:
 
 
 def signed(notification: AlertNotification, secret: SecretStr | None) -> tuple[bytes, dict[str, str]]:
-    """Return body and headers. The signature is that of webhooks."""
+    """Return the body and the headers of a notification. It is signed like a webhook delivery."""
     body = msgspec.json.encode(
         {
             "alert_rule_id": notification.rule_id,

@@ -1,13 +1,30 @@
-"""The alerts' endpoints (docs/alerts.md)."""
+"""The endpoints of alert rules (docs/alerts.md)."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query, Response
 
-from gatehouse.foundation.http.lists import OffsetWindow, count_query, offset_window
+from gatehouse.foundation.http.lists import (
+    OffsetWindow,
+    OptionalWindow,
+    count_query,
+    offset_window,
+    optional_window,
+    search_parameter,
+    sort_parameter,
+    windowed,
+)
 from gatehouse.platform.operations.alerts import service, table
 from gatehouse.platform.operations.alerts.errors import AlertRuleNotFound
-from gatehouse.platform.operations.alerts.schemas import AlertRule, AlertRuleUpdate, Evaluated, History, NewAlertRule
+from gatehouse.platform.operations.alerts.schemas import (
+    AlertRule,
+    AlertRuleUpdate,
+    Evaluated,
+    History,
+    Metric,
+    NewAlertRule,
+    Sort,
+)
 from gatehouse.platform.operations.alerts.table import AlertRuleRow
 from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.request.injected import (
@@ -37,21 +54,41 @@ async def _update(parts: InSplitTransactions, host: TheHost, body: AlertRuleUpda
     return body
 
 
-# Checked before a session is opened: resolving a name takes time, and must not keep a row locked meanwhile.
+# URLs are checked before a session is opened, because resolving a name takes time, and no row should be locked
+# meanwhile.
 CheckedNew = Annotated[NewAlertRule, Depends(_new)]
 CheckedUpdate = Annotated[AlertRuleUpdate, Depends(_update)]
+Search = Annotated[str | None, search_parameter("Part of the name.")]
+RulesWindow = Annotated[OptionalWindow, Depends(optional_window(maximum=200))]
 Window = Annotated[OffsetWindow, Depends(offset_window(default=50, maximum=200))]
 
 
 @router.get("", response_model=list[AlertRule])
-async def list_alert_rules(caller: AdminReader, session: Session) -> object:
-    """Lists the organization's alert rules, newest first."""
-    return (await session.scalars(table.newest_first())).all()
+async def list_alert_rules(
+    caller: AdminReader,
+    session: Session,
+    window: RulesWindow,
+    response: Response,
+    *,
+    search: Search = None,
+    enabled: Annotated[bool | None, Query(description="Only enabled, or only disabled ones.")] = None,
+    metric_type: Annotated[Metric | None, Query(description="Only rules of this metric.")] = None,
+    sort: Annotated[Sort, sort_parameter()] = "-created_at",
+) -> object:
+    """Lists the organization's alert rules, by default all of them, newest first. The header `X-Total-Count` is the
+    number of all matching rules, regardless of `limit` and `offset`."""
+    query = table.list_query(search=search, enabled=enabled, metric_type=metric_type, sort=sort)
+    return await windowed(session, query, window, response)
 
 
-@router.post("", status_code=201, response_model=AlertRule, responses={409: {"description": "There are too many."}})
+@router.post(
+    "",
+    status_code=201,
+    response_model=AlertRule,
+    responses={409: {"description": "The organization has the maximum number of alert rules."}},
+)
 async def create_alert_rule(caller: Admin, body: CheckedNew, change: Changing) -> object:
-    """Creates a rule. An enabled rule is evaluated at once and then by schedule."""
+    """Creates a rule. If the rule is enabled, it is evaluated at once and then by schedule."""
     return await service.create(change, body)
 
 
@@ -69,19 +106,19 @@ async def read_alert_rule(caller: AdminReader, rule: LoadedRule) -> object:
 
 @router.put("/{rule_id}", response_model=AlertRule)
 async def update_alert_rule(caller: Admin, body: CheckedUpdate, rule: LoadedRule, change: Changing) -> object:
-    """Changes the fields that are sent. An enabled rule is then evaluated at once."""
+    """Changes the fields that are sent. If the rule is enabled, it is then evaluated at once."""
     return service.update(change, rule, body)
 
 
 @router.delete("/{rule_id}", status_code=204)
 async def delete_alert_rule(caller: Admin, rule: LoadedRule, change: Changing) -> None:
-    """Removes a rule and its history."""
+    """Deletes a rule and its history."""
     await service.delete(change, rule)
 
 
 @router.get("/{rule_id}/history", response_model=History)
 async def read_alert_history(caller: AdminReader, rule: LoadedRule, session: Session, window: Window) -> object:
-    """Lists when the rule triggered, newest first."""
+    """Lists the times at which the rule triggered, newest first."""
     query = table.history(rule.id)
     total = await session.scalar(count_query(query)) or 0
     return {"history": (await session.scalars(window.apply(query))).all(), "total": total}

@@ -1,4 +1,5 @@
-"""Evaluation by schedule, on every machine that runs jobs; each rule on one machine at a time."""
+"""Evaluates alert rules by schedule on every machine that runs jobs. Each rule is evaluated by one machine at a
+time."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -9,14 +10,15 @@ from gatehouse.platform.changes.change import Change
 from gatehouse.platform.operations.alerts import table
 from gatehouse.platform.operations.alerts.evaluation import evaluate
 
-#: Rules claimed by one query.
+#: Number of rules claimed by one query.
 _RULES_PER_QUERY: Final = 200
 
 
 async def run_due(tools: Tools) -> None:
-    """Evaluate every rule that was not evaluated for ALERT_EVALUATION_INTERVAL_SECONDS, and new ones.
+    """Evaluate new rules, and every rule that was not evaluated for ALERT_EVALUATION_INTERVAL_SECONDS.
 
-    Raises the last error of an organization's rules, after the others were evaluated.
+    If the rules of an organization fail, the rules of other organizations are still evaluated, and the last error is
+    raised afterwards.
     """
     interval = timedelta(seconds=tools.settings.alert_evaluation_interval_seconds)
     while True:
@@ -32,7 +34,8 @@ async def run_due(tools: Tools) -> None:
                     await evaluate(change, now, rules)
                     await change.commit()
             except Exception as error:
-                # One organization's error must not delay the others. Its rules are due again after the interval.
+                # An error in one organization must not delay the others. The rules of the failed organization are due
+                # again after the interval.
                 last_error = error
         if last_error is not None:
             raise last_error

@@ -1,4 +1,4 @@
-"""Bodies of the alerts' endpoints (docs/alerts.md)."""
+"""Bodies of the endpoints of alert rules (docs/alerts.md)."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -16,13 +16,28 @@ Comparison = Annotated[
     Literal["gt", "lt", "gte", "lte"],
     Field(description="The comparison of the metric with the threshold at which the rule triggers."),
 ]
+Sort = Literal["created_at", "-created_at", "name", "-name", "last_triggered_at", "-last_triggered_at"]
 Name = Annotated[str, Field(min_length=1, max_length=255, examples=["Spend of an hour"])]
 Threshold = Annotated[float, Field(allow_inf_nan=False, ge=-1e15, le=1e15, examples=[50])]
-Window = Annotated[int, Field(ge=1, le=10_080, description="Minutes up to now, at most a week.", examples=[60])]
-Cooldown = Annotated[int, Field(ge=1, le=10_080, description="Minutes after a trigger without another.")]
+Window = Annotated[
+    int,
+    Field(
+        ge=1,
+        le=10_080,
+        description="Length of the evaluated period up to now in minutes, at most a week.",
+        examples=[60],
+    ),
+]
+Cooldown = Annotated[
+    int, Field(ge=1, le=10_080, description="Minutes after a trigger in which the rule does not trigger again.")
+]
 WebhookUrl = Annotated[
     str | None,
-    Field(max_length=2048, description="HTTPS. Null: no notification.", examples=["https://hooks.example.com/alerts"]),
+    Field(
+        max_length=2048,
+        description="HTTPS URL of the receiver. Null: no notification.",
+        examples=["https://hooks.example.com/alerts"],
+    ),
 ]
 
 
@@ -39,7 +54,7 @@ class NewAlertRule(Body):
 
 @partial
 class AlertRuleUpdate(NewAlertRule):
-    """Fields that are not sent stay as they are."""
+    """A partial update: fields that are not sent keep their values."""
 
 
 class AlertRule(ResponseBody):
@@ -61,14 +76,18 @@ class AlertRule(ResponseBody):
 class HistoryRecord(ResponseBody):
     id: UUID
     rule_id: UUID
-    rule_name: Annotated[str, Field(description="As it was when the rule triggered, like the threshold.")]
+    rule_name: Annotated[
+        str, Field(description="Name of the rule when it triggered. `threshold` also has its value of that time.")
+    ]
     metric_value: float
     threshold: float
     triggered_at: datetime
-    webhook_delivered: Annotated[bool, Field(description="Whether the receiver has answered with 2xx.")]
+    webhook_delivered: Annotated[bool, Field(description="Whether the receiver answered with a status 2xx.")]
     webhook_error: Annotated[
         str | None,
-        Field(description="Why it was not delivered; null too without a `webhook_url`, or before it was sent."),
+        Field(
+            description="Why the notification was not delivered. Null also without a `webhook_url`, or before sending."
+        ),
     ]
 
 
@@ -84,6 +103,6 @@ class Triggered(ResponseBody):
 
 
 class Evaluated(ResponseBody):
-    rules_evaluated: Annotated[int, Field(description="Including those in cooldown.")]
+    rules_evaluated: Annotated[int, Field(description="Number of evaluated rules, including rules in cooldown.")]
     rules_triggered: int
     triggered: list[Triggered]

@@ -1,4 +1,4 @@
-"""The rules of alert rules."""
+"""Creates, changes, deletes and evaluates alert rules."""
 
 from typing import Final
 from urllib.parse import urlsplit
@@ -16,12 +16,12 @@ from gatehouse.platform.operations.alerts.schemas import AlertRuleUpdate, Evalua
 from gatehouse.platform.operations.alerts.table import AlertRuleRow
 from gatehouse.platform.request.injected import SplitTransactions
 
-#: Maximum rules of an organization.
+#: Maximum number of alert rules of an organization.
 MAX_ALERT_RULES: Final = 200
 
 
 async def check(parts: SplitTransactions, receivers: Receivers, url: str | None) -> None:
-    """Check the URL without opening a connection. Raises `BadWebhookUrl`."""
+    """Check the URL of a receiver without opening a connection. Raises `BadWebhookUrl`."""
     if reason := await receiver_urls.fault(parts, receivers, url, kind="alert_rule"):
         raise BadWebhookUrl(reason)
 
@@ -34,20 +34,20 @@ async def create(change: Change, body: NewAlertRule) -> AlertRuleRow:
     now, values = utc_now(), body.model_dump()
     row = AlertRuleRow(id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **values)
     change.session.add(row)
-    # Without the URL's path: many receivers have a secret in it.
+    # The path of the URL is not recorded, because many receivers have a secret in it.
     values["webhook_url"] = _audited_url(body.webhook_url)
     change.record("alert_rule.created", "alert_rule", row.id, alert_rule=values)
     return row
 
 
 def update(change: Change, row: AlertRuleRow, body: AlertRuleUpdate) -> AlertRuleRow:
-    """Change a rule. A changed `cooldown_minutes` also applies to the current cooldown."""
+    """Change a rule. A changed `cooldown_minutes` also applies to a cooldown in progress."""
     sent = body.sent()
     changed = row.differing(sent)
     if changed:
         for name, value in changed.items():
             setattr(row, name, value)
-        # Without `evaluated_at` the rule is due at once.
+        # A rule without `evaluated_at` is due at once.
         row.updated_at, row.evaluated_at = utc_now(), None
         if "webhook_url" in changed:
             changed["webhook_url"] = _audited_url(row.webhook_url)
@@ -76,5 +76,5 @@ async def evaluate_now(change: Change, now: float) -> Evaluated:
 
 
 def _audited_url(url: str | None) -> str | None:
-    """Return a URL as it is recorded in the audit chain: its host only."""
+    """Return the form of a URL that is recorded in the audit chain. It contains only the host."""
     return url and f"https://{urlsplit(url).hostname}"

@@ -9,6 +9,7 @@ from sqlalchemy import Float, Select, func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
+from gatehouse.foundation.http.lists import containing, sorted_by
 from gatehouse.foundation.storage.rows import TenantRow
 
 
@@ -48,7 +49,7 @@ class AlertHistoryRow(TenantRow):
 
 
 class AlertNotification(NamedTuple):
-    """A notification to send, with the rule's values when it triggered."""
+    """A notification to send, with the values that the rule had when it triggered."""
 
     id: UUID
     tenant_id: UUID
@@ -62,14 +63,14 @@ class AlertNotification(NamedTuple):
     webhook_url: str
 
 
-# Claimed by one process: others skip the locked rows, and do not find them due afterwards.
+# One process claims the rules. Other processes skip the locked rows, and afterwards do not find them due.
 _CLAIM_DUE: Final = text(
     "UPDATE alert_rules SET evaluated_at = :now WHERE id IN (SELECT id FROM alert_rules"
     " WHERE enabled AND (evaluated_at IS NULL OR evaluated_at <= :due)"
     " AND EXISTS (SELECT FROM tenants t WHERE t.id = tenant_id AND t.deleted_at IS NULL)"
     " ORDER BY evaluated_at NULLS FIRST LIMIT :most FOR UPDATE SKIP LOCKED) RETURNING tenant_id, id"
 )
-# Marked before it is sent, so that there is one attempt even if the process is killed during it.
+# A notification is marked before it is sent, so that there is only one attempt even if the process is killed during it.
 _CLAIM_UNSENT: Final = text(
     "UPDATE alert_history SET webhook_attempted_at = :now WHERE id IN (SELECT id FROM alert_history"
     " WHERE webhook_url IS NOT NULL AND webhook_attempted_at IS NULL"
@@ -82,8 +83,19 @@ _SET_RESULT: Final = text(
 )
 
 
-def newest_first() -> Select[AlertRuleRow]:
-    return select(AlertRuleRow).order_by(AlertRuleRow.created_at.desc(), AlertRuleRow.id.desc())
+def list_query(*, search: str | None, enabled: bool | None, metric_type: str | None, sort: str) -> Select[AlertRuleRow]:
+    """Return the query of rules by part of the name, state and metric."""
+    query = containing(select(AlertRuleRow), search, AlertRuleRow.name)
+    if enabled is not None:
+        query = query.where(AlertRuleRow.enabled.is_(enabled))
+    if metric_type is not None:
+        query = query.where(AlertRuleRow.metric_type == metric_type)
+    columns = {
+        "name": AlertRuleRow.name,
+        "created_at": AlertRuleRow.created_at,
+        "last_triggered_at": AlertRuleRow.last_triggered_at,
+    }
+    return sorted_by(query, sort, columns, unique=AlertRuleRow.id)
 
 
 def history(rule_id: UUID) -> Select[AlertHistoryRow]:
@@ -100,8 +112,8 @@ async def count_rules(session: AsyncSession) -> int:
 
 
 async def enabled(session: AsyncSession, rules: Sequence[UUID] | None) -> Sequence[AlertRuleRow]:
-    """Return the tenant's enabled rules, or those among `rules`. They are locked, so that concurrent evaluations cannot
-    trigger a rule twice."""
+    """Return the tenant's enabled rules. If `rules` is not None, returns only those among them. The rows are locked, so
+    that concurrent evaluations cannot trigger a rule twice."""
     query = select(AlertRuleRow).where(AlertRuleRow.enabled).order_by(AlertRuleRow.id).with_for_update()
     if rules is not None:
         query = query.where(AlertRuleRow.id.in_(rules))
@@ -109,8 +121,8 @@ async def enabled(session: AsyncSession, rules: Sequence[UUID] | None) -> Sequen
 
 
 async def claim_due(session: AsyncSession, now: datetime, interval: timedelta, limit: int) -> dict[UUID, list[UUID]]:
-    """Claim up to `limit` rules that were not evaluated for `interval`. Returns their ids by tenant. Needs the service
-    role."""
+    """Claim up to `limit` rules that were not evaluated for `interval`. Returns their ids by tenant. The session must
+    have the service role."""
     by_tenant: dict[UUID, list[UUID]] = {}
     for tenant_id, rule_id in await session.execute(_CLAIM_DUE, {"now": now, "due": now - interval, "most": limit}):
         by_tenant.setdefault(tenant_id, []).append(rule_id)
@@ -120,12 +132,13 @@ async def claim_due(session: AsyncSession, now: datetime, interval: timedelta, l
 async def claim_unsent(
     session: AsyncSession, now: datetime, limit: int, excluded_tenants: Iterable[UUID] = ()
 ) -> list[AlertNotification]:
-    """Claim up to `limit` notifications, the oldest first, without those of `excluded_tenants`. Needs the service
-    role."""
+    """Claim up to `limit` notifications, the oldest first. Notifications of `excluded_tenants` are skipped. The session
+    must have the service role."""
     values = {"now": now, "most": limit, "without": list(excluded_tenants)}
     return [AlertNotification(*row) for row in await session.execute(_CLAIM_UNSENT, values)]
 
 
 async def set_result(session: AsyncSession, record_id: UUID, error: str | None) -> None:
-    """Record the result of a notification; `error` is None if the receiver accepted it. Needs the service role."""
+    """Record the result of a notification. `error` is None if the receiver accepted it. The session must have the
+    service role."""
     await session.execute(_SET_RESULT, {"id": record_id, "error": error})

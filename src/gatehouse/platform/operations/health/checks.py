@@ -1,5 +1,5 @@
-"""Checks of an installation that `gatehouse doctor` and a running worker share: each gives one result, with what to do
-where something is wrong."""
+"""Checks of an installation that `gatehouse doctor` and a running worker share. Each check yields one result, with a
+remedy if it finds a fault."""
 
 import os
 import resource
@@ -24,7 +24,7 @@ _MIN_OPEN_FILES: Final = 4096
 _CERTIFICATE_WARNING_DAYS: Final = 21
 _MAX_CLOCK_DIFFERENCE_SECONDS: Final = 5.0
 
-#: Queries whose results the functions of the same name judge.
+#: Queries whose results are evaluated by the functions with the same names.
 BYPASSING_ROLES: Final = (
     f"SELECT rolname FROM pg_roles WHERE rolname IN ('{APP_ROLE}', '{SERVICE_ROLE}') AND (rolsuper OR rolbypassrls)"  # noqa: S608
 )
@@ -37,7 +37,7 @@ DATABASE_TIME: Final = "SELECT EXTRACT(EPOCH FROM clock_timestamp())::float8"
 
 
 class CheckResult(msgspec.Struct, frozen=True):
-    """The result of a check. `remedy` is what to do, empty if nothing is wrong."""
+    """The result of a check. `remedy` describes what to do. It is empty if the check found no fault."""
 
     check: str
     verdict: Verdict
@@ -48,45 +48,48 @@ class CheckResult(msgspec.Struct, frozen=True):
 def misspelt_settings() -> Iterator[CheckResult]:
     for name, similar in misspelt(Settings):
         yield CheckResult(
-            "settings", "warn", f"{name} is no setting and has no effect", f"name it {similar}, or remove it"
+            "settings", "warn", f"{name} is not a setting and has no effect", f"rename it to {similar}, or remove it"
         )
 
 
 def master_key(*, opens: bool) -> CheckResult:
     if opens:
-        return CheckResult("master key", "ok", "opens what is sealed")
+        return CheckResult("master key", "ok", "opens the sealed secrets")
     remedy = "set GATEHOUSE_MASTER_KEY to the key that sealed this database's secrets"
-    return CheckResult("master key", "FAIL", "it does not open what is sealed in the database", remedy)
+    return CheckResult("master key", "FAIL", "it does not open the sealed secrets in the database", remedy)
 
 
 def bypassing_roles(names: Sequence[str]) -> CheckResult:
     if names:
         remedy = f"ALTER ROLE {names[0]} NOSUPERUSER NOBYPASSRLS"
         return CheckResult("roles", "FAIL", "a role of the application bypasses row-level security", remedy)
-    return CheckResult("roles", "ok", "own nothing, bypass nothing")
+    return CheckResult("roles", "ok", "no role bypasses row-level security")
 
 
 def active_operators(count: int) -> CheckResult:
     if count == 0:
-        return CheckResult(
-            "operators", "warn", "nobody active can operate the platform", "gatehouse users operator EMAIL"
-        )
+        return CheckResult("operators", "warn", "there is no active operator", "gatehouse users operator EMAIL")
     return CheckResult("operators", "ok", f"{count} active")
 
 
 def silent_workers(names: Sequence[str]) -> CheckResult:
     if names:
         return CheckResult(
-            "workers", "warn", f"not seen for 15 s: {', '.join(names)}", "look at their logs; restart what is stuck"
+            "workers",
+            "warn",
+            f"not seen for 15 s: {', '.join(names)}",
+            "read the workers' logs; restart workers that hang",
         )
-    return CheckResult("workers", "ok", "all that should be there were seen")
+    return CheckResult("workers", "ok", "all workers sent heartbeats")
 
 
 def clock(database_time: float) -> CheckResult:
     difference = abs(database_time - time.time())
     if difference > _MAX_CLOCK_DIFFERENCE_SECONDS:
-        return CheckResult("clock", "warn", f"{difference:.0f} s apart from the database's", "run NTP on both machines")
-    return CheckResult("clock", "ok", "agrees with the database's")
+        return CheckResult(
+            "clock", "warn", f"differs from the database's clock by {difference:.0f} s", "run NTP on both machines"
+        )
+    return CheckResult("clock", "ok", "agrees with the database's clock")
 
 
 def journal(folder: Path, max_bytes: int) -> CheckResult:
@@ -97,24 +100,28 @@ def journal(folder: Path, max_bytes: int) -> CheckResult:
     size, free = journal_bytes(folder), free_bytes(folder)
     if free < _MIN_FREE_BYTES:
         return CheckResult(
-            "journal", "FAIL", f"{free // 1024**2} MiB of disk are left", "make room below GATEHOUSE_HOME"
+            "journal", "FAIL", f"{free // 1024**2} MiB of disk are left", "free disk space in GATEHOUSE_HOME"
         )
     if size > max_bytes // 2:
-        remedy = "see that a keeper runs and the database takes rows"
+        remedy = "check that a keeper runs and that the database is writable"
         return CheckResult(
             "journal", "warn", f"{size // 1024**2} of {max_bytes // 1024**2} MiB wait for the database", remedy
         )
-    return CheckResult("journal", "ok", f"{size // 1024} KiB wait, {free // 1024**3} GiB of disk are free")
+    return CheckResult(
+        "journal", "ok", f"{size // 1024} KiB wait for the database, {free // 1024**3} GiB of disk are free"
+    )
 
 
 def machine(settings: Settings) -> Iterator[CheckResult]:
-    """Yields the checks of this machine's limits, and of the certificate if there is one."""
+    """Yield the checks of this machine's limits, and of the certificate if one is configured."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files < _MIN_OPEN_FILES:
         remedy = f"ulimit -n {_MIN_OPEN_FILES * 4}, or LimitNOFILE= in the unit"
-        yield CheckResult("open files", "warn", f"{files} a process, two for each request in progress", remedy)
+        yield CheckResult(
+            "open files", "warn", f"limit of {files} per process; each request in progress needs two", remedy
+        )
     else:
-        yield CheckResult("open files", "ok", f"{files} a process")
+        yield CheckResult("open files", "ok", f"limit of {files} per process")
     if settings.tls_cert_path is not None:
         yield _certificate(settings.tls_cert_path, settings.tls_key_path)
 
@@ -128,10 +135,10 @@ def _certificate(certificate: Path, key: Path | None) -> CheckResult:
         expires = x509.load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc
     except (OSError, ssl.SSLError, ValueError) as error:
         return CheckResult(
-            "TLS", "FAIL", f"the certificate cannot be loaded ({error})", "mend TLS_CERT_PATH, TLS_KEY_PATH"
+            "TLS", "FAIL", f"the certificate cannot be loaded ({error})", "correct TLS_CERT_PATH and TLS_KEY_PATH"
         )
     days = (expires - datetime.now(UTC)).days
     if days < _CERTIFICATE_WARNING_DAYS:
         verdict: Verdict = "FAIL" if days < 0 else "warn"
-        return CheckResult("TLS", verdict, f"the certificate ends in {days} days", "renew it, then restart")
-    return CheckResult("TLS", "ok", f"the certificate is good for {days} days")
+        return CheckResult("TLS", verdict, f"the certificate expires in {days} days", "renew it, then restart")
+    return CheckResult("TLS", "ok", f"the certificate is valid for {days} days")

@@ -1,4 +1,6 @@
-"""The components of the system's health. Each has a `status`; one that cannot be queried is `unknown`."""
+"""The components of the system's health. Each component has a `status`. The status of a component that cannot be
+queried is `unknown`.
+"""
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,17 +22,18 @@ from gatehouse.platform.request.ports import Host
 
 Component = dict[str, Any]
 
-#: For all queries together.
+#: Time limit for all database queries together.
 _DATABASE_TIMEOUT_SECONDS: Final = 3.0
-#: A process is shown as silent after this time: the longest interval between two heartbeats is 5 s.
+#: Time after which a process is shown as silent. The longest interval between two heartbeats is 5 seconds.
 _SILENT_AFTER_SECONDS: Final = 15.0
 
-#: A component's status by the result of a provider's health check.
+#: The status of a component, by the result of a provider's health check.
 _PROVIDER_STATUSES: Final = {"healthy": "healthy", "degraded": "degraded", "unreachable": "unhealthy"}
 
 
 async def all_of(host: Host, caller: Caller) -> dict[str, Component]:
-    """Return every component by name. Does not raise: without the database, components that need it are `unknown`."""
+    """Return all components by name. Does not raise: if the database is not available, components that need it are
+    `unknown`."""
     components: dict[str, Component] = {
         "database": {"status": "unhealthy", "latency_ms": None, "pool": _pool(host)},
         "redis": _redis(host),
@@ -45,13 +48,13 @@ async def all_of(host: Host, caller: Caller) -> dict[str, Component]:
         await with_timeout(_query_database(host, caller, queried), _DATABASE_TIMEOUT_SECONDS)
     except (SQLAlchemyError, psycopg.Error, OSError, TimeoutError) as error:
         components["database"]["detail"] = type(error).__name__
-        # The first queries may have succeeded.
+        # The result of the query is removed, because the first queries may have succeeded before the failure.
         queried.pop("database", None)
     return {**components, **queried}
 
 
 async def _query_database(host: Host, caller: Caller, queried: dict[str, Component]) -> None:
-    """Query each component into `queried`, with the tenant's own role, so that the result shows only what the tenant
+    """Query the components into `queried`. Uses the tenant's own role, so that the result contains only what the tenant
     may see."""
     async with host.database.tenant(caller.tenant_id or DEFAULT_TENANT, operator=caller.operator) as session:
         for name, query in _QUERIES.items():
@@ -59,8 +62,8 @@ async def _query_database(host: Host, caller: Caller, queried: dict[str, Compone
 
 
 def overall(components: dict[str, Component]) -> str:
-    """Return the system's status: `unhealthy` without the database, `degraded` where any component is degraded or
-    unhealthy. Unknown components do not degrade it."""
+    """Return the status of the system. It is `unhealthy` without the database, and `degraded` if a component is
+    degraded or unhealthy. Unknown components do not affect it."""
     if components["database"]["status"] == "unhealthy":
         return "unhealthy"
     parts = [part for name, part in components.items() if name != "providers"]
@@ -79,7 +82,11 @@ async def _workers(host: Host, session: AsyncSession, caller: Caller) -> Compone
     component: Component = {"status": "healthy" if row.seen else "degraded", "workers": row.seen}
     if caller.operator:
         component["waiting_jobs"] = row.waiting
-    return component if row.seen else {**component, "detail": "no worker for background jobs was seen for a minute"}
+    return (
+        component
+        if row.seen
+        else {**component, "detail": "no worker for background jobs has sent a heartbeat for a minute"}
+    )
 
 
 async def _providers(host: Host, session: AsyncSession, caller: Caller) -> Component:
@@ -90,7 +97,7 @@ async def _providers(host: Host, session: AsyncSession, caller: Caller) -> Compo
 
 
 def _provider(row: Any, circuits: Sequence[OpenCircuit]) -> Component:
-    """Return a provider's component. `circuits` are those of this worker that are not closed."""
+    """Return the component of a provider. `circuits` are the circuits of this worker that are not closed."""
     status = "unhealthy" if row.unhealthy else _PROVIDER_STATUSES.get(row.health_check_status, "unknown")
     component: Component = {
         "status": status if row.enabled else "unknown",
@@ -113,7 +120,7 @@ async def _nodes(host: Host, session: AsyncSession, caller: Caller) -> Component
         "revision_lag": max((row.behind for row in rows if row.follows), default=0),
     }
     if caller.operator:
-        # Names of machines are for operators only.
+        # Only operators may see the names of machines.
         component["nodes"] = [
             {
                 "name": row.name,
@@ -134,14 +141,14 @@ def _pool(host: Host) -> Component:
 
 def _redis(host: Host) -> Component:
     if not isinstance(host.counters, RedisCounters):
-        return {"status": "unknown", "detail": "not configured: each process counts by itself"}
+        return {"status": "unknown", "detail": "not configured: each process counts separately"}
     if host.counters.degraded:
-        return {"status": "degraded", "detail": "away or slow: each process counts by itself"}
+        return {"status": "degraded", "detail": "unavailable or slow: each process counts separately"}
     return {"status": "healthy"}
 
 
 async def _tiers(host: Host, caller: Caller) -> dict[str, Component]:
-    """Return the entity and the semantic tier, under the API's names for them."""
+    """Return the entities tier and the semantic tier, under the names that the API uses for them."""
     tiers = {tier: _tier(health, caller) for tier, health in (await host.detectors.health()).items()}
     return {"ner_service": tiers["ner"], "deberta_service": tiers["llm"]}
 

@@ -1,5 +1,5 @@
-"""The checks of `gatehouse doctor` that a running worker can make of itself, its machine and the database. They change
-nothing, and each group of checks has a time-out."""
+"""Runs those checks of `gatehouse doctor` that a running worker can make of itself, its machine and the database. The
+checks change nothing, and each group of checks has a timeout."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -18,13 +18,13 @@ from gatehouse.platform.operations.health.patience import with_timeout
 from gatehouse.platform.operations.health.schemas import Diagnosis, Finding
 from gatehouse.platform.request.ports import Host
 
-#: For the queries together, and for the files of the machine together.
+#: Time limit for all database queries together, and for all checks of the machine's files together.
 _TIMEOUT_SECONDS: Final = 3.0
 
 
 async def of(host: Host, caller: Caller) -> Diagnosis:
-    """Return the findings of this worker. Does not raise. Only operators see messages, which may name machines and
-    paths."""
+    """Return the findings of this worker. Does not raise. Only operators see the messages, which may contain names of
+    machines and paths."""
     results = [
         *checks.misspelt_settings(),
         checks.master_key(opens=not host.signer.cannot_open),
@@ -42,9 +42,9 @@ async def _database(host: Host) -> list[CheckResult]:
     try:
         return await with_timeout(_query(host), _TIMEOUT_SECONDS)
     except (SQLAlchemyError, psycopg.Error, OSError, TimeoutError) as error:
-        # Without the error's text, which may hold the address of the database.
+        # The text of the error is left out, because it may contain the address of the database.
         message = f"does not answer within {_TIMEOUT_SECONDS:.0f} s ({type(error).__name__})"
-        return [CheckResult("database", "FAIL", message, "look at PostgreSQL's log")]
+        return [CheckResult("database", "FAIL", message, "read the log of PostgreSQL")]
 
 
 async def _query(host: Host) -> list[CheckResult]:
@@ -75,9 +75,11 @@ _DATABASE_CHECKS: Final[tuple[Callable[[AsyncSession], Awaitable[CheckResult]], 
 
 def _redis(host: Host) -> CheckResult:
     if not isinstance(host.counters, RedisCounters):
-        return CheckResult("redis", "ok", "not used: each worker counts for itself")
+        return CheckResult("redis", "ok", "not used: each worker counts separately")
     if host.counters.degraded:
-        return CheckResult("redis", "warn", "away or slow; workers count alone", "start it, or mend REDIS_URL")
+        return CheckResult(
+            "redis", "warn", "unavailable or slow; each worker counts separately", "start it, or correct REDIS_URL"
+        )
     return CheckResult("redis", "ok", "answers")
 
 
@@ -89,7 +91,7 @@ async def _machine(host: Host) -> list[CheckResult]:
         return await with_timeout(asyncio.to_thread(check), _TIMEOUT_SECONDS)
     except (OSError, TimeoutError) as error:
         message = f"cannot be read within {_TIMEOUT_SECONDS:.0f} s ({type(error).__name__})"
-        return [CheckResult("journal", "FAIL", message, "look at the disk of GATEHOUSE_HOME")]
+        return [CheckResult("journal", "FAIL", message, "check the disk of GATEHOUSE_HOME")]
 
 
 def _machine_checks(host: Host) -> Iterator[CheckResult]:

@@ -9,13 +9,13 @@ FORM: Final[ErrorForm] = NAMED
 
 
 class ComponentNotFound(NotFound):
-    message = "There is no component of that name."
+    message = "There is no component with this name."
 
 
 class ScrapeRefused(Forbidden):
-    message = "Metrics are for the networks in METRICS_ALLOWED_CIDRS."
+    message = "Metrics are available only to the networks in METRICS_ALLOWED_CIDRS."
 
 
 class Unhealthy(Unavailable):
     code = "unhealthy"
-    message = "The database does not answer now."
+    message = "The database does not answer."

@@ -1,4 +1,4 @@
-"""A time-out for work that may hang even when it is cancelled: a health check must answer in time."""
+"""A timeout for work that may hang even after it is cancelled, because a health check must answer in time."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -6,12 +6,12 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
-#: Timed-out tasks that still run. Closing a connection to a frozen server takes time.
+#: Tasks that are still running after their timeout. Closing a connection to a frozen server takes time.
 timed_out: Final[set[asyncio.Task[Any]]] = set()
 
 
 async def with_timeout(work: Coroutine[Any, Any, T], seconds: float) -> T:
-    """Return the result of `work`. Raises `TimeoutError` after `seconds`, even if `work` does not react to
+    """Return the result of `work`. Raises `TimeoutError` after `seconds`, even if `work` does not react to its
     cancellation."""
     task = asyncio.create_task(work)
     try:
@@ -29,5 +29,5 @@ async def with_timeout(work: Coroutine[Any, Any, T], seconds: float) -> T:
 def _forget(task: asyncio.Task[Any]) -> None:
     timed_out.discard(task)
     if not task.cancelled():
-        # Retrieved, so that asyncio does not log it as unhandled.
+        # Retrieves the exception, so that asyncio does not log it as unhandled.
         task.exception()

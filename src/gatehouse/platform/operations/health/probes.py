@@ -1,5 +1,5 @@
-"""Probes of liveness, readiness and start, and metrics: for machines, without a credential. No probe queries the
-database: if it waited for a slow one, the slow worker would be restarted."""
+"""Probes of liveness, readiness and startup, and metrics. They are for machines, and need no credential. No probe
+queries the database, because a probe that waits for a slow database would cause a restart of the worker."""
 
 from functools import lru_cache
 from ipaddress import ip_address
@@ -20,19 +20,19 @@ from gatehouse.platform.request.ports import Host, TheHost
 
 router = APIRouter(tags=["Health"])
 
-#: The change feed's lag from which the worker is not ready: several of its polling intervals.
+#: Lag of the change feed above which the worker is not ready. It is several polling intervals of the feed.
 MAX_FEED_LAG_SECONDS: Final = 3.0
 
 
 @router.get("/health", response_model=Alive)
 async def health() -> Alive:
-    """Returns 200 while the process runs. Not rate-limited."""
+    """Returns 200 while the process runs. The endpoint has no rate limit."""
     return Alive()
 
 
 @router.get("/api/health/live", response_model=Alive, responses={503: {"model": NotAlive}})
 async def live(host: TheHost) -> object:
-    """Returns whether this worker can go on. 503: it must be restarted."""
+    """Returns whether this worker can continue to work. With 503, it must be restarted."""
     if host.feed.ended:
         return JSONResponse(NotAlive(reason="the change feed has ended").model_dump(), 503)
     return Alive()
@@ -43,7 +43,10 @@ async def ready(
     host: TheHost,
     purpose: Annotated[
         Literal["traffic"] | None,
-        Query(alias="for", description="`traffic`: whether model calls are served, even without database and cache."),
+        Query(
+            alias="for",
+            description="`traffic`: whether model calls are served, even without the database and the cache.",
+        ),
     ] = None,
 ) -> object:
     """Returns whether new requests should be sent to this worker."""
@@ -53,7 +56,7 @@ async def ready(
 
 @router.get("/api/health/startup", response_model=Started, responses={503: {"model": Starting}})
 async def startup(host: TheHost) -> object:
-    """Returns whether the start is complete, and how long it took."""
+    """Returns whether the startup is complete, and how long it took."""
     if host.startup.duration_ms is None:
         elapsed = host.startup.elapsed_ms(host.clock.monotonic())
         return JSONResponse(Starting(phase=host.startup.phase, elapsed_ms=elapsed).model_dump(), 503)
@@ -66,7 +69,7 @@ async def startup(host: TheHost) -> object:
     responses={403: {"description": "The caller's address is not in METRICS_ALLOWED_CIDRS."}},
 )
 async def metrics(request: Request, host: TheHost) -> Response:
-    """Returns metrics of all processes of this machine, in Prometheus' text format."""
+    """Returns the metrics of all processes of this machine in the text format of Prometheus."""
     settings = host.settings
     if ClientAddresses(settings.trusted_proxies).unknown_origin(request.scope):
         raise ScrapeRefused
@@ -77,8 +80,8 @@ async def metrics(request: Request, host: TheHost) -> Response:
 
 
 def failing_for_traffic(host: Host) -> list[str]:
-    """Return the failing checks that keep model calls from being served. Maintenance is not among them: this worker
-    answers it with 503, and ends it."""
+    """Return the failing checks that prevent model calls from being served. Maintenance is not one of them, because
+    this worker itself answers calls with 503 during maintenance, and ends the maintenance."""
     not_needed = {"cache", "maintenance"}
     if host.settings.switch_fail_mode == "open":
         not_needed.add("database")
@@ -86,7 +89,7 @@ def failing_for_traffic(host: Host) -> list[str]:
 
 
 def failing_checks(host: Host) -> list[str]:
-    """Return the names of the checks that fail."""
+    """Return the names of all failing checks."""
     lagging = host.feed.lag_seconds > MAX_FEED_LAG_SECONDS
     checks = {
         "database": lagging and host.feed.lost,

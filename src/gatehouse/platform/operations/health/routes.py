@@ -1,4 +1,4 @@
-"""The system's endpoints for administrators (docs/operations.md)."""
+"""The endpoints of the system's health for administrators (docs/operations.md)."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ async def system_health(caller: AdminReader, host: TheHost) -> object:
     responses={404: {"description": "There is no such component."}},
 )
 async def component_health(caller: AdminReader, host: TheHost, component: str) -> object:
-    """Returns one component's health."""
+    """Returns the health of one component."""
     by_name = await components.all_of(host, caller)
     if component not in by_name:
         raise ComponentNotFound
@@ -44,8 +44,9 @@ async def component_health(caller: AdminReader, host: TheHost, component: str) -
 
 @router.get("/diagnosis", response_model=Diagnosis)
 async def system_diagnosis(caller: AdminReader, host: TheHost) -> Diagnosis:
-    """Returns the checks of `gatehouse doctor` that a running worker can make: settings, master key, database, workers,
-    clock, Redis, journal, limits and certificate. It takes a few seconds at most, even without the database."""
+    """Returns the results of the checks of `gatehouse doctor` that a running worker can make: settings, master key,
+    database, workers, clock, Redis, journal, limits and certificate. It takes at most a few seconds, even without the
+    database."""
     return await diagnosis.of(host, caller)
 
 
@@ -64,6 +65,6 @@ async def version(caller: AdminReader, host: TheHost, session: Session) -> objec
 
 @router.get("/metrics-summary", response_model=MetricsSummary)
 async def metrics_summary(caller: AdminReader, host: TheHost) -> object:
-    """Returns metrics of the last hour: your organization's, for operators the whole platform's. At most the newest
-    50,000 requests are evaluated."""
+    """Returns metrics of the last hour: those of your organization, or for operators those of the whole platform. At
+    most the newest 50,000 requests are evaluated."""
     return await summary.of(host, caller)

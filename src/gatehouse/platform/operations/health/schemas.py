@@ -52,7 +52,7 @@ class SystemHealth(ResponseBody):
     components: Annotated[
         dict[str, dict[str, Any]],
         Field(
-            description="By name. Each has a `status`, except `providers`, which has one for each provider.",
+            description="Components by name. Each has a `status`; `providers` has a `status` for each provider.",
             examples=[{"database": {"status": "healthy", "latency_ms": 0.8, "pool": {"max": 10, "available": 9}}}],
         ),
     ]
@@ -64,31 +64,33 @@ class Version(ResponseBody):
     build_date: str | None
     git_commit: str | None
     environment: Annotated[str, Field(examples=["production"])]
-    schema_version: Annotated[str, Field(description="Version of the database's schema.", examples=["0001"])]
+    schema_version: Annotated[str, Field(description="Version of the database schema.", examples=["0001"])]
     feature_flags: dict[str, bool]
 
 
 class Finding(ResponseBody):
-    check: Annotated[str, Field(description="What was checked.", examples=["journal"])]
+    check: Annotated[str, Field(description="Name of the check.", examples=["journal"])]
     verdict: Annotated[
         Literal["ok", "warn", "fail"],
-        Field(description="`fail`: it must be fixed; `warn`: it works, and will not for long or not well."),
+        Field(description="`fail`: a fault that must be fixed. `warn`: a fault that may cause a failure later."),
     ]
     message: Annotated[
         str | None,
         Field(
-            description="What the check saw. Only for operators, because it may name machines and paths.",
-            examples=["12 KiB wait, 80 GiB of disk are free"],
+            description="Result of the check. Only for operators, because it may name machines and paths.",
+            examples=["12 KiB wait for the database, 80 GiB of disk are free"],
         ),
     ]
-    remedy: Annotated[str | None, Field(description="What to do. Null where nothing is wrong; only for operators.")]
+    remedy: Annotated[
+        str | None, Field(description="What to do. Null if the check found no fault. Only for operators.")
+    ]
 
 
 class Diagnosis(ResponseBody):
     node: Annotated[
         str | None,
         Field(
-            description="The worker that answered: journal, limits and certificate are its machine's. For operators."
+            description="Worker that answered. Journal, limits and certificate are its machine's. Only for operators."
         ),
     ]
     findings: list[Finding]
@@ -97,17 +99,19 @@ class Diagnosis(ResponseBody):
 class Requests(ResponseBody):
     total: int
     success: int
-    error: Annotated[int, Field(description="All that did not succeed, refused and cancelled ones included.")]
+    error: Annotated[int, Field(description="All requests without success, including refused and cancelled requests.")]
     error_rate: Annotated[
         float,
         Field(
-            ge=0, le=1, description="`error` as a share of `total`. Alerts' `error_rate` is percent, of failures only."
+            ge=0,
+            le=1,
+            description="`error` as a share of `total`. Alerts' `error_rate` is in percent and counts only failures.",
         ),
     ]
 
 
 class Latency(ResponseBody):
-    """Percentiles; null without requests."""
+    """Percentiles of the latency. Null without requests."""
 
     p50_ms: float | None
     p95_ms: float | None
@@ -127,9 +131,13 @@ class DlpSummary(ResponseBody):
 
 
 class MetricsSummary(ResponseBody):
-    period: Annotated[str, Field(description="The period up to now, as an ISO 8601 duration.", examples=["PT1H"])]
+    period: Annotated[
+        str, Field(description="The evaluated period up to now, as an ISO 8601 duration.", examples=["PT1H"])
+    ]
     requests: Requests
     latency: Latency
     dlp: DlpSummary
     active_connections: Annotated[int, Field(description="Model calls in progress, on all workers.")]
-    cache_hit_rate: Annotated[float, Field(ge=0, le=1, description="Hits as a share of the response cache's look-ups.")]
+    cache_hit_rate: Annotated[
+        float, Field(ge=0, le=1, description="Hits as a share of the look-ups in the response cache.")
+    ]

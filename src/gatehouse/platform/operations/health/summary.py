@@ -1,4 +1,4 @@
-"""Metrics of the last hour: an organization's, or for operators those of all organizations."""
+"""Metrics of the last hour: those of one organization, or for operators those of all organizations."""
 
 from typing import Any, Final
 
@@ -16,13 +16,13 @@ from gatehouse.platform.operations.health.schemas import DlpSummary, Latency, Me
 from gatehouse.platform.request.ports import Host
 
 PERIOD: Final = "PT1H"
-#: For the queries, on a busy or frozen database.
+#: Time limit for the queries, because the database may be busy or frozen.
 _QUERY_TIMEOUT_SECONDS: Final = 5
 _SET_TIMEOUT = text(f"SET LOCAL statement_timeout = '{_QUERY_TIMEOUT_SECONDS}s'")
 
 
 async def of(host: Host, caller: Caller) -> MetricsSummary:
-    """Return the summary for `caller`. Raises `Unhealthy` if the database does not answer in time."""
+    """Return the metrics for `caller`. Raises `Unhealthy` if the database does not answer in time."""
     tenant_id = None if caller.operator else caller.tenant_id or DEFAULT_TENANT
     try:
         requests, triggers, active_calls = await with_timeout(_query(host, tenant_id), _QUERY_TIMEOUT_SECONDS + 0.5)

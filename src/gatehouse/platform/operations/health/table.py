@@ -1,4 +1,4 @@
-"""Queries for health. Each reads a bounded number of rows."""
+"""Queries for the system's health. Each query reads a bounded number of rows."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -8,11 +8,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.identity import TenantId
 
-#: The period of a summary, and how many of its newest records are read.
+#: The period of a summary, and the maximum number of its newest records that are read.
 PERIOD_SECONDS: Final = 3600
 MAX_RECORDS: Final = 50_000
 
-#: A worker without a heartbeat for longer is not shown.
+#: Workers whose last heartbeat is older than this are not shown.
 _NODE_SHOWN_SECONDS: Final = 120
 
 _SCHEMA_VERSION = text("SELECT version_num FROM alembic_version")
@@ -51,7 +51,7 @@ _OF_ONE = """
 SELECT * FROM {table} WHERE tenant_id = :tenant AND timestamp > now() - make_interval(secs => :period)
 ORDER BY timestamp DESC LIMIT :most
 """
-# One subquery for each tenant, so that it is an index scan on the key and not a scan of the partition.
+# The query has one subquery for each tenant, so that it scans the index of the key and not the whole partition.
 _OF_ALL = """
 SELECT one.* FROM tenants CROSS JOIN LATERAL (
     SELECT * FROM {table} WHERE tenant_id = tenants.id AND timestamp > now() - make_interval(secs => :period)
@@ -81,8 +81,8 @@ async def providers(session: AsyncSession, tenant_id: TenantId) -> Sequence[Row[
 
 
 async def metrics(session: AsyncSession, tenant_id: TenantId | None) -> tuple[Row[Any], Row[Any]]:
-    """Return the last period's requests and DLP decisions of a tenant, or of all with None, which needs the service
-    role."""
+    """Return the requests and DLP decisions of a tenant in the last period. With `tenant_id` None, returns those of all
+    tenants, for which the session must have the service role."""
     bounds: dict[str, Any] = {"period": PERIOD_SECONDS, "most": MAX_RECORDS}
     if tenant_id is None:
         requests = await session.execute(_METRICS_OF_ALL, bounds)

@@ -13,7 +13,7 @@ router = APIRouter(prefix="/api/admin/system/maintenance", tags=["System"], resp
 
 @router.get("", response_model=Maintenance)
 async def read_maintenance(caller: AdminReader, session: Session) -> Maintenance:
-    """Returns whether maintenance is on, since when, and its message."""
+    """Returns whether maintenance is on, since when it is on, and its message."""
     return await service.current(session)
 
 
@@ -21,6 +21,6 @@ async def read_maintenance(caller: AdminReader, session: Session) -> Maintenance
 async def switch_maintenance(
     caller: OperatorStepUp, body: MaintenanceSwitch, change: Changing, host: TheHost
 ) -> MaintenanceState:
-    """Switches maintenance on or off. Switching on returns when every worker refuses new requests and those in progress
-    have ended, or when `drain_timeout_seconds` are over."""
+    """Turns maintenance on or off. Turning it on returns when every worker refuses new requests and all requests in
+    progress have ended, or when `drain_timeout_seconds` are over."""
     return await service.switch(change, host, body)

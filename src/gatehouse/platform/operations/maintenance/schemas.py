@@ -11,10 +11,10 @@ from gatehouse.foundation.http.bodies import Body, ResponseBody
 class MaintenanceSwitch(Body):
     enabled: bool
     message: Annotated[
-        str | None, Field(max_length=500, description="Part of each refusal.", examples=["Back at 14:00 UTC."])
+        str | None, Field(max_length=500, description="Message in each refusal.", examples=["Back at 14:00 UTC."])
     ] = None
     drain_timeout_seconds: Annotated[
-        int, Field(ge=0, le=600, description="Seconds that the call waits for requests in progress.")
+        int, Field(ge=0, le=600, description="Maximum time in seconds that the call waits for requests in progress.")
     ] = 30
 
 

@@ -1,4 +1,4 @@
-"""The rules of maintenance."""
+"""Turns maintenance on and off."""
 
 import asyncio
 import time
@@ -13,14 +13,15 @@ from gatehouse.platform.operations.maintenance.schemas import Maintenance, Maint
 from gatehouse.platform.request.injected import commit
 from gatehouse.platform.request.ports import Host
 
-#: The value of `Retry-After` in refusals.
+#: Value of the header `Retry-After` in refusals.
 RETRY_AFTER_SECONDS: Final = 60
-#: Workers report their calls in progress twice a second.
+#: Interval at which the workers' calls in progress are polled. Workers report them twice a second.
 _POLL_INTERVAL_SECONDS: Final = 0.25
 
 
 async def switch(change: Change, host: Host, body: MaintenanceSwitch) -> MaintenanceState:
-    """Store the state, wait until every worker has confirmed it, then for the requests admitted before."""
+    """Store the state, wait until every worker has confirmed it, and then wait for the requests that were admitted
+    before."""
     before = await table.state_for_change(change.session)
     value = _enabled(before, body) if body.enabled else {"enabled": False}
     await table.store(change.session, value)
@@ -29,7 +30,7 @@ async def switch(change: Change, host: Host, body: MaintenanceSwitch) -> Mainten
     elif before.get("enabled"):
         change.record("maintenance.disabled", "platform", "maintenance")
     change.touch("maintenance", "-", urgent=True)
-    # Committed here, so that no connection is in use during the wait.
+    # The change is committed here, so that no database connection is in use during the wait.
     await commit(change, host)
     assert change.revision is not None
     drained = await _drain(host, change.revision, body.drain_timeout_seconds) if body.enabled else 0
@@ -49,7 +50,7 @@ def _shown(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _enabled(before: dict[str, Any], body: MaintenanceSwitch) -> dict[str, Any]:
-    """Return the new state. A repeated call changes the message, but not `enabled_at`."""
+    """Return the new state. A repeated call changes the message, and keeps `enabled_at`."""
     since = before.get("enabled_at") if before.get("enabled") else None
     return {
         "enabled": True,
@@ -62,8 +63,8 @@ def _enabled(before: dict[str, Any], body: MaintenanceSwitch) -> dict[str, Any]:
 async def _drain(host: Host, revision: int, timeout_seconds: float) -> int:
     """Wait until every worker refuses new requests and has no model call in progress.
 
-    Returns how many calls ended meanwhile, including those of workers that died, without those of workers that fell
-    silent.
+    Returns the number of calls that ended meanwhile. Calls of workers that died are included; calls of workers that
+    stopped sending heartbeats are not.
     """
     deadline = time.monotonic() + timeout_seconds
     busy = await _busy(host, revision)

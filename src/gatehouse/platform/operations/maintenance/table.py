@@ -11,7 +11,8 @@ from sqlalchemy.orm import Mapped, mapped_column
 from gatehouse.foundation.storage.rows import Row
 
 _KEY = "maintenance"
-# Only workers with a heartbeat in the last 15 seconds are waited for. Others are dead, or their state is unknown.
+# Only workers with a heartbeat in the last 15 seconds are waited for. Other workers are dead, or their state is
+# unknown.
 _BUSY = text(
     "SELECT COALESCE(sum(active), 0) AS calls,"
     " count(*) FILTER (WHERE is_alive AND (active > 0 OR revision < :revision)) AS workers"
@@ -21,8 +22,9 @@ _BUSY = text(
 
 
 class BusyWorkers(NamedTuple):
-    """`calls`: model calls in progress, as last reported by all workers. `workers`: the number of workers to wait for.
-    These have calls in progress, or have not confirmed the revision and may still admit calls."""
+    """The work in progress. `calls` is the number of model calls in progress that all workers last reported. `workers`
+    is the number of workers to wait for: they have calls in progress, or have not confirmed the revision and may still
+    admit calls."""
 
     calls: int
     workers: int
@@ -37,13 +39,13 @@ class PlatformState(Row):
 
 
 async def state(session: AsyncSession) -> dict[str, Any]:
-    """Return the stored state. Empty if maintenance was never on."""
+    """Return the stored state. It is empty if maintenance was never on."""
     return await session.scalar(select(PlatformState.value).where(PlatformState.key == _KEY)) or {}
 
 
 async def state_for_change(session: AsyncSession) -> dict[str, Any]:
-    """Return the stored state, locked until the transaction ends. Empty if maintenance was never on."""
-    # Insert the row if it is missing, so that it can be locked and concurrent changes run one after the other.
+    """Return the stored state, and lock it until the transaction ends. It is empty if maintenance was never on."""
+    # A missing row is inserted, so that it can be locked and concurrent changes run one after the other.
     empty = insert(PlatformState).values(key=_KEY, value={}, updated_at=func.now()).on_conflict_do_nothing()
     await session.execute(empty)
     row = await session.scalars(select(PlatformState).where(PlatformState.key == _KEY).with_for_update())

@@ -1,4 +1,4 @@
-"""Errors of the outposts' endpoints. They have a `code`, which is what an outpost evaluates."""
+"""Errors of the endpoints of outposts. Each has a `code`, which an outpost evaluates."""
 
 from typing import Final
 
@@ -17,4 +17,4 @@ class TooManyRecords(PayloadTooLarge):
     code = "too_many_records"
 
     def __init__(self, limit: int) -> None:
-        super().__init__(f"entries: at most {limit} records can be sent at once.")
+        super().__init__(f"entries: one upload can have at most {limit} records.")

@@ -1,4 +1,6 @@
-"""Long polling of the policy bundle: answers at once where the outpost has another one, else on a change."""
+"""Long polling of the policy bundle. Answers at once if the outpost has another bundle, and otherwise when the bundle
+changes.
+"""
 
 import hashlib
 import re
@@ -23,21 +25,21 @@ from gatehouse.policy.bundles import contents as bundle_contents
 from gatehouse.policy.bundles import signing
 from gatehouse.policy.bundles.contents import BundleContents
 
-#: Outposts that may wait on one worker, in all and of one organization.
+#: Maximum number of outposts that wait on one worker, in total and of one organization.
 MAX_WAITING: Final = 2_000
 MAX_WAITING_PER_TENANT: Final = 200
-#: The time in which an outpost may put a bundle into force.
+#: Time for which an outpost may put a bundle in force.
 BUNDLE_LIFETIME_SECONDS: Final = 7 * 86_400
-#: An unchanged bundle is sent again after this time, so that the one an outpost has is never near its expiry.
+#: Time after which an unchanged bundle is sent again, so that the bundle of an outpost is never close to its expiry.
 _RENEWAL_SECONDS: Final = 86_400
-#: `Retry-After` of a call for which there is no room to wait.
+#: Value of `Retry-After` if too many outposts wait already.
 _RETRY_AFTER_SECONDS: Final = 5
 
 _find_etags: Final = re.compile(r'"(\d{1,18})-([0-9a-f]{64})"').findall
 
 
 class PollResult(NamedTuple):
-    """The answer to a poll. `signed` is None if the outpost already has the bundle."""
+    """The answer to a poll. `signed` is None if the outpost already has the bundle. `retry_after` is in seconds."""
 
     etag: str
     signed: str | None
@@ -45,14 +47,15 @@ class PollResult(NamedTuple):
 
 
 class WaitingOutposts:
-    """Counts the outposts that wait on this worker. Bounded, so that polling cannot use up the worker."""
+    """Counts the outposts that wait on this worker. Their number is bounded, so that polling cannot use up the
+    worker."""
 
     def __init__(self) -> None:
         self._waiting_by_tenant: Counter[TenantId] = Counter()
 
     @contextmanager
     def place(self, tenant_id: TenantId) -> Iterator[bool]:
-        """Reserve a place for the block. Yields whether there was one."""
+        """Reserve a place for the duration of the block. Yields whether a place was free."""
         reserved = (
             self._waiting_by_tenant.total() < MAX_WAITING
             and self._waiting_by_tenant[tenant_id] < MAX_WAITING_PER_TENANT
@@ -69,10 +72,10 @@ class WaitingOutposts:
 async def bundle(
     caller: Caller, host: Host, waiting: WaitingOutposts, *, token: str, if_none_match: str, wait_seconds: float
 ) -> PollResult:
-    """Return the outpost's bundle, after at most `wait_seconds`. `token` is the caller's; `if_none_match` holds the
-    entity tags of the bundles that it has.
+    """Return the bundle of the outpost, after at most `wait_seconds`. `token` is the token of the caller.
+    `if_none_match` contains the entity tags of the bundles that the outpost has.
 
-    Raises `OutpostsDisabled`, `InvalidBearerToken`, `PolicyUnavailable`.
+    Raises `OutpostsDisabled`, `InvalidBearerToken` and `PolicyUnavailable`.
     """
     assert caller.tenant_id is not None
     assert caller.outpost_id is not None
@@ -80,7 +83,7 @@ async def bundle(
     versions = {digest: int(version) for version, digest in _find_etags(if_none_match)}
     certificate = x5c.certificate_of(token)
     key = certificate.public_key()
-    # Authentication accepts no other kind of key.
+    # Authentication accepts only keys of this type.
     assert isinstance(key, EllipticCurvePublicKey)
     confirmation = Confirmed(
         tenant_id=tenant_id,
@@ -90,7 +93,7 @@ async def bundle(
         serial=f"{certificate.serial_number:x}",
         ends=certificate.not_valid_after_utc.timestamp(),
     )
-    # An outpost names only bundles that it has in force.
+    # An outpost names only bundles that are in force there.
     host.supply.confirmed(msgspec.structs.replace(confirmation, version=max(versions.values(), default=0)))
     deadline = time.monotonic() + wait_seconds
     with waiting.place(tenant_id) as may_wait:
@@ -119,8 +122,8 @@ async def bundle(
 
 
 def _digest(contents: BundleContents, outpost_id: UUID, key: EllipticCurvePublicKey, now: float) -> str:
-    """Return a digest of the contents, of the key that credentials are sealed to, and of the day. Each outpost's day
-    begins at another time, which spreads the renewals."""
+    """Return a digest of the contents, of the key to which credentials are sealed, and of the day. The day of each
+    outpost begins at another time, which spreads the renewals over the day."""
     day = (int(now) + outpost_id.int % _RENEWAL_SECONDS) // _RENEWAL_SECONDS
     recipient = ecies.fingerprint(key) if contents.at_rest else ""
     return hashlib.sha256(msgspec.json.encode([outpost_id, day, recipient, contents.digest])).hexdigest()

@@ -1,4 +1,4 @@
-"""The outposts' endpoints (docs/outpost-protocol.md)."""
+"""The endpoints of outposts (docs/outpost-protocol.md)."""
 
 from typing import Annotated, Any, Final
 
@@ -17,7 +17,7 @@ router = APIRouter(tags=["Outposts"], responses=RESPONSES)
 
 Window = Annotated[PageWindow, Depends(page_window(default=50, maximum=200))]
 
-#: Less than the usual response time-out of proxies, 60 s.
+#: Longest wait, which is less than the usual response timeout of proxies (60 seconds).
 MAX_WAIT_SECONDS: Final = 55
 _JOSE: Final = "application/jose"
 _BUNDLE: Final[dict[int | str, dict[str, Any]]] = {
@@ -26,13 +26,13 @@ _BUNDLE: Final[dict[int | str, dict[str, Any]]] = {
         "content": {_JOSE: {"schema": {"type": "string"}}},
     },
     304: {
-        "description": "Nothing has changed. With `Retry-After`: too many outposts wait already, so this call did not."
+        "description": "The bundle is unchanged. With `Retry-After`: too many outposts wait, so the call did not wait."
     },
 }
 
 
 async def _waiting(request: Request) -> WaitingOutposts:
-    """Return the worker's registry of waiting outposts; the first call makes it."""
+    """Return the registry of the outposts that wait on this worker. The first call creates it."""
     state = request.app.state
     if not hasattr(state, "outposts_waiting"):
         state.outposts_waiting = WaitingOutposts()
@@ -42,15 +42,15 @@ async def _waiting(request: Request) -> WaitingOutposts:
 
 @router.get("/api/v1/admin/outposts", response_model=OutpostList)
 async def list_outposts(caller: AdminReader, window: Window, host: TheHost) -> object:
-    """Returns the organization's outposts: when each was last seen, the policy in force there, its certificate, and the
-    records that it has handed in. The portal registers, names and revokes them."""
+    """Returns the outposts of the organization, with the time at which each last connected, the policy in force there,
+    its certificate, and the number of its uploaded records. The portal registers, names and revokes outposts."""
     return await service.listed(caller, host, window)
 
 
 @router.put("/v1/platform/outpost-trust", response_model=Trust)
 async def set_outpost_trust(caller: PlatformClient, body: NewTrust, change: Changing) -> Trust:
-    """Replaces the trusted outposts and their organizations. The body is the complete list: once the call is answered,
-    a certificate whose serial number is not in it is refused."""
+    """Replaces the trusted outposts and their organizations. The body is the complete list. Once the call is answered,
+    certificates whose serial numbers are not in the list are refused."""
     return await service.trust(change, body)
 
 
@@ -63,13 +63,17 @@ async def read_policy_bundle(
     *,
     wait: Annotated[
         int,
-        Query(ge=0, le=MAX_WAIT_SECONDS, description="Seconds to wait for a bundle that is not in `If-None-Match`."),
+        Query(
+            ge=0,
+            le=MAX_WAIT_SECONDS,
+            description="Maximum time in seconds to wait for a bundle that is not in `If-None-Match`.",
+        ),
     ] = 0,
     if_none_match: Annotated[str, Header(max_length=4096)] = "",
 ) -> Response:
-    """Returns the policy of the outpost's organization with its callers, signed for this outpost only. It includes
-    providers' credentials, sealed to the certificate's key, where the organization sends them
-    (`outpost_provider_credentials`)."""
+    """Returns the policy of the outpost's organization with its callers, signed for this outpost only. If the
+    organization enables it (`outpost_provider_credentials`), the bundle includes the credentials of providers, sealed
+    to the key of the certificate."""
     token = credential_of(request.state.received) or ""
     polled = await polling.bundle(caller, host, waiting, token=token, if_none_match=if_none_match, wait_seconds=wait)
     headers = {"ETag": polled.etag}
@@ -83,8 +87,13 @@ async def read_policy_bundle(
 @router.post(
     "/v1/outposts/records",
     response_model=RecordsStored,
-    responses={409: {"description": "Records before these are missing: `expected_sequence` is the next one to send."}},
+    responses={
+        409: {
+            "description": "Earlier records are missing. `expected_sequence` is the number of the next record to send."
+        }
+    },
 )
 async def store_records(caller: OutpostCaller, body: Records, host: TheHost) -> object:
-    """Stores records of the outpost's requests, in order and once each: those stored before are skipped."""
+    """Stores records of the outpost's requests in order. Each record is stored once; records that are already stored
+    are skipped."""
     return await service.store(caller, host, body)

@@ -1,4 +1,4 @@
-"""Bodies of the outposts' endpoints (docs/outpost-protocol.md)."""
+"""Bodies of the endpoints of outposts (docs/outpost-protocol.md)."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gatehouse.foundation.http.bodies import Body, Id, ResponseBody
 
-#: Records in one upload.
+#: Maximum number of records in one upload.
 MAX_RECORDS = 2_000
 
 Pem = Annotated[str, Field(max_length=16_384, examples=["-----BEGIN CERTIFICATE-----\n..."])]
@@ -16,8 +16,8 @@ Serial = Annotated[str, Field(pattern="^[0-9A-Fa-f]{1,40}$", examples=["5f3a09c1
 
 
 class TrustedOrganization(Body):
-    org_id: Annotated[Id, Field(description="The portal's id.")]
-    tenant_id: Annotated[Id, Field(description="The platform's id of the same organization.")]
+    org_id: Annotated[Id, Field(description="Id of the organization at the portal.")]
+    tenant_id: Annotated[Id, Field(description="Id of the same organization at the platform.")]
 
 
 class TrustedOutpost(Body):
@@ -25,20 +25,20 @@ class TrustedOutpost(Body):
     org_id: Id
     serials: Annotated[
         list[Serial],
-        Field(max_length=10, description="Serial numbers, in hexadecimal, of its valid certificates."),
+        Field(max_length=10, description="Serial numbers of its valid certificates, in hexadecimal."),
     ]
 
 
 class NewTrust(Body):
-    """The complete trust: what is not in the body is no longer trusted."""
+    """The complete trust. Authorities, organizations and outposts that are not in the body are no longer trusted."""
 
-    ca_certificates: Annotated[list[Pem], Field(max_length=8, description="Authorities, a certificate each, as PEM.")]
+    ca_certificates: Annotated[list[Pem], Field(max_length=8, description="Certificates of the authorities, in PEM.")]
     organizations: Annotated[list[TrustedOrganization], Field(max_length=20_000)]
     outposts: Annotated[list[TrustedOutpost], Field(max_length=20_000)]
 
 
 class Authority(ResponseBody):
-    sha256: Annotated[str, Field(description="The certificate's fingerprint.")]
+    sha256: Annotated[str, Field(description="SHA-256 fingerprint of the certificate.")]
     not_after: datetime
 
 
@@ -49,20 +49,22 @@ class Trust(ResponseBody):
     serials: int
     unknown_tenants: Annotated[
         list[UUID],
-        Field(description="Organizations of the call that this platform does not have: their outposts are refused."),
+        Field(description="Organizations of the request that this platform does not have. Their outposts are refused."),
     ]
     updated_at: datetime
 
 
 class Records(BaseModel):
-    """Journal entries. An entry that cannot be stored is rejected with its number; the others are stored."""
+    """Journal entries. An entry that cannot be stored is rejected with its number, and the other entries are stored."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    journal_id: Annotated[Id, Field(description="The journal's id. An outpost that has lost its disk makes a new one.")]
-    sequence: Annotated[int, Field(ge=1, le=2**53, description="The first record's number; a journal begins with 1.")]
+    journal_id: Annotated[
+        Id, Field(description="Id of the journal. An outpost that has lost its disk creates a new journal.")
+    ]
+    sequence: Annotated[int, Field(ge=1, le=2**53, description="Number of the first record. A journal begins with 1.")]
     entries: Annotated[
-        list[Any], Field(description=f"In order, at most {MAX_RECORDS}.", examples=[[["outcome", "..."]]])
+        list[Any], Field(description=f"Records in order, at most {MAX_RECORDS}.", examples=[[["outcome", "..."]]])
     ]
 
 
@@ -72,8 +74,10 @@ class RejectedRecord(ResponseBody):
 
 
 class RecordsStored(ResponseBody):
-    next_sequence: Annotated[int, Field(description="The number of the next record to send.")]
-    stored: Annotated[int, Field(description="How many of these records are new; those stored before do not count.")]
+    next_sequence: Annotated[int, Field(description="Number of the next record to send.")]
+    stored: Annotated[
+        int, Field(description="Number of records stored by this upload, without those that were stored before.")
+    ]
     rejected: list[RejectedRecord]
 
 
@@ -82,25 +86,31 @@ class ListedOutpost(ResponseBody):
     state: Annotated[
         Literal["connected", "silent", "unseen", "revoked"],
         Field(
-            description="`connected`: it was seen in the last 90 seconds; `silent`: not since; `unseen`: never;"
-            " `revoked`: none of its certificates is valid any more."
+            description="`connected`: seen in the last 90 seconds; `silent`: not since; `unseen`: never seen;"
+            " `revoked`: no certificate of the outpost is valid any more."
         ),
     ]
-    seen_at: Annotated[datetime | None, Field(description="When it last asked for its policy.")]
-    policy_version: Annotated[int | None, Field(description="Version of the policy in force there; null without one.")]
-    policy_is_current: Annotated[
-        bool, Field(description="Whether that policy contains the organization's latest change.")
+    seen_at: Annotated[datetime | None, Field(description="Time of the last request for its policy.")]
+    policy_version: Annotated[
+        int | None, Field(description="Version of the policy in force at the outpost. Null without a policy.")
     ]
-    certificates: Annotated[int, Field(description="Valid certificates, as the portal named them.")]
-    certificate_serial: Annotated[str | None, Field(description="Of the certificate that it used last.")]
+    policy_is_current: Annotated[
+        bool, Field(description="Whether this policy contains the latest change of the organization.")
+    ]
+    certificates: Annotated[int, Field(description="Number of valid certificates according to the portal.")]
+    certificate_serial: Annotated[
+        str | None, Field(description="Serial number of the certificate that the outpost used last.")
+    ]
     certificate_ends_at: datetime | None
-    records_stored: Annotated[int, Field(description="Records that it has handed in, of all its journals.")]
-    records_stored_at: Annotated[datetime | None, Field(description="When it last handed in any.")]
+    records_stored: Annotated[int, Field(description="Number of records uploaded from all of its journals.")]
+    records_stored_at: Annotated[datetime | None, Field(description="Time of the last upload of records.")]
 
 
 class OutpostList(ResponseBody):
-    enabled: Annotated[bool, Field(description="The feature flag `outpost_enabled`: without it they are refused.")]
-    outposts: Annotated[list[ListedOutpost], Field(description="The one that was seen last comes first.")]
+    enabled: Annotated[
+        bool, Field(description="The feature flag `outpost_enabled`. If it is off, outposts are refused.")
+    ]
+    outposts: Annotated[list[ListedOutpost], Field(description="Outposts, the most recently connected first.")]
     total: int
     page: int
     page_size: int

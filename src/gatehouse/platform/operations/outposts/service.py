@@ -1,4 +1,4 @@
-"""The rules of outposts: replaces the trust, and checks whether an organization may have outposts."""
+"""Replaces the trust in outposts, and checks whether an organization may have outposts."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -31,7 +31,7 @@ _FLAG: Final = "outpost_enabled"
 
 
 async def enabled(caller: Caller, host: Host) -> None:
-    """Raises `OutpostsDisabled` if the caller's organization has the feature flag off."""
+    """Check that the feature flag of the caller's organization is on. Raises `OutpostsDisabled`."""
     if not await _is_enabled(caller, host):
         raise OutpostsDisabled
 
@@ -52,7 +52,7 @@ async def listed(caller: Caller, host: Host, window: PageWindow) -> dict[str, An
 
 
 async def trust(change: Change, new: NewTrust) -> Trust:
-    """Replace the stored trust by `new`. Raises `Unprocessable`."""
+    """Replace the stored trust with `new`. Raises `Unprocessable`."""
     authorities = _checked(new)
     row = await table.find_for_change(change.session)
     stored: dict[str, Any] = {
@@ -83,7 +83,7 @@ async def trust(change: Change, new: NewTrust) -> Trust:
             serials_added=len(serials_after - serials_before),
             serials_removed=len(serials_before - serials_after),
         )
-        # Urgent: once this call is answered, no worker accepts a revoked certificate any more.
+        # The change is urgent, so that no worker accepts a revoked certificate once this call is answered.
         change.touch("outpost_trust", "-", urgent=True)
     tenants = [organization.tenant_id for organization in new.organizations]
     unknown = set(tenants) - await table.known_tenants(change.session, tenants)
@@ -101,8 +101,8 @@ async def trust(change: Change, new: NewTrust) -> Trust:
 
 
 def _checked(new: NewTrust) -> list[Certificate]:
-    """Return the authorities' certificates. Raises `Unprocessable` with each field that is malformed, repeated, or
-    refers to an organization that is not in the body."""
+    """Return the certificates of the authorities. Raises `Unprocessable` with every field that is malformed, repeated,
+    or refers to an organization that is not in the body."""
     faults, authorities = [], []
     for number, pem in enumerate(new.ca_certificates):
         try:
@@ -134,7 +134,7 @@ def _duplicates(ids: Sequence[tuple[str, UUID]], field: str) -> list[FieldFault]
 
 
 def _normalized(serial: str) -> str:
-    """Return the serial number in lower-case hexadecimal, without leading zeros."""
+    """Return the serial number in lower-case hexadecimal without leading zeros."""
     return f"{int(serial, 16):x}"
 
 
@@ -147,7 +147,7 @@ def _fingerprint(certificate: Certificate) -> str:
 
 
 async def store(caller: Caller, host: Host, records: Records) -> Stored:
-    """Store records that an outpost uploads. Raises `OutpostsDisabled`, `TooManyRecords`, `SequenceGap`."""
+    """Store the records that an outpost uploads. Raises `OutpostsDisabled`, `TooManyRecords` and `SequenceGap`."""
     await enabled(caller, host)
     if len(records.entries) > MAX_RECORDS:
         raise TooManyRecords(MAX_RECORDS)

@@ -1,4 +1,4 @@
-"""The row of the outposts' trust. It belongs to the platform, not to an organization; operators change it."""
+"""The row with the trust in outposts. It belongs to the platform and not to an organization. Operators change it."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,7 +19,8 @@ KEY: Final = "portal"
 
 _EXISTING_TENANTS: Final = text("SELECT id FROM tenants WHERE id = ANY(CAST(:ids AS uuid[])) AND deleted_at IS NULL")
 
-# Of one organization: outposts that the portal named, and those that were seen or have handed in records before.
+# Selects the outposts of one organization: those that the portal names, and those that have connected or uploaded
+# records before.
 _LISTED: Final = text(
     "WITH trusted AS (SELECT (o ->> 'outpost_id')::uuid AS outpost_id, jsonb_array_length(o -> 'serials') AS serials"
     "  FROM outpost_trust, jsonb_array_elements(outposts) AS o"
@@ -47,7 +48,8 @@ _COUNT: Final = text(
     " UNION SELECT outpost_id FROM outpost_nodes WHERE tenant_id = :tenant"
     " UNION SELECT outpost_id FROM outpost_positions WHERE tenant_id = :tenant) AS known"
 )
-#: An outpost that waits for its next policy confirms the present one every 30 to 55 seconds.
+#: Time after which an outpost counts as silent. An outpost that waits for its next policy confirms the present one
+#: every 30 to 55 seconds.
 _SILENT_AFTER_SECONDS: Final = 90
 
 
@@ -64,21 +66,21 @@ class OutpostTrustRow(Row):
 
 
 async def find_for_change(session: AsyncSession) -> OutpostTrustRow | None:
-    """Return the row. Locks it, and its creation where there is none yet."""
+    """Return the row, or None. Takes a lock, also for the creation of the row if there is none."""
     await acquire(session, GlobalLock.OUTPOST_TRUST)
     return (await session.scalars(select(OutpostTrustRow).where(OutpostTrustRow.key == KEY))).one_or_none()
 
 
 async def known_tenants(session: AsyncSession, ids: list[UUID]) -> set[UUID]:
-    """Return those of `ids` that exist. Needs an operator's session, which sees all organizations."""
+    """Return those of `ids` that exist. The session must be an operator's, which sees all organizations."""
     return set((await session.execute(_EXISTING_TENANTS, {"ids": ids})).scalars())
 
 
 async def listed(
     session: AsyncSession, tenant_id: TenantId, *, limit: int, offset: int
 ) -> tuple[Sequence[ResultRow[Any]], int]:
-    """Return a page of the organization's outposts, and how many there are. Needs the service role, which sees the
-    trust."""
+    """Return a page of the organization's outposts, and their total number. The session must have the service role,
+    which can read the trust."""
     window = {"tenant": tenant_id, "silent": _SILENT_AFTER_SECONDS, "limit": limit, "offset": offset}
     rows = (await session.execute(_LISTED, window)).all()
     return rows, (await session.execute(_COUNT, {"tenant": tenant_id})).scalar_one()

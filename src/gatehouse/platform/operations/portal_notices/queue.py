@@ -1,4 +1,4 @@
-"""The queue of notices: its queries."""
+"""The queue of notices to the portal."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -8,11 +8,11 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-#: After this time a notice that the portal did not accept is due again.
+#: Time after which a notice that the portal did not accept is due again.
 LEASE_SECONDS: Final = 60.0
 BATCH_NOTICES: Final = 200
 
-# Ordered, so that transactions lock several rows in the same order and cannot deadlock.
+# The rows are ordered, so that transactions lock them in the same order and cannot deadlock.
 _ADD: Final = text(
     "INSERT INTO portal_notices (tenant_id, type, subject_id, message)"
     " SELECT tenant_id, 'dead_letter', id,"
@@ -28,7 +28,7 @@ _TAKE: Final = text(
     " WHERE (n.tenant_id, n.type, n.subject_id) = (due.tenant_id, due.type, due.subject_id)"
     " RETURNING n.tenant_id, n.type, n.subject_id, n.message, n.due_at"
 )
-# A notice that was queued again in the meantime has another `due_at`, and stays.
+# A notice that was queued again in the meantime has another `due_at`, so it stays.
 _DONE: Final = text(
     "DELETE FROM portal_notices n USING unnest(CAST(:tenants AS uuid[]), CAST(:types AS text[]),"
     " CAST(:subjects AS uuid[]), CAST(:times AS timestamptz[])) AS t (tenant_id, type, subject_id, due_at)"
@@ -45,13 +45,13 @@ class PortalNotice(NamedTuple):
 
 
 async def add(session: AsyncSession, webhooks: Iterable[UUID]) -> None:
-    """Queue a notice for each of these webhooks, in the transaction that makes their dead letters."""
+    """Queue a notice for each of these webhooks. Call this in the transaction that makes their dead letters."""
     if webhook_ids := list(set(webhooks)):
         await session.execute(_ADD, {"webhooks": webhook_ids})
 
 
 async def take(session: AsyncSession) -> Sequence[PortalNotice]:
-    """Lease the notices that are due. Those that are not removed with `done` are due again when the lease ends."""
+    """Lease the notices that are due. Notices that are not removed with `done` are due again when the lease ends."""
     notices = [
         PortalNotice(*row) for row in await session.execute(_TAKE, {"lease": LEASE_SECONDS, "most": BATCH_NOTICES})
     ]

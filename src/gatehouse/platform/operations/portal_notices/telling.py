@@ -1,4 +1,4 @@
-"""Sends queued notices to the portal, which authenticates the platform by the token's signature."""
+"""Sends queued notices to the portal. The portal authenticates the platform by the signature of a token."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -12,14 +12,16 @@ from gatehouse.platform.live.replica.state import Replica
 from gatehouse.platform.operations.portal_notices import queue
 from gatehouse.platform.operations.portal_notices.queue import PortalNotice
 
-#: Used for notices only, so that no other token that the platform signs is accepted in its place.
+#: The type of the token is used only for notices, so that the portal accepts no other token of the platform in its
+#: place.
 _TOKEN_TYPE: Final = "platform_notice"  # noqa: S105 - a kind, not a token
 _TOKEN_SECONDS: Final = 60
 _MAX_RESPONSE_BYTES: Final = 64 * 1024
 
 
 class NoticesNotAccepted(Exception):
-    """The portal did not accept the notices; the message is the reason. They are due again when the lease ends."""
+    """The portal did not accept the notices. The message is the reason. The notices are due again when the
+    lease ends."""
 
 
 async def send_due(tools: Tools) -> None:
@@ -36,7 +38,7 @@ async def send_due(tools: Tools) -> None:
 
 
 async def _send(tools: Tools, portal: str, notices: Sequence[PortalNotice]) -> None:
-    # A new signer each time: the signing key may have been rotated, and notices are rare.
+    # The signer is created each time, because the signing key may have been rotated, and notices are rare.
     signer = Signer(
         tools.database, tools.sealer, Replica(), tools.clock, issuer=tools.settings.public_url or "gatehouse"
     )

@@ -12,7 +12,7 @@ from gatehouse.platform.background.jobs import Tools
 _UNSENT: Final = text("SELECT gatehouse_unsent_from(:tenant)")
 _MEASURE: Final = text(
     "SELECT coalesce(sum(greatest(coalesce(h.sequence, 0) - c.sequence, 0)), 0)"
-    # At most 100,000 of each organization: this count runs every few seconds.
+    # At most 100,000 events of each organization are counted, because this query runs every few seconds.
     " + coalesce(sum(q.waiting), 0), count(*) FILTER (WHERE c.failures > 0)"
     " FROM siem_cursors c JOIN siem_forwarding f ON f.tenant_id = c.tenant_id"
     " LEFT JOIN audit_heads h ON h.tenant_id = c.tenant_id"
@@ -22,7 +22,8 @@ _MEASURE: Final = text(
 
 
 class ForwardingBacklog(msgspec.Struct):
-    """The last measurement of this process: events that wait, and receivers whose last batch failed."""
+    """The last measurement of this process: the number of waiting events, and the number of receivers whose last batch
+    failed."""
 
     events: float = 0.0
     failing: float = 0.0
@@ -36,6 +37,6 @@ class ForwardingBacklog(msgspec.Struct):
 
 async def unsent_from(session: AsyncSession, tenant_id: TenantId) -> int | None:
     """Return the sequence of the organization's first audit event that its receiver has not accepted, or None if
-    nothing is forwarded. This event and all later ones must not be removed."""
+    nothing is forwarded. This event and all later events must not be removed."""
     sequence: int | None = (await session.execute(_UNSENT, {"tenant": tenant_id})).scalar_one()
     return sequence

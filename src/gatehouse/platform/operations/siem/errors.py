@@ -5,9 +5,9 @@ from gatehouse.foundation.errors import Conflict, Forbidden
 
 class SiemNotConfigured(Conflict):
     code = "siem_not_configured"
-    message = "There is no receiver yet: PUT /api/v1/admin/siem first."
+    message = "No receiver is configured. Configure one with PUT /api/v1/admin/siem first."
 
 
 class FileIsForOperators(Forbidden):
     code = "siem_file_is_for_operators"
-    message = "The type file writes to the server's disk: only an operator of the platform may choose it."
+    message = "The type `file` writes to the server's disk, so only operators of the platform may choose it."

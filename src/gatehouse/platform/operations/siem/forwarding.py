@@ -1,5 +1,5 @@
-"""Forwards waiting events to SIEM systems. Runs in every process that runs jobs, for many organizations concurrently;
-the events of one organization are sent in order."""
+"""Forwards waiting events to SIEM systems. Every process that runs jobs forwards for many organizations concurrently.
+The events of one organization are sent in order."""
 
 import asyncio
 from typing import Final
@@ -14,30 +14,31 @@ from gatehouse.platform.operations.siem.sending import SealedSenders
 
 log = structlog.get_logger(__name__)
 
-#: Organizations that a process sends for concurrently. Each has one batch in memory, a small one if its receiver fails.
+#: Maximum number of organizations for which a process sends concurrently. Each has one batch in memory, which is small
+#: if its receiver fails.
 MAX_CONCURRENT: Final = 128
-#: Turns leased by one query.
+#: Number of turns leased by one query.
 _TURNS_PER_QUERY: Final = 32
-#: An organization's turn ends after this time, so that others get theirs.
+#: Time after which the turn of an organization ends, so that other organizations get theirs.
 TURN_SECONDS: Final = 5.0
 _POLL_INTERVAL_SECONDS: Final = 0.5
-#: For one batch, whatever the receiver's type. Well below the duration of a turn's lease.
+#: Time limit for one batch, whatever the type of the receiver. It is well below the duration of a lease.
 _SEND_TIMEOUT_SECONDS: Final = 20.0
 
 
 async def forward(tools: Tools) -> None:
-    """Forward until cancelled. Raises the database's errors; the caller restarts it."""
+    """Forward until cancelled. Raises the database's errors; the caller starts it again."""
     await Forwarding(tools).run()
 
 
 class Forwarding:
-    """The forwarding of one process."""
+    """The forwarding by one process."""
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
         self._senders = SealedSenders(tools.receivers, tools.sealer, tools.settings.gatehouse_home)
         self._turns: set[asyncio.Task[None]] = set()
-        # Forwarding uses one database connection at a time, so that the pool's others stay free for other work.
+        # The lock limits forwarding to one database connection at a time, so that the others stay free for other work.
         self._database = asyncio.Lock()
 
     async def run(self) -> None:
@@ -46,17 +47,17 @@ class Forwarding:
                 if await self.take() < _TURNS_PER_QUERY:
                     await asyncio.sleep(_POLL_INTERVAL_SECONDS)
         finally:
-            # Their leases expire.
+            # The leases of the cancelled turns expire.
             for turn in self._turns:
                 turn.cancel()
             await asyncio.gather(*self._turns, return_exceptions=True)
 
     async def take(self) -> int:
-        """Start turns that are due, within the limit, and return their number."""
+        """Start the turns that are due, within the limit. Returns their number."""
         limit = min(_TURNS_PER_QUERY, MAX_CONCURRENT - len(self._turns))
         if limit <= 0:
             return 0
-        # A single round trip, since usually nothing is due.
+        # The query takes a single round trip, because usually nothing is due.
         async with self._database, self._tools.database.at_once() as connection:
             turns = await queue.take(connection, limit)
         for turn in turns:
@@ -69,7 +70,7 @@ class Forwarding:
         try:
             await self._forward(turn)
         except Exception as error:
-            # Most likely a database error. The turn is due again when its lease expires.
+            # The error most likely comes from the database. The turn is due again when its lease expires.
             log.warning("siem.turn_failed", tenant_id=str(turn.tenant_id), reason=type(error).__name__)
 
     async def _forward(self, turn: ForwardingTurn) -> None:
@@ -84,7 +85,7 @@ class Forwarding:
             return await queue.advance(session, turn, done, go_on=go_on)
 
     async def _send(self, work: EventBatch) -> SendResult:
-        """Send the batch. Halves it, down to one event, while the receiver finds it too large."""
+        """Send the batch. If the receiver finds it too large, halves it, down to one event."""
         count = len(work.events)
         try:
             async with asyncio.timeout(_SEND_TIMEOUT_SECONDS):
@@ -98,4 +99,4 @@ class Forwarding:
                     else:
                         return SendResult(work, count)
         except TimeoutError:
-            return SendResult(work, count, f"not taken within {_SEND_TIMEOUT_SECONDS:g} s")
+            return SendResult(work, count, f"not accepted within {_SEND_TIMEOUT_SECONDS:g} s")

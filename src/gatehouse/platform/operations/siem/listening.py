@@ -1,4 +1,6 @@
-"""Queues events of the outbox for the organizations that forward, in the transaction that marks them dispatched."""
+"""Queues the events of the outbox for the organizations that forward. This happens in the transaction that marks the
+events as dispatched.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -18,8 +20,8 @@ _ADD: Final = text(
 
 
 async def enqueue(session: AsyncSession, events: Sequence[Event]) -> None:
-    """Add `events` to their organizations' queues, in order. Events of organizations that do not forward are left
-    out."""
+    """Add `events` to the queues of their organizations, in order. Events of organizations that do not forward are
+    skipped."""
     values = {
         "tenants": [event.tenant_id for event in events],
         "ids": [event.id for event in events],

@@ -1,7 +1,7 @@
 """Leases and batches of forwarding: all queries of the forwarding processes.
 
-One process at a time sends for an organization: its turn is a lease, which expires if the process is killed. Events
-that it had sent but not recorded are then sent again.
+One process at a time sends for an organization. Its turn is a lease, which expires if the process is killed. Events
+that the process had sent but not recorded are then sent again.
 """
 
 from collections.abc import Sequence
@@ -18,17 +18,17 @@ from gatehouse.foundation.siem.events import SiemEvent
 from gatehouse.foundation.siem.sending import BACKOFF_SECONDS
 from gatehouse.platform.operations.siem.sending import SealedTarget
 
-#: Limits of a batch: audit events, events of the queue, and bytes, which bounds memory.
+#: Limits of a batch: audit events, events of the queue, and bytes. They bound the memory of a batch.
 MAX_AUDIT_EVENTS: Final = 800
 MAX_QUEUED_EVENTS: Final = 200
 MAX_BATCH_BYTES: Final = 1024**2
-#: Events of each kind in a batch to a receiver that did not accept the one before: it may be down for long, and many
-#: receivers may be.
+#: Number of events of each kind in a batch to a receiver that did not accept the previous batch. Such a receiver may
+#: fail for a long time, and many receivers may fail at once.
 PROBE_EVENTS: Final = 50
-#: Longer than sending a batch takes, for every type of receiver.
+#: Duration of a lease. It is longer than the time to send a batch, for every type of receiver.
 LEASE_SECONDS: Final = 30.0
 
-# One query for all organizations: while nothing waits, no other is made. The least recent turn comes first.
+# One query covers all organizations, so no other query is made while nothing waits. The least recent turn comes first.
 _TAKE: Final = text(
     "WITH due AS (SELECT c.tenant_id FROM siem_cursors c JOIN siem_forwarding f ON f.tenant_id = c.tenant_id"
     " LEFT JOIN audit_heads h ON h.tenant_id = c.tenant_id WHERE c.due_at <= now() AND (h.sequence > c.sequence"
@@ -72,21 +72,22 @@ _SET_DUE: Final = text(
 
 
 class ForwardingTurn(NamedTuple):
-    """A lease on one organization's forwarding. `claim` differs in each lease."""
+    """A lease on the forwarding of one organization. `claim` differs in each lease."""
 
     tenant_id: UUID
     claim: int
 
 
 class EventPosition(NamedTuple):
-    """The position of an event: its sequence in the chain, or its position in the queue."""
+    """The position of an event: `sequence` in the chain for an audit event, `position` in the queue for another
+    event."""
 
     sequence: int | None = None
     position: int | None = None
 
 
 class EventBatch(msgspec.Struct, frozen=True):
-    """A batch to send. `after` is the sequence of the last audit event before it."""
+    """A batch to send. `after` is the sequence of the last audit event before the batch."""
 
     target: SealedTarget
     events: Sequence[SiemEvent]
@@ -95,7 +96,7 @@ class EventBatch(msgspec.Struct, frozen=True):
 
 
 class SendResult(msgspec.Struct, frozen=True):
-    """The result of sending the first `count` events of a batch: accepted, or else `error`."""
+    """The result of sending the first `count` events of a batch. `error` is None if the receiver accepted them."""
 
     work: EventBatch
     count: int
@@ -110,8 +111,9 @@ async def take(connection: AsyncConnection, limit: int) -> list[ForwardingTurn]:
 async def advance(
     session: AsyncSession, turn: ForwardingTurn, done: SendResult | None = None, *, go_on: bool = True
 ) -> EventBatch | None:
-    """Record what was done and return the next batch, or None when the turn is over: nothing waits, the receiver did
-    not accept the batch, the time is up (`go_on`), forwarding was switched off, or another process has the turn."""
+    """Record the result `done`, and return the next batch. Returns None when the turn is over: nothing waits, the
+    receiver did not accept the batch, the time is up (`go_on` is False), forwarding was disabled, or another process
+    has the turn."""
     key = {"tenant": turn.tenant_id}
     row = (await session.execute(_LOCK_TURN, {**key, "claim": turn.claim})).first()
     if row is None:
@@ -132,7 +134,7 @@ async def advance(
 
 
 async def _record(session: AsyncSession, key: dict[str, UUID], done: SendResult) -> int:
-    """Record accepted events. Returns the sequence up to which the receiver has all audit events."""
+    """Record the accepted events. Returns the sequence up to which the receiver has all audit events."""
     places = done.work.places[: done.count]
     sequences = [place.sequence for place in places if place.sequence is not None]
     sequence = sequences[-1] if sequences else done.work.after
@@ -152,7 +154,8 @@ async def _next(
     rows = (await session.execute(_READ_AUDIT, values)).all()
     waiting += [(EventPosition(sequence=row.sequence), events.of_audit(row)) for row in rows]
     if not rows and head > sequence:
-        # All of them were removed: possible only while the flag was off, when waiting events are not retained.
+        # All of these events were removed. This is possible only while the flag was off, when waiting events are not
+        # retained.
         await session.execute(_SKIP, {**key, "head": head})
         sequence = head
     rows = (await session.execute(_READ_QUEUE, {**key, "most": PROBE_EVENTS if probing else MAX_QUEUED_EVENTS})).all()

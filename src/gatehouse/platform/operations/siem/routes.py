@@ -1,4 +1,4 @@
-"""The SIEM endpoints (docs/siem.md)."""
+"""The endpoints of SIEM forwarding (docs/siem.md)."""
 
 from typing import Annotated
 
@@ -33,27 +33,28 @@ async def _own(request: Request, session: Session, versions: TheVersions) -> Sie
     return row
 
 
-#: The organization's receiver, locked where the request can change it; None if none is configured.
+#: The receiver of the organization, or None if none is configured. The row is locked if the request can change it.
 OwnSiem = Annotated[SiemTargetRow | None, Depends(_own)]
-# Checked before a session is opened: resolving a name takes time, and must not keep a row locked meanwhile.
+# The URL is checked before a session is opened, because resolving a name takes time, and no row should be locked
+# meanwhile.
 Checked = Annotated[SiemUpdate, Depends(_checked)]
 
 
 @router.get("", response_model=Siem)
 async def read_siem(caller: AdminReader, own: OwnSiem, session: Session) -> Siem:
-    """Returns the receiver without its secrets, and the state of forwarding."""
+    """Returns the receiver without its secrets, and the state of the forwarding."""
     return await service.shown(session, own)
 
 
 @router.put("", response_model=Siem)
 async def update_siem(caller: AdminStepUp, body: Checked, own: OwnSiem, change: Changing, host: TheHost) -> Siem:
     """Changes the fields that are sent. While `enabled` and the feature flag `audit_log_streaming` are on, new records
-    are forwarded. Once disabled, waiting events are not sent any more."""
+    are forwarded. Once forwarding is disabled, waiting events are no longer sent."""
     row = await service.update(change, host.sealer, own, body)
     return await service.shown(change.session, row)
 
 
-@router.post("/test", response_model=Tested, responses={409: {"description": "No receiver is configured yet."}})
+@router.post("/test", response_model=Tested, responses={409: {"description": "No receiver is configured."}})
 async def test_siem(caller: Admin, parts: InSplitTransactions, host: TheHost) -> Tested:
-    """Sends one event at once and returns whether the receiver accepted it."""
+    """Sends one event at once, and returns whether the receiver accepted it."""
     return await service.test(parts, SealedSenders(host.receivers, host.sealer, host.settings.gatehouse_home))

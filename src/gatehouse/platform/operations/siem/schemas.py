@@ -1,4 +1,4 @@
-"""Bodies of the SIEM endpoints (docs/siem.md)."""
+"""Bodies of the endpoints of SIEM forwarding (docs/siem.md)."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -17,7 +17,7 @@ Url = Annotated[
     Field(
         min_length=1,
         max_length=2000,
-        description="Of `hec` and `webhook`: HTTPS, on the open internet. That of a collector needs no path.",
+        description="For `hec` and `webhook`: an HTTPS URL on the open internet. The URL of a collector needs no path.",
         examples=["https://splunk.example.com:8088/services/collector/event"],
     ),
 ]
@@ -26,38 +26,41 @@ Host = Annotated[
     Field(
         min_length=1,
         max_length=253,
-        description="Of `syslog_tcp` and `syslog_tls`: a name or an address.",
+        description="For `syslog_tcp` and `syslog_tls`: a host name or an address.",
         examples=["syslog.example.com"],
     ),
 ]
-Port = Annotated[int, Field(ge=1, le=65535, description="Of `syslog_tcp` and `syslog_tls`.", examples=[6514])]
+Port = Annotated[int, Field(ge=1, le=65535, description="For `syslog_tcp` and `syslog_tls`.", examples=[6514])]
 Ca = Annotated[
     str,
     Field(
         min_length=1,
         max_length=65536,
-        description="Of `syslog_tls`: the authorities, in PEM, that may have issued the receiver's certificate."
-        " Without it, those of the system.",
+        description="For `syslog_tls`: the authorities, in PEM, that may have issued the receiver's certificate."
+        " Default: the authorities of the system.",
     ),
 ]
-Index = Annotated[str, Field(min_length=1, max_length=255, description="Of `hec`: Splunk's index.", examples=["main"])]
+Index = Annotated[
+    str, Field(min_length=1, max_length=255, description="For `hec`: the index of Splunk.", examples=["main"])
+]
 Token = Annotated[
     str,
     StringConstraints(strip_whitespace=False, min_length=8, max_length=1024, pattern=r"^[\x21-\x7e]+$"),
     Field(
-        description="Of `hec`: the collector's token. It is sealed, and in no response.",
+        description="For `hec`: the token of the collector. It is stored sealed and never returned.",
         examples=["5f1c2a9e-1111-4222-8333-944455566677"],
     ),
 ]
 Secret = Annotated[
     str,
     StringConstraints(strip_whitespace=False, min_length=8, max_length=255),
-    Field(description="Of `webhook`: the secret that batches are signed with. It is sealed, and in no response."),
+    Field(description="For `webhook`: the secret that signs batches. It is stored sealed and never returned."),
 ]
 
 
 class SiemUpdate(Body):
-    """Fields that are not sent stay as they are. Another `type` removes all other fields but `enabled`."""
+    """A partial update: fields that are not sent keep their values. A new `type` removes all other fields except
+    `enabled`."""
 
     type: Chosen = Field(default_factory=omitted)
     enabled: bool = Field(default_factory=omitted)
@@ -72,18 +75,25 @@ class SiemUpdate(Body):
 
 class Status(ResponseBody):
     active: Annotated[bool, Field(description="`enabled`, and the feature flag `audit_log_streaming` is on.")] = False
-    backlog: Annotated[int, Field(description="Events that wait to be sent.", examples=[0])] = 0
-    lag_seconds: Annotated[float | None, Field(description="Age of the oldest of them; null without any.")] = None
-    last_sent_at: Annotated[datetime | None, Field(description="When the receiver last accepted a batch.")] = None
-    last_error: Annotated[str | None, Field(description="Why the last batch failed; null once one succeeds.")] = None
+    backlog: Annotated[int, Field(description="Number of events that wait to be sent.", examples=[0])] = 0
+    lag_seconds: Annotated[
+        float | None, Field(description="Age of the oldest waiting event. Null without waiting events.")
+    ] = None
+    last_sent_at: Annotated[datetime | None, Field(description="Time at which the receiver last accepted a batch.")] = (
+        None
+    )
+    last_error: Annotated[
+        str | None, Field(description="Reason why the last batch failed. Null once a batch succeeds.")
+    ] = None
     last_failed_at: datetime | None = None
     skipped: Annotated[
-        int, Field(description="Audit events that were removed before they were sent, while the flag was off.")
+        int,
+        Field(description="Number of audit events that were removed before they were sent, while the flag was off."),
     ] = 0
 
 
 class Siem(ResponseBody):
-    type: Annotated[Type | None, Field(description="Null where no receiver is configured yet.", examples=["hec"])]
+    type: Annotated[Type | None, Field(description="Null if no receiver is configured.", examples=["hec"])]
     enabled: bool
     url: str | None
     host: str | None
@@ -99,5 +109,5 @@ class Siem(ResponseBody):
 
 class Tested(ResponseBody):
     success: bool
-    error: Annotated[str | None, Field(description="Why the receiver has not accepted it.")]
+    error: Annotated[str | None, Field(description="Reason why the receiver did not accept the event.")]
     latency_ms: float

@@ -1,4 +1,4 @@
-"""Sends a batch to an organization's receiver with the receiver's unsealed secret."""
+"""Sends a batch to the receiver of an organization, with the receiver's unsealed secret."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from gatehouse.foundation.siem.sending import Senders
 
 
 class SealedTarget(SiemTarget, frozen=True, kw_only=True):
-    """A receiver as stored, with its sealed secret."""
+    """A receiver as it is stored, with its sealed secret."""
 
     sealed_secret: str | None = None
 
@@ -23,14 +23,14 @@ class SealedTarget(SiemTarget, frozen=True, kw_only=True):
 
 
 class SealedSenders:
-    """The senders of one process. `home` is GATEHOUSE_HOME."""
+    """The senders of one process. `home` is the folder GATEHOUSE_HOME."""
 
     def __init__(self, receivers: Receivers, sealer: Sealer, home: Path) -> None:
         self._senders = Senders(receivers, home)
         self._sealer = sealer
 
     async def send(self, target: SealedTarget, events: Sequence[SiemEvent]) -> None:
-        """Send `events`; return when the receiver has accepted all of them. Raises `BatchRefused`."""
+        """Send `events`. Returns when the receiver has accepted all of them. Raises `BatchRefused`."""
         await self._senders.send(target, self._opened(target), events)
 
     def _opened(self, target: SealedTarget) -> bytes:
@@ -39,9 +39,11 @@ class SealedSenders:
         try:
             return self._sealer.open(target.sealed_secret, context=secret_context(target.tenant_id))
         except CannotOpen:
-            raise BatchRefused("its secret cannot be opened with the master keys at hand: set it again") from None
+            raise BatchRefused(
+                "its secret cannot be opened with the current master keys; set the secret again"
+            ) from None
 
 
 def secret_context(tenant_id: UUID) -> bytes:
-    """Return the sealing context of a receiver's token or secret."""
+    """Return the context under which a receiver's token or secret is sealed."""
     return f"siem:{tenant_id}".encode()

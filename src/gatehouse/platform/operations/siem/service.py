@@ -1,4 +1,4 @@
-"""The rules of forwarding: the fields of each type of receiver, changes of the receiver, the test."""
+"""Shows, changes and tests the receiver of an organization, and checks the fields of each type of receiver."""
 
 import ssl
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ _TYPE_FIELDS: Final = ("url", "host", "port", "ca_certificate", "index")
 
 
 async def check(parts: SplitTransactions, receivers: Receivers, body: SiemUpdate) -> None:
-    """Check the body's URL, host and certificates with the address guard and TLS, without opening a connection.
+    """Check the URL, host and certificates of the body with the address guard and TLS, without opening a connection.
     Raises `Unprocessable`."""
     faults = []
     if reason := await receiver_urls.fault(parts, receivers, body.url, kind="siem"):
@@ -63,8 +63,8 @@ async def shown(session: AsyncSession, row: SiemTargetRow | None) -> Siem:
 
 
 async def update(change: Change, sealer: Sealer, row: SiemTargetRow | None, body: SiemUpdate) -> SiemTargetRow:
-    """Change the receiver, or create it. Raises `Unprocessable` if a field is missing or does not belong to the
-    type, `FileIsForOperators`."""
+    """Change or create the receiver. Raises `Unprocessable` if a field is missing or does not belong to the type, and
+    `FileIsForOperators`."""
     sent = body.sent()
     _check_fields(row, sent)
     _check_file_allowed(change.caller, row, sent)
@@ -88,7 +88,7 @@ async def update(change: Change, sealer: Sealer, row: SiemTargetRow | None, body
     if not changed:
         return row
     row.updated_at = now
-    # Without the URL: many receivers have a secret in it.
+    # The URL is not recorded, because many receivers have a secret in it.
     change.record("siem.changed", "siem", changed=sorted(changed), type=row.type, enabled=row.enabled)
     await change.session.flush()
     if row.enabled and not was_enabled:
@@ -101,7 +101,7 @@ async def update(change: Change, sealer: Sealer, row: SiemTargetRow | None, body
 
 
 async def test(parts: SplitTransactions, senders: SealedSenders) -> Tested:
-    """Send one event at once, without the queue and regardless of the switches. Raises `SiemNotConfigured`."""
+    """Send one event at once, without the queue, and even if forwarding is disabled. Raises `SiemNotConfigured`."""
     async with parts.reading() as session:
         row = await table.find(session)
         if row is None:
@@ -110,8 +110,8 @@ async def test(parts: SplitTransactions, senders: SealedSenders) -> Tested:
     started, error = monotonic(), None
     try:
         await senders.send(target, [events.of_test(target.tenant_id)])
-    except BatchRefused as not_taken:
-        error = not_taken.reason
+    except BatchRefused as refused:
+        error = refused.reason
     milliseconds = round((monotonic() - started) * 1000, 1)
     async with parts.changing() as change:
         change.record("siem.tested", "siem", type=target.type, success=error is None, error=error)
@@ -119,33 +119,33 @@ async def test(parts: SplitTransactions, senders: SealedSenders) -> Tested:
 
 
 def _check_file_allowed(caller: Caller | None, row: SiemTargetRow | None, sent: Mapping[str, Any]) -> None:
-    """Raises `FileIsForOperators` if a caller who is no operator chooses `file`, which uses the server's disk."""
+    """Check that only an operator chooses `file`, which uses the server's disk. Raises `FileIsForOperators`."""
     chosen = sent.get("type") == "file" and (row is None or row.type != "file")
     if chosen and not (caller is not None and caller.operator):
         raise FileIsForOperators
 
 
 def _check_fields(row: SiemTargetRow | None, sent: Mapping[str, Any]) -> None:
-    """Raises `Unprocessable` if a field is missing or does not belong to the type."""
+    """Check that all required fields are present and belong to the type. Raises `Unprocessable`."""
     kind = sent.get("type") or (row.type if row else None)
     if kind is None:
-        raise Unprocessable(faults=[FieldFault("type", "is needed at first")])
+        raise Unprocessable(faults=[FieldFault("type", "is required for a new receiver")])
     same_type = row is not None and row.type == kind
     fields_of_type = {"type", "enabled", *_REQUIRED[kind], *_OPTIONAL.get(kind, ())}
-    # Null is accepted for a field that the type does not have.
+    # Null is accepted for fields that the type does not have.
     faults = [
-        FieldFault(name, f"is no field of {kind}") for name in sent.keys() - fields_of_type if sent[name] is not None
+        FieldFault(name, f"is not a field of {kind}") for name in sent.keys() - fields_of_type if sent[name] is not None
     ]
     if not same_type:
-        faults += [FieldFault(name, f"is needed for {kind}") for name in _REQUIRED[kind] if name not in sent]
+        faults += [FieldFault(name, f"is required for {kind}") for name in _REQUIRED[kind] if name not in sent]
     elif (
         kind == "hec"
         and "token" not in sent
         and "url" in sent
         and _origin(sent["url"]) != _origin(row.url if row else "")
     ):
-        # An administrator must not obtain the token by setting the URL to a host of their own.
-        faults.append(FieldFault("token", "is needed again: it would be sent to another host"))
+        # Otherwise an administrator could obtain the token by setting the URL to a host of their own.
+        faults.append(FieldFault("token", "is required again, because it would be sent to another host"))
     if faults:
         raise Unprocessable(faults=sorted(faults, key=lambda fault: fault.field))
 
@@ -162,11 +162,11 @@ def _origin(url: str | None) -> tuple[str, str]:
 
 
 def _certificate_fault(pem: str) -> str | None:
-    """Return why `pem` cannot be used as authorities, or None."""
+    """Return the reason why `pem` cannot be used as authorities, or None."""
     if "PRIVATE KEY" in pem:
-        return "holds a private key: send certificates alone"
+        return "contains a private key: send only certificates"
     try:
         ssl.create_default_context(cadata=pem)
     except (ssl.SSLError, ValueError):
-        return "no certificates in PEM"
+        return "contains no certificates in PEM"
     return None

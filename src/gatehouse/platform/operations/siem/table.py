@@ -1,4 +1,4 @@
-"""The rows of receivers, cursors and queues, and administration's queries."""
+"""The rows of receivers, cursors and queues, and the queries of administration."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -20,7 +20,7 @@ _STATUS: Final = text(
     " c.last_sent_at, c.last_error, c.last_failed_at, c.skipped FROM siem_cursors c"
     " JOIN siem_targets s ON s.tenant_id = c.tenant_id"
     " LEFT JOIN audit_heads h ON h.tenant_id = c.tenant_id"
-    # Bounded, so that the count stays fast however many events wait.
+    # The count is bounded, so that it stays fast however many events wait.
     " CROSS JOIN LATERAL (SELECT count(*) AS waiting FROM (SELECT FROM siem_queue"
     " WHERE tenant_id = c.tenant_id LIMIT 100000) few) q"
     " LEFT JOIN LATERAL (SELECT at FROM siem_queue WHERE tenant_id = c.tenant_id ORDER BY position LIMIT 1) o ON true"
@@ -29,9 +29,9 @@ _STATUS: Final = text(
 )
 # The new claim invalidates the current turn, which then records nothing.
 _BEGIN: Final = text(
-    "INSERT INTO siem_cursors AS held (tenant_id, sequence) SELECT :tenant,"
+    "INSERT INTO siem_cursors AS target (tenant_id, sequence) SELECT :tenant,"
     " coalesce((SELECT sequence FROM audit_heads WHERE tenant_id = :tenant), 0)"
-    " ON CONFLICT (tenant_id) DO UPDATE SET sequence = excluded.sequence, due_at = now(), claims = held.claims + 1,"
+    " ON CONFLICT (tenant_id) DO UPDATE SET sequence = excluded.sequence, due_at = now(), claims = target.claims + 1,"
     " failures = 0, skipped = 0, last_error = NULL, last_failed_at = NULL"
 )
 _TRY_NOW: Final = text("UPDATE siem_cursors SET due_at = now(), failures = 0 WHERE tenant_id = :tenant")
@@ -84,28 +84,28 @@ async def find(session: AsyncSession) -> SiemTargetRow | None:
 
 
 async def find_for_change(session: AsyncSession) -> SiemTargetRow | None:
-    """Return the row for a change. The lock serializes concurrent changes, also those that create the row."""
+    """Return the row for a change. The lock serializes concurrent changes, including those that create the row."""
     await acquire_scoped(session, ScopedLock.SIEM, str(session.info["tenant_id"]))
     return await session.get(SiemTargetRow, session.info["tenant_id"], populate_existing=True)
 
 
 async def status(session: AsyncSession) -> Mapping[str, Any]:
-    """Return the state of forwarding; empty if nothing was ever forwarded."""
+    """Return the state of forwarding. It is empty if nothing was ever forwarded."""
     row = (await session.execute(_STATUS, {"tenant": session.info["tenant_id"]})).first()
     return {} if row is None else row._asdict()
 
 
 async def begin(session: AsyncSession, tenant_id: TenantId) -> None:
-    """Start forwarding at the head of the chain: earlier records are not sent."""
+    """Start forwarding at the head of the chain. Earlier records are not sent."""
     await session.execute(_EMPTY, {"tenant": tenant_id})
     await session.execute(_BEGIN, {"tenant": tenant_id})
 
 
 async def try_now(session: AsyncSession, tenant_id: TenantId) -> None:
-    """Make the next attempt due now, because the receiver was changed."""
+    """Make the next attempt due now. Called when the receiver was changed."""
     await session.execute(_TRY_NOW, {"tenant": tenant_id})
 
 
 async def end(session: AsyncSession, tenant_id: TenantId) -> None:
-    """Empty the queue, because forwarding was disabled."""
+    """Empty the queue. Called when forwarding was disabled."""
     await session.execute(_EMPTY, {"tenant": tenant_id})

@@ -1,4 +1,6 @@
-"""Sends waiting deliveries: in every process that runs jobs, to many webhooks concurrently, to each in order."""
+"""Sends waiting deliveries. Every process that runs jobs sends to many webhooks concurrently, and to each webhook in
+order.
+"""
 
 import asyncio
 import contextlib
@@ -20,41 +22,42 @@ from gatehouse.platform.operations.webhooks.table import MAX_SHOWN_DELIVERIES
 
 log = structlog.get_logger(__name__)
 
-#: Webhooks that a process delivers to concurrently, in all and of one organization: an organization with many receivers
-#: that are down must not delay the others.
+#: Maximum number of webhooks to which a process delivers concurrently, in total and of one organization. The limit for
+#: one organization prevents many unavailable receivers of it from delaying other organizations.
 MAX_CONCURRENT: Final = 256
 MAX_CONCURRENT_PER_TENANT: Final = 64
-#: Turns leased by one query.
+#: Number of turns leased by one query.
 _TURNS_PER_QUERY: Final = 32
-#: A webhook's turn ends after this time, so that others get theirs.
+#: Time after which the turn of a webhook ends, so that other webhooks get theirs.
 TURN_SECONDS: Final = 5.0
-#: Several extensions fit into a lease, so that one may fail.
+#: Interval at which leases are extended. Several extensions fit into a lease, so that one of them may fail.
 _EXTEND_INTERVAL_SECONDS: Final = queue.LEASE_SECONDS / 4
 _POLL_INTERVAL_SECONDS: Final = 0.25
-#: Database connections that deliveries use at the same time, so that the pool's others stay free for jobs.
+#: Number of database connections that deliveries use at the same time. The other connections of the pool stay free for
+#: jobs.
 _MAX_CONNECTIONS: Final = 2
-#: Deliveries that may wait for one webhook.
+#: Maximum number of deliveries that wait for one webhook.
 MAX_WAITING_PER_WEBHOOK: Final = 10_000
-#: For deliveries in progress when the process stops. One that is not recorded by then is sent again.
+#: Time limit for deliveries in progress when the process stops. A delivery that is not recorded by then is sent again.
 _STOP_TIMEOUT_SECONDS: Final = 3.0
-#: Deliveries that one statement removes, and how often it is repeated at most.
+#: Number of deliveries that one statement removes, and the maximum number of its repetitions.
 _PRUNED_PER_STATEMENT, _MAX_STATEMENTS = 10_000, 200
 
 
 async def deliver(tools: Tools) -> None:
-    """Deliver until cancelled. Raises the database's errors; the caller restarts it."""
+    """Deliver until cancelled. Raises the database's errors; the caller starts it again."""
     await Deliveries(tools).run()
 
 
 async def mark_dead_letters(tools: Tools) -> None:
-    """Turn failed deliveries into dead letters after their delay."""
+    """Turn failed deliveries into dead letters once their delay is over."""
     async with tools.database.service() as session:
         await _report_dead_letters(tools, session, await queue.mark_dead_letters(session))
 
 
 @JOBS.scheduled("webhooks.prune", every_seconds=300)
 async def prune(tools: Tools) -> None:
-    """Bound the deliveries that wait, and remove finished ones that are no longer shown."""
+    """Bound the number of waiting deliveries, and remove finished deliveries that are no longer shown."""
     for _ in range(_MAX_STATEMENTS):
         async with tools.database.service() as session:
             given_up = await queue.give_up(session, MAX_WAITING_PER_WEBHOOK, _PRUNED_PER_STATEMENT)
@@ -68,7 +71,8 @@ async def prune(tools: Tools) -> None:
 
 
 async def _report_dead_letters(tools: Tools, session: AsyncSession, webhooks: Sequence[UUID]) -> None:
-    """Count dead letters, given by their webhooks, queue notices if there is a portal, and commit."""
+    """Count the dead letters, queue notices if there is a portal, and commit. `webhooks` has the webhook of each dead
+    letter."""
     if not webhooks:
         return
     if tools.settings.portal_public_url:
@@ -78,14 +82,14 @@ async def _report_dead_letters(tools: Tools, session: AsyncSession, webhooks: Se
 
 
 def _outcome(attempt: DeliveryAttempt) -> str:
-    """Return the metric's `result` of an attempt."""
+    """Return the label `result` of the metric for an attempt."""
     if attempt.taken:
         return "delivered"
     return "blocked" if attempt.blocked else "failed"
 
 
 class Deliveries:
-    """One process's deliveries."""
+    """The deliveries of one process."""
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
@@ -113,13 +117,13 @@ class Deliveries:
             task.cancel()
         await asyncio.gather(*interrupted, return_exceptions=True)
         if interrupted:
-            # Their leases expire if the database is unavailable.
+            # If the database is unavailable, the leases expire.
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(_STOP_TIMEOUT_SECONDS), self._tools.database.service() as session:
                     await queue.give_back(session, interrupted.values())
 
     async def _extend_leases(self) -> None:
-        """Extend leases regularly. They are short, so that those of a killed process expire soon."""
+        """Extend the leases at intervals. Leases are short, so that those of a killed process expire soon."""
         logged = False
         while is_running():
             await asyncio.sleep(_EXTEND_INTERVAL_SECONDS)
@@ -135,13 +139,13 @@ class Deliveries:
                 logged = True
 
     async def take(self) -> int:
-        """Start turns that are due, within the limits, and return their number."""
+        """Start the turns that are due, within the limits. Returns their number."""
         limit = min(_TURNS_PER_QUERY, MAX_CONCURRENT - len(self._turns))
         if limit <= 0:
             return 0
         turns_by_tenant = Counter(turn.tenant_id for turn in self._turns.values())
         busy = [tenant for tenant, count in turns_by_tenant.items() if count >= MAX_CONCURRENT_PER_TENANT]
-        # A single round trip, since usually nothing is due.
+        # The query takes a single round trip, because usually nothing is due.
         async with self._database, self._tools.database.at_once() as connection:
             turns = await queue.take(connection, limit, busy)
         for turn in turns:
@@ -154,7 +158,7 @@ class Deliveries:
         try:
             await self._deliver(turn)
         except Exception as error:
-            # Most likely the database's. The turn is due again when the lease expires.
+            # The error most likely comes from the database. The turn is due again when its lease expires.
             log.warning("webhooks.turn_failed", webhook=str(turn.webhook_id), reason=type(error).__name__)
 
     async def _deliver(self, turn: WebhookTurn) -> None:
@@ -169,7 +173,8 @@ class Deliveries:
             return await queue.advance(session, turn, results, go_on=go_on)
 
     async def _send(self, work: DeliveryBatch, turn_ends: float) -> list[DeliveryResult]:
-        """Send deliveries one after the other. Stops at one that must be retried, and at the turn's end."""
+        """Send the deliveries one after the other. Stops at a delivery that must be retried, and at the end of the
+        turn."""
         results: list[DeliveryResult] = []
         for waiting in work.waiting:
             attempt = await send(self._tools.receivers, self._tools.sealer, work.target, waiting.message)

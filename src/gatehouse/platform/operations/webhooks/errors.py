@@ -1,4 +1,4 @@
-"""Errors of the webhook endpoints. A malformed body is 400 (docs/webhooks.md)."""
+"""Errors of the endpoints of webhooks. A malformed body gives 400 (docs/webhooks.md)."""
 
 from typing import Final
 
@@ -14,11 +14,11 @@ class WebhookNotFound(NotFound):
 
 class TooManyWebhooks(Conflict):
     code = "too_many_webhooks"
-    message = "The organization has as many webhooks as it may have. Remove some first."
+    message = "The organization has reached the maximum number of webhooks. Delete a webhook first."
 
 
 class UnsafeReceiver(Unprocessable):
-    """The address guard refuses the URL."""
+    """The address guard refuses the URL of the receiver."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(faults=[FieldFault("url", reason)])

@@ -1,4 +1,4 @@
-"""The lag of webhook deliveries, as a metric."""
+"""Measures the lag of webhook deliveries for a metric."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from gatehouse.platform.background.jobs import Tools
 
-# Covers the outbox and the queue. A leased turn is due in the future, so it does not count.
+# The query covers the outbox and the queue. A leased turn is due in the future, so it does not count.
 _MEASURE: Final = text(
     "SELECT coalesce(extract(epoch FROM now() - least((SELECT min(created_at) FROM outbox WHERE dispatched_at IS NULL),"
     " (SELECT min(due_at) FROM webhook_queues WHERE due_at <= now()))), 0)"
@@ -17,7 +17,7 @@ _MEASURE: Final = text(
 class Lag(msgspec.Struct):
     """The last measurement of this process."""
 
-    #: how long the oldest event has waited; 0 if none waits
+    #: time for which the oldest event has waited; 0 if no event waits
     seconds: float = 0.0
 
     async def measure(self, tools: Tools) -> None:

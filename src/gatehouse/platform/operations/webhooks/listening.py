@@ -1,4 +1,4 @@
-"""Makes deliveries of the outbox's events, in the transaction that marks the events dispatched."""
+"""Turns events of the outbox into deliveries, in the transaction that marks the events as dispatched."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.platform.changes.outbox import Event
 
-# Positions have the order of the events.
+# The positions of the deliveries have the order of the events.
 _ADD: Final = text(
     "INSERT INTO webhook_deliveries (id, tenant_id, webhook_id, event_type, payload)"
     " SELECT gen_random_uuid(), e.tenant_id, w.id, e.event_type,"
@@ -20,16 +20,16 @@ _ADD: Final = text(
     " JOIN tenants t ON t.id = w.tenant_id AND t.deleted_at IS NULL ORDER BY e.nth, w.id RETURNING webhook_id"
 )
 # A turn in progress queries again before it ends: either it waits for this lock, or this statement waits for its end.
-# Ordered, so that transactions lock several rows in the same order and cannot deadlock.
+# The rows are ordered, so that transactions lock them in the same order and cannot deadlock.
 _WAKE: Final = text(
-    "INSERT INTO webhook_queues AS held (webhook_id, tenant_id, due_at)"
+    "INSERT INTO webhook_queues AS target (webhook_id, tenant_id, due_at)"
     " SELECT id, tenant_id, now() FROM webhooks WHERE id = ANY(CAST(:webhooks AS uuid[])) ORDER BY id"
-    " ON CONFLICT (webhook_id) DO UPDATE SET due_at = coalesce(held.due_at, excluded.due_at)"
+    " ON CONFLICT (webhook_id) DO UPDATE SET due_at = coalesce(target.due_at, excluded.due_at)"
 )
 
 
 async def enqueue(session: AsyncSession, events: Sequence[Event]) -> None:
-    """Add a delivery of each event for each webhook that subscribes to it."""
+    """Add a delivery of each event for every webhook that subscribes to the event."""
     values: dict[str, Any] = {
         "tenants": [event.tenant_id for event in events],
         "types": [event.event_type for event in events],

@@ -1,7 +1,7 @@
 """Leases and states of deliveries: all queries of the delivering processes.
 
-One process at a time delivers to a webhook: its turn is a lease, which expires if the process is killed. Deliveries
-that it had sent but not recorded are then sent again.
+One process at a time delivers to a webhook. Its turn is a lease, which expires if the process is killed. Deliveries
+that the process had sent but not recorded are then sent again.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -14,23 +14,24 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 
 from gatehouse.platform.operations.webhooks.sending import DeliveryAttempt, WebhookMessage, WebhookTarget
 
-#: The delay before each retry.
+#: Delay before each retry.
 RETRY_DELAYS_SECONDS: Final = (1.0, 5.0)
-#: The time between the last failure and the dead letter.
+#: Time between the last failure and the dead letter.
 DEAD_LETTER_DELAY_SECONDS: Final = 30.0
-#: Deliveries that are read and recorded together.
+#: Number of deliveries that are read and recorded together.
 BATCH_EVENTS: Final = 50
-#: A turn's process extends the lease long before it expires (`extend`).
+#: Duration of a lease. The process of a turn extends it long before it expires (`extend`).
 LEASE_SECONDS: Final = 8.0
 
-# `claims` distinguishes the current lease from earlier ones.
+# `claims` distinguishes the current lease from earlier leases.
 _TAKE: Final = text(
     "WITH due AS (SELECT webhook_id FROM webhook_queues WHERE due_at <= now()"
     " AND tenant_id <> ALL(CAST(:without AS uuid[])) ORDER BY due_at LIMIT :most FOR UPDATE SKIP LOCKED)"
     " UPDATE webhook_queues q SET due_at = now() + make_interval(secs => :lease), claims = claims + 1"
     " FROM due WHERE q.webhook_id = due.webhook_id RETURNING q.webhook_id, q.tenant_id, q.claims"
 )
-# Locked until the transaction's end, so that later statements see everything that was added before the turn ends.
+# The row is locked until the transaction ends, so that later statements see everything that was added before the turn
+# ends.
 _LOCK_TURN: Final = text(
     "SELECT w.url, w.sealed_secret, w.enabled AND t.deleted_at IS NULL AS enabled FROM webhook_queues q"
     " JOIN webhooks w ON w.id = q.webhook_id JOIN tenants t ON t.id = w.tenant_id"
@@ -57,20 +58,20 @@ _NEXT: Final = text(
 _EXTEND: Final = text(
     "UPDATE webhook_queues SET due_at = clock_timestamp() + make_interval(secs => :lease) WHERE webhook_id = :webhook"
 )
-# Ordered, so that transactions lock several rows in the same order and cannot deadlock.
+# The rows are ordered, so that transactions lock them in the same order and cannot deadlock.
 _EXTEND_ALL: Final = text(
     "UPDATE webhook_queues q SET due_at = clock_timestamp() + make_interval(secs => :lease) FROM ("
     "SELECT h.webhook_id FROM webhook_queues h"
     " JOIN unnest(CAST(:webhooks AS uuid[]), CAST(:claims AS bigint[])) AS t (webhook_id, claims)"
-    " ON h.webhook_id = t.webhook_id AND h.claims = t.claims ORDER BY h.webhook_id FOR UPDATE OF h) AS held"
-    " WHERE q.webhook_id = held.webhook_id"
+    " ON h.webhook_id = t.webhook_id AND h.claims = t.claims ORDER BY h.webhook_id FOR UPDATE OF h) AS leased"
+    " WHERE q.webhook_id = leased.webhook_id"
 )
 _GIVE_BACK: Final = text(
     "UPDATE webhook_queues q SET due_at = now(), claims = q.claims + 1"
     " FROM unnest(CAST(:webhooks AS uuid[]), CAST(:claims AS bigint[])) AS t (webhook_id, claims)"
     " WHERE q.webhook_id = t.webhook_id AND q.claims = t.claims"
 )
-# The new claim keeps a concurrent extension from finding the turn.
+# The new claim prevents a concurrent extension from matching this turn.
 _RELEASE: Final = text(
     "UPDATE webhook_queues SET claims = claims + 1, due_at = ("
     "SELECT next_attempt_at FROM webhook_deliveries WHERE webhook_id = :webhook"
@@ -81,7 +82,7 @@ _MARK_DEAD_LETTERS: Final = text(
     "SELECT id FROM webhook_deliveries WHERE dead_at <= now() LIMIT 1000 FOR UPDATE SKIP LOCKED))"
     " RETURNING webhook_id"
 )
-# Bounds the queue of a receiver that is down: the oldest deliveries become dead letters.
+# Bounds the queue of an unavailable receiver: the oldest deliveries become dead letters.
 _GIVE_UP: Final = text(
     "UPDATE webhook_deliveries SET status = 'dead_letter', next_attempt_at = NULL,"
     " last_error = 'given up: the receiver is too far behind' WHERE ctid = ANY(ARRAY(SELECT d.ctid FROM webhooks w,"
@@ -90,7 +91,7 @@ _GIVE_UP: Final = text(
     " LATERAL (SELECT ctid FROM webhook_deliveries WHERE webhook_id = w.id AND next_attempt_at IS NOT NULL"
     " AND position <= old.last) d LIMIT :most)) RETURNING webhook_id"
 )
-# Keeps the last 20 deliveries of each webhook, which are shown, for 30 days, and those that are not finished.
+# Keeps unfinished deliveries, and for 30 days the last 20 deliveries of each webhook, which are shown.
 _PRUNE: Final = text(
     "DELETE FROM webhook_deliveries WHERE ctid = ANY(ARRAY(SELECT d.ctid FROM webhooks w,"
     " LATERAL (SELECT coalesce((SELECT position FROM webhook_deliveries WHERE webhook_id = w.id"
@@ -121,9 +122,9 @@ class DeliveryResult(msgspec.Struct, frozen=True):
     id: UUID
     status: str
     attempt: DeliveryAttempt
-    #: None: there is no further attempt
+    #: None if there is no further attempt
     retry_in_seconds: float | None = None
-    #: None: it does not become a dead letter
+    #: None if the delivery does not become a dead letter
     dead_in_seconds: float | None = None
 
 
@@ -135,7 +136,7 @@ class DeliveryBatch(NamedTuple):
 
 
 def result(waiting: DueDelivery, attempt: DeliveryAttempt) -> DeliveryResult:
-    """Return the state of a delivery after `attempt`; the states are those of the package's docstring."""
+    """Return the state of a delivery after `attempt`. The docstring of the package describes the states."""
     message_id, attempts_before = waiting.message.id, waiting.attempts
     if attempt.taken:
         return DeliveryResult(message_id, "delivered", attempt)
@@ -147,7 +148,7 @@ def result(waiting: DueDelivery, attempt: DeliveryAttempt) -> DeliveryResult:
 
 
 async def take(connection: AsyncConnection, limit: int, excluded_tenants: Iterable[UUID] = ()) -> list[WebhookTurn]:
-    """Lease up to `limit` turns that are due, the least recent first, without those of `excluded_tenants`."""
+    """Lease up to `limit` turns that are due, the least recent first. Turns of `excluded_tenants` are skipped."""
     values = {"most": limit, "without": list(excluded_tenants), "lease": LEASE_SECONDS}
     return [WebhookTurn(*row) for row in await connection.execute(_TAKE, values)]
 
@@ -155,9 +156,9 @@ async def take(connection: AsyncConnection, limit: int, excluded_tenants: Iterab
 async def advance(
     session: AsyncSession, turn: WebhookTurn, results: Sequence[DeliveryResult] = (), *, go_on: bool = True
 ) -> DeliveryBatch | None:
-    """Record `results` and return the next batch, or None when the turn is over: nothing is due, the time is up
-    (`go_on`), the webhook is gone or disabled, or another process has the turn. In the last case `results` are not
-    recorded; the other process sends these deliveries again."""
+    """Record `results`, and return the next batch. Returns None when the turn is over: nothing is due, the time is up
+    (`go_on` is False), the webhook is deleted or disabled, or another process has the turn. In the last case `results`
+    are not recorded, and the other process sends these deliveries again."""
     key = {"webhook": turn.webhook_id}
     row = (await session.execute(_LOCK_TURN, {**key, "claim": turn.claim})).first()
     if row is None:
@@ -188,25 +189,26 @@ async def extend(session: AsyncSession, turns: Collection[WebhookTurn]) -> None:
 
 
 async def give_back(session: AsyncSession, turns: Collection[WebhookTurn]) -> None:
-    """End the leases of interrupted turns, so that other processes can take them at once."""
+    """End the leases of interrupted turns, so that other processes can take these turns at once."""
     await session.execute(_GIVE_BACK, _claims(turns))
     await session.commit()
 
 
 async def mark_dead_letters(session: AsyncSession) -> Sequence[UUID]:
-    """Turn failed deliveries into dead letters after their delay. Returns the webhook of each. Does not commit."""
+    """Turn failed deliveries into dead letters once their delay is over. Returns the webhook of each dead letter. Does
+    not commit."""
     return (await session.scalars(_MARK_DEAD_LETTERS)).all()
 
 
 async def give_up(session: AsyncSession, max_waiting: int, limit: int) -> Sequence[UUID]:
-    """Turn the oldest waiting deliveries into dead letters, up to `limit`, so that at most `max_waiting` of each
-    webhook are left. Returns the webhook of each. Does not commit."""
+    """Turn the oldest waiting deliveries into dead letters, up to `limit`, so that at most `max_waiting` deliveries of
+    each webhook are left. Returns the webhook of each dead letter. Does not commit."""
     return (await session.scalars(_GIVE_UP, {"waiting": max_waiting, "most": limit})).all()
 
 
 async def prune(session: AsyncSession, kept: int, limit: int) -> int:
-    """Remove up to `limit` finished deliveries, except the last `kept` of each webhook, which are shown. Returns how
-    many were removed."""
+    """Remove up to `limit` finished deliveries. The last `kept` deliveries of each webhook are kept, because they are
+    shown. Returns the number of removed deliveries."""
     pruned: Any = await session.execute(_PRUNE, {"kept": kept, "most": limit})
     await session.commit()
     return int(pruned.rowcount)

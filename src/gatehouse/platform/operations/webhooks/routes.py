@@ -1,15 +1,24 @@
-"""The webhook endpoints (docs/webhooks.md), under both of their prefixes."""
+"""The endpoints of webhooks (docs/webhooks.md), under both of their path prefixes."""
 
 from typing import Annotated, Any, Final
 from uuid import UUID
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query, Response
 
+from gatehouse.foundation.http.lists import (
+    OptionalWindow,
+    optional_window,
+    search_parameter,
+    sort_parameter,
+    windowed,
+)
 from gatehouse.foundation.http.variants import RequestVariant
 from gatehouse.platform.operations.webhooks import service, table, variants
 from gatehouse.platform.operations.webhooks.errors import WebhookNotFound
 from gatehouse.platform.operations.webhooks.schemas import (
+    EventType,
     NewWebhook,
+    Sort,
     Tested,
     TestedA,
     Webhook,
@@ -34,6 +43,9 @@ from gatehouse.platform.request.injected import (
 )
 from gatehouse.platform.request.ports import TheHost
 
+Window = Annotated[OptionalWindow, Depends(optional_window(maximum=200))]
+Search = Annotated[str | None, search_parameter("Part of the name or the URL.")]
+Enabled = Annotated[bool | None, Query(description="Only enabled, or only disabled ones.")]
 LoadedWebhook = Annotated[WebhookRow, Depends(loaded(WebhookRow, "webhook_id", WebhookNotFound))]
 
 
@@ -47,22 +59,38 @@ async def _update(parts: InSplitTransactions, host: TheHost, body: WebhookUpdate
     return body
 
 
-# Checked before a session is opened: resolving a name takes time, and must not keep a row locked meanwhile.
+# URLs are checked before a session is opened, because resolving a name takes time, and no row should be locked
+# meanwhile.
 CheckedNew = Annotated[NewWebhook, Depends(_new)]
 CheckedUpdate = Annotated[WebhookUpdate, Depends(_update)]
 
-_CREATE_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {409: {"description": "There are too many."}}
+_CREATE_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+    409: {"description": "The organization has the maximum number of webhooks."}
+}
 
 
-async def list_webhooks(caller: AdminReader, session: Session) -> object:
-    """Lists the organization's webhooks, newest first, without their secrets."""
-    return await table.all_webhooks(session)
+async def list_webhooks(
+    caller: AdminReader,
+    session: Session,
+    window: Window,
+    response: Response,
+    *,
+    search: Search = None,
+    enabled: Enabled = None,
+    event: Annotated[EventType | None, Query(description="Only webhooks that get this event.")] = None,
+    sort: Annotated[Sort, sort_parameter()] = "-created_at",
+) -> object:
+    """Lists the organization's webhooks without their secrets, by default all of them, newest first. The header
+    `X-Total-Count` is the number of all matching webhooks, regardless of `limit` and `offset`."""
+    query = table.list_query(search=search, enabled=enabled, event=event, sort=sort)
+    return await windowed(session, query, window, response)
 
 
 async def create_webhook(
     caller: AdminStepUp, variant: RequestVariant, body: CheckedNew, change: Changing, host: TheHost
 ) -> Webhook:
-    """Creates a webhook; new events are sent to it. In variant A the response contains its secret, this once."""
+    """Creates a webhook, which receives the events that occur from now on. In variant A the response contains the
+    secret; no other response does."""
     return variants.created(variant, await service.create(change, host.sealer, body), body.secret)
 
 
@@ -76,19 +104,19 @@ async def read_webhook(
 async def update_webhook(
     caller: AdminStepUp, body: CheckedUpdate, webhook: LoadedWebhook, change: Changing, host: TheHost
 ) -> object:
-    """Changes the fields that are sent. A disabled webhook gets nothing; its waiting deliveries fail."""
+    """Changes the fields that are sent. A disabled webhook receives no events, and its waiting deliveries fail."""
     return service.update(change, host.sealer, webhook, body)
 
 
 async def delete_webhook(caller: AdminStepUp, webhook: LoadedWebhook, change: Changing) -> None:
-    """Removes a webhook and its deliveries, including those that wait."""
+    """Deletes a webhook and its deliveries, including waiting ones."""
     await service.delete(change, webhook)
 
 
 async def test_webhook(
     caller: Admin, webhook_id: UUID, variant: RequestVariant, parts: InSplitTransactions, host: TheHost
 ) -> Tested:
-    """Sends a `webhook_test` event at once and returns the receiver's response."""
+    """Sends a `webhook_test` event at once, and returns the receiver's response."""
     return variants.tested(variant, await service.test(parts, host.receivers, host.sealer, webhook_id))
 
 

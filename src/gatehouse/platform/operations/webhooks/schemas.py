@@ -1,4 +1,4 @@
-"""Bodies of the webhook endpoints (docs/webhooks.md)."""
+"""Bodies of the endpoints of webhooks (docs/webhooks.md)."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -13,6 +13,7 @@ EventType = Literal[
     "new_conversation", "dlp_trigger", "quota_exceeded", "bundle_state_change", "usage_threshold", "invoice_generated",
     "webhook_test",
 ]  # fmt: skip
+Sort = Literal["created_at", "-created_at", "name", "-name"]
 Status = Literal["pending", "delivered", "failed", "dead_letter"]
 
 Name = Annotated[str, Field(min_length=1, max_length=255, examples=["ticket system"])]
@@ -21,7 +22,7 @@ Url = Annotated[
     Field(
         min_length=1,
         max_length=2000,
-        description="HTTPS, on the open internet.",
+        description="HTTPS URL of the receiver, on the open internet.",
         examples=["https://hooks.example.com/gatehouse"],
     ),
 ]
@@ -33,13 +34,15 @@ Events = Annotated[
 Secret = Annotated[
     str,
     StringConstraints(strip_whitespace=False, min_length=8, max_length=255),
-    Field(description="The secret that deliveries are signed with. It is sealed, and in no other response."),
+    Field(
+        description="Secret that signs deliveries. It is stored sealed. Only a response to a creation can contain it."
+    ),
 ]
 
 
 IncludeLogged = Annotated[
     bool,
-    Field(description="Whether `dlp_trigger` is also sent where rules only logged, with what they logged."),
+    Field(description="Whether `dlp_trigger` is also sent if rules only logged, with the logged findings."),
 ]
 
 
@@ -54,7 +57,7 @@ class NewWebhook(Body):
 
 @partial
 class WebhookUpdate(NewWebhook):
-    """Fields that are not sent, `secret` included, stay as they are."""
+    """A partial update: fields that are not sent, including `secret`, keep their values."""
 
 
 class Webhook(ResponseBody):
@@ -71,7 +74,7 @@ class Webhook(ResponseBody):
 class WebhookCreated(Webhook):
     """The response to a creation in variant A."""
 
-    secret: Annotated[str, Field(description="As it was sent. It is only in this response.")]
+    secret: Annotated[str, Field(description="The secret as it was sent. Only this response contains it.")]
 
 
 class DeliveryA(ResponseBody):
@@ -80,10 +83,10 @@ class DeliveryA(ResponseBody):
     event_type: str
     payload: dict[str, Any]
     response_status: int | None
-    response_body: Annotated[str | None, Field(description="The first 1000 characters.")]
+    response_body: Annotated[str | None, Field(description="The first 1000 characters of the response.")]
     success: bool
     attempt_count: int
-    last_error: Annotated[str | None, Field(description="Why the last attempt failed.")]
+    last_error: Annotated[str | None, Field(description="Reason why the last attempt failed.")]
     delivered_at: datetime | None
     created_at: datetime
 
@@ -95,10 +98,10 @@ class DeliveryB(ResponseBody):
     status: Status
     attempt_count: int
     last_attempt_at: datetime | None
-    next_retry_at: Annotated[datetime | None, Field(description="Null without a further attempt.")]
+    next_retry_at: Annotated[datetime | None, Field(description="Null if there is no further attempt.")]
     response_code: int | None
     error_message: str | None
-    payload: Annotated[str, Field(description="As JSON, its first 10000 characters.")]
+    payload: Annotated[str, Field(description="The first 10000 characters of the payload as JSON.")]
 
 
 class DeliveryC(ResponseBody):

@@ -1,4 +1,4 @@
-"""One attempt at a delivery: envelope, signature, and result (docs/webhooks.md)."""
+"""Makes one attempt at a delivery: envelope, signature and result (docs/webhooks.md)."""
 
 import hashlib
 import hmac
@@ -14,14 +14,14 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.outbound.receivers import ReceiverFailed, Receivers
 from gatehouse.foundation.secrets.sealing import CannotOpen, Sealer
 
-#: For an attempt, from the resolution of the name to the end of the response.
+#: Time limit for an attempt, from the resolution of the name to the end of the response.
 ATTEMPT_TIMEOUT_SECONDS: Final = 10.0
 
-_UNREADABLE: Final = "the webhook's secret cannot be opened with the master keys at hand: set it again"
+_UNREADABLE: Final = "the webhook's secret cannot be opened with the current master keys; set the secret again"
 
 
 class WebhookTarget(msgspec.Struct, frozen=True):
-    """The receiver of a webhook's deliveries."""
+    """The receiver of the deliveries of a webhook."""
 
     webhook_id: UUID
     tenant_id: UUID
@@ -30,7 +30,7 @@ class WebhookTarget(msgspec.Struct, frozen=True):
 
 
 class WebhookMessage(msgspec.Struct, frozen=True):
-    """A delivery to send. `payload` is JSON."""
+    """A delivery to send. `payload` is a JSON object as text."""
 
     id: UUID
     event_type: str
@@ -38,11 +38,12 @@ class WebhookMessage(msgspec.Struct, frozen=True):
 
 
 class DeliveryAttempt(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of an attempt. `status` and `body` are the receiver's, None without a response."""
+    """The result of an attempt. `status` and `body` come from the receiver's response, and are None without a
+    response."""
 
     at: datetime
     taken: bool = False
-    #: whether the address guard stopped it: no connection was opened, and there is no retry
+    #: whether the address guard blocked the attempt; then no connection was opened, and there is no retry
     blocked: bool = False
     status: int | None = None
     body: str | None = None
@@ -51,12 +52,12 @@ class DeliveryAttempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def secret_context(tenant_id: TenantId | UUID, webhook_id: UUID) -> bytes:
-    """Return the sealing context of a webhook's secret."""
+    """Return the context under which a webhook's secret is sealed."""
     return f"webhook:{tenant_id}:{webhook_id}".encode()
 
 
 def signed(target: WebhookTarget, message: WebhookMessage, secret: bytes, at: datetime) -> tuple[bytes, dict[str, str]]:
-    """Return body and headers. The signature headers of all variants are included."""
+    """Return the body and the headers of a delivery. The signature headers of all variants are included."""
     envelope: dict[str, Any] = {
         "event_type": message.event_type, "payload": msgspec.Raw(message.payload.encode()), "timestamp": iso(at),
     }  # fmt: skip
@@ -72,7 +73,7 @@ def signed(target: WebhookTarget, message: WebhookMessage, secret: bytes, at: da
 
 
 async def send(receivers: Receivers, sealer: Sealer, target: WebhookTarget, message: WebhookMessage) -> DeliveryAttempt:
-    """Make one attempt. Does not raise: failures are in the result."""
+    """Make one attempt. Does not raise, because the result contains any failure."""
     at = utc_now()
     try:
         secret = sealer.open(target.sealed_secret, context=secret_context(target.tenant_id, target.webhook_id))

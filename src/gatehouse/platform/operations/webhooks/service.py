@@ -1,4 +1,4 @@
-"""The rules of webhooks."""
+"""Creates, changes, deletes and tests webhooks."""
 
 from typing import Any, Final
 from uuid import UUID
@@ -25,14 +25,14 @@ from gatehouse.platform.operations.webhooks.sending import (
 from gatehouse.platform.operations.webhooks.table import DeliveryRow, WebhookRow
 from gatehouse.platform.request.injected import SplitTransactions
 
-#: Maximum webhooks of an organization. Each event may be sent to all of them.
+#: Maximum number of webhooks of an organization. Each event may be sent to all of them.
 MAX_WEBHOOKS: Final = 500
 
 _TEST_EVENT_TYPE: Final = "webhook_test"
 
 
 async def check(parts: SplitTransactions, receivers: Receivers, url: str | None) -> None:
-    """Check the URL without opening a connection. Raises `UnsafeReceiver`."""
+    """Check the URL of a receiver without opening a connection. Raises `UnsafeReceiver`."""
     if reason := await receiver_urls.fault(parts, receivers, url, kind="webhook"):
         raise UnsafeReceiver(reason)
 
@@ -56,13 +56,13 @@ async def create(change: Change, sealer: Sealer, new: NewWebhook) -> WebhookRow:
         updated_at=now,
     )
     change.session.add(row)
-    # Without the URL: many receivers have a secret in it.
+    # The URL is not recorded, because many receivers have a secret in it.
     change.record("webhook.created", "webhook", row.id, name=row.name, events=row.events, enabled=row.enabled)
     return row
 
 
 def update(change: Change, sealer: Sealer, row: WebhookRow, body: WebhookUpdate) -> WebhookRow:
-    """Change a webhook. Queued deliveries go to its new URL, signed with its new secret."""
+    """Change a webhook. Queued deliveries are sent to its new URL and signed with its new secret."""
     sent: dict[str, Any] = body.sent()
     secret: str | None = sent.pop("secret", None)
     changed = row.differing(sent)
@@ -79,14 +79,14 @@ def update(change: Change, sealer: Sealer, row: WebhookRow, body: WebhookUpdate)
 
 
 async def delete(change: Change, row: WebhookRow) -> None:
-    """Delete a webhook and its deliveries. An attempt in progress is completed."""
+    """Delete a webhook and its deliveries. An attempt in progress is still completed."""
     await change.session.delete(row)
     change.record("webhook.deleted", "webhook", row.id, name=row.name)
 
 
 async def test(parts: SplitTransactions, receivers: Receivers, sealer: Sealer, webhook_id: UUID) -> DeliveryAttempt:
-    """Send a `webhook_test` at once, without the queue and regardless of `enabled` and `events`. It is not retried, and
-    is listed among the deliveries. Raises `WebhookNotFound`."""
+    """Send a `webhook_test` event at once, without the queue, and regardless of `enabled` and `events`. The delivery is
+    not retried, and is listed among the webhook's deliveries. Raises `WebhookNotFound`."""
     async with parts.reading() as session:
         row = await table.find_webhook(session, webhook_id)
         if row is None:

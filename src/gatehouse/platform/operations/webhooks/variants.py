@@ -1,4 +1,5 @@
-"""The variants' responses: a webhook's deliveries, the result of a test (docs/variants.md)."""
+"""The responses that differ between variants: the deliveries of a webhook, and the result of a test
+(docs/variants.md)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -21,7 +22,7 @@ from gatehouse.platform.operations.webhooks.schemas import (
 from gatehouse.platform.operations.webhooks.sending import DeliveryAttempt
 from gatehouse.platform.operations.webhooks.table import DeliveryRow, WebhookRow
 
-#: Characters of a payload in variant B.
+#: Maximum length of a payload in variant B.
 _MAX_PAYLOAD_CHARACTERS: Final = 10_000
 
 _Rows = Sequence[DeliveryRow]
@@ -74,7 +75,7 @@ def _b(row: WebhookRow, deliveries: _Rows) -> Webhook:
             status=delivery.status,
             attempt_count=delivery.attempts,
             last_attempt_at=delivery.last_attempt_at,
-            # Null before the first attempt, which is no retry.
+            # Null before the first attempt, because the first attempt is not a retry.
             next_retry_at=delivery.next_attempt_at if delivery.attempts else None,
             response_code=delivery.response_status,
             error_message=delivery.last_error,
@@ -104,7 +105,8 @@ def _c(row: WebhookRow, deliveries: _Rows) -> Webhook:
 
 
 def _status_of_c(row: DeliveryRow) -> str:
-    """Return the status of a delivery in variant C, which has no dead letters, and in which `failed` is final."""
+    """Return the status of a delivery in variant C. This variant has no dead letters, and its status `failed`
+    is final."""
     if row.status == "delivered":
         return "delivered"
     return "pending" if row.next_attempt_at is not None else "failed"

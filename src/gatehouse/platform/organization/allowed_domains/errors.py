@@ -9,7 +9,7 @@ class DomainNotFound(NotFound):
 
 class DomainExists(Conflict):
     code = "domain_exists"
-    message = "domain: the organization has it already."
+    message = "domain: the organization already has this domain."
 
 
 class TooManyDomains(Conflict):
@@ -21,12 +21,12 @@ class DomainNotProven(Conflict):
     code = "domain_not_proven"
 
     def __init__(self, name: str, value: str) -> None:
-        super().__init__(f"There is no TXT record {name} with the value {value} yet.")
+        super().__init__(f"There is no TXT record {name} with the value {value}.")
 
 
 class DomainProvenElsewhere(Conflict):
     code = "domain_proven_elsewhere"
-    message = "Another organization has proven this domain."
+    message = "Another organization has verified this domain."
 
 
 class UnknownGroup(Unprocessable):

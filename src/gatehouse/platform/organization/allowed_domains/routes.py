@@ -23,12 +23,12 @@ from gatehouse.platform.request.ports import TheHost
 router = APIRouter(prefix="/api/v1/admin/org/allowed-domains", tags=["Organization"], responses=RESPONSES)
 
 DomainName = Annotated[str, Path(max_length=253, pattern=r"^[^\x00]*$", examples=["example.com"])]
-TargetTenant = Annotated[Id | None, Query(description="For operators: the organization whose domain they confirm.")]
+TargetTenant = Annotated[Id | None, Query(description="For operators: the organization whose domain is verified.")]
 
 
 @router.get("", response_model=AllowedDomains)
 async def list_allowed_domains(caller: AdminReader, tenant: OwnTenant, session: Session) -> AllowedDomains:
-    """Lists the organization's mail domains by name, with the TXT records that prove them."""
+    """Lists the organization's mail domains by name, with the TXT records that verify them."""
     return service.to_list(await all_domains(session))
 
 
@@ -36,7 +36,7 @@ async def list_allowed_domains(caller: AdminReader, tenant: OwnTenant, session: 
 async def add_allowed_domain(
     caller: AdminStepUp, tenant: OwnTenant, body: NewDomain, change: Changing
 ) -> AllowedDomain:
-    """Adds a domain. To prove it, publish its `txt_record`, then call `verify`."""
+    """Adds a domain. To verify it, publish its `txt_record` and then call `verify`."""
     return service.to_shown(await service.add(change, tenant, body))
 
 
@@ -44,25 +44,27 @@ async def add_allowed_domain(
 async def update_allowed_domain(
     caller: AdminStepUp, tenant: OwnTenant, domain: DomainName, body: DomainUpdate, change: Changing
 ) -> AllowedDomain:
-    """Changes who can create accounts with addresses of the domain, and their group. A proven domain stays proven."""
+    """Changes which users can create accounts with addresses of the domain, and the group of new accounts. A verified
+    domain stays verified."""
     return service.to_shown(await service.update(change, tenant, domain.lower(), body.sent()))
 
 
 @router.delete("/{domain}", status_code=204)
 async def remove_allowed_domain(caller: AdminStepUp, tenant: OwnTenant, domain: DomainName, change: Changing) -> None:
-    """Removes a domain. Users are kept; their addresses of this domain are then unverified."""
+    """Removes a domain. Users are kept, and their addresses of this domain become unverified."""
     await service.remove(change, tenant, domain.lower())
 
 
 @router.post(
     "/{domain}/verify",
     response_model=AllowedDomain,
-    responses={409: {"description": "The TXT record does not exist, or another organization has proven the domain."}},
+    responses={409: {"description": "The TXT record does not exist, or another organization has verified the domain."}},
 )
 async def verify_allowed_domain(
     caller: AdminStepUp, domain: DomainName, parts: InSplitTransactions, host: TheHost, tenant_id: TargetTenant = None
 ) -> AllowedDomain:
-    """Checks the domain's TXT record. An operator proves a domain without the record."""
+    """Checks the TXT record of the domain, and marks the domain as verified. An operator can verify a domain without
+    the record."""
     name = domain.lower()
     if caller.operator:
         async with parts.changing() as change, change.inside(TenantId(tenant_id or parts.tenant_id)) as inside:

@@ -1,4 +1,4 @@
-"""Bodies of the allowed domains' endpoints."""
+"""Bodies of the endpoints of allowed domains."""
 
 from datetime import datetime
 from typing import Annotated
@@ -11,7 +11,7 @@ from gatehouse.foundation.http.bodies import Body, Id, ResponseBody, omitted
 
 
 def _normalized(domain: str) -> str:
-    """Return the domain in the form that addresses use."""
+    """Return the domain in the form in which it occurs in addresses."""
     try:
         return emails.domain(emails.normalize(f"x@{domain}"))
     except ValueError:
@@ -34,7 +34,7 @@ class NewDomain(Body):
 
 
 class DomainUpdate(Body):
-    """Partial: omitted fields keep their values. Null removes the group."""
+    """A partial update: omitted fields keep their values. A null group removes the group."""
 
     jit_provisioning: bool = Field(default_factory=omitted, examples=[True])
     self_registration: bool = Field(default_factory=omitted, examples=[False])
@@ -42,7 +42,7 @@ class DomainUpdate(Body):
 
 
 class TxtRecord(ResponseBody):
-    """The record that the domain's owner publishes to prove it."""
+    """The record that the owner of the domain publishes in order to verify it."""
 
     name: Annotated[str, Field(examples=["_gatehouse.example.com"])]
     value: Annotated[str, Field(examples=["gatehouse-verification=5f0e..."])]
@@ -61,7 +61,9 @@ class AllowedDomain(ResponseBody):
 
 class AllowedDomains(ResponseBody):
     domains: list[str]
-    jit_provisioning: Annotated[bool, Field(description="True if at least one domain has it.")]
-    self_registration: Annotated[bool, Field(description="True if at least one domain has it.")]
-    default_group_id: Annotated[UUID | None, Field(description="The common group of all domains. Null: they differ.")]
-    entries: Annotated[list[AllowedDomain], Field(description="The domains.")]
+    jit_provisioning: Annotated[bool, Field(description="Whether at least one domain allows it.")]
+    self_registration: Annotated[bool, Field(description="Whether at least one domain allows it.")]
+    default_group_id: Annotated[
+        UUID | None, Field(description="The common group of all domains, or null if the groups differ.")
+    ]
+    entries: Annotated[list[AllowedDomain], Field(description="The domains with their settings.")]

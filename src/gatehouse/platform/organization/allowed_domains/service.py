@@ -1,5 +1,5 @@
-"""Adds, changes, removes and proves allowed domains. Each change updates the organization's version, because domains
-are part of its settings."""
+"""Adds, changes, removes and verifies allowed domains. Each change updates the version of the organization, because
+domains are part of its settings."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -28,7 +28,7 @@ from gatehouse.platform.organization.allowed_domains.schemas import (
 from gatehouse.platform.organization.allowed_domains.table import DomainRow
 from gatehouse.platform.organization.tenants.table import TenantRecord, lock_tenant
 
-#: Domains of an organization.
+#: Maximum number of domains of an organization.
 MAX_DOMAINS: Final = 100
 
 
@@ -57,8 +57,8 @@ def to_list(rows: Sequence[DomainRow]) -> AllowedDomains:
 
 
 async def add(change: Change, tenant: TenantRecord, new: NewDomain) -> DomainRow:
-    """Add a domain. Raises `DomainExists`, `TooManyDomains`, `UnknownGroup`. The caller has locked the organization's
-    row, so the limit holds for concurrent requests."""
+    """Add a domain. The caller must have locked the organization's row, so that the limit also holds for concurrent
+    requests. Raises `DomainExists`, `TooManyDomains` and `UnknownGroup`."""
     existing = await table.all_domains(change.session)
     if any(row.domain == new.domain for row in existing):
         raise DomainExists
@@ -76,7 +76,7 @@ async def add(change: Change, tenant: TenantRecord, new: NewDomain) -> DomainRow
 
 
 async def update(change: Change, tenant: TenantRecord, domain: str, values: Mapping[str, Any]) -> DomainRow:
-    """Change a domain. Raises `DomainNotFound`, `UnknownGroup`."""
+    """Change a domain. Raises `DomainNotFound` and `UnknownGroup`."""
     row = await table.find(change.session, domain, lock=True)
     if row is None:
         raise DomainNotFound
@@ -119,17 +119,18 @@ async def _require_group(change: Change, group_id: UUID | None) -> None:
 
 
 async def check_txt_record(resolver: TxtResolver, row: DomainRow) -> None:
-    """Check the domain's TXT record. Raises `DomainNotProven` if it has another value, `DnsUnavailable`."""
+    """Check the TXT record of a domain. Raises `DomainNotProven` if it does not have the expected value, and
+    `DnsUnavailable`."""
     if row.record_value not in await resolver.txt(row.record_name):
         raise DomainNotProven(row.record_name, row.record_value)
 
 
 async def prove(change: Change, domain: str, challenge: str | None) -> DomainRow:
-    """Mark a domain as proven. `challenge` is the value from the TXT record, None for an operator's confirmation.
-    Idempotent. Raises `DomainNotFound`, `DomainProvenElsewhere`."""
+    """Mark a domain as verified. `challenge` is the value from the TXT record, or None if an operator verifies the
+    domain. Idempotent. Raises `DomainNotFound` and `DomainProvenElsewhere`."""
     tenant = await lock_tenant(change.session, change.tenant_id)
     row = await table.find(change.session, domain, lock=True)
-    # A domain that was removed and added again since the lookup has another challenge.
+    # If the domain was removed and added again since the look-up, its challenge differs.
     if tenant is None or row is None or (challenge is not None and row.challenge != challenge):
         raise DomainNotFound
     if row.verified_at is not None:

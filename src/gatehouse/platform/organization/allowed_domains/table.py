@@ -33,7 +33,7 @@ class DomainRow(TenantRow):
         return f"gatehouse-verification={self.challenge}"
 
 
-# The lock keeps the group until the transaction that refers to it ends.
+# Locks the group, so that it is not deleted before the transaction that refers to it ends.
 _LOCK_GROUP = text("SELECT 1 FROM groups WHERE id = :group FOR KEY SHARE")
 _UNVERIFY_ADDRESSES = text(
     "UPDATE users SET email_verified = false, updated_at = now()"
@@ -46,7 +46,7 @@ _VERIFY_ADDRESSES = text(
 
 
 async def all_domains(session: AsyncSession) -> Sequence[DomainRow]:
-    """Return the organization's domains by name."""
+    """Return the domains of the organization, sorted by name."""
     return (await session.scalars(select(DomainRow).order_by(DomainRow.domain))).all()
 
 
@@ -56,12 +56,12 @@ async def find(session: AsyncSession, domain: str, *, lock: bool = False) -> Dom
 
 
 async def group_exists(session: AsyncSession, group_id: UUID) -> bool:
-    """Return whether the group exists, and lock it against deletion."""
+    """Return whether the group exists. Locks it against deletion."""
     return (await session.execute(_LOCK_GROUP, {"group": group_id})).first() is not None
 
 
 async def verify_addresses(session: AsyncSession, domain: str) -> int:
-    """Mark the organization's addresses of the domain as verified. Return their number."""
+    """Mark the organization's addresses of the domain as verified. Returns their number."""
     return len((await session.execute(_VERIFY_ADDRESSES, {"domain": domain})).all())
 
 

@@ -1,4 +1,4 @@
-"""The setting for keeping samples of an organization's requests, on which drafts of rules are replayed
+"""The setting for storing samples of an organization's requests. Drafts of rules are replayed on these samples
 (docs/dlp-replay.md).
 
 off <-> on     PUT `share`

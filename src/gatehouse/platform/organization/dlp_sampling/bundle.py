@@ -1,4 +1,4 @@
-"""Reads the sampling setting for a tenant's policy."""
+"""Reads the sampling setting for the policy of a tenant."""
 
 from typing import Any
 
@@ -6,5 +6,5 @@ from gatehouse.platform.organization.dlp_sampling.values import read
 
 
 def share(stored: dict[str, Any]) -> float:
-    """Return the share of calls to keep, from the tenant's column."""
+    """Return the share of calls to sample, from the tenant's column."""
     return read(stored).share

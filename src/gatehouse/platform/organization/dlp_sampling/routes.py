@@ -13,7 +13,7 @@ router = APIRouter(prefix="/api/v1/admin/org/dlp-sampling", tags=["Organization"
 
 @router.get("", response_model=schemas.DlpSampling)
 async def read_dlp_sampling(caller: AdminReader, tenant: OwnTenant) -> object:
-    """Returns the share of requests that are kept as samples, and the retention in days."""
+    """Returns the share of requests that are stored as samples, and the retention time in days."""
     return read(tenant.dlp_sampling)
 
 
@@ -21,6 +21,6 @@ async def read_dlp_sampling(caller: AdminReader, tenant: OwnTenant) -> object:
 async def update_dlp_sampling(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.DlpSamplingUpdate, change: Changing
 ) -> object:
-    """Changes the fields in the body. The change is in force on every worker when the response arrives. Existing
-    samples are kept until their retention ends or they are removed."""
+    """Changes the fields in the body. When the response arrives, the change is in force on every worker. Existing
+    samples are kept until their retention time ends or they are deleted."""
     return service.update(change, tenant, body.sent())

@@ -1,4 +1,4 @@
-"""Bodies of the sampling setting's endpoints."""
+"""Bodies of the endpoints of the sampling setting."""
 
 from typing import Annotated
 
@@ -6,12 +6,14 @@ from pydantic import Field
 
 from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
 
-Share = Annotated[float, Field(ge=0, le=1, description="Share of model calls that are kept. 0: none.", examples=[0.05])]
-RetentionDays = Annotated[int, Field(ge=1, le=90, description="Days after which a sample is removed.", examples=[30])]
+Share = Annotated[
+    float, Field(ge=0, le=1, description="Share of model calls that are sampled. 0 means none.", examples=[0.05])
+]
+RetentionDays = Annotated[int, Field(ge=1, le=90, description="Days after which a sample is deleted.", examples=[30])]
 
 
 class DlpSamplingUpdate(Body):
-    """Partial: omitted fields keep their values."""
+    """A partial update: omitted fields keep their values."""
 
     share: Annotated[Share, Field(default_factory=omitted)]
     retention_days: Annotated[RetentionDays, Field(default_factory=omitted)]

@@ -11,7 +11,7 @@ from gatehouse.platform.organization.tenants.table import TenantRecord
 
 
 def update(change: Change, tenant: TenantRecord, changes: dict[str, Any]) -> DlpSamplingValues:
-    """Change the setting. It is in force on every worker when the response is sent."""
+    """Change the setting. When the response is sent, the change is in force on every worker."""
     before = read(tenant.dlp_sampling)
     after = msgspec.structs.replace(before, **changes)
     if store_changes(change, tenant, "dlp_sampling", before, after):

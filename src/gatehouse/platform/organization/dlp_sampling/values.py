@@ -6,7 +6,7 @@ import msgspec
 
 
 class DlpSamplingValues(msgspec.Struct, frozen=True, kw_only=True):
-    """`share` is the share of model calls, 0.0 to 1.0. 0 means off."""
+    """The sampling setting. `share` is the share of model calls to sample, from 0.0 (off) to 1.0."""
 
     share: float = 0.0
     retention_days: int = 30

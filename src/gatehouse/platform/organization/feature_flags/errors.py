@@ -1,4 +1,4 @@
-"""Errors of feature flags, and their form."""
+"""Errors of feature flags, and the form of these errors."""
 
 from typing import Final
 
@@ -9,4 +9,4 @@ FORM: Final[ErrorForm] = NAMED
 
 
 class FlagNotFound(NotFound):
-    message = "There is no feature flag of this name."
+    message = "There is no feature flag with this name."

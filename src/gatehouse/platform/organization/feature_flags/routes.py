@@ -24,7 +24,9 @@ async def list_feature_flags(caller: AdminReader, tenant: OwnTenant) -> dict[str
     return with_defaults(tenant.feature_flags)
 
 
-@router.patch("/{flag_name}", response_model=Flag, responses={404: {"description": "There is no such flag."}})
+@router.patch(
+    "/{flag_name}", response_model=Flag, responses={404: {"description": "There is no feature flag with this name."}}
+)
 async def switch_feature_flag(
     caller: AdminStepUp,
     name: Annotated[str, Depends(_existing_flag)],
@@ -32,5 +34,5 @@ async def switch_feature_flag(
     body: FlagUpdate,
     change: Changing,
 ) -> Flag:
-    """Sets a flag. The change is in force on every worker when the response arrives."""
+    """Sets a flag. When the response arrives, the change is in force on every worker."""
     return service.switch(change, tenant, name, body.enabled)

@@ -1,4 +1,4 @@
-"""Bodies of the feature flags' endpoints."""
+"""Bodies of the endpoints of feature flags."""
 
 from datetime import datetime
 from typing import Annotated

@@ -9,14 +9,14 @@ from gatehouse.platform.organization.tenants.table import TenantRecord
 
 
 def require_flag(name: str) -> str:
-    """Return the name of an existing flag. Raises `FlagNotFound`."""
+    """Return `name` if it is the name of a flag. Raises `FlagNotFound`."""
     if name not in DEFAULTS:
         raise FlagNotFound
     return name
 
 
 def switch(change: Change, tenant: TenantRecord, name: str, enabled: bool) -> Flag:
-    """Set a flag. It is in force on every worker when the response is sent, because some flags protect the
+    """Set a flag. When the response is sent, the change is in force on every worker, because some flags protect the
     organization."""
     previous = with_defaults(tenant.feature_flags)[name]
     if previous is not enabled:

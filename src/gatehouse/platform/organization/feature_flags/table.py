@@ -1,4 +1,4 @@
-"""Feature flags: defaults, and the values stored in the tenant's row."""
+"""The default values of feature flags, and the values stored in the tenant's row."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -23,7 +23,7 @@ DEFAULTS: Final[dict[str, bool]] = {
 
 
 def with_defaults(stored: Mapping[str, bool]) -> dict[str, bool]:
-    """Return all flags: the stored value, or the default."""
+    """Return all flags. A flag has its stored value, or else its default value."""
     return {name: stored.get(name, default) for name, default in DEFAULTS.items()}
 
 

@@ -1,4 +1,4 @@
-"""Reads the IP allowlist for a tenant's policy."""
+"""Reads the IP allowlist for the policy of a tenant."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from gatehouse.platform.organization.ip_allowlist.values import read
 
 
 def record(stored: dict[str, Any]) -> tuple[tuple[str, ...] | None, bool]:
-    """Return, from the tenant's column, the ranges (None: not enforced) and whether a fresh second factor bypasses
-    them."""
+    """Return the address ranges from the tenant's column, or None if they are not enforced, and whether a fresh second
+    factor bypasses them."""
     allowlist = read(stored)
     return (allowlist.cidrs if allowlist.enabled else None), allowlist.bypass_for_mfa

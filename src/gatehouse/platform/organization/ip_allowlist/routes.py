@@ -20,11 +20,11 @@ async def read_ip_allowlist(caller: AdminReader, tenant: OwnTenant) -> object:
 @router.put(
     "",
     response_model=schemas.IpAllowlist,
-    responses={400: {"description": "`caller_address_excluded`: it would lock you out."}},
+    responses={400: {"description": "`caller_address_excluded`: the new list would lock you out."}},
 )
 async def update_ip_allowlist(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.IpAllowlistUpdate, change: Changing
 ) -> object:
-    """Changes the fields in the body. The change is in force on every worker when the response arrives. `enabled`
-    false keeps the list."""
+    """Changes the fields in the body. When the response arrives, the change is in force on every worker. If `enabled`
+    is false, the list is kept and not enforced."""
     return service.update(change, tenant, body.sent())

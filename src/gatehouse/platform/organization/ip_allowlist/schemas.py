@@ -1,4 +1,4 @@
-"""Bodies of the IP allowlist's endpoints."""
+"""Bodies of the endpoints of the IP allowlist."""
 
 from typing import Annotated
 
@@ -19,13 +19,13 @@ def _without_duplicates(cidrs: list[str]) -> list[str]:
     return list(dict.fromkeys(cidrs))
 
 
-#: A range in canonical form, without host bits.
+#: An address range in canonical form, without host bits.
 Cidr = Annotated[str, Field(max_length=64, examples=["192.0.2.0/24"]), AfterValidator(_canonical)]
 Cidrs = Annotated[list[Cidr], Field(max_length=1000), AfterValidator(_without_duplicates)]
 
 
 class IpAllowlistUpdate(Body):
-    """Partial: omitted fields keep their values."""
+    """A partial update: omitted fields keep their values."""
 
     enabled: bool = Field(default_factory=omitted, examples=[True])
     cidrs: Cidrs = Field(default_factory=omitted, description="IPv4 and IPv6 ranges or single addresses.")

@@ -15,11 +15,12 @@ from gatehouse.policy.addresses import AddressRanges
 
 
 def update(change: Change, tenant: TenantRecord, changes: Mapping[str, Any]) -> IpAllowlistValues:
-    """Change the allowlist. It is in force on every worker when the response is sent. Raises
+    """Change the allowlist. When the response is sent, the change is in force on every worker. Raises
     `CallerAddressExcluded`."""
     before = read(tenant.ip_allowlist)
     after = read({**msgspec.to_builtins(before), **changes})
-    # Callers who could bypass the list with a second factor are checked, too: a factor can be lost.
+    # The address is also checked for callers who could bypass the list with a second factor, because a factor can be
+    # lost.
     if after != before and after.enabled and (change.ip or "") not in AddressRanges(map(network, after.cidrs)):
         raise CallerAddressExcluded(change.ip or "")
     if store_changes(change, tenant, "ip_allowlist", before, after):

@@ -1,4 +1,4 @@
-"""The IP allowlist as a value, with defaults."""
+"""The IP allowlist as a value, with its defaults."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class IpAllowlistValues(msgspec.Struct, frozen=True, kw_only=True):
-    """`bypass_for_mfa`: callers with a fresh second factor are accepted from any address."""
+    """The IP allowlist. With `bypass_for_mfa`, callers with a fresh second factor are accepted from any address."""
 
     enabled: bool = False
     cidrs: tuple[str, ...] = ()

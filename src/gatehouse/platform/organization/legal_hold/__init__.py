@@ -1,2 +1,2 @@
-"""Legal holds: while one is set, no record of the organization is removed from the database or the archive, no archive
-file is moved, and no person is erased from the audit chain (docs/retention.md)."""
+"""Legal holds. While a hold is set, no record of the organization is removed from the database or the archive, no
+archive file is moved, and no person is erased from the audit chain (docs/retention.md)."""

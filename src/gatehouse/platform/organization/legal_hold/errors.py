@@ -5,4 +5,4 @@ from gatehouse.foundation.errors import NotFound
 
 class NoLegalHold(NotFound):
     code = "no_legal_hold"
-    message = "There is no legal hold."
+    message = "No legal hold is set."

@@ -14,17 +14,17 @@ router = APIRouter(prefix="/api/v1/admin/retention/legal-hold", tags=["Organizat
 
 @router.get("", response_model=LegalHold)
 async def read_legal_hold(caller: AdminReader, tenant: OwnTenant, session: Session) -> LegalHold:
-    """Returns the legal hold, which overrides the retention policy, and its reason."""
+    """Returns the legal hold and its reason. A legal hold overrides the retention policy."""
     return service.to_shown(await legal_hold(session))
 
 
 @router.put("", response_model=LegalHold)
 async def set_legal_hold(caller: AdminStepUp, tenant: OwnTenant, body: NewLegalHold, change: Changing) -> LegalHold:
-    """Sets the legal hold, or changes its reason. No record is removed after the response."""
+    """Sets the legal hold, or changes its reason. Once the response is sent, no record is removed."""
     return await service.put(change, tenant, body.reason)
 
 
-@router.delete("", status_code=204, responses={404: {"description": "There is no legal hold."}})
+@router.delete("", status_code=204, responses={404: {"description": "No legal hold is set."}})
 async def release_legal_hold(caller: AdminStepUp, tenant: OwnTenant, change: Changing) -> None:
     """Releases the legal hold. The archiver applies the retention policy again at its next run."""
     await service.release(change, tenant)

@@ -1,4 +1,4 @@
-"""Bodies of the legal hold's endpoints."""
+"""Bodies of the endpoints of the legal hold."""
 
 from datetime import datetime
 from typing import Annotated
@@ -13,7 +13,7 @@ class NewLegalHold(Body):
 
 
 class LegalHold(ResponseBody):
-    active: Annotated[bool, Field(description="True: no record is removed from the database or the archive.")]
+    active: Annotated[bool, Field(description="While true, no record is removed from the database or the archive.")]
     reason: str | None = None
-    set_by: Annotated[str | None, Field(description="Id of the user or client who set it.")] = None
+    set_by: Annotated[str | None, Field(description="Id of the user or client that set the hold.")] = None
     set_at: datetime | None = None

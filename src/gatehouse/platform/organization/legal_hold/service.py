@@ -1,4 +1,4 @@
-"""Sets and releases the legal hold. It shares one version with the organization's other settings."""
+"""Sets and releases the legal hold. The hold has the same version as the organization's other settings."""
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.platform.changes.change import Change

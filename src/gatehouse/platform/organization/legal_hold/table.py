@@ -1,4 +1,4 @@
-"""The row of an organization's legal hold, if one is set."""
+"""The row of an organization's legal hold. It exists only while a hold is set."""
 
 from datetime import datetime
 
@@ -27,6 +27,6 @@ async def legal_hold(session: AsyncSession) -> LegalHoldRow | None:
 
 
 async def lock_removals(session: AsyncSession) -> None:
-    """Block removals of the tenant's records, and changes of its legal hold, until the transaction ends."""
-    # Removals check for a hold under the same lock (`gatehouse_held`), so none happens after the hold is committed.
+    """Block removals of the tenant's records, and changes of the tenant's legal hold, until the transaction ends."""
+    # Removals check for a hold under the same lock (`gatehouse_held`), so none happens after a hold is committed.
     await acquire_scoped(session, ScopedLock.LEGAL_HOLD, str(session.info["tenant_id"]))

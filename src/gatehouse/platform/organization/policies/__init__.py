@@ -1,5 +1,6 @@
-"""An organization's policies for sessions, second factors and retention (docs/organization.md). They are stored in the
-tenant's row; fields that were never set have defaults.
+"""The policies of an organization for sessions, second factors and retention (docs/organization.md). They are stored in
+the tenant's row. Fields that were never set have default values.
 
-The archiver (`records.archive`) applies the retention policy. The API shows the result of its last run with the policy.
+The archiver (`records.archive`) applies the retention policy. The API returns the result of the archiver's last run
+together with the policy.
 """

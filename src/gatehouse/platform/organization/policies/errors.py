@@ -1,4 +1,4 @@
-"""Errors of the policies, in the form of the organization's settings."""
+"""Errors of the policies, and their form, which is that of the organization's settings."""
 
 from typing import Final
 
@@ -9,12 +9,12 @@ FORM: Final[ErrorForm] = NAMED
 
 
 class CallerHasNoFactor(BadRequest):
-    """The policy would lock out the caller: reverting it would require a second factor, too."""
+    """The policy would lock out the caller, because reverting it would require a second factor too."""
 
     def __init__(self) -> None:
         super().__init__(
-            "You have no second factor that the organization would accept, and this policy would require one at once."
-            " Enrol one first (POST /api/auth/mfa/totp), or set grace_period_hours above 0.",
+            "This policy would require a second factor at once, and you have none that the organization accepts."
+            " Enrol a factor first (POST /api/auth/mfa/totp), or set grace_period_hours above 0.",
             code="caller_has_no_factor",
         )
 

@@ -1,14 +1,23 @@
-"""Bodies of the policies' endpoints."""
+"""Bodies of the endpoints of the policies."""
 
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 from croniter import croniter
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field
 
 from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
 from gatehouse.platform.organization.policies.values import Concurrency, Enforcement, MfaMethod
+from gatehouse.platform.organization.tenants.sources import Source
+
+Sources = Annotated[
+    dict[str, Source],
+    Field(
+        description="Where each value comes from, by field: `organization` where it was set.",
+        examples=[{"session_timeout_minutes": "organization", "idle_timeout_minutes": "default"}],
+    ),
+]
 
 SessionTimeout = Annotated[int, Field(ge=15, le=1440, examples=[480])]
 IdleTimeout = Annotated[int, Field(ge=1, le=1440, examples=[60])]
@@ -25,7 +34,7 @@ def _require_unique(methods: list[MfaMethod]) -> list[MfaMethod]:
 
 
 def _in_utc(moment: datetime) -> datetime:
-    """Return the time in UTC. Raises `ValueError` if that is outside the years 1 to 9999."""
+    """Return the time in UTC. Raises `ValueError` if the time in UTC is outside the years 1 to 9999."""
     try:
         return moment.astimezone(UTC)
     except OverflowError:
@@ -33,8 +42,8 @@ def _in_utc(moment: datetime) -> datetime:
 
 
 class SessionPolicyUpdate(Body):
-    """Partial: omitted fields keep their values. If only the session time-out is sent, the idle time-out is reduced to
-    it where necessary."""
+    """A partial update: omitted fields keep their values. If only the session timeout is sent, the idle timeout is
+    reduced to it if necessary."""
 
     session_timeout_minutes: SessionTimeout = Field(default_factory=omitted)
     idle_timeout_minutes: IdleTimeout = Field(
@@ -55,10 +64,11 @@ class SessionPolicy(ResponseBody):
     enforce_single_session: bool
     refresh_token_enabled: bool
     refresh_token_ttl_days: int
+    sources: Sources
 
 
 class MfaPolicyUpdate(Body):
-    """Partial: omitted fields keep their values."""
+    """A partial update: omitted fields keep their values."""
 
     enforcement_level: Enforcement = Field(default_factory=omitted, examples=["required"])
     sensitive_endpoints_require_mfa: bool = Field(default_factory=omitted)
@@ -68,7 +78,7 @@ class MfaPolicyUpdate(Body):
     grace_period_hours: Annotated[int, Field(ge=0, le=8760)] = Field(default_factory=omitted)
     mfa_assertion_ttl_seconds: Annotated[int, Field(ge=60, le=86_400)] = Field(default_factory=omitted)
     enrollment_deadline: Annotated[AwareDatetime, Field(strict=False), AfterValidator(_in_utc)] | None = Field(
-        default=None, description="Latest end of the grace period. Null: none."
+        default=None, description="Latest end of the grace period, or null for no deadline."
     )
 
 
@@ -79,14 +89,23 @@ class MfaPolicy(ResponseBody):
     grace_period_hours: int
     mfa_assertion_ttl_seconds: int
     enrollment_deadline: datetime | None
+    sources: Annotated[
+        dict[str, Source],
+        Field(
+            description="Where each value comes from, by field. A level that the configuration `mfa_required` sets has"
+            " the source of that entry.",
+            examples=[{"enforcement_level": "environment", "grace_period_hours": "default"}],
+        ),
+    ]
 
 
-#: Five fields of numbers and names of months and days. Excludes seconds, `@daily` and the like, and random values.
+#: Matches five fields of numbers and of names of months and days. Seconds, random values, and names such as `@daily` do
+#: not match.
 _CRON: Final = re.compile(r"(?:(?:[0-9*/,-]|[A-Za-z]{3})+ ){4}(?:[0-9*/,-]|[A-Za-z]{3})+")
 
 
 def _schedule(text: str) -> str:
-    """Return the schedule with one space between its five fields. Raises `ValueError`."""
+    """Return the schedule with one space between its five fields. Raises `ValueError` for an invalid schedule."""
     schedule = " ".join(text.split())
     if _CRON.fullmatch(schedule) is None or not _has_next_run(schedule):
         raise ValueError("is not a cron schedule: minute, hour, day of month, month, day of week, such as 0 2 * * *")
@@ -94,7 +113,7 @@ def _schedule(text: str) -> str:
 
 
 def _has_next_run(schedule: str) -> bool:
-    """Return whether the schedule has a next run. Dates such as 30 February never occur."""
+    """Return whether the schedule has a next run. For example, 30 February never occurs."""
     try:
         croniter(schedule, max_years_between_matches=8).get_next()
     except ValueError:
@@ -106,7 +125,7 @@ Schedule = Annotated[str, Field(max_length=100, examples=["0 2 * * *"]), AfterVa
 
 
 class RetentionPolicyUpdate(Body):
-    """Partial: omitted fields keep their values."""
+    """A partial update: omitted fields keep their values."""
 
     hot_retention_days: Annotated[int, Field(ge=1, le=3650, examples=[90])] = Field(default_factory=omitted)
     warm_retention_days: Annotated[int, Field(ge=0, le=3650, examples=[365])] = Field(default_factory=omitted)
@@ -117,16 +136,12 @@ class RetentionPolicyUpdate(Body):
 
 
 class RetentionPolicy(ResponseBody):
-    hot_retention_days: Annotated[int, Field(description="Days in the database.")]
-    warm_retention_days: Annotated[int, Field(description="Days in the archive after that.")]
-    cold_retention_years: Annotated[int, Field(description="Years under the archive's cold prefix after that.")]
+    hot_retention_days: Annotated[int, Field(description="Days for which records stay in the database.")]
+    warm_retention_days: Annotated[int, Field(description="Further days for which records stay in the warm archive.")]
+    cold_retention_years: Annotated[int, Field(description="Further years for which records stay in the cold archive.")]
     archiver_schedule: str
     sources: Annotated[
-        dict[str, Literal["default", "organization"]],
-        Field(
-            description="Where each value comes from, by field: `organization` where it was set.",
-            examples=[{"hot_retention_days": "organization", "warm_retention_days": "default"}],
-        ),
+        Sources, Field(examples=[{"hot_retention_days": "organization", "warm_retention_days": "default"}])
     ]
     last_archival_run: datetime | None = None
     last_archival_status: str | None = None

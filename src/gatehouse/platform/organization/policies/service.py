@@ -1,5 +1,5 @@
-"""Changes the policies for sessions, second factors and retention. Changes are in force on every worker when the
-response is sent."""
+"""Changes the policies for sessions, second factors and retention. When a response is sent, the change is in force on
+every worker."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,23 +10,26 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import CallerKind
 from gatehouse.platform.changes.change import Change
+from gatehouse.platform.organization.policies import schemas
 from gatehouse.platform.organization.policies.errors import CallerHasNoFactor, IdleLongerThanSession
 from gatehouse.platform.organization.policies.table import (
     lacks_second_factor,
+    level_forced_by,
     read_mfa_policy,
     read_session_policy,
-    second_factor_in_force,
 )
-from gatehouse.platform.organization.policies.values import (
-    MfaRules,
-    SessionRules,
-    read_retention_policy,
-)
+from gatehouse.platform.organization.policies.values import read_retention_policy
+from gatehouse.platform.organization.tenants.sources import sources_of
 from gatehouse.platform.organization.tenants.stored import store_changes
 from gatehouse.platform.organization.tenants.table import TenantRecord
 
 
-def set_session_policy(change: Change, tenant: TenantRecord, changes: Mapping[str, Any]) -> SessionRules:
+def session_policy_in_force(tenant: TenantRecord) -> schemas.SessionPolicy:
+    rules: dict[str, Any] = msgspec.to_builtins(read_session_policy(tenant.session_policy))
+    return schemas.SessionPolicy(**rules, sources=sources_of(rules, tenant.session_policy))
+
+
+def set_session_policy(change: Change, tenant: TenantRecord, changes: Mapping[str, Any]) -> None:
     """Change the session policy. Raises `IdleLongerThanSession`."""
     before = read_session_policy(tenant.session_policy)
     after = read_session_policy({**tenant.session_policy, **changes})
@@ -35,31 +38,34 @@ def set_session_policy(change: Change, tenant: TenantRecord, changes: Mapping[st
             raise IdleLongerThanSession(after.session_timeout_minutes)
         after = msgspec.structs.replace(after, idle_timeout_minutes=after.session_timeout_minutes)
     _store(change, tenant, "session_policy", before, after)
-    return after
 
 
-async def mfa_policy_in_force(session: AsyncSession, tenant: TenantRecord) -> MfaRules:
-    """Return the stored policy. The level is `required` if the configuration `mfa_required` is true."""
-    policy = read_mfa_policy(tenant.mfa_policy)
-    return msgspec.structs.replace(policy, enforcement_level=(await second_factor_in_force(session)).level)
+async def mfa_policy_in_force(session: AsyncSession, tenant: TenantRecord) -> schemas.MfaPolicy:
+    """Return the stored policy. If the configuration entry `mfa_required` is true, its level is `required`."""
+    rules: dict[str, Any] = msgspec.structs.asdict(read_mfa_policy(tenant.mfa_policy))
+    sources = sources_of(rules, tenant.mfa_policy)
+    forced_by = await level_forced_by(session)
+    if forced_by is not None:
+        rules["enforcement_level"], sources["enforcement_level"] = "required", forced_by
+    return schemas.MfaPolicy(**rules, sources=sources)
 
 
 async def require_caller_factor(change: Change) -> None:
-    """Check, after a policy change, that the caller is not locked out. Raises `CallerHasNoFactor`."""
+    """Check after a change of the policy that the caller is not locked out. Raises `CallerHasNoFactor`."""
     caller = change.caller
     await change.session.flush()
-    # OAuth clients and API keys need no second factor.
+    # Only users with a session need a second factor; OAuth clients and API keys do not.
     user_id = caller.user_id if caller is not None and caller.kind is CallerKind.USER else None
     if user_id is not None and await lacks_second_factor(change.session, user_id):
         raise CallerHasNoFactor
 
 
-async def set_mfa_policy(change: Change, tenant: TenantRecord, changes: Mapping[str, Any]) -> MfaRules:
+async def set_mfa_policy(change: Change, tenant: TenantRecord, changes: Mapping[str, Any]) -> schemas.MfaPolicy:
     """Change the policy for second factors. Raises `CallerHasNoFactor`."""
     before = read_mfa_policy(tenant.mfa_policy)
     after = read_mfa_policy({**tenant.mfa_policy, **changes})
     if after.enforcement_level != before.enforcement_level:
-        # Start of the grace period. Only a change of the level restarts it.
+        # The grace period starts now. Only a change of the level starts it again.
         tenant.mfa_policy_changed_at = utc_now()
     _store(change, tenant, "mfa_policy", before, after)
     await require_caller_factor(change)
@@ -73,6 +79,6 @@ def set_retention_policy(change: Change, tenant: TenantRecord, changes: Mapping[
 
 
 def _store(change: Change, tenant: TenantRecord, name: str, before: msgspec.Struct, after: msgspec.Struct) -> None:
-    """Store a policy that is part of each worker's replica."""
+    """Store a policy that is part of the replica of each worker."""
     if store_changes(change, tenant, name, before, after):
         change.touch("tenant", tenant.id, urgent=True)

@@ -1,8 +1,8 @@
-"""Queries of the policies of the session's tenant."""
+"""Queries for the policies of the session's tenant."""
 
 import time
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from sqlalchemy import text
@@ -36,8 +36,14 @@ async def mfa_policy(session: AsyncSession) -> MfaRules:
 
 
 async def second_factor_in_force(session: AsyncSession) -> SecondFactor:
-    """Return the policy in force, combined with the configuration `mfa_required`."""
+    """Return the policy in force, combined with the configuration entry `mfa_required`."""
     return second_factor.read((await session.execute(_SECOND_FACTOR, {"tenant": session.info["tenant_id"]})).one())
+
+
+async def level_forced_by(session: AsyncSession) -> Literal["organization", "environment"] | None:
+    """Return who requires second factors by the configuration `mfa_required`, or None."""
+    row = (await session.execute(_SECOND_FACTOR, {"tenant": session.info["tenant_id"]})).one()
+    return second_factor.required_by(row)
 
 
 async def lacks_second_factor(session: AsyncSession, user_id: UUID) -> bool:
@@ -51,7 +57,8 @@ async def lacks_second_factor(session: AsyncSession, user_id: UUID) -> bool:
 
 
 async def last_run(session: AsyncSession) -> tuple[datetime, str, int] | None:
-    """Return time, status (`success`, `failed`, `held`) and number of archived rows of the archiver's last run."""
+    """Return the time, the status (`success`, `failed`, `held`) and the number of archived rows of the archiver's last
+    run, or None."""
     row = (await session.execute(_LAST_RUN, {"tenant": session.info["tenant_id"]})).one_or_none()
     return None if row is None else (row.at, row.status, row.rows)
 

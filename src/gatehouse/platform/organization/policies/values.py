@@ -1,5 +1,5 @@
-"""The policies as values. They are defined in lower layers: the replica uses those of sessions and second factors, the
-records use that of retention."""
+"""The policies as values. They are defined in lower layers: the replica uses the policies for sessions and second
+factors, and the records use the policy for retention."""
 
 from gatehouse.platform.live.replica.sign_in_policies import (
     Concurrency,

@@ -1,4 +1,4 @@
-"""Fields of model calls that an organization allows although they are refused by default (`engine.fields`,
+"""Fields of model calls that are refused by default and that an organization allows (`engine.fields`,
 docs/request-fields.md).
 
 refused <-> allowed     PUT `allowed`

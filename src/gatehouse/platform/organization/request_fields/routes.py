@@ -1,4 +1,4 @@
-"""Endpoints of the request fields."""
+"""Endpoints of the allowed request fields."""
 
 from fastapi import APIRouter
 
@@ -14,7 +14,7 @@ router = APIRouter(prefix="/api/v1/admin/org/request-fields", tags=["Organizatio
 
 @router.get("", response_model=schemas.RequestFields)
 async def read_request_fields(caller: AdminReader, tenant: OwnTenant, host: TheHost) -> object:
-    """Lists the fields of model calls that the organization allows, and those that are refused."""
+    """Lists the fields of model calls that the organization allows, and the fields that are refused."""
     return service.to_shown(read(tenant.request_fields), host.ports.unknown_fields)
 
 
@@ -22,5 +22,5 @@ async def read_request_fields(caller: AdminReader, tenant: OwnTenant, host: TheH
 async def update_request_fields(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.RequestFieldsUpdate, change: Changing, host: TheHost
 ) -> object:
-    """Replaces the list of allowed fields. It is in force on every worker when the response arrives."""
+    """Replaces the list of allowed fields. When the response arrives, the list is in force on every worker."""
     return service.to_shown(service.update(change, tenant, body.allowed), host.ports.unknown_fields)

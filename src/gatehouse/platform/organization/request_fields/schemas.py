@@ -1,4 +1,4 @@
-"""Bodies of the request fields' endpoints."""
+"""Bodies of the endpoints of the allowed request fields."""
 
 from typing import Annotated, Literal
 
@@ -16,7 +16,7 @@ FieldName = Annotated[
     Field(
         max_length=64,
         pattern=r"^([A-Za-z_][A-Za-z0-9_.:$-]*|tools\.\*)$",
-        description="A field, a hosted tool (`tools.web_search`), or `tools.*` for all hosted tools.",
+        description="Name of a field, a hosted tool (`tools.web_search`), or `tools.*` for all hosted tools.",
         examples=["service_tier"],
     ),
 ]
@@ -25,7 +25,11 @@ FieldName = Annotated[
 class RequestFieldsUpdate(Body):
     allowed: Annotated[
         list[FieldName],
-        Field(max_length=100, description="Replaces the list.", examples=[["service_tier", "tools.mcp"]]),
+        Field(
+            max_length=100,
+            description="The new list, which replaces the present one.",
+            examples=[["service_tier", "tools.mcp"]],
+        ),
         AfterValidator(_sorted_unique),
     ]
 

@@ -13,7 +13,7 @@ _GUARDED: Final = {**OPENAI_CHAT, ALL_TOOLS: TOOL}
 
 
 def update(change: Change, tenant: TenantRecord, allowed: list[str]) -> RequestFieldsValues:
-    """Replace the allowed fields. The list is in force on every worker when the response is sent."""
+    """Replace the allowed fields. When the response is sent, the list is in force on every worker."""
     before, after = read(tenant.request_fields), RequestFieldsValues(allowed=tuple(allowed))
     if store_changes(change, tenant, "request_fields", before, after):
         change.touch("policy", tenant.id, urgent=True)

@@ -1,2 +1,2 @@
-"""An organization's settings as one resource (docs/organization.md): its own fields, and fields of other families,
-which are changed by those families' services and recorded under their audit actions."""
+"""The settings of an organization as one resource (docs/organization.md). It has fields of its own, and fields of other
+families. The services of those families change their fields and record the changes under their own audit actions."""

@@ -1,4 +1,4 @@
-"""Errors of settings, and the form of errors of an organization's settings."""
+"""Errors of settings, and the form of errors of the organization's settings."""
 
 from typing import Final
 
@@ -10,4 +10,4 @@ FORM: Final[ErrorForm] = NAMED
 
 class SlugOfOperators(Conflict):
     code = "slug_of_operators"
-    message = "slug: the organization of the platform's operators is called default."
+    message = "slug: the slug of the platform operators' organization is `default` and cannot be changed."

@@ -19,5 +19,6 @@ async def read_settings(caller: AdminReader, tenant: OwnTenant, session: Session
 
 @router.put("", response_model=Settings)
 async def update_settings(caller: AdminStepUp, tenant: OwnTenant, body: SettingsUpdate, change: Changing) -> Settings:
-    """Changes the fields in the body, and the flags in `feature_flags`. After an error nothing is changed."""
+    """Changes the fields in the body, and the flags in `feature_flags`. If the response is an error, nothing was
+    changed."""
     return await service.update(change, tenant, body)

@@ -1,4 +1,4 @@
-"""Bodies of the settings' endpoints."""
+"""Bodies of the endpoints of settings."""
 
 from datetime import datetime
 from functools import cache
@@ -14,6 +14,7 @@ from gatehouse.platform.organization.feature_flags.table import DEFAULTS
 from gatehouse.platform.organization.ip_allowlist.schemas import Cidrs
 from gatehouse.platform.organization.policies.schemas import IdleTimeout, SessionTimeout
 from gatehouse.platform.organization.tenants.schemas import Name, Slug
+from gatehouse.platform.organization.tenants.sources import Source
 
 
 @cache
@@ -34,7 +35,8 @@ FeatureFlagsUpdate: Any = create_model("FeatureFlagsUpdate", __base__=Body, __do
 
 
 class SettingsUpdate(Body):
-    """Partial: omitted fields keep their values. `allowed_domains` and `ip_allowlist` are replaced as a whole."""
+    """A partial update: omitted fields keep their values. `allowed_domains` and `ip_allowlist` are replaced as
+    a whole."""
 
     display_name: Name = Field(default_factory=omitted)
     slug: Slug = Field(default_factory=omitted)
@@ -43,7 +45,7 @@ class SettingsUpdate(Body):
     timezone: Timezone = Field(default_factory=omitted)
     session_timeout_minutes: SessionTimeout = Field(default_factory=omitted)
     idle_timeout_minutes: IdleTimeout = Field(default_factory=omitted)
-    ip_allowlist: Cidrs = Field(default_factory=omitted, description="Enforced unless it is empty.")
+    ip_allowlist: Cidrs = Field(default_factory=omitted, description="The list is enforced unless it is empty.")
     feature_flags: FeatureFlagsUpdate = Field(default_factory=omitted)
 
 
@@ -58,5 +60,13 @@ class Settings(ResponseBody):
     idle_timeout_minutes: int
     ip_allowlist: Annotated[list[str], Field(description="CIDR ranges, including those that are not enforced.")]
     feature_flags: dict[str, bool]
+    sources: Annotated[
+        dict[str, Source],
+        Field(
+            description="Where the value of each field and feature flag comes from: `organization` where it was set."
+            " Names, addresses and the time zone are always the organization's own.",
+            examples=[{"idle_timeout_minutes": "organization", "feature_flags.dlp_enabled": "default"}],
+        ),
+    ]
     created_at: datetime
     updated_at: datetime

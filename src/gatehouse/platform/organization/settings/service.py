@@ -1,4 +1,4 @@
-"""Changes settings, each by the service of its family, in one transaction."""
+"""Changes settings in one transaction, each with the service of its family."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -19,15 +19,17 @@ from gatehouse.platform.organization.policies.table import read_session_policy
 from gatehouse.platform.organization.settings.errors import SlugOfOperators
 from gatehouse.platform.organization.settings.schemas import Settings, SettingsUpdate
 from gatehouse.platform.organization.tenants.errors import SlugTaken
+from gatehouse.platform.organization.tenants.sources import sources_of
 from gatehouse.platform.organization.tenants.table import TenantRecord
 
-#: Columns of the organization's own fields.
+#: Columns of the fields that belong to this family.
 _OWN_COLUMNS: Final = {"display_name": "name", "slug": "slug", "contact_email": "contact_email", "timezone": "timezone"}
 _SESSION_FIELDS: Final = ("session_timeout_minutes", "idle_timeout_minutes")
 
 
 async def to_shown(session: AsyncSession, tenant: TenantRecord) -> Settings:
     sessions = read_session_policy(tenant.session_policy)
+    flags = with_defaults(tenant.feature_flags)
     return Settings(
         org_id=str(tenant.id),
         display_name=tenant.name,
@@ -38,14 +40,18 @@ async def to_shown(session: AsyncSession, tenant: TenantRecord) -> Settings:
         session_timeout_minutes=sessions.session_timeout_minutes,
         idle_timeout_minutes=sessions.idle_timeout_minutes,
         ip_allowlist=list(read_allowlist(tenant.ip_allowlist).cidrs),
-        feature_flags=with_defaults(tenant.feature_flags),
+        feature_flags=flags,
+        sources={
+            **sources_of(_SESSION_FIELDS, tenant.session_policy),
+            **{f"feature_flags.{flag}": source for flag, source in sources_of(flags, tenant.feature_flags).items()},
+        },
         created_at=tenant.created_at,
         updated_at=tenant.updated_at,
     )
 
 
 async def update(change: Change, tenant: TenantRecord, body: SettingsUpdate) -> Settings:
-    """Change settings. Raises `SlugTaken`, `SlugOfOperators`, `IdleLongerThanSession`, `CallerAddressExcluded`,
+    """Change settings. Raises `SlugTaken`, `SlugOfOperators`, `IdleLongerThanSession`, `CallerAddressExcluded` and
     `TooManyDomains`."""
     changes = body.sent()
     await _set_own(change, tenant, {name: changes[name] for name in _OWN_COLUMNS if name in changes})
@@ -65,7 +71,7 @@ async def update(change: Change, tenant: TenantRecord, body: SettingsUpdate) -> 
 
 
 async def _set_own(change: Change, tenant: TenantRecord, values: Mapping[str, Any]) -> None:
-    """Change the organization's own fields. Raises `SlugTaken`, `SlugOfOperators`."""
+    """Change the fields that belong to this family. Raises `SlugTaken` and `SlugOfOperators`."""
     changed = {name: value for name, value in values.items() if getattr(tenant, _OWN_COLUMNS[name]) != value}
     if not changed:
         return

@@ -1,5 +1,6 @@
-"""System configuration: an organization's named values (docs/settings.md).
+"""System configuration: named values of an organization (docs/settings.md).
 
-The value of an entry is the organization's own, or that of the environment variable of the key's name, or the built-in
-default. Platform-wide values are set in the environment only: they are shown, but cannot be changed.
+The value of an entry is the organization's own value, or else the value of the environment variable with the name of
+the key, or else the built-in default. Platform-wide values are set only in the environment. They are shown, but cannot
+be changed.
 """

@@ -1,4 +1,4 @@
-"""Reads the configuration for a tenant's policy."""
+"""Reads the configuration for the policy of a tenant."""
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession

@@ -9,7 +9,7 @@ class EntryNotFound(NotFound):
 
 class NotEditable(Unprocessable):
     code = "not_editable"
-    message = "This entry holds for the whole platform: it is set by its environment variable."
+    message = "This entry applies to the whole platform. It can be set only with its environment variable."
 
 
 class BadValue(Unprocessable):

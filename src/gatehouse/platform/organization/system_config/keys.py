@@ -3,22 +3,27 @@
 import os
 import re
 from collections.abc import Callable
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
 from gatehouse.foundation import settings
 from gatehouse.foundation.settings import BadSettings, Settings
 
-#: Where a value in force comes from.
-Source = Literal["organization", "environment", "default"]
-
-#: Returns the fault of a value, or None if it is valid.
+#: Returns the fault of a value, or None if the value is valid.
 Validator = Callable[[str], str | None]
 
 
-def boolean(value: str) -> str | None:
-    return None if value in {"true", "false"} else "must be 'true' or 'false'"
+class OneOf(msgspec.Struct, frozen=True):
+    """Accepts one of these values."""
+
+    values: tuple[str, ...]
+
+    def __call__(self, value: str) -> str | None:
+        return None if value in self.values else f"must be one of {', '.join(self.values)}"
+
+
+boolean: Final = OneOf(("true", "false"))
 
 
 def whole_number(minimum: int, maximum: int) -> Validator:
@@ -29,21 +34,18 @@ def whole_number(minimum: int, maximum: int) -> Validator:
     return validate
 
 
-def one_of(*values: str) -> Validator:
-    return lambda value: None if value in values else f"must be one of {', '.join(values)}"
-
-
 def model(value: str) -> str | None:
     is_valid = value == "" or re.fullmatch(r"[A-Za-z0-9_.-]{1,64}/\S{1,255}", value) is not None
     return None if is_valid else "must be provider/model_id, or empty for the conversation's own model"
 
 
 class ConfigKey(msgspec.Struct, frozen=True):
-    """A configuration key. `environment` is the variable that supplies the value of organizations without their own."""
+    """A configuration key. `environment` is the environment variable that provides the value for organizations without
+    a value of their own."""
 
     name: str
     category: str
-    #: None: the value is platform-wide, a setting of the process, and cannot be changed.
+    #: None if the value is platform-wide. It is then a setting of the process and cannot be changed.
     validate: Validator | None
     default: str
     description: str
@@ -53,12 +55,17 @@ class ConfigKey(msgspec.Struct, frozen=True):
         return self.validate is not None
 
     @property
+    def choices(self) -> tuple[str, ...] | None:
+        """Return the valid values, or None if they cannot be listed."""
+        return self.validate.values if isinstance(self.validate, OneOf) else None
+
+    @property
     def environment(self) -> str:
         return self.name.upper()
 
 
 def to_text(value: object) -> str:
-    """Return a setting's value as text, booleans in lower case."""
+    """Return the value of a setting as text. Booleans are in lower case."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -66,44 +73,44 @@ def _setting(name: str, category: str, description: str) -> ConfigKey:
     return ConfigKey(name, category, None, to_text(Settings.model_fields[name].default), description)
 
 
-_TIERS: Final = one_of("tier_1", "tier_2", "tier_3", "tier_4")
+_TIERS: Final = OneOf(("tier_1", "tier_2", "tier_3", "tier_4"))
 
 KEYS: Final[dict[str, ConfigKey]] = {
     key.name: key
     for key in (
-        ConfigKey("auto_title_enabled", "conversation", boolean, "true", "Conversations get a title from a model."),
+        ConfigKey("auto_title_enabled", "conversation", boolean, "true", "A model creates titles of conversations."),
         ConfigKey(
-            "auto_title_model", "conversation", model, "", "The model that makes titles; empty: the conversation's.",
+            "auto_title_model", "conversation", model, "", "The model that creates titles; empty: the conversation's.",
         ),
         ConfigKey(
             "max_conversation_messages", "conversation", whole_number(1, 100_000), "1000",
-            "Messages that a conversation may have.",
+            "Maximum number of messages of a conversation.",
         ),
         ConfigKey("governance_enabled", "security", boolean, "true", "Policy rules are in force."),
         ConfigKey(
-            "registry_enforcement", "security", one_of("off", "warn", "block"), "off",
-            "What is done about models that the model registry does not hold as validated.",
+            "registry_enforcement", "security", OneOf(("off", "warn", "block")), "off",
+            "The action for models that the model registry does not list as validated.",
         ),
         ConfigKey(
             "unregistered_model_tier", "security", _TIERS, "tier_4",
             "The risk tier that policy rules assume for a model that is not registered.",
         ),
         ConfigKey(
-            "outpost_provider_credentials", "security", one_of("off", "sealed"), "off",
-            "Outposts are sent providers' credentials, sealed to the key of each one's certificate.",
+            "outpost_provider_credentials", "security", OneOf(("off", "sealed")), "off",
+            "Whether outposts receive providers' credentials, sealed to the key of their certificate.",
         ),
         ConfigKey(
-            "mfa_required", "auth", boolean, "false", "Everybody needs a second factor for sensitive operations.",
+            "mfa_required", "auth", boolean, "false", "All users need a second factor for sensitive operations.",
         ),
-        _setting("oauth_scope_enforcement", "auth", "Tokens are held to their scopes."),
+        _setting("oauth_scope_enforcement", "auth", "The scopes of tokens are enforced."),
         _setting("rate_limit_requests_per_minute", "limits", "The general limit of requests a minute."),
-        _setting("api_variant", "platform", "The contract's variant."),
+        _setting("api_variant", "platform", "The variant of the API."),
     )
 }  # fmt: skip
 
 
 def environment_value(key: ConfigKey) -> str | None:
-    """Return the value of the key's environment variable, or None if it is not set. Raises `BadSettings`."""
+    """Return the value of the key's environment variable, or None if the variable is not set. Raises `BadSettings`."""
     assert key.validate is not None
     value = os.environ.get(key.environment, "").strip()
     if not value:
@@ -117,8 +124,8 @@ def environment_value(key: ConfigKey) -> str | None:
 
 
 def check_environment() -> None:
-    """Check all environment variables at start, so that a misspelt `MFA_REQUIRED` does not disable it silently. Raises
-    `BadSettings`."""
+    """Check all environment variables of the keys at the start, so that an invalid value of `MFA_REQUIRED` does not
+    silently disable it. Raises `BadSettings`."""
     faults = []
     for key in KEYS.values():
         if key.editable:

@@ -20,13 +20,14 @@ async def _existing_key(name: Annotated[str, Path(alias="key")]) -> ConfigKey:
 
 @router.get("", response_model=list[Entry])
 async def list_configuration(caller: AdminReader, session: Session, host: TheHost) -> list[Entry]:
-    """Lists all entries with the values in force."""
+    """Lists all entries with the values that are in force."""
     return await service.entries(session, host.settings)
 
 
-@router.put("/{key}", response_model=Entry, responses={404: {"description": "There is no such key."}})
+@router.put("/{key}", response_model=Entry, responses={404: {"description": "There is no entry with this key."}})
 async def set_configuration(
     caller: AdminStepUp, key: Annotated[ConfigKey, Depends(_existing_key)], body: NewValue, change: Changing
 ) -> Entry:
-    """Sets the organization's own value. It is in force on every worker when the response arrives."""
+    """Sets the organization's own value of an entry. When the response arrives, the value is in force on every
+    worker."""
     return await service.put(change, key, body.value)

@@ -7,12 +7,13 @@ from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.policies.service import require_caller_factor
 from gatehouse.platform.organization.system_config import table
 from gatehouse.platform.organization.system_config.errors import BadValue, EntryNotFound, NotEditable
-from gatehouse.platform.organization.system_config.keys import KEYS, ConfigKey, Source, to_text
+from gatehouse.platform.organization.system_config.keys import KEYS, ConfigKey, to_text
 from gatehouse.platform.organization.system_config.schemas import Entry
+from gatehouse.platform.organization.tenants.sources import Source
 
 
 def require_key(name: str) -> ConfigKey:
-    """Return the key of this name. Raises `EntryNotFound`."""
+    """Return the key with this name. Raises `EntryNotFound`."""
     key = KEYS.get(name)
     if key is None:
         raise EntryNotFound
@@ -25,7 +26,7 @@ async def entries(session: AsyncSession, settings: Settings) -> list[Entry]:
 
 
 async def put(change: Change, key: ConfigKey, value: str) -> Entry:
-    """Set the organization's own value. Raises `NotEditable`, `BadValue`, `CallerHasNoFactor`."""
+    """Set the organization's own value of a key. Raises `NotEditable`, `BadValue` and `CallerHasNoFactor`."""
     if key.validate is None:
         raise NotEditable
     fault = key.validate(value)
@@ -33,7 +34,7 @@ async def put(change: Change, key: ConfigKey, value: str) -> Entry:
         raise BadValue(fault)
     stored = await table.own_value(change.session, key.name)
     if stored == value:
-        # `updated_at` must not change: the grace period of `mfa_required` starts at it.
+        # `updated_at` must not change, because the grace period of `mfa_required` starts at that time.
         return _editable(key, value)
     previous = table.effective_value(key.name, stored)
     await table.store(change.session, change.tenant_id, key.name, value)
@@ -64,5 +65,6 @@ def _entry(key: ConfigKey, value: str, source: Source) -> Entry:
         default=key.default,
         source=source,
         editable=key.editable,
+        choices=None if key.choices is None else list(key.choices),
         description=key.description,
     )

@@ -1,4 +1,4 @@
-"""Rows and queries of the configuration. A row exists only for a value that an organization has set."""
+"""Rows and queries of the configuration. A row exists only for values that an organization has set."""
 
 from datetime import datetime
 
@@ -9,7 +9,8 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.rows import TenantRow
-from gatehouse.platform.organization.system_config.keys import KEYS, Source, environment_value
+from gatehouse.platform.organization.system_config.keys import KEYS, environment_value
+from gatehouse.platform.organization.tenants.sources import Source
 
 
 class ConfigRow(TenantRow):
@@ -22,18 +23,18 @@ class ConfigRow(TenantRow):
 
 
 async def own_values(session: AsyncSession) -> dict[str, str]:
-    """Return the session's tenant's own values by key."""
+    """Return the own values of the session's tenant, by key."""
     return {row.key: row.value for row in (await session.scalars(select(ConfigRow))).all()}
 
 
 async def values(session: AsyncSession) -> dict[str, str]:
-    """Return the values in force of all editable keys, for the session's tenant."""
+    """Return the values in force for the session's tenant, for all editable keys."""
     stored = await own_values(session)
     return {name: effective_value(name, stored.get(name)) for name, key in KEYS.items() if key.editable}
 
 
 async def value(session: AsyncSession, name: str) -> str:
-    """Return the value in force of one editable key."""
+    """Return the value in force of an editable key."""
     return effective_value(name, await own_value(session, name))
 
 
@@ -62,8 +63,7 @@ def effective_value(name: str, stored: str | None) -> str:
 
 
 def source(name: str, stored: str | None) -> Source:
-    """Return where the value in force of an editable key comes from. `stored` is the organization's own value, or
-    None."""
+    """Return the source of the value in force of an editable key. `stored` is the organization's own value, or None."""
     if stored is not None:
         return "organization"
     return "default" if environment_value(KEYS[name]) is None else "environment"

@@ -5,7 +5,7 @@ from gatehouse.foundation.errors import Conflict, NotFound
 
 class SlugTaken(Conflict):
     code = "slug_taken"
-    message = "slug: another organization has it, or has had it."
+    message = "slug: another organization uses this slug or has used it."
 
 
 class OrganizationNotFound(NotFound):

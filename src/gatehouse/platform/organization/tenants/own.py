@@ -1,4 +1,4 @@
-"""The caller's own organization as a dependency of routes."""
+"""The organization of the caller, as a dependency of routes."""
 
 from typing import Annotated
 
@@ -20,6 +20,6 @@ async def _own_tenant(request: Request, session: Session, versions: TheVersions)
     return tenant
 
 
-#: The tenant's row, locked if the request can change it. All settings of an organization share one row and one version:
-#: every response has its `ETag`, which is valid as `If-Match` of every change.
+#: The row of the caller's tenant, locked if the request can change it. All settings of an organization share one row
+#: and one version. Every response has the `ETag` of this version, which is valid as `If-Match` of every change.
 OwnTenant = Annotated[TenantRecord, Depends(_own_tenant)]

@@ -1,4 +1,4 @@
-"""Field types of an organization's names."""
+"""Types of fields for the names of an organization."""
 
 from typing import Annotated
 

@@ -1,5 +1,5 @@
-"""Stores policies in JSON columns of the tenant's row. A column holds only fields that were set. The others
-have defaults."""
+"""Stores policies in JSON columns of the tenant's row. A column contains only fields that were set. Other fields have
+default values."""
 
 import msgspec
 
@@ -11,7 +11,7 @@ from gatehouse.platform.organization.tenants.table import TenantRecord
 def store_changes(
     change: Change, tenant: TenantRecord, column: str, before: msgspec.Struct, after: msgspec.Struct
 ) -> bool:
-    """Store the fields that differ, and record them with their previous values. Return whether any field differs."""
+    """Store the fields that differ, and record them with their previous values. Returns whether any field differs."""
     old, new = msgspec.to_builtins(before), msgspec.to_builtins(after)
     changes = {field: value for field, value in new.items() if old[field] != value}
     if changes:

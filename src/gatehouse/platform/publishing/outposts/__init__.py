@@ -1,6 +1,6 @@
-"""Policy bundles for outposts, and intake of their records (docs/outpost-protocol.md).
+"""Publishes policy bundles to outposts, and stores their records (docs/outpost-protocol.md).
 
-The endpoints in `operations.outposts` use it through `platform.request.ports`.
+The endpoints in `operations.outposts` use this package through `platform.request.ports`.
 """
 
 import asyncio
@@ -22,10 +22,10 @@ from gatehouse.policy.bundles.contents import BundleContents
 
 
 class Supply:
-    """One worker's `OutpostSupply`. Close it after the last request."""
+    """Implements the port `OutpostSupply` for one worker. Close it after the last request."""
 
     def __init__(self, database: Database, replica: Replica, sealer: Sealer, certificates: Gauge) -> None:
-        """`certificates` is the metric of when outposts' certificates end."""
+        """Create the supply. `certificates` is the metric with the times at which the certificates of outposts end."""
         self._sealer = sealer
         self._bundles = BundlePublisher(database, replica)
         self._intake = Intake(database.url)
@@ -39,7 +39,8 @@ class Supply:
     ) -> dict[str, str]:
         if not contents.at_rest:
             return {}
-        # In a thread: each takes about 0.1 ms, and many outposts fetch the same change at once.
+        # Runs in a thread, because each operation takes about 0.1 milliseconds and many outposts fetch the same change
+        # at once.
         return await asyncio.to_thread(
             sealed_to, key, contents, self._sealer, tenant_id=tenant_id, outpost_id=outpost_id
         )

@@ -1,4 +1,4 @@
-"""A cache of the contents that an organization's outposts receive. An entry is valid until a change may affect it."""
+"""Caches the contents of the bundles of an organization. An entry is valid until a change may affect it."""
 
 import asyncio
 from collections import OrderedDict
@@ -16,18 +16,18 @@ from gatehouse.platform.publishing.snapshots import PolicyUnavailable, gather
 from gatehouse.policy.bundles import contents as bundle_contents
 from gatehouse.policy.bundles.contents import BundleContents
 
-#: Organizations in a worker's cache.
+#: Maximum number of organizations in the cache of a worker.
 MAX_CACHED: Final = 50
 
 
 class _CachedContents(msgspec.Struct, frozen=True):
-    #: `News.seen` of the organization before the contents were read
+    #: result of `ChangeNotifications.seen` for the organization before the contents were read
     change_count: int
     contents: BundleContents
 
 
 class BundlePublisher:
-    """The contents cache of one worker."""
+    """The cache of bundle contents of one worker."""
 
     def __init__(self, database: Database, replica: Replica) -> None:
         self._database = database
@@ -38,12 +38,12 @@ class BundlePublisher:
     async def contents(self, tenant_id: TenantId, at_least: int = 0) -> BundleContents:
         """Return contents that include all changes that this worker has applied. Raises `PolicyUnavailable`.
 
-        Their version is `at_least` or higher: another worker may have sent the outpost that version, and an outpost
+        Their version is at least `at_least`. Another worker may have sent that version to the outpost, and an outpost
         refuses an older one.
         """
         change_count = self._replica.news.seen(tenant_id)
         cached = self._cache.get(tenant_id)
-        # Twice: the first load may be a shared one that began before the latest change.
+        # Two attempts, because the first load may be a shared one that began before the latest change.
         for _ in range(2):
             if cached is None or cached.change_count < change_count or cached.contents.version < at_least:
                 cached = await self._load_shared(tenant_id)
@@ -55,7 +55,7 @@ class BundlePublisher:
         return cached.contents
 
     async def _load_shared(self, tenant_id: TenantId) -> _CachedContents:
-        """Load the contents, or wait for the running load: many outposts fetch the same change at once."""
+        """Load the contents, or wait for the load in progress, because many outposts fetch the same change at once."""
         task = self._loading.get(tenant_id)
         if task is None:
             task = self._loading[tenant_id] = asyncio.create_task(self._load(tenant_id))
@@ -74,7 +74,7 @@ class BundlePublisher:
                 switched_off = await rows.switched_off(session, tenant_id)
         except (SQLAlchemyError, OSError):
             raise PolicyUnavailable from None
-        # In a thread: an organization may have a thousand rules.
+        # Runs in a thread, because an organization may have a thousand rules.
         with_credentials = settings["outpost_provider_credentials"] == "sealed"
         contents = await asyncio.to_thread(
             bundle_contents.contents, records, callers, switched_off, with_credentials=with_credentials

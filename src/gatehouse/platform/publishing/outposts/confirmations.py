@@ -1,8 +1,8 @@
 """Stores the policy versions and certificates that outposts confirm, in batches twice a second.
 
-An outpost confirms its version with each request for the next bundle (`If-None-Match`), so a change is in force there
-from the time of that request. A version later than the platform's revision is ignored: the platform has been restored
-from a backup since.
+An outpost confirms its version with each request for the next bundle (`If-None-Match`). So a change is in force at the
+outpost from the time of that request. A version later than the platform's revision is ignored, because it comes from
+before the restore of a backup.
 """
 
 import asyncio
@@ -23,18 +23,21 @@ from gatehouse.platform.live.outpost_records import Confirmed
 log = structlog.get_logger(__name__)
 
 _WRITE_INTERVAL_SECONDS: Final = 0.5
-#: An unchanged confirmation is written again after this time, as a sign of life.
+#: Time after which an unchanged confirmation is written again, to show that the outpost is alive.
 _REFRESH_INTERVAL_SECONDS: Final = 30.0
-#: After this time without a request the worker drops the outpost's metric: it calls another worker, or none.
+#: Time without a request after which the worker drops the outpost's metric. The outpost then calls another worker, or
+#: none.
 _SILENCE_TIMEOUT_SECONDS: Final = 600.0
-#: Confirmations in the queue. Others are dropped, and repeated with the outpost's next request.
+#: Maximum number of confirmations in the queue. Further ones are dropped; the outpost repeats them with its next
+#: request.
 _MAX_PENDING: Final = 5_000
 
 _ROWS: Final = (
-    "(SELECT tenant_id, outpost_id, at, serial, ends, CASE WHEN said <= revision THEN said ELSE 0 END AS version"
+    "(SELECT tenant_id, outpost_id, at, serial, ends,"
+    " CASE WHEN reported <= revision THEN reported ELSE 0 END AS version"
     " FROM revision_head, unnest(CAST(:tenants AS uuid[]), CAST(:outposts AS uuid[]), CAST(:versions AS bigint[]),"
     " CAST(:ats AS timestamptz[]), CAST(:serials AS text[]), CAST(:ends AS timestamptz[]))"
-    " AS s (tenant_id, outpost_id, said, at, serial, ends)) AS t"
+    " AS s (tenant_id, outpost_id, reported, at, serial, ends)) AS t"
 )
 _NODES: Final = text(
     "INSERT INTO outpost_nodes (tenant_id, outpost_id, version, seen_at,"  # noqa: S608 - constants
@@ -57,7 +60,7 @@ _VERSIONS: Final = text(
 
 class Confirmations:
     """The confirmations that one worker receives. No request waits for a write. If the database is unreachable, pending
-    confirmations are dropped, and the outposts repeat them with their next request."""
+    confirmations are dropped, and the outposts repeat them with their next requests."""
 
     def __init__(self, database: Database, certificates: Gauge) -> None:
         self._database = database

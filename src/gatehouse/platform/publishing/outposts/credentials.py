@@ -1,4 +1,6 @@
-"""Re-encrypts providers' credentials for one outpost: opens them, and seals them to the key of its certificate."""
+"""Re-encrypts the credentials of providers for one outpost: opens them, and seals them to the key of the outpost's
+certificate.
+"""
 
 from uuid import UUID
 
@@ -19,7 +21,7 @@ def sealed_to(
     key: EllipticCurvePublicKey, contents: BundleContents, sealer: Sealer, *, tenant_id: TenantId, outpost_id: UUID
 ) -> dict[str, str]:
     """Return the sealed credentials by provider. Credentials that the master keys do not open are logged and left out,
-    so that the outpost gets the others."""
+    so that the outpost still receives the other credentials."""
     sealed = {}
     for provider_id, at_rest in contents.at_rest:
         try:

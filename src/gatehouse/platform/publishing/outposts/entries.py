@@ -1,5 +1,5 @@
-"""Validates outposts' records. A record is stored only if this platform could have written it. An outpost is trusted
-about the requests of its own organization and about nothing else."""
+"""Validates the records of outposts. A record is stored only if this platform could have written it. An outpost is
+trusted only for requests of its own organization."""
 
 import re
 from collections.abc import Iterator
@@ -21,10 +21,11 @@ from gatehouse.engine.records.upload_notices import Lost, Notice, Operated
 from gatehouse.foundation.identity import CallerKind, TenantId
 from gatehouse.foundation.journal import MAX_RECORD_BYTES
 
-#: An outpost may reconnect after weeks. An older time, or a later one than `_MAX_AHEAD_SECONDS`, is from a wrong clock.
+#: Accepted age of a record. An outpost may reconnect after weeks. A time that is older, or that is later than
+#: `_MAX_AHEAD_SECONDS` from now, comes from a wrong clock.
 _MAX_AGE_SECONDS: Final = 366 * 86_400
 _MAX_AHEAD_SECONDS: Final = 86_400
-_BAD_TIME: Final = "timestamp: neither of the last year nor of now"
+_BAD_TIME: Final = "timestamp: must be within the last year and not in the future"
 _OUTCOMES: Final = frozenset({"success", "error", "refused", "cancelled", "interrupted"})
 _ACTOR_TYPES: Final = frozenset(kind.value for kind in CallerKind)
 _CACHE_RESULTS: Final = frozenset({None, "hit", "miss"})
@@ -36,23 +37,23 @@ _MAX_LOST: Final = 2**53
 
 
 class InvalidEntry(Exception):
-    """A record that is not stored; the message is the reason."""
+    """A record that cannot be stored. The message is the reason."""
 
 
 def validated_line(entry: Any, tenant_id: TenantId, budgets: frozenset[UUID]) -> bytes:
-    """Return the journal entry as a line to store. It belongs to `tenant_id`, whatever the entry says, and counts only
-    for `budgets`. `entry` is decoded JSON. Raises `InvalidEntry`."""
+    """Return the journal entry as a line to store. The line belongs to `tenant_id`, whatever the entry contains, and
+    counts only for `budgets`. `entry` is decoded JSON. Raises `InvalidEntry`."""
     try:
-        # Decoded into ids and numbers, so that no unchecked text of the outpost is stored.
+        # The entry is decoded into ids and numbers, so that no unchecked text of the outpost is stored.
         record = outcome.decode(msgspec.json.encode(entry))
         fault = next(_faults(record), None)
         if fault is not None:
             raise InvalidEntry(fault)
         line = outcome.encode(_restricted(record, tenant_id, budgets))
     except msgspec.MsgspecError as error:
-        raise InvalidEntry(f"not an entry: {error}") from None
+        raise InvalidEntry(f"not a valid entry: {error}") from None
     except (ValueError, TypeError, OverflowError, RecursionError):
-        raise InvalidEntry("not an entry") from None
+        raise InvalidEntry("not a valid entry") from None
     if len(line) > MAX_RECORD_BYTES:
         raise InvalidEntry(f"longer than {MAX_RECORD_BYTES} bytes")
     return line
@@ -93,15 +94,15 @@ def _faults(entry: Entry[UUID]) -> Iterator[str]:
         yield from _faults_of_outcome(entry)
     for event in entry.dlp_events:
         if not all(_IDENTIFIER(value) for value in _identifiers(event)) or not 0 <= event.match_count <= _MAX_INTEGER:
-            yield "dlp_events: not as they are written"
+            yield "dlp_events: not in the form that a gateway writes"
     if isinstance(entry, Scanned):
         return
     if len(entry.rule_events) > 1_000:
         yield "rule_events: too many"
     if not are_tags(entry.tags):
-        yield "tags: not as they are written"
+        yield "tags: not in the form that a gateway writes"
     if entry.end_user is not None and bounded_end_user(entry.end_user) != entry.end_user:
-        yield "end_user: not as it is written"
+        yield "end_user: not in the form that a gateway writes"
 
 
 def _faults_of_outcome(entry: Outcome[UUID]) -> Iterator[str]:

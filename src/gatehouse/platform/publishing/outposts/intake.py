@@ -1,4 +1,4 @@
-"""Stores the records that outposts upload, in the transaction that advances the outpost's position
+"""Stores the records that outposts upload, in the transaction that advances the position of the outpost
 (docs/outpost-protocol.md). The rows are the same as for the platform's own records."""
 
 import asyncio
@@ -36,9 +36,10 @@ from gatehouse.platform.publishing.outposts.entries import InvalidEntry, notice,
 
 log = structlog.get_logger(__name__)
 
-#: Uploads that run or wait in one worker.
+#: Maximum number of uploads that run or wait in one worker.
 MAX_WAITING_UPLOADS: Final = 16
-#: Attempts to store one upload. An attempt fails if a concurrent upload of the same outpost advances the position.
+#: Maximum number of attempts to store one upload. An attempt fails if a concurrent upload of the same outpost advances
+#: the position.
 _MAX_ATTEMPTS: Final = 5
 
 _POSITION: Final = "SELECT sequence FROM outpost_positions WHERE (tenant_id, outpost_id, journal_id) = (%s, %s, %s)"
@@ -53,8 +54,8 @@ _UPDATE_POSITION: Final = (
 _BUDGETS: Final = "SELECT id FROM budgets WHERE tenant_id = %s"
 _KEYS: Final = "SELECT id::text FROM api_keys WHERE tenant_id = %s AND id = ANY(%s::uuid[])"
 _NOTE_KEYS: Final = note_uses_sql("api_keys", "last_used", ids="%s", seconds="%s")
-# An outpost spends without a lease from the platform. What it spent is entered as granted, so that the platform does
-# not grant it to a worker too.
+# An outpost spends without a lease of the platform. Its spending is entered as granted, so that the platform does not
+# grant the same amount to a worker.
 _GRANT: Final = (
     "UPDATE budget_leases SET granted_nano_usd = greatest(granted_nano_usd, ceil(recorded_usd * 1000000000)),"
     " granted_requests = greatest(granted_requests, recorded_requests),"
@@ -65,7 +66,7 @@ _GRANT: Final = (
 
 class IntakeBusy(Unavailable):
     code = "busy"
-    message = "Other outposts' records are being stored. Send these again in a moment."
+    message = "Too many uploads are being stored. Send the records again later."
 
     def __init__(self) -> None:
         super().__init__(headers={"Retry-After": "1"})
@@ -73,14 +74,14 @@ class IntakeBusy(Unavailable):
 
 class DatabaseUnavailable(Unavailable):
     code = "database_unavailable"
-    message = "The database cannot be reached: keep the records, and send them again."
+    message = "The database cannot be reached. Keep the records and send them again later."
 
     def __init__(self) -> None:
         super().__init__(headers={"Retry-After": "5"})
 
 
 class NumberedEntry(NamedTuple):
-    """An entry of an upload with its sequence number."""
+    """An entry of an upload, with its sequence number."""
 
     sequence: int
     #: the line of a record, or a notice
@@ -88,25 +89,26 @@ class NumberedEntry(NamedTuple):
 
 
 class OutpostStore(Store):
-    """A `Store` for one journal of one outpost. All records are stored with the outpost's id as their writer."""
+    """A `Store` for one journal of one outpost. All records are stored with the id of the outpost as their writer."""
 
     def select_journal(self, tenant_id: TenantId, outpost_id: UUID, journal_id: UUID) -> None:
-        """Use this journal from now on. Call it before the other methods."""
+        """Use this journal from now on. Call this before the other methods."""
         self._tenant_id, self._outpost_id = tenant_id, outpost_id
         self._journal = (tenant_id, outpost_id, journal_id)
 
     def position(self) -> int:
-        """Return the sequence number of the last stored record; 0 if there is none."""
+        """Return the sequence number of the last stored record, or 0 if there is none."""
         row = self._connection.execute(_POSITION, self._journal).fetchone()
         return 0 if row is None else int(row[0])
 
     def budgets(self) -> frozenset[UUID]:
-        """Return the ids of the organization's budgets, and of its plan's limit, whose id is the organization's."""
+        """Return the ids of the organization's budgets, and the organization's own id, which is the id of its plan's
+        limit."""
         rows = self._connection.execute(_BUDGETS, [self._tenant_id])
         return frozenset({self._tenant_id, *(budget_id for (budget_id,) in rows)})
 
     def note_used_keys(self, used: Mapping[str, float]) -> None:
-        """Set `last_used` of the keys that belong to the organization. `used` maps key ids to Unix times."""
+        """Set `last_used` of those keys that belong to the organization. `used` maps key ids to Unix times."""
         if not used:
             return
         own = [key for (key,) in self._connection.execute(_KEYS, [self._tenant_id, list(used)])]
@@ -129,19 +131,19 @@ class OutpostStore(Store):
 
 
 class Intake:
-    """The intake of one worker. It stores uploads one after the other in a thread, because each locks the audit chain
-    of its organization, and reuses one connection."""
+    """The intake of one worker. It stores uploads one after the other in a thread, because each upload locks the audit
+    chain of its organization. It reuses one connection."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._turn = asyncio.Lock()
         self._waiting = 0
         self._store: OutpostStore | None = None
-        # If a request is cancelled, its thread continues. The lock makes the next request's thread wait for it.
+        # If a request is cancelled, its thread continues. The lock makes the thread of the next request wait for it.
         self._store_lock = threading.Lock()
 
     async def store(self, outpost: Caller, upload: Upload) -> Stored:
-        """Store the upload's new records. Raises `SequenceGap`, `IntakeBusy`, `DatabaseUnavailable`."""
+        """Store the new records of the upload. Raises `SequenceGap`, `IntakeBusy` and `DatabaseUnavailable`."""
         if self._waiting >= MAX_WAITING_UPLOADS:
             raise IntakeBusy
         self._waiting += 1
@@ -185,7 +187,7 @@ class Intake:
 
 
 class _UploadWriter:
-    """Writes one upload, starting at the position stored in the database."""
+    """Writes one upload, starting at the position that is stored in the database."""
 
     def __init__(self, store: OutpostStore, tenant_id: TenantId, outpost_id: UUID, upload: Upload) -> None:
         self._store = store
@@ -197,7 +199,7 @@ class _UploadWriter:
         self._stored_count = 0
 
     def write_all(self) -> Stored:
-        """Write all new entries. Raises `SequenceGap`, `Overtaken`, `psycopg.Error`."""
+        """Write all new entries. Raises `SequenceGap`, `Overtaken` and `psycopg.Error`."""
         first, expected = self._upload.sequence, self._position + 1
         if first > expected:
             raise SequenceGap(expected)
@@ -207,7 +209,7 @@ class _UploadWriter:
         return Stored(next_sequence=self._position + 1, stored=self._stored_count, rejected=sorted(self._rejected))
 
     def _validated(self, entries: Iterable[Any], first: int) -> list[NumberedEntry]:
-        """Return the entries that can be stored, and add the others to the rejected ones."""
+        """Return the entries that can be stored. Adds the other entries to the rejected ones."""
         budgets = self._store.budgets()
         valid = []
         for sequence, entry in enumerate(entries, first):
@@ -219,16 +221,18 @@ class _UploadWriter:
         return valid
 
     def _write(self, records: Sequence[NumberedEntry], last: int) -> None:
-        """Write the records and advance the position to `last`, which includes rejected entries."""
+        """Write the records, and advance the position to `last`, which includes rejected entries."""
         try:
             prepared = self._prepared(records)
             self._transaction(prepared, last)
         except BadRecord:
             if len(records) == 1:
-                self._rejected.append(Rejected(records[0].sequence, "the database does not take it, or has it already"))
+                self._rejected.append(
+                    Rejected(records[0].sequence, "the database refuses the record, or already has it")
+                )
                 self._write([], last)
             else:
-                # Find the bad record by bisection.
+                # Split the records to find the bad one.
                 middle = len(records) // 2
                 self._write(records[:middle], records[middle].sequence - 1)
                 self._write(records[middle:], last)
@@ -241,19 +245,19 @@ class _UploadWriter:
         lines = [JournalEntry(self._outpost_id, 0, number, line) for number, line in records if isinstance(line, bytes)]
         entries, unreadable = decode_batch(Batch(lines))
         if unreadable:
-            raise BadRecord("not an entry")
+            raise BadRecord("not a valid entry")
         journal_ended = any(isinstance(payload, Ended) for _, payload in records)
-        # Only this journal: another journal of the outpost may have a live writer.
+        # Only this journal has ended. Another journal of the outpost may have a live writer.
         journal_id = self._upload.journal_id
         left_open = self._store.left_open([journal_id]) if journal_ended else {}
         try:
             finished = (self._outpost_id,) if journal_ended else ()
             prepared = prepare(entries, finished, left_open, outpost_id=self._outpost_id)
         except Exception as error:
-            # An unexpected exception is one record's fault, and must not block the others for ever.
+            # An unexpected exception is the fault of one record, and must not block the other records for ever.
             raise BadRecord(type(error).__name__) from error
         prepared.opened = {stream: (journal_id, line) for stream, (_, line) in prepared.opened.items()}
-        # A journal may only end streams that it has opened itself.
+        # A journal may only end streams that it has opened.
         if prepared.ended:
             own = left_open or self._store.left_open([journal_id])
             prepared.ended = [stream for stream in prepared.ended if stream in own]

@@ -1,5 +1,5 @@
-"""Cross-tenant queries for one organization's outposts: the callers and switches that the replica holds, read from the
-rows."""
+"""Queries the callers and switches of one organization, for its outposts. The queries read the rows, because the
+replica contains all organizations."""
 
 from typing import Final
 from uuid import UUID
@@ -9,8 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.identity import TenantId
 
-# `policy.bundles.contents.CallerRecords` as JSON, built in the database: a hundred thousand rows would block this
-# process.
+# Builds `policy.bundles.contents.CallerRecords` as JSON in the database, because a hundred thousand rows would block
+# this process.
 _CALLERS: Final = text(
     "SELECT json_build_object('custom_rate_limit_rpm', custom_rate_limit_rpm,"
     " 'users', (SELECT coalesce(json_agg(json_build_object('id', u.id, 'email', u.email, 'role', u.role,"
@@ -31,11 +31,11 @@ _SWITCHED_OFF: Final = text(
 
 
 async def callers(session: AsyncSession, tenant_id: TenantId) -> bytes:
-    """Return `policy.bundles.contents.CallerRecords` of the organization as JSON."""
+    """Return the `policy.bundles.contents.CallerRecords` of the organization as JSON."""
     document: str = (await session.execute(_CALLERS, {"tenant": tenant_id})).scalar_one()
     return document.encode()
 
 
 async def switched_off(session: AsyncSession, tenant_id: TenantId) -> frozenset[UUID]:
-    """Return the ids of models whose kill switch, or whose provider's, is engaged."""
+    """Return the ids of models that are disabled by a kill switch for the model or its provider."""
     return frozenset((await session.execute(_SWITCHED_OFF, {"tenant": tenant_id})).scalars())

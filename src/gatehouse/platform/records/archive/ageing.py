@@ -1,4 +1,4 @@
-"""Moves archived files from warm to cold, and deletes expired ones, by the policy in force (docs/retention.md)."""
+"""Moves archived files from warm to cold, and deletes expired files, by the policy in force (docs/retention.md)."""
 
 from datetime import date, timedelta
 from uuid import UUID
@@ -14,7 +14,7 @@ from gatehouse.platform.records.hot import HotRetention
 
 
 def age(writer: ArchiveWriter, tenant_id: UUID, policy: HotRetention) -> None:
-    """Move and delete the files of one organization that are due. Raises `Held`."""
+    """Move and delete those files of one organization that are due. Raises `Held`."""
     today = writer.now.date()
     for file in manifest.list_files(writer.connection, tenant_id):
         writer.check_stop()

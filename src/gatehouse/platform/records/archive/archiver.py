@@ -1,4 +1,6 @@
-"""The archiver: moves an organization's records that are older than its hot window from the database to the archive."""
+"""The archiver: moves the records of an organization that are older than its hot window from the database to the
+archive.
+"""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -16,14 +18,14 @@ from gatehouse.platform.records.archive.storage.manifest import ArchiveFile, Und
 from gatehouse.platform.records.archive.storage.writer import ArchiveWriter, Stopped
 from gatehouse.platform.records.hot import HotRetention, hot_since, read_retention_policy
 
-#: Rows that one transaction deletes from the database.
+#: Number of rows that one transaction deletes from the database.
 _REMOVAL_ROWS: Final = 5_000
-#: A month's usage records stay this long after its end, because the invoice is made from them within ten days.
+#: Time for which the usage records of a month stay after its end. The invoice is made from them within ten days.
 _INVOICE_DELAY: Final = timedelta(days=11)
 
 _TENANT: Final = "SELECT id, timezone, retention_policy FROM tenants WHERE id = %s"
-#: The range of the chain to archive: all events before the first that is still in the window. An older event after that
-#: one stays until then, so that each file contains an unbroken range of the chain.
+#: Selects the range of the chain to archive: all events before the first event that is still in the window. An older
+#: event that comes after that event stays until then, so that each file contains an unbroken range of the chain.
 _CHAIN_RANGE: Final = (
     "SELECT coalesce((SELECT max(last_sequence) FROM archive_files WHERE tenant_id = %(tenant)s"
     " AND records = 'audit_events' AND state IN ('kept', 'gone')), 0) + 1,"
@@ -50,8 +52,8 @@ class Archiver(ArchiveWriter):
     """One run of the archiver."""
 
     def run(self, tenant_id: UUID) -> int:
-        """Do everything that is due for one organization. Returns the number of archived rows and writes the status to
-        `archive_runs`. Raises `Stopped`."""
+        """Run all due steps for one organization, and write the status to `archive_runs`. Returns the number of
+        archived rows. Raises `Stopped`."""
         status, rows = "failed", 0
         try:
             (row,) = self.connection.execute(_TENANT, [tenant_id])
@@ -74,18 +76,18 @@ class Archiver(ArchiveWriter):
         return rows
 
     def forget(self, tenant_id: UUID) -> None:
-        """Remove people who are to be forgotten from the archive, unless there is a legal hold."""
+        """Remove the people who are to be forgotten from the archive, unless there is a legal hold."""
         with contextlib.suppress(UnderLegalHold):
             if not self.is_held(tenant_id):
                 forgetting.forget(self, tenant_id)
 
     def drop_months(self) -> None:
-        """Drop the partitions of months without rows."""
+        """Drop the partitions of months that have no rows."""
         while self.connection.execute("SELECT gatehouse_drop_empty_month()").fetchone() != (None,):
             self.check_stop()
 
     def _steps(self, tenant: ArchivedTenant) -> Iterator[int]:
-        """Run all steps and yield the number of rows of each new file."""
+        """Run all steps. Yields the number of rows of each new file."""
         for file in manifest.to_remove(self.connection, tenant.id):
             self._remove(file)
         for records in RECORDS:
@@ -106,7 +108,7 @@ class Archiver(ArchiveWriter):
         return min(hot, month.astimezone(UTC))
 
     def _write_next(self, tenant: ArchivedTenant, records: Records, before: datetime) -> ArchiveFile | None:
-        """Write a file with the oldest rows that are in no file; None if there are none."""
+        """Write a file with the oldest rows that are in no file. Returns None if there are no such rows."""
         values = self._next_range(tenant.id, records, before)
         if values is None:
             return None
@@ -116,7 +118,7 @@ class Archiver(ArchiveWriter):
         )
 
     def _next_range(self, tenant_id: UUID, records: Records, before: datetime) -> dict[str, Any] | None:
-        """Return the query parameters of the next file's rows; None if there are none."""
+        """Return the query parameters that select the rows of the next file, or None if there are no such rows."""
         values: dict[str, Any] = {"tenant": tenant_id, "before": before, "offset": files.MAX_FILE_ROWS - 1}
         if records == "audit_events":
             first, last = self.connection.execute(_CHAIN_RANGE, values).fetchone() or (1, 0)
@@ -130,13 +132,13 @@ class Archiver(ArchiveWriter):
         return None
 
     def _remove(self, file: ArchiveFile) -> None:
-        """Delete a kept file's rows from the database. Raises `UnderLegalHold`."""
+        """Delete the rows of a kept file from the database. Raises `UnderLegalHold`."""
         if file.records == "audit_events":
             while self._call_removal("gatehouse_remove_audit_events(%s, %s)", [file.id, _REMOVAL_ROWS]):
                 pass
             unsent = self.connection.execute("SELECT gatehouse_unsent_from(%s)", [file.tenant_id]).fetchone()
             if unsent is not None and unsent[0] is not None and unsent[0] <= (file.last_sequence or 0):
-                # Some events wait to be forwarded to a SIEM: the next run removes them.
+                # Some of these events still wait to be forwarded to a SIEM, so the next run removes them.
                 return
         else:
             with self.place.open(file.path) as source:
@@ -148,7 +150,7 @@ class Archiver(ArchiveWriter):
         manifest.note_removed(self.connection, file.id)
 
     def _call_removal(self, call: str, values: Sequence[Any]) -> int:
-        """Call a function that deletes rows, and return their number. Raises `UnderLegalHold`."""
+        """Call a function that deletes rows. Returns the number of deleted rows. Raises `UnderLegalHold`."""
         self.check_stop()
         row = self.connection.execute(f"SELECT {call}", values).fetchone()
         if row is None or row[0] is None:

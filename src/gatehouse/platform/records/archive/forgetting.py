@@ -1,5 +1,6 @@
-"""Anonymises removed people in the archive, as `gatehouse_anonymise` does in the database: rewrites the files that name
-them. The chain's hashes do not cover the deleted values themselves but a digest of them, which is kept."""
+"""Anonymises removed people in the archive, as `gatehouse_anonymise` does in the database: rewrites the files that
+name them. The chain's hashes do not cover the deleted values themselves. They cover a digest of the values, which is
+kept."""
 
 from collections.abc import Generator
 from functools import partial
@@ -19,12 +20,13 @@ _MAX_PEOPLE_PER_PASS: Final = 1000
 
 
 def forget(writer: ArchiveWriter, tenant_id: UUID) -> None:
-    """Rewrite all files of the organization that name a person who is to be forgotten. Raises `Held`, `Unsound`."""
+    """Rewrite all files of the organization that name a person who is to be forgotten. Raises `Held` and `Unsound`."""
     waiting = "SELECT person_id::text FROM archive_forgets WHERE tenant_id = %s ORDER BY since LIMIT %s"
     while people := {row[0] for row in writer.connection.execute(waiting, [tenant_id, _MAX_PEOPLE_PER_PASS])}:
         for file in manifest.list_files(writer.connection, tenant_id, records="audit_events"):
             if _names(writer, file, people):
-                # The new file gets a new seal, so check the old one first: a forged file must not become valid.
+                # The new file gets a new seal. The old seal is checked first, so that a forged file does not become
+                # valid.
                 verifying.check(writer.sealer, writer.place, file)
                 anonymised_groups = partial(_anonymised_groups, writer, file, people)
                 writer.store(tenant_id, "audit_events", file.tier, anonymised_groups, replaces=(file,))
@@ -53,7 +55,7 @@ def _candidates(group: Any, people: set[str]) -> list[dict[str, Any]]:
 
 
 def _has_personal_data(row: dict[str, Any], people: set[str]) -> bool:
-    # The actor may have been forgotten before, and the salt was deleted with them.
+    # The actor of the event may have been forgotten before. The salt was deleted then.
     about = _is_about(row, people) and (row["salt"] is not None or row["details"] != "{}")
     return about or row["actor_id"] in people
 
@@ -72,7 +74,7 @@ def _anonymised_groups(writer: ArchiveWriter, file: ArchiveFile, people: set[str
 
 
 def _anonymised(row: dict[str, Any], people: set[str]) -> dict[str, Any]:
-    """Return the row as `gatehouse_anonymise` would leave it in the database."""
+    """Return the row in the form that `gatehouse_anonymise` would leave in the database."""
     if not _has_personal_data(row, people):
         return row
     about = _is_about(row, people)

@@ -1,4 +1,6 @@
-"""Runs the archiver: each organization by its own schedule, one after the other, on one machine at a time."""
+"""Runs the archiver for each organization by its own schedule, one organization after the other, on one machine at a
+time.
+"""
 
 import asyncio
 import threading
@@ -30,7 +32,7 @@ _TENANTS: Final = text(
     " AND NOT EXISTS (SELECT FROM legal_holds h WHERE h.tenant_id = t.id)) AS forgetting"
     " FROM tenants t LEFT JOIN archive_runs r ON r.tenant_id = t.id ORDER BY r.at NULLS FIRST, t.id"
 )
-#: An organization that was never archived is due only if its schedule had a time within this window.
+#: An organization that was never archived is due only if its schedule had a run time within this period.
 _FIRST_RUN_WINDOW: Final = timedelta(minutes=10)
 
 
@@ -40,7 +42,7 @@ async def archive(tools: Tools) -> None:
     now = datetime.fromtimestamp(tools.clock.now(), UTC)
     async with tools.database.service() as session:
         tenants = (await session.execute(_TENANTS)).all()
-    # In a thread: evaluating many schedules takes long.
+    # Runs in a thread, because the evaluation of many schedules takes long.
     due = await asyncio.to_thread(lambda: [row.id for row in tenants if is_due(row, now)])
     forgetting = [row.id for row in tenants if row.forgetting and row.id not in due]
     if due or forgetting:
@@ -56,7 +58,8 @@ async def archive(tools: Tools) -> None:
 
 
 def is_due(row: Any, now: datetime) -> bool:
-    """Return whether the tenant's schedule has had a time since its last run (`at`). `row` is a row of `_TENANTS`."""
+    """Return whether the schedule of the tenant had a run time since its last run (`at`). `row` is a row of
+    `_TENANTS`."""
     zone = ZoneInfo(row.timezone)
     since = (row.at or now - _FIRST_RUN_WINDOW).astimezone(zone)
     schedule = read_retention_policy(row.retention_policy).archiver_schedule
@@ -75,8 +78,9 @@ def run(
 ) -> int:
     """Archive the rows of `tenants`, and remove anonymized people from the archives of `forgetting`.
 
-    Returns the number of archived rows. A failure of one organization is logged and shown in its status; the others
-    continue. Raises `BadSettings`, `psycopg.Error`, and without `stop` (outside a job) `ArchiverRunning`."""
+    Returns the number of archived rows. The failure of one organization is logged and shown in its status, and the
+    other organizations continue. Raises `BadSettings` and `psycopg.Error`. Without `stop` (outside a job), also raises
+    `ArchiverRunning`."""
     scratch: Path = settings.gatehouse_home / "archive-unfinished"
     now = now or datetime.now(UTC)
     rows = 0

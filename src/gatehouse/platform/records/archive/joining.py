@@ -1,7 +1,7 @@
 """Joins the files of a month, so that an organization with few records does not have thousands of small files.
 
-A file expires with its last record, so records in a joined file may stay up to a month longer than alone. Under a
-policy without a cold window, where that matters, files are not joined.
+A file expires with its last record, so the records of a joined file may stay up to a month longer than they would in
+separate files. This matters under a policy without a cold window, so files are not joined under such a policy.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -23,8 +23,8 @@ pa: Any = LazyModule("pyarrow")
 
 
 def join(writer: ArchiveWriter, tenant_id: UUID, policy: HotRetention) -> None:
-    """Join the organization's warm files of months that are completely older than the hot window. Raises `Held`,
-    `Unsound`."""
+    """Join the warm files of the organization for months that are completely older than the hot window. Raises `Held`
+    and `Unsound`."""
     if not policy.cold_retention_years:
         return
     hot = hot_since(policy, writer.now)
@@ -48,7 +48,7 @@ def _month(file: ArchiveFile) -> tuple[int, int]:
 
 
 def _parts(month_files: Iterator[ArchiveFile]) -> Iterator[Sequence[ArchiveFile]]:
-    """Yield runs of two or more consecutive files that fit into one file."""
+    """Yield runs of two or more consecutive files that together fit into one file."""
     part: list[ArchiveFile] = []
     for file in month_files:
         rows = sum(previous.rows for previous in part) + file.rows
@@ -62,12 +62,12 @@ def _parts(month_files: Iterator[ArchiveFile]) -> Iterator[Sequence[ArchiveFile]
 
 
 def _follows(before: ArchiveFile, file: ArchiveFile) -> bool:
-    """Return whether the files may be joined: a file of audit events must contain an unbroken range of the chain."""
+    """Return whether the files may be joined. A file of audit events must contain an unbroken range of the chain."""
     return before.last_sequence is None or before.last_sequence + 1 == file.first_sequence
 
 
 def _joined_groups(writer: ArchiveWriter, records: Records, part: Sequence[ArchiveFile]) -> Generator[Any, None, None]:
-    """Yield the files' groups, concatenated up to the usual size of a group."""
+    """Yield the groups of the files, concatenated up to the usual size of a group."""
     pending: list[Any] = []
     for file in part:
         with writer.place.open(file.path) as source:

@@ -1,4 +1,4 @@
-"""Formats of a query's result on standard output."""
+"""Formats the result of a query for standard output."""
 
 import csv
 import io
@@ -11,7 +11,7 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def as_csv(batches: Iterator[Any]) -> Iterator[str]:
-    """RFC 4180 with a header line; null is an empty field."""
+    """Yield CSV (RFC 4180) with a header line. Null is an empty field."""
     for number, batch in enumerate(batches):
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
@@ -22,7 +22,7 @@ def as_csv(batches: Iterator[Any]) -> Iterator[str]:
 
 
 def as_json(batches: Iterator[Any]) -> Iterator[str]:
-    """One object per line."""
+    """Yield one JSON object per line."""
     for batch in batches:
         names = batch.schema.names
         for row in _rows(batch):
@@ -30,7 +30,7 @@ def as_json(batches: Iterator[Any]) -> Iterator[str]:
 
 
 def as_table(batches: Iterator[Any]) -> Iterator[str]:
-    """Aligned columns with a header."""
+    """Yield aligned columns with a header."""
     for number, batch in enumerate(batches):
         rows = [["" if value is None else str(_plain(value)) for value in row] for row in _rows(batch)]
         names = list(batch.schema.names)
@@ -48,7 +48,7 @@ def _rows(batch: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def _plain(value: Any) -> Any:
-    """Return the value of one cell."""
+    """Return the value of one cell in printable form."""
     if isinstance(value, list | dict):
         return _encode(value).decode()
     return msgspec.to_builtins(value)

@@ -14,7 +14,8 @@ pa: Any = LazyModule("pyarrow")
 duckdb: Any = LazyModule("duckdb")
 dataset: Any = LazyModule("pyarrow.dataset")
 
-#: Settings that isolate DuckDB, applied after the tables are registered. The last keeps a query from changing them.
+#: Settings that isolate DuckDB. They are applied after the tables are registered. The last one prevents a query from
+#: changing the settings.
 _ISOLATION_SETTINGS: Final = (
     "SET TimeZone = 'UTC'",
     "SET python_enable_replacements = false",
@@ -25,12 +26,12 @@ _BATCH_ROWS: Final = 1000
 
 
 class BadQuery(Exception):
-    """DuckDB refuses the query; the message is its reason in one line."""
+    """DuckDB refuses the query. The message is its reason in one line."""
 
 
 def query(connection: Connection, place: ArchiveStorage, sql: str, tenant_id: UUID | None = None) -> Iterator[Any]:
-    """Yield the result as `pyarrow.RecordBatch`es, at least one, which names the columns. Raises `BadQuery`,
-    `OSError`."""
+    """Yield the result as `pyarrow.RecordBatch` objects. There is at least one, because it names the columns. Raises
+    `BadQuery` and `OSError`."""
     engine = duckdb.connect(":memory:")
     try:
         for records in RECORDS:
@@ -44,7 +45,7 @@ def query(connection: Connection, place: ArchiveStorage, sql: str, tenant_id: UU
         try:
             reader = _result(engine, sql).to_arrow_reader(_BATCH_ROWS)
             first = next(reader, None)
-            # An empty result has column names too.
+            # An empty result also has the names of its columns.
             yield pa.RecordBatch.from_pylist([], schema=reader.schema) if first is None else first
             yield from reader
         except duckdb.Error as error:
@@ -56,5 +57,5 @@ def query(connection: Connection, place: ArchiveStorage, sql: str, tenant_id: UU
 def _result(engine: Any, sql: str) -> Any:
     result = engine.sql(sql)
     if result is None:
-        raise BadQuery("that is no query: it answers with nothing")
+        raise BadQuery("the statement is not a query: it has no result")
     return result

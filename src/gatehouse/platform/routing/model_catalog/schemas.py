@@ -22,6 +22,9 @@ class NewCapabilities(Body):
     structured_output: bool | None = None
     embeddings: bool | None = None
     code_execution: bool | None = None
+    reasoning: Annotated[
+        bool | None, Field(description="Whether the model accepts an effort of reasoning. Null: its name decides.")
+    ] = None
     max_context_window: Annotated[Tokens | None, Field(description="The same as `context_window`.")] = None
 
 
@@ -78,6 +81,7 @@ class Capabilities(ResponseBody):
     structured_output: bool = False
     embeddings: bool = False
     code_execution: bool = False
+    reasoning: bool | None = None
     max_context_window: int | None = None
 
 

@@ -18,7 +18,7 @@ async def test_the_capabilities_are_those_of_the_contract(directory: Directory) 
     assert result["authenticationSchemes"][0]["type"] == "oauthbearertoken"
 
 
-async def test_there_are_users_and_groups(directory: Directory) -> None:
+async def test_the_resource_types_are_users_and_groups(directory: Directory) -> None:
     listed = await directory.call("GET", "/ResourceTypes")
     assert listed["totalResults"] == 2
     user, group = listed["Resources"]
@@ -28,7 +28,7 @@ async def test_there_are_users_and_groups(directory: Directory) -> None:
     assert user["meta"]["location"].endswith(f"{BASE}/ResourceTypes/User")
 
 
-async def test_the_schemas_name_what_is_kept(directory: Directory) -> None:
+async def test_the_schemas_contain_only_stored_attributes(directory: Directory) -> None:
     listed = await directory.call("GET", "/Schemas")
     assert [resource["id"] for resource in listed["Resources"]] == [USER, ENTERPRISE, GROUP]
     user = await directory.call("GET", f"/Schemas/{USER}")
@@ -39,14 +39,14 @@ async def test_the_schemas_name_what_is_kept(directory: Directory) -> None:
 
 
 @pytest.mark.parametrize("path", ["/Schemas/urn:x", "/ResourceTypes/Pet", "/nothing"])
-async def test_what_there_is_not_is_404(directory: Directory, path: str) -> None:
+async def test_an_unknown_document_is_404(directory: Directory, path: str) -> None:
     assert (await directory.call("GET", path, expect=404))["status"] == "404"
 
 
 @pytest.mark.parametrize(
     ("method", "path"), [("POST", "/.search"), ("POST", "/Users/.search"), ("POST", "/Bulk"), ("GET", "/Me")]
 )
-async def test_what_is_not_offered_is_501(directory: Directory, method: str, path: str) -> None:
+async def test_an_unsupported_operation_is_501(directory: Directory, method: str, path: str) -> None:
     error = await directory.call(method, path, expect=501)
     assert (error["schemas"], error["status"]) == (["urn:ietf:params:scim:api:messages:2.0:Error"], "501")
 

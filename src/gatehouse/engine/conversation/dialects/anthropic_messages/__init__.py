@@ -25,6 +25,15 @@ BETA = "anthropic-beta"
 class AnthropicMessages:
     name = "anthropic_messages"
     operation: Literal["chat"] = "chat"
+    extra_fields: frozenset[str] = frozenset()
+    feature_fields: Mapping[str, str] = {
+        "stop": "stop_sequences",
+        "user": "metadata.user_id",
+        "parallel_tool_calls": "tool_choice.disable_parallel_tool_use",
+        "response_format": "output_config.format",
+        "strict": "tools.strict",
+        "is_error": "messages.is_error",
+    }
 
     def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
         call = decode_call(self.name, body, MessagesShape)
@@ -42,11 +51,17 @@ class AnthropicMessages:
     def check_reply(self, body: bytes) -> Usage | None:
         return merged(None, reply.usage_in(body))
 
+    def refuse_unconvertible(self, call: ModelCall) -> None:
+        """Does nothing: reading refuses what cannot be converted."""
+
     def to_internal(self, call: ModelCall) -> Request:
         return request.read(call.body, call.model, call.stream)
 
     def from_internal(self, request_: Request) -> dict[str, Any]:
         return request.write(request_)
+
+    def unwritten(self, request_: Request) -> frozenset[str]:
+        return request.unwritten(request_)
 
     def parse_reply(self, body: bytes) -> Completion:
         return reply.read(body)

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from gatehouse.engine.conversation.conversion.arguments import arguments_object
 from gatehouse.engine.conversation.conversion.call_ids import accepted_id
+from gatehouse.engine.conversation.conversion.lost import unread
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import FormMessage, Image, Part, Text, ToolCall, ToolResult
 
@@ -16,14 +17,24 @@ _DROPPED_TYPES = frozenset({"thinking", "redacted_thinking"})
 _ID = re.compile("[a-zA-Z0-9_-]{1,64}")
 
 
-def read_message(message: Mapping[str, Any], path: str) -> FormMessage:
-    return FormMessage(message["role"], read_content(message["content"], f"{path}.content"))
+#: fields of a block that are converted, by the block's type
+_FIELDS: Final = {
+    "text": frozenset({"type", "text"}),
+    "image": frozenset({"type", "source"}),
+    "tool_use": frozenset({"type", "id", "name", "input"}),
+    "tool_result": frozenset({"type", "tool_use_id", "content", "is_error"}),
+}
 
 
-def read_content(content: Any, path: str) -> tuple[Part, ...]:
+def read_message(message: Mapping[str, Any], path: str, lost: dict[str, None]) -> FormMessage:
+    """Return a message. Adds the names of what is left out to `lost`."""
+    return FormMessage(message["role"], read_content(message["content"], f"{path}.content", lost))
+
+
+def read_content(content: Any, path: str, lost: dict[str, None]) -> tuple[Part, ...]:
     if isinstance(content, str):
         return (Text(content),) if content else ()
-    parts = (_read_block(block, f"{path}[{index}]") for index, block in enumerate(content or ()))
+    parts = (_read_block(block, f"{path}[{index}]", lost) for index, block in enumerate(content or ()))
     return tuple(part for part in parts if part is not None)
 
 
@@ -42,10 +53,13 @@ def write_messages(messages: Sequence[FormMessage]) -> list[dict[str, Any]]:
     return written
 
 
-def _read_block(block: Any, path: str) -> Part | None:
+def _read_block(block: Any, path: str, lost: dict[str, None]) -> Part | None:
     if not isinstance(block, dict):
         raise InvalidField(path, f"`{path}` must be an object.")
     kind = block.get("type")
+    fields = _FIELDS.get(kind) if isinstance(kind, str) else None
+    if fields is not None and not block.keys() <= fields:
+        lost |= unread(block, fields, "system." if path.startswith("system") else "messages.")
     if kind == "text" and isinstance(block.get("text"), str):
         return Text(block["text"])
     if kind == "image" and isinstance(block.get("source"), dict):
@@ -54,10 +68,11 @@ def _read_block(block: Any, path: str) -> Part | None:
         arguments = msgspec.json.encode(block.get("input") or {}).decode()
         return ToolCall(id=block["id"], name=block["name"], arguments=arguments)
     if kind == "tool_result" and isinstance(block.get("tool_use_id"), str):
-        inner = read_content(block.get("content"), f"{path}.content")
+        inner = read_content(block.get("content"), f"{path}.content", lost)
         content = tuple(part for part in inner if isinstance(part, Text | Image))
         return ToolResult(call_id=block["tool_use_id"], content=content, is_error=block.get("is_error") is True)
     if kind in _DROPPED_TYPES:
+        lost["messages.thinking"] = None
         return None
     raise InvalidField(
         path, f"`{path}`: this provider takes only blocks of type `text`, `image`, `tool_use` and `tool_result`."

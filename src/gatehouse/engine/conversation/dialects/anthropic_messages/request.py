@@ -3,7 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
+from gatehouse.engine.conversation.conversion import effort
+from gatehouse.engine.conversation.conversion.lost import unread
+from gatehouse.engine.conversation.conversion.users import short_user
 from gatehouse.engine.conversation.decoding.optional_fields import (
+    boolean,
     integer,
     number,
     text,
@@ -11,31 +17,69 @@ from gatehouse.engine.conversation.decoding.optional_fields import (
 )
 from gatehouse.engine.conversation.dialects.anthropic_messages import content
 from gatehouse.engine.conversation.errors import InvalidField
-from gatehouse.engine.conversation.form import FormMessage, Request, ResponseFormat, Sampling, Text, Tool, ToolChoice
+from gatehouse.engine.conversation.form import (
+    FormMessage,
+    Request,
+    ResponseFormat,
+    Sampling,
+    Text,
+    Tool,
+    ToolChoice,
+    ToolResult,
+)
 
 #: used if the client sets no limit, which this dialect requires
 DEFAULT_MAX_TOKENS = 4096
 
+#: Anthropic's limit for `metadata.user_id`
+MAX_USER_CHARACTERS = 256
+#: fields that are converted, or do not concern the provider
+_CONVERTED_FIELDS = frozenset(
+    {
+        "max_tokens", "messages", "metadata", "model", "output_config", "stop_sequences", "stream", "system",
+        "temperature", "thinking", "tool_choice", "tools", "top_k", "top_p",
+    }
+)  # fmt: skip
+_TOOL_FIELDS = frozenset({"type", "name", "description", "input_schema", "strict"})
+_UNWRITTEN = frozenset(
+    {
+        "seed", "frequency_penalty", "presence_penalty", "prompt_cache_key", "strict", "format_strict", "detail",
+        "signature",
+    }
+)  # fmt: skip
+_UNWRITTEN_WITH_THINKING = frozenset({"temperature", "top_p", "top_k"})
 _READ_MODE = {"auto": "auto", "any": "required", "none": "none"}
 _WRITE_MODE = {mode: name for name, mode in _READ_MODE.items()}
 _JSON_ONLY = "Answer with one JSON object and nothing else."
 
 
 def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
-    messages = [content.read_message(item, f"messages[{index}]") for index, item in enumerate(body["messages"])]
-    system = content.read_content(body.get("system"), "system")
+    config, metadata, thinking = body.get("output_config") or {}, body.get("metadata") or {}, body.get("thinking")
+    lost = (
+        unread(body, _CONVERTED_FIELDS)
+        | unread(config, frozenset({"format", "effort"}), "output_config.")
+        | unread(metadata, frozenset({"user_id"}), "metadata.")
+    )
+    requested_effort = effort.of_anthropic(thinking, config.get("effort"))
+    if requested_effort is None and thinking is not None:
+        # The model decides, as it does by default in other APIs.
+        lost["thinking"] = None
+    messages = [content.read_message(item, f"messages[{index}]", lost) for index, item in enumerate(body["messages"])]
+    system = content.read_content(body.get("system"), "system", lost)
     if system:
         messages.insert(0, FormMessage("system", system))
     choice = body.get("tool_choice") or {}
+    tools = tuple(_read_tool(tool, f"tools[{index}]", lost) for index, tool in enumerate(body.get("tools") or ()))
     return Request(
         model=model,
         stream=stream,
         messages=tuple(messages),
-        tools=tuple(_read_tool(tool, f"tools[{index}]") for index, tool in enumerate(body.get("tools") or ())),
+        tools=tools,
         tool_choice=_read_choice(choice),
         parallel_tool_calls=False if choice.get("disable_parallel_tool_use") is True else None,
-        response_format=_read_format(body.get("output_config") or {}),
-        user=text(body.get("metadata") or {}, "user_id"),
+        response_format=_read_format(config),
+        user=text(metadata, "user_id"),
+        effort=requested_effort,
         sampling=Sampling(
             max_tokens=integer(body, "max_tokens"),
             temperature=number(body, "temperature"),
@@ -43,6 +87,7 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
             top_k=integer(body, "top_k"),
             stop=texts(body, "stop_sequences"),
         ),
+        lost=tuple(lost),
     )
 
 
@@ -54,8 +99,33 @@ def instruct(body: dict[str, Any], text_: str) -> None:
         body["system"] = f"{text_}\n\n{system}" if system else text_
 
 
+def thinking_fields(request: Request) -> Mapping[str, Any] | None:
+    """Return the fields for the effort, which may be none; None: the effort cannot be sent."""
+    choice, last = request.tool_choice, request.messages[-1]
+    must_call = choice is not None and choice.mode in {"required", "named"}
+    return effort.for_anthropic(
+        request.effort,
+        request.model,
+        request.reasons,
+        max_tokens=request.sampling.max_tokens or DEFAULT_MAX_TOKENS,
+        may_think=not must_call and not any(isinstance(part, ToolResult) for part in last.parts),
+    )
+
+
+def unwritten(request: Request) -> frozenset[str]:
+    """Return the features of a request that `write` leaves out."""
+    fields = thinking_fields(request)
+    if fields is None:
+        return _UNWRITTEN | {"effort"}
+    return _UNWRITTEN | _UNWRITTEN_WITH_THINKING if fields else _UNWRITTEN
+
+
 def write(request: Request) -> dict[str, Any]:
     sampling = request.sampling
+    thinking = thinking_fields(request) or {}
+    if thinking:
+        # With thinking, other values than the defaults are refused.
+        sampling = msgspec.structs.replace(sampling, temperature=None, top_p=None, top_k=None)
     body: dict[str, Any] = {
         "model": request.model,
         "max_tokens": sampling.max_tokens or DEFAULT_MAX_TOKENS,
@@ -68,21 +138,25 @@ def write(request: Request) -> dict[str, Any]:
         "stop_sequences": list(sampling.stop) or None,
         "tools": [_write_tool(tool) for tool in request.tools] or None,
         "tool_choice": _write_choice(request) if request.tools else None,
-        "output_config": _write_format(request.response_format),
-        "metadata": None if request.user is None else {"user_id": request.user},
+        "thinking": thinking.get("thinking"),
+        "output_config": {**thinking.get("output_config", {}), **_write_format(request.response_format)} or None,
+        "metadata": None if request.user is None else {"user_id": short_user(request.user, MAX_USER_CHARACTERS)},
         "stream": request.stream or None,
     }
     return {name: value for name, value in body.items() if value is not None}
 
 
-def _read_tool(tool: Mapping[str, Any], path: str) -> Tool:
+def _read_tool(tool: Mapping[str, Any], path: str, lost: dict[str, None]) -> Tool:
     schema = tool.get("input_schema")
     if tool.get("type", "custom") != "custom" or not isinstance(schema, dict):
         raise InvalidField(path, f"`{path}`: this provider takes only custom tools with an `input_schema`.")
     name = tool.get("name")
     if not isinstance(name, str) or not name:
         raise InvalidField(f"{path}.name", f"`{path}.name` is required.")
-    return Tool(name=name, description=text(tool, "description"), parameters=schema)
+    lost |= unread(tool, _TOOL_FIELDS, "tools.")
+    return Tool(
+        name=name, description=text(tool, "description"), parameters=schema, strict=boolean(tool, "strict") or None
+    )
 
 
 def _write_tool(tool: Tool) -> dict[str, Any]:
@@ -133,9 +207,9 @@ def _read_format(config: Mapping[str, Any]) -> ResponseFormat | None:
     return ResponseFormat(kind="json_schema", schema=response_format["schema"])
 
 
-def _write_format(response_format: ResponseFormat | None) -> dict[str, Any] | None:
+def _write_format(response_format: ResponseFormat | None) -> dict[str, Any]:
     if response_format is None or response_format.kind != "json_schema":
-        return None
+        return {}
     return {"format": {"type": "json_schema", "schema": response_format.schema or {}}}
 
 

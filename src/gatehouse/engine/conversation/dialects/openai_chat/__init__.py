@@ -22,6 +22,13 @@ from gatehouse.foundation.errors import Refusal
 class OpenAIChat:
     name = "openai_chat"
     operation: Literal["chat"] = "chat"
+    extra_fields: frozenset[str] = frozenset()
+    feature_fields: Mapping[str, str] = {
+        "strict": "tools.strict",
+        "detail": "messages.detail",
+        "signature": "messages.extra_content",
+        "format_strict": "response_format.strict",
+    }
 
     def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
         return decode_call(self.name, body, ChatShape)
@@ -39,11 +46,17 @@ class OpenAIChat:
     def check_reply(self, body: bytes) -> Usage | None:
         return usage_of(reply.usage_in(body))
 
+    def refuse_unconvertible(self, call: ModelCall) -> None:
+        request.refuse_unconvertible(call.body)
+
     def to_internal(self, call: ModelCall) -> Request:
         return request.read(call.body, call.model, call.stream)
 
     def from_internal(self, request_: Request) -> dict[str, Any]:
         return request.write(request_)
+
+    def unwritten(self, request_: Request) -> frozenset[str]:
+        return request.unwritten(request_)
 
     def parse_reply(self, body: bytes) -> Completion:
         return reply.read(body)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from gatehouse.engine.conversation.conversion.images import from_url, to_url
+from gatehouse.engine.conversation.conversion.lost import unread
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import FormMessage, Image, Part, Role, Text, ToolCall, ToolResult
 
@@ -12,8 +13,14 @@ _EXTRA: Final = "extra_content"
 _ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 
 
-def read_messages(messages: Sequence[Mapping[str, Any]]) -> tuple[FormMessage, ...]:
-    return tuple(_read_message(message, f"messages[{index}]") for index, message in enumerate(messages))
+#: fields that are converted
+_MESSAGE_FIELDS: Final = frozenset({"role", "content", "tool_calls", "tool_call_id"})
+_PART_FIELDS: Final = frozenset({"type", "text", "refusal", "image_url"})
+
+
+def read_messages(messages: Sequence[Mapping[str, Any]], lost: dict[str, None]) -> tuple[FormMessage, ...]:
+    """Return the messages. Adds the names of fields that are left out to `lost`."""
+    return tuple(_read_message(message, f"messages[{index}]", lost) for index, message in enumerate(messages))
 
 
 def write_message(message: FormMessage) -> Iterator[dict[str, Any]]:
@@ -36,31 +43,36 @@ def write_message(message: FormMessage) -> Iterator[dict[str, Any]]:
         yield {"role": message.role, "content": _write_content(contents, images=message.role == "user")}
 
 
-def _read_message(message: Mapping[str, Any], path: str) -> FormMessage:
+def _read_message(message: Mapping[str, Any], path: str, lost: dict[str, None]) -> FormMessage:
     role = message["role"]
+    if not message.keys() <= _MESSAGE_FIELDS:
+        is_result = role in {"tool", "function"}
+        lost |= unread(message, _MESSAGE_FIELDS | {"name"} if is_result else _MESSAGE_FIELDS, "messages.")
     if role in {"tool", "function"}:
         call_id = message.get("tool_call_id") or message.get("name")
         if not isinstance(call_id, str):
             raise InvalidField(f"{path}.tool_call_id", f"`{path}.tool_call_id` is required.")
-        content = tuple(part for part in _read_content(message, path) if isinstance(part, Text | Image))
+        content = tuple(part for part in _read_content(message, path, lost) if isinstance(part, Text | Image))
         return FormMessage("user", (ToolResult(call_id=call_id, content=content),))
     calls = tuple(
         _read_call(call, f"{path}.tool_calls[{index}]") for index, call in enumerate(message.get("tool_calls") or ())
     )
-    return FormMessage(_ROLES[role], _read_content(message, path) + calls)
+    return FormMessage(_ROLES[role], _read_content(message, path, lost) + calls)
 
 
-def _read_content(message: Mapping[str, Any], path: str) -> tuple[Part, ...]:
+def _read_content(message: Mapping[str, Any], path: str, lost: dict[str, None]) -> tuple[Part, ...]:
     content = message.get("content")
     if content is None:
         return ()
     if isinstance(content, str):
         return (Text(content),) if content else ()
-    return tuple(_read_part(part, f"{path}.content[{index}]") for index, part in enumerate(content))
+    return tuple(_read_part(part, f"{path}.content[{index}]", lost) for index, part in enumerate(content))
 
 
-def _read_part(part: Mapping[str, Any], path: str) -> Part:
+def _read_part(part: Mapping[str, Any], path: str, lost: dict[str, None]) -> Part:
     kind = part.get("type")
+    if not part.keys() <= _PART_FIELDS:
+        lost |= unread(part, _PART_FIELDS, "messages.")
     if kind in {"text", "refusal"} and isinstance(part.get(kind), str):
         return Text(part[kind], refusal=kind == "refusal")
     image = part.get("image_url")

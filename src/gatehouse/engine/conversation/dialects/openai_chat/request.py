@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from gatehouse.engine.conversation.conversion import effort
+from gatehouse.engine.conversation.conversion.lost import unread
+from gatehouse.engine.conversation.conversion.users import short_user
 from gatehouse.engine.conversation.decoding.optional_fields import (
     boolean,
     integer,
@@ -14,8 +17,16 @@ from gatehouse.engine.conversation.dialects.openai_chat import content
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import Request, ResponseFormat, Sampling, Tool, ToolChoice
 
+#: fields that are converted, or do not concern the provider
+_CONVERTED_FIELDS: Final = frozenset(
+    {
+        "frequency_penalty", "max_completion_tokens", "max_tokens", "messages", "model", "n", "parallel_tool_calls",
+        "presence_penalty", "prompt_cache_key", "reasoning_effort", "response_format", "seed", "stop", "stream",
+        "stream_options", "temperature", "tool_choice", "tools", "top_k", "top_p", "user",
+    }
+)  # fmt: skip
 #: fields of this dialect; other fields are extensions of a provider
-_DIALECT_FIELDS: Final = frozenset(
+DIALECT_FIELDS: Final = frozenset(
     {
         "audio", "frequency_penalty", "function_call", "functions", "logit_bias", "logprobs", "max_completion_tokens",
         "max_tokens", "messages", "metadata", "modalities", "model", "moderation", "n", "parallel_tool_calls",
@@ -27,23 +38,49 @@ _DIALECT_FIELDS: Final = frozenset(
 )  # fmt: skip
 
 
+_TOOL_FIELDS: Final = frozenset({"type", "function"})
+_FUNCTION_FIELDS: Final = frozenset({"name", "description", "parameters", "strict"})
+#: OpenAI's limit for `user`
+MAX_USER_CHARACTERS: Final = 64
+_UNWRITTEN: Final = frozenset({"top_k", "is_error"})
+_UNWRITTEN_EFFORT: Final = _UNWRITTEN | {"effort"}
+
+
 def wants_usage(body: Mapping[str, Any]) -> bool:
     options = body.get("stream_options") or {}
     return options.get("include_usage") is True
 
 
+def refuse_unconvertible(body: Mapping[str, Any]) -> None:
+    """Raises `InvalidField` for fields without which the answer would have another meaning."""
+    choices = integer(body, "n")
+    if choices is not None and choices > 1:
+        raise InvalidField("n", "`n` must be 1: this provider gives one answer to a call.")
+    for field in ("functions", "function_call"):
+        if body.get(field) not in (None, [], "none", "auto"):
+            raise InvalidField(field, f"`{field}` is not converted for this provider: use `tools` and `tool_choice`.")
+    for index, message in enumerate(body["messages"]):
+        if message.get("function_call"):
+            path = f"messages[{index}].function_call"
+            raise InvalidField(path, f"`{path}` is not converted for this provider: use `tool_calls`.")
+
+
 def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
+    # Fields that this dialect does not define are in `extra`.
+    lost = unread(body, _CONVERTED_FIELDS | (body.keys() - DIALECT_FIELDS))
+    tools = tuple(_read_tool(tool, f"tools[{index}]", lost) for index, tool in enumerate(body.get("tools") or ()))
     return Request(
         model=model,
         stream=stream,
-        messages=content.read_messages(body["messages"]),
-        tools=tuple(_read_tool(tool, f"tools[{index}]") for index, tool in enumerate(body.get("tools") or ())),
+        messages=content.read_messages(body["messages"], lost),
+        tools=tools,
         tool_choice=_read_choice(body.get("tool_choice")),
         parallel_tool_calls=boolean(body, "parallel_tool_calls"),
         response_format=_read_format(body.get("response_format")),
         user=text(body, "user"),
-        reasoning_effort=text(body, "reasoning_effort"),
-        extra={name: value for name, value in body.items() if name not in _DIALECT_FIELDS},
+        effort=effort.of_openai(text(body, "reasoning_effort"), "reasoning_effort"),
+        prompt_cache_key=text(body, "prompt_cache_key"),
+        extra={name: value for name, value in body.items() if name not in DIALECT_FIELDS},
         sampling=Sampling(
             max_tokens=integer(body, "max_completion_tokens") or integer(body, "max_tokens"),
             temperature=number(body, "temperature"),
@@ -54,6 +91,7 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
             presence_penalty=number(body, "presence_penalty"),
             stop=texts(body, "stop"),
         ),
+        lost=tuple(lost),
     )
 
 
@@ -84,15 +122,23 @@ def write(request: Request) -> dict[str, Any]:
         "tool_choice": _write_choice(request.tool_choice),
         "parallel_tool_calls": request.parallel_tool_calls if request.tools else None,
         "response_format": write_format(request.response_format),
-        "user": request.user,
-        "reasoning_effort": request.reasoning_effort,
+        "user": None if request.user is None else short_user(request.user, MAX_USER_CHARACTERS),
+        "reasoning_effort": effort.for_openai(request.effort, request.model, request.reasons),
+        "prompt_cache_key": request.prompt_cache_key,
         "stream": request.stream or None,
         "stream_options": {"include_usage": True} if request.stream else None,
     }
     return {name: value for name, value in body.items() if value is not None}
 
 
-def _read_tool(tool: Mapping[str, Any], path: str) -> Tool:
+def unwritten(request: Request) -> frozenset[str]:
+    """Return the features of a request that `write` leaves out."""
+    return (
+        _UNWRITTEN_EFFORT if effort.for_openai(request.effort, request.model, request.reasons) is None else _UNWRITTEN
+    )
+
+
+def _read_tool(tool: Mapping[str, Any], path: str, lost: dict[str, None]) -> Tool:
     function = tool.get("function")
     if tool.get("type", "function") != "function" or not isinstance(function, dict):
         raise InvalidField(path, f"`{path}`: this provider takes only tools of type `function`.")
@@ -101,6 +147,7 @@ def _read_tool(tool: Mapping[str, Any], path: str) -> Tool:
         raise InvalidField(f"{path}.function.name", f"`{path}.function.name` is required.")
     if parameters is not None and not isinstance(parameters, dict):
         raise InvalidField(f"{path}.function.parameters", f"`{path}.function.parameters` must be an object.")
+    lost |= unread(tool, _TOOL_FIELDS, "tools.") | unread(function, _FUNCTION_FIELDS, "tools.")
     return Tool(
         name=name,
         description=text(function, "description"),

@@ -3,11 +3,12 @@
 import base64
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, NoReturn
+from typing import Annotated, Any, Final, Literal, NoReturn
 
 import msgspec
 
 from gatehouse.engine.conversation.call import ModelCall
+from gatehouse.engine.conversation.conversion.lost import unread
 from gatehouse.engine.conversation.decoding.answers import UsageReader, decode
 from gatehouse.engine.conversation.decoding.bodies import CallShape, decode_call
 from gatehouse.engine.conversation.decoding.optional_fields import integer
@@ -41,6 +42,10 @@ _usage_in = UsageReader("data", UsageShape)
 _answer = msgspec.json.Decoder(_Answer)
 
 
+#: fields that are converted, or do not concern the provider
+_CONVERTED_FIELDS: Final = frozenset({"dimensions", "encoding_format", "input", "model", "stream"})
+
+
 class OpenAIEmbeddings:
     name = "openai_embeddings"
     operation: Literal["embeddings"] = "embeddings"
@@ -51,6 +56,9 @@ class OpenAIEmbeddings:
             raise InvalidField("stream", "Embeddings cannot be streamed.")
         return call
 
+    feature_fields: Mapping[str, str] = {}
+    extra_fields: frozenset[str] = frozenset()
+
     def instruct(self, body: dict[str, Any], text: str) -> None:
         return None
 
@@ -60,16 +68,27 @@ class OpenAIEmbeddings:
     def check_reply(self, body: bytes) -> Usage | None:
         return usage_of(_usage_in(body))
 
+    def refuse_unconvertible(self, call: ModelCall) -> None:
+        """Does nothing: reading refuses what cannot be converted."""
+
     def to_internal(self, call: ModelCall) -> EmbeddingsRequest:
         input_ = call.body["input"]
         texts = [input_] if isinstance(input_, str) else input_
         if not all(isinstance(item, str) for item in texts):
             raise InvalidField("input", "`input`: this provider takes only texts, no tokens.")
-        return EmbeddingsRequest(model=call.model, texts=tuple(texts), dimensions=integer(call.body, "dimensions"))
+        return EmbeddingsRequest(
+            model=call.model,
+            texts=tuple(texts),
+            dimensions=integer(call.body, "dimensions"),
+            lost=tuple(unread(call.body, _CONVERTED_FIELDS)),
+        )
 
     def from_internal(self, request: EmbeddingsRequest) -> dict[str, Any]:
         body: dict[str, Any] = {"model": request.model, "input": list(request.texts), "encoding_format": "float"}
         return body if request.dimensions is None else {**body, "dimensions": request.dimensions}
+
+    def unwritten(self, request: EmbeddingsRequest) -> frozenset[str]:
+        return frozenset()
 
     def parse_reply(self, body: bytes) -> Embeddings:
         answer = decode(_answer, body)

@@ -20,6 +20,13 @@ from gatehouse.foundation.errors import Refusal
 class OpenAIResponses:
     name = "openai_responses"
     operation: Literal["chat"] = "chat"
+    feature_fields: Mapping[str, str] = {
+        "response_format": "text.format",
+        "strict": "tools.strict",
+        "detail": "input.detail",
+        "signature": "input.extra_content",
+        "format_strict": "text.format.strict",
+    }
 
     def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
         call = decode_call(self.name, body, ResponsesShape)
@@ -29,6 +36,9 @@ class OpenAIResponses:
     def instruct(self, body: dict[str, Any], text: str) -> None:
         instructions = body.get("instructions")
         body["instructions"] = f"{text}\n\n{instructions}" if instructions else text
+
+    def refuse_unconvertible(self, call: ModelCall) -> None:
+        """Does nothing: `decode` refuses these fields, because every call is converted."""
 
     def to_internal(self, call: ModelCall) -> Request:
         return request.read(call.body, call.model, call.stream)

@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from gatehouse.engine.conversation.conversion.custom_tools import arguments_of
 from gatehouse.engine.conversation.conversion.images import from_url
 from gatehouse.engine.conversation.dialects.openai_chat.content import signature_of
+from gatehouse.engine.conversation.dialects.openai_responses.tools import ToolKey, Tools
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import FormMessage, Image, Part, Role, Text, ToolCall, ToolResult
 
@@ -18,15 +20,25 @@ _ROLES: Final[dict[str, Role]] = {
 _TEXT_FIELDS: Final = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
 
 
-def read_items(items: str | Sequence[Mapping[str, Any]]) -> list[FormMessage]:
+#: items of earlier answers that no other provider can use
+_LEFT_OUT: Final = frozenset({"reasoning", "web_search_call", "image_generation_call", "tool_search_call"})
+_CALLS: Final = frozenset({"function_call", "custom_tool_call"})
+#: the beginning of the ids of items with reasoning
+_REASONING_ID: Final = "rs_"
+#: fields of a message that are converted, or have no effect here
+_MESSAGE_FIELDS: Final = frozenset({"type", "role", "content", "id", "status"})
+
+
+def read_items(items: str | Sequence[Mapping[str, Any]], tools: Tools, lost: dict[str, None]) -> list[FormMessage]:
     """Return the messages. Consecutive items that are one message in other dialects are merged: an assistant's text and
-    tool calls, and the results of tools."""
+    tool calls, and the results of tools. Adds the names of what is left out to `lost`."""
     if isinstance(items, str):
         return [FormMessage("user", (Text(items),) if items else ())]
     messages: list[FormMessage] = []
+    reader = _ItemReader(items, tools, lost)
     joins = False
-    for index, item in enumerate(items):
-        message = _read_item(item, f"input[{index}]")
+    for index in range(len(items)):
+        message = reader.read(index)
         if message is None:
             continue
         one_of_several = message.role == "assistant" or any(isinstance(part, ToolResult) for part in message.parts)
@@ -37,22 +49,84 @@ def read_items(items: str | Sequence[Mapping[str, Any]]) -> list[FormMessage]:
     return messages
 
 
-def _read_item(item: Mapping[str, Any], path: str) -> FormMessage | None:
-    match item.get("type", "message"):
-        case "message":
-            return _read_message(item, path)
-        case "function_call":
-            return FormMessage("assistant", (_read_call(item, path),))
-        case "function_call_output":
-            return FormMessage("user", (_read_result(item, path),))
-        case "reasoning":
-            # From another provider's answer; other providers cannot use it.
-            return None
-    raise InvalidField(
-        f"{path}.type",
-        f"`{path}.type` must be `message`, `function_call`, `function_call_output` or `reasoning`: the gateway keeps"
-        " nothing that could be referred to, and runs no tools.",
-    )
+class _ItemReader:
+    __slots__ = ("_ids", "_items", "_lost", "_tools")
+
+    def __init__(self, items: Sequence[Mapping[str, Any]], tools: Tools, lost: dict[str, None]) -> None:
+        self._items = items
+        self._tools = tools
+        self._lost = lost
+        #: the ids of all items; read for the first reference
+        self._ids: set[str] | None = None
+
+    def read(self, index: int) -> FormMessage | None:
+        """Return the message of an item, or None for an item that is left out or has no content of its own."""
+        item, path = self._items[index], f"input[{index}]"
+        match _kind(item):
+            case "message":
+                for field in item.keys() - _MESSAGE_FIELDS:
+                    self._lost[f"input.{field}"] = None
+                return _read_message(item, path)
+            case "function_call":
+                return FormMessage("assistant", (self._read_call(item, _required(item, "arguments", path), path),))
+            case "custom_tool_call":
+                arguments = arguments_of(_required(item, "input", path))
+                return FormMessage("assistant", (self._read_call(item, arguments, path),))
+            case "function_call_output" | "custom_tool_call_output":
+                return FormMessage("user", (_read_result(item, path),))
+            case "additional_tools" | "tool_search_output":
+                # Their tools are read with those of the request.
+                return None
+            case "item_reference":
+                self._check_reference(index, path)
+                return None
+            case kind if kind in _LEFT_OUT:
+                self._lost[f"input.{kind}"] = None
+                return None
+        raise InvalidField(
+            f"{path}.type",
+            f"`{path}.type` must be `message`, `function_call`, `function_call_output`, `custom_tool_call`,"
+            " `custom_tool_call_output`, `additional_tools` or `reasoning`: the gateway runs no tools.",
+        )
+
+    def _read_call(self, item: Mapping[str, Any], arguments: str, path: str) -> ToolCall:
+        namespace = item.get("namespace")
+        key = ToolKey(namespace if isinstance(namespace, str) else None, _required(item, "name", path))
+        return ToolCall(
+            id=_required(item, "call_id", path),
+            name=self._tools.function_name(key),
+            arguments=arguments,
+            signature=signature_of(item),
+        )
+
+    def _check_reference(self, index: int, path: str) -> None:
+        """Raises `InvalidField` for a reference to an item without which the conversation would have another meaning.
+
+        A reference to an item of the same input repeats it. Reasoning cannot be used. A text before a tool call is only
+        the call's announcement. References to other items are answers that the gateway did not keep."""
+        reference = self._items[index].get("id")
+        if self._ids is None:
+            self._ids = {
+                item["id"]
+                for item in self._items
+                if _kind(item) != "item_reference" and isinstance(item.get("id"), str)
+            }
+        if reference in self._ids:
+            return
+        following = self._items[index + 1] if index + 1 < len(self._items) else {}
+        is_reasoning = isinstance(reference, str) and reference.startswith(_REASONING_ID)
+        if not is_reasoning and following.get("type") not in _CALLS:
+            raise InvalidField(
+                f"{path}.id",
+                f"`{path}.id` refers to an item that is not in `input`. The gateway keeps no items: send the item"
+                " itself (Vercel's SDK does with the provider option `store: false`).",
+            )
+        self._lost["input.item_reference"] = None
+
+
+def _kind(item: Mapping[str, Any]) -> Any:
+    """Return the type of an item. Messages and references may omit it."""
+    return item.get("type") or ("item_reference" if item.keys() <= {"id", "type"} else "message")
 
 
 def _read_message(item: Mapping[str, Any], path: str) -> FormMessage:
@@ -83,15 +157,6 @@ def _read_part(part: Any, path: str) -> Text | Image:
         return from_url(part["image_url"], part.get("detail"))
     raise InvalidField(
         path, f"`{path}` must be of type `input_text`, `input_image`, `output_text` or `refusal`, with its text or URL."
-    )
-
-
-def _read_call(item: Mapping[str, Any], path: str) -> ToolCall:
-    return ToolCall(
-        id=_required(item, "call_id", path),
-        name=_required(item, "name", path),
-        arguments=_required(item, "arguments", path),
-        signature=signature_of(item),
     )
 
 

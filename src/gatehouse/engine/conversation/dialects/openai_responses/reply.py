@@ -6,7 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
+from gatehouse.engine.conversation.conversion.custom_tools import input_of
 from gatehouse.engine.conversation.dialects.openai_chat.content import signature_fields
+from gatehouse.engine.conversation.dialects.openai_responses.tools import DeclaredTool, read_tools
 from gatehouse.engine.conversation.form import Completion, Finish, Text, ToolCall
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.foundation.ids import new_id
@@ -23,7 +25,7 @@ def write(completion: Completion, body: Mapping[str, Any]) -> bytes:
     """Return the body for the client. `body` is the client's request."""
     rendered = response(
         body, response_id(completion.id), completion.model, completion.created or int(time.time()),
-        output=_items(completion), finish=completion.finish, usage=completion.usage,
+        output=_items(completion, read_tools(body).by_function), finish=completion.finish, usage=completion.usage,
     )  # fmt: skip
     return msgspec.json.encode(rendered)
 
@@ -82,19 +84,35 @@ def part(text: str, *, refusal: bool) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def call_item(id: str, status_: str, call: ToolCall) -> dict[str, Any]:
-    return {
-        "id": f"fc_{id}",
-        "type": "function_call",
+def call_item(id: str, status_: str, call: ToolCall, tool: DeclaredTool | None) -> dict[str, Any]:
+    """Return the item of a call. `tool` is the called tool of the request, or None if the model made the name up. For
+    a custom tool, `call.arguments` is the input."""
+    is_custom = tool is not None and tool.is_custom
+    item = {
+        "id": call_item_id(id, tool),
+        "type": "custom_tool_call" if is_custom else "function_call",
         "status": status_,
         "call_id": call.id,
-        "name": call.name,
-        "arguments": call.arguments,
+        "name": call.name if tool is None else tool.key.name,
+        "input" if is_custom else "arguments": call.arguments,
         **signature_fields(call.signature),
     }
+    if tool is not None and tool.key.namespace is not None:
+        item["namespace"] = tool.key.namespace
+    return item
 
 
-def _items(completion: Completion) -> list[dict[str, Any]]:
+def call_item_id(id: str, tool: DeclaredTool | None) -> str:
+    return f"ctc_{id}" if tool is not None and tool.is_custom else f"fc_{id}"
+
+
+def _whole_call_item(id: str, status_: str, call: ToolCall, tool: DeclaredTool | None) -> dict[str, Any]:
+    if tool is not None and tool.is_custom:
+        call = msgspec.structs.replace(call, arguments=input_of(call.arguments))
+    return call_item(id, status_, call, tool)
+
+
+def _items(completion: Completion, tools: Mapping[str, DeclaredTool]) -> list[dict[str, Any]]:
     """Return the items as in a stream: consecutive texts are one message, and those of one kind one part."""
     id_, closed = completion.id, status(completion.finish)
     items: list[dict[str, Any]] = []
@@ -109,7 +127,7 @@ def _items(completion: Completion) -> list[dict[str, Any]]:
     for item in completion.parts:
         if isinstance(item, ToolCall):
             close()
-            items.append(call_item(f"{id_}_{len(items)}", closed, item))
+            items.append(_whole_call_item(f"{id_}_{len(items)}", closed, item, tools.get(item.name)))
         elif texts and texts[-1].refusal == item.refusal:
             texts[-1] = Text(texts[-1].text + item.text, refusal=item.refusal)
         elif item.text:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from gatehouse.engine.conversation.conversion import effort
+from gatehouse.engine.conversation.conversion.lost import unread
 from gatehouse.engine.conversation.decoding.optional_fields import (
     boolean,
     integer,
@@ -10,9 +12,17 @@ from gatehouse.engine.conversation.decoding.optional_fields import (
     text,
 )
 from gatehouse.engine.conversation.dialects.openai_responses.items import read_items
+from gatehouse.engine.conversation.dialects.openai_responses.tools import read_choice, read_tools
 from gatehouse.engine.conversation.errors import InvalidField
-from gatehouse.engine.conversation.form import FormMessage, Request, ResponseFormat, Sampling, Text, Tool, ToolChoice
+from gatehouse.engine.conversation.form import FormMessage, Request, ResponseFormat, Sampling, Text
 
+#: fields that are converted, or do not concern the provider
+_CONVERTED_FIELDS: Final = frozenset(
+    {
+        "input", "instructions", "max_output_tokens", "model", "parallel_tool_calls", "prompt_cache_key", "reasoning",
+        "stream", "stream_options", "temperature", "text", "tool_choice", "tools", "top_p", "user",
+    }
+)  # fmt: skip
 #: fields of this dialect; other fields are extensions of a provider
 _DIALECT_FIELDS: Final = frozenset(
     {
@@ -21,58 +31,46 @@ _DIALECT_FIELDS: Final = frozenset(
         "parallel_tool_calls", "previous_response_id", "prompt", "prompt_cache_key", "prompt_cache_options",
         "prompt_cache_retention", "reasoning", "safety_identifier", "service_tier", "store", "stream",
         "stream_options", "temperature", "text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user",
+        "client_metadata",
     }
 )  # fmt: skip
 
 
 def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
-    messages = read_items(body["input"])
+    tools = read_tools(body)
+    reasoning, text_options = body.get("reasoning") or {}, body.get("text") or {}
+    lost = (
+        unread(body, _CONVERTED_FIELDS | (body.keys() - _DIALECT_FIELDS))
+        | unread(reasoning, frozenset({"effort"}), "reasoning.")
+        | unread(text_options, frozenset({"format"}), "text.")
+        | tools.lost
+    )
+    messages = read_items(body["input"], tools, lost)
     instructions = text(body, "instructions")
     if instructions:
         messages.insert(0, FormMessage("system", (Text(instructions),)))
     if not any(message.parts for message in messages):
         raise InvalidField("input", "`input` holds nothing to answer: no text, image, tool call or result.")
+    tool_choice, functions = read_choice(body.get("tool_choice"), tools)
     return Request(
         model=model,
         stream=stream,
         messages=tuple(messages),
-        tools=tuple(_read_tool(tool, f"tools[{index}]") for index, tool in enumerate(body.get("tools") or ())),
-        tool_choice=_read_choice(body.get("tool_choice")),
+        tools=functions,
+        tool_choice=tool_choice,
         parallel_tool_calls=boolean(body, "parallel_tool_calls"),
-        response_format=_read_format((body.get("text") or {}).get("format")),
+        response_format=_read_format(text_options.get("format")),
         user=text(body, "user"),
-        reasoning_effort=text(body.get("reasoning") or {}, "effort"),
+        effort=effort.of_openai(text(reasoning, "effort"), "reasoning.effort"),
+        prompt_cache_key=text(body, "prompt_cache_key"),
         extra={name: value for name, value in body.items() if name not in _DIALECT_FIELDS},
         sampling=Sampling(
             max_tokens=integer(body, "max_output_tokens"),
             temperature=number(body, "temperature"),
             top_p=number(body, "top_p"),
         ),
+        lost=tuple(lost),
     )
-
-
-def _read_tool(tool: Mapping[str, Any], path: str) -> Tool:
-    name, parameters = tool.get("name"), tool.get("parameters")
-    if not isinstance(name, str) or not name:
-        raise InvalidField(f"{path}.name", f"`{path}.name` is required.")
-    if parameters is not None and not isinstance(parameters, dict):
-        raise InvalidField(f"{path}.parameters", f"`{path}.parameters` must be an object.")
-    return Tool(
-        name=name,
-        description=text(tool, "description"),
-        parameters=parameters,
-        strict=boolean(tool, "strict"),
-    )
-
-
-def _read_choice(choice: Any) -> ToolChoice | None:
-    if choice is None:
-        return None
-    if choice in ("auto", "none", "required"):
-        return ToolChoice(choice)
-    if isinstance(choice, dict) and choice.get("type") == "function" and isinstance(choice.get("name"), str):
-        return ToolChoice("named", choice["name"])
-    raise InvalidField("tool_choice", "`tool_choice` must be `auto`, `none`, `required` or name a function.")
 
 
 def _read_format(value: Any) -> ResponseFormat | None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from gatehouse.engine.conversation.decoding.bodies import CallShape
+from gatehouse.engine.conversation.dialects.openai_responses.tools import read_tools
 from gatehouse.engine.conversation.errors import InvalidField
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
@@ -47,9 +48,6 @@ def refuse_unsupported(body: dict[str, Any]) -> None:
     for field, (accepted, message) in _UNSUPPORTED.items():
         if body.get(field) not in accepted:
             raise InvalidField(field, message)
-    for index, tool in enumerate(body.get("tools") or ()):
-        if tool.get("type") != "function":
-            path = f"tools[{index}].type"
-            raise InvalidField(path, f"`{path}`: the gateway runs no tools: only those of type `function` are offered.")
+    read_tools(body)
     if _LOGPROBS in (body.get("include") or ()):
         raise InvalidField("include", _UNSUPPORTED["top_logprobs"][1])

@@ -7,14 +7,17 @@ from typing import Any
 
 import msgspec
 
+from gatehouse.engine.conversation.conversion.custom_tools import InputReader
 from gatehouse.engine.conversation.dialects.openai_responses.reply import (
     call_item,
+    call_item_id,
     message_item,
     part,
     response,
     response_id,
     status,
 )
+from gatehouse.engine.conversation.dialects.openai_responses.tools import DeclaredTool, read_tools
 from gatehouse.engine.conversation.form import (
     Delta,
     Finish,
@@ -48,31 +51,60 @@ class _Message:
 
 
 class _Call:
-    __slots__ = ("arguments", "id", "started")
+    """A tool call that is not complete. `tool` is the called tool of the request, or None if the model made the name
+    up."""
 
-    def __init__(self, id: str, started: ToolStarted) -> None:
-        self.id = id
+    __slots__ = ("_arguments", "_id", "_input", "started", "tool")
+
+    def __init__(self, id: str, started: ToolStarted, tool: DeclaredTool | None) -> None:
+        self._id = id
         self.started = started
-        self.arguments: list[str] = []
+        self.tool = tool
+        self._arguments: list[str] = []
+        self._input = InputReader() if tool is not None and tool.is_custom else None
+
+    @property
+    def item_id(self) -> str:
+        return call_item_id(self._id, self.tool)
+
+    @property
+    def is_custom(self) -> bool:
+        return self._input is not None
+
+    @property
+    def text(self) -> str:
+        """The arguments so far, or the input of a custom tool."""
+        return "".join(self._arguments) if self._input is None else self._input.text
+
+    def push(self, piece: str) -> str:
+        """Return the text that a further piece of the arguments adds."""
+        if self._input is not None:
+            return self._input.push(piece)
+        self._arguments.append(piece)
+        return piece
+
+    def finish(self) -> str:
+        """Return the text that the end of the arguments adds."""
+        return "" if self._input is None else self._input.finish()
 
     def rendered(self, status_: str) -> dict[str, Any]:
         started = self.started
-        call = ToolCall(
-            id=started.id, name=started.name, arguments="".join(self.arguments), signature=started.signature
-        )
-        return call_item(self.id, status_, call)
+        call = ToolCall(id=started.id, name=started.name, arguments=self.text, signature=started.signature)
+        return call_item(self._id, status_, call, self.tool)
 
 
 class Writer:
     """A `StreamWriter`. Items of tool calls stay open until the end, because calls may be parallel."""
 
     __slots__ = (
-        "_body", "_calls", "_completion_id", "_created", "_finish", "_id", "_items", "_model", "_number", "_usage",
+        "_body", "_calls", "_completion_id", "_created", "_finish", "_id", "_items", "_model", "_number", "_tools",
+        "_usage",
     )  # fmt: skip
 
     def __init__(self, body: Mapping[str, Any]) -> None:
         """`body` is the client's request."""
         self._body = body
+        self._tools = read_tools(body).by_function
         self._completion_id = self._id = self._model = ""
         self._created = 0
         self._items: list[_Message | _Call] = []
@@ -130,17 +162,20 @@ class Writer:
         if self._items and isinstance(self._items[-1], _Message):
             yield from self._done(len(self._items) - 1, "completed")
         self._calls[started.index] = len(self._items)
-        yield self._added(_Call(self._next_id(), started))
+        yield self._added(_Call(self._next_id(), started, self._tools.get(started.name)))
 
     def _arguments(self, delta: ToolArguments) -> bytes:
         index = self._calls.get(delta.index)
         item = self._items[index] if index is not None else None
         if not isinstance(item, _Call):
             return b""
-        item.arguments.append(delta.text)
-        return self._event(
-            "response.function_call_arguments.delta", item_id=f"fc_{item.id}", output_index=index, delta=delta.text
-        )
+        return self._call_delta(item, index, item.push(delta.text))
+
+    def _call_delta(self, call: _Call, index: int | None, text: str) -> bytes:
+        if call.is_custom and not text:
+            return b""
+        kind = "custom_tool_call_input" if call.is_custom else "function_call_arguments"
+        return self._event(f"response.{kind}.delta", item_id=call.item_id, output_index=index, delta=text)
 
     def _end(self) -> Iterator[bytes]:
         closed = status(self._finish)
@@ -161,10 +196,15 @@ class Writer:
         item = self._items[index]
         if isinstance(item, _Message):
             yield from self._part_done(item, index)
+        elif item.is_custom:
+            yield self._call_delta(item, index, item.finish())
+            location = {"item_id": item.item_id, "output_index": index}
+            yield self._event("response.custom_tool_call_input.done", **location, input=item.text)
         else:
+            name = item.started.name if item.tool is None else item.tool.key.name
             yield self._event(
                 "response.function_call_arguments.done",
-                item_id=f"fc_{item.id}", output_index=index, name=item.started.name, arguments="".join(item.arguments),
+                item_id=item.item_id, output_index=index, name=name, arguments=item.text,
             )  # fmt: skip
         yield self._event("response.output_item.done", output_index=index, item=item.rendered(status_))
 

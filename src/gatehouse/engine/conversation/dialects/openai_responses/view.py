@@ -1,12 +1,15 @@
 """Finds the texts of an event for inspection. All events come from `stream`, so that the fields with texts are known:
 the pieces of a text, the names of tools, and their repetitions."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 from gatehouse.engine.conversation.slots import Slot
 from gatehouse.engine.conversation.sse import data_of
 from gatehouse.engine.conversation.view import EventView, TextPiece, Unreadable, decode_event
+
+#: the field with the text of a call by the type of its item
+_CALL_TEXTS: Final = {"function_call": "arguments", "custom_tool_call": "input"}
 
 
 def view(event: bytes) -> EventView | None:
@@ -22,16 +25,18 @@ def view(event: bytes) -> EventView | None:
 
 def _view(event_data: dict[str, Any]) -> EventView | None:
     kind = event_data["type"]
+    if kind in _DELTAS:
+        channel, is_json = _DELTAS[kind]
+        return EventView(event_data, [_piece(channel(event_data), event_data, "delta", json_text=is_json)], name=kind)
+    return _view_of_repetition(kind, event_data)
+
+
+def _view_of_repetition(kind: str, event_data: dict[str, Any]) -> EventView | None:
+    """Return the view of an event that is no delta: most repeat texts of earlier deltas."""
     match kind:
-        case "response.output_text.delta" | "response.refusal.delta":
-            return EventView(event_data, [_piece(_text_channel(event_data), event_data, "delta")], name=kind)
-        case "response.function_call_arguments.delta":
-            return EventView(
-                event_data, [_piece(_arguments_channel(event_data), event_data, "delta", json_text=True)], name=kind
-            )
-        case "response.output_item.added" if event_data["item"]["type"] == "function_call":
-            name = _name_channel(event_data["output_index"])
-            return EventView(event_data, [_piece(name, event_data["item"], "name")], ends=(name,), name=kind)
+        case "response.output_item.added" if event_data["item"]["type"] in _CALL_TEXTS:
+            pieces = list(_names_of_call(event_data["output_index"], event_data["item"]))
+            return EventView(event_data, pieces, ends=tuple(piece.channel for piece in pieces), name=kind)
         case "response.output_text.done" | "response.refusal.done":
             field = "text" if kind == "response.output_text.done" else "refusal"
             return EventView(
@@ -51,6 +56,9 @@ def _view(event_data: dict[str, Any]) -> EventView | None:
                 _piece(_name_channel(event_data["output_index"]), event_data, "name"),
             ]
             return EventView(event_data, [], ends=(_arguments_channel(event_data),), name=kind, echoes=echoes)
+        case "response.custom_tool_call_input.done":
+            channel = _arguments_channel(event_data)
+            return EventView(event_data, [], ends=(channel,), name=kind, echoes=[_piece(channel, event_data, "input")])
         case "response.output_item.done":
             return EventView(
                 event_data, [], name=kind, echoes=list(_pieces_of_item(event_data["output_index"], event_data["item"]))
@@ -63,12 +71,19 @@ def _view(event_data: dict[str, Any]) -> EventView | None:
 
 
 def _pieces_of_item(index: int, item: dict[str, Any]) -> Iterator[TextPiece]:
-    if item["type"] == "function_call":
-        yield _piece(_name_channel(index), item, "name")
-        yield _piece(f"{index}.arguments", item, "arguments", json_text=True)
+    field = _CALL_TEXTS.get(item["type"])
+    if field is not None:
+        yield from _names_of_call(index, item)
+        yield _piece(f"{index}.arguments", item, field, json_text=field == "arguments")
         return
     for position, part in enumerate(item["content"]):
         yield _piece_of_part(f"{index}.{position}.text", part)
+
+
+def _names_of_call(index: int, item: dict[str, Any]) -> Iterator[TextPiece]:
+    yield _piece(_name_channel(index), item, "name")
+    if "namespace" in item:
+        yield _piece(f"{index}.namespace", item, "namespace")
 
 
 def _piece_of_part(channel: str, part: dict[str, Any]) -> TextPiece:
@@ -89,3 +104,12 @@ def _arguments_channel(event_data: dict[str, Any]) -> str:
 
 def _name_channel(index: int) -> str:
     return f"{index}.name"
+
+
+#: the channel of a delta's text by the event's type, and whether the text is JSON
+_DELTAS: Final[dict[str, tuple[Callable[[dict[str, Any]], str], bool]]] = {
+    "response.output_text.delta": (_text_channel, False),
+    "response.refusal.delta": (_text_channel, False),
+    "response.function_call_arguments.delta": (_arguments_channel, True),
+    "response.custom_tool_call_input.delta": (_arguments_channel, False),
+}

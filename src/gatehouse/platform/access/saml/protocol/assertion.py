@@ -11,10 +11,10 @@ from gatehouse.platform.access.saml.protocol.messages import ASSERTION, NAMESPAC
 from gatehouse.platform.access.saml.protocol.service_provider import ServiceProvider
 from gatehouse.platform.access.saml.protocol.trust import Element, find_one, text_of
 
-#: Accepted difference between the provider's clock and ours (docs/saml.md).
+#: Accepted difference between the clocks of the provider and of this platform (docs/saml.md).
 MAX_CLOCK_SKEW: Final = timedelta(minutes=5)
 
-#: Bound on the validity of an assertion: some providers write the last representable time.
+#: Maximum validity of an assertion. Some providers write the last representable time.
 _MAX_VALIDITY: Final = timedelta(days=366)
 
 _BEARER: Final = "urn:oasis:names:tc:SAML:2.0:cm:bearer"
@@ -28,7 +28,7 @@ class SamlAssertion(msgspec.Struct, frozen=True, kw_only=True):
     """The contents of a verified assertion.
 
     `attributes` maps attribute names to their values. `expires_at` is the end of the assertion's validity, including
-    clock skew. `session_expires_at` is when the provider wants the session to end."""
+    clock skew. `session_expires_at` is the time at which the provider requires the session to end."""
 
     id: str
     expires_at: datetime
@@ -52,7 +52,7 @@ def read(
     if root.get("Destination", sp.acs_url) != sp.acs_url:
         raise InvalidSignature("The answer was meant for another address.")
     if root.get("InResponseTo", request_id) != request_id:
-        raise InvalidSignature("The answer and its assertion are of different requests.")
+        raise InvalidSignature("The answer and its assertion belong to different requests.")
     subject = find_one(assertion, "saml:Subject")
     if subject is None:
         raise InvalidSignature("The assertion has no subject.")
@@ -90,7 +90,8 @@ def _check_issuer(expected: str, issuer: Element | None, *, required: bool) -> N
 
 
 def _subject_expires_at(subject: Element, request_id: str | None, sp: ServiceProvider, now: datetime) -> datetime:
-    """Return when the subject confirmation expires. One bearer confirmation must match recipient, request and time.
+    """Return the time at which the subject confirmation expires. One bearer confirmation must match recipient, request
+    and time.
 
     Raises `AssertionExpired`, `InvalidSignature`."""
     expired = False
@@ -122,8 +123,8 @@ def _check_conditions(conditions: Element | None, sp: ServiceProvider, now: date
 
 
 def _session_index_and_expiry(assertion: Element, now: datetime) -> tuple[str | None, datetime | None]:
-    """Return the index of the provider's session and when it ends. No clock skew is allowed here: a session that is
-    already over could not be used. Raises `InvalidSignature`, `AssertionExpired`."""
+    """Return the index of the provider's session and the time at which it ends. No clock skew is accepted, because a
+    session that has ended already could not be used. Raises `InvalidSignature`, `AssertionExpired`."""
     statements = assertion.findall("saml:AuthnStatement", NAMESPACES)
     if not statements:
         raise InvalidSignature("The assertion has no AuthnStatement.")
@@ -151,7 +152,7 @@ def _is_too_late(moment: str | None, now: datetime) -> bool:
 
 
 def _parse_time(text: str) -> datetime:
-    """Return the time; without a zone it is UTC, as SAML requires. Raises `InvalidSignature`."""
+    """Return the parsed time. A time without a zone is UTC, as SAML requires. Raises `InvalidSignature`."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Parses the certificates of identity providers that administrators enter."""
+"""Parses the certificates that administrators enter for identity providers."""
 
 import binascii
 import re
@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 
-#: Enough for a rotation. A sign-in may try all of them.
+#: Maximum certificates of a provider. Two are enough for a rotation, and a sign-in may try all of them.
 MAX_CERTIFICATES: Final = 4
 _MIN_RSA_BITS: Final = 2048
 _MIN_EC_BITS: Final = 256
@@ -24,9 +24,11 @@ VerificationKey = RSAPublicKey | EllipticCurvePublicKey
 
 
 def parse(text: str) -> list[x509.Certificate]:
-    """Return the certificates: one in base64, or up to four in PEM. Raises `ValueError` with a message for the caller.
+    """Return the certificates: one in base64, or up to four in PEM. Raises `ValueError`, whose message is for the
+    caller.
 
-    Their dates are not checked: a certificate is trusted from when an administrator adds it until one removes it.
+    The dates of a certificate are not checked: it is trusted from the time an administrator adds it until an
+    administrator removes it.
     """
     blocks = _PEM_BLOCK.findall(text)
     outside_blocks = _PEM_BLOCK.sub("", text) if blocks else ""
@@ -38,14 +40,15 @@ def parse(text: str) -> list[x509.Certificate]:
 
 
 class CertificateDetails(msgspec.Struct, frozen=True):
-    """What an administrator compares with the provider's own display. `sha256` is the fingerprint in hexadecimal."""
+    """Details that an administrator compares with those that the provider shows. `sha256` is the fingerprint in
+    hexadecimal."""
 
     expires_at: datetime
     sha256: str
 
 
 def details(text: str) -> list[CertificateDetails]:
-    """Return the details of certificates that `parse` accepts, in their order."""
+    """Return the details of the certificates in a text that `parse` accepts, in the text's order."""
     return [
         CertificateDetails(certificate.not_valid_after_utc, certificate.fingerprint(SHA256()).hex())
         for certificate in parse(text)

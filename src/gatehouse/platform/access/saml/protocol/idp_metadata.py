@@ -1,6 +1,7 @@
 """Reads an identity provider's metadata (SAML Metadata, 2.4.3).
 
-Its signature is not verified: an administrator enters it, as they would enter the fields.
+The metadata's signature is not verified. An administrator enters the metadata and vouches for it, as for fields that
+are entered by hand.
 """
 
 from collections.abc import Iterator
@@ -66,7 +67,7 @@ def _signing_pem(descriptor: Element) -> str:
 
 
 def _signing_blocks(descriptor: Element) -> Iterator[str]:
-    """Yield the certificates in base64. A key without `use` is for signing too."""
+    """Yield the signing certificates in base64. A key without `use` is a signing key too."""
     for key in descriptor.findall("md:KeyDescriptor", NAMESPACES):
         if key.get("use", "signing") == "signing":
             for element in key.iterfind(".//ds:X509Certificate", NAMESPACES):

@@ -2,8 +2,9 @@
 
     (none) -> next -> signing -> previous -> (deleted)
 
-The first key is created when one is first needed. A rotation has two steps, because identity providers read the
-metadata only when their administrators make them: `prepare` publishes the next certificate, `activate` signs with it.
+The first use creates the first key. A rotation has two steps: `prepare` publishes the next certificate, and `activate`
+starts to sign with it. Between them administrators let their identity providers read the metadata again, which most
+providers do not do on their own.
 """
 
 import asyncio
@@ -37,7 +38,7 @@ _DELETE_KEYS: Final = text("DELETE FROM saml_keys WHERE state = :state")
 _CHANGE_STATE: Final = text("UPDATE saml_keys SET state = :to WHERE state = :was RETURNING id")
 
 
-class NothingPrepared(Exception):
+class NoNextKey(Exception):
     """There is no next key to activate."""
 
 
@@ -57,7 +58,7 @@ def sealing_context(key_id: str) -> bytes:
 
 
 async def signing_key(database: Database, sealer: Sealer) -> SamlKey:
-    """Return the key that signs; create it if there is none. Raises `CannotOpen`."""
+    """Return the key that signs. Create it if there is none. Raises `CannotOpen`."""
     async with database.service() as session:
         row = (await session.execute(_SIGNING_KEY)).first()
         if row is None:
@@ -68,14 +69,15 @@ async def signing_key(database: Database, sealer: Sealer) -> SamlKey:
             row = (await session.execute(_SIGNING_KEY)).one()
             await session.commit()
     opened = sealer.open(row.sealed_private, context=sealing_context(row.id))
-    # Created and sealed by this platform, so its primes need no check, which would block the event loop for 0.1 s.
+    # This platform has created and sealed the key, so its primes need no check, which would block the event loop for
+    # 0.1 s.
     private_key = load_pem_private_key(opened, password=None, unsafe_skip_rsa_key_validation=True)
     assert isinstance(private_key, rsa.RSAPrivateKey)
     return SamlKey(row.id, row.certificate, private_key)
 
 
 async def certificates(database: Database, sealer: Sealer) -> list[str]:
-    """Return all certificates in PEM for the metadata, the signing one first."""
+    """Return all certificates in PEM for the metadata, the certificate of the signing key first."""
     await signing_key(database, sealer)
     async with database.service() as session:
         rows = (await session.execute(_ALL_KEYS)).all()
@@ -95,12 +97,12 @@ async def prepare(database: Database, sealer: Sealer) -> str:
 
 
 async def activate(database: Database) -> tuple[str, str | None]:
-    """Sign with the next key from now on; return its id and the old key's id. The old certificate stays in the metadata
-    until the next rotation; the one before it is deleted. Raises `NothingPrepared`."""
+    """Sign with the next key from now on. Return its id and the old key's id. The old certificate stays in the metadata
+    until the next rotation. The certificate before it is deleted. Raises `NoNextKey`."""
     async with database.service() as session:
         await acquire(session, GlobalLock.SAML_KEYS)
         if not any(row.state == "next" for row in await session.execute(_ALL_KEYS)):
-            raise NothingPrepared
+            raise NoNextKey
         await session.execute(_DELETE_KEYS, {"state": "previous"})
         old: str | None = (await session.execute(_CHANGE_STATE, {"was": "signing", "to": "previous"})).scalar()
         new: str = (await session.execute(_CHANGE_STATE, {"was": "next", "to": "signing"})).scalar_one()
@@ -111,7 +113,7 @@ async def activate(database: Database) -> tuple[str, str | None]:
 
 
 async def _create_key(session: AsyncSession, sealer: Sealer, state: str) -> str:
-    # Takes half a second of a core, so it runs in a thread.
+    # Creating a key takes half a second of a core, so it runs in a thread.
     private_key = await asyncio.to_thread(rsa.generate_private_key, 65537, _RSA_KEY_BITS)
     certificate = _self_signed(private_key)
     key_id = certificate.fingerprint(hashes.SHA256()).hex()[:16]

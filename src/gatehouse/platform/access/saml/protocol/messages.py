@@ -17,7 +17,7 @@ from gatehouse.platform.access.saml.errors import SamlBusy
 from gatehouse.platform.access.saml.protocol.keys import SamlKey
 from gatehouse.platform.access.saml.protocol.service_provider import ServiceProvider
 
-#: For work on XML and keys. `run` raises `SamlBusy` if too much waits.
+#: Threads for work on XML and keys. `run` raises `SamlBusy` if too many tasks wait.
 XML_THREADS: Final = BoundedThreadPool("saml", threads=2, max_waiting=32, busy=SamlBusy)
 
 ASSERTION: Final = "urn:oasis:names:tc:SAML:2.0:assertion"
@@ -40,7 +40,8 @@ _ds = ElementMaker(namespace=SIGNATURE, nsmap={"ds": SIGNATURE})
 
 
 def metadata(sp: ServiceProvider, certificates: list[str]) -> bytes:
-    """Return the metadata of this service provider. `certificates` are PEM, the signing one first."""
+    """Return the metadata of this service provider. `certificates` are in PEM, the certificate of the signing key
+    first."""
     keys = [
         _md.KeyDescriptor(
             _ds.KeyInfo(_ds.X509Data(_ds.X509Certificate("".join(certificate.split("-----")[2].split())))),
@@ -62,8 +63,8 @@ def metadata(sp: ServiceProvider, certificates: list[str]) -> bytes:
 
 
 def authn_request(request_id: str, sp: ServiceProvider, destination: str) -> bytes:
-    """Return a sign-in request. It leaves the NameID format open: providers differ in what they support, and the
-    address may be an attribute."""
+    """Return a sign-in request. It does not require a NameID format, because providers support different formats and
+    may send the address as an attribute."""
     return _serialize(
         _samlp.AuthnRequest(
             _saml.Issuer(sp.entity_id),

@@ -10,7 +10,7 @@ from gatehouse.platform.access.saml.errors import PublicUrlMissing
 from gatehouse.platform.request.ports import Host
 
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
-#: Maximum characters of `RelayState`. The same as for `next` on the sign-in page.
+#: Maximum characters of `RelayState`, equal to the maximum of `next` on the sign-in page.
 _MAX_RELAY_STATE_CHARS: Final = 10_000
 
 
@@ -37,10 +37,11 @@ class ServiceProvider(msgspec.Struct, frozen=True):
 
 
 def for_request(request: Request, host: Host) -> ServiceProvider:
-    """Return the service provider at PUBLIC_URL; on loopback, at the request's address. Raises `PublicUrlMissing`.
+    """Return the service provider at PUBLIC_URL; without PUBLIC_URL on loopback, at the request's address. Raises
+    `PublicUrlMissing`.
 
-    The address never comes from a header alone: a client that can choose the audience could present an assertion that
-    was made for another service.
+    The address never comes from a header alone. A client that can choose the audience could present an assertion that
+    was issued for another service.
     """
     if host.settings.public_url is not None:
         return ServiceProvider(host.settings.public_url.rstrip("/"))
@@ -50,8 +51,8 @@ def for_request(request: Request, host: Host) -> ServiceProvider:
 
 
 def allowed_destination(relay_state: str | None, sp: ServiceProvider, portal: str | None) -> str | None:
-    """Return `relay_state` if the browser may go there after a sign-in: a path of ours, or an address of ours or at the
-    portal. None for anything that a browser could resolve elsewhere, and for what is not an address."""
+    """Return `relay_state` if a sign-in may redirect the browser to it: a path or URL of this platform, or a URL of the
+    portal. Return None for anything else, and for any text that a browser could resolve to another host."""
     if not relay_state or len(relay_state) > _MAX_RELAY_STATE_CHARS:
         return None
     if any(c <= " " or c in "\\\x7f" for c in relay_state):

@@ -2,8 +2,9 @@
 
 Two independent checks must both pass. python3-saml verifies the signature, and that it covers the assertion that the
 library would read. Before that, the message must have the one shape that identity providers send: a response with one
-assertion, each signature a child of the element that it signs by its id, with the two transforms of SAML and strong
-algorithms. Every attack of signature wrapping needs another shape. The tree that was verified is the tree that is read.
+assertion, in which each signature is a child of the element that it signs by its id, and uses the two transforms of
+SAML and strong algorithms. Signature wrapping attacks need another shape. The contents are read from the same tree that
+was verified.
 """
 
 import binascii
@@ -64,7 +65,7 @@ _XML_DECLARATION: Final = re.compile(
     re.IGNORECASE,
 )
 
-#: The library requires addresses of both sides, but checks signatures only here, so these are placeholders.
+#: Placeholder for addresses that the library requires but does not use, because it only checks signatures here.
 _PLACEHOLDER_URL: Final = "https://unused.invalid/"
 
 Element = Any
@@ -84,7 +85,8 @@ def decode(text: str) -> bytes:
 
 
 def inflate(text: str) -> bytes:
-    """Return the bytes of a URL parameter, which is compressed too, `MAX_BYTES` at most. Raises `InvalidSignature`."""
+    """Return the bytes of a URL parameter, which is base64 of compressed bytes, `MAX_BYTES` at most. Raises
+    `InvalidSignature`."""
     stream = zlib.decompressobj(-15)
     try:
         raw = stream.decompress(decode(text), MAX_BYTES + 1)
@@ -96,7 +98,8 @@ def inflate(text: str) -> bytes:
 
 
 def parse(raw: bytes) -> Element:
-    """Return the root element. The parser drops comments, so that none splits a text. Raises `InvalidSignature`."""
+    """Return the root element. The parser drops comments, so that no comment splits a text. Raises
+    `InvalidSignature`."""
     _reject_doctype(raw)
     try:
         return OneLogin_Saml2_XML.to_etree(raw)
@@ -173,7 +176,8 @@ def verify_query(query: str, parameter: str, trusted: Sequence[x509.Certificate]
 
 
 def find_one(parent: Element, path: str) -> Element | None:
-    """Return the element at this path, or None. Raises `InvalidSignature` if there are several: they are ambiguous."""
+    """Return the element at this path, or None. Raises `InvalidSignature` if there are several, because it is ambiguous
+    which one counts."""
     elements = parent.findall(path, NAMESPACES)
     if len(elements) > 1:
         raise InvalidSignature(f"The message has more than one {path}.")
@@ -189,8 +193,9 @@ def _matches_schema(root: Element) -> bool:
 
 
 def _reject_doctype(raw: bytes) -> None:
-    """Reject a document type before parsing, because entities and remote files start there. Accept UTF-8 only, so that
-    no other encoding hides one: NUL bytes are rejected, and so are unusual spellings of the XML declaration.
+    """Reject a document type before parsing, because it can declare entities and load remote files. Accept UTF-8 only,
+    so that no other encoding hides a document type. NUL bytes and unusual spellings of the XML declaration are rejected
+    too.
 
     Raises `InvalidSignature`."""
     try:
@@ -225,7 +230,8 @@ def _check_shape(root: Element) -> Element:
 
 
 def _check_unique_ids(root: Element) -> None:
-    """Check that ids are unique in any spelling, so that every library takes the same attribute for the id."""
+    """Check that ids are unique and that no other spelling of the attribute occurs, so that every library reads the
+    same attribute as the id."""
     ids: set[str] = set()
     for element in root.iter("*"):
         for name, value in element.attrib.items():
@@ -269,8 +275,9 @@ def _child(parent: Element, name: str) -> Element:
 def _settings(issuer: str, trusted: Sequence[x509.Certificate]) -> OneLogin_Saml2_Settings:
     return OneLogin_Saml2_Settings(
         {
-            # Not strict: the library then checks version, status, number of assertions and signatures. Its other checks
-            # accept a recipient that merely contains our address, and allow no clock skew; `assertion` replaces them.
+            # Without `strict` the library checks version, status, number of assertions and signatures. Its further
+            # checks accept a recipient that only contains this platform's address, and allow no clock skew. The module
+            # `assertion` replaces them.
             "strict": False,
             "sp": {"entityId": _PLACEHOLDER_URL, "assertionConsumerService": {"url": _PLACEHOLDER_URL}},
             "idp": {
@@ -289,7 +296,7 @@ def _signature_matches(key: certificates.VerificationKey, signature: bytes, octe
         if isinstance(key, RSAPublicKey) and kind == "rsa":
             key.verify(signature, octets, padding.PKCS1v15(), _HASHES[size]())
         elif isinstance(key, ec.EllipticCurvePublicKey) and kind == "ecdsa":
-            # The form of XML signatures: both numbers at full length, concatenated.
+            # In XML signatures, an ECDSA signature is its two numbers at full length, concatenated.
             half = len(signature) // 2
             r, s = (int.from_bytes(part, "big") for part in (signature[:half], signature[half:]))
             key.verify(encode_dss_signature(r, s), octets, ec.ECDSA(_HASHES[size]()))

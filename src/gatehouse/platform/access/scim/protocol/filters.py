@@ -1,6 +1,6 @@
 """Compiles the `filter` of a list to SQL (RFC 7644, 3.4.2.2; docs/scim.md).
 
-A comparison with a missing value is NULL in SQL. A WHERE clause treats NULL as false; only `not` needs an explicit
+A comparison with a missing value is NULL in SQL. A WHERE clause treats NULL as false, so only `not` needs an explicit
 conversion.
 """
 
@@ -56,7 +56,8 @@ _COMPARISONS: Final[Mapping[CompareOperator, Callable[[Any, Any], Any]]] = {
 
 
 class TextAttribute(NamedTuple):
-    """A text attribute, compared case-insensitively unless it is `exact`. `index_function` is as for `_is_in_index`."""
+    """A text attribute, compared case-insensitively unless it is `exact`. `index_function` is the database function for
+    `_is_in_index`."""
 
     column: SQLColumnExpression[Any]
     exact: bool = False
@@ -75,12 +76,12 @@ class TextAttribute(NamedTuple):
             case Op.ne:
                 return operand.is_distinct_from(expected)
             case Op.co | Op.sw | Op.ew:
-                return self._like(operand, op, value)
+                return self._text_condition(operand, op, value)
             case _:
                 condition: Condition = _COMPARISONS[op](operand, expected)
                 return condition
 
-    def _like(self, operand: SQLColumnExpression[Any], op: CompareOperator, value: str) -> Condition:
+    def _text_condition(self, operand: SQLColumnExpression[Any], op: CompareOperator, value: str) -> Condition:
         text = value if self.exact else value.lower()
         if op is Op.co:
             return operand.contains(text, autoescape=True)
@@ -123,7 +124,7 @@ class MultiValuedAttribute(ABC):
 
     @abstractmethod
     def any_matching(self, condition: FilterNode) -> Condition:
-        """Return the SQL condition that an entry matches `condition`."""
+        """Return the SQL condition that is true if any entry matches `condition`."""
 
 
 class EmailsAttribute(MultiValuedAttribute):
@@ -139,7 +140,7 @@ class EmailsAttribute(MultiValuedAttribute):
         condition_sql = _FilterCompiler(attributes).compile_filter(condition)
         matches = select(literal(1)).select_from(item).where(condition_sql).exists()
         address = _address(condition)
-        # Redundant, but lets the database use an index.
+        # This condition follows from the other one, but lets the database use an index.
         return matches if address is None else and_(_is_in_index("gatehouse_users_by_address", address), matches)
 
 
@@ -149,13 +150,14 @@ class MembersAttribute(MultiValuedAttribute):
         return select(literal(1)).where(MemberRow.group_id == GroupRow.id, condition_sql).exists()
 
 
-#: The addresses as in `people.to_resource`. A user that no directory has written has one, the sign-in address.
+#: The addresses, as `people.to_resource` returns them. A user that no directory has written has only the sign-in
+#: address.
 _EMAILS_JSON: Final = func.coalesce(
     UserRow.directory["emails"],
     func.jsonb_build_array(func.jsonb_build_object("value", UserRow.email, "type", "work", "primary", True)),
 )
 
-#: Attributes by lower-case name. Entra ID filters by either name of the manager.
+#: Attributes by lower-case name. The manager has several names, because Entra ID filters by any of them.
 Attributes = Mapping[str, Attribute | MultiValuedAttribute]
 _manager: Final = TextAttribute(UserRow.directory[ENTERPRISE]["manager"]["value"].astext)
 USERS: Final[Attributes] = {
@@ -221,7 +223,7 @@ class _FilterCompiler:
             return attribute.compare(op, value)
         entry_path = AttrPath(path.sub_attr or "value")
         if op is Op.ne:
-            # Means that no entry is equal. "Some entry differs" would match nearly every user.
+            # `ne` means that no entry is equal. If it meant that some entry differs, it would match nearly every user.
             return not_(attribute.any_matching(Comparison(entry_path, Op.eq, value)))
         return attribute.any_matching(Comparison(entry_path, op, value))
 
@@ -238,18 +240,20 @@ class _FilterCompiler:
         if path.sub_attr and not isinstance(attribute, MultiValuedAttribute):
             attribute = self._attributes.get(f"{name}.{path.sub_attr.lower()}")
         if attribute is None:
-            raise InvalidFilter(f"{path} is not an attribute that is filtered by")
+            raise InvalidFilter(f"{path} is not an attribute that a filter can use")
         return attribute
 
 
 def _is_in_index(index_function: str, value: str) -> Condition:
-    """Return the condition that the database function `index_function`, which uses an index, returns the user's id."""
+    """Return the condition that the user's id is among those that the database function `index_function` returns. The
+    function uses an index."""
     ids = select(getattr(func, index_function)(value)).scalar_subquery()
     return UserRow.id == any_(cast(ids, ARRAY(Uuid)))
 
 
 def _address(condition: FilterNode) -> str | None:
-    """Return the address that every matching entry has as `value`; None if the condition requires no certain one."""
+    """Return the address that the condition requires as `value` of the entry; None if it requires no specific
+    address."""
     match condition:
         case LogicalExpr(op=LogicalOperator.and_, terms=terms):
             return next(filter(None, map(_address, terms)), None)
@@ -259,7 +263,7 @@ def _address(condition: FilterNode) -> str | None:
 
 
 def _compare_null(operand: SQLColumnExpression[Any], op: CompareOperator) -> Condition:
-    """Return the condition of `eq null` or `ne null`. Raises `InvalidFilter`."""
+    """Return the condition for `eq null` or `ne null`. Raises `InvalidFilter`."""
     if op is Op.eq:
         return operand.is_(None)
     if op is Op.ne:

@@ -65,9 +65,9 @@ class ResourceView:
 
 async def _view(
     base: BaseUrl,
-    attributes: Annotated[str | None, Query(description="Return only these, separated by commas.")] = None,
+    attributes: Annotated[str | None, Query(description="The attributes to return, separated by commas.")] = None,
     excluded: Annotated[
-        str | None, Query(alias="excludedAttributes", description="Return all but these, separated by commas.")
+        str | None, Query(alias="excludedAttributes", description="The attributes to leave out, separated by commas.")
     ] = None,
 ) -> ResourceView:
     return ResourceView(base, attributes, excluded)
@@ -87,10 +87,14 @@ class ListWindow:
 
 async def _window(
     filter: Annotated[
-        str | None, Query(description="RFC 7644, 3.4.2.2.", examples=['userName eq "ada@example.com"'])
+        str | None, Query(description="The filter (RFC 7644, 3.4.2.2).", examples=['userName eq "ada@example.com"'])
     ] = None,
-    start_index: Annotated[str, Query(alias="startIndex", description="Counts from 1.", examples=["1"])] = "1",
-    count: Annotated[str, Query(description=f"{MAX_RESULTS} at most.", examples=["100"])] = str(_DEFAULT_COUNT),
+    start_index: Annotated[
+        str, Query(alias="startIndex", description="Number of the first resource, counted from 1.", examples=["1"])
+    ] = "1",
+    count: Annotated[
+        str, Query(description=f"Maximum number of resources, up to {MAX_RESULTS}.", examples=["100"])
+    ] = str(_DEFAULT_COUNT),
 ) -> ListWindow:
     return ListWindow(filter, start_index, count)
 

@@ -54,7 +54,7 @@ _GROUP: Final = _resource(displayName=_TEXT, members={"type": "array", "items": 
 
 
 def _response(schema: dict[str, Any], status: int = 200) -> dict[int | str, dict[str, Any]]:
-    return {status: {"description": "The current state.", "content": {MEDIA_TYPE: {"schema": schema}}}}
+    return {status: {"description": "The current state of the resource.", "content": {MEDIA_TYPE: {"schema": schema}}}}
 
 
 def _list(schema: dict[str, Any]) -> dict[str, Any]:
@@ -99,7 +99,7 @@ USER: Final = _response(_USER)
 USER_LIST: Final = _response(_list(_USER))
 USER_CREATED: Final = _response(_USER, 201)
 GROUP: Final = _response(_GROUP)
-GROUP_PATCHED: Final = {**GROUP, 204: {"description": "It has more than 1,000 members."}}
+GROUP_PATCHED: Final = {**GROUP, 204: {"description": "The group has more than 1,000 members."}}
 GROUP_LIST: Final = _response(_list(_GROUP))
 GROUP_CREATED: Final = _response(_GROUP, 201)
 

@@ -1,4 +1,4 @@
-"""`attributes` and `excludedAttributes`: selects the attributes of a resource in a response (RFC 7644, 3.9)."""
+"""Selects the attributes of a resource in a response, by `attributes` and `excludedAttributes` (RFC 7644, 3.9)."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -14,7 +14,7 @@ _CORE_URN_PREFIXES: Final = (USER.lower() + ":", GROUP.lower() + ":")
 _EXTENSION_URN: Final = ENTERPRISE.lower()
 _MAX_PARAMETER_CHARS: Final = 4_096
 
-#: Lower-case attribute names, each with the selected sub-attributes. An empty set selects the whole attribute.
+#: Maps lower-case attribute names to the selected sub-attributes. An empty set selects the whole attribute.
 _Names = Mapping[str, frozenset[str]]
 
 
@@ -29,7 +29,7 @@ class Projection:
             raise InvalidValue("attributes and excludedAttributes exclude each other: send one of them")
 
     def includes(self, name: str) -> bool:
-        """Return whether any part of this attribute is selected, so that callers can skip expensive ones."""
+        """Return whether any part of this attribute is selected, so that callers can skip expensive attributes."""
         if self._included:
             return name in self._included
         return self._excluded.get(name) != frozenset()
@@ -72,7 +72,7 @@ def _names(parameter: str | None) -> _Names:
 
 
 def _split(name: str) -> tuple[str, str]:
-    """Return an attribute and its sub-attribute. An extension counts as an attribute, named by its whole URN."""
+    """Return an attribute and its sub-attribute. An extension counts as one attribute, whose name is its whole URN."""
     for prefix in _CORE_URN_PREFIXES:
         name = name.removeprefix(prefix)
     if name == _EXTENSION_URN or name.startswith(_EXTENSION_URN + ":"):

@@ -1,4 +1,4 @@
-"""The schemas of users and groups: they are published, and validate request bodies.
+"""Schemas of users and groups. They are published, and validate request bodies.
 
 Attributes of RFC 7643 that are missing here are ignored in requests (`POLICY`): passwords, because users sign in at the
 identity provider; roles and entitlements, because a directory cannot grant rights.
@@ -25,8 +25,8 @@ from scim2_models.resources.user import Address, Name, PhoneNumber
 
 from gatehouse.platform.access.scim.protocol.urns import ENTERPRISE, GROUP, USER
 
-#: Deviations of directories that are accepted: Entra ID sets values of missing entries, and sends the members to remove
-#: in `value`.
+#: Accepts two deviations of Entra ID: it sets values of entries that do not exist, and sends the members to remove in
+#: `value`.
 POLICY: Final = ScimPolicy(
     unknown=ScimPolicy.Unknown.ignore,
     remove_value_as_filter=ScimPolicy.RemoveValue.apply,
@@ -37,7 +37,7 @@ _REF_FIELD: Final[Any] = Field(None, serialization_alias="$ref", validation_alia
 
 
 class Email(ComplexAttribute):
-    """An e-mail entry. `value` is any text, because only the sign-in address must be a valid address."""
+    """An e-mail entry. `value` may be any text, because only the sign-in address must be a valid address."""
 
     value: str | None = None
     display: str | None = None
@@ -52,7 +52,7 @@ class GroupOfUser(ComplexAttribute):
 
 
 class Manager(ComplexAttribute):
-    """The manager as the directory sends it. It has no effect here, so it need not be a user's id."""
+    """The manager as the directory sends it. It has no effect on this platform, so `value` need not be a user's id."""
 
     value: Annotated[str | None, CaseExact.true] = None
 

@@ -23,7 +23,7 @@ from gatehouse.platform.access.scim.protocol.urns import GROUP
 #: maximum members that one request can name
 _MAX_MEMBERS: Final = 50_000
 _MAX_DISPLAY_CHARS: Final = 255
-#: Attributes that are ignored in a PATCH without a path, because directories send whole resources.
+#: Attributes that are ignored in a PATCH without a path, because some directories send whole resources there.
 _READ_ONLY_ATTRIBUTES: Final = frozenset({"schemas", "id", "meta"})
 #: Text attributes by lower-case name.
 _TEXT_ATTRIBUTES: Final = {"displayname": "displayName", "externalid": "externalId"}
@@ -32,12 +32,12 @@ _TEXT_ATTRIBUTES: Final = {"displayname": "displayName", "externalid": "external
 class MemberAction(Enum):
     ADD = "add"
     REMOVE = "remove"
-    #: all others are removed
+    #: Members that the step does not name are removed.
     REPLACE = "replace"
 
 
 class MembersStep(NamedTuple):
-    """A change of members. `users` are ids with the directory's display name, or None."""
+    """A change of members. `users` maps user ids to the directory's display name, or to None."""
 
     action: MemberAction
     users: dict[UUID, str | None]
@@ -129,7 +129,7 @@ def _parse_path(path: Any) -> AttrPath | ValuePath:
 def _members_step(op: str, target: AttrPath | ValuePath, value: Any) -> MembersStep:
     sub_attribute = target.sub_attr
     if sub_attribute is not None:
-        raise BadScim("mutability", "a member is added or removed, not changed")
+        raise BadScim("mutability", "a member can be added or removed, but not changed")
     if isinstance(target, ValuePath):
         if op != "remove":
             raise BadScim("noTarget", "members are added by value, not by a filter")

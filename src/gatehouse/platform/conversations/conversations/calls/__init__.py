@@ -1,1 +1,1 @@
-"""Model calls of conversations: questions, answers, titles and summaries."""
+"""Model calls for conversations: questions, answers, titles and summaries."""

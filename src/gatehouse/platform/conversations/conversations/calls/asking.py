@@ -1,5 +1,5 @@
-"""Calls models for conversations: sends the caller's request through the whole pipeline, as for `/v1/chat/completions`.
-It is authenticated, limited, inspected and recorded like any other request."""
+"""Calls models for conversations. The caller's request passes the whole pipeline, as for `/v1/chat/completions`: it is
+authenticated, limited, inspected and recorded like any other request."""
 
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -27,7 +27,7 @@ DIALECT: Final = "openai_chat"
 
 
 class ModelCaller:
-    """Calls models for one request. `labels` are the highest label numbers in the conversation so far."""
+    """Calls models on behalf of one request. `labels` are the highest label numbers in the conversation so far."""
 
     def __init__(self, request: Request, host: Host, call: InProgressCall) -> None:
         state = request.scope["state"]
@@ -42,15 +42,15 @@ class ModelCaller:
     async def ask(
         self, model: str, messages: Sequence[PromptMessage], labels: Mapping[str, int], *, stream: bool = False
     ) -> Answer:
-        """Call a model for this request, which was counted against the rate limit when it arrived. A refusal is
+        """Call a model for this request, which was already counted against the rate limit when it arrived. A refusal is
         returned as an answer."""
         return await self._answer(self.received, self._call, model, messages, labels, stream=stream)
 
     async def ask_separately(
         self, path: str, model: str, messages: Sequence[PromptMessage], labels: Mapping[str, int]
     ) -> Answer:
-        """Call a model in a separate request caused by this one. It has its own id and record, a `path` that names its
-        purpose, and is not counted against the rate limit again."""
+        """Call a model in a separate request that this request causes. The separate request has its own id and record,
+        and a `path` that names its purpose. It is not counted against the rate limit again."""
         received = msgspec.structs.replace(
             self.received,
             path=path,
@@ -62,7 +62,7 @@ class ModelCaller:
             return await self._answer(received, call, model, messages, labels)
 
     async def usable_model(self, name: str) -> ModelRecord | None:
-        """Return the catalog's entry of a model, None for `auto`. Raises `ModelNotUsable`."""
+        """Return the catalog entry of a model, or None for `auto`. Raises `ModelNotUsable`."""
         if name == AUTO:
             return None
         policy = await self._policy()
@@ -74,7 +74,8 @@ class ModelCaller:
         return model
 
     async def catalog_entry(self, name: str) -> ModelRecord | None:
-        """Return the catalog's entry of a model, for `auto` that of the default model, or None if there is none."""
+        """Return the catalog entry of a model, or None if there is none. For `auto`, returns the entry of the default
+        model."""
         policy = await self._policy()
         return default_model(policy) if name == AUTO else policy.find_model(name)
 
@@ -99,7 +100,8 @@ class ModelCaller:
 
 
 async def _model_caller(request: Request, host: TheHost) -> AsyncIterator[ModelCaller]:
-    """Yield the request's caller. The call is in progress until the response, including a stream, is sent."""
+    """Yield the model caller of the request. The call counts as in progress until the response, including a stream, is
+    sent."""
     with host.calls.one() as call:
         yield ModelCaller(request, host, call)
 
@@ -108,8 +110,8 @@ TheModelCaller = Annotated[ModelCaller, Depends(_model_caller)]
 
 
 def _require_readable(answer: Answer) -> Answer:
-    """Return the answer, or an error if it cannot be parsed. The gateway passes answers of the same dialect through
-    unparsed, but a conversation needs their text."""
+    """Return the answer, or an error if the answer cannot be parsed. The gateway passes answers of the same dialect
+    through without parsing, but a conversation needs their text."""
     try:
         completion(answer)
     except NotConvertible:
@@ -130,7 +132,7 @@ def completion_text(reply: Completion) -> str:
 
 
 def inspected_question(call_request: CallRequest) -> str:
-    """Return the last message as the model received it, with labels in place of redacted values."""
+    """Return the last message as the model received it, with labels in place of the redacted values."""
     content: str = call_request.call.body["messages"][-1]["content"]
     return content
 

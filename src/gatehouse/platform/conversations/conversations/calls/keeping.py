@@ -1,4 +1,6 @@
-"""Stores a post's two messages: reserves a row for each before the model is called, then fills or removes them."""
+"""Stores the two messages of a post. Reserves a row for each before the model is called, and fills or removes the rows
+afterwards.
+"""
 
 import re
 from collections.abc import Mapping
@@ -23,12 +25,12 @@ from gatehouse.platform.organization.system_config.table import value
 from gatehouse.platform.request.injected import SplitTransactions
 from gatehouse.policy.records import ModelRecord
 
-#: Characters of a stored answer. A longer one is cut and stored as incomplete.
+#: Maximum length of a stored answer. A longer answer is cut and stored as incomplete.
 MAX_ANSWER_CHARACTERS: Final = 1_000_000
 
 
 class AnswerText(msgspec.Struct):
-    """An answer, or the part of it received so far, as the caller reads it."""
+    """An answer as the caller reads it, or the part of it that was received so far."""
 
     text: str
     complete: bool
@@ -36,8 +38,8 @@ class AnswerText(msgspec.Struct):
 
 
 class ConversationTurn:
-    """The two messages of one post. Each step has its own transaction, so that no connection is held while the model
-    answers."""
+    """The two messages of one post. Each step runs in its own transaction, so that no database connection is occupied
+    while the model answers."""
 
     def __init__(
         self, parts: SplitTransactions, row: ConversationRow, contents: SealedContents, request_id: str
@@ -48,9 +50,9 @@ class ConversationTurn:
         self.request_id = request_id
         self._message_ids = (new_id(), new_id())
         self._sequence = 0
-        #: Earlier messages that fit into the model's context window.
+        #: earlier messages that fit into the context window of the model
         self.earlier: list[PromptMessage] = []
-        #: Highest label numbers in the earlier messages.
+        #: highest label numbers in the earlier messages
         self.labels: Mapping[str, int] = {}
 
     @classmethod
@@ -64,12 +66,12 @@ class ConversationTurn:
         model: ModelRecord | None,
         question: str,
     ) -> "ConversationTurn":
-        """Reserve two rows at the end of the conversation. Raises `ConversationNotFound`, `ConversationFull`."""
+        """Reserve two rows at the end of the conversation. Raises `ConversationNotFound` and `ConversationFull`."""
         contents = SealedContents.of(sealer, row.id, row.sealed_key)
         turn = cls(parts, row, contents, request_id)
         async with parts.changing() as change:
             session = change.session
-            # The lock serializes concurrent posts, so that each gets a pair of rows.
+            # The lock serializes concurrent posts, so that each post gets a pair of adjacent rows.
             locked = await table.owned(session, row.id, row.user_id, lock=True)
             if locked is None:
                 raise ConversationNotFound
@@ -113,9 +115,8 @@ class ConversationTurn:
         return self._message_ids[1]
 
     async def store(self, answer: AnswerText, answered: Exchange) -> tuple[Message, Message]:
-        """Store question and answer, or the part of the answer received so far. Can be repeated with a longer part.
-
-        The returned answer has the text for the caller. The stored one is `with_labels`.
+        """Store the question and the answer, or the part of the answer received so far. The method can be called again
+        with a longer part. The returned answer has the text for the caller; the stored text is `with_labels`.
         """
         call_request = answered.call_request
         assert call_request is not None
@@ -128,7 +129,7 @@ class ConversationTurn:
         messages[1].model = full_name(answered.chosen.model) if answered.chosen else None
         stored_texts = (question, with_labels(answer.text, call_request))
         async with self._parts.changing() as change:
-            # Lock order: the conversation before its messages, as in deletion. A deleted conversation stays deleted.
+            # The conversation is locked before its messages, as for deletion. A deleted conversation stays deleted.
             row = await table.owned(change.session, self._row.id, self._row.user_id, lock=True)
             if row is None:
                 return messages
@@ -142,7 +143,7 @@ class ConversationTurn:
         return messages
 
     async def discard(self) -> None:
-        """Remove the reserved rows after a refusal or a failure."""
+        """Remove the reserved rows after a refusal or failure."""
         async with self._parts.changing() as change:
             await table.delete_pending(change.session, self._message_ids)
 
@@ -163,11 +164,12 @@ class ConversationTurn:
 
 
 def with_labels(text: str, call_request: CallRequest) -> str:
-    """Return an answer as the model sent it: values restored for the caller are replaced by their labels again."""
+    """Return an answer as the model sent it. Values that were restored for the caller are replaced by their labels
+    again."""
     values = call_request.inspection.labels.values if call_request.inspection is not None else {}
     if not values:
         return text
     labels = {value: label for label, value in values.items()}
-    # Longest first, because a value may be part of another.
+    # The longest values come first, because a value may be part of another value.
     pattern = "|".join(re.escape(value) for value in sorted(labels, key=len, reverse=True))
     return re.sub(pattern, lambda match: labels[match[0]], text)

@@ -1,4 +1,4 @@
-"""Stores a streamed answer while it is passed to the client."""
+"""Stores a streamed answer while it is sent to the client."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,8 @@ from gatehouse.platform.conversations.conversations.calls.keeping import (
 
 log = structlog.get_logger(__name__)
 
-#: Interval for storing a running answer: at most so much of it is lost if the worker is killed.
+#: Interval at which an answer is stored while it arrives. If the worker is killed, the text of at most one interval is
+#: lost.
 SAVE_INTERVAL_SECONDS: Final = 5.0
 _END: Final = b"[DONE]"
 
@@ -47,7 +48,7 @@ _chunk_decoder: Final = msgspec.json.Decoder(_Chunk)
 
 
 class StreamTranscript:
-    """Collects the text of a stream of chat completions."""
+    """Collects the text of a stream of chat completion chunks."""
 
     def __init__(self) -> None:
         self._texts: list[str] = []
@@ -79,23 +80,23 @@ class StreamTranscript:
                 self._length += len(text)
 
     def answer(self) -> AnswerText:
-        """Return the text received so far. It is complete if the stream has ended within the limit."""
+        """Return the text received so far. It is complete if the stream has ended and the text is within the limit."""
         complete = self.ended and self._length <= MAX_ANSWER_CHARACTERS
         return AnswerText("".join(self._texts)[:MAX_ANSWER_CHARACTERS], complete, self.finish_reason)
 
 
 class AnswerNotStored(Unavailable):
     code = "not_kept"
-    message = "The answer could not be kept in the conversation."
+    message = "The answer could not be stored in the conversation."
 
 
 class KeptStream(Blocks):
-    """Passes the engine's events through unchanged and stores the answer.
+    """Passes the engine's events on unchanged, and stores the answer.
 
-    Before the first text is passed on, the question and an incomplete answer are stored; then the text received so far,
-    every few seconds; before the last event, the whole answer. An answer that the client has received is therefore
-    stored, and so is the received part of one that is interrupted by the provider, the client or the end of this
-    worker. A stream that is refused before its first text stores nothing. `on_complete` returns the coroutine to run
+    The question and an incomplete answer are stored before the first text is passed on. Then the text received so far
+    is stored every few seconds, and the whole answer before the last event. So an answer that the client has received
+    is always stored. If the provider, the client or the end of this worker interrupts an answer, the received part is
+    stored. A stream that is refused before its first text stores nothing. `on_complete` returns the coroutine to run
     after a complete answer.
     """
 
@@ -119,7 +120,7 @@ class KeptStream(Blocks):
         super().__init__()
 
     async def _end(self) -> None:
-        """Finish in the background: the client may have disconnected, and the server may be shutting down."""
+        """Finish in the background, because the client may have disconnected and the server may be shutting down."""
         await self._stream.aclose()  # type: ignore[attr-defined]
         if not self._is_finished:
             self._is_finished = True
@@ -140,13 +141,13 @@ class KeptStream(Blocks):
             if not self._is_finished:
                 await self._finish()
         except Exception:
-            # The engine renders its own errors as events: this one is the database's.
+            # The engine renders its own errors as events, so this error comes from the database.
             log.exception("conversations.not_kept", request_id=self._turn.request_id)
             yield DIALECTS[DIALECT].render_stream_error(AnswerNotStored())
 
     async def _save_periodically(self) -> None:
-        """Store the text received so far at intervals, as a separate task that does not delay the stream. Failures are
-        ignored, because `_finish` stores the whole answer."""
+        """Store the text received so far at intervals. This runs as a separate task, so it does not delay the stream.
+        Failures are ignored, because `_finish` stores the whole answer."""
         stored_characters = 0
         while is_running():
             await asyncio.sleep(SAVE_INTERVAL_SECONDS)
@@ -158,9 +159,9 @@ class KeptStream(Blocks):
                 stored_characters = len(answer.text)
 
     async def _finish(self) -> None:
-        """Store the answer, or discard the turn if there is none."""
+        """Store the answer, or discard the turn if there is no answer."""
         if self._saving is not None:
-            # An older part must not overwrite the whole answer.
+            # A save in progress must not overwrite the whole answer with a part of it.
             self._saving.cancel()
             await asyncio.wait({self._saving})
         if not self._transcript.begun:
@@ -169,7 +170,7 @@ class KeptStream(Blocks):
             return
         answer = self._transcript.answer()
         await self._turn.store(answer, self._answered)
-        # Set after storing, so that `_end` retries if this task is cancelled before.
+        # Set after the answer is stored, so that `_end` retries if this task is cancelled before.
         self._is_finished = True
         if answer.complete:
             await self._background.run(self._on_complete())

@@ -1,4 +1,4 @@
-"""Posts a message: sends a question with the earlier messages to the model, and stores both question and answer."""
+"""Posts a message: sends a question with the earlier messages to the model, and stores the question and the answer."""
 
 import msgspec
 
@@ -19,7 +19,8 @@ from gatehouse.platform.request.ports import Host
 
 
 class Post:
-    """One post, whose messages have reserved rows. A refusal by the pipeline is returned as an answer, not stored."""
+    """One post, for whose messages rows are reserved. If the pipeline refuses the post, the refusal is returned as an
+    answer and is not stored."""
 
     def __init__(
         self, parts: SplitTransactions, host: Host, models: ModelCaller, row: ConversationRow, new: NewMessage
@@ -35,7 +36,7 @@ class Post:
     async def begin(
         cls, parts: SplitTransactions, host: Host, models: ModelCaller, row: ConversationRow, new: NewMessage
     ) -> "Post":
-        """Reserve rows for the two messages. Raises `ConversationFull`, `ConversationNotFound`."""
+        """Reserve rows for the two messages. Raises `ConversationFull` and `ConversationNotFound`."""
         post = cls(parts, host, models, row, new)
         post._turn = await ConversationTurn.begin(
             parts,
@@ -48,7 +49,7 @@ class Post:
         return post
 
     async def complete_answer(self) -> tuple[Answer, Posted | None]:
-        """Return the engine's answer, and the two messages unless it is a refusal."""
+        """Return the engine's answer, and the two stored messages, or None if the answer is a refusal."""
         answer = await self._ask()
         if answer.answered is None:
             return answer, None
@@ -61,7 +62,7 @@ class Post:
         return answer, Posted(user_message=user_message, assistant_message=assistant_message)
 
     async def streamed_answer(self) -> Answer:
-        """Return a stream that stores the answer while passing it on, or a refusal."""
+        """Return a stream that stores the answer while it passes it on, or a refusal."""
         answer = await self._ask()
         if answer.stream is None or answer.answered is None:
             return answer
@@ -75,7 +76,7 @@ class Post:
                 self._new.model or self._row.model, messages, self._turn.labels, stream=self._new.stream
             )
         except BaseException:
-            # The client has disconnected, or the server is shutting down: clean up in the background.
+            # The client has disconnected, or the server is shutting down. Clean up in the background.
             await self._host.later.run(self._turn.discard())
             raise
         if answer.answered is None:

@@ -1,5 +1,5 @@
-"""Sends an engine's answer as a response of the administration API, with the gateway's functions for writing and for
-disconnects."""
+"""Sends an answer of the engine as a response of the administration API. It uses the gateway's functions for sending
+and for the detection of disconnects."""
 
 import asyncio
 import contextlib
@@ -14,8 +14,8 @@ from gatehouse.ingress.gateway import send_over_asgi, while_connected
 
 
 class EngineStreamResponse(Response):
-    """Sends the answer that `make` returns, a stream or a refusal. It is cancelled if the client disconnects, even
-    before the first byte."""
+    """Sends the answer that `make` returns, which is a stream or a refusal. `make` and the sending are cancelled if the
+    client disconnects, even before the first byte."""
 
     def __init__(self, make: Callable[[], Awaitable[Answer]], received: Received) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class EngineStreamResponse(Response):
             await send_over_asgi(await self._make(), self._received, send)
 
         body_received = asyncio.Event()
-        # FastAPI reads the request's body before it calls the route.
+        # Set at once, because FastAPI reads the body of the request before it calls the route.
         body_received.set()
         with contextlib.suppress(ClientLeft):
             await while_connected(scope, receive, body_received, work())

@@ -1,5 +1,5 @@
 """Summarizes conversations with the owner's preferred model (`default_summarizer_model_id`, docs/preferences.md), or
-with the conversation's model."""
+else with the conversation's model."""
 
 from typing import Final
 
@@ -23,7 +23,7 @@ from gatehouse.platform.conversations.conversations.schemas import Summary
 from gatehouse.platform.conversations.conversations.table import ConversationRow
 from gatehouse.platform.request.injected import SplitTransactions
 
-#: Higher than every message's sequence.
+#: A number that is higher than the sequence of every message.
 _MAX_SEQUENCE: Final = 2**31 - 1
 _INSTRUCTION: Final = (
     "Summarize the conversation that follows, in its own language: what was asked, what was answered, what was decided"
@@ -34,8 +34,8 @@ _INSTRUCTION: Final = (
 async def summarize(
     parts: SplitTransactions, sealer: Sealer, models: ModelCaller, row: ConversationRow
 ) -> tuple[Answer, Summary | None]:
-    """Summarize and store the summary in place of the previous one. Return the engine's answer, and the summary unless
-    the answer is a refusal.
+    """Create a summary, and store it in place of the previous one. Returns the engine's answer, and the summary, or
+    None if the answer is a refusal.
 
     Raises `NothingToSummarize`.
     """

@@ -1,5 +1,6 @@
-"""Creates titles with a model after the first complete answer of a conversation (configuration `auto_title_enabled`,
-`auto_title_model`; docs/conversations.md, Titles and summaries). If that fails, the conversation stays untitled."""
+"""Creates the title of a conversation with a model after the first complete answer (configuration `auto_title_enabled`,
+`auto_title_model`; docs/conversations.md, Titles and summaries). If the creation fails, the conversation stays
+untitled."""
 
 import asyncio
 import re
@@ -18,11 +19,11 @@ from gatehouse.platform.request.injected import SplitTransactions
 
 TitleTask: TypeAlias = Coroutine[Any, Any, None]
 
-#: Limit for a title. A worker that shuts down waits for it.
+#: Time limit for the creation of a title. A worker that shuts down waits for it.
 _TIMEOUT_SECONDS: Final = 20.0
-#: Characters of a title.
+#: Maximum length of a title.
 _MAX_TITLE_CHARACTERS: Final = 80
-#: Characters of each message that are sent to the model.
+#: Number of characters of each message that are sent to the model.
 _MAX_MESSAGE_CHARACTERS: Final = 2_000
 _INSTRUCTION: Final = (
     "Give the conversation that follows a title of at most six words, in its own language."
@@ -34,7 +35,8 @@ _CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x1f\x7f]+")
 async def make_title(
     parts: SplitTransactions, sealer: Sealer, models: ModelCaller, row: ConversationRow, answer_id: UUID
 ) -> None:
-    """Create and store a title if `answer_id` is the first complete answer and the conversation has no title."""
+    """Create and store a title if `answer_id` is the conversation's first complete answer and the conversation has no
+    title."""
     contents = SealedContents.of(sealer, row.id, row.sealed_key)
     async with parts.reading() as session:
         if await value(session, "auto_title_enabled") != "true":
@@ -63,7 +65,8 @@ async def make_title(
 
 
 def cleaned(text: str) -> str:
-    """Return the first line of a model's answer without quotation marks and Markdown, cut to the maximum length."""
+    """Return the first line of a model's answer without quotation marks and Markdown, shortened to the maximum
+    length."""
     line = next((line for line in text.splitlines() if line.strip()), "")
     line = _CONTROL_CHARACTERS.sub(" ", line).strip().strip("\"'`*#\u201c\u201d\u2018\u2019\u00ab\u00bb ").strip()
     return line if len(line) <= _MAX_TITLE_CHARACTERS else line[: _MAX_TITLE_CHARACTERS - 1].rstrip() + "\u2026"

@@ -1,4 +1,6 @@
-"""Sealed checkpoints of archived files. Only the owner of the master key can create one, so files cannot be forged."""
+"""Sealed checkpoints of archived files. Only the owner of the master key can create a checkpoint, so files cannot be
+forged.
+"""
 
 from typing import Any
 from uuid import UUID
@@ -13,14 +15,15 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     records: str
     rows: int
-    #: of the file's bytes, hexadecimal
+    #: SHA-256 digest of the file in hexadecimal
     sha256: str
-    #: of a file of audit events: the first and last sequence, the first event's `prev_hash`, the last event's hash
+    #: for a file of audit events: the first and the last sequence, `prev_hash` of the first event, and the hash of the
+    #: last event
     first_sequence: int | None = None
     last_sequence: int | None = None
     prev_hash: str | None = None
     hash: str | None = None
-    #: whether the file has expired and was deleted; sealed again by the archiver, so that it cannot be forged
+    #: whether the file has expired and was deleted. The archiver seals this mark again, so that it cannot be forged
     gone: bool = False
 
 

@@ -1,4 +1,4 @@
-"""The archived columns: their CSV form from PostgreSQL, and their Parquet types."""
+"""The archived columns: their form in PostgreSQL's CSV, and their Parquet types."""
 
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
@@ -9,11 +9,11 @@ pa: Any = LazyModule("pyarrow")
 Records: TypeAlias = Literal["audit_events", "usage_records", "dlp_events"]
 RECORDS: Final[tuple[Records, ...]] = get_args(Records)
 
-#: SQL expressions by kind of column; other kinds are selected as they are
+#: SQL expressions by kind of column. Columns of other kinds are selected unchanged.
 _EXPRESSIONS: Final = {
     "moment": "(extract(epoch FROM {0}) * 1000000)::bigint",
     "binary": "encode({0}, 'hex')",
-    # `decimal128(38, 18)` cannot hold more digits, which no real price has.
+    # `decimal128(38, 18)` cannot represent more digits, and no real price has more.
     "money": "round({0}, 18)",
 }
 
@@ -58,12 +58,12 @@ ORDER: Final[dict[Records, SortOrder]] = {
 
 
 def names(records: Records) -> list[str]:
-    """Return the names of the archived columns."""
+    """Return the names of the archived columns, in order."""
     return list(_COLUMNS[records])
 
 
 def schema(records: Records) -> Any:
-    """Return the `pyarrow.Schema` of a file."""
+    """Return the `pyarrow.Schema` of a file with these records."""
     kinds = {
         "text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_(),
         "money": pa.decimal128(38, 18), "moment": pa.timestamp("us", tz="UTC"), "binary": pa.string(),
@@ -72,14 +72,14 @@ def schema(records: Records) -> Any:
 
 
 def selection(records: Records) -> str:
-    """Return the SQL select list for the CSV. The CSV matches `schema` after its moments are cast."""
+    """Return the SQL select list for the CSV. After the casts of its times, the CSV matches `schema`."""
     return ", ".join(
         _EXPRESSIONS.get(kind, "{0}").format(name) + f" AS {name}" for name, kind in _COLUMNS[records].items()
     )
 
 
 def csv_types(records: Records) -> dict[str, Any]:
-    """Return the types with which the CSV's columns are read; moments are integers of microseconds."""
+    """Return the types with which the columns of the CSV are read. Times are integers in microseconds."""
     return {
         field.name: pa.int64() if _COLUMNS[records][field.name] == "moment" else field.type for field in schema(records)
     }

@@ -1,4 +1,4 @@
-"""Reads a page's form after its proof is checked."""
+"""Reads the forms that pages post, and checks their proof."""
 
 from typing import Annotated, TypeVar
 
@@ -36,7 +36,7 @@ class Form(msgspec.Struct, frozen=True):
 
 
 class FormFieldError(Exception):
-    """A field of a form is invalid; the text is for the user."""
+    """A field of a form is invalid. The text is for the user."""
 
 
 async def _read_form(request: Request, host: TheHost) -> Form:

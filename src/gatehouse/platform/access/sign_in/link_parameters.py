@@ -1,4 +1,5 @@
-"""Query parameters of a link to one of the pages. Others are ignored, because mail programs add their own."""
+"""Query parameters of a link to one of the pages. Unknown parameters are ignored, because mail programs add their
+own."""
 
 from typing import Annotated
 
@@ -10,13 +11,13 @@ from gatehouse.platform.access.sign_in import paths
 
 class _Link(BaseModel):
     next_url: Annotated[str, Field(alias="next", max_length=10_000)] = ""
-    #: address to fill in
+    #: address that the page fills in
     email: Annotated[str, Field(max_length=255)] = ""
     #: the organization's slug
     tenant: Annotated[str, Field(max_length=255)] = ""
     #: a one-time token from an administrator or a mail
     token: Annotated[str, Field(max_length=255)] = ""
-    #: preceding action, for a note
+    #: the action that redirected to this page, which selects the note to show
     done: Annotated[str, Field(max_length=20)] = ""
 
     @property

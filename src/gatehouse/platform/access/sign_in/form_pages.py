@@ -1,4 +1,4 @@
-"""Renders pages with forms, each with its proof and its allowed destinations."""
+"""Renders pages with forms. Adds the proof, and the origins to which the form may redirect."""
 
 from typing import Any
 
@@ -17,7 +17,8 @@ async def render_form(
 ) -> Response:
     """Render a template. `next_path` is the final destination: a path of this platform, or `paths.HOME`."""
     secret = proof.secret_for(request)
-    # Browsers apply the form-action policy to redirects after a form, so it must list the application's origin.
+    # Browsers apply the form-action policy to redirects after a form too, so the policy must list the application's
+    # origin.
     application, target = await openid.destination(host, next_path)
     response = page(
         template,
@@ -37,7 +38,7 @@ def redirect(path: str) -> RedirectResponse:
 
 
 def sign_in_browser(response: Response, cookie_secret: str, host: Host) -> Response:
-    """Set the session cookie on the response, and clear the form secret of the former visitor."""
+    """Set the session cookie on the response, and clear the form secret, which a former user may have known."""
     browser.set_cookie(response, cookie_secret, host)
     proof.clear_cookie(response)
     return response

@@ -1,0 +1,109 @@
+"""Names the fields of a client's request that a conversion cannot express, for the header `X-Gateway-Dropped`."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from gatehouse.engine.conversation.form import EmbeddingsRequest, Image, Part, Request, ToolCall, ToolResult
+
+HEADER: Final = "X-Gateway-Dropped"
+#: bounds of the header
+MAX_NAMES: Final = 32
+MAX_CHARACTERS: Final = 512
+#: ends a header that names not all fields
+_MORE: Final = "..."
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.$-]{0,63}\Z")
+#: replaces a name that does not have the form of a field's name, and could be any text
+_UNPRINTABLE: Final = "?"
+#: values with which a field changes nothing, besides null, false and empty ones
+_HARMLESS: Final[Mapping[str, tuple[Any, ...]]] = {
+    "n": (1,),
+    "top_logprobs": (0,),
+    "service_tier": ("auto", "default", "standard", "standard_only"),
+    "truncation": ("disabled",),
+    "modalities": (["text"],),
+    "function_call": ("none", "auto"),
+}
+
+
+def unread(body: Mapping[str, Any], fields: frozenset[str], prefix: str = "") -> dict[str, None]:
+    """Return the names of an object's members that are not in `fields` and have an effect."""
+    return {prefix + name: None for name, value in body.items() if name not in fields and _has_effect(name, value)}
+
+
+def features(request: Request) -> Iterator[str]:
+    """Yields the features that a request uses and that not all APIs have."""
+    sampling = request.sampling
+    for name in ("temperature", "top_p", "top_k", "seed", "frequency_penalty", "presence_penalty", "stop"):
+        if getattr(sampling, name) not in (None, ()):
+            yield name
+    for name in ("user", "prompt_cache_key", "response_format", "effort"):
+        if getattr(request, name) is not None:
+            yield name
+    if request.tools:
+        if request.tool_choice is not None:
+            yield "tool_choice"
+        if request.parallel_tool_calls is not None:
+            yield "parallel_tool_calls"
+        if any(tool.strict for tool in request.tools):
+            yield "strict"
+    if request.response_format is not None and request.response_format.strict:
+        yield "format_strict"
+    yield from {name: None for message in request.messages for part in message.parts for name in _of_part(part)}
+
+
+def lost_fields(
+    request: Request | EmbeddingsRequest,
+    unwritten: frozenset[str],
+    extra_fields: frozenset[str],
+    feature_fields: Mapping[str, str],
+) -> Iterator[str]:
+    """Yields the names of the client's fields that a converted body does not express. `unwritten` and `extra_fields`
+    are those of the provider's dialect, `feature_fields` those of the client's."""
+    yield from request.lost
+    if isinstance(request, EmbeddingsRequest):
+        return
+    yield from unread(request.extra, extra_fields)
+    for feature in features(request):
+        if feature not in unwritten:
+            continue
+        if feature == "effort" and request.effort is not None:
+            yield from request.effort.fields
+        else:
+            yield feature_fields.get(feature, feature)
+
+
+def header(names: Iterable[str]) -> str:
+    """Return the header's value; empty if no field is lost."""
+    shown: dict[str, None] = {}
+    length = 0
+    for name in names:
+        printable = name if _NAME.match(name) else _UNPRINTABLE
+        if printable in shown:
+            continue
+        length += len(printable) + 1
+        if len(shown) == MAX_NAMES or length > MAX_CHARACTERS - len(_MORE):
+            shown[_MORE] = None
+            break
+        shown[printable] = None
+    return ",".join(shown)
+
+
+def _of_part(part: Part) -> Iterator[str]:
+    if isinstance(part, Image):
+        if part.detail is not None:
+            yield "detail"
+    elif isinstance(part, ToolCall):
+        if part.signature is not None:
+            yield "signature"
+    elif isinstance(part, ToolResult):
+        if part.is_error:
+            yield "is_error"
+        for item in part.content:
+            yield from _of_part(item)
+
+
+def _has_effect(name: str, value: Any) -> bool:
+    if value is None or value is False or value in ("", [], {}):
+        return False
+    return value not in _HARMLESS.get(name, ())

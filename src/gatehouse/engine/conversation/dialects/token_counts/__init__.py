@@ -1,0 +1,137 @@
+"""Counts of a call's input tokens, for clients of Anthropic's messages and of OpenAI's responses.
+
+A count is a call without an answer: its body is that of the model call, and it passes the same checks. Anthropic's
+providers count; for all others the gateway estimates.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NoReturn
+
+import msgspec
+
+from gatehouse.engine.conversation.call import ModelCall
+from gatehouse.engine.conversation.decoding.answers import decode
+from gatehouse.engine.conversation.decoding.bodies import CallShape, decode_call
+from gatehouse.engine.conversation.dialect import NO_HEADERS, Dialect
+from gatehouse.engine.conversation.dialects.anthropic_messages import BETA, AnthropicMessages
+from gatehouse.engine.conversation.dialects.anthropic_messages.shape import MessagesShape
+from gatehouse.engine.conversation.dialects.openai_chat.tap import ChatTap
+from gatehouse.engine.conversation.dialects.openai_responses import OpenAIResponses
+from gatehouse.engine.conversation.dialects.openai_responses.shape import ResponsesShape, refuse_unsupported
+from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
+from gatehouse.engine.conversation.usage import Usage
+from gatehouse.foundation.errors import Refusal
+
+
+class _MessagesCountShape(MessagesShape, gc=False, kw_only=True):
+    max_tokens: int | None = None  # type: ignore[assignment]
+
+
+class _Count(msgspec.Struct):
+    input_tokens: int
+
+
+_count = msgspec.json.Decoder(_Count)
+
+
+class _TokenCount:
+    """The parts that both dialects have in common. `_calls` is the dialect of the model calls."""
+
+    operation: Literal["count_tokens"] = "count_tokens"
+    feature_fields: Mapping[str, str] = {}
+    extra_fields: frozenset[str] = frozenset()
+    name: str
+    _calls: Dialect
+    _shape: type[CallShape]
+
+    def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
+        call = decode_call(self.name, body, self._shape)
+        if call.stream:
+            raise InvalidField("stream", "A token count cannot be streamed.")
+        return call
+
+    def instruct(self, body: dict[str, Any], text: str) -> None:
+        self._calls.instruct(body, text)
+
+    def render_count(self, tokens: int) -> bytes:
+        """Return the body for the client with a number of tokens."""
+        return msgspec.json.encode({"input_tokens": tokens})
+
+    def refuse_unconvertible(self, call: ModelCall) -> None:
+        """Does nothing: counts are not converted."""
+
+    def to_internal(self, call: ModelCall) -> NoReturn:
+        raise NotConvertible("token counts are not converted")
+
+    def render_reply(self, answer: Any, call: ModelCall) -> NoReturn:
+        raise NotConvertible("token counts are not converted")
+
+    def stream_writer(self, call: ModelCall) -> NoReturn:
+        raise NotConvertible("token counts are not streamed")
+
+    def view(self, event: bytes) -> NoReturn:
+        raise NotConvertible("token counts are not streamed")
+
+    def growth(self, event: bytes) -> NoReturn:
+        raise NotConvertible("token counts are not streamed")
+
+    def render_error(self, error: Refusal) -> bytes:
+        return self._calls.render_error(error)
+
+    def render_stream_error(self, error: Refusal) -> bytes:
+        return self._calls.render_stream_error(error)
+
+
+class AnthropicTokenCount(_TokenCount):
+    """`POST /v1/messages/count_tokens`, of clients and of providers."""
+
+    name = "anthropic_token_count"
+    _calls = AnthropicMessages()
+    _shape = _MessagesCountShape
+
+    def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
+        call = super().decode(body, headers)
+        beta = headers.get(BETA)
+        if beta is not None:
+            call.headers = {BETA: beta}
+        return call
+
+    def forward(self, call: ModelCall, model: str) -> tuple[dict[str, Any], ChatTap]:
+        return {**call.body, "model": model}, ChatTap(call.model, withhold_usage=False)
+
+    def check_reply(self, body: bytes) -> Usage | None:
+        decode(_count, body)
+        return None
+
+    def unwritten(self, request: Any) -> NoReturn:
+        raise NotConvertible("token counts are not converted")
+
+    def from_internal(self, request: Any) -> NoReturn:
+        raise NotConvertible("token counts are not converted")
+
+    def parse_reply(self, body: bytes) -> NoReturn:
+        raise NotConvertible("token counts are not converted")
+
+    def stream_reader(self) -> NoReturn:
+        raise NotConvertible("token counts are not streamed")
+
+
+class OpenAITokenCount(_TokenCount):
+    """`POST /v1/responses/input_tokens`. No provider is called in this dialect."""
+
+    name = "openai_token_count"
+    _calls = OpenAIResponses()
+    _shape = ResponsesShape
+
+    def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
+        call = super().decode(body, headers)
+        refuse_unsupported(call.body)
+        return call
+
+    def render_count(self, tokens: int) -> bytes:
+        return msgspec.json.encode({"object": "response.input_tokens", "input_tokens": tokens})
+
+
+COUNTING: Mapping[str, AnthropicTokenCount | OpenAITokenCount] = {
+    dialect.name: dialect for dialect in (AnthropicTokenCount(), OpenAITokenCount())
+}

@@ -1,0 +1,144 @@
+"""The effort of reasoning between the APIs."""
+
+from typing import Any
+
+import pytest
+
+from gatehouse.engine.conversation.conversion import effort
+from gatehouse.engine.conversation.errors import InvalidField
+from gatehouse.engine.conversation.form import Effort
+
+
+def thinking(budget: int) -> dict[str, Any]:
+    return {"thinking": {"type": "enabled", "budget_tokens": budget}}
+
+
+def adaptive(level: str) -> dict[str, Any]:
+    return {"thinking": {"type": "adaptive"}, "output_config": {"effort": level}}
+
+
+def to_anthropic(level: str, model: str, *, max_tokens: int = 100_000, may_think: bool = True, **more: Any) -> Any:
+    requested = effort.of_openai(level, "reasoning_effort")
+    return effort.for_anthropic(
+        requested, model, more.get("reasons"), max_tokens=max_tokens, may_think=may_think
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("level", "budget", "claude"),
+    [("minimal", 1024, "low"), ("low", 1024, "low"), ("medium", 8192, "medium"), ("high", 24_576, "high"),
+     ("xhigh", 32_768, "max")],
+)  # fmt: skip
+def test_openais_levels_for_anthropic(level: str, budget: int, claude: str):
+    assert to_anthropic(level, "claude-sonnet-4-5-20250929") == thinking(budget)
+    assert to_anthropic(level, "claude-3-7-sonnet-latest") == thinking(budget)
+    assert to_anthropic(level, "eu.anthropic.claude-haiku-4-5-v1:0") == thinking(budget)
+    assert to_anthropic(level, "claude-opus-4-6") == adaptive(claude)
+    assert to_anthropic(level, "claude-opus-5") == adaptive(claude)
+    assert to_anthropic(level, "claude-sonnet-4-20250514") == thinking(budget)
+
+
+def test_models_that_do_not_reason_get_no_effort():
+    assert to_anthropic("high", "claude-3-5-haiku-latest") is None
+    assert to_anthropic("none", "claude-3-5-haiku-latest") == {}
+    assert to_anthropic("high", "our-model") is None
+    assert to_anthropic("high", "our-model", reasons=True) == thinking(24_576)
+    assert to_anthropic("high", "claude-opus-4-6", reasons=False) is None
+    assert to_anthropic("extreme", "claude-opus-4-6") is None
+    assert effort.for_openai(Effort(level="high"), "gpt-4o", None) is None
+    assert effort.for_openai(Effort(level="high"), "gpt-5", reasons=False) is None
+    assert effort.for_gemini(Effort(level="high"), "gemini-2.0-flash", None) is None
+    assert effort.for_gemini(Effort(level="high"), "gemma-3", None) is None
+    assert effort.for_mistral(Effort(level="high"), None) is None
+
+
+def test_a_budget_leaves_half_of_the_limit_for_the_answer():
+    assert to_anthropic("high", "claude-sonnet-4-5", max_tokens=8000) == thinking(4000)
+    assert to_anthropic("high", "claude-sonnet-4-5", max_tokens=2000) is None
+
+
+def test_a_budget_is_left_out_where_anthropic_would_refuse_it():
+    assert to_anthropic("high", "claude-sonnet-4-5", may_think=False) is None
+    assert to_anthropic("high", "claude-opus-4-7", may_think=False) == adaptive("high")
+
+
+def test_no_effort_means_no_field():
+    assert to_anthropic("none", "claude-sonnet-4-5") == {}
+    assert to_anthropic("none", "claude-opus-4-6") == {}
+    assert effort.for_anthropic(None, "claude-opus-4-6", None, max_tokens=5, may_think=True) == {}
+
+
+@pytest.mark.parametrize(
+    ("body", "level", "fields"),
+    [
+        ({"thinking": {"type": "enabled", "budget_tokens": 1024}}, "low", ("thinking",)),
+        ({"thinking": {"type": "enabled", "budget_tokens": 4096}}, "low", ("thinking",)),
+        ({"thinking": {"type": "enabled", "budget_tokens": 10_000}}, "medium", ("thinking",)),
+        ({"thinking": {"type": "enabled", "budget_tokens": 31_999}}, "high", ("thinking",)),
+        ({"thinking": {"type": "disabled"}, "effort": "high"}, "none", ("thinking",)),
+        ({"thinking": {"type": "adaptive"}, "effort": "max"}, "max", ("output_config.effort", "thinking")),
+        ({"effort": "low"}, "low", ("output_config.effort",)),
+    ],
+)
+def test_anthropics_fields_are_read(body: dict[str, Any], level: str, fields: tuple[str, ...]):
+    requested = effort.of_anthropic(body.get("thinking"), body.get("effort"))
+    assert requested is not None
+    assert (requested.level, requested.fields) == (level, fields)
+
+
+def test_a_model_that_decides_by_itself_has_no_effort():
+    assert effort.of_anthropic({"type": "adaptive"}, None) is None
+    assert effort.of_anthropic(None, None) is None
+    assert effort.of_anthropic({"type": "enabled"}, None) is None
+    with pytest.raises(InvalidField):
+        effort.of_anthropic("much", None)
+
+
+@pytest.mark.parametrize(
+    ("level", "openai"), [("none", "low"), ("low", "low"), ("medium", "medium"), ("high", "high"), ("max", "high")]
+)
+def test_anthropics_levels_for_openai(level: str, openai: str):
+    requested = Effort(level=level)
+    assert effort.for_openai(requested, "gpt-5.1-codex", None) == openai
+    assert effort.for_openai(requested, "o3-mini", None) == openai
+    assert effort.for_openai(requested, "openai/gpt-oss-20b", None) == openai
+    assert effort.for_openai(requested, "our-deployment", reasons=True) == openai
+
+
+def test_openais_own_field_is_sent_as_it_is():
+    requested = effort.of_openai("whatever", "reasoning.effort")
+    assert effort.for_openai(requested, "gpt-4o", reasons=False) == "whatever"
+    assert effort.for_mistral(requested, None) == "whatever"
+    assert effort.of_openai(None, "reasoning.effort") is None
+
+
+def test_mistral_knows_two_levels():
+    assert effort.for_mistral(Effort(level="low"), reasons=True) == "high"
+    assert effort.for_mistral(Effort(level="none"), reasons=True) == "none"
+
+
+@pytest.mark.parametrize(
+    ("model", "level", "expected"),
+    [
+        ("gemini-2.5-flash", "none", {"thinkingBudget": 0}),
+        ("gemini-2.5-pro", "none", {"thinkingBudget": 128}),
+        ("gemini-2.5-flash", "low", {"thinkingBudget": 1024}),
+        ("gemini-2.5-pro", "medium", {"thinkingBudget": 8192}),
+        ("gemini-2.5-pro", "xhigh", {"thinkingBudget": 24_576}),
+        ("gemini-3-flash-preview", "none", {"thinkingLevel": "minimal"}),
+        ("gemini-3-flash-preview", "medium", {"thinkingLevel": "medium"}),
+        ("gemini-3-pro-preview", "minimal", {"thinkingLevel": "low"}),
+        ("gemini-3-pro-preview", "medium", {"thinkingLevel": "high"}),
+        ("gemini-3.1-pro-preview", "medium", {"thinkingLevel": "medium"}),
+        ("models/gemini-3.5-flash", "max", {"thinkingLevel": "high"}),
+    ],
+)
+def test_levels_for_gemini(model: str, level: str, expected: dict[str, Any]):
+    assert effort.for_gemini(Effort(level=level), model, None) == expected
+
+
+def test_a_budget_for_gemini_is_the_clients():
+    requested = effort.of_anthropic({"type": "enabled", "budget_tokens": 5000}, None)
+    assert effort.for_gemini(requested, "gemini-2.5-flash", None) == {"thinkingBudget": 5000}
+    assert effort.for_gemini(requested, "tunedModels/mine", reasons=True) == {"thinkingLevel": "medium"}
+    assert effort.for_gemini(Effort(level="extreme"), "gemini-2.5-flash", None) is None

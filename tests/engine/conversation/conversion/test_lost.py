@@ -1,0 +1,256 @@
+"""The header `X-Gateway-Dropped` names exactly the fields that a provider's body does not express."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from gatehouse.engine.conversation.conversion import lost
+from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.conversation.dialects.openai_chat.request import DIALECT_FIELDS as CHAT_FIELDS
+from gatehouse.engine.conversation.form import Request
+from gatehouse.engine.fields.tables import ORDINARY
+from gatehouse.engine.providers.registry import SPOKEN
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
+FUNCTION = {"type": "function", "function": {"name": "f", "parameters": SCHEMA}}
+JSON_SCHEMA = {"name": "x", "schema": SCHEMA}
+BASES: dict[str, dict[str, Any]] = {
+    "openai_chat": {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 50_000, "tools": [FUNCTION]},
+    "openai_responses": {
+        "input": [{"role": "user", "content": "hi"}],
+        "max_output_tokens": 50_000,
+        "tools": [{"type": "function", "name": "f", "parameters": SCHEMA}],
+    },
+    "anthropic_messages": {
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}],
+        "system": [{"type": "text", "text": "Be kind."}],
+        "max_tokens": 50_000,
+        "tools": [{"name": "f", "input_schema": SCHEMA}],
+    },
+}
+#: for each dialect, the name of a field as the header has it, and a change of the body that sets it
+FIELDS: dict[str, dict[str, dict[str, Any]]] = {
+    "openai_chat": {
+        "audio": {"audio": {"voice": "alloy", "format": "mp3"}},
+        "frequency_penalty": {"frequency_penalty": 0.5},
+        "logit_bias": {"logit_bias": {"5": 1}},
+        "logprobs": {"logprobs": True},
+        "metadata": {"metadata": {"a": "b"}},
+        "modalities": {"modalities": ["text", "audio"]},
+        "moderation": {"moderation": {"model": "x"}},
+        "parallel_tool_calls": {"parallel_tool_calls": False},
+        "prediction": {"prediction": {"type": "content", "content": "x"}},
+        "presence_penalty": {"presence_penalty": 0.5},
+        "prompt_cache_key": {"prompt_cache_key": "k"},
+        "prompt_cache_retention": {"prompt_cache_retention": "24h"},
+        "reasoning_effort": {"reasoning_effort": "medium"},
+        "response_format": {"response_format": {"type": "json_schema", "json_schema": JSON_SCHEMA}},
+        "response_format.strict": {
+            "response_format": {"type": "json_schema", "json_schema": {**JSON_SCHEMA, "strict": True}}
+        },
+        "safety_identifier": {"safety_identifier": "x"},
+        "seed": {"seed": 5},
+        "service_tier": {"service_tier": "priority"},
+        "stop": {"stop": ["x"]},
+        "store": {"store": True},
+        "temperature": {"temperature": 0.5},
+        "tool_choice": {"tool_choice": "required"},
+        "tools.strict": {"tools": [{"type": "function", "function": {**FUNCTION["function"], "strict": True}}]},  # type: ignore[dict-item]
+        "tools.cache_control": {"tools": [{**FUNCTION, "cache_control": {"type": "ephemeral"}}]},
+        "top_k": {"top_k": 5},
+        "top_logprobs": {"logprobs": False, "top_logprobs": 3},
+        "top_p": {"top_p": 0.5},
+        "user": {"user": "u"},
+        "verbosity": {"verbosity": "low"},
+        "web_search_options": {"web_search_options": {"search_context_size": "low"}},
+        "chat_template_kwargs": {"chat_template_kwargs": {"a": 1}},
+        "safe_prompt": {"safe_prompt": True},
+        "messages.name": {"messages": [{"role": "user", "content": "hi", "name": "n"}]},
+        "messages.detail": {
+            "messages": [{"role": "user", "content": [
+                {"type": "text", "text": "hi"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk=", "detail": "low"}},
+            ]}]
+        },
+        "messages.cache_control": {
+            "messages": [{"role": "user", "content": [
+                {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}},
+            ]}]
+        },
+    },
+    "openai_responses": {
+        "client_metadata": {"client_metadata": {"a": "b"}},
+        "context_management": {"context_management": [{"type": "compaction"}]},
+        "include": {"include": ["reasoning.encrypted_content"]},
+        "max_tool_calls": {"max_tool_calls": 5},
+        "metadata": {"metadata": {"a": "b"}},
+        "parallel_tool_calls": {"parallel_tool_calls": False},
+        "prompt_cache_key": {"prompt_cache_key": "k"},
+        "reasoning.effort": {"reasoning": {"effort": "medium"}},
+        "reasoning.summary": {"reasoning": {"summary": "auto"}},
+        "safety_identifier": {"safety_identifier": "x"},
+        "service_tier": {"service_tier": "flex"},
+        "temperature": {"temperature": 0.5},
+        "text.format": {"text": {"format": {"type": "json_schema", **JSON_SCHEMA}}},
+        "text.format.strict": {"text": {"format": {"type": "json_schema", **JSON_SCHEMA, "strict": True}}},
+        "text.verbosity": {"text": {"verbosity": "low"}},
+        "tool_choice": {"tool_choice": "required"},
+        "tools.web_search": {
+            "tools": [{"type": "function", "name": "f", "parameters": SCHEMA}, {"type": "web_search"}]
+        },
+        "tools.strict": {"tools": [{"type": "function", "name": "f", "parameters": SCHEMA, "strict": True}]},
+        "tools.output_schema": {
+            "tools": [{"type": "function", "name": "f", "parameters": SCHEMA, "output_schema": {"type": "object"}}]
+        },
+        "top_p": {"top_p": 0.5},
+        "user": {"user": "u"},
+        "input.reasoning": {
+            "input": [{"role": "user", "content": "hi"}, {"type": "reasoning", "id": "rs_1", "summary": []}]
+        },
+        "input.phase": {"input": [{"role": "user", "content": "hi", "phase": "commentary"}]},
+    },
+    "anthropic_messages": {
+        "context_management": {"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}},
+        "mcp_servers": {"mcp_servers": [{"type": "url", "url": "https://x.example", "name": "x"}]},
+        "metadata.user_id": {"metadata": {"user_id": "u"}},
+        "metadata.other": {"metadata": {"other": "u"}},
+        "output_config.effort": {"output_config": {"effort": "medium"}},
+        "output_config.format": {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
+        "output_config.task_budget": {"output_config": {"task_budget": {"total": 5}}},
+        "service_tier": {"service_tier": "priority"},
+        "stop_sequences": {"stop_sequences": ["x"]},
+        "temperature": {"temperature": 0.5},
+        "thinking": {"thinking": {"type": "enabled", "budget_tokens": 2048}},
+        "tool_choice": {"tool_choice": {"type": "any"}},
+        "tool_choice.disable_parallel_tool_use": {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}},
+        "tools.strict": {"tools": [{"name": "f", "input_schema": SCHEMA, "strict": True}]},
+        "tools.cache_control": {
+            "tools": [{"name": "f", "input_schema": SCHEMA, "cache_control": {"type": "ephemeral"}}]
+        },
+        "top_k": {"top_k": 5},
+        "top_p": {"top_p": 0.5},
+        "system.cache_control": {
+            "system": [{"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}}]
+        },
+        "messages.cache_control": {
+            "messages": [{"role": "user", "content": [
+                {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}},
+            ]}]
+        },
+        "messages.thinking": {
+            "messages": [
+                {"role": "user", "content": [{"type": "text", "text": "hi"}]},
+                {"role": "assistant", "content": [{"type": "thinking", "thinking": "x", "signature": "y"}]},
+            ]
+        },
+    },
+}  # fmt: skip
+#: for a field that is a part of another one: the change without it
+WITHOUT: dict[str, dict[str, Any]] = {
+    "response_format.strict": FIELDS["openai_chat"]["response_format"],
+    "text.format.strict": FIELDS["openai_responses"]["text.format"],
+    "tool_choice.disable_parallel_tool_use": {"tool_choice": {"type": "auto"}},
+    "messages.detail": {
+        "messages": [{"role": "user", "content": [
+            {"type": "text", "text": "hi"},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
+        ]}]
+    },
+}  # fmt: skip
+#: extensions of servers that speak the dialect of chat completions, and of Mistral
+EXTENSIONS = (ORDINARY["openai_chat"] - CHAT_FIELDS) | SPOKEN["mistral_chat"].extra_fields
+#: a model of each provider's dialect that reasons
+MODELS = {
+    "openai_chat": "gpt-5",
+    "anthropic_messages": "claude-sonnet-4-5",
+    "gemini_generate": "gemini-2.5-flash",
+    "mistral_chat": "magistral-medium",
+    "bedrock_converse": "amazon.titan-text",
+}
+CASES = [
+    (client, spoken, name)
+    for client, fields in FIELDS.items()
+    for spoken in MODELS
+    if spoken != client
+    for name in fields
+]
+
+
+def convert(client: str, spoken: str, changes: dict[str, Any], **more: Any) -> tuple[dict[str, Any], set[str]]:
+    """Return the provider's body, and the names of the lost fields."""
+    dialect, provider = DIALECTS[client], SPOKEN[spoken]
+    call = dialect.decode(msgspec.json.encode({"model": "p/m", **BASES[client], **changes}, order="deterministic"))
+    request: Request = msgspec.structs.replace(dialect.to_internal(call), model=MODELS[spoken], **more)
+    names = lost.lost_fields(request, provider.unwritten(request), provider.extra_fields, dialect.feature_fields)
+    return provider.from_internal(request), set(names)
+
+
+@pytest.mark.parametrize(("client", "spoken", "name"), CASES)
+def test_a_field_is_named_if_and_only_if_the_body_does_not_express_it(client: str, spoken: str, name: str):
+    before, _ = convert(client, spoken, WITHOUT.get(name, {}))
+    after, names = convert(client, spoken, FIELDS[client][name])
+    assert (name in names) is (before == after), (name, names, after)
+
+
+@pytest.mark.parametrize("spoken", MODELS)
+@pytest.mark.parametrize("client", BASES)
+def test_nothing_is_named_for_a_call_that_is_expressed_in_full(client: str, spoken: str):
+    _, names = convert(client, spoken, {})
+    assert names == set()
+
+
+@pytest.mark.parametrize("client", BASES)
+def test_the_cases_cover_all_fields_of_a_dialect_that_can_be_lost(client: str):
+    """Every ordinary field of the dialect is a case here, or is converted to every provider."""
+    everywhere = {"model", "messages", "input", "instructions", "max_tokens", "max_completion_tokens", "stream",
+                  "max_output_tokens", "stream_options", "tools", "reasoning", "text", "system",
+                  "output_config"}  # fmt: skip
+    refused = {"n", "functions", "function_call", "background", "conversation", "previous_response_id", "prompt",
+               "store", "top_logprobs", "truncation"}  # fmt: skip
+    cases = {name.partition(".")[0] for name in FIELDS[client]}
+    rare = {"access_programs", "anthropic_beta", "anthropic_version", "betas", "cache_control", "diagnostics", "image",
+            "moderation", "output_format", "prompt_cache_options", "prompt_cache_retention",
+            "user_profile_id"}  # fmt: skip
+    own = {name for name in ORDINARY[client] if name not in EXTENSIONS}
+    assert own - cases - everywhere - refused - rare == set()
+    for name in sorted(own & rare):
+        assert convert(client, "gemini_generate", {name: {"a": "b"}})[1] == {name}
+
+
+def test_harmless_values_are_not_named():
+    _, names = convert(
+        "openai_chat",
+        "gemini_generate",
+        {"store": False, "n": 1, "logprobs": False, "metadata": {}, "service_tier": "auto", "user": None},
+    )
+    assert names == set()
+
+
+def test_a_result_that_is_an_error_is_named_where_it_is_lost():
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "x", "is_error": True}
+    messages = [
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]},
+        {"role": "user", "content": [result]},
+    ]
+    _, names = convert("anthropic_messages", "openai_chat", {"messages": messages})
+    assert names == {"messages.is_error"}
+    _, names = convert("anthropic_messages", "gemini_generate", {"messages": messages})
+    assert names == set()
+
+
+def test_sampling_that_thinking_replaces_is_named():
+    changes = {"reasoning_effort": "high", "temperature": 0.3, "top_k": 3}
+    body, names = convert("openai_chat", "anthropic_messages", changes)
+    assert names == {"temperature", "top_k"}
+    assert not {"temperature", "top_k"} & body.keys()
+
+
+def test_the_header_is_bounded_and_has_only_names():
+    assert lost.header([]) == ""
+    assert lost.header(["a", "a", "tools.strict", "two words", "x\r\ny"]) == "a,tools.strict,?"
+    long = lost.header(f"field_{number}" for number in range(1000))
+    assert long.startswith("field_0,field_1,")
+    assert long.endswith(",...")
+    assert long.count(",") == lost.MAX_NAMES
+    assert len(lost.header("x" * 60 + str(number) for number in range(100))) <= lost.MAX_CHARACTERS

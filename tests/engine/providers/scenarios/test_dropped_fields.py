@@ -1,0 +1,83 @@
+"""What a converted call drops, refuses and adds, at the provider and in the answer's header."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from tests.engine.providers.conftest import call, candidate, everything
+from tests.engine.providers.wires import ANTHROPIC_EVENTS, ANTHROPIC_REPLY, OPENAI_REPLY, answering, streaming
+from tests.support.upstream import upstream
+
+from gatehouse.engine.providers.failure import ProviderFailed
+from gatehouse.policy.records import Candidate
+
+KEYS = {"prompt_cache_key": "k", "seed": 5, "store": False}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_converted_answer_names_what_the_provider_did_not_get(ask, stream):
+    behave = streaming(ANTHROPIC_EVENTS) if stream else answering(ANTHROPIC_REPLY)
+    async with upstream(behave) as server:
+        reply = await ask(call(stream=stream, **KEYS), candidate("anthropic", base_url=server.url))
+        if stream:
+            await everything(reply)
+    # `input` is no field of this dialect: the bodies of these tests have it.
+    assert set(reply.dropped.split(",")) == {"input", "prompt_cache_key", "seed"}
+
+
+async def test_an_answer_of_the_same_dialect_names_nothing(ask):
+    async with upstream(answering(OPENAI_REPLY)) as server:
+        reply = await ask(call(n=2, functions=[], logprobs=True, **KEYS), candidate("openai", base_url=server.url))
+        sent = msgspec.json.decode(server.requests[0].body)
+    assert reply.dropped == ""
+    assert (sent["n"], sent["logprobs"], sent["prompt_cache_key"]) == (2, True, "k")
+
+
+@pytest.mark.parametrize(
+    ("changes", "param"),
+    [
+        ({"n": 2}, "n"),
+        ({"functions": [{"name": "f"}]}, "functions"),
+        ({"function_call": {"name": "f"}}, "function_call"),
+        (
+            {"messages": [{"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}}]},
+            "messages[0].function_call",
+        ),
+    ],
+)
+async def test_fields_without_which_the_answer_would_be_another_are_refused(ask, changes, param):
+    async with upstream(answering(ANTHROPIC_REPLY)) as server:
+        with pytest.raises(ProviderFailed) as raised:
+            await ask(call(**changes), candidate("anthropic", base_url=server.url))
+        assert not server.requests
+    assert raised.value.client_error is not None
+    assert raised.value.client_error.extra == {"param": param}
+
+
+@pytest.mark.parametrize(("kind", "is_sent"), [("openai", True), ("openai_compatible", False), ("byoe", False)])
+async def test_a_prompt_cache_key_reaches_openai(ask, kind, is_sent):
+    async with upstream(answering(OPENAI_REPLY)) as server:
+        reply = await ask(call("openai_responses", **KEYS), candidate(kind, base_url=server.url + "/v1"))
+        sent = msgspec.json.decode(server.requests[0].body)
+    assert ("prompt_cache_key" in sent) is is_sent
+    assert ("prompt_cache_key" in reply.dropped.split(",")) is not is_sent
+
+
+@pytest.mark.parametrize(
+    ("model", "capabilities", "expected"),
+    [
+        ("gpt-5", {}, "medium"),
+        ("gpt-4o", {}, None),
+        ("our-model", {"reasoning": True}, "medium"),
+        ("gpt-5", {"reasoning": False}, None),
+    ],
+)
+async def test_the_catalog_or_the_name_says_whether_a_model_reasons(ask, model, capabilities, expected):
+    body: dict[str, Any] = {"thinking": {"type": "enabled", "budget_tokens": 8192}, "max_tokens": 9000}
+    async with upstream(answering(OPENAI_REPLY)) as server:
+        place = candidate("openai", model, base_url=server.url)
+        place = Candidate(place.provider, msgspec.structs.replace(place.model, capabilities=capabilities))
+        reply = await ask(call("anthropic_messages", **body), place)
+        sent = msgspec.json.decode(server.requests[0].body)
+    assert sent.get("reasoning_effort") == expected
+    assert ("thinking" in reply.dropped.split(",")) is (expected is None)

@@ -1,0 +1,129 @@
+"""Counts of tokens: asked of providers that count, estimated for others, and never of a provider that policy rules
+out."""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from tests.engine.dlp.scenarios.test_requests import rule
+from tests.engine.stages.calls.test_content_filters import keywords
+from tests.support.engine import EngineHarness
+
+from gatehouse.policy.governance import GovernanceRecords
+
+MESSAGES = {"model": "one/m", "messages": [{"role": "user", "content": "hello big world"}]}
+RESPONSES = {"model": "one/m", "input": "hello big world"}
+CARD = "4111 1111 1111 1111"
+PICTURE = base64.b64encode(bytes(range(256)) * 1000).decode()
+
+
+async def count(harness: EngineHarness, body: dict[str, Any], dialect: str = "anthropic_token_count") -> Any:
+    answer = await harness.engine.answer(harness.request(body, dialect=dialect))
+    return answer.status, answer.headers.get("X-Gateway-Token-Count"), json.loads(answer.body)
+
+
+def engine(kind: str = "anthropic", status: int = 200, body: bytes = b'{"input_tokens":42}') -> EngineHarness:
+    harness = EngineHarness()
+    harness.serve("one", "m", kind=kind)
+    harness.outbound.script = [(status, [body])]
+    return harness
+
+
+async def test_anthropics_provider_counts() -> None:
+    harness = engine()
+    assert await count(harness, MESSAGES) == (200, "provider", {"input_tokens": 42})
+    [sent] = harness.outbound.sent
+    assert sent.url == "http://one.test/v1/messages/count_tokens"
+    assert json.loads(sent.body) == {**MESSAGES, "model": "m"}
+    [outcome] = harness.outcomes
+    assert (outcome.outcome, outcome.provider, outcome.model_id) == ("success", "one", "m")
+    assert (outcome.input_tokens, outcome.output_tokens, float(outcome.cost_usd or 0)) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("kind", ["openai", "openai_compatible", "gemini", "mistral", "bedrock"])
+async def test_other_providers_are_not_asked(kind: str) -> None:
+    harness = engine(kind)
+    status, counted_by, body = await count(harness, MESSAGES)
+    assert (status, counted_by) == (200, "estimate")
+    assert 5 < body["input_tokens"] < 50
+    assert not harness.outbound.sent
+
+
+@pytest.mark.parametrize("kind", ["anthropic", "openai"])
+async def test_openais_clients_get_an_estimate(kind: str) -> None:
+    harness = engine(kind)
+    status, counted_by, body = await count(harness, RESPONSES, "openai_token_count")
+    assert (status, counted_by, body["object"]) == (200, "estimate", "response.input_tokens")
+    assert 5 < body["input_tokens"] < 50
+    assert not harness.outbound.sent
+
+
+async def test_an_image_is_not_counted_by_its_bytes() -> None:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}}
+    body = {"model": "one/m", "messages": [{"role": "user", "content": [image]}]}
+    _, _, counted = await count(engine("openai"), body)
+    assert 500 < counted["input_tokens"] < 5000
+
+
+@pytest.mark.parametrize("status", [404, 405, 501])
+async def test_a_server_without_this_operation_is_estimated(status: int) -> None:
+    answer = await count(engine(status=status, body=b"{}"), MESSAGES)
+    assert answer[:2] == (200, "estimate")
+
+
+async def test_a_providers_fault_is_one_of_the_count() -> None:
+    status, _, body = await count(engine(status=503, body=b"{}"), MESSAGES)
+    assert (status, body["error"]["code"]) == (502, "all_providers_failed")
+    status, _, body = await count(engine(body=b'{"tokens": 5}'), MESSAGES)
+    assert (status, body["error"]["code"]) == (502, "all_providers_failed")
+
+
+async def test_nothing_goes_out_that_a_filter_or_a_rule_would_refuse() -> None:
+    harness = engine()
+    harness.governance = GovernanceRecords(filters=(keywords(1, "big"),))
+    status, _, body = await count(harness, MESSAGES)
+    assert (status, body["type"], body["error"]["code"]) == (403, "error", "content_filter_violation")
+    assert not harness.outbound.sent
+    harness = engine()
+    harness.off = {"m"}
+    assert (await count(harness, MESSAGES))[0] == 503
+    assert not harness.outbound.sent
+    status, _, body = await count(engine(), {**MESSAGES, "model": "one/other"})
+    assert (status, body["error"]["code"]) == (404, "model_not_found")
+
+
+async def test_texts_are_redacted_before_they_are_counted() -> None:
+    harness = engine()
+    await count(harness, {"model": "one/m", "messages": [{"role": "user", "content": f"my card {CARD}"}]})
+    assert "4111" not in harness.outbound.sent[0].body.decode()
+
+
+async def test_nobody_is_asked_to_approve_a_count() -> None:
+    harness = engine()
+    harness.flags = {"human_in_loop": True}
+    harness.governance = GovernanceRecords(dlp_rules=(rule("project", "prompt", pattern="PRJ-[0-9]{4}"),))
+    status, _, _ = await count(harness, {"model": "one/m", "messages": [{"role": "user", "content": "PRJ-1234"}]})
+    assert status == 403
+    assert not harness.approval_questions
+    assert not harness.outbound.sent
+
+
+@pytest.mark.parametrize(
+    ("dialect", "body", "param"),
+    [
+        ("anthropic_token_count", {**MESSAGES, "stream": True}, "stream"),
+        ("anthropic_token_count", {"model": "one/m"}, "messages"),
+        ("openai_token_count", {"model": "one/m"}, "input"),
+        ("openai_token_count", {**RESPONSES, "previous_response_id": "resp_1"}, "previous_response_id"),
+    ],
+)
+async def test_bad_fields_are_named(dialect: str, body: dict[str, Any], param: str) -> None:
+    status, _, answer = await count(engine(), body, dialect)
+    assert (status, answer["error"]["param"]) == (400, param)
+
+
+async def test_counts_change_no_figures_of_models() -> None:
+    harness = engine()
+    await count(harness, MESSAGES)
+    assert not harness.ports.latencies.medians(stream=False)
