@@ -1139,7 +1139,7 @@ export const texts = {
     idHint: "Lower-case letters, digits and dashes. Models are called as name/model.",
     name: "Display name",
     url: "Base URL",
-    urlHint: "For example https://models.example.com/v1.",
+    urlHint: "With the path at which the API begins, often /v1.",
     format: "API",
     formats: { openai: "OpenAI's", anthropic: "Anthropic's" },
     key: "API key",
