@@ -1,5 +1,5 @@
-"""How fast a million old usage records go from the database to the archive, and what memory that takes:
-`python bench/archive.py [ROWS]`. Needs nothing but this checkout; starts an embedded PostgreSQL of its own."""
+"""Measures the speed and the memory of archiving a million old usage records: `python bench/archive.py [ROWS]`.
+It needs only this checkout, and starts its own embedded PostgreSQL."""
 
 import resource
 import sys

@@ -1,8 +1,9 @@
-"""Compares Gatehouse with other gateways on this machine, in one run: see README.md beside this file.
+"""Compares Gatehouse with other gateways on this machine, in one run (see README.md in this folder).
 
 python bench/compare.py [--quick] [--only NAMES] [--env DIR]
 
-Exit status: 0 measured, 1 a gateway could not be measured, 2 a tool is missing (each is named).
+Exit status: 0 if all gateways were measured, 1 if a gateway could not be measured, 2 if a tool is missing. The missing
+tools are listed.
 """
 
 import argparse
@@ -27,7 +28,7 @@ from rig.upstream import Mock
 
 HERE = Path(__file__).parent
 OUT = HERE / "out"
-#: share of the gateway's core that others may hold before the figures deserve a warning
+#: share of the gateway's core that other processes may use before the report contains a warning
 QUIET = 0.03
 
 
@@ -57,7 +58,7 @@ def plan_of(chosen: argparse.Namespace) -> Plan:
 
 
 class Comparison:
-    """One run: the gateways' samples, and a line for whatever a reader must know."""
+    """One run: the samples of the gateways, and remarks that a reader of the figures needs."""
 
     def __init__(self, bench: Bench, site: gateways.Site, names: list[str]) -> None:
         self._bench, self._site, self._names = bench, site, names
@@ -86,15 +87,16 @@ class Comparison:
             self.remarks.append(text)
 
     def measure_speed(self) -> None:
-        """All gateways stay up; each round asks every one, and begins with another one each time."""
+        """Measure speed. All gateways run at the same time. Each round measures every gateway, and begins with a
+        different one."""
         running: dict[str, Gateway] = {}
         try:
-            # Ours first: when it does not start there is nothing to wait for.
+            # Gatehouse is started first. If it does not start, the others need not be started.
             for name in sorted(self._names, key=report.OURS.__ne__):
                 if gateway := self._start(name):
                     running[name] = gateway
                 elif name == report.OURS:
-                    # An hour of the peers' figures would be of no use.
+                    # Without Gatehouse, an hour of figures of the other gateways would be useless.
                     return
             order = [name for name in self._names if name in running]
             for turn in range(self._bench.plan.rounds):
@@ -109,7 +111,7 @@ class Comparison:
                 gateway.stop()
 
     def measure_memory(self) -> None:
-        """Each gateway alone and fresh."""
+        """Measure memory. Each gateway runs alone and is newly started."""
         for name in self._names:
             if name in self.failed or name == "direct" or not (gateway := self._start(name)):
                 continue
@@ -140,7 +142,7 @@ class Comparison:
         print("\n" + "\n\n".join(part for part in parts if part))
 
     def save(self, path: Path) -> dict[str, Any]:
-        """Gives what was written."""
+        """Write the measurements to a file, and return them."""
         machine = {
             "cpus": os.cpu_count(),
             "processor": _processor(),
@@ -198,9 +200,9 @@ def main() -> int:
     except subprocess.CalledProcessError as error:
         note(f"a peer cannot be installed ({error}); see {OUT / 'install.log'}, or leave it out with --only")
         return 2
-    # The harness itself stays off the gateways' core.
+    # The benchmark itself does not run on the core of the gateways.
     os.sched_setaffinity(0, {cores.load})
-    # A plain kill, too, must stop what was started.
+    # On SIGTERM, the processes that were started must be stopped too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     work = Path(tempfile.mkdtemp(prefix="gatehouse-bench-"))
     mock = Mock(OUT, core=cores.load)

@@ -1,10 +1,10 @@
-"""How long the figures of compliance take over ten million DLP events of a year, in one organization.
+"""Measures the time of the compliance figures of one organization with ten million DLP events in a year.
 
 python bench/compliance.py [--events N]
 
-Fills a Gatehouse of its own by SQL, the counts as the keeper makes them, and times the calls over HTTP; beside them the
-same figures taken from the events themselves. Exit status 1 where a call of 30 days takes longer than half a second,
-or one of a year longer than two.
+The benchmark starts its own Gatehouse, and fills it by SQL with events and with the counts that the keeper would
+compute. It measures the calls over HTTP and, for comparison, the same figures computed from the events. The exit status
+is 1 if a call for 30 days takes longer than half a second, or a call for a year longer than two seconds.
 """
 
 import argparse
@@ -27,10 +27,10 @@ OUT = Path(__file__).parent / "out"
 DAYS = 365
 BUNDLES = 12
 ROUNDS = 15
-#: milliseconds by days
+#: maximum milliseconds of a call, by the number of days
 GOALS = {30: 500.0, 365: 2000.0}
 
-# Each request has two events; kinds that are frequent in life (addresses, mail) are so here.
+# Each request has two events. Kinds that are frequent in practice, such as addresses and mail, are frequent here too.
 EVENTS = """
 insert into dlp_events (tenant_id, id, timestamp, request_id, direction, status, entity_type, rule_id, rule_name,
                         detector_type, score, match_count, model, action, severity, source)
@@ -76,7 +76,7 @@ def options() -> argparse.Namespace:
 
 
 class Running:
-    """A Gatehouse in a home of its own."""
+    """A running Gatehouse with its own home folder."""
 
     def __init__(self, command: Path, home: Path) -> None:
         self.home = home
@@ -99,7 +99,7 @@ class Running:
             raise SystemExit("the trial's key is refused")
 
     def _admitted(self) -> bool:
-        """Its worker may hear of the key a moment after it is made."""
+        """Return whether the worker accepts the key. It may receive a new key with a short delay."""
         try:
             return bool(self.call("/v1/models"))
         except urllib.error.HTTPError:
@@ -118,7 +118,7 @@ class Running:
 
 
 def fill(running: Running, connection: Any, events: int) -> list[str]:
-    """The bundles' ids. Each day has its share of the events."""
+    """Insert the events, evenly over the days, and return the ids of the bundles."""
     kinds = [
         type_["entity_type"] for type_ in json.loads(running.call("/api/admin/dlp-rules/entity-types"))["entity_types"]
     ]
@@ -144,7 +144,7 @@ def fill(running: Running, connection: Any, events: int) -> list[str]:
 
 
 def timed(running: Running, path: str) -> float:
-    """Median, in milliseconds."""
+    """Return the median time of a call, in milliseconds."""
     samples = []
     for _ in range(ROUNDS):
         began = time.perf_counter()

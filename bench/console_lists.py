@@ -1,10 +1,10 @@
-"""How long the console takes to open its list of API keys, with 400,000 keys against ten.
+"""Compares the time in which the console opens its list of API keys with 400,000 keys and with ten keys.
 
 python bench/console_lists.py [--keys 400000] [--rounds 15]
 
-Two platforms run side by side, one with ten keys of other users and one with many. Each round opens the first page, a
-page in the middle and a filtered one on both in turn: by the API, and in Chromium until the rows are there. Prints the
-medians and their ratios. Exit status 2 if Chromium is missing.
+Two platforms run at the same time, one with ten keys of other users and one with many. Each round opens the first page,
+a page in the middle and a filtered page on both platforms in turn. A page is opened by the API, and in Chromium until
+its rows are displayed. The benchmark prints the medians and their ratios. The exit status is 2 if Chromium is missing.
 """
 
 import argparse
@@ -42,7 +42,7 @@ TIERS: Final = '{"/login": 100000000, "/console": 100000000, "POST /api/auth/ses
 
 
 class Platform:
-    """A server with a number of API keys, and an administrator's client."""
+    """A server with some number of API keys, and the client of an administrator."""
 
     def __init__(self, server: GatehouseServer, keys: int) -> None:
         for statement in FILL:
@@ -55,7 +55,7 @@ class Platform:
 
     @property
     def lists(self) -> dict[str, dict[str, str]]:
-        """The queries that are measured, by their names."""
+        """Return the queries that are measured, by name."""
         middle = self.keys // 2 // PAGE_SIZE * PAGE_SIZE
         size = {"limit": str(PAGE_SIZE)}
         return {
@@ -95,7 +95,7 @@ async def measure(few: Platform, many: Platform, rounds: int) -> dict[str, tuple
             executable_path=required_programs.find("chromium"), args=["--headless", "--no-sandbox", "--disable-gpu"]
         )
         pages = [await signed_in(browser, platform.url) for platform in (few, many)]
-        # The first round warms caches and is not counted.
+        # The first round fills caches and is not counted.
         for number in range(rounds + 1):
             for index, (platform, page) in enumerate(zip((few, many), pages, strict=True)):
                 for name, query in platform.lists.items():

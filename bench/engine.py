@@ -1,15 +1,15 @@
-"""One engine in this process, over a provider that answers at once: what a stage costs a request."""
+"""Runs one engine in this process over a provider that answers at once, to measure the cost of a request."""
 
 import time
 
 from tests.support.engine import TENANT, EngineHarness
 
-#: few, so that some round is one that nothing else on the machine disturbs
+#: requests of a round; few, so that at least one round is not disturbed by other work on the machine
 REQUESTS = 40
 
 
 class Fixed:
-    """A policy that is compiled already, as a worker's is."""
+    """A source of policies that always returns the same compiled policy, as in a worker."""
 
     def __init__(self, snapshot: object) -> None:
         self._snapshot = snapshot
@@ -19,13 +19,13 @@ class Fixed:
 
 
 async def settled(harness: EngineHarness) -> EngineHarness:
-    """With the policy that its records come to, and without a limit on requests."""
+    """Return the harness with its policy compiled once, and without a rate limit."""
     harness.ports.policies = Fixed(await harness.current(TENANT))  # type: ignore[assignment]
     return harness
 
 
 async def cost(harness: EngineHarness, raw: bytes, answer: bytes) -> float:
-    """CPU microseconds a request, of this thread."""
+    """Return the CPU time of this thread per request, in microseconds."""
     began = time.thread_time()
     for _ in range(REQUESTS):
         harness.outbound.script = [(200, [answer])]

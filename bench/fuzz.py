@@ -1,14 +1,16 @@
-"""The edges under a coverage-guided fuzzer (atheris, which is libFuzzer): ten minutes, half of it for each.
+"""Runs the parsers for requests and replies under a coverage-guided fuzzer (atheris, which uses libFuzzer). A run takes
+ten minutes, five for each target.
 
     .venv/bin/python bench/fuzz.py                          # reply: the outbound lane's parser; request: the ingress
     .venv/bin/python bench/fuzz.py --only reply --seconds 60
-    .venv/bin/python bench/fuzz.py --only reply --again bench/out/fuzz/reply/crash-...     # an input, its traceback
+    .venv/bin/python bench/fuzz.py --only reply --again bench/out/fuzz/reply/crash-...     # one input, with traceback
     .venv/bin/python bench/fuzz.py --seeds                  # every seed once, without the fuzzer
-    .venv/bin/python bench/fuzz.py --keep                   # and what was found worth keeping into bench/fuzz/seeds
+    .venv/bin/python bench/fuzz.py --keep                   # add new useful inputs to bench/fuzz/seeds
     INGRESS=uvicorn .venv/bin/python bench/fuzz.py --only request                          # the other ingress
 
-What may not be is written at the top of `rig/fuzz_reply.py` and `rig/fuzz_request.py`. Exit status 1 where an input did
-it, took longer than ten seconds, or the process grew; 2 where the fuzzer cannot be installed.
+The docstrings of `rig/fuzz_reply.py` and `rig/fuzz_request.py` list what counts as a fault. The exit status is 1 if an
+input causes a fault or takes longer than ten seconds, or if the memory of the process grows. It is 2 if the fuzzer
+cannot be installed.
 """
 
 import argparse
@@ -31,13 +33,13 @@ SEEDS = HERE / "fuzz" / "seeds"
 OUT = HERE / "out" / "fuzz"
 ENV = HERE / "out" / "env"
 
-#: Bytes of an input; the lanes' own limits are tested beside them.
+#: Maximum bytes of an input. The limits of the parsers for longer inputs have their own tests.
 MAX_INPUT_BYTES = 1024
-#: Seconds for one input, of which thousands run in one.
+#: Seconds after which one input counts as hung. Usually, thousands of inputs run in a second.
 HANG = 10
-#: MiB that the process may hold more at the end than halfway. The fuzzer itself keeps the inputs that it likes.
+#: MiB by which the memory of the process may grow in the second half. The fuzzer itself keeps interesting inputs.
 GROWTH = 16.0
-#: Of what is kept, so that seeds stay a few hundred small files.
+#: Maximum bytes of a new seed. It keeps the seeds small.
 KEPT_BYTES = 256
 
 
@@ -54,16 +56,16 @@ def options() -> argparse.Namespace:
 
 
 def inside(target: str, env: Path, flags: list[str]) -> None:
-    """The fuzzer's own process. It does not return."""
+    """Run the fuzzer in this process. Does not return."""
     sys.path.append(str(env / "atheris"))
-    import atheris  # noqa: PLC0415 - is not among the project's dependencies
+    import atheris  # noqa: PLC0415 - is not a dependency of the project
 
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     module = {"reply": ("gatehouse.foundation.outbound",), "request": ("gatehouse.ingress", "uvicorn.protocols")}
     with atheris.instrument_imports(include=list(module[target])):
         one = importlib.import_module(f"rig.fuzz_{target}").one
-    # It starts itself anew to compare inputs, by a shell.
+    # The fuzzer starts itself again through a shell to compare inputs.
     itself = shlex.join(command(target, env))
     atheris.Setup([itself, *flags], lambda data: loop.run_until_complete(one(data)))
     atheris.Fuzz()
@@ -91,7 +93,7 @@ def seeds(target: str) -> None:
 
 
 class Growth:
-    """The resident memory of a process, looked at until it ends."""
+    """Records the resident memory of a process until the process ends."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         import psutil  # noqa: PLC0415 - the project's Python has it
@@ -104,16 +106,16 @@ class Growth:
             except psutil.Error:
                 break
             if resident:
-                # Of one that has ended and was not waited for there is nothing.
+                # A process that has ended has no resident memory.
                 self.seen.append(resident)
             time.sleep(0.5)
         process.wait()
 
     @property
     def since_halfway(self) -> float:
-        """MiB, both ends as medians of what was seen around them."""
+        """Return the growth since halfway in MiB. Both values are medians of several samples."""
         if len(self.seen) < 200:
-            # Too short to tell it from starting.
+            # The run is too short to distinguish growth from the start of the process.
             return 0.0
         tenth, half = len(self.seen) // 10, len(self.seen) // 2
         return sorted(self.seen[-tenth:])[tenth // 2] - sorted(self.seen[half : half + tenth])[tenth // 2]
@@ -152,7 +154,8 @@ def fuzz(target: str, seconds: int, env: Path) -> bool:
 
 
 def keep(target: str, env: Path) -> None:
-    """Of the corpus what covers something that the seeds do not, the smallest for each."""
+    """Add inputs of the corpus that cover code which the seeds do not cover to the seeds. Of several inputs with the
+    same coverage, add the smallest."""
     small = OUT / target / "small"
     shutil.rmtree(small, ignore_errors=True)
     small.mkdir(parents=True)

@@ -1,11 +1,12 @@
-"""What taking a request off the wire and putting its answer on it costs this process, by ingress.
+"""Measures the processor time for reading a request and writing its answer, for each ingress.
 
     .venv/bin/python -m bench.ingress
 
-Behind both stands the same engine, which reads the body and gives an answer that is made already: what is left is the
-ingress. Processor time of this thread a request, at so many connections, each of which asks again when it is answered;
-whoever asks is a process of its own. The two take turns in one run on one loop, each round begins with the other one,
-and the least of all rounds is told beside the median: whatever else the machine does only adds.
+Both ingresses use the same engine, which reads the body and returns a prepared answer, so the remaining time is that of
+the ingress. The processor time of this thread per request is measured. A separate process sends the requests on several
+connections, and sends the next request on a connection when the previous one has been answered. The two ingresses take
+turns on one event loop, and each round begins with the other one. The minimum and the median of all rounds are printed,
+because other work on the machine only adds time.
 """
 
 import argparse
@@ -44,12 +45,13 @@ HEAD = (
     "Accept: application/json\r\nContent-Type: application/json\r\nUser-Agent: OpenAI/Python 1.2.3\r\n"
     "Authorization: Bearer gk_0123456789abcdef0123456789abcdef\r\nContent-Length: {}\r\n\r\n"
 )
-#: Streams are asked for by the other dialect's path. What is handed on goes to an application as small as can be.
+#: The path of each kind of request. The path for Anthropic's API returns a stream. A request that is handed on goes to
+#: a minimal ASGI application.
 PATHS = {"plain": "chat/completions", "stream of 50": "messages", "handed on": "elsewhere"}
 
 
 class Echo:
-    """An engine that costs next to nothing."""
+    """An engine that needs almost no time."""
 
     async def answer(
         self, x: Received, read: Callable[[], Awaitable[bytes]], on_admitted: Callable[[], None]
@@ -64,7 +66,7 @@ class Echo:
 async def events() -> AsyncIterator[bytes]:
     for _ in range(EVENTS):
         yield EVENT
-        # Each event comes by itself, as a provider's do.
+        # Each event arrives separately, like the events of a provider.
         await asyncio.sleep(0)
 
 
@@ -101,7 +103,7 @@ async def served(ingress: Any) -> AsyncIterator[int]:
 
 
 async def engine_alone(requests: int) -> float:
-    """CPU microseconds of the engine's part."""
+    """Return the CPU time of the engine per request, in microseconds."""
     echo = Echo()
     x = Received(
         request_id="r", method="POST", path="/", headers={}, client_address="", received_at=0, started=0,
@@ -132,10 +134,10 @@ async def cost(port: int, path: str, requests: int, connections: int) -> float:
 
 
 class Asking(asyncio.Protocol):
-    """Asks for as many as are left, one after the other."""
+    """Sends the remaining requests of a connection, one after the other."""
 
     def __init__(self, request_bytes: bytes, left: list[int], done: asyncio.Event) -> None:
-        #: how many are to be asked, and to be answered
+        #: the request, the number of requests still to send, and the future that completes at the end
         self._request_bytes, self._left, self._done = request_bytes, left, done
         self._ends = b"0\r\n\r\n" if b"/messages" in request_bytes else BODY
         self._seen = b""

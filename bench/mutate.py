@@ -1,13 +1,12 @@
-"""Measures what the tests notice: changes one expression at a time and runs the tests that are nearest to it.
+"""Measures which faults the tests detect. It changes one expression at a time, and runs the tests nearest to it.
 
     .venv/bin/python -m bench.mutate [--sample 10] [--seed 1] [--area engine ...] [--page bench/mutants.md]
 
-Each area gives `--sample` mutants, drawn at random. A mutant is killed when a test fails or the tests do not end within
-`TIMEOUT_SECONDS`; it survives when the tests nearest to it and then all tests of its area pass. Tests that kill a
-mutant have to pass without one: that is tried once for each set of tests, at its first kill. The sources are copied, so
-that the checkout stays as it is. Survivors are printed and, with `--page`, written to a Markdown page, where they
-replace the sections of the areas that were run; the other sections stay.
-"""
+For each area, `--sample` mutants are chosen at random. A mutant is killed if a test fails or the tests do not end
+within `TIMEOUT_SECONDS`. It survives if the tests nearest to it pass, and then all tests of its area pass. Tests that
+kill a mutant must pass without the mutant. This is checked once for each set of tests, when it first kills a mutant.
+The sources are copied, so that the checkout is not changed. Surviving mutants are printed. With `--page`, they are also
+written to a Markdown page, where they replace the sections of the areas that were run."""
 
 import argparse
 import ast
@@ -27,7 +26,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parent.parent
 PACKAGE: Final = ROOT / "src/gatehouse"
 
-#: the folders of each area and its tests, beside those at a source file's own path
+#: the source folders of each area, and its tests in addition to those at the path of a source file
 AREAS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "engine": (("engine/stages", "engine/routing", "engine/dlp"), ("tests/engine",)),
     "detection": (("detection/normalise", "detection/validators", "detection"), ("tests/detection",)),
@@ -36,7 +35,7 @@ AREAS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "journal": (("foundation/journal", "platform/keeper"), ("tests/foundation/journal", "tests/platform/keeper")),
     "portal": (("portal",), ("tests/portal",)),
 }
-#: the nearest tests of folders that have none at their own path
+#: the nearest tests of folders that have no tests at their own path
 NEAREST: Final[dict[str, tuple[str, ...]]] = {
     "platform/access/browser": ("tests/platform/access/test_sign_in_browser.py",),
     "platform/access/tokens": (
@@ -47,9 +46,9 @@ NEAREST: Final[dict[str, tuple[str, ...]]] = {
     "portal/sso": ("tests/portal/scenarios/with_platform/test_sign_in.py",),
 }
 
-#: per run of tests; the slowest area's tests take a third of it on two free cores
+#: time limit of one run of tests; the tests of the slowest area take a third of it on two free cores
 TIMEOUT_SECONDS: Final = 900.0
-#: for a pytest that was interrupted to stop its PostgreSQL and its servers
+#: time in which an interrupted pytest must stop its PostgreSQL and its servers
 GRACE_SECONDS: Final = 60.0
 #: the start of a new page
 TITLE: Final = (
@@ -80,7 +79,7 @@ class Mutant:
 
 
 def changed(node: ast.AST) -> ast.AST | None:
-    """Returns the node with one thing changed, or None where no operator applies."""
+    """Return the node with one change, or None if no operator applies to it."""
     match node:
         case ast.Compare(ops=[op], left=left, comparators=[right]) if type(op) in _COMPARISONS:
             return ast.Compare(left, [_COMPARISONS[type(op)]()], [right])
@@ -109,7 +108,7 @@ def _is_text(*nodes: ast.expr) -> bool:
 
 
 def nodes_that_run(tree: ast.AST) -> Iterator[ast.AST]:
-    """Every node inside functions, without annotations, defaults and log lines."""
+    """Yield every node inside functions, except annotations, defaults and log calls."""
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             for statement in function.body:
@@ -144,7 +143,7 @@ def drawn(area: str, sample: int, chance: random.Random) -> list[Mutant]:
 
 
 def nearest_tests(mutant: Mutant) -> tuple[str, ...]:
-    """The test file or folder at the mutant's own path, else that of the nearest folder above it."""
+    """Return the test file or folder at the path of the mutant, or that of the nearest folder above it."""
     place = mutant.path.relative_to(PACKAGE)
     own = ROOT / "tests" / place.parent / f"test_{place.stem}.py"
     if own.exists():
@@ -161,7 +160,7 @@ def nearest_tests(mutant: Mutant) -> tuple[str, ...]:
 
 
 def failure(copy: Path, tests: tuple[str, ...]) -> str | None:
-    """Runs the tests over the copy. Returns the first that fails, `timeout` where they do not end in time, or None."""
+    """Run the tests on the copy. Return the first test that fails, `timeout` if they do not end in time, or None."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "--timeout=120", *tests]
     environment = {**os.environ, "PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     with (
@@ -183,7 +182,7 @@ def failure(copy: Path, tests: tuple[str, ...]) -> str | None:
 
 
 def _stop(running: subprocess.Popen[bytes]) -> None:
-    """Interrupts a pytest that still runs. Its PostgreSQL has a session of its own, so that only pytest can stop it."""
+    """Interrupt a pytest that is still running. Only pytest can stop its PostgreSQL, which runs in its own session."""
     if running.poll() is None:
         running.send_signal(signal.SIGINT)
         try:
@@ -193,8 +192,8 @@ def _stop(running: subprocess.Popen[bytes]) -> None:
 
 
 def killer(copy: Path, mutant: Mutant, pass_without_mutant: set[tuple[str, ...]]) -> str | None:
-    """Runs the tests nearest to the mutant, then all of its area. Returns the test that fails, None for a survivor.
-    Adds the tests that it tried without the mutant."""
+    """Run the tests nearest to the mutant, then all tests of its area. Return the test that fails, or None if the
+    mutant survives. Sets of tests that were run without the mutant are added to `pass_without_mutant`."""
     target = copy / mutant.path.relative_to(ROOT)
     original = target.read_bytes()
     for tests in dict.fromkeys((nearest_tests(mutant), AREAS[mutant.area][1])):
@@ -212,7 +211,7 @@ def killer(copy: Path, mutant: Mutant, pass_without_mutant: set[tuple[str, ...]]
 
 
 def section(area: str, tried: int, survivors: list[Mutant], arguments: argparse.Namespace) -> str:
-    """The page's section of an area."""
+    """Return the section of the page for an area."""
     lines = [
         f"{area}",
         "",
@@ -225,7 +224,7 @@ def section(area: str, tried: int, survivors: list[Mutant], arguments: argparse.
 
 
 def write_section(page: Path, area: str, text: str) -> None:
-    """Puts an area's section into the page, in place of an older one."""
+    """Write the section of an area to the page. It replaces an older section."""
     old = page.read_text().split("\n## ") if page.exists() else [TITLE]
     sections = {text.split("\n", 1)[0]: text.strip() for text in old[1:]} | {area: text.strip()}
     page.write_text("\n\n## ".join([old[0].strip(), *(sections[name] for name in sorted(sections))]) + "\n")
@@ -238,7 +237,7 @@ def main() -> None:
     parser.add_argument("--area", nargs="*", choices=sorted(AREAS), default=sorted(AREAS))
     parser.add_argument("--page", type=Path, help="Markdown page to write the result to")
     arguments = parser.parse_args()
-    # A shell's background jobs, and what they start, would ignore it.
+    # Background jobs of a shell, and their child processes, would otherwise ignore SIGINT.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     results: dict[str, tuple[int, list[Mutant]]] = {}
     with tempfile.TemporaryDirectory(prefix="gatehouse-mutants-") as folder:

@@ -1,11 +1,12 @@
-"""What a call to a provider costs this process, by carrier.
+"""Measures the processor time of a call to a provider, for each carrier.
 
     .venv/bin/python -m bench.outbound                                # against `gatehouse sandbox`, started here
     .venv/bin/python -m bench.outbound --upstream http://127.0.0.1:9100   # or bench/upstream/mock.c
 
-Processor time of this thread a call, plain and as a stream of 50 chunks, 16 calls at once. The carriers take turns in
-one run, each round begins with another one, and the least of all rounds is told beside the median: the upstream works
-in a process of its own, and whatever else the machine does only adds. `pieces`: in how many reads a stream came.
+The processor time of this thread per call is measured, for plain calls and for streams of 50 chunks, with 16 calls at
+the same time. The upstream runs in a separate process. The carriers take turns, and each round begins with a different
+one. The minimum and the median of all rounds are printed, because other work on the machine only adds time. `pieces` is
+the number of reads in which a stream arrived.
 """
 
 import argparse
@@ -30,7 +31,7 @@ PARALLEL_CALLS = 16
 PLAIN, STREAMS = 2000, 200
 
 HEADERS = {"Content-Type": "application/json", "Authorization": "Bearer sk-of-the-provider-0123456789"}
-#: The sandbox echoes it, a word a chunk.
+#: The prompt. The sandbox returns it, one word per chunk.
 WORDS = " ".join(["word"] * 47)
 
 
@@ -50,7 +51,7 @@ def request(url: str, *, stream: bool) -> OutboundRequest:
 
 
 async def call(outbound: Outbound, outbound_request: OutboundRequest, *, stream: bool) -> int:
-    """The number of pieces in which the answer came."""
+    """Make a call, and return the number of pieces in which the answer arrived."""
     reply = await outbound.send(outbound_request)
     pieces = 0
     if stream:
@@ -67,7 +68,7 @@ async def call(outbound: Outbound, outbound_request: OutboundRequest, *, stream:
 async def cost(
     outbound: Outbound, outbound_request: OutboundRequest, calls: int, *, stream: bool
 ) -> tuple[float, float]:
-    """CPU microseconds a call, and pieces a call."""
+    """Return the CPU microseconds and the number of pieces per call."""
     pieces = 0
 
     async def some() -> None:

@@ -1,9 +1,9 @@
-"""An outpost's records at full size: what handing in costs, how fast it is back after kill -9, and a day without its
-platform.
+"""Measures an outpost with many records: the cost of uploading records, the time of a restart after kill -9, and a day
+without its platform.
 
 .venv/bin/python -m bench.outpost [--requests 100000] [--kills 20]
 
-Starts a platform and an outpost beside it. Exit status 1 where a goal is missed, or a record.
+The benchmark starts a platform and an outpost. The exit status is 1 if a goal is not reached or a record is missing.
 """
 
 import argparse
@@ -31,9 +31,9 @@ from gatehouse.outpost.records.log import AuditLog
 from gatehouse.outpost.records.positions import OutpostRecords
 
 CALLERS = 16
-#: Seconds from the start of the process to its first answer.
+#: Maximum seconds from the start of the process to its first answer.
 START_GOAL = 2.0
-#: Bytes of the journal a record.
+#: Maximum bytes of the journal per record.
 BYTES_GOAL = 1_000
 RECORDS = 100_000
 
@@ -46,7 +46,8 @@ def options() -> argparse.Namespace:
 
 
 def cost() -> None:
-    """Processor time a record of what runs beside requests: reading, joining, the audit log."""
+    """Print the processor time per record of the work that does not belong to a request: reading, joining, and the
+    audit log."""
     with tempfile.TemporaryDirectory() as made:
         folder, tenant = Path(made), uuid4()
 
@@ -100,7 +101,7 @@ def starts(outpost: OutpostServer, kills: int) -> bool:
 
 
 async def answered(outpost: OutpostServer, requests: int) -> list[str]:
-    """Their request ids."""
+    """Make requests, and return the ids of those that were answered."""
     ids: list[str] = []
     numbers = count()
     body = json.dumps(asking("Hello"))
@@ -122,7 +123,7 @@ async def answered(outpost: OutpostServer, requests: int) -> list[str]:
 
 
 def latencies(outpost: OutpostServer, requests: int) -> str:
-    """One caller's, in milliseconds."""
+    """Return the latencies of one caller, in milliseconds, as text."""
     took = []
     with outpost.client() as client:
         for _ in range(requests):

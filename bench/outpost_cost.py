@@ -1,11 +1,13 @@
-"""What a request costs an outpost beside the platform that it follows, and what an idle outpost holds in memory.
+"""Compares the processor time of a request on an outpost and on its platform, and measures the memory of an idle
+outpost.
 
     .venv/bin/python -m bench.outpost_cost [--seconds 5] [--rounds 5]
 
-Both answer the same requests by the same policy (the built-in patterns in force) from the sandbox provider, in turn,
-at 16 connections of wrk. The platform's figure is its one gateway worker; what its keeper and PostgreSQL do with the
-records is not counted. Of the outpost there are two: its loop, which is the thread that answers, and the whole process,
-which hands the records in, too. CPU time is the kernel's, by thread. Exit status 1 where a goal is not reached.
+Outpost and platform take turns in answering the same requests from the sandbox provider, with the same policy (the
+built-in patterns) and 16 connections of wrk. For the platform, only the gateway worker is measured, not the keeper and
+PostgreSQL. For the outpost, there are two figures: the thread of the event loop, which answers, and the complete
+process, which also uploads the records. The CPU time is measured by the kernel for each thread. The exit status is 1 if
+a goal is not reached.
 """
 
 import argparse
@@ -22,7 +24,7 @@ import psutil
 from tests.support.outpost_server import OutpostServer, Trust, asking
 from tests.support.server import GatehouseServer
 
-#: of the platform's worker; MiB
+#: maximum CPU time of the outpost, as a factor of the platform's worker; maximum memory in MiB
 GOAL, MEMORY_GOAL = 1.10, 150.0
 TEXT = "Please summarise what we agreed on about the delivery in March, in three sentences. " * 5
 CONNECTIONS = 16
@@ -36,18 +38,18 @@ wrk.headers["Authorization"] = "Bearer {key}"
 
 
 def on_cpu(pid: int, *, main: bool = False) -> float:
-    """Seconds that its threads, or its first one alone, have run."""
+    """Return the CPU seconds of all threads of a process, or only of its main thread."""
     threads = [Path(f"/proc/{pid}/task/{pid}")] if main else list(Path(f"/proc/{pid}/task").iterdir())
     return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
 
 
 def memory(process: psutil.Process) -> float:
-    """MiB of it and of what it has started; shared pages count once."""
+    """Return the memory of a process and its children in MiB. Shared pages count once."""
     return sum(item.memory_full_info().pss for item in [process, *process.children(recursive=True)]) / 1024**2
 
 
 def load(url: str, script: Path, seconds: int) -> tuple[int, int]:
-    """Answers, and those that were none with 2xx."""
+    """Run the load. Return the number of answers, and the number of answers with another status than 2xx."""
     command = ["wrk", "-t", "1", "-c", str(CONNECTIONS), "-d", str(seconds), "-s", str(script)]
     output = subprocess.run([*command, f"{url}/v1/chat/completions"], capture_output=True, text=True, check=True).stdout
     match, bad = re.search(r"(\d+) requests in", output), re.search(r"Non-2xx or 3xx responses: (\d+)", output)

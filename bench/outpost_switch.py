@@ -1,10 +1,10 @@
-"""How long a kill switch on the platform takes to three connected outposts.
+"""Measures the time until a kill switch on the platform takes effect on three connected outposts.
 
     .venv/bin/python -m bench.outpost_switch [--switches 50]
 
-From the moment at which the operator's call is sent until an outpost first refuses the model, as a client of it sees:
-each outpost is asked again and again, and what it takes to ask is in the figure. Exit status 1 where the 99th
-percentile is above the goal.
+The time begins when the operator's call is sent, and ends when an outpost first refuses the model for a client. Each
+outpost is called repeatedly, and the time of a call is part of the figure. The exit status is 1 if the 99th percentile
+is above the goal.
 """
 
 import argparse
@@ -17,16 +17,16 @@ import aiohttp
 from tests.support.outpost_server import OutpostServer, Trust, asking
 from tests.support.server import GatehouseServer
 
-#: Seconds.
+#: Maximum seconds at the 99th percentile.
 GOAL = 1.0
 OUTPOSTS = 3
 WAIT_SECONDS = 30.0
-#: between two questions: what is asked more often takes the processor from those who are to answer
+#: interval between two calls; more frequent calls would use the processor that the outposts need
 POLL_SECONDS = 0.02
 
 
 async def until(session: aiohttp.ClientSession, outpost: OutpostServer, status: int) -> float:
-    """When it first answers so."""
+    """Call an outpost until it answers with `status`, and return the time of this answer."""
     deadline = time.perf_counter() + WAIT_SECONDS
     while True:
         async with session.post(f"{outpost.url}/v1/chat/completions", json=asking("Hello")) as answer:
@@ -39,7 +39,7 @@ async def until(session: aiohttp.ClientSession, outpost: OutpostServer, status: 
 
 
 async def switch(session: aiohttp.ClientSession, server: GatehouseServer, path: str) -> float:
-    """Seconds until the platform's answer."""
+    """Call the kill switch, and return the seconds until the answer of the platform."""
     began = time.perf_counter()
     async with session.post(f"{server.url}/api/v1/admin/kill-switch/{path}", json={"reason": "other"}) as answer:
         assert answer.status == 200, await answer.text()
@@ -65,7 +65,7 @@ async def measure(server: GatehouseServer, outposts: list[OutpostServer], switch
 
 
 def at(values: list[float], share: float) -> float:
-    """A percentile, in milliseconds."""
+    """Return a percentile of the values, in milliseconds."""
     return values[min(len(values) - 1, int(share * len(values)))] * 1000
 
 

@@ -1,22 +1,23 @@
-"""What a model call costs inside the engine, step by step: CPU microseconds of one worker's thread.
+"""Measures the CPU time of each step of a model call inside the engine, in microseconds of one worker's thread.
 
-    .venv/bin/python -m bench.path                       # all of it, in a minute
-    .venv/bin/python -m bench.path --only DLP --profile  # the same under cProfile; DLP, 76, stream, stream76
-    .venv/bin/python -m bench.path --whole               # a line each, for runs in turn with another tree
+    .venv/bin/python -m bench.path                       # all measurements, in a minute
+    .venv/bin/python -m bench.path --only DLP --profile  # one measurement under cProfile; DLP, 76, stream, stream76
+    .venv/bin/python -m bench.path --whole               # one line per measurement, to compare with another checkout
 
-`DLP`: data-loss prevention off, a prompt of 200 bytes. `76`: the built-in patterns over a prompt of 1 KB and an answer
-of 0.8 KB. `stream`, `stream76`: the same with an answer of 41 and of 50 chunks, which come eight at a time. A stream
-is told whole, 64 at once, and then by its parts, one stream at a time.
+`DLP` is a call without data-loss prevention, with a prompt of 200 bytes. `76` is a call with the built-in patterns, a
+prompt of 1 KB and an answer of 0.8 KB. `stream` and `stream76` are the same calls with streams of 41 and 50 chunks, of
+which eight arrive at a time. For a stream, the time of the complete stream is measured with 64 streams at the same
+time, and the times of its parts with one stream at a time.
 
-The platform's own parts in this process: an API key found in the replica, a rate limit, a budget in dollars whose
-ledger grants at once, kill switches of which none is on, figures, a journal on disk. The provider answers at once with
-bytes that are there already: what sockets and HTTP cost is told by `bench.outbound` and `bench.ingress`.
+The measurement includes these parts of the platform: an API key in the replica, a rate limit, a budget in dollars whose
+ledger grants leases at once, kill switches that are all off, metrics, and a journal on disk. The provider returns
+prepared bytes at once. `bench.outbound` and `bench.ingress` measure the cost of sockets and HTTP.
 
-`whole` is a request from its head to its answer, recorded, 64 at once. The steps are run one after the other in a
-request's order: each by itself in a loop takes half as long as it does in a request, because the processor then has all
-of its code at hand. `between` is what is left of the whole: tasks, coroutines between the steps, the journal's write.
-Told is the least of all rounds, with the median behind it.
-"""
+`whole` is a request from its head to its recorded answer, with 64 requests at the same time. The steps are run one
+after the other in the order of a request. If each step ran in its own loop, it would take only half as long, because
+all of its code would stay in the processor's cache. `between` is the difference between the complete request and the
+sum of its steps: tasks, coroutines between the steps, and the write to the journal. The minimum and the median of all
+rounds are printed."""
 
 import argparse
 import asyncio
@@ -86,13 +87,13 @@ from gatehouse.policy.snapshot import Snapshot
 
 TENANT: Final = TenantId(UUID("00000000-0000-7000-8000-0000000000aa"))
 PARALLEL_CALLS: Final = 64
-#: what reading the clock twice takes, in microseconds
+#: time of reading the clock twice, in microseconds
 _CLOCK: Final = min(timeit.repeat(time.perf_counter, number=1000, repeat=5)) * 1000
-#: requests of a round, calls of a step's round: short, so that some round is one that nothing else disturbs
+#: requests of a round, and calls of a step in a round; few, so that at least one round is not disturbed by other work
 REQUESTS, CALLS = 1280, 400
 PLENTY: Final = (10**15, 10**12, 10**15)
 
-#: About what the load of `bench/compare.py` sends.
+#: A request like those of `bench/compare.py`.
 SHORT: Final = {
     "model": "openai/gpt-4o-mini",
     "messages": [
@@ -111,7 +112,7 @@ LONG: Final = {"model": "openai/gpt-4o-mini", "messages": [{"role": "user", "con
 
 
 def answer(text: str) -> bytes:
-    """As OpenAI gives it, about 850 bytes with the text of `SHORT`."""
+    """Return an answer in the format of OpenAI. With the text of `SHORT`, it has about 850 bytes."""
     return msgspec.json.encode(
         {
             "id": "chatcmpl-C3kP9vY0mWq7dZr2bT5xN8aL1eHs", "object": "chat.completion", "created": 1760000000,
@@ -133,7 +134,7 @@ def answer(text: str) -> bytes:
 
 
 def pieces(text: str) -> list[bytes]:
-    """The same as a stream of up to 50 chunks, eight in a read."""
+    """Return the same answer as a stream of up to 50 chunks, with eight chunks in each piece."""
     words = [text[start : start + len(text) // 49 + 1] for start in range(0, len(text), len(text) // 49 + 1)]
     body = {
         "id": "chatcmpl-C3kP9vY0mWq7dZr2bT5xN8aL1eHs", "object": "chat.completion.chunk", "created": 1760000000,
@@ -150,7 +151,7 @@ def pieces(text: str) -> list[bytes]:
 
 
 class Provider:
-    """Answers at once, with bytes that are there already. See `Outbound`, and `OutboundReply`."""
+    """A provider that answers at once with prepared bytes. Implements `Outbound` and `OutboundReply`."""
 
     status = 200
     headers: Mapping[str, str] = {"content-type": "application/json"}
@@ -175,7 +176,7 @@ class Provider:
 
 
 class Generous(Spender):
-    """Its ledger has no database, and grants whatever is asked for."""
+    """A spender whose ledger has no database and grants every request."""
 
     async def _request_leases(self, accounts: Iterable[BudgetAccount], *, stopping: bool = False) -> None:
         for account in accounts:
@@ -192,7 +193,7 @@ class Compiled:
 
 
 class World:
-    """One worker, as far as a model call sees it."""
+    """The parts of one worker that a model call uses."""
 
     def __init__(
         self, home: Path, request: Mapping[str, Any], answer: bytes, *, inspected: bool, streamed: Sequence[bytes] = ()
@@ -275,7 +276,7 @@ class World:
         )
 
     async def serve(self, requests: int, at_once: int = PARALLEL_CALLS) -> float:
-        """CPU microseconds a request."""
+        """Serve requests, and return the CPU microseconds per request."""
 
         async def some() -> None:
             for _ in range(requests // at_once):
@@ -301,7 +302,7 @@ class Row(NamedTuple):
 
 
 class Steps:
-    """What a request goes through, each step ready to be run again and again."""
+    """The steps of a request. Each step can be run repeatedly."""
 
     def __init__(self, world: World) -> None:
         self.world, self.ports = world, world.ports
@@ -329,7 +330,7 @@ class Steps:
         self.entry = self._entry()
 
     def _entry(self) -> Entry[UUID]:
-        """The record, read again from what the journal gets."""
+        """Return the record of the request, decoded from the bytes that are written to the journal."""
         journal: list[bytes] = []
         Recorder(msgspec.structs.replace(self.ports, journal=journal)).finished(self.answered)
         return decode(journal[0])
@@ -338,7 +339,7 @@ class Steps:
         return CallRequest(identified=self.identified, call=self.dialect.decode(self.world.body))
 
     def rows(self) -> list[Row]:
-        """In the order of a request."""
+        """Return the steps in the order of a request."""
         ports, request = self.ports, self.call_request
         inspected = [
             Row("DLP on the prompt", self._prompt, True),
@@ -392,8 +393,8 @@ class Steps:
 
 
 async def one_after_the_other(rows: Sequence[Row]) -> dict[str, float]:
-    """Microseconds of each step, when all of them are run in their order, as a request does. By a clock that takes as
-    little as the steps do, so that what else the machine does is in single calls: the median of all is told."""
+    """Return the microseconds of each step when all steps are run in the order of a request. Each call is measured
+    separately. Other work on the machine only affects single calls, so the median of all calls is returned."""
     spent: dict[str, list[float]] = {row.name: [] for row in rows}
     clock = time.perf_counter
     for _ in range(CALLS):
@@ -426,7 +427,8 @@ async def table(world: World, rounds: int) -> None:
 
 
 async def parts(world: World, rounds: int) -> None:
-    """A stream's, one stream at a time: until the first events come, each read of events behind them, and the end."""
+    """Print the times of the parts of a stream, with one stream at a time: the time until the first events arrive, each
+    read of later events, and the end."""
     spent: dict[str, list[list[float]]] = {}
     for _ in range(rounds):
         turn: dict[str, list[float]] = {}
@@ -478,7 +480,7 @@ async def measured(chosen: argparse.Namespace, home: Path) -> None:
         world = World(home / name, request, answer(text), inspected=inspected, streamed=cut)
         await world.spender.start(world.journal.writer_id)
         await world.serve(PARALLEL_CALLS * 4)
-        # As a worker does.
+        # A worker does the same.
         gc.collect()
         gc.freeze()
         gc.set_threshold(20_000, 20, 20)

@@ -1,8 +1,9 @@
-"""A profile of Gatehouse's worker under load, by py-spy: where the time of a request goes.
+"""Profiles Gatehouse's worker under load with py-spy.
 
 python bench/profile_worker.py [--stream] [--connections 64] [--seconds 15] [--role gateway|recording]
 
-Writes a flame graph and prints the functions in which the samples were taken. Exit status as compare.py's.
+Writes a flame graph, and prints the functions in which the samples were taken. The exit status is the same as that of
+compare.py.
 """
 
 import argparse
@@ -21,9 +22,9 @@ from rig.measure import Bench, Cores, Plan, note
 from rig.upstream import Mock
 
 OUT = Path(__file__).parent / "out"
-#: threads that wait for work; py-spy takes them for busy
+#: threads that wait for work, but count as busy for py-spy
 IDLE = ("_worker (concurrent/futures/thread.py", "Condition.wait (threading.py")
-#: frames above everything, such as `main`, say nothing
+#: share of samples above which a frame is not printed, because it contains almost everything, such as `main`
 EVERYTHING = 0.97
 
 
@@ -45,19 +46,20 @@ def options() -> argparse.Namespace:
 
 
 def python_process(gateway: Gatehouse, role: str) -> int:
-    """The busiest Python process of a role."""
+    """Return the id of the busiest Python process of a role."""
     pids = [pid for pid in gateway.processes()[role] if "postgres" not in processes.command_line(pid).split(" ")[0]]
     return max(pids, key=lambda pid: processes.cpu_seconds([pid]))
 
 
 def package(frame: str) -> str:
-    """`gatehouse/engine` of a frame `function (gatehouse/engine/run.py:98)`, `aiohttp` of one in a library."""
+    """Return the package of a frame: `gatehouse/engine` for `function (gatehouse/engine/run.py:98)`, or the name of a
+    library, such as `aiohttp`."""
     parts = frame.rpartition("(")[2].split("/")
     return "/".join(parts[: 2 if parts[0] == "gatehouse" else 1]).partition(":")[0].rstrip(")")
 
 
 def show(folded: Path, top: int) -> None:
-    """The busiest packages, and the busiest functions: by themselves, and with all that they call."""
+    """Print the busiest packages and functions, without and with the functions that they call."""
     packages, own, whole, total = Counter[str](), Counter[str](), Counter[str](), 0
     for line in folded.read_text().splitlines():
         stack, _, samples = line.rpartition(" ")

@@ -1,12 +1,12 @@
-"""What lists, figures and recording cost over ten million audit events and usage records of two months, in one
-organization.
+"""Measures lists, figures and recording of one organization with ten million audit events and ten million usage records
+of two months.
 
 python bench/records.py [--records N] [--home DIR]
 
-Fills a Gatehouse of its own by SQL, the counts and figures as the keeper makes them, and times the calls over HTTP;
-then puts a journal of 200,000 records into its home and times the keeper. Exit status 1 where a goal is missed. With
---days 6 a million records have days as full as ten million of two months.
-"""
+The benchmark starts its own Gatehouse, and fills it by SQL with records and with the counts and figures that the keeper
+would compute. It measures the calls over HTTP. Then it writes a journal of 200,000 records into the home folder and
+measures the keeper. The exit status is 1 if a goal is not reached. With --days 6, a million records have as many
+records per day as ten million records of two months."""
 
 import argparse
 import asyncio
@@ -27,18 +27,19 @@ from rig import install, postgres, processes
 from rig.measure import note
 
 OUT = Path(__file__).parent / "out"
-#: within the window in which lists show records
+#: number of days with records; within the window in which lists show records
 DEFAULT_DAYS = 60
 USERS = 500
 ROUNDS = 15
 INGESTED = 200_000
-#: milliseconds
+#: maximum milliseconds of a page of a list
 PAGE_GOAL = 20.0
 FIGURES_GOAL = 300.0
-#: records a second
+#: minimum records that are stored per second
 INGEST_GOAL = 20_000.0
 
-# Thirty models at five providers, the first of each far more often; one request in a thousand goes to a rare one.
+# There are thirty models of five providers. The first model of each provider is used most. One request in a thousand
+# uses a rare model.
 RECORDS = """
 insert into usage_records (tenant_id, id, timestamp, request_id, user_id, provider, model_id, requested_model, status,
                            stream, input_tokens, output_tokens, cached_tokens, cost_usd, latency_ms, dlp_action)
@@ -111,11 +112,11 @@ def options() -> argparse.Namespace:
 
 
 def fill(connection: Any, tenant: UUID, rows: int, days: int) -> None:
-    """`rows` a day."""
+    """Insert `rows` records for each day."""
     today = datetime.now(UTC).date()
     connection.execute("select gatehouse_ensure_partitions(%s, %s)", [today - timedelta(days=days), days // 28 + 2])
     (before,) = connection.execute("select sequence from audit_heads where tenant_id = %s", [tenant]).fetchone()
-    # What setting up has left in the chain comes before the rest, in time too.
+    # The events of the setup must be older than all other events in the chain.
     for statement in SETTING_UP:
         connection.execute(statement, {"tenant": tenant, "day": str(today - timedelta(days=days))})
     for ago in range(days, 0, -1):
@@ -124,7 +125,7 @@ def fill(connection: Any, tenant: UUID, rows: int, days: int) -> None:
         with connection.transaction():
             for statement in (RECORDS, EVENTS, COUNTS, ROUTES):
                 connection.execute(statement, values)
-            # Of a week, and an hour more: nobody keeps them longer.
+            # Only a week and an hour of these rows is inserted, because they are not kept longer.
             if ago <= 8:
                 connection.execute(MINUTES, values)
                 connection.execute(HOURS, values)
@@ -136,14 +137,14 @@ def fill(connection: Any, tenant: UUID, rows: int, days: int) -> None:
 
 
 def make_rules(running: Running) -> None:
-    """Of a week, that never trigger."""
+    """Create alert rules over a week that never trigger."""
     rule = {"name": "bench", "threshold": 1e15, "comparison": "gt", "window_minutes": 10_080}
     for metric in ("cost", "error_rate", "dlp_trigger_count", "blocked_request_count", "latency_p95"):
         running.call("/api/alerts", {**rule, "metric_type": metric})
 
 
 def timed(running: Running, path: str, body: dict[str, Any] | None = None) -> float:
-    """Median, in milliseconds."""
+    """Return the median time of a call, in milliseconds."""
     samples = []
     for _ in range(ROUNDS):
         began = time.perf_counter()
@@ -203,12 +204,12 @@ def figures(running: Running) -> dict[str, float]:
 
 
 def ingest(running: Running, connection: Any, tenant: UUID) -> tuple[float, float]:
-    """Records a second, and microseconds of processor a record: the keeper's and PostgreSQL's."""
+    """Return the records per second, and the processor microseconds of the keeper and PostgreSQL per record."""
     made = running.home / "made"
     asyncio.run(_journal(made, tenant))
     (writer,) = made.iterdir()
     into = running.home / "journal" / writer.name
-    # Whatever the insertion has left to write.
+    # Write the pages that the insertion has changed, so that this does not happen during the measurement.
     connection.execute("checkpoint")
     server = int((running.home / "postgres" / "postmaster.pid").read_text().split()[0])
     pids = processes.tree(running.pid, server)
@@ -221,7 +222,7 @@ def ingest(running: Running, connection: Any, tenant: UUID) -> tuple[float, floa
 
 
 async def _journal(folder: Path, tenant: UUID) -> None:
-    """As a gateway's worker writes it."""
+    """Write a journal in the same way as a gateway's worker."""
     from gatehouse.engine.records.outcome import Outcome, encode  # noqa: PLC0415 - with the project's Python alone
     from gatehouse.foundation.ids import new_id  # noqa: PLC0415
     from gatehouse.foundation.journal import JournalWriter  # noqa: PLC0415

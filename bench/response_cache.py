@@ -1,8 +1,8 @@
-"""What the response cache costs and saves a request: `.venv/bin/python -m bench.response_cache` (from the repository's
-root).
+"""Measures the CPU time that the response cache adds to or saves for a request: `.venv/bin/python -m
+bench.response_cache` (from the root of the repository).
 
-One engine in this process over a provider that answers at once, with and without inspection: CPU microseconds a
-request, the best of several rounds. A call over a real network costs more than the one that a hit saves here.
+One engine runs in this process over a provider that answers at once, with and without inspection. The CPU microseconds
+per request are printed, as the minimum of several rounds. Over a real network, a hit saves more than here.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
-"""What a routing decision costs: `.venv/bin/python -m bench.routing` (from the repository's root).
+"""Measures the time of a routing decision: `.venv/bin/python -m bench.routing` (from the root of the repository).
 
-One organization with 20 or 200 models of 10 providers, and 50 policies with a cost cap, a latency budget and a chain of
-three. Timed is what stands between the decoded body and the budgets: what the call needs, the order, the judging of
-each choice, the cap. Microseconds, the best of 200 rounds.
-"""
+There is one organization with 20 or 200 models of 10 providers, and 50 policies with a cost cap, a latency budget and a
+chain of three models. The measurement includes the steps between the decoded body and the budgets: the capabilities
+that the call needs, the order of the models, the check of each candidate, and the cost cap. The figures are
+microseconds, the minimum of 200 rounds."""
 
 import time
 from collections.abc import Callable
@@ -44,7 +44,7 @@ BODY: Final = b'{"model":"%s","messages":[{"role":"user","content":"' + b"Good m
 
 
 class _Switches:
-    """Everything is healthy and on."""
+    """Switches and circuits for which every model is enabled and healthy."""
 
     def switched_off(self, tenant_id: object, candidate: object) -> bool:
         return False
@@ -80,7 +80,7 @@ def organization(strategy: Strategy | None, number: int) -> Snapshot:
 
 
 def best(work: Callable[[], object]) -> float:
-    """Microseconds of one call."""
+    """Return the minimum microseconds of one call."""
     rounds = []
     for _ in range(ROUNDS):
         began = time.perf_counter()

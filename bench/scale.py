@@ -1,9 +1,10 @@
-"""What a request costs with 1,000 tenants, 100,000 API keys and 1,000,000 usage records, against one of each.
+"""Compares the cost of a request with 1,000 tenants, 100,000 API keys and 1,000,000 usage records, and with one of
+each.
 
 python bench/scale.py [--quick]
 
-Two Gatehouses run side by side, one alone with its tenant and one among the crowd, and are asked in turn. Exit status
-as compare.py's.
+Two Gatehouses run at the same time, one with a single tenant and one with many, and are measured in turn. The exit
+status is the same as that of compare.py.
 """
 
 import argparse
@@ -21,12 +22,12 @@ from rig.measure import Bench, Cores, Plan, Sample, note
 from rig.upstream import Mock
 
 OUT = Path(__file__).parent / "out"
-#: keys that ask in turn in the third measurement
+#: number of keys that are used in turn in the third measurement
 IN_TURN = 10_000
 
 
 class Crowded(Gatehouse):
-    """Its callers are no admins."""
+    """A Gatehouse with many tenants. Its callers are not administrators."""
 
     def environment(self) -> dict[str, str]:
         return super().environment() | {"RATE_LIMIT_REQUESTS_PER_MINUTE": "100000000"}
@@ -46,7 +47,7 @@ def options() -> argparse.Namespace:
 
 def one(bench: Bench, gateway: Gatehouse, *, keys: int = 0) -> Sample:
     plan, crowd_keys = bench.plan, (crowd.KEY, keys) if keys else None
-    # Every tenant's policy is compiled when it is first asked for; that is start, not cost.
+    # The policy of a tenant is compiled at its first request. This must not be part of the measurement.
     bench.run(gateway, connections=64, seconds=plan.warm_up * (3 if keys else 1), keys=crowd_keys)
     full = bench.run(gateway, connections=64, seconds=plan.seconds, keys=crowd_keys)
     single = bench.run(gateway, connections=1, seconds=plan.seconds, keys=crowd_keys)

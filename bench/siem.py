@@ -1,10 +1,12 @@
-"""How fast one process forwards audit events, what a dead receiver costs the others, and what idle ones cost.
+"""Measures the speed of forwarding audit events in one process, the effect of a receiver that does not answer, and the
+cost of idle organizations.
 
     .venv/bin/python -m bench.siem
 
-The events lie in the audit chain of a real PostgreSQL; this process forwards them as `gatehouse worker` does, over
-HTTPS to a collector in a process of its own. `one` is a single organization, which has a batch on its way at a time;
-`many` are 100, the second time with a dead receiver among them. Idle are 1,000, for which nothing waits.
+The events are in the audit chain of a real PostgreSQL. This process forwards them like `gatehouse worker`, over HTTPS
+to a collector in a separate process. `one` is a single organization, which sends one batch at a time. `many` are 100
+organizations; in a second run, the receiver of one of them does not answer. `idle` are 1,000 organizations without
+waiting events.
 """
 
 import asyncio
@@ -48,7 +50,8 @@ class Bench:
         self._owner, self._tools, self._port = owner, tools, port
 
     def tenants(self, count: int, events: int, *, dead: int = 0) -> list[UUID]:
-        """So many organizations that forward, each with so many events that wait; the first of them to nobody."""
+        """Create `count` organizations that forward events, each with `events` waiting events. The receivers of the
+        first `dead` organizations do not answer."""
         made = [new_id() for _ in range(count)]
         self._owner.execute("UPDATE siem_targets SET enabled = false")
         for n, tenant in enumerate(made):
@@ -84,7 +87,7 @@ class Bench:
         return made
 
     async def drain(self, tenants: list[UUID]) -> tuple[float, float]:
-        """Seconds, and CPU seconds, until nothing waits of theirs."""
+        """Return the seconds and the CPU seconds until all events of the organizations have been forwarded."""
         began, cpu = time.monotonic(), time.process_time()
         forwarding = asyncio.create_task(Forwarding(self._tools).run())
         while await asyncio.to_thread(self._waits, tenants):
@@ -95,7 +98,7 @@ class Bench:
         return seconds, used
 
     async def idle(self) -> float:
-        """Milliseconds of a look for turns."""
+        """Return the milliseconds of one search for organizations with waiting events."""
         taken = []
         for _ in range(50):
             async with self._tools.database.at_once() as connection:

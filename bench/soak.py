@@ -1,21 +1,25 @@
-"""Two workers, the keeper, PostgreSQL and Redis as processes, under load, while things go wrong at random.
+"""Runs two workers, the keeper, PostgreSQL and Redis under load, while faults occur at random.
 
     .venv/bin/python -m bench.soak [--minutes 20] [--seed 1] [--rate 100]
 
-Faults in turn, each at least once: kill -9 of a worker, of the keeper, of Redis; PostgreSQL stopped for a while; a
-provider that only fails; a crowd of slow clients. All the time one provider's answer in five fails or breaks off, and
-one client in fifty leaves. One worker is spared, so that what it holds is seen over the whole run.
+Each of these faults occurs at least once: kill -9 of a worker, of the keeper and of Redis; PostgreSQL stopped for a
+while; a provider that only fails; many slow clients. During the complete run, one answer in five of a provider fails or
+is interrupted, and one client in fifty disconnects. One worker is never killed, so that its resources can be observed
+over the complete run.
 
-Prints what each process held and how the latency went, and what became of every request. Exit status 1 where something
-grows or is lost, or was seen too seldom to tell (a run of some minutes has too few quiet moments):
+The benchmark prints the resources of each process, the latency, and the result of all requests. The exit status is 1 if
+one of these checks fails, or if there were too few samples to decide (a run of a few minutes has too few quiet
+moments):
 
-- memory, descriptors and tasks of the spared worker, and of those that are killed from one life to the next
-- the latency of quiet moments, p50 and p99; connections and calls at the end
-- a request that was answered, or whose client left, without exactly one record
-- a record of a success with other tokens, or another price, than the provider told for it
-- a budget's spend, or the analytics' cost, that is not the sum of the records, to the last digit
+- Memory, descriptors and tasks do not grow, in the worker that is never killed, and from one restart to the next in the
+  processes that are killed.
+- The latency in quiet moments (p50 and p99) does not grow, and no connections or calls are left at the end.
+- Each request that was answered, or whose client disconnected, has exactly one record.
+- The record of a success has the tokens and the price that the provider reported.
+- The spend of a budget and the cost in the analytics are exactly the sum of the records.
 
-What a provider told and a killed worker could not write down is counted and printed: its client has no answer either.
+Usage that a provider reported but a killed worker could not record is counted and printed. The client of such a request
+has received no answer.
 """
 
 import argparse
@@ -43,7 +47,7 @@ from tests.support.upstream import upstream
 
 from gatehouse.platform.changes.change import DEFAULT_TENANT
 
-#: seconds
+#: seconds between two samples, between two faults, of an outage, and after a fault until a moment counts as quiet
 LOOKS, FAULTS, AWAY, QUIET = 2.0, 15.0, 4.0, 10.0
 CALLERS = 32
 
@@ -55,11 +59,11 @@ class Site:
     provider: Provider
     load: Load
     spared: int
-    #: when each began and ended
+    #: the kind, the start and the end of each fault
     faults: list[tuple[str, float, float]] = field(default_factory=list)
 
     def quiet(self, at: float) -> bool:
-        """Nothing goes wrong then, or did just before."""
+        """Return whether there is no fault at this time or shortly before it."""
         return not any(began - 1 < at < ended + QUIET for _, began, ended in self.faults)
 
     async def worker(self) -> None:
@@ -107,7 +111,7 @@ class Site:
 
 @asynccontextmanager
 async def site(rate: float, dice: random.Random) -> AsyncIterator[tuple[Site, UUID, str]]:
-    """With the budget of the caller, and the caller's id."""
+    """Start all processes. Yield the site, the id of the caller's budget, and the id of the caller."""
     provider = Provider(dice)
     async with AsyncExitStack() as stack:
         redis = stack.enter_context(redis_server())
@@ -158,7 +162,7 @@ async def soak(chosen: argparse.Namespace) -> bool:
 
 
 def flat(watch: Watch, place: Site, began: float) -> bool:
-    """What the processes held, and the latency, both in quiet moments."""
+    """Print the resources of the processes and the latency in quiet moments. Return whether they did not grow."""
     warm = began + 0.2 * (time.monotonic() - began)
     quiet = {role: [e for e in looks if e.at > warm and place.quiet(e.at)] for role, looks in watch.seen.items()}
     good = [within_bounds(quiet)]
@@ -223,7 +227,8 @@ async def conserved(place: Site, user_id: UUID, budget_id: str) -> bool:
 
 
 async def drained(place: Site, user_id: UUID) -> list[Any]:
-    """The caller's records, once no more come: id, status, tokens in and out, price, cached tokens."""
+    """Wait until no more records arrive, and return the records of the caller: id, status, input and output tokens,
+    price, cached tokens."""
     query = (
         "SELECT request_id, status, coalesce(input_tokens, 0), coalesce(output_tokens, 0), cost_usd,"
         " coalesce(cached_tokens, 0) FROM usage_records WHERE user_id = %s"

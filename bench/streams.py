@@ -1,8 +1,8 @@
-"""Thousands of open streams, one chunk a second each: what the worker holds, and how busy it is.
+"""Measures the memory and the CPU time of a worker with thousands of open streams, each with one chunk per second.
 
     .venv/bin/python bench/streams.py [--streams 5000,10000] [--seconds 40]
 
-A worker needs two descriptors for a stream: what `ulimit -n` does not allow is printed as not measured.
+A worker needs two descriptors for each stream. A number of streams that `ulimit -n` does not allow is not measured.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from rig.measure import Bench, Cores, Plan, note
 from rig.upstream import Mock
 
 OUT = Path(__file__).parent / "out"
-#: seconds in which the streams begin
+#: seconds within which all streams are started
 BEGINNING = 15.0
 
 

@@ -1,12 +1,11 @@
-"""How fast one process delivers events, and what a dead receiver costs the others.
+"""Measures the speed of delivering events in one process, and the effect of a receiver that does not answer.
 
     .venv/bin/python -m bench.webhooks
 
-The events lie in the outbox of a real PostgreSQL; this process reads it and delivers as `gatehouse worker` does, over
-HTTPS to a receiver in a process of its own. `many` are 100 webhooks of as many organizations, `one` is a single one,
-which gets its events one after the other. For the dead receiver the 99 others are timed, with it and without it in
-turn. Exit status 1 where a goal is not reached.
-"""
+The events are in the outbox of a real PostgreSQL. This process reads and delivers them like `gatehouse worker`, over
+HTTPS to a receiver in a separate process. `many` are 100 webhooks of 100 organizations. `one` is a single webhook,
+which receives its events one after the other. Then the time of 99 webhooks is measured, in turn with and without a
+receiver that does not answer. The exit status is 1 if a goal is not reached."""
 
 import asyncio
 import multiprocessing
@@ -42,14 +41,14 @@ from gatehouse.platform.operations.webhooks.sending import secret_context
 WEBHOOKS = 100
 EVENTS = 10_000
 ROUNDS = 8
-#: events a second; what the dead receiver may cost the others
+#: minimum events per second, and maximum share of time that a receiver that does not answer adds for the others
 FAST, SLOWER = 1000, 0.05
 
 _ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 class Answering(asyncio.Protocol):
-    """As little as a receiver can do: it takes the whole request and answers. Never on the path /dead."""
+    """A minimal receiver. It reads the complete request and answers, except on the path /dead."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -83,7 +82,8 @@ class Bench:
         self.tenants: list[UUID] = []
 
     def webhooks(self, count: int, *, dead: int = 0) -> None:
-        """That many organizations with one webhook each, the first of them dead. What was there before is gone."""
+        """Replace all organizations by `count` organizations with one webhook each. The receivers of the first `dead`
+        organizations do not answer."""
         self._owner.execute("DELETE FROM webhooks")
         self._owner.execute("DELETE FROM outbox")
         self.tenants = [new_id() for _ in range(count)]
@@ -98,7 +98,7 @@ class Bench:
             )
 
     def announce(self, events: int) -> None:
-        """That many in all, of each organization in turn."""
+        """Add `events` events in total to the outbox, of each organization in turn."""
         self._owner.execute(
             "INSERT INTO outbox (id, tenant_id, event_type, payload) SELECT gen_random_uuid(), tenant, 'dlp_trigger',"
             " jsonb_build_object('request_id', gen_random_uuid(), 'user_id', gen_random_uuid(), 'rule_id',"
@@ -109,7 +109,8 @@ class Bench:
         self._owner.execute("VACUUM ANALYZE")
 
     async def drain(self, *, without: int = 0) -> tuple[float, float]:
-        """Seconds, and CPU seconds, until all is delivered to all but the first `without` organizations."""
+        """Return the seconds and the CPU seconds until all events are delivered, except those of the first `without`
+        organizations."""
         began, cpu = time.monotonic(), time.process_time()
         deliveries = Deliveries(self._tools)
         delivering = asyncio.create_task(deliveries.run())
@@ -149,7 +150,8 @@ async def rates(bench: Bench) -> float:
 
 
 async def price_of_a_dead_one(bench: Bench) -> float:
-    """The share that the others are slower by, of the least of the rounds: other processes' work only adds."""
+    """Return the share of time that a receiver that does not answer adds for the others. It is computed from the
+    minimum of the rounds, because other work on the machine only adds time."""
     seconds: dict[int, list[float]] = {0: [], 1: []}
     for n in range(ROUNDS):
         for dead in (0, 1) if n % 2 else (1, 0):

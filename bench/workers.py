@@ -1,8 +1,9 @@
-"""What a second worker costs a request, and how evenly connections are split.
+"""Measures the cost that a second worker adds to a request, and how evenly connections are distributed.
 
     .venv/bin/python bench/workers.py [--rounds 5] [--seconds 6]
 
-One Gatehouse with one worker and one with two, asked in turn with 64 connections; neither is bound to a core.
+A Gatehouse with one worker and a Gatehouse with two workers are measured in turn, with 64 connections. Neither is bound
+to a core.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from rig import install
 
-# The project's own Python has psutil too.
+# The Python of the project has psutil.
 install.use_project_python()
 
 import psutil  # noqa: E402
@@ -33,7 +34,7 @@ class Two(Gatehouse):
 
 
 def split(gateway: Gatehouse) -> list[int]:
-    """Connections of each worker, at this moment."""
+    """Return the current number of connections of each worker."""
     results = []
     for pid in gateway.processes()["gateway"]:
         process = psutil.Process(pid)
@@ -73,7 +74,7 @@ def main() -> int:
                     seconds=chosen.seconds,
                     meanwhile=lambda at, seen=seen, item=item: at > 1 and not seen and seen.append(split(item)),
                 )
-                # The first is to warm up.
+                # The first round is not counted.
                 if turn >= 0:
                     cost[item.name].append(run.cpu_us("gateway"))
                     if item.workers > 1:

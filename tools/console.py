@@ -49,7 +49,7 @@ def node(script: Path, *arguments: str) -> None:
 
 
 def install() -> None:
-    """Install the packages of the lock file. Does nothing where they are."""
+    """Install the packages of the lock file, if they are not installed."""
     if _INSTALLED.exists() and _INSTALLED.stat().st_mtime >= _LOCK.stat().st_mtime:
         return
     npm = _node_folder() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
@@ -63,7 +63,7 @@ def build() -> None:
 
 
 def types() -> None:
-    # Here, because a build needs no types, and an image of the builder has no package to import.
+    # Imported here, because a build needs no types, and the builder image does not contain the package.
     from gatehouse.cli.openapi import document  # noqa: PLC0415
 
     install()

@@ -1,9 +1,9 @@
-"""Writes docs/reference/: every operation, its parameters, fields, limits, states and errors, from the OpenAPI
-documents; and the error codes of the whole product, from its error classes.
+"""Writes docs/reference/. The pages list every operation with its parameters, fields, limits, states and errors, from
+the OpenAPI documents, and all error codes of the product, from its error classes.
 
     make reference
 
-A test compares the pages with what this would write.
+A test checks that the pages are up to date.
 """
 
 import argparse
@@ -21,9 +21,9 @@ from gatehouse.foundation.errors import Refusal
 FOLDER: Final = Path(__file__).resolve().parent.parent / "docs" / "reference"
 _TITLES: Final = {"platform": "Platform", "portal": "Cloud portal", "outpost": "Outpost"}
 _METHODS: Final = ("get", "post", "put", "patch", "delete")
-#: Answers that nearly every operation has; the index explains them once.
+#: Statuses that nearly every operation has. The index explains them once.
 _COMMON_STATUSES: Final = frozenset({"400", "401", "403", "422", "429", "503"})
-#: Depth to which the fields of fields are listed.
+#: Maximum depth to which nested fields are listed.
 _MAX_DEPTH: Final = 3
 _LIMITS: Final = {
     "minLength": "at least {} characters",
@@ -124,7 +124,7 @@ def _operation(method: str, path: str, operation: dict[str, Any], api: dict[str,
 
 
 def _schemas(part: dict[str, Any]) -> list[dict[str, Any]]:
-    """The schemas of a body, each once."""
+    """Return the distinct schemas of a body."""
     schemas: list[dict[str, Any]] = []
     for content in part.get("content", {}).values():
         schema = content.get("schema")
@@ -157,7 +157,8 @@ def _rows(schema: dict[str, Any], api: dict[str, Any], prefix: str, depth: int, 
 
 
 def _objects(schema: dict[str, Any], api: dict[str, Any], seen: frozenset[str]) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """The objects that a schema describes, lists and alternatives opened; without those that are being described."""
+    """Yield the objects that a schema describes, including those in lists and alternatives. Objects in `seen` are left
+    out, because they are already being described."""
     if "$ref" in schema:
         if _name(schema) not in seen:
             for _, inner in _objects(_resolved(schema, api), api, seen | {_name(schema)}):
@@ -202,7 +203,7 @@ def _type(schema: dict[str, Any], api: dict[str, Any]) -> str:
 
 
 def _meaning(schema: dict[str, Any], api: dict[str, Any]) -> str:
-    """Description, values, limits and default."""
+    """Return the text for a field: its description, values, limits and default."""
     parts: list[str] = []
     for choice in _choices(schema, api):
         if "enum" in choice:

@@ -1,6 +1,7 @@
-"""Takes the screenshots of docs/console.md (`make screenshots`): a platform with made-up data, in Chromium.
+"""Takes the screenshots of docs/console.md (`make screenshots`), in Chromium, from a platform with made-up data.
 
-Writes docs/images/console-SCREEN-SCHEME.png for each screen, light and dark. Needs Chromium (`.ci/run` installs it).
+It writes docs/images/console-SCREEN-SCHEME.png for each screen, in the light and the dark scheme. It needs Chromium,
+which `.ci/run` installs.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ from tests.support.server import ADMIN_EMAIL, ADMIN_PASSWORD, GatehouseServer  #
 
 IMAGES: Final = ROOT / "docs" / "images"
 SIZE: Final = {"width": 1280, "height": 800}
-#: the screens: their names, paths, and a text that is there when they are loaded
+#: the name and path of each screen, and a text that it contains when it is loaded
 SCREENS: Final = {
     "overview": ("/console", "Requests"),
     "requests": ("/console/requests", "Grace Hopper"),

@@ -1,1 +1,1 @@
-"""How well the pattern tier finds what it should, over labelled texts."""
+"""Measures the quality and the speed of detection with labelled texts."""

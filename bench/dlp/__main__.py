@@ -1,7 +1,7 @@
-"""All of detection's measurements of quality, one after the other: `python -m bench.dlp TRUTH/dev [--folds FOLDER]`.
+"""Runs all quality measurements of detection, one after the other: `python -m bench.dlp TRUTH/dev [--folds FOLDER]`.
 
-TRUTH/dev holds the labelled texts. `--folds`: the models of the cross-validation that `training.entities` left; without
-them the sets that the entities tier was trained on are left out.
+TRUTH/dev contains the labelled texts. `--folds` is a folder with the models of the cross-validation, which
+`training.entities` writes. Without it, the sets that the entities tier was trained on are left out.
 """
 
 import argparse

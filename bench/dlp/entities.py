@@ -1,13 +1,14 @@
-"""How good and how fast the entities tier is.
+"""Measures the quality and the speed of the entities tier.
 
     .venv/bin/python -m bench.dlp.entities TRUTH/dev [--folds out] [--json figures.json]
 
-TRUTH/dev holds labelled texts, one JSON object a line: `doc_id text label start end strength annotated group ...`. The
-sets that the shipped model was trained on are scored only with `--folds`: a folder with `fold-0` to `fold-4`, or some
-of them, each a model of `python -m training.entities --fold N` that has not seen the groups it is asked about.
+TRUTH/dev contains labelled texts, one JSON object per line: `doc_id text label start end strength annotated group ...`.
+The sets that the shipped model was trained on are only scored with `--folds`. This is a folder with some of the models
+`fold-0` to `fold-4`. `python -m training.entities --fold N` writes each of them, without training on the groups that it
+is scored with.
 
-A truth span is found when a finding of its type overlaps it; a finding is right when it overlaps a span of its type.
-Findings of types that a text is not annotated with, and those on spans whose strength is not `strong`, do not count.
+A span of the truth is found if a finding of its type overlaps it. A finding is right if it overlaps a span of its type.
+Findings of types that a text is not annotated with, and findings on spans whose strength is not `strong`, do not count.
 """
 
 import argparse
@@ -101,7 +102,8 @@ def _hits(span: dict[str, Any], finding: Finding) -> bool:
 def score(
     path: Path, recognizers: dict[int, Recognizer], kinds: tuple[str, ...], folds: Mapping[str, int] | None = None
 ) -> dict[str, Any]:
-    """`recognizers`: one a fold, or one under -1 for all texts. `folds`: by group; those without one stay out."""
+    """Score one recognizer per fold, or a single recognizer with the key -1 for all texts. `folds` maps groups to
+    folds. Groups without a fold are left out."""
     counts: dict[str, Count] = collections.defaultdict(Count)
     for document in documents(path).values():
         recognizer = recognizers.get(folds[document.group] if folds else -1)
@@ -116,7 +118,7 @@ def score(
 
 
 def latency(recognizer: Recognizer) -> dict[str, float]:
-    """Milliseconds for 100 words of prose on the thread that asks: by the clock, and of its processor time."""
+    """Return the milliseconds for 100 words of prose on the calling thread, as elapsed time and as processor time."""
     text = (
         "Yesterday Maria Keller of the Harbour Insurance Group wrote to our office in Rotterdam about the claim. "
         "She asks whether the payment of last month has arrived, since the bank in Antwerp has no record of it. "

@@ -1,7 +1,8 @@
-"""What is still found when it is disguised: `python -m bench.dlp.evasion --truth FOLDER`.
+"""Measures how many values are still found when they are disguised: `python -m bench.dlp.evasion --truth FOLDER`.
 
-The texts with something in them from `a_presidio` and `a_gitleaks` are scanned as they are and under each evasion of
-the value. Recall is that of the values found plainly: which of them are found still, as the same entity type.
+The texts with values from `a_presidio` and `a_gitleaks` are scanned unchanged, and with each evasion applied to the
+value. The recall is the share of the values found in the unchanged text that are also found with the evasion, as the
+same entity type.
 """
 
 import argparse
@@ -115,7 +116,7 @@ class Scan:
         self._thresholds = {pattern.id: pattern.threshold for pattern in BUILT_IN}
 
     def types(self, text: str, start: int, end: int) -> set[str]:
-        """The entity types that count at the place of a value."""
+        """Return the entity types of the findings that count at the place of a value."""
 
         def counts(finding: Finding) -> bool:
             return finding.score >= self._thresholds[finding.source] and finding.start < end and start < finding.end

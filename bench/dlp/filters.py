@@ -1,22 +1,23 @@
-"""What stands in front of the patterns, in two ways: `python -m bench.dlp.filters --truth FOLDER`, a few minutes.
+"""Compares two prefilters for the patterns: `python -m bench.dlp.filters --truth FOLDER`. It takes a few minutes.
 
-All regexes of the built-in patterns over varied text, in turns; microseconds of processor time a text, the least of the
-rounds and the median behind it. What may match, of the regexes with a literal:
+All regexes of the built-in patterns search various texts. The prefilters take turns. The processor time per text is
+printed in microseconds, as the minimum and the median of the rounds. These two select the regexes with a literal that
+may match:
 
-- `filter`: `re2.Filter`, as it is used
-- `same`: Hyperscan in its place, which names those that match
+- `filter`: `re2.Filter`, which the product uses
+- `same`: Hyperscan, which returns the regexes that match
 
-What matches and where, without overlaps, of all regexes. The run fails unless all three find the same:
+These three return the matches of all regexes, without overlaps. The run fails unless all three return the same matches:
 
-- `ours`: `detection.search.candidates`, which is `filter`, skeletons for numbers, and RE2 for what they name
-- `mixed`: `ours` with `same` for `filter`
-- `all`: Hyperscan in front of everything, no skeletons, and RE2 for what it names
+- `ours`: `detection.search.candidates`, which uses `filter`, skeletons for numbers, and RE2 for the selected regexes
+- `mixed`: `ours` with `same` instead of `filter`
+- `all`: Hyperscan for all regexes, without skeletons, and RE2 for the selected regexes
 
-`begins` is Hyperscan alone, of those regexes of which it can tell where a match begins.
+`begins` is Hyperscan alone, for the regexes of which it can return the start of a match.
 
-As in the product, long texts come in slices, and shapes whose context words are not there are left out. Skeletons and
-automata are those of texts seen before. Of Hyperscan there is the package on PyPI (Vectorscan for any x86-64
-processor), installed into `bench/out/env` when it is missing.
+As in the product, long texts are divided into slices, and shapes whose context words do not occur are left out. The
+caches of skeletons and automata are filled before. The Hyperscan package from PyPI (Vectorscan for all x86-64
+processors) is installed into `bench/out/env` if it is missing.
 """
 
 import argparse
@@ -51,9 +52,9 @@ from gatehouse.detection.search.candidates import (
 HYPERSCAN: Final = "hyperscan==0.9.1"
 ENV: Final = Path(__file__).resolve().parents[1] / "out" / "env" / "hyperscan"
 LENGTHS: Final = (200, 1_000, 10_000, 100_000)
-#: the first and the last letter of each
+#: the first and the last letter of each script
 SCRIPTS: Final = ("ая", "αω", "عي", "अह", "一龥", "가힣", "ぁん")
-#: A regex's number and where it matches.
+#: The number of a regex, and the start and end of its match.
 Places: TypeAlias = list[tuple[int, int, int]]
 
 
@@ -66,7 +67,7 @@ def hyperscan() -> Any:
 
 
 class Automaton:
-    """Hyperscan's. `rough` are the numbers of those that it shall take as a rough filter."""
+    """An automaton of Hyperscan. `rough` are the numbers of the regexes that are only used as a rough filter."""
 
     def __init__(self, hs: Any, regexes: Sequence[Regex], flag: int, rough: Collection[int] = ()) -> None:
         flags = [
@@ -84,7 +85,7 @@ class Automaton:
         self._scan = database.scan
 
     def Match(self, data: bytes, _: bool) -> list[int]:  # noqa: N802
-        """As `re2.Filter` has it: the places of those that match."""
+        """Return the indexes of the regexes that match, with the same interface as `re2.Filter`."""
         results: list[int] = []
         self._scan(data, match_event_handler=lambda place, *_: results.append(place))
         return results
@@ -96,7 +97,7 @@ class Automaton:
 
 
 def too_large(hs: Any, regexes: Iterable[Regex], flag: int) -> list[Regex]:
-    """Those that Hyperscan does not take."""
+    """Return the regexes that Hyperscan refuses."""
     refused = []
     for regex in regexes:
         try:
@@ -141,7 +142,7 @@ class Ways:
         }
 
     def mask(self, text: str) -> int:
-        """Of the context words that stand in the text."""
+        """Return the mask of the context words in a text."""
         return ALWAYS | self._contexts.words_near(View(text), 0, len(text)).bits_of_all
 
     def _places(self, candidates: Candidates, data: bytes, mask: int) -> Places:
@@ -163,7 +164,7 @@ class Ways:
 
 
 def _following(regex: Regex, spans: Spans, data: bytes, last: int) -> Iterator[tuple[int, int, int]]:
-    """A match and those behind it that begin before `last`."""
+    """Yield a match, and the following matches that begin before `last`."""
     begin, end = spans[0]
     while 0 <= begin < last:
         yield regex.number, begin, end
@@ -173,14 +174,15 @@ def _following(regex: Regex, spans: Spans, data: bytes, last: int) -> Iterator[t
 
 
 def written(*alphabets: str) -> str:
-    """Half a megabyte of words that are none."""
+    """Return half a megabyte of random words."""
     rnd = random.Random(1)
     letters = [[chr(point) for point in range(ord(ends[0]), ord(ends[1]) + 1)] for ends in alphabets]
     return " ".join("".join(rnd.choices(rnd.choice(letters), k=rnd.randint(2, 10))) for _ in range(80_000))
 
 
 def measured(ways: Ways, whole: str, length: int, rounds: int) -> dict[str, tuple[float, float]]:
-    """Microseconds a text: the least and the median of the rounds, in the middle of several texts."""
+    """Return the microseconds per text for each way: the minimum and the median of the rounds. Each is the median of
+    several texts."""
     texts = [text.encode()[:length].decode(errors="ignore") for text in samples(whole, length)]
     slices = [[text[start : start + SLICE] for start in range(0, len(text), SLICE)] for text in texts]
     requests = [[(part.encode(), ways.mask(part)) for part in parts] for parts in slices]

@@ -1,4 +1,4 @@
-"""The sets, how each is scored, and what is aimed at."""
+"""Defines for each set how it is scored, and its goal."""
 
 from typing import Final, NamedTuple
 
@@ -8,11 +8,11 @@ from bench.dlp.scoring import Level
 
 class Goal(NamedTuple):
     level: Level
-    #: the least F1
+    #: minimum F1
     f1: float | None = None
-    #: or the most texts with a false finding
+    #: maximum texts with a false finding, instead of an F1
     alarms: int | None = None
-    #: labels that are judged; all of them without
+    #: labels that are judged; all labels if it is empty
     only: tuple[str, ...] = ()
 
 

@@ -1,7 +1,7 @@
-"""How much of a stream is held back, and what it takes: `python -m bench.dlp.held --truth FOLDER`, one core.
+"""Measures how much of a stream is held back, and the time on one core: `python -m bench.dlp.held --truth FOLDER`.
 
-Characters that wait after each piece, the mean and the most, over prose, code and chat in pieces of several lengths;
-and microseconds of processor time for a KB, the least of some rounds.
+It prints the mean and the maximum number of characters that are held back after each piece, for prose, code and chat in
+pieces of several lengths. It also prints the processor microseconds per KB, as the minimum of several rounds.
 """
 
 import argparse
@@ -20,7 +20,7 @@ ROUNDS = 5
 
 
 def waiting_characters(matcher: Matcher, text: str, piece: int) -> list[int]:
-    """Characters that wait after each piece."""
+    """Return the number of characters that are held back after each piece."""
     scanner = Scanner((matcher,))
     waiting = []
     for place in range(0, len(text), piece):

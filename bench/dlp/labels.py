@@ -1,8 +1,8 @@
-"""Entity types of the catalogue beside the labels of the texts."""
+"""Maps the entity types of the catalogue to the labels of the texts."""
 
 from typing import Final
 
-#: our entity type -> the texts' label, where the names differ
+#: maps entity types of Gatehouse to labels of the texts, if the names differ
 LABELS: Final[dict[str, str]] = {
     "bank_account": "us_bank_account",
     "postal_code": "zip_code",
@@ -12,7 +12,7 @@ LABELS: Final[dict[str, str]] = {
     "internal_host": "url",
 }
 
-#: the texts' labels that one of our entity types covers together -> that type
+#: maps labels of the texts that are covered by a common entity type of Gatehouse to this type
 MERGES: Final[dict[str, str]] = {
     **dict.fromkeys(
         (
@@ -32,7 +32,7 @@ MERGES: Final[dict[str, str]] = {
     **dict.fromkeys(("uk_postcode", "de_plz"), "zip_code"),
 }  # fmt: skip
 
-#: labels that are called as our entity types are
+#: labels that have the same name as an entity type of Gatehouse
 SAME: Final = frozenset(
     {
         "ca_sin", "credit_card", "crypto_wallet", "date", "driver_license", "email", "iban", "in_aadhaar", "ip_address",

@@ -1,4 +1,4 @@
-"""How long the event loop is away while ten prompts of a megabyte are inspected, through the engine's own stage.
+"""Measures how long the event loop is blocked while the engine inspects ten prompts of a megabyte.
 
 .venv/bin/python bench/dlp/lag.py [--prompts 10] [--bytes 1000000]
 """
@@ -22,7 +22,7 @@ PROSE = (
 
 
 async def measure(prompts: int, size: int) -> None:
-    # As a worker does: long texts are read in a thread, which must give the lock back quickly.
+    # A worker does the same. Long texts are inspected in a thread, which must release the interpreter lock quickly.
     sys.setswitchinterval(0.001)
     policy, _ = compile_dlp(GovernanceRecords(), {})
     text = (PROSE * (size // len(PROSE) + 1))[:size]

@@ -1,8 +1,9 @@
-"""What a prompt of 10,000 characters takes alone, and while ten hostile bodies of 1 MB of another user wait.
+"""Measures the time of a prompt of 10,000 characters alone, and while ten hostile bodies of 1 MB of another user wait.
 
     .venv/bin/python -m bench.dlp.neighbours
 
-The whole engine over a provider that answers at once, in one process; medians of the rounds, alone and beside in turn.
+The complete engine runs in one process over a provider that answers at once. The two cases take turns, and the medians
+of the rounds are printed.
 """
 
 import asyncio
@@ -38,14 +39,14 @@ def hostile() -> Iterator[tuple[str, str]]:
 
 
 class Users(EngineHarness):
-    """Whose request it is says a header."""
+    """An engine for several users. A header of the request names the user."""
 
     def identify(self, received: Received) -> Caller:
         return msgspec.structs.replace(super().identify(received), user_id=UUID(int=int(received.headers["user"])))
 
 
 async def ask(harness: EngineHarness, text: str, user: int) -> float:
-    """Seconds."""
+    """Make a request, and return its time in seconds."""
     request = harness.request({"model": "one/m", "messages": [{"role": "user", "content": text}]})
     request.headers = {"user": str(user)}
     harness.outbound.script.append((200, [completion()]))
@@ -56,7 +57,7 @@ async def ask(harness: EngineHarness, text: str, user: int) -> float:
 
 
 async def beside(harness: EngineHarness, text: str) -> float:
-    """What the prompt takes once the neighbour's bodies wait."""
+    """Return the time of the prompt while the bodies of the other user wait."""
     neighbours = [asyncio.ensure_future(ask(harness, text, 2)) for _ in range(NEIGHBOURS)]
     while SCHEDULER.waiting < NEIGHBOURS:
         await asyncio.sleep(0.001)

@@ -1,8 +1,8 @@
-"""The tables of docs/dlp-patterns.md: what is found, from the catalogue, and how well, from a measurement.
+"""Writes the tables of docs/dlp-patterns.md: the patterns of the catalogue, and the results of measurements.
 
 .venv/bin/python bench/dlp/page.py                    # the patterns
-.venv/bin/python bench/dlp/page.py --figures OUT.json # and the figures that quality.py --json wrote
-.venv/bin/python bench/dlp/page.py --ordinary OUT.json # and those that bench.dlp.ordinary.measure --json wrote
+.venv/bin/python bench/dlp/page.py --figures OUT.json # also the figures that quality.py --json wrote
+.venv/bin/python bench/dlp/page.py --ordinary OUT.json # also the figures that bench.dlp.ordinary.measure --json wrote
 """
 
 import argparse
@@ -25,7 +25,7 @@ PAGE: Final = ROOT / "docs" / "dlp-patterns.md"
 
 
 def judged(pattern: Pattern) -> str:
-    """The labels of the benchmark that the pattern's entity type answers for."""
+    """Return the labels of the benchmark that the entity type of the pattern covers."""
     label = LABELS.get(pattern.entity_type, pattern.entity_type)
     labels = [one for one, merged in MERGES.items() if merged == label] + [label] * (label in SAME)
     return ", ".join(f"`{one}`" for one in sorted(labels))
@@ -71,7 +71,7 @@ def figures(measured: dict[str, Any]) -> str:
                 f"| {listed(result['confusion'].get(label, {}))} |"
                 for label, count in sorted(result["per"].items(), key=lambda item: -item[1]["asked"])
             ]
-            # Where a set is judged by category, what is missed has labels of its own.
+            # If a set is judged by category, missed values have different labels.
             lines += [
                 f"| `{label}` | | | | | {listed(instead)} |"
                 for label, instead in sorted(result["confusion"].items())
@@ -109,7 +109,7 @@ def decimal(value: float | None) -> str:
 
 
 def between(page: str, name: str, content: str) -> str:
-    """`page` with `content` between the two comments named `name`."""
+    """Return `page` with `content` between the two comments that contain `name`."""
     marked = rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)"
     return re.sub(marked, lambda marks: f"{marks[1]}\n{content}\n{marks[2]}", page, flags=re.DOTALL)
 

@@ -1,4 +1,4 @@
-"""The pattern tier over labelled texts: precision, recall, F1 a set and a label, and what was missed as what.
+"""Measures the pattern tier with labelled texts: precision, recall and F1 for each set and label, and wrong findings.
 
 .venv/bin/python bench/dlp/quality.py --truth FOLDER
 .venv/bin/python bench/dlp/quality.py --truth FOLDER --sets a_gitleaks --misses
@@ -24,7 +24,7 @@ from gatehouse.detection.search.matching import compile_pattern, spans
 
 
 class Definition:
-    """Every pattern on its own, by the definition in `gatehouse.detection.search.matching`."""
+    """Searches for each pattern separately, by the definition in `gatehouse.detection.search.matching`."""
 
     def __init__(self) -> None:
         self._compiled = [(pattern, compile_pattern(pattern)) for pattern in BUILT_IN]
@@ -42,7 +42,7 @@ class Definition:
 
 
 class Product:
-    """What a request is looked through with: normalised and decoded views, all patterns at once."""
+    """Searches as in a request: with normalised and decoded views, for all patterns at once."""
 
     def __init__(self, *, certain: bool = False) -> None:
         self._matcher = Matcher(BUILT_IN)
@@ -68,7 +68,7 @@ class Product:
 
 
 def judged(text: Text, only: tuple[str, ...]) -> Text:
-    """The text with the labels that the set is judged by."""
+    """Return the text with only the labels that the set is judged by."""
     if not only:
         return text
     rows = [row for row in text.rows if row.label is None or row.label in only]

@@ -1,8 +1,9 @@
-"""What inspection adds to a request: the whole engine over a provider that answers at once, with DLP off and on.
+"""Measures the CPU time that inspection adds to a request.
 
     .venv/bin/python -m bench.dlp.request
 
-A prompt of 1 KB and an answer of 0.8 KB, CPU time, both in turn; the least of the rounds.
+The complete engine runs over a provider that answers at once, with a prompt of 1 KB and an answer of 0.8 KB. DLP is
+switched off and on in turn, and the minimum of the rounds is printed.
 """
 
 import asyncio

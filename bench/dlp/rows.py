@@ -1,4 +1,5 @@
-"""The labelled texts: JSON lines, one row a labelled span or a negative text, gathered by text."""
+"""Reads the labelled texts from JSON lines. Each row is a labelled span or a negative text. Rows are grouped by
+text."""
 
 import gzip
 import json
@@ -15,11 +16,12 @@ class Row:
     start: int
     end: int
     positive: bool
-    #: `line` and `doc` say only that the secret is somewhere in it
+    #: whether the secret is only known to be somewhere in the span (`line` and `doc`)
     loose: bool
-    #: rows that are neither asked for nor charged: their source is unsure of them
+    #: false for rows that their source is unsure of; findings there are neither right nor wrong
     strong: bool
-    #: of a negative: `label` (not this one), `any` (nothing of the category), `annotated` (nothing that is annotated)
+    #: for a negative text, what it does not contain: `label` (this label), `any` (any label of the category),
+    #: `annotated` (any annotated label)
     scope: str | None
 
 
@@ -28,7 +30,7 @@ class Text:
     text: str
     group: str
     rows: list[Row] = field(default_factory=list)
-    #: labels and categories that the source looked for in this text, beside those of its rows
+    #: labels and categories that the source has searched for in this text, in addition to those of its rows
     labels: set[str] = field(default_factory=set)
     categories: set[str] = field(default_factory=set)
 
@@ -40,7 +42,7 @@ def lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def load(folder: Path, name: str, merges: dict[str, str]) -> dict[str, Text]:
-    """The texts of set `name` by id; labels that `merges` names count as the other one."""
+    """Return the texts of the set `name` by id. Labels that are keys of `merges` are replaced by the values."""
     path = next(path for suffix in (".jsonl.gz", ".jsonl") if (path := folder / f"{name}{suffix}").exists())
     texts: dict[str, Text] = {}
     for line in lines(path):

@@ -1,12 +1,12 @@
-"""Precision, recall and F1 of findings, and what is charged.
+"""Computes the precision, recall and F1 of findings.
 
-A finding is *right* when it overlaps a span that is asked for and names it: by label, or by category. A span is
-*found* when a right finding overlaps it. Among labels, a key under a general name (`api_key`, `generic_secret`) names
-any secret.
-A finding that is not right is *wrong*, unless it cannot be judged: it overlaps a span that is neither asked for nor
-charged, the text has only such spans, nobody looked for its label (its category) in this text, or the text's negatives
-speak of one label alone and the level is the category.
-"""
+A finding is *right* if it overlaps a judged span and has the same label or, on the level of categories, the same
+category. A span is *found* if a right finding overlaps it. On the level of labels, a finding with a general label
+(`api_key`, `generic_secret`) is right for any secret.
+
+A finding that is not right is *wrong*, unless it cannot be judged. A finding cannot be judged in these cases: it
+overlaps a span that is not judged; the text has only such spans; nobody has searched this text for the label or
+category of the finding; or the negatives of the text are about a single label and the level is the category."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -60,7 +60,7 @@ class Miss(NamedTuple):
 @dataclass
 class Score:
     per: dict[str, Count] = field(default_factory=lambda: defaultdict(Count))
-    #: label asked for -> what was found there instead, or `nothing`
+    #: maps each label to counts of the wrong findings at its spans, with `nothing` for spans without a finding
     confusion: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     misses: list[Miss] = field(default_factory=list)
     texts: int = 0

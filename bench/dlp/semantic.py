@@ -1,14 +1,15 @@
-"""How good and how fast the semantic tier is.
+"""Measures the quality and the speed of the semantic tier.
 
     .venv/bin/python -m bench.dlp.semantic TRUTH/dev [--cache vectors.pkl] [--json figures.json] [--predictions p.jsonl]
 
-TRUTH/dev holds labelled texts: `c_semantic.jsonl`, and what the heads are trained on (`training/semantic/sets.py`).
-Rows of sources that are trained on are scored by five heads, each trained without the rows it is asked about and
-without their near duplicates (`training/semantic/near_duplicates.py`); all other rows by the shipped heads, which have
-seen none of them. A label is given at a score of one half.
+TRUTH/dev contains labelled texts: `c_semantic.jsonl`, and the sets that the heads are trained on
+(`training/semantic/sets.py`). Rows of these sets are scored by five heads. Each head was trained without the rows that
+it scores, and without their near duplicates (`training/semantic/near_duplicates.py`). All other rows are scored by the
+shipped heads, which were not trained on them. A label counts from a score of one half.
 
-Any attack's label counts for any other; topics are right when the best one is, or none for a text out of scope. With
---predictions each text's labels and scores are written, for another program to judge.
+Among attacks, any attack label is right. For topics, the label with the best score must be right, or there must be no
+label if the text is out of scope. With --predictions, the labels and scores of each text are written to a file, for
+evaluation by another program.
 """
 
 import argparse
@@ -37,7 +38,7 @@ from training.semantic import attack_heads, sets, topic_head
 ATTACKS = {"jailbreak", "prompt_injection", "system_prompt_extraction"}
 THRESHOLD = 0.5
 GOALS = {"attacks F1": 0.92, "most false alarms": 0.03, "topics": 0.92}
-#: Domains that a label's words alone can name, and the words.
+#: Domains that can be described by the words of a label, and these words.
 WORDED = {
     "banking": "bank accounts: balances, transfers and bills",
     "credit_cards": "credit cards",
@@ -58,7 +59,7 @@ class Scored:
 
     @property
     def topic(self) -> str:
-        """The best domain, `out_of_scope` below the threshold."""
+        """Return the domain with the best score, or `out_of_scope` if the score is below the threshold."""
         domains = {label: self.scores[label] for label in topic_head.LABELS.values() if label in self.scores}
         best = max(domains, key=lambda label: domains[label])
         return best if domains[best] >= THRESHOLD else topic_head.OUT_OF_SCOPE
@@ -69,7 +70,8 @@ class Scored:
 
 
 def fold_classifiers(truth: Path, folds: dict[str, int], backbone: Backbone, folder: Path) -> list[EmbeddedClassifier]:
-    """One a fold. What is not trained by groups (zero-shot) is the shipped one's."""
+    """Return one classifier per fold. Parts that are not trained by groups (zero-shot) are those of the shipped
+    classifier."""
     reader = Reader(backbone)
     shipped = dict(np.load(DATA / "heads.npz", allow_pickle=False))
     made, licensed = made_up(truth), sets.licensed(truth)
@@ -134,7 +136,7 @@ def _confusion(judged: Sequence[Scored]) -> dict[str, dict[str, int]]:
 
 
 def topics(scored: Sequence[Scored], folds: dict[str, int]) -> dict[str, Any]:
-    """`folds`: by group, which of them a text was held out with."""
+    """Return the figures for topics. `folds` maps the group of a text to the fold in which it was held out."""
     judged = [one for one in scored if one.row["label"].startswith("topic:")]
     table: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for one in judged:
@@ -157,8 +159,8 @@ def topics(scored: Sequence[Scored], folds: dict[str, int]) -> dict[str, Any]:
 
 
 def documents(shipped: EmbeddedClassifier, truth: Path) -> dict[str, str]:
-    """Real prose with and without a made-up injection, of the same templates as those trained on: how far an order is
-    found in a long text, not how well unknown orders are."""
+    """Score real prose with and without a made-up injection. The injections have the templates of the training texts.
+    The result shows whether an injection is found in a long text, not whether unknown injections are found."""
     random = Random(99)
     paragraphs = sets.carriers(truth, random)
     makers: dict[str, Callable[[], str]] = {
@@ -177,7 +179,7 @@ def documents(shipped: EmbeddedClassifier, truth: Path) -> dict[str, str]:
 
 
 def zero_shot(shipped: EmbeddedClassifier, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """On the utterances: labels that none of them has, and domains that a label only names."""
+    """Score the utterances with labels that none of them has, and with domains that are only described by words."""
     labels = [*known_labels(DATA), *WORDED.values()]
     scores = shipped.classify([row["text"] for row in rows], labels)
     domains = [topic_head.LABELS[row["label"].removeprefix("topic:")] for row in rows]
@@ -194,7 +196,8 @@ def zero_shot(shipped: EmbeddedClassifier, rows: Sequence[dict[str, Any]]) -> di
 
 
 def _two_sided(scores: Any, right: Any) -> dict[str, float]:
-    """`auc`: the chance that a text of the domain scores above another."""
+    """Return the figures of a score. `auc` is the probability that a text of the domain scores higher than another
+    text."""
     order = scores.argsort().argsort() + 1
     yes = int(right.sum())
     auc = (order[right].sum() - yes * (yes + 1) / 2) / (yes * (len(scores) - yes))
@@ -207,7 +210,8 @@ def _two_sided(scores: Any, right: Any) -> dict[str, float]:
 
 
 def latency(classifier: EmbeddedClassifier) -> dict[str, str]:
-    """Milliseconds of processor time on the thread that asks, so that a busy machine counts less."""
+    """Return the milliseconds of processor time of the calling thread. They depend less on other work on the
+    machine."""
     prose = (
         "Yesterday the committee met in the old library to talk about the budget for the coming year, and whether the "
         "roof can be mended before the winter. Several members asked for a second offer, since the first seemed high. "

@@ -1,7 +1,8 @@
-"""How long the pattern tier takes: `python bench/dlp/speed.py --truth FOLDER`, one core.
+"""Measures the time of the pattern tier on one core: `python bench/dlp/speed.py --truth FOLDER`.
 
-All built-in patterns and 100 of an organization's own, normalisation and decoded views included, over prose, code and
-chat (the median of several places), beside the same patterns by other ways; then texts made to hurt, at two lengths.
+All built-in patterns and 100 patterns of an organization scan prose, code and chat, including normalisation and decoded
+views. The median of several places is printed, together with the times of other ways to search for the same patterns.
+Then hostile texts of two lengths are scanned.
 """
 
 import argparse
@@ -34,7 +35,7 @@ GOALS = dict(zip(LENGTHS, (60, 500, 5_000), strict=True))
 
 
 def custom() -> list[Pattern]:
-    """What customers write: project names, numbers of their own, hosts."""
+    """Return patterns like those of customers: project names, internal numbers, and hosts."""
     rnd = random.Random(7)
     words = ["apollo", "zeus", "falcon", "orion", "phoenix", "atlas", "neon", "cobalt", "quartz", "onyx"]
     patterns = []
@@ -87,7 +88,7 @@ def hostile() -> dict[str, str]:
 
 
 def best(work: Callable[[], object], seconds: float = 0.2) -> float:
-    """Microseconds of processor time, the least of many."""
+    """Return the minimum processor time of many calls, in microseconds."""
     least, until = 1e9, perf_counter() + seconds
     while perf_counter() < until:
         started = process_time()
@@ -97,7 +98,8 @@ def best(work: Callable[[], object], seconds: float = 0.2) -> float:
 
 
 def slices(matchers: tuple[Matcher, ...], text: str, *, decoded: bool = True, times: int = 60) -> list[float]:
-    """Seconds of each slice of a scan, the least of many: a busy machine does not spoil a long text's figure so."""
+    """Return the seconds of each slice of a scan, as the minimum of many scans. The minimum reduces the effect of other
+    work on the machine."""
     least: dict[int, float] = {}
     for _ in range(times):
         parts = texts.scan_in_slices(matchers, text, decoded=decoded)
@@ -116,7 +118,7 @@ def read(folder: Path, name: str) -> str:
 
 
 def samples(whole: str, length: int) -> list[str]:
-    """Texts of that length from all over `whole`."""
+    """Return texts of this length from several places in `whole`."""
     whole *= length // len(whole) + 1
     times = max(1, min(9, len(whole) // length))
     return [whole[start : start + length] for start in range(0, times * (len(whole) // times), len(whole) // times)]

@@ -1,1 +1,1 @@
-"""The parts of the benchmark. The standard library is enough for all of them but `scale.py`'s rows."""
+"""The parts of the benchmarks. Most of them need only the standard library."""

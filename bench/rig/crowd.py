@@ -1,8 +1,9 @@
-"""Rows for a crowd: tenants that each own what the bench's own tenant owns, keys whose text is known, usage records."""
+"""Inserts rows for many tenants. Each tenant has the same objects as the tenant of the benchmark. There are also API
+keys whose text is known, and usage records."""
 
 from typing import Any
 
-#: the crowd's API keys are these words and a number from 1 on
+#: the API keys of the tenants are this text and a number, from 1
 KEY = "gk_bench"
 
 TENANTS = """
@@ -20,8 +21,8 @@ from (select n, %(key)s || n as key from generate_series(1, %(keys)s) n) k
 join (select id, tenant_id, row_number() over (order by email) as n from users where email like 'crowd-%%') u
   on u.n = 1 + k.n %% %(tenants)s
 """
-# Without credentials: they are sealed for the tenant that they belong to, and the mock asks for none. And without
-# health checks: the keeper makes them too, thousands every 30 seconds, and they are not what a request costs.
+# The providers have no credentials, which are sealed for each tenant; the mock needs none. They have no health checks,
+# because the keeper would make thousands of checks every 30 seconds, which are not part of the cost of a request.
 PROVIDERS = """
 insert into providers (tenant_id, id, name, kind, config, health_config)
 select t.id, p.id, p.name, p.kind, p.config, jsonb_build_object('enabled', false)
@@ -47,9 +48,9 @@ join (select id, tenant_id, user_id, row_number() over (order by key_prefix, id)
 
 
 def settle_in(connection: Any, *, tenants: int, keys: int, records: int) -> None:
-    """Inserts the crowd as the cluster's owner. Providers whose id begins with `bench-` must exist."""
+    """Insert the rows, as the owner of the cluster. Providers whose id begins with `bench-` must exist."""
     numbers = {"tenants": tenants, "keys": keys, "records": records, "key": KEY}
     for statement in (TENANTS, USERS, KEYS, PROVIDERS, MODELS, RECORDS):
         connection.execute(statement, numbers)
-    # What autovacuum would do a minute later, in the middle of a measurement.
+    # Otherwise, autovacuum would do this a minute later, during a measurement.
     connection.execute("vacuum analyze")

@@ -1,12 +1,12 @@
-"""Any bytes, in any pieces, as a provider's answer to the outbound lane.
+"""Passes arbitrary bytes, in arbitrary pieces, to the outbound lane as the answer of a provider.
 
-The first byte of an input says what was asked and how the connection ends, the second in pieces of which size the rest
-arrives. What may not be, whatever the bytes:
+The first byte of an input determines the request and how the connection ends. The second byte determines the size of
+the pieces in which the other bytes arrive. These are faults:
 
-- an exception that is not `OutboundFailed`; a wait that never ends
-- another outcome where the same bytes arrive at once, or in other pieces
-- another answer than a second parser reads (h11, where it takes the bytes at all)
-- a connection that is kept and gives the next call anything but its own answer
+- an exception other than `OutboundFailed`, or a wait that never ends
+- a different outcome if the same bytes arrive at once or in other pieces
+- a different answer from that of a second parser (h11, if it accepts the bytes)
+- a kept connection on which the next call does not receive its own answer
 - a call, a connection, a timer or a task that is left over
 """
 
@@ -22,7 +22,7 @@ from gatehouse.foundation.outbound.lean.reply import LeanReply
 from gatehouse.foundation.outbound.lean.route import Origin
 from rig.fuzz_wire import Fault, Wire, feed, within_turns
 
-#: Status and body, or the name of the failure.
+#: The status and body of an answer, or the name of a failure.
 Outcome: TypeAlias = tuple[int, bytes] | str
 
 LIMIT = 100_000
@@ -52,7 +52,7 @@ async def _outcome(answer: bytes, size: int, how: int) -> Outcome:
     try:
         method = "HEAD" if head else "POST"
         asking = asyncio.create_task(_asking(pool, connection, method, streamed=bool(streamed)))
-        # As far as its first wait.
+        # Run the call until it waits for the first time.
         await asyncio.sleep(0)
         await feed(wire, answer, size)
         if not asking.done() and not wire.closed:
@@ -112,7 +112,7 @@ async def _next_answer(pool: ConnectionPool, connection: LeanConnection, wire: W
 
 
 def _as_another_reads_it(answer: bytes, outcome: Outcome, how: int) -> None:
-    """Where both take it. A packed body is not unpacked by the other."""
+    """Compare the outcome with that of h11, if both accept the answer. h11 does not decompress bodies."""
     if isinstance(outcome, str) or b"content-encoding" in answer.lower():
         return
     other = h11.Connection(h11.CLIENT)

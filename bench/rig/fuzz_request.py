@@ -1,12 +1,12 @@
-"""Any bytes, in any pieces, as what a client sends to the ingress. `INGRESS` says to which: `lean` (unless told) or
-`uvicorn`.
+"""Passes arbitrary bytes, in arbitrary pieces, to the ingress as the data of a client. The variable `INGRESS` selects
+the ingress: `lean` (the default) or `uvicorn`.
 
-The first byte of an input says how the connection ends, the second in pieces of which size the rest arrives. What may
-not be, whatever the bytes:
+The first byte of an input determines how the connection ends. The second byte determines the size of the pieces in
+which the other bytes arrive. These are faults:
 
-- an exception; a wait that never ends
-- other requests where the same bytes arrive at once, or in other pieces
-- another request than a second parser reads (h11, where it takes the bytes at all): smuggling begins so
+- an exception, or a wait that never ends
+- different requests if the same bytes arrive at once or in other pieces
+- a different request from that of a second parser (h11, if it accepts the bytes), which would allow request smuggling
 - a task or a timer that is left over
 """
 
@@ -33,19 +33,19 @@ INGRESS = cast("Ingress", os.environ.get("INGRESS", "lean"))
 
 
 class Request(NamedTuple):
-    """The path has no query, and no slash at its end."""
+    """A request that the ingress has recognized. `path` has no query and no trailing slash."""
 
     method: bytes
     path: bytes
     body: bytes
 
 
-#: Those that came to their end, of the bytes that are being given now.
+#: The complete requests of the current input.
 reached: list[Request] = []
 
 
 class _Engine:
-    """Answers without looking."""
+    """An engine that answers every request in the same way."""
 
     async def answer(self, x: Received, read: ReadBody, *_: Any) -> Answer:
         try:
@@ -63,7 +63,7 @@ class _Engine:
 
 
 async def _app(scope: Any, receive: Any, send: Any) -> None:
-    """Administration."""
+    """The application behind the gateway, in place of the administration API."""
     body = b""
     while True:
         message = await receive()
@@ -88,7 +88,7 @@ gateway = Gateway(
 connection = protocol_of(INGRESS, lambda: gateway)
 config = uvicorn.Config(gateway, http=connection, ws="none", lifespan="off", log_config=None, access_log=False)
 config.load()
-# A line for each input that is refused.
+# uvicorn would log a line for each refused input.
 logging.getLogger("uvicorn").disabled = logging.getLogger("uvicorn.error").disabled = True
 structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
 
@@ -98,11 +98,11 @@ async def one(data: bytes) -> None:
         return
     how, size, sent = data[0], data[1] or 1, data[2:]
     if INGRESS == "uvicorn" and b"upgrade" in sent.lower():
-        # Behind its parser the body is lost where such a head arrives in two pieces.
+        # uvicorn's parser loses the body if such a head arrives in two pieces.
         return
     at_once = await _requests(sent, len(sent) or 1, how)
     in_pieces = await _requests(sent, size, how)
-    # Where what follows is refused, requests that wait for their turn may be given up.
+    # If later input is refused, requests that wait for their turn may be dropped.
     if any(one != other for one, other in zip(at_once, in_pieces, strict=False)):
         raise Fault(f"at once {at_once!r}, in pieces of {size} {in_pieces!r}")
     for ours, other in zip(at_once, _as_another_reads_them(sent), strict=False):
@@ -133,7 +133,7 @@ async def _requests(sent: bytes, size: int, how: int) -> list[Request]:
 
 
 def _same(ours: Request, other: Request) -> bool:
-    """Of a target that is no path it is known only where it begins."""
+    """Return whether two requests are equal. If a target is not a path, only its beginning is compared."""
     plain = other.path.startswith(b"/") and b"#" not in other.path
     return (ours.method, ours.body) == (other.method, other.body) and (not plain or ours.path == other.path)
 
@@ -146,7 +146,7 @@ def _as_another_reads_them(sent: bytes) -> list[Request]:
         while True:
             match other.next_event():
                 case h11.Request(method=b"CONNECT"):
-                    # What follows it is no body, whatever it declares (RFC 9110, 9.3.6).
+                    # The data after this head is not a body, regardless of its headers (RFC 9110, 9.3.6).
                     return results
                 case h11.Request() as head:
                     body = b""

@@ -1,23 +1,23 @@
-"""What both fuzz targets share: a transport without a network, and how an input says in which pieces it arrives."""
+"""The common parts of both fuzz targets: a transport without a network, and the division of an input into pieces."""
 
 import asyncio
 import socket
 from collections.abc import Iterator
 from typing import Any
 
-#: Turns of the loop after which nothing more can happen: whoever waits still, waits for ever.
+#: Iterations of the event loop after which nothing more can happen. A task that still waits then would wait forever.
 TURNS = 200
 
-#: Nobody ever writes here.
+#: A pair of sockets to which nothing is ever written.
 _quiet, _other = socket.socketpair()
 
 
 class Fault(AssertionError):
-    """The input shows something that may not be."""
+    """The input causes a fault."""
 
 
 class Wire(asyncio.Transport):
-    """Notes what is written; `closed` once either side has ended it."""
+    """A transport that records the written data. `closed` is true when either side has closed the connection."""
 
     def __init__(self, protocol: asyncio.Protocol) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class Wire(asyncio.Transport):
         self.paused = False
 
     def lose(self, error: Exception | None) -> None:
-        """The far end is gone."""
+        """Report that the other side has closed the connection."""
         if not self.closed:
             self.closed = True
             self._protocol.connection_lost(error)
@@ -50,7 +50,7 @@ class Wire(asyncio.Transport):
         return True
 
     def write_eof(self) -> None:
-        """The far end has heard all, and goes on."""
+        """Close the writing side. The other side may still send."""
 
     def is_closing(self) -> bool:
         return self.closed
@@ -82,7 +82,7 @@ class Wire(asyncio.Transport):
 
 
 async def feed(wire: Wire, data: bytes, size: int) -> None:
-    """Gives it to the protocol in pieces of `size` bytes, as long as it reads."""
+    """Pass data to the protocol in pieces of `size` bytes, as long as the protocol reads."""
     for piece in pieces(data, size):
         for _ in range(TURNS):
             if not wire.paused or wire.closed:
@@ -100,7 +100,7 @@ def pieces(data: bytes, size: int) -> Iterator[bytes]:
 
 
 async def within_turns(task: "asyncio.Task[Any]") -> None:
-    """Returns when it is done. Raises `Fault` for one that never will be."""
+    """Wait until a task is done. Raises `Fault` if it is not done after `TURNS` iterations of the event loop."""
     for _ in range(TURNS):
         if task.done():
             return

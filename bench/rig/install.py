@@ -1,4 +1,4 @@
-"""What the bench needs: tools of the machine, named when they are missing, and the peers, which it installs."""
+"""Checks the tools that the benchmarks need on the machine, and installs the other gateways and tools."""
 
 import os
 import shutil
@@ -17,20 +17,21 @@ PY_SPY = "py-spy==0.4.3"
 MATPLOTLIB = "matplotlib==3.11.2"
 ATHERIS = "atheris==3.0.0"
 
-#: command -> where Debian keeps it
+#: maps a command to its Debian package
 EVERYWHERE = {"cc": "gcc", "wrk": "wrk", "taskset": "util-linux"}
 BY_GATEWAY = {"nginx": {"nginx": "nginx"}, "portkey": {"node": "nodejs", "npm": "npm"}}
 
 
 def use_project_python() -> None:
-    """Goes on as the project's own Python where the running one has no PostgreSQL driver: it has the rest too."""
+    """Continue in the Python of the project if the running Python has no PostgreSQL driver."""
     project = ROOT / ".venv" / "bin" / "python"
     if find_spec("psycopg") is None and project.exists() and sys.prefix != str(project.parent.parent):
         os.execv(project, [str(project), *sys.argv])
 
 
 def find_gatehouse(named: Path | None = None) -> Path | None:
-    """The gatehouse command: the one named, the one beside the running Python, the one in PATH."""
+    """Return the path of the gatehouse command: `named` if it is set, or the command in the folder of the running
+    Python, or the command in PATH."""
     beside = Path(sys.executable).parent / "gatehouse"
     in_path = shutil.which("gatehouse")
     choices = [named] if named else [beside, *([Path(in_path)] if in_path else [])]
@@ -38,7 +39,7 @@ def find_gatehouse(named: Path | None = None) -> Path | None:
 
 
 def missing(gateways: list[str], gatehouse: Path | None) -> list[str]:
-    """A line for each tool that is not there and how to get it."""
+    """Return a line for each missing tool that says how to install it."""
     expected = dict(EVERYWHERE)
     for name in gateways:
         expected.update(BY_GATEWAY.get(name, {}))
@@ -52,7 +53,7 @@ def missing(gateways: list[str], gatehouse: Path | None) -> list[str]:
 
 
 def peers(gateways: list[str], env: Path, log: Path) -> None:
-    """Installs what is not installed under `env`. Raises `CalledProcessError`; the log holds the reason."""
+    """Install the missing gateways into `env`. Raises `CalledProcessError`; the log contains the reason."""
     env.mkdir(parents=True, exist_ok=True)
     if "litellm" in gateways:
         _python_program("litellm", LITELLM, env, log)
@@ -64,12 +65,13 @@ def peers(gateways: list[str], env: Path, log: Path) -> None:
 
 
 def py_spy(env: Path, log: Path) -> Path:
-    """The sampling profiler; installs it under `env`. Raises `CalledProcessError`."""
+    """Return the path of py-spy, a sampling profiler. Install it into `env` if it is missing. Raises
+    `CalledProcessError`."""
     return _python_program("py-spy", PY_SPY, env, log)
 
 
 def matplotlib(env: Path, log: Path) -> Path:
-    """A Python that draws; installs it under `env`. Raises `CalledProcessError`."""
+    """Return a Python with matplotlib. Install it into `env` if it is missing. Raises `CalledProcessError`."""
     python = env / "plots" / "bin" / "python"
     if not (env / "plots" / "bin" / "fonttools").exists():
         environment(env / "plots", [MATPLOTLIB], log)
@@ -77,7 +79,7 @@ def matplotlib(env: Path, log: Path) -> Path:
 
 
 def nginx() -> str:
-    """Its version, as it says it itself."""
+    """Return the version that nginx prints."""
     program = shutil.which("nginx")
     if program is None:
         return "nginx: not there"
@@ -86,7 +88,8 @@ def nginx() -> str:
 
 
 def atheris(env: Path, log: Path) -> Path:
-    """The fuzzer, as a folder to import from: it runs in the project's own Python. Raises `CalledProcessError`."""
+    """Return a folder from which the fuzzer can be imported in the Python of the project. Install it into `env` if it
+    is missing. Raises `CalledProcessError`."""
     folder = env / "atheris"
     if not (folder / "atheris").exists():
         env.mkdir(parents=True, exist_ok=True)
@@ -103,7 +106,7 @@ def _python_program(name: str, package: str, env: Path, log: Path) -> Path:
 
 
 def environment(folder: Path, packages: Sequence[str], log: Path) -> None:
-    """A Python of its own with these packages. Raises `CalledProcessError`."""
+    """Create a Python environment with these packages. Raises `CalledProcessError`."""
     _run([sys.executable, "-m", "venv", str(folder)], log)
     _run([str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *packages], log)
 

@@ -1,4 +1,4 @@
-"""Load: wrk on the load's core, and a single request by which a gateway shows that it answers at all."""
+"""Runs the load with wrk on its own core, and makes single requests to check that a gateway answers."""
 
 import http.client
 import json
@@ -17,7 +17,7 @@ CHUNKS = 50
 
 
 class Route(StrEnum):
-    """The mock's behaviour, as the prefix of its path."""
+    """A behaviour of the mock. The value is the prefix of its path."""
 
     IMMEDIATE = ""
     SLOW = "/delay/60"
@@ -27,7 +27,7 @@ class Route(StrEnum):
 
 @dataclass(frozen=True)
 class Target:
-    """Where one gateway takes the request that all get."""
+    """The address at which a gateway receives the requests."""
 
     url: str
     model: str = "gpt-4o-mini"
@@ -54,7 +54,8 @@ class Target:
 
 @dataclass(frozen=True)
 class Result:
-    """What wrk saw. `refused` are answers other than 2xx and 3xx, `broken` failed connections and time-outs."""
+    """The result of wrk. `refused` counts answers with other statuses than 2xx and 3xx. `broken` counts failed
+    connections and time-outs."""
 
     requests: int
     seconds: float
@@ -73,11 +74,11 @@ class Result:
 
 
 class NoAnswer(Exception):
-    """The gateway does not answer as it must; the text says what it did."""
+    """The gateway does not answer as expected. The message describes its answer."""
 
 
 def probe(target: Target, *, stream: bool) -> None:
-    """One request; raises `NoAnswer` unless a whole answer comes back."""
+    """Make one request. Raises `NoAnswer` if there is no complete answer."""
     where = urlsplit(target.url)
     connection = http.client.HTTPConnection(where.netloc, timeout=60)
     try:
@@ -95,7 +96,7 @@ def probe(target: Target, *, stream: bool) -> None:
         if "lighthouse" not in text:
             raise NoAnswer(f"200 without the provider's answer: {text[:200]}")
         return
-    # A gateway may merge the empty first chunk with the next, or send the usage in a chunk of its own.
+    # A gateway may merge the empty first chunk with the next one, or send the usage in a separate chunk.
     events = text.count("data: {")
     if not CHUNKS - 2 <= events <= CHUNKS + 2:
         raise NoAnswer(f"200 with {events} chunks of {CHUNKS}: {text[-200:]}")
@@ -112,10 +113,11 @@ def run(
     keys: tuple[str, int] | None = None,
     meanwhile: Callable[[float], None] | None = None,
 ) -> Result:
-    """`connections` that ask again as soon as they are answered, or after `pause_ms`.
+    """Run the load. Each of `connections` sends its next request when the previous one is answered, or `pause_ms`
+    later.
 
-    `keys` (a prefix, a number) takes the API keys prefix1 ... prefixN in turn instead of the target's own.
-    `meanwhile` is called four times a second with the seconds since the start.
+    If `keys` (a prefix and a number) is set, the API keys prefix1 to prefixN are used in turn instead of the key of the
+    target. `meanwhile` is called four times per second with the seconds since the start.
     """
     env = {
         **os.environ,

@@ -1,4 +1,4 @@
-"""The measurements: each one run of load at one gateway, as plain numbers."""
+"""The measurements. Each measurement runs the load on one gateway, and returns numbers."""
 
 import sys
 import time
@@ -11,7 +11,7 @@ from rig.load import Route
 from rig.processes import Usage
 from rig.upstream import Mock
 
-#: metric -> number; a metric that could not be measured is absent
+#: maps a metric to a number; a metric that could not be measured is left out
 Sample = dict[str, float]
 
 
@@ -27,14 +27,14 @@ class Cores:
 
 @dataclass(frozen=True)
 class Plan:
-    """How long things take; `--quick` has small numbers."""
+    """The durations and sizes of the measurements. They are small with `--quick`."""
 
     rounds: int = 5
     seconds: float = 6.0
     warm_up: float = 2.0
     soak_early: int = 10_000
     soak: int = 100_000
-    #: a slow gateway's soak ends here, with the number of requests that it reached
+    #: maximum duration of the soak; for a slow gateway, it then ends with fewer requests
     soak_seconds: float = 1800.0
     streams: int = 1000
     streams_seconds: float = 20.0
@@ -57,12 +57,12 @@ class Plan:
 
 @dataclass
 class Measured:
-    """One run at one gateway."""
+    """The result of one run on one gateway."""
 
     result: load.Result
     #: processor seconds by role
     cpu: dict[str, float]
-    #: the part of the time in which the gateway and what shares its core held that, and in which others did
+    #: the share of time in which the gateway and its processes used their core; `foreign` is that of other processes
     busy: float
     foreign: float
 
@@ -72,7 +72,7 @@ class Measured:
 
 @dataclass
 class Bench:
-    """Runs load at gateways, all on the same cores, and keeps what went wrong."""
+    """Runs the load on gateways, all on the same cores, and collects faults."""
 
     mock: Mock
     cores: Cores
@@ -108,7 +108,7 @@ class Bench:
         core_after = Usage.of(self.cores.gateway)
         if settle:
             gateway.settle()
-        # Recording goes on when the load is over, and belongs to it.
+        # Recording continues after the load has ended, and is part of its cost.
         cpu = {**self._cpu_since(before, gateway), "gateway": during["gateway"]}
         if result.refused or result.broken:
             what = f"{gateway.name}, {connections} connections, {route.name}, stream={stream}"
@@ -127,7 +127,7 @@ class Bench:
         return {role: processes.cpu_seconds(pids) - before.get(role, 0.0) for role, pids in roles}
 
     def speed(self, gateway: Gateway) -> Sample:
-        """One round: throughput and CPU at 64 connections, latency at 1 and 16, streams at 16."""
+        """Measure one round: throughput and CPU with 64 connections, latency with 1 and 16, and streams with 16."""
         plan, sample = self.plan, Sample()
         self.run(gateway, connections=64, seconds=plan.warm_up)
         full = self.run(gateway, connections=64, seconds=plan.seconds)
@@ -151,7 +151,7 @@ class Bench:
         return sample
 
     def memory(self, gateway: Gateway) -> Sample:
-        """A fresh gateway's memory: idle, under a soak, and with many streams open."""
+        """Measure the memory of a newly started gateway: idle, during a soak, and with many open streams."""
         plan, sample = self.plan, Sample()
 
         def now() -> float:

@@ -1,9 +1,9 @@
-"""Draws charts as SVG: charts as JSON on standard input, the folder as the one argument.
+"""Draws charts as SVG files. Standard input has the charts as JSON, and the only argument is the folder for the files.
 
-Runs in a Python of its own that has matplotlib. Each bar chart: `name`, `title`, `unit`, `log`, `of` (names of the
-bars) and `series` (label -> a value or null for each bar). Each chart of points: `name`, `x` and `y` (what the axes
-show) and `panels`, side by side, each with `title` and `points` (label -> x and y); x is logarithmic.
-"""
+It runs in a separate Python that has matplotlib. A bar chart has `name`, `title`, `unit`, `log`, `of` (the names of the
+bars) and `series` (maps a label to a value or null for each bar). A chart of points has `name`, `x` and `y` (the names
+of the axes) and `panels`, which are drawn next to each other. A panel has `title` and `points` (maps a label to x and
+y). The x axis is logarithmic."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ from typing import Any
 import matplotlib as mpl
 
 mpl.use("svg")
-# The same file for the same figures.
+# With a fixed salt, equal figures give equal files.
 mpl.rcParams.update({"svg.hashsalt": "gatehouse", "font.size": 11, "svg.fonttype": "path"})
 
 import matplotlib.pyplot as plt  # noqa: E402 - after its backend was chosen
@@ -69,7 +69,7 @@ def draw_points(chart: dict[str, Any], folder: Path) -> None:
             )  # fmt: skip
         axes.set_xscale("log")
         places = [x for x, _ in panel["points"].values()]
-        # Room for the labels, which stand to the right.
+        # Leave space for the labels, which are to the right of the points.
         axes.set_xlim(min(places) / 2, max(places) * 100)
         axes.set_ylim(0, 1.08)
         axes.grid(color="#eceff1")

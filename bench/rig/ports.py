@@ -1,4 +1,4 @@
-"""A port that is free now."""
+"""Finds a free port."""
 
 import socket
 

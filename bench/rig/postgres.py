@@ -1,16 +1,18 @@
-"""Gatehouse's embedded PostgreSQL and journal, seen from outside: what has arrived, and what is on its way."""
+"""Reads Gatehouse's embedded PostgreSQL and journal from outside: the stored records, and those still in the
+journal."""
 
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-#: the table in which a usage record ends up
+#: the table in which usage records are stored
 RECORDS = "usage_records"
 
 
 def connect(home: Path) -> Any:
-    """A connection as the cluster's owner to the database of `home`. Raises `OSError` where none runs."""
-    import psycopg  # noqa: PLC0415 - comes with Gatehouse; a run without it needs none
+    """Return a connection to the database of `home`, as the owner of the cluster. Raises `OSError` if it does not
+    run."""
+    import psycopg  # noqa: PLC0415 - part of Gatehouse; a run without Gatehouse does not need it
 
     lines = (home / "postgres" / "postmaster.pid").read_text().splitlines()
     server = f"host={lines[4].strip()} port={lines[3].strip()} user=postgres"
@@ -25,13 +27,14 @@ def connect(home: Path) -> Any:
 
 
 def recorded(connection: Any) -> int:
-    """Usage records in the database. Counts them all: not while something is measured."""
+    """Return the number of usage records in the database. It counts all rows, so it must not run during a
+    measurement."""
     count: int = connection.execute("select count(*) from usage_records").fetchone()[0]
     return count
 
 
 def backlog(connection: Any, home: Path) -> int:
-    """Bytes in the journals of `home` that the database does not have yet."""
+    """Return the number of bytes in the journals of `home` that are not in the database yet."""
     rows = connection.execute("select writer_id, segment, position from journal_positions")
     positions = {str(writer): (segment, position) for writer, segment, position in rows}
     waiting = 0
@@ -47,10 +50,10 @@ def backlog(connection: Any, home: Path) -> int:
 
 
 def bytes_a_record(home: Path) -> float:
-    """Mean length of the lines that the journals of `home` hold now."""
+    """Return the mean length of the lines that are in the journals of `home` now."""
     text = b""
     for path in (home / "journal").glob("*/*.log"):
-        # One that was drained meanwhile is gone.
+        # A segment that was drained in the meantime no longer exists.
         with suppress(FileNotFoundError):
             text += path.read_bytes()[-1_000_000:]
     return len(text) / max(1, text.count(b"\n"))

@@ -1,4 +1,4 @@
-"""Processes: started on one core, measured by /proc, stopped with all their children."""
+"""Starts processes on a core, measures them with /proc, and stops them with all their children."""
 
 import os
 import signal
@@ -15,7 +15,8 @@ PROC = Path("/proc")
 def spawn(
     command: list[str], *, core: int | str, log: Path, env: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
-    """Starts `command` on `core` (`0-1`: two of them); its children inherit it. Output goes to `log`."""
+    """Start `command` on `core`, or on several cores (`0-1`). Its children inherit the cores. Its output is written to
+    `log`."""
     with log.open("ab") as out:
         return subprocess.Popen(
             ["taskset", "-c", str(core), *command],
@@ -28,14 +29,14 @@ def spawn(
 
 
 def pin(pids: Iterable[int], core: int | str) -> None:
-    """Moves all threads of `pids` to `core`; what they start later inherits it."""
+    """Move all threads of `pids` to `core`. Threads and processes that they start later inherit it."""
     for pid in pids:
-        # A process that has ended meanwhile is no fault.
+        # It is not an error if a process has ended in the meantime.
         subprocess.run(["taskset", "-a", "-p", "-c", str(core), str(pid)], check=False, capture_output=True)
 
 
 def _stat(pid: int) -> list[str] | None:
-    """The fields of /proc/PID/stat from the third (`state`) on, or None for a process that is gone."""
+    """Return the fields of /proc/PID/stat from the third field (`state`) on, or None if the process has ended."""
     try:
         return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -54,7 +55,7 @@ def command_line(pid: int) -> str:
 
 
 def tree(*roots: int) -> list[int]:
-    """The living processes among `roots` and all that descend from them."""
+    """Return the running processes among `roots`, and all their descendants."""
     children: dict[int, list[int]] = {}
     for pid in everyone():
         if (stat := _stat(pid)) and stat[0] != "Z":
@@ -66,12 +67,12 @@ def tree(*roots: int) -> list[int]:
 
 
 def cpu_seconds(pids: Iterable[int]) -> float:
-    """User and system time, that of children which ended and were waited for included."""
+    """Return the user and system time of processes, including that of children that have ended."""
     return sum(sum(map(int, stat[11:15])) for pid in pids if (stat := _stat(pid))) / TICK
 
 
 def memory_mib(pids: Iterable[int]) -> float:
-    """Proportional set size: memory that several processes share counts once."""
+    """Return the memory of processes as proportional set size. Memory that several processes share counts once."""
     total = 0
     for pid in pids:
         try:
@@ -84,7 +85,7 @@ def memory_mib(pids: Iterable[int]) -> float:
 
 @dataclass(frozen=True)
 class Usage:
-    """What happened on a core between two looks: seconds passed, and seconds in which the core was busy."""
+    """The use of a core: the elapsed seconds, and the seconds in which the core was busy."""
 
     at: float
     busy: float
@@ -96,12 +97,13 @@ class Usage:
         return cls(time.monotonic(), (user + nice + system + irq + softirq + steal) / TICK)
 
     def foreign_share(self, before: "Usage", own: float) -> float:
-        """The part of the time in which others kept the core busy, 0 to 1."""
+        """Return the share of time, 0 to 1, in which other processes used the core."""
         return max(0.0, (self.busy - before.busy - own) / (self.at - before.at))
 
 
 def stop(pids: list[int], *, grace: float = 20.0, first: int = signal.SIGTERM) -> None:
-    """Asks the first of `pids` to end, waits for all, and kills what is left after `grace` seconds."""
+    """Send the signal `first` to the first of `pids`, wait for all processes, and kill those that still run after
+    `grace` seconds."""
     if pids:
         _signal(pids[0], first)
     if not wait_until(lambda: not tree(*pids), seconds=grace):

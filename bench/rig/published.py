@@ -1,4 +1,4 @@
-"""docs/benchmarks.md and its pictures, from what a run has found."""
+"""Writes docs/benchmarks.md and its pictures from the measurements of a run."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
 PICTURES = ROOT / "docs" / "benchmarks"
 
-#: picture -> (title, unit, whether its axis is logarithmic, series: name -> metric)
+#: maps a picture to its title, its unit, whether its axis is logarithmic, and the metric of each series
 CHARTS: dict[str, tuple[str, str, bool, dict[str, str]]] = {
     "cost": ("Processor time a request, 64 connections", "microseconds (log)", True, {"a request": "cpu_us"}),
     "throughput": ("Requests a second on one core, 64 connections", "requests/s (log)", True, {"burst": "requests_s"}),
@@ -21,7 +21,7 @@ CHARTS: dict[str, tuple[str, str, bool, dict[str, str]]] = {
     "memory": ("Memory", "MiB", False, {"idle": "idle_mib", "after the soak": "late_mib"}),
 }  # fmt: skip
 
-#: What each gateway did for a request.
+#: The features that were switched on in each gateway.
 SWITCHED_ON = {
     "nginx": "a plain reverse proxy with kept-alive connections: no key, nothing recorded",
     "litellm": "its proxy with one worker and a master key: no database, nothing recorded, log at errors",
@@ -36,7 +36,7 @@ SWITCHED_ON = {
 
 
 def write(measurements: dict[str, Any], python: Path) -> None:
-    """`python` is one that has matplotlib. Raises `CalledProcessError`."""
+    """Write the page and its pictures. `python` must have matplotlib. Raises `CalledProcessError`."""
     figures = {name: own for name, own in measurements["medians"].items() if name != "direct"}
     charts: list[dict[str, Any]] = []
     for name, (title, unit, logarithmic, series) in CHARTS.items():
@@ -52,20 +52,20 @@ def write(measurements: dict[str, Any], python: Path) -> None:
 
 
 def ours(gatehouse: Path | None) -> str:
-    """Gatehouse's version as it says it itself and, where it runs from a tree that git knows, that tree's commit."""
+    """Return the version that Gatehouse prints and, if it runs from a git checkout, the commit of the checkout."""
     if gatehouse is None:
         return "gatehouse: not there"
     version = __output_of(str(gatehouse), "--version").rpartition(" ")[2] or "unknown"
     python = gatehouse.with_name("python")
     folder = __output_of(str(python), "-I", "-c", "import gatehouse; print(*gatehouse.__path__)")
-    # An installed one may lie in a tree, but is not the tree's.
+    # An installed Gatehouse may be in a folder of a checkout, but is not part of the checkout.
     known = folder and "site-packages" not in folder
     commit = known and __output_of("git", "-C", folder, "describe", "--always", "--exclude=*", "--dirty=+changes")
     return f"gatehouse=={version}" + (f" ({commit})" if commit else "")
 
 
 def __output_of(*command: str) -> str:
-    """What a command prints; nothing where it fails or is not there."""
+    """Return the output of a command, or an empty string if it fails or does not exist."""
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):

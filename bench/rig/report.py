@@ -1,24 +1,24 @@
-"""From samples to tables: medians, ratios to the peers in the same run, and the goals."""
+"""Computes tables from samples: medians, ratios to the other gateways in the same run, and the goals."""
 
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
-#: gateway -> metric -> median
+#: maps a gateway and a metric to the median
 Figures = dict[str, dict[str, float]]
 OURS = "gatehouse"
 
 
-#: the part of its core from which on the gateway, and not the load, sets the pace
+#: share of its core above which the gateway, and not the load, limits the throughput
 BUSY = 0.9
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table. `show` writes one figure; `better` is `less`, `more` or, where no ratio makes sense, empty.
+    """A line of the table. `show` formats a figure. `better` is `less` or `more`, or empty if a ratio is meaningless.
 
-    `busy` names the metric that tells whether the gateway's core was the limit; below it the figure is a floor.
-    """
+    `busy` is the metric that shows whether the gateway's core was the limit. If it was not, the figure is a lower
+    bound."""
 
     title: str
     value: Callable[[dict[str, float], dict[str, float]], float]
@@ -39,7 +39,7 @@ def _own(metric: str) -> Callable[[dict[str, float], dict[str, float]], float]:
 
 
 def _added(metric: str) -> Callable[[dict[str, float], dict[str, float]], float]:
-    """Over the direct way, in milliseconds."""
+    """Return a function that computes the milliseconds that a gateway adds to a direct request."""
     return lambda own, direct: (own[metric] - direct[metric]) / 1000
 
 
@@ -77,7 +77,7 @@ ROWS = (
 
 
 def medians(samples: dict[str, list[dict[str, float]]]) -> Figures:
-    """Of each metric over the rounds; a metric that no round has is absent."""
+    """Return the median of each metric over the rounds. A metric that no round has is left out."""
     figures: Figures = {}
     for name, rounds in samples.items():
         metrics = {metric for one in rounds for metric in one}
@@ -104,7 +104,7 @@ def _table(header: list[str], lines: list[list[str]]) -> str:
 
 
 def table(figures: Figures) -> str:
-    """Every figure of every gateway."""
+    """Return a table with all figures of all gateways."""
     direct = figures.get("direct", {})
     lines = []
     for row in ROWS:
@@ -115,14 +115,15 @@ def table(figures: Figures) -> str:
 
 
 def plain_table(figures: Figures) -> str:
-    """Metrics as they are named in the samples."""
+    """Return a table with the metrics, named as in the samples."""
     metrics = list(dict.fromkeys(metric for own in figures.values() for metric in own))
     lines = [[m, *(f"{own[m]:,.4g}" if m in own else "-" for own in figures.values())] for m in metrics]
     return _table(["", *figures], lines)
 
 
 def ratios(figures: Figures) -> str:
-    """How many times worse each peer is than Gatehouse (than nginx, where Gatehouse is not in the run)."""
+    """Return the factors by which each other gateway is worse than Gatehouse, or than nginx if Gatehouse is not in the
+    run."""
     base = OURS if OURS in figures else "nginx"
     direct, own = figures.get("direct", {}), figures.get(base)
     peers = [name for name in figures if name not in (base, "direct")]
@@ -149,7 +150,7 @@ def _factor(better: str, ours: float, theirs: float | None) -> str:
 class Goal:
     title: str
     reached: float
-    #: at least this when `least`, else at most
+    #: the minimum if `least` is true, otherwise the maximum
     target: float
     least: bool = False
 
@@ -163,7 +164,7 @@ class Goal:
 
 
 def goals(figures: Figures) -> list[Goal]:
-    """Those that this run can judge."""
+    """Return the goals that this run can check."""
     own, direct = figures.get(OURS), figures.get("direct", {})
     if own is None:
         return []

@@ -1,4 +1,4 @@
-"""Whether what the soak has seen is flat. What was seen too seldom is not shown, and that fails a run as well."""
+"""Checks that the figures of the soak do not grow. If there are too few samples of a figure, the check fails."""
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from bench.rig.soak_watch import Look
 
 @dataclass(frozen=True)
 class Bound:
-    """How much more it may be at the end than at the beginning."""
+    """The maximum growth of a figure from the beginning to the end, as a share and as an absolute value."""
 
     share: float
     more: float
@@ -24,46 +24,48 @@ class Bounds:
     memory: Bound
     descriptors: Bound
     tasks: Bound
-    #: Seconds of a process's life in which it is looked at.
+    #: The minimum and maximum age of a process, in seconds, for a sample.
     ages: tuple[float, float]
 
 
-#: Of 20 minutes at 60 requests a second, 20,000 requests of a worker lie between the two ends: one that leaks 400 bytes
-#: a request, or a descriptor or a task in three thousand, breaks these. Less is how its heap moves, and the few calls
-#: that it has at a moment.
+#: Bounds for processes that are never killed. In 20 minutes at 60 requests per second, a worker answers 20,000 requests
+#: between the two ends. A leak of 400 bytes per request, or of a descriptor or task in 3,000 requests, exceeds these
+#: bounds. Smaller changes are normal variations of the heap and of the calls in progress.
 _SPARED: Final = Bounds(Bound(0.05, 3.0), Bound(0, 6), Bound(0, 6), (20.0, float("inf")))
-#: Of what is killed again and again the successors are compared, each at the same age: it warms up for a minute or two.
-#: Two lives make a fifth, and an outage in one of them takes up to 5 MiB and some connections.
+#: Bounds for processes that are killed repeatedly. The successors are compared at the same age, because a process warms
+#: up for one or two minutes. A fifth of the samples comes from two processes, and an outage adds up to 5 MiB and some
+#: connections to one of them.
 _KILLED: Final = Bounds(Bound(0.05, 5.0), Bound(0, 6), Bound(0, 6), (20.0, 60.0))
-#: PostgreSQL has 25 processes, one for each connection. Four more after an outage, as the pools open them, are nothing
-#: that grows; each takes 8 to 10 descriptors beside data files, and 2 MiB.
+#: Bounds for PostgreSQL. It has 25 processes, one for each connection. After an outage, the pools may open up to four
+#: more connections. Each needs 8 to 10 descriptors, without those of data files, and 2 MiB.
 _DATABASE: Final = Bounds(Bound(0.05, 8.0), Bound(0, 40), Bound(0, 4), (20.0, 60.0))
 ROLES: Final = {
     "spared worker": _SPARED, "other worker": _KILLED, "keeper": _KILLED, "Redis": _KILLED, "PostgreSQL": _DATABASE,
 }  # fmt: skip
 
-#: Looks of which a fifth is still two; calls of whose third there are five hundreds.
+#: Minimum samples, of which a fifth are two samples, and minimum calls, of which a third are 500 calls.
 LOOKS, CALLS = 10, 1_500
-#: Other work on the machine makes the slowest calls of a minute up to 1.6 times as slow as those of another; the
-#: middle hardly moves.
+#: Bounds for the latency. Because of other work on the machine, the slowest calls of one minute may take 1.6 times as
+#: long as those of another minute. The median hardly changes.
 P50, P99, SLOWEST = Bound(0.5, 5.0), Bound(1.0, 50.0), Bound(0.5, 25.0)
 
 
 def fault(there_is: bool, text: str) -> bool:
-    """Tells it. True where there is none."""
+    """Print a fault if there is one. Return whether there is none."""
     if there_is:
         print(f"FAULT: {text}")
     return not there_is
 
 
 def ends(values: Sequence[float]) -> tuple[float, float]:
-    """Medians of the first and the last fifth."""
+    """Return the medians of the first and the last fifth of the values."""
     fifth = max(1, len(values) // 5)
     return statistics.median(values[:fifth]), statistics.median(values[-fifth:])
 
 
 def within_bounds(seen: Mapping[str, Iterable[Look]]) -> bool:
-    """`seen`: the looks in quiet moments behind the warm-up."""
+    """Print the growth of all processes, and return whether it is within the bounds. `seen` has the samples in quiet
+    moments after the warm-up."""
     print(f"\n{'process':15}{'looks':>6}{'MiB':>8}{'to':>8}{'fds':>8}{'to':>6}{'tasks':>8}{'to':>6}")
     faults: list[str] = []
     for role, bounds in ROLES.items():
@@ -90,7 +92,8 @@ def within_bounds(seen: Mapping[str, Iterable[Look]]) -> bool:
 
 
 def latency(quiet: Sequence[tuple[float, float]]) -> bool:
-    """`quiet`: calls in quiet moments, when each was and how many milliseconds it took."""
+    """Print the latency, and return whether it is within the bounds. `quiet` has the time and the milliseconds of each
+    call in a quiet moment."""
     if len(quiet) < CALLS:
         return fault(True, f"not shown: latency: {len(quiet)} calls in quiet moments, of {CALLS} that it takes")
     third = len(quiet) // 3
@@ -113,6 +116,6 @@ def _p99(took: Sequence[float]) -> float:
 
 
 def _slowest(took: Sequence[float]) -> float:
-    """The median of the slowest of each hundred in a row: as the p99, but where the machine stands still for some
-    seconds that spoils one hundred and not all, so that the bound can be closer."""
+    """Return the median of the maxima of each hundred consecutive calls. It is similar to the p99. If the machine stops
+    for some seconds, only one hundred calls are affected, so that the bound can be stricter."""
     return statistics.median(max(took[at : at + 100]) for at in range(0, len(took) - 99, 100))

@@ -1,4 +1,5 @@
-"""What the soak asks, who answers, and what became of it: each request is told apart by its id, on both sides."""
+"""The load of the soak: its client, its provider, and the results of the requests. The id of a request identifies it on
+both sides."""
 
 import asyncio
 import contextlib
@@ -15,12 +16,13 @@ import aiohttp
 from tests.support.upstream import Connection
 
 PATH = "/v1/chat/completions"
-#: USD a token, in and out
+#: price of an input token and of an output token in USD
 PRICES = (Decimal("0.00000317"), Decimal("0.0000113"))
 
 
 class Provider:
-    """Answers by chance. `reported_usage`: by request, the usage in each answer that was sent whole."""
+    """A provider whose answers are random. `reported_usage` maps a request to the usage in each of its complete
+    answers."""
 
     def __init__(self, dice: random.Random) -> None:
         self._dice = dice
@@ -77,17 +79,18 @@ def spelled(usage: tuple[int, int]) -> dict[str, int]:
 
 @dataclass
 class Load:
-    """`became`: of each request, by its id, what its client saw: `whole`, `refused`, `cut` (told so by the gateway),
-    `left` (by itself) or `broken` (no answer, or no end of it, and no word why)."""
+    """The clients. `became` maps the id of each request to its result for the client: `whole`, `refused`, `cut` (the
+    gateway reported that the answer is incomplete), `left` (the client disconnected) or `broken` (no answer or no end
+    of the answer, without an error)."""
 
     url: str
     key: str
     dice: random.Random
     became: dict[str, str] = field(default_factory=dict)
     statuses: Counter[int] = field(default_factory=Counter)
-    #: of refusals
+    #: the codes of refusals
     codes: Counter[str] = field(default_factory=Counter)
-    #: when, and how many milliseconds
+    #: the time and the milliseconds of each request
     latencies: list[tuple[float, float]] = field(default_factory=list)
     numbers: "count[int]" = field(default_factory=count)
     ended: bool = False
@@ -124,7 +127,7 @@ class Load:
             self.codes[json.loads(response_body)["error"]["code"]] += 1
             return "refused"
         if not body["stream"]:
-            # Of all, the ones that do the same work each time.
+            # Only these requests are counted, because they do the same work each time.
             self.latencies.append((began, (time.monotonic() - began) * 1000))
             return "whole"
         return (
@@ -136,7 +139,7 @@ class Load:
         )
 
     async def crowd(self) -> None:
-        """Heads that never end, and streams that are read a little; then all are gone at once."""
+        """Open connections with incomplete heads, and streams that are only partly read. Then close all at once."""
         writers = []
         host, _, port = self.url.removeprefix("http://").rpartition(":")
         try:
@@ -162,7 +165,7 @@ class Load:
                         writer.write(b"x")
                 await asyncio.sleep(0.3)
         except OSError:
-            # A worker was killed meanwhile.
+            # A worker was killed in the meantime.
             pass
         finally:
             for writer in writers:

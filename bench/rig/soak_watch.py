@@ -1,4 +1,4 @@
-"""What the processes of the soak hold, from outside, and their event loops' tasks, as `/metrics` tells them."""
+"""Samples the resources of the processes of the soak. The tasks of the event loops are read from `/metrics`."""
 
 import contextlib
 import http.client
@@ -18,9 +18,10 @@ _TASKS = re.compile(r'^service_event_loop_tasks\{pid="(\d+)"\} (\S+)$', re.MULTI
 
 @dataclass(frozen=True)
 class Look:
-    """`age`: seconds that the process lives. `descriptors` and `tasks` are those beside one of each for a client's
-    connection: callers move from worker to worker as one is killed. `tasks` of PostgreSQL are its processes, and its
-    descriptors those beside data files; Redis has no tasks."""
+    """One sample of a process. `age` is the age of the process in seconds. `descriptors` and `tasks` do not include one
+    of each for every connection of a client, because clients move to another worker when a worker is killed. For
+    PostgreSQL, `tasks` is the number of its processes, and `descriptors` does not include data files. Redis has no
+    tasks."""
 
     at: float
     age: float
@@ -34,7 +35,7 @@ class Watch:
         self._server = server
         self._redis = redis
         self._spared = spared
-        #: by role, in the order of time, over all processes that had it
+        #: the samples by role, in order of time, of all processes with this role
         self.seen: dict[str, list[Look]] = defaultdict(list)
 
     def look(self) -> None:
@@ -55,7 +56,7 @@ class Watch:
             self._hold("PostgreSQL", processes, len(processes), files=files)
 
     def clients(self, worker: psutil.Process) -> int:
-        """Connections to it, without the socket that it listens on."""
+        """Return the number of connections to a worker, without its listening socket."""
         port = int(self._server.url.rpartition(":")[2])
         return sum(
             bool(connection.raddr) and connection.laddr.port == port for connection in worker.net_connections("tcp")
@@ -64,7 +65,8 @@ class Watch:
     def _hold(
         self, role: str, processes: list[psutil.Process], tasks: int | None, *, clients: int = 0, files: int = 0
     ) -> None:
-        """One look at a process, or at one and all that it has started. Not where one of them ends meanwhile."""
+        """Take a sample of a process, or of a process and its descendants. No sample is taken if one of them ends
+        meanwhile."""
         with contextlib.suppress(psutil.Error, OSError):
             memory_mib = sum(own_mib(process.pid) for process in processes)
             descriptors = sum(process.num_fds() for process in processes) - clients - files
@@ -73,7 +75,8 @@ class Watch:
             self.seen[role].append(Look(time.monotonic(), age, memory_mib, descriptors, beside))
 
     def _tasks(self) -> dict[int, int]:
-        """By process. None while the worker that is asked is being killed."""
+        """Return the number of tasks by process. Return an empty map while the worker that is called is being
+        killed."""
         text = ""
         with contextlib.suppress(OSError, http.client.HTTPException):
             text = urllib.request.urlopen(f"{self._server.url}/metrics", timeout=5).read().decode()
@@ -81,19 +84,19 @@ class Watch:
 
 
 def data_files(pid: int) -> int:
-    """How many of PostgreSQL's tables and indexes a process holds open. It keeps what it has opened, up to
-    `max_files_per_process`, so this tells what it was asked for since it began, and nothing else."""
+    """Return the number of data files that a process of PostgreSQL has open. A process keeps opened files open, up to
+    `max_files_per_process`, so this number depends only on the tables and indexes that it has used."""
     memory_mib = 0
     for path in Path(f"/proc/{pid}/fd").iterdir():
-        # One that was opened to look at the others is gone.
+        # The descriptor that was used to list the others no longer exists.
         with contextlib.suppress(OSError):
             memory_mib += any(part in str(path.readlink()) for part in ("/base/", "/global/"))
     return memory_mib
 
 
 def own_mib(pid: int) -> float:
-    """Pages that several processes have count once. Shared memory does not: that is PostgreSQL's buffers, which are as
-    large as they are configured and fill up as tables are read."""
+    """Return the memory of a process in MiB. Pages that several processes share count once. Shared memory is not
+    counted: it is the buffers of PostgreSQL, which have a configured size and fill up when tables are read."""
     rows = (row.split() for row in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:])
     kib = {row[0]: int(row[1]) for row in rows}
     return (kib["Pss:"] - kib.get("Pss_Shmem:", 0)) / 1024

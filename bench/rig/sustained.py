@@ -1,4 +1,4 @@
-"""The rate that can go on for ever: records reach the database as fast as requests make them."""
+"""Measures the sustained rate: the rate of requests at which records are stored as fast as they are created."""
 
 import time
 
@@ -6,19 +6,20 @@ from rig.gateways.gatehouse import Gatehouse
 from rig.measure import Bench, Sample, note
 
 CONNECTIONS = 256
-#: steady loads that are tried
+#: maximum number of steady loads that are tried
 TRIES = 5
 
 
 def measure(bench: Bench, gateway: Gatehouse) -> Sample:
-    """A burst and the time until all of it is recorded give a first guess; a steady load shows whether it holds."""
+    """Measure the sustained rate. The first guess is computed from a burst and the time until all its records are
+    stored. Steady loads then check the guess."""
     seconds = bench.plan.sustained_seconds
     gateway.settle()
     recorded, begun = gateway.recorded(), time.monotonic()
     burst = bench.run(gateway, connections=64, seconds=seconds / 2, settle=False)
     behind = gateway.backlog()
     done = gateway.settle()
-    # A figure without the records would be another product's.
+    # All requests must be recorded, because a figure without recording would not be comparable.
     if (lost := burst.result.requests - (gateway.recorded() - recorded)) > 0:
         bench.faults.append(f"gatehouse: {lost} of {burst.result.requests} requests left no usage record")
         return Sample(burst_s=burst.result.rate)
@@ -40,10 +41,11 @@ def measure(bench: Bench, gateway: Gatehouse) -> Sample:
 
 
 def _steady(bench: Bench, gateway: Gatehouse, rate: float) -> tuple[float, float]:
-    """Requests a second that were reached, and records a second by which the backlog grew in the second half."""
+    """Return the requests per second that were reached, and the growth of the backlog in the second half, in records
+    per second."""
     seconds = bench.plan.sustained_seconds
     points: list[tuple[float, float]] = []
-    # Half a millisecond is what a request takes; what is reached is measured.
+    # A request takes about half a millisecond. The rate that is actually reached is measured.
     pause = max(1, round(CONNECTIONS / rate * 1000 - 0.5))
     run = bench.run(
         gateway,
@@ -56,7 +58,7 @@ def _steady(bench: Bench, gateway: Gatehouse, rate: float) -> tuple[float, float
 
 
 def _slope(points: list[tuple[float, float]]) -> float:
-    """Least squares."""
+    """Return the slope of the points by least squares."""
     if len(points) < 2:
         return 0.0
     mean_x = sum(x for x, _ in points) / len(points)

@@ -1,4 +1,4 @@
-"""The mock provider: compiled from `upstream/mock.c`, one process on the load's core."""
+"""Compiles the mock provider from `upstream/mock.c`, and runs it as one process on the core of the load."""
 
 import json
 import subprocess

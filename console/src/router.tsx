@@ -1,9 +1,11 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Link } from "@tanstack/react-router";
 import { MapPinOff } from "lucide-react";
+import { METRICS, SORTS as ALERT_SORTS } from "./alerts/choices";
 import { ACCESS_KINDS, ACCESS_STATUSES } from "./access-requests/choices";
 import { SCOPE_TYPES } from "./budgets/choices";
-import { PERIODS_DAYS } from "./compliance/choices";
+import { FRAMEWORKS, PERIODS_DAYS, SORTS as BUNDLE_SORTS, STATES as BUNDLE_STATES } from "./compliance/choices";
 import { DETECTORS } from "./dlp/detectors";
+import { SORTS as GROUP_SORTS } from "./groups/choices";
 import type { AnalyticsPeriod } from "./overview/api";
 import { buttonClass } from "./parts/Button";
 import { Page } from "./parts/Page";
@@ -17,6 +19,7 @@ import { Shell } from "./shell/Shell";
 import { texts } from "./texts";
 import type { UsagePeriod } from "./usage/api";
 import { KINDS, ROLES } from "./users/choices";
+import { EVENT_TYPES, SORTS as WEBHOOK_SORTS } from "./webhooks/choices";
 
 type Search = Record<string, unknown>;
 
@@ -230,6 +233,11 @@ const compliance = createRoute({
   validateSearch: (search: Search) =>
     present({
       days: PERIODS_DAYS.find((days) => days === search["days"]),
+      search: text(search["search"]),
+      framework: oneOf(FRAMEWORKS, search["framework"]),
+      state: oneOf(BUNDLE_STATES, search["state"]),
+      enabled: flag(search["enabled"]),
+      sort: oneOf(BUNDLE_SORTS, search["sort"]),
       page: pageNumber(search["page"]),
       bundle: text(search["bundle"]),
     }),
@@ -265,7 +273,12 @@ const groups = createRoute({
   getParentRoute: () => root,
   path: "/groups",
   validateSearch: (search: Search) =>
-    present({ search: text(search["search"]), page: pageNumber(search["page"]), group: text(search["group"]) }),
+    present({
+      search: text(search["search"]),
+      sort: oneOf(GROUP_SORTS, search["sort"]),
+      page: pageNumber(search["page"]),
+      group: text(search["group"]),
+    }),
   component: lazyRouteComponent(() => import("./groups/GroupsPage"), "GroupsPage"),
 });
 
@@ -306,14 +319,30 @@ const budgets = createRoute({
 const webhooks = createRoute({
   getParentRoute: () => root,
   path: "/webhooks",
-  validateSearch: (search: Search) => present({ webhook: text(search["webhook"]) }),
+  validateSearch: (search: Search) => 
+    present({
+      search: text(search["search"]),
+      event: oneOf(EVENT_TYPES, search["event"]),
+      enabled: flag(search["enabled"]),
+      sort: oneOf(WEBHOOK_SORTS, search["sort"]),
+      page: pageNumber(search["page"]),
+      webhook: text(search["webhook"]),
+    }),
   component: lazyRouteComponent(() => import("./webhooks/WebhooksPage"), "WebhooksPage"),
 });
 
 const alerts = createRoute({
   getParentRoute: () => root,
   path: "/alerts",
-  validateSearch: (search: Search) => present({ alert: text(search["alert"]) }),
+  validateSearch: (search: Search) => 
+    present({
+      search: text(search["search"]),
+      metric_type: oneOf(METRICS, search["metric_type"]),
+      enabled: flag(search["enabled"]),
+      sort: oneOf(ALERT_SORTS, search["sort"]),
+      page: pageNumber(search["page"]),
+      alert: text(search["alert"]),
+    }),
   component: lazyRouteComponent(() => import("./alerts/AlertsPage"), "AlertsPage"),
 });
 

@@ -19,7 +19,7 @@ _PLAIN: Final = re.compile(
     r"|/api/admin/(compliance-bundles|compliance-bundles-export|content-filters|policies|dlp-rules|budgets)(/.*)?"
     r"|/api/admin/cost-routing/.*"
     # A test returns only the receiver's answer.
-    r"|/api(/v1)?/admin/(webhooks/\{webhook_id\}|siem)/test"
+    r"|/api(/v1)?/admin/(webhooks/\{webhook_id\}|siem)/test|/api/admin/mail/test"
     r"|/api/alerts(/.*)?"
     # Engaging a kill switch is never delayed.
     r"|/api/v1/admin/kill-switch/.*/disable"

@@ -1,4 +1,4 @@
-"""The pipeline's order as values: no walk can forget a step, and no stage raises instead of returning."""
+"""The order of the pipeline as values: no walk can omit a step, and no stage raises its verdict."""
 
 import ast
 import inspect
@@ -25,7 +25,7 @@ CHECKS = [
 ]
 
 
-def test_a_walk_that_has_no_entry_for_a_step_does_not_load() -> None:
+def test_a_table_without_an_entry_for_a_step_does_not_load() -> None:
     entries = {step.check: None for step in pipeline.CALL}
     assert pipeline.table(pipeline.CALL, entries) == [None] * len(pipeline.CALL)
     forgotten = pipeline.CALL[-1].check
@@ -34,7 +34,7 @@ def test_a_walk_that_has_no_entry_for_a_step_does_not_load() -> None:
         pipeline.table(pipeline.CALL, entries)
 
 
-def test_an_entry_for_a_step_that_is_not_there_does_not_load() -> None:
+def test_a_table_with_an_entry_for_no_step_does_not_load() -> None:
     entries = {step.check: None for step in (*pipeline.CALL, Step(scope.check, "limits"))}
     with pytest.raises(TypeError):
         pipeline.table(pipeline.CALL, entries)
@@ -49,7 +49,7 @@ def test_a_stage_returns_its_verdict_and_does_not_raise_it(check: object) -> Non
 
 
 def raised(module: ModuleType) -> list[str]:
-    """The lines of a module on which something is raised."""
+    """Return the lines of a module that raise something."""
     source = inspect.getsource(module)
     return [ast.unparse(node) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Raise)]
 
@@ -69,6 +69,6 @@ def test_the_stages_that_list_models_also_judge_candidates() -> None:
 
 
 @pytest.mark.parametrize("verdict", [Rewrite({}), Reroute, None, object()])
-def test_a_verdict_that_a_walk_does_not_handle_does_not_let_the_request_pass(verdict: object) -> None:
+def test_an_unhandled_verdict_does_not_let_the_request_pass(verdict: object) -> None:
     with pytest.raises(TypeError):
         pipeline.obey(verdict)  # type: ignore[arg-type]

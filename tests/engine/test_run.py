@@ -1,4 +1,4 @@
-"""The whole pipeline: order, outcomes, and exactly one record whatever happens."""
+"""The whole pipeline: its order, its outcomes, and exactly one record in every case."""
 
 import asyncio
 import json
@@ -57,7 +57,7 @@ async def test_an_answer_comes_with_its_record(harness: EngineHarness) -> None:
     assert outcome.dlp_action == "ALLOW", "it was looked at, and nothing found"
 
 
-async def test_a_stream_is_on_record_before_its_first_byte(harness: EngineHarness) -> None:
+async def test_a_stream_is_recorded_before_its_first_byte(harness: EngineHarness) -> None:
     harness.outbound.script = [(200, events("Hel", "lo"))]
     answer = await harness.engine.answer(harness.request(STREAM))
     assert answer.stream is not None
@@ -85,7 +85,7 @@ BEFORE_AN_ANSWER = ["counting", "reserving", "in touch", "connecting", "reading"
 
 
 @pytest.mark.parametrize("place", BEFORE_AN_ANSWER)
-async def test_a_client_that_leaves_is_recorded_once(harness: EngineHarness, place: str) -> None:
+async def test_a_disconnect_is_recorded_once(harness: EngineHarness, place: str) -> None:
     harness.outbound.script = [(200, [completion()])]
     harness.stop.at = place
     task = asyncio.create_task(harness.engine.answer(harness.request(CHAT)))
@@ -99,10 +99,8 @@ async def test_a_client_that_leaves_is_recorded_once(harness: EngineHarness, pla
 
 
 @pytest.mark.parametrize("blocks_read", [0, 1, 2])
-async def test_a_client_that_leaves_a_stream_is_recorded_with_what_was_used(
-    harness: EngineHarness, blocks_read: int
-) -> None:
-    # With DLP, so short a stream would be held to its end.
+async def test_a_disconnect_from_a_stream_is_recorded_with_its_usage(harness: EngineHarness, blocks_read: int) -> None:
+    # With DLP, such a short stream would be held back to its end.
     harness.flags = {"dlp_enabled": False}
     harness.outbound.script = [(200, events("a", "b", "c", "d"))]
     answer = await harness.engine.answer(harness.request(STREAM))
@@ -115,7 +113,7 @@ async def test_a_client_that_leaves_a_stream_is_recorded_with_what_was_used(
     assert harness.outbound.replies[0].closed
 
 
-async def test_a_client_that_leaves_while_a_stream_waits_is_recorded_once(harness: EngineHarness) -> None:
+async def test_a_disconnect_from_a_waiting_stream_is_recorded_once(harness: EngineHarness) -> None:
     harness.outbound.script = [(200, events("a", "b"))]
     harness.stop.at = "chunk 1"
     answer = await harness.engine.answer(harness.request(STREAM))
@@ -163,7 +161,7 @@ async def test_maintenance_that_begins_while_the_body_arrives_refuses_the_call(h
     assert harness.outbound.sent == []
 
 
-async def test_a_request_from_an_address_outside_is_counted(harness: EngineHarness) -> None:
+async def test_a_request_from_an_excluded_address_is_counted(harness: EngineHarness) -> None:
     harness.allowlist = ("198.51.100.0/24",)
     answer = await harness.engine.answer(harness.request(CHAT))
     assert (answer.status, error(answer.body)["code"]) == (403, "ip_not_allowed")
@@ -197,7 +195,7 @@ async def test_the_61st_request_of_a_minute_is_refused_and_recorded(harness: Eng
         ({**CHAT, "model": "one/none", "fallbacks": ["nobody/x"]}, 404, "model_not_found"),
     ],
 )
-async def test_a_call_that_makes_no_sense_is_refused_before_any_provider(
+async def test_an_invalid_call_is_refused_before_a_provider_is_called(
     harness: EngineHarness, body: Any, status: int, code: str | None
 ) -> None:
     answer = await harness.engine.answer(harness.request(body))
@@ -212,7 +210,7 @@ async def test_a_bare_model_id_is_found_at_one_provider_or_several(harness: Engi
     assert (await harness.engine.answer(harness.request({**CHAT, "model": "n"}))).headers["X-Gateway-Provider"] == "two"
     harness.serve("three", "n")
     answer = await harness.engine.answer(harness.request({**CHAT, "model": "n"}))
-    # Their prices are the same: the order is that of the names.
+    # All prices are equal, so the order is that of the names.
     assert (answer.status, answer.headers["X-Gateway-Provider"]) == (200, "three")
     model = (await harness.current(TENANT)).find_model("n")
     assert model is not None
@@ -225,7 +223,7 @@ async def test_a_restricted_model_looks_like_an_unknown_one(harness: EngineHarne
     assert (answer.status, error(answer.body)["code"]) == (404, "model_not_found")
 
 
-async def test_an_unknown_name_and_a_denied_one_leave_the_chain_alike(harness: EngineHarness) -> None:
+async def test_unknown_and_denied_names_are_handled_alike_in_a_chain(harness: EngineHarness) -> None:
     harness.models[1] = msgspec.structs.replace(harness.models[1], access="restricted")
     results = []
     for other in ("one/spare", "one/none"):
@@ -240,7 +238,7 @@ async def test_an_unknown_name_and_a_denied_one_leave_the_chain_alike(harness: E
     assert results[0] == results[1] == [(200, "one"), (200, "two"), (404, "model_not_found")]
 
 
-async def test_a_switched_off_model_is_503_and_a_fallback_takes_over(harness: EngineHarness) -> None:
+async def test_a_switched_off_model_gives_503_or_is_replaced_by_a_fallback(harness: EngineHarness) -> None:
     harness.off = {"m"}
     refused = await harness.engine.answer(harness.request(CHAT))
     assert (refused.status, error(refused.body)["type"]) == (503, "provider_unavailable")
@@ -251,7 +249,7 @@ async def test_a_switched_off_model_is_503_and_a_fallback_takes_over(harness: En
     assert (await harness.engine.answer(harness.request({**CHAT, "fallbacks": ["two/n"]}))).status == 503
 
 
-async def test_a_switch_thrown_while_the_request_waits_for_a_connection_stops_it(harness: EngineHarness) -> None:
+async def test_a_kill_switch_engaged_during_the_wait_for_a_connection_stops_the_request(harness: EngineHarness) -> None:
     harness.stop.at = "connecting"
     task = asyncio.create_task(harness.engine.answer(harness.request(CHAT)))
     await harness.stop.reached.wait()
@@ -272,7 +270,7 @@ async def test_a_switch_thrown_while_the_request_waits_for_a_connection_stops_it
     assert harness.outbound.sent == []
 
 
-async def test_a_credential_revoked_while_the_request_waits_stops_it(harness: EngineHarness) -> None:
+async def test_a_credential_revoked_during_the_wait_stops_the_request(harness: EngineHarness) -> None:
     harness.good = False
     answer = await harness.engine.answer(harness.request({**CHAT, "fallbacks": ["two/n"]}))
     assert (answer.status, error(answer.body)["code"]) == (401, "credential_revoked")
@@ -302,7 +300,7 @@ async def test_a_retry_that_succeeds_is_no_fallback(harness: EngineHarness) -> N
     assert harness.outcomes[0].fallbacks == 0
 
 
-async def test_a_providers_429_moves_on_at_once(harness: EngineHarness) -> None:
+async def test_a_429_of_a_provider_leads_to_the_fallback_at_once(harness: EngineHarness) -> None:
     harness.providers[0] = msgspec.structs.replace(
         harness.providers[0], config=msgspec.structs.replace(harness.providers[0].config, max_retries=2)
     )
@@ -324,7 +322,7 @@ async def test_a_providers_429_moves_on_at_once(harness: EngineHarness) -> None:
         ((200, [ReplyTooLarge()]), 502, "reply_too_large"),
     ],
 )
-async def test_a_failed_chain_says_what_happened_and_nothing_of_the_providers(
+async def test_the_error_of_a_failed_chain_contains_nothing_of_the_providers_bodies(
     harness: EngineHarness, failure: Any, status: int, reason: str
 ) -> None:
     harness.outbound.script = [failure]
@@ -339,7 +337,7 @@ async def test_a_failed_chain_says_what_happened_and_nothing_of_the_providers(
     assert all(reply.closed for reply in harness.outbound.replies)
 
 
-async def test_a_providers_complaint_about_the_request_is_the_clients_own_error(harness: EngineHarness) -> None:
+async def test_a_providers_error_about_the_request_is_returned_to_the_client(harness: EngineHarness) -> None:
     harness.outbound.script = [(400, [b'{"error": {"message": "temperature must be at most 2"}}'])]
     answer = await harness.engine.answer(harness.request({**CHAT, "fallbacks": ["two/n"]}))
     assert answer.status == 400
@@ -393,12 +391,12 @@ async def test_a_full_journal_refuses_before_the_provider_is_called(harness: Eng
     assert harness.outbound.sent == []
 
 
-class Ledger:
-    """The journal refuses everything from the first `taken` entries on; `settled` counts what was given back."""
+class FailingJournal:
+    """A journal that refuses all entries after the first `accepted` ones. `settled` counts the settled reservations."""
 
-    def __init__(self, harness: EngineHarness, *, taken: int) -> None:
+    def __init__(self, harness: EngineHarness, *, accepted: int) -> None:
         self.settled = 0
-        self._left = taken
+        self._left = accepted
         self._append = harness.append
         harness.append = self.append  # type: ignore[method-assign]
         harness.settle = self.settle  # type: ignore[method-assign]
@@ -413,16 +411,16 @@ class Ledger:
         self.settled += 1
 
 
-async def test_an_answer_whose_record_is_not_taken_is_503_and_settled_once(harness: EngineHarness) -> None:
-    ledger = Ledger(harness, taken=0)
+async def test_an_answer_that_cannot_be_recorded_is_503_and_settled_once(harness: EngineHarness) -> None:
+    ledger = FailingJournal(harness, accepted=0)
     harness.outbound.script = [(200, [completion()])]
     answer = await harness.engine.answer(harness.request(CHAT))
     assert (answer.status, error(answer.body)["code"]) == (503, "journal_full")
     assert ledger.settled == 1
 
 
-async def test_a_stream_whose_record_is_not_taken_ends_in_an_error_event(harness: EngineHarness) -> None:
-    ledger = Ledger(harness, taken=1)
+async def test_a_stream_that_cannot_be_recorded_ends_with_an_error_event(harness: EngineHarness) -> None:
+    ledger = FailingJournal(harness, accepted=1)
     harness.outbound.script = [(200, events("Hello"))]
     text = (await read(await harness.engine.answer(harness.request(STREAM)))).decode()
     assert "Hello" in text
@@ -431,8 +429,8 @@ async def test_a_stream_whose_record_is_not_taken_ends_in_an_error_event(harness
     assert ledger.settled == 1
 
 
-async def test_a_broken_stream_whose_record_is_not_taken_ends_in_its_error_event(harness: EngineHarness) -> None:
-    ledger = Ledger(harness, taken=1)
+async def test_a_broken_stream_that_cannot_be_recorded_ends_with_its_error_event(harness: EngineHarness) -> None:
+    ledger = FailingJournal(harness, accepted=1)
     harness.outbound.script = [(200, [*events("Hello")[:1], BrokenOff()])]
     text = (await read(await harness.engine.answer(harness.request(STREAM)))).decode()
     assert error(text.split("data: ")[-1].encode())["code"] == "all_providers_failed"
@@ -440,8 +438,8 @@ async def test_a_broken_stream_whose_record_is_not_taken_ends_in_its_error_event
     assert ledger.settled == 1
 
 
-async def test_a_client_that_leaves_is_settled_although_its_record_is_not_taken(harness: EngineHarness) -> None:
-    ledger = Ledger(harness, taken=0)
+async def test_a_disconnected_request_is_settled_even_if_it_cannot_be_recorded(harness: EngineHarness) -> None:
+    ledger = FailingJournal(harness, accepted=0)
     harness.stop.at = "connecting"
     task = asyncio.create_task(harness.engine.answer(harness.request(CHAT)))
     await harness.stop.reached.wait()

@@ -1,4 +1,4 @@
-"""When a request's body is read: once its caller is known and has room, never before."""
+"""The body of a request is read once its caller is known and has room, and never before."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ def harness() -> EngineHarness:
 
 
 class Body:
-    """Notes whether it was asked for."""
+    """A body that records whether it was read."""
 
     def __init__(self, outcome: bytes | Exception) -> None:
         self.read_count = 0
@@ -61,21 +61,21 @@ async def test_the_body_of_a_request_that_is_refused_is_never_read(
     assert (answer.status, body.read_count, len(harness.outcomes)) == (status, 0, records)
 
 
-async def test_nor_is_that_of_a_request_over_its_limit(harness: EngineHarness) -> None:
+async def test_the_body_of_a_request_over_its_limit_is_never_read(harness: EngineHarness) -> None:
     assert (await harness.engine.answer(harness.request(CHAT))).status == 200
     body = Body(b"{")
     assert (await harness.engine.answer(harness.request(b""), body.read)).status == 429
     assert (body.read_count, len(harness.outcomes)) == (0, 2)
 
 
-async def test_a_body_that_cannot_be_taken_is_refused_and_recorded(harness: EngineHarness) -> None:
+async def test_a_body_that_cannot_be_read_is_refused_and_recorded(harness: EngineHarness) -> None:
     answer = await harness.engine.answer(harness.request(b""), Body(PayloadTooLarge()).read)
     assert answer.status == 413
     (outcome,) = harness.outcomes
     assert (outcome.outcome, outcome.status, outcome.error_code) == ("refused", 413, "request_too_large")
 
 
-async def test_a_client_that_leaves_in_the_middle_of_its_body_is_recorded_once(harness: EngineHarness) -> None:
+async def test_a_disconnect_while_the_body_arrives_is_recorded_once(harness: EngineHarness) -> None:
     with pytest.raises(ClientLeft):
         await harness.engine.answer(harness.request(b""), Body(ClientLeft()).read)
     await asyncio.sleep(0)
@@ -83,7 +83,7 @@ async def test_a_client_that_leaves_in_the_middle_of_its_body_is_recorded_once(h
     assert (outcome.outcome, outcome.status, outcome.requested_model) == ("cancelled", 499, None)
 
 
-async def test_what_closes_while_the_body_is_on_its_way_is_closed_to_it(harness: EngineHarness) -> None:
+async def test_maintenance_that_begins_while_the_body_arrives_refuses_the_request(harness: EngineHarness) -> None:
     async def read() -> bytes:
         harness.in_maintenance = Maintenance("Back at noon.", 300)
         return json.dumps(CHAT).encode()

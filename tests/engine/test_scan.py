@@ -1,4 +1,4 @@
-"""`POST /v1/scan`: what would be done, where it stands, and an event of it without the text."""
+"""`POST /v1/scan`: the action that would be taken, the positions of findings, and an event without the text."""
 
 import json
 from typing import Any
@@ -63,7 +63,7 @@ async def test_findings_count_code_points_of_the_callers_text(harness: EngineHar
     )
 
 
-async def test_what_was_found_is_on_record_without_the_text(harness: EngineHarness) -> None:
+async def test_findings_are_recorded_without_the_text(harness: EngineHarness) -> None:
     await scan(harness, {"text": f"my card is {CARD}"})
     [entry] = harness.entries
     assert isinstance(entry, Scanned)
@@ -72,7 +72,7 @@ async def test_what_was_found_is_on_record_without_the_text(harness: EngineHarne
     assert not shows(str(entry), "4242")
 
 
-async def test_nothing_found_leaves_no_record(harness: EngineHarness) -> None:
+async def test_a_scan_without_findings_is_not_recorded(harness: EngineHarness) -> None:
     result = await scan(harness, {"text": "Hello"})
     assert (result["action"], result["findings"], result["redacted_text"]) == ("ALLOW", [], "Hello")
     assert harness.entries == []
@@ -117,7 +117,7 @@ async def test_a_bad_body_names_the_field(harness: EngineHarness, body: Any, nam
     assert named.lower() in refused.value.text.lower()
 
 
-async def test_it_needs_the_scope_of_dlp(harness: EngineHarness) -> None:
+async def test_a_scan_needs_the_scope_for_dlp(harness: EngineHarness) -> None:
     assert harness.caller is not None
     harness.caller = msgspec.structs.replace(
         harness.caller, kind=CallerKind.OAUTH_CLIENT, scopes=frozenset({"chat:write"})
@@ -126,7 +126,7 @@ async def test_it_needs_the_scope_of_dlp(harness: EngineHarness) -> None:
         await scan(harness, {"text": "a"})
 
 
-async def test_the_name_of_an_unknown_model_is_recorded_without_what_it_holds(harness: EngineHarness) -> None:
+async def test_the_name_of_an_unknown_model_is_redacted_in_the_record(harness: EngineHarness) -> None:
     result = await scan(harness, {"text": f"my card is {CARD}", "model": f"m {CARD}"})
     assert result["redacted_text"] == "my card is [CREDIT_CARD_1]"
     [entry] = harness.entries
@@ -138,7 +138,7 @@ async def test_the_name_of_an_unknown_model_is_recorded_without_what_it_holds(ha
 async def test_a_scan_without_time_for_json_still_redacts_and_records(
     mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The text that is returned as redacted never has the value, and the findings are recorded in any case."""
+    """The returned text never contains the value, and the findings are always recorded."""
     harness = EngineHarness(dlp=DlpOptions(fail_mode=mode))  # type: ignore[arg-type]
     harness.serve("one", "m")
 

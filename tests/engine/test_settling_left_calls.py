@@ -1,4 +1,4 @@
-"""What a call is charged that was sent to a provider and whose answer nobody waited for."""
+"""The charge for a call that was sent to a provider and whose answer was not awaited."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ class Charged(EngineHarness):
         self.settled.append(spent)
 
     async def left_at(self, place: str, body: dict[str, Any], dialect: str = "openai_chat") -> CallAmounts | None:
-        """The charge for a call whose client leaves at that place."""
+        """Return the charge for a call whose client disconnects at that point."""
         self.stop.at, self.stop.reached = place, asyncio.Event()
         self.outbound.script = [(200, [completion()])]
         task = asyncio.create_task(self.engine.answer(self.request(body, dialect=dialect)))
@@ -68,9 +68,7 @@ class Charged(EngineHarness):
         (EMBEDDINGS, "openai_embeddings"),
     ],
 )
-async def test_a_call_that_was_sent_and_left_is_charged_and_its_record_names_the_model(
-    body: dict[str, Any], dialect: str
-) -> None:
+async def test_an_abandoned_call_is_charged_and_its_record_names_the_model(body: dict[str, Any], dialect: str) -> None:
     harness = Charged()
     charge = await harness.left_at("chunk 0" if "stream" in body else "reading", body, dialect)
     assert charge is not None
@@ -100,7 +98,7 @@ async def test_a_call_that_was_not_sent_is_charged_nothing(place: str) -> None:
     assert (outcome.provider, outcome.cost_usd) == (None, None)
 
 
-async def test_the_output_of_a_left_call_is_the_models_usual_one() -> None:
+async def test_an_abandoned_call_is_charged_the_models_median_output() -> None:
     harness = Charged()
     for tokens in (100, 4_000, 300, 4_000, 5_000):
         harness.outbound.script = [(200, [completion(usage=(10, tokens))])]
@@ -110,7 +108,7 @@ async def test_the_output_of_a_left_call_is_the_models_usual_one() -> None:
     assert 4_500 <= charge.tokens < 4_600
 
 
-async def test_answers_that_their_callers_limit_cut_do_not_lower_the_charge() -> None:
+async def test_answers_truncated_by_the_callers_limit_do_not_lower_the_charge() -> None:
     host = Charged()
     first = await host.left_at("reading", CHAT)
     for _ in range(5):
@@ -119,7 +117,7 @@ async def test_answers_that_their_callers_limit_cut_do_not_lower_the_charge() ->
     assert await host.left_at("reading", CHAT) == first
 
 
-async def test_a_left_call_is_never_charged_more_than_its_caller_allowed() -> None:
+async def test_an_abandoned_call_is_never_charged_more_than_the_callers_limit() -> None:
     harness = Charged()
     harness.outbound.script = [(200, [completion(usage=(10, 9_000))])]
     await harness.engine.answer(harness.request(CHAT))
@@ -152,7 +150,7 @@ async def test_calls_that_timed_out_after_they_were_sent_are_charged_within_the_
     assert last.nano_usd <= harness.reserved[-1].nano_usd
 
 
-async def test_the_deadline_of_a_request_charges_what_was_sent() -> None:
+async def test_calls_sent_before_the_deadline_are_charged() -> None:
     harness = Charged(REQUEST_DEADLINE_SECONDS="0.05")
     harness.stop.at = "reading"
     harness.outbound.script = [(200, [completion()])]
@@ -160,7 +158,7 @@ async def test_the_deadline_of_a_request_charges_what_was_sent() -> None:
     assert harness.settled[-1] is not None
 
 
-async def test_a_provider_that_fails_charges_nothing() -> None:
+async def test_a_failed_call_is_not_charged() -> None:
     harness = Charged()
     harness.outbound.script = [(500, [b"{}"])]
     assert (await harness.engine.answer(harness.request(CHAT))).status == 502
@@ -189,13 +187,13 @@ async def left_stream(harness: Charged, pieces: Sequence[bytes | Exception], **m
 
 
 @pytest.mark.parametrize("field", ["content", "reasoning_content"])
-async def test_a_left_stream_of_long_events_is_charged_by_its_text(field: str) -> None:
+async def test_an_abandoned_stream_of_long_events_is_charged_by_its_text(field: str) -> None:
     harness = Charged()
     charge = await left_stream(harness, [chunk("x" * 4_000, field) for _ in range(4)])
     assert 4 * 1_000 <= charge.tokens - 500 < 4_200
 
 
-async def test_a_left_stream_of_short_events_is_charged_an_event_a_token() -> None:
+async def test_an_abandoned_stream_of_short_events_is_charged_one_token_per_event() -> None:
     harness = Charged()
     charge = await left_stream(harness, [chunk(f" {number}") for number in range(40)])
     assert 40 <= charge.tokens - 500 < 140
@@ -208,7 +206,7 @@ async def test_an_aborted_stream_is_charged_the_providers_usage_if_it_is_higher(
     assert charge.tokens == 1_500
 
 
-async def test_a_left_stream_is_never_charged_more_than_its_caller_allowed() -> None:
+async def test_an_abandoned_stream_is_never_charged_more_than_the_callers_limit() -> None:
     harness = Charged()
     charge = await left_stream(harness, [chunk("ä" * 4_000)], max_tokens=30)
     assert charge.tokens - 30 < 600
@@ -219,7 +217,7 @@ class Fault(Exception):
     pass
 
 
-async def test_a_fault_in_the_figures_loses_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_fault_in_the_metrics_does_not_lose_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
     harness = Charged()
 
     class Meter:

@@ -24,7 +24,7 @@ async def test_a_wait_that_ends_in_time_is_not_interrupted() -> None:
     assert not wait.expired
 
 
-async def test_each_has_its_own_time() -> None:
+async def test_each_wait_has_its_own_deadline() -> None:
     deadlines = Deadlines(0.1)
     loop = asyncio.get_running_loop()
     took: dict[int, float] = {}
@@ -43,7 +43,7 @@ async def test_each_has_its_own_time() -> None:
     assert all(0.09 < seconds < 0.5 for seconds in took.values()), took
 
 
-async def test_a_cancellation_from_elsewhere_passes_through() -> None:
+async def test_a_cancellation_by_other_code_continues() -> None:
     deadlines = Deadlines(0.02)
 
     async def waiting() -> None:
@@ -57,7 +57,7 @@ async def test_a_cancellation_from_elsewhere_passes_through() -> None:
         await task
 
 
-async def test_so_does_one_in_the_same_moment() -> None:
+async def test_a_cancellation_at_the_time_of_the_timeout_continues() -> None:
     deadlines = Deadlines(0.02)
 
     async def waiting() -> None:
@@ -74,7 +74,7 @@ async def test_so_does_one_in_the_same_moment() -> None:
         await task
 
 
-async def test_an_error_of_the_work_is_its_own() -> None:
+async def test_an_error_in_the_block_is_not_changed() -> None:
     deadlines = Deadlines(0.02)
     with pytest.raises(ZeroDivisionError), deadlines.one():
         try:
@@ -86,7 +86,7 @@ async def test_an_error_of_the_work_is_its_own() -> None:
     assert task.cancelling() == 0
 
 
-async def test_one_within_another_is_told_apart() -> None:
+async def test_nested_waits_are_distinguished() -> None:
     outer, inner = Deadlines(0.02), Deadlines(5)
     with pytest.raises(TimeoutError), outer.one() as long, inner.one() as short:
         await asyncio.sleep(5)

@@ -34,7 +34,7 @@ GUARD = EgressGuard()
         ("https://1.example/", "https://1.example/"),
     ],
 )
-def test_a_url_of_the_open_internet_passes_in_its_normal_form(url, normal):
+def test_a_public_url_is_accepted_and_normalized(url, normal):
     assert str(GUARD.check(url)) == normal
 
 
@@ -152,7 +152,7 @@ INSIDE = [
 
 
 @pytest.mark.parametrize(("host", "reason"), INSIDE)
-def test_an_address_of_the_inside_is_refused_with_its_reason(host, reason):
+def test_a_private_address_is_refused_with_the_reason(host, reason):
     with pytest.raises(BlockedAddress) as caught:
         GUARD.check(f"https://{host}/")
     assert reason in caught.value.reason
@@ -195,7 +195,7 @@ def test_a_provider_is_no_metadata_service(host):
         GUARD.provider_url(f"http://{host}/v1")
 
 
-def test_the_allowlist_lets_a_range_through_but_never_metadata():
+def test_the_allowlist_permits_a_range_but_never_metadata():
     guard = EgressGuard(["127.0.0.0/8", "169.254.0.0/16", "fd00::/8"])
     assert guard.check("https://127.0.0.1:9/").port == 9
     assert guard.check("https://[::ffff:127.0.0.1]/").port == 443
@@ -212,7 +212,7 @@ def test_a_bad_range_is_refused_at_start(cidr):
 
 
 @given(st.text(max_size=60))
-def test_no_text_breaks_the_guard(text):
+def test_every_text_is_accepted_or_refused_as_unsafe(text):
     for url in (text, "https://" + text):
         with contextlib.suppress(UnsafeUrl):
             assert isinstance(GUARD.check(url), SafeUrl)
@@ -220,7 +220,7 @@ def test_no_text_breaks_the_guard(text):
 
 @pytest.fixture
 async def lookups(monkeypatch):
-    """Names answer what a test says; patched around the guard because a real name server is not at hand."""
+    """Replaces the system's resolver, because tests have no name server. Each test sets the addresses of names."""
     answer: list[str] = []
 
     def getaddrinfo(host, port, **_):
@@ -232,7 +232,7 @@ async def lookups(monkeypatch):
     return answer
 
 
-async def test_every_address_of_a_name_is_judged(lookups):
+async def test_every_address_of_a_name_is_checked(lookups):
     url = GUARD.check("https://hooks.example.com/")
     lookups[:] = ["93.184.216.34", "2606:2800:220:1::1"]
     assert [str(address) for address in await GUARD.resolve(url)] == ["93.184.216.34", "2606:2800:220:1::1"]
@@ -242,7 +242,7 @@ async def test_every_address_of_a_name_is_judged(lookups):
             await GUARD.resolve(url)
 
 
-async def test_a_providers_name_may_answer_privately_but_never_metadata(lookups):
+async def test_a_providers_name_may_have_a_private_address_but_no_metadata_address(lookups):
     url = GUARD.provider_url("http://ollama.lan/")
     lookups[:] = ["10.0.0.1"]
     assert len(await GUARD.resolve(url)) == 1
@@ -256,7 +256,7 @@ async def test_a_name_without_an_address_is_reported(lookups):
         await GUARD.resolve(GUARD.check("https://nowhere.example/"))
 
 
-async def test_a_connection_goes_only_where_the_guard_says():
+async def test_a_connection_is_made_only_to_permitted_addresses():
     async def hello(_: web.Request) -> web.Response:
         return web.Response(text="hello")
 

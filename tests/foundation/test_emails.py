@@ -1,4 +1,4 @@
-"""Addresses: one spelling each, judged by their form alone."""
+"""E-mail addresses are normalized, and validated only by their syntax."""
 
 import pytest
 
@@ -14,7 +14,7 @@ from gatehouse.foundation import emails
         ("u\u0308@example.com", "\u00fc@example.com"),
     ],
 )
-def test_an_address_has_one_spelling(address: str, normal: str) -> None:
+def test_an_address_is_normalized(address: str, normal: str) -> None:
     assert emails.normalize(address) == normal
     assert emails.normalize(normal) == normal
 
@@ -24,7 +24,7 @@ def test_an_address_has_one_spelling(address: str, normal: str) -> None:
     ["", "ada", "ada@", "@example.com", "a b@example.com", "a@b..c", "a@localhost", "a@[10.0.0.1]", "a\0@b.test",
      '"a b"@example.com', "Ada <ada@example.com>", "a" * 250 + "@example.com", "a@example.com\nBcc: b@example.com"],
 )  # fmt: skip
-def test_what_is_no_address_is_refused(address: str) -> None:
+def test_an_invalid_address_is_refused(address: str) -> None:
     with pytest.raises(ValueError):
         emails.normalize(address)
 

@@ -39,13 +39,13 @@ def hmac_signed(secret: bytes) -> str:
 
 
 def resigned(**header) -> str:
-    """Signed rightly, by our own key, under a header that should not be."""
+    """Returns a token with a valid signature of our key and a header that must be refused."""
 
     body = f"{encoded({'alg': 'RS256', 'kid': KEY.kid, **header})}.{encoded(GOOD)}"
     return f"{body}.{encoded(KEY.key.private_key.sign(body.encode(), padding.PKCS1v15(), SHA256()))}"
 
 
-def test_a_good_token_gives_its_claims():
+def test_a_valid_token_yields_its_claims():
     assert verify(jwt.sign(GOOD, KEY)) == GOOD
     assert verify(resigned()) == GOOD
 
@@ -101,7 +101,7 @@ def test_a_token_of_an_unpublished_key_is_refused(kid):
         verify(jwt.sign(GOOD, OTHER))
 
 
-def test_a_key_that_a_token_brings_along_counts_for_nothing():
+def test_a_key_in_the_header_of_a_token_is_ignored():
 
     token = jose.encode({"alg": "RS256", "kid": KEY.kid, "jwk": OTHER.published()}, dict(GOOD), OTHER.key)
     with pytest.raises(InvalidToken):
@@ -135,22 +135,22 @@ def test_a_claim_that_is_missing_or_wrong_is_refused(change):
         verify(jwt.sign(claims, KEY))
 
 
-def test_a_token_ends():
+def test_an_expired_token_is_refused():
     assert verify(SIGNED, now=NOW + 899)
     with pytest.raises(ExpiredToken):
         verify(SIGNED, now=NOW + 906)
 
 
 @given(st.text(max_size=200))
-def test_no_text_breaks_the_verifier(token):
+def test_every_invalid_token_is_refused(token):
     with pytest.raises(InvalidToken):
         verify(token)
 
 
 def test_a_key_survives_storage():
-    again = SigningKey.from_pem(KEY.private_pem())
-    assert again.kid == KEY.kid
-    assert verify(jwt.sign(GOOD, again)) == GOOD
+    loaded_key = SigningKey.from_pem(KEY.private_pem())
+    assert loaded_key.kid == KEY.kid
+    assert verify(jwt.sign(GOOD, loaded_key)) == GOOD
 
 
 @pytest.mark.parametrize("pem", [b"", b"x", b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"])

@@ -9,7 +9,7 @@ from gatehouse.foundation import jwt, log
 from gatehouse.foundation.log import REDACTED, configure, redacted
 from gatehouse.foundation.secrets import tokens
 
-# Of the form alone: nobody was given it.
+# This key has only the form of an API key, and was never issued.
 KEY = "gk_" + "Ab3" * 12 + "xy"
 JWT = jwt.sign({"sub": "u1"}, jwt.SigningKey.generate())
 
@@ -34,7 +34,7 @@ def test_a_line_is_one_json_object_with_the_requests_id(lines):
     assert line == {"event": "ready\nsecond line", "level": "info", "port": 8000, "request_id": "r-1"}
 
 
-def test_the_libraries_lines_look_the_same(lines):
+def test_lines_of_libraries_have_the_same_form(lines):
     logging.getLogger("uvicorn.error").info("listening on %s", "127.0.0.1")
     logging.getLogger("alembic.runtime").warning("token Bearer %s", KEY)
     first, second = lines()
@@ -48,7 +48,7 @@ def test_each_request_is_not_logged_twice(lines):
 
 
 @pytest.mark.parametrize("prefix", ["inv_", "pwr_", "rt_", "mfa_", "gws_", "gsb_", "gac_", "gat_", "gcs_", "scim_"])
-def test_whatever_is_minted_is_struck_out(lines, prefix):
+def test_every_minted_credential_is_redacted(lines, prefix):
     minted = tokens.mint_token(prefix).plaintext
     structlog.get_logger().info(f"opened with {minted}, from a browser", shown=minted)
     [line] = lines()
@@ -64,7 +64,7 @@ def test_whatever_is_minted_is_struck_out(lines, prefix):
         "SAMLResponse", "otp", "cloud_secret_access_key", "hosted_api_key",
     ],
 )  # fmt: skip
-def test_a_value_named_like_a_secret_is_struck_out(lines, name):
+def test_a_value_with_the_name_of_a_secret_is_redacted(lines, name):
     structlog.get_logger().info("x", **{name: "hunter2", "nested": [{name: 1234}]})
     [line] = lines()
     assert line[name] == REDACTED
@@ -97,20 +97,20 @@ def test_a_harmless_name_keeps_its_value(lines, name):
         ("invitation inv_" + "h" * 43, "hhhh"),
     ],
 )
-def test_a_text_with_a_secrets_form_is_struck_out(text, secret):
+def test_a_text_with_the_form_of_a_secret_is_redacted(text, secret):
     assert secret not in redacted(text)
     assert REDACTED in redacted(text)
 
 
 @pytest.mark.parametrize("text", ["a task-based ask", "bearer of news", "https://example.com/a@b", "skip sk-", "gk_"])
-def test_plain_text_stays(text):
+def test_other_text_is_not_changed(text):
     assert redacted(text) == text
 
 
 @pytest.mark.parametrize(
     "text", ["Bearer " * 5000, "://" * 20_000, "eyJ" * 20_000, "-----BEGIN " * 5000, "password=" * 5000, "gk_" * 20_000]
 )
-def test_a_hostile_text_is_cut_and_costs_little(text):
+def test_a_hostile_text_is_truncated(text):
     assert len(redacted(text)) < 40_000
 
 
@@ -128,7 +128,7 @@ def test_a_traceback_shows_no_secret(lines):
     assert secret not in json.dumps(line)
 
 
-def test_deep_strange_and_binary_values_do_no_harm(lines):
+def test_deep_and_binary_values_are_logged(lines):
     deep: dict = {}
     for _ in range(100):
         deep = {"x": deep}

@@ -1,4 +1,4 @@
-"""Figures of several processes as one."""
+"""The metrics of several processes are combined."""
 
 import os
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from gatehouse.foundation.metrics import MAX_SERIES, Counter, Family, Gauge, His
 
 
 class Process:
-    """What one process counts in. All are this one; their files differ all the same."""
+    """The metrics of one process. All instances are in the process of the tests, but have different files."""
 
     def __init__(self, directory: Path) -> None:
         self.requests = Counter(Family("t_requests_total", "Requests.", ("status",)))
@@ -37,9 +37,9 @@ def two(directory: Path) -> Iterator[Process]:
         yield process
 
 
-def test_counters_and_histograms_are_added_gauges_merged_as_they_say(tmp_path: Path) -> None:
-    one, _ = two(tmp_path)
-    assert metric_values(one) == {
+def test_counters_and_histograms_are_summed_and_gauges_are_merged(tmp_path: Path) -> None:
+    process, _ = two(tmp_path)
+    assert metric_values(process) == {
         't_requests_total{status="200"}': 2.0,
         't_seconds_bucket{le="0.1"}': 1.0,
         't_seconds_bucket{le="1.0"}': 2.0,
@@ -57,7 +57,7 @@ def test_a_family_without_a_value_is_still_named_and_explained(tmp_path: Path) -
     assert "# TYPE t_seconds histogram\n" in text
 
 
-def test_what_an_ended_process_counted_stays_and_its_present_state_goes(tmp_path: Path) -> None:
+def test_the_counts_of_an_ended_process_remain_and_its_gauges_do_not(tmp_path: Path) -> None:
     assert len(list(two(tmp_path))) == 2
     metrics.bury(tmp_path, os.getpid())
     assert [path.name for path in tmp_path.iterdir()] == ["ended.json"]
@@ -68,23 +68,23 @@ def test_what_an_ended_process_counted_stays_and_its_present_state_goes(tmp_path
     assert figures["t_busy"] == 2.0
 
 
-def test_a_file_that_is_being_added_up_is_counted_once(tmp_path: Path) -> None:
-    one, _ = two(tmp_path)
-    kept = {path: path.read_bytes() for path in tmp_path.glob("*-*.json")}
+def test_a_file_of_a_process_that_ends_during_a_scrape_is_counted_once(tmp_path: Path) -> None:
+    process, _ = two(tmp_path)
+    contents = {path: path.read_bytes() for path in tmp_path.glob("*-*.json")}
     metrics.bury(tmp_path, os.getpid())
-    for path, content in kept.items():
+    for path, content in contents.items():
         path.write_bytes(content)
-    assert metric_values(one)['t_requests_total{status="200"}'] == 2.0
+    assert metric_values(process)['t_requests_total{status="200"}'] == 2.0
 
 
 def test_a_dead_process_exports_no_gauges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, _ = two(tmp_path)
+    process, _ = two(tmp_path)
     monkeypatch.setattr(metrics.time, "time", lambda now=metrics.time.time(): now + metrics.STALE_SECONDS + 1)
-    assert "t_busy" not in metric_values(one)
-    assert metric_values(one)['t_requests_total{status="200"}'] == 2.0
+    assert "t_busy" not in metric_values(process)
+    assert metric_values(process)['t_requests_total{status="200"}'] == 2.0
 
 
-def test_invented_labels_do_not_fill_the_memory(tmp_path: Path) -> None:
+def test_the_number_of_series_is_limited(tmp_path: Path) -> None:
     process = Process(tmp_path)
     for number in range(MAX_SERIES + 50):
         process.requests.add((str(number),))
@@ -92,13 +92,13 @@ def test_invented_labels_do_not_fill_the_memory(tmp_path: Path) -> None:
     assert process.requests.values["other",] == 50
 
 
-def test_a_start_forgets_the_one_before(tmp_path: Path) -> None:
-    one, _ = two(tmp_path)
+def test_a_start_deletes_the_metrics_of_the_previous_run(tmp_path: Path) -> None:
+    process, _ = two(tmp_path)
     metrics.clean(tmp_path)
-    assert metric_values(one) == {}
+    assert metric_values(process) == {}
 
 
-def test_a_broken_file_is_no_fault(tmp_path: Path) -> None:
-    one, _ = two(tmp_path)
+def test_a_damaged_file_is_ignored(tmp_path: Path) -> None:
+    process, _ = two(tmp_path)
     (tmp_path / "1-x.json").write_text("{")
-    assert metric_values(one)['t_requests_total{status="200"}'] == 2.0
+    assert metric_values(process)['t_requests_total{status="200"}'] == 2.0

@@ -1,4 +1,4 @@
-"""Children that go on from what their parent is. Each in an interpreter of its own: the tests' has threads."""
+"""Forked children. Each test uses an interpreter of its own, because the interpreter of the tests has threads."""
 
 import subprocess
 import sys
@@ -19,11 +19,11 @@ def until(true):
 
 def output_of(program: str) -> str:
     command = [sys.executable, "-c", HEAD + program]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
-    return done.stdout.strip()
+    process = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    return process.stdout.strip()
 
 
-def test_a_child_has_what_its_parent_has_and_a_name_of_its_own() -> None:
+def test_a_child_shares_the_modules_of_its_parent_and_has_its_own_title() -> None:
     program = """
 kept = {"only": "here"}
 read, write = os.pipe()
@@ -39,7 +39,7 @@ print(child.wait(10))
     assert output_of(program).splitlines() == ["here | gatehouse: a test", "-9"]
 
 
-def test_it_ends_as_its_work_does_and_not_with_its_parents_words() -> None:
+def test_a_child_has_the_exit_code_of_its_work_and_does_not_run_its_parents_cleanup() -> None:
     program = """
 def fails():
     raise SystemExit(3)
@@ -58,7 +58,7 @@ print(*codes, sleeping.wait(10), ended)
     assert output_of(program) == "0 3 waits -15 []"
 
 
-def test_a_flag_that_a_child_raises_is_up_for_all() -> None:
+def test_a_flag_that_a_child_sets_is_set_in_all_processes() -> None:
     program = """
 flag = SharedFlag()
 before = bool(flag)
@@ -69,7 +69,7 @@ print(before, child.wait(10))
     assert output_of(program) == "False 0"
 
 
-def test_a_large_block_goes_back_to_the_system_when_it_is_free() -> None:
+def test_a_large_block_is_returned_to_the_system() -> None:
     program = """
 import ctypes
 library = ctypes.CDLL(None)
@@ -90,9 +90,9 @@ if len(sys.argv) > 1:
 print(left_over())
 """
     code = [sys.executable, "-c", HEAD + program]
-    kept, returned = (
+    kept_bytes, returned = (
         int(subprocess.run([*code, *words], capture_output=True, text=True, timeout=30, check=True).stdout)
         for words in ([], ["return"])
     )
-    # The first is what the C library does by itself; where it does not, there is nothing to mend.
-    assert returned <= 1 <= kept
+    # The first number is the behaviour of the C library without the setting. If it returns memory, nothing is tested.
+    assert returned <= 1 <= kept_bytes

@@ -1,4 +1,4 @@
-"""What the environment may hold."""
+"""The values that settings accept."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The settings of mail belong together."""
+"""The settings of mail are required together."""
 
 import pytest
 
@@ -12,7 +12,7 @@ ALL = {
 }
 
 
-def test_with_all_of_them_mail_is_sent() -> None:
+def test_mail_is_configured_if_all_settings_are_set() -> None:
     mail = Settings.from_environment(ALL).mail
     assert mail is not None
     assert (mail.server.host, mail.server.password) == ("smtp.example.com", HIDDEN)
@@ -33,7 +33,7 @@ def test_with_all_of_them_mail_is_sent() -> None:
         ({"MAIL_FROM": "a@example.com\r\nBcc: b@example.com"}, "MAIL_FROM: .*line breaks"),
     ],
 )
-def test_a_part_of_them_or_a_wrong_one_ends_the_start(changed: dict[str, str], message: str) -> None:
+def test_incomplete_or_invalid_mail_settings_are_refused(changed: dict[str, str], message: str) -> None:
     with pytest.raises(BadSettings, match=message) as error:
         Settings.from_environment(ALL | changed)
     assert HIDDEN not in str(error.value)

@@ -1,11 +1,11 @@
-"""A task that was told to end ends, whatever it awaits makes of that."""
+"""A cancelled task ends, even if the awaited code loses the cancellation."""
 
 import asyncio
 
 from gatehouse.foundation.tasks import is_running
 
 
-async def test_a_cancellation_that_was_taken_for_an_error_ends_the_task_all_the_same() -> None:
+async def test_a_lost_cancellation_still_ends_the_task() -> None:
     began = asyncio.Event()
 
     async def wait_long() -> None:
@@ -13,7 +13,7 @@ async def test_a_cancellation_that_was_taken_for_an_error_ends_the_task_all_the_
         try:
             await asyncio.sleep(60)
         finally:
-            # As a connection does that cannot say goodbye.
+            # A connection that cannot be closed cleanly raises such an error.
             raise ConnectionError
 
     async def work() -> int:
@@ -33,7 +33,7 @@ async def test_a_cancellation_that_was_taken_for_an_error_ends_the_task_all_the_
         assert await task == 1
 
 
-async def test_a_time_limit_that_is_over_is_no_end() -> None:
+async def test_a_timeout_does_not_end_the_task() -> None:
     turns = 0
     while is_running() and turns < 2:
         try:

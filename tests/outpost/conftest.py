@@ -1,4 +1,4 @@
-"""A platform for all tests here, and one outpost beside it: each takes seconds to start."""
+"""One platform and one outpost for all tests of this folder, because each takes seconds to start."""
 
 from collections.abc import Iterator
 
@@ -22,6 +22,6 @@ def outpost(trust: Trust) -> Iterator[OutpostServer]:
 
 @pytest.fixture
 def operator(outpost: OutpostServer) -> Iterator[httpx2.Client]:
-    """Shows the outpost's admin token."""
+    """Yields a client with the outpost's admin token."""
     with outpost.admin() as client:
         yield client

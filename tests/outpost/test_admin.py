@@ -1,4 +1,4 @@
-"""The outpost's administration: who may call, overrides and what they do to requests, status, configuration."""
+"""The outpost's administration API: access, overrides and their effect on requests, status, configuration."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ ADMIN = [(path, method) for path, item in document()["paths"].items() if path.st
 
 @pytest.mark.parametrize("token", [None, "another token, of somebody else"])
 @pytest.mark.parametrize(("path", "method"), ADMIN)
-def test_nobody_is_let_in_without_the_admin_token(
+def test_calls_without_the_admin_token_are_refused(
     outpost: OutpostServer, path: str, method: str, token: str | None
 ) -> None:
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
@@ -25,21 +25,19 @@ def test_nobody_is_let_in_without_the_admin_token(
     assert (answer.status_code, answer.json()["error"]) == (401, "unauthorized")
 
 
-def test_every_answer_has_the_requests_id_and_is_kept_by_nobody(
-    outpost: OutpostServer, operator: httpx2.Client
-) -> None:
+def test_every_response_has_the_requests_id_and_is_not_cached(outpost: OutpostServer, operator: httpx2.Client) -> None:
     for path, status in (("/admin/api/status", 200), ("/nowhere", 404), ("/peer/id", 404)):
         answer = operator.get(path, headers={"X-Request-Id": "mine-1"})
         assert answer.status_code == status
         assert (answer.headers["X-Request-Id"], answer.headers["Cache-Control"]) == ("mine-1", "no-store")
 
 
-def test_a_key_of_the_organization_is_no_admin_token(outpost: OutpostServer, trust: Trust) -> None:
+def test_an_api_key_is_refused_as_the_admin_token(outpost: OutpostServer, trust: Trust) -> None:
     headers = {"Authorization": f"Bearer {trust.server.key}"}
     assert httpx2.get(outpost.admin_url + "/admin/api/status", headers=headers).status_code == 401
 
 
-def test_without_a_token_set_nobody_is_an_operator(trust: Trust) -> None:
+def test_without_a_configured_token_all_calls_are_refused(trust: Trust) -> None:
     with OutpostServer(trust, OUTPOST_ADMIN_TOKEN="") as outpost:
         for shown in ("None", "null"):
             headers = {"Authorization": f"Bearer {shown}"}
@@ -47,7 +45,7 @@ def test_without_a_token_set_nobody_is_an_operator(trust: Trust) -> None:
 
 
 def test_guesses_are_limited_and_an_operators_kill_switch_is_not(trust: Trust) -> None:
-    """Neither by the operator's own calls, nor by those of a stranger behind the same address."""
+    """The kill switch is limited neither by calls of the operator nor by calls of a stranger at the same address."""
     status, switch = "/admin/api/status", "/admin/api/override/kill-switch"
     with OutpostServer(trust, RATE_LIMIT_ADMIN_PER_MINUTE="3") as outpost, outpost.admin() as operator:
         wrong = {"Authorization": "Bearer a guess of somebody"}
@@ -57,7 +55,7 @@ def test_guesses_are_limited_and_an_operators_kill_switch_is_not(trust: Trust) -
         ]
         assert [answer.status_code for answer in guesses] == [401] * 3 + [429] * 3
         assert all(0 < int(answer.headers["Retry-After"]) <= 60 for answer in guesses[3:])
-        # The guesses have taken nothing from the operator's limit.
+        # Wrong tokens do not count against the operator's limit.
         assert [operator.get(status).status_code for _ in range(4)] == [200] * 3 + [429]
         for active in (True, False, True, False, True):
             answer = operator.post(switch, json={"active": active})
@@ -66,7 +64,7 @@ def test_guesses_are_limited_and_an_operators_kill_switch_is_not(trust: Trust) -
 
 
 async def answered(url: str, head: str) -> bytes:
-    """To a request whose body stays away but for its first byte."""
+    """Returns the response to a request of which only the first byte of the body is sent."""
     host, port = url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     try:
@@ -76,8 +74,8 @@ async def answered(url: str, head: str) -> bytes:
         writer.close()
 
 
-async def test_a_strangers_body_is_not_waited_for(outpost: OutpostServer) -> None:
-    """Nor held: the requests of the proxy share the process' memory."""
+async def test_the_body_of_a_stranger_is_not_read(outpost: OutpostServer) -> None:
+    """The body is not stored in memory either, because the proxy's requests need the memory of the process."""
     for sent, status in (
         ("POST /admin/config/import", b"401"),
         ("PUT /admin/api/budget", b"401"),
@@ -90,7 +88,7 @@ async def test_a_strangers_body_is_not_waited_for(outpost: OutpostServer) -> Non
         assert b"connection: close" in answer.lower()
 
 
-async def test_an_operators_body_is_bounded_in_size_and_time(trust: Trust) -> None:
+async def test_the_body_of_an_operator_is_limited_in_size_and_time(trust: Trust) -> None:
     with OutpostServer(trust, MAX_REQUEST_BYTES="4096", BODY_TIMEOUT_SECONDS="1") as outpost:
         for length, status in ((5000, b"413"), (4000, b"408")):
             head = (
@@ -124,7 +122,7 @@ def test_the_proxys_port_has_no_administration(outpost: OutpostServer, operator:
         ("/admin/config/import", "POST", {"version": "1.0", "overrides": None}, "overrides"),
     ],
 )
-def test_what_is_wrong_with_a_body_is_named(
+def test_an_invalid_body_is_refused_by_field(
     operator: httpx2.Client, path: str, method: str, body: dict[str, Any], field: str
 ) -> None:
     answer = operator.request(method, path, json=body)
@@ -171,7 +169,7 @@ def test_a_provider_may_be_out_for_one_model_or_for_all(outpost: OutpostServer, 
         assert {item.json()["error"]["type"] for item in results if item.status_code == 503} <= {"providers_disabled"}
 
 
-def test_a_model_may_be_sent_elsewhere(outpost: OutpostServer, operator: httpx2.Client) -> None:
+def test_a_model_may_be_routed_to_another_entry(outpost: OutpostServer, operator: httpx2.Client) -> None:
     routes = {"gpt-of-somebody": "sandbox/echo", "sandbox/slow-200ms": "gone/model"}
     answer = operator.put("/admin/api/override/routing", json={"routes": routes})
     assert answer.json() == {"routes": routes, "unknown": ["gone/model"]}
@@ -179,7 +177,7 @@ def test_a_model_may_be_sent_elsewhere(outpost: OutpostServer, operator: httpx2.
         assert outpost.ask(model="gpt-of-somebody").headers["x-gateway-model"] == "echo"
         refused = outpost.ask(model="sandbox/slow-200ms")
         assert (refused.status_code, refused.json()["error"]["type"]) == (503, "override_error")
-        # They outlive the process.
+        # They are still set after a restart.
         outpost.kill()
         outpost.start()
         outpost.wait()
@@ -190,7 +188,7 @@ def test_a_model_may_be_sent_elsewhere(outpost: OutpostServer, operator: httpx2.
     assert outpost.ask(model="gpt-of-somebody").status_code == 404
 
 
-def test_two_who_override_at_once_take_nothing_back_of_each_other(operator: httpx2.Client) -> None:
+def test_concurrent_overrides_do_not_undo_each_other(operator: httpx2.Client) -> None:
     providers, routing = "/admin/api/override/providers", "/admin/api/override/routing"
     try:
         with ThreadPoolExecutor(2) as pool:
@@ -206,7 +204,7 @@ def test_two_who_override_at_once_take_nothing_back_of_each_other(operator: http
         operator.put(routing, json={"routes": {}})
 
 
-def test_the_status_tells_how_it_is(outpost: OutpostServer, operator: httpx2.Client, trust: Trust) -> None:
+def test_the_status_has_the_documented_fields(outpost: OutpostServer, operator: httpx2.Client, trust: Trust) -> None:
     status = operator.get("/admin/api/status").json()
     assert status["outpost_id"] == str(outpost.id)
     assert status["ready"] is True
@@ -243,7 +241,7 @@ def exported(operator: httpx2.Client) -> list[dict[str, Any]]:
 
 
 def test_operators_calls_are_in_the_audit_export_and_on_the_platform(trust: Trust) -> None:
-    """Also what was called before the first policy had come."""
+    """Calls before the first policy are also recorded."""
     outpost = OutpostServer(trust, PLATFORM_MANAGEMENT_URL="http://127.0.0.1:9")
     outpost.start()
     try:

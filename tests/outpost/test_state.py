@@ -1,4 +1,4 @@
-"""What operators have said, whatever else is written down at the same moment."""
+"""The state that operators set, with concurrent writes."""
 
 import asyncio
 from pathlib import Path
@@ -13,7 +13,7 @@ def state(tmp_path: Path) -> LocalState:
     return LocalState(tmp_path)
 
 
-async def test_an_engaged_kill_switch_is_not_released_by_another_word_that_is_written_down(state: LocalState) -> None:
+async def test_a_concurrent_write_does_not_release_an_engaged_kill_switch(state: LocalState) -> None:
     writing = asyncio.create_task(state.change(budget=BudgetSet(requests=5)))
     await asyncio.sleep(0)
     engaging = asyncio.create_task(state.switch(active=True))
@@ -25,7 +25,7 @@ async def test_an_engaged_kill_switch_is_not_released_by_another_word_that_is_wr
     assert (state.stopped, state.current.budget) == (True, BudgetSet(requests=5))
 
 
-async def test_the_end_of_a_budget_is_not_that_of_the_next(state: LocalState, tmp_path: Path) -> None:
+async def test_the_end_of_a_budget_does_not_end_the_next_one(state: LocalState, tmp_path: Path) -> None:
     first, second = BudgetSet(expires_at=1.0), BudgetSet(expires_at=2.0)
     await state.change(budget=first)
     await state.change(budget=second)

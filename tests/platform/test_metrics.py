@@ -1,4 +1,4 @@
-"""`/metrics` (docs/operations.md, Metrics)."""
+"""`/metrics` (docs/operations.md, "Metrics")."""
 
 import asyncio
 import os
@@ -156,7 +156,7 @@ async def test_refused_calls_are_counted_by_reason(platform: RunningPlatform, te
 async def test_requests_through_an_unknown_proxy_get_no_metrics(
     platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch, header: str
 ) -> None:
-    """The proxy's own address is private, and the client's is unknown."""
+    """The proxy's own address is private, and the client's address is unknown."""
     monkeypatch.setattr(platform.host, "settings", platform.host.settings.model_copy(update={"trusted_proxies": ()}))
     assert (await platform.anonymous.get("/metrics")).status_code == 200
     answer = await platform.anonymous.get("/metrics", headers={header: "203.0.113.9"})

@@ -17,7 +17,7 @@ END = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndat
 
 
 async def drip(connection: Connection) -> None:
-    """A stream of two seconds."""
+    """Send a stream that takes two seconds."""
     await connection.begin_stream()
     for _ in range(20):
         await connection.chunk(EVENT)
@@ -58,7 +58,7 @@ def request(server: GatehouseServer, name: str) -> bytes:
 
 
 def calls(provider: Upstream) -> int:
-    """Requests for models; the keeper also sends health checks."""
+    """Return the number of model calls. The keeper also sends health checks."""
     return sum(connection.head.startswith("POST") for connection in provider.requests)
 
 
@@ -67,7 +67,7 @@ async def connect(server: GatehouseServer) -> tuple[asyncio.StreamReader, asynci
 
 
 async def records(server: GatehouseServer, name: str) -> list[str]:
-    """Wait for a usage record and return the statuses of all."""
+    """Wait for a usage record and return the statuses of all records."""
     for _ in range(100):
         rows = await asyncio.to_thread(
             server.sql, "SELECT status, dlp_action FROM usage_records WHERE request_id = %s", [name]
@@ -80,7 +80,7 @@ async def records(server: GatehouseServer, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.001, 0.003, 0.01, 0.3])
-async def test_a_client_that_leaves_at_any_moment_ends_the_call_and_is_recorded_once(
+async def test_a_disconnect_at_any_time_ends_the_call_and_is_recorded_once(
     server: GatehouseServer, provider: Upstream, delay: float
 ) -> None:
     before, name = calls(provider), f"left-after-{delay}"
@@ -95,7 +95,7 @@ async def test_a_client_that_leaves_at_any_moment_ends_the_call_and_is_recorded_
         assert await records(server, name) == ["cancelled"]
 
 
-async def test_sigterm_lets_a_running_stream_come_to_its_end(server: GatehouseServer) -> None:
+async def test_a_running_stream_is_completed_after_sigterm(server: GatehouseServer) -> None:
     reader, writer = await connect(server)
     idle_reader, idle_writer = await connect(server)
     writer.write(request(server, "drained"))
@@ -111,7 +111,7 @@ async def test_sigterm_lets_a_running_stream_come_to_its_end(server: GatehouseSe
         end.close()
 
 
-async def test_what_is_not_over_after_drain_seconds_is_cut_off_and_recorded(provider: Upstream) -> None:
+async def test_calls_that_last_longer_than_drain_seconds_are_aborted_and_recorded(provider: Upstream) -> None:
     async with serving(provider, DRAIN_SECONDS="1") as server:
         reader, writer = await connect(server)
         writer.write(request(server, "cut-off"))
@@ -126,7 +126,7 @@ async def test_what_is_not_over_after_drain_seconds_is_cut_off_and_recorded(prov
         assert b"[DONE]" not in text
         assert await records(server, "cut-off") == ["cancelled"]
         writer.close()
-        # The end of the whole server includes it.
+        # The end of the whole server includes the wait too.
         reader, writer = await connect(server)
         writer.write(request(server, "cut-off-again"))
         await reader.readuntil(b"word")

@@ -104,4 +104,4 @@ def test_a_record_that_does_not_compile_is_a_fault_of_the_policy() -> None:
     )
     faults = compile_policy(records)
     assert isinstance(faults, list)
-    assert faults[0].startswith("policy rule 'rule 1': condition names 'colour'")
+    assert faults[0].startswith("policy rule 'rule 1': condition uses 'colour'")

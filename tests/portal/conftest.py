@@ -1,4 +1,5 @@
-"""One portal a run, over a database of its own in the suite's PostgreSQL; each test makes its own organization."""
+"""One portal for the whole run, with a database of its own in the suite's PostgreSQL. Each test creates its own
+organization."""
 
 from base64 import b64encode
 from collections.abc import AsyncIterator
@@ -39,7 +40,7 @@ def portal_settings(suite_home: Path, portal_database: str) -> PortalSettings:
 
 @pytest.fixture(scope="session")
 async def portal(portal_settings: PortalSettings) -> AsyncIterator[RunningPortal]:
-    """The portal in this process, over the real database. It has no platform."""
+    """Yields the portal, which runs in this process with the real database and without a platform."""
     async with RunningPortal.start(portal_settings) as running:
         yield running
 
@@ -51,13 +52,13 @@ async def org(portal: RunningPortal) -> Org:
 
 @pytest.fixture
 async def other_org(portal: RunningPortal) -> Org:
-    """Another one, whose rows must look as if they were not there."""
+    """Yields another organization, whose rows must be invisible."""
     return await portal.new_org()
 
 
 @pytest.fixture
 async def apart(suite_home: Path) -> AsyncIterator[RunningPortal]:
-    """A portal with keys and authorities of its own: what other tests hold must not end with these."""
+    """Yields a portal with keys and authorities of its own, so that a rotation does not affect other tests."""
     url, name = embedded.start(suite_home), f"portal_{uuid4().hex[:8]}"
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")

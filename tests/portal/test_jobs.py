@@ -1,4 +1,4 @@
-"""Jobs without a platform: what is queued, and who runs it."""
+"""Jobs without a platform: queueing and execution."""
 
 import asyncio
 import time
@@ -22,9 +22,9 @@ async def test_without_a_platform_the_status_is_unknown_and_the_job_says_why(por
     await until(portal, job_id, "failed")
     assert portal.sql("SELECT error FROM jobs WHERE id = %s", [job_id]) == [("PLATFORM_URL is not set",)]
     assert (await org.client.get(org.path)).json()["provisioning_status"] == "unknown"
-    again = await portal.admin.post(f"{org.path}/provision")
-    assert (again.status_code, again.json()["org"]["provisioning_status"]) == (202, "provisioning")
-    await until(portal, UUID(again.json()["provisioning_job_id"]), "failed")
+    repeated = await portal.admin.post(f"{org.path}/provision")
+    assert (repeated.status_code, repeated.json()["org"]["provisioning_status"]) == (202, "provisioning")
+    await until(portal, UUID(repeated.json()["provisioning_job_id"]), "failed")
 
 
 async def test_a_rolled_back_change_queues_nothing(portal: RunningPortal, org: Org) -> None:
@@ -33,7 +33,7 @@ async def test_a_rolled_back_change_queues_nothing(portal: RunningPortal, org: O
     assert portal.sql("SELECT 1 FROM jobs WHERE id = %s", [job_id]) == []
 
 
-async def test_one_that_waits_serves_all_that_want_it(portal: RunningPortal, org: Org) -> None:
+async def test_one_waiting_job_is_sufficient_for_all_changes(portal: RunningPortal, org: Org) -> None:
     async with portal.host.database.tenant(org.id) as session:
         first = await jobs.queue(session, update_entitlements, org.id)
         assert await jobs.queue(session, update_entitlements, org.id) == first
@@ -41,7 +41,7 @@ async def test_one_that_waits_serves_all_that_want_it(portal: RunningPortal, org
     await until(portal, first, "done")
 
 
-async def test_a_killed_workers_job_is_taken_up_when_its_lease_is_over(portal: RunningPortal, org: Org) -> None:
+async def test_the_job_of_a_killed_worker_runs_again_after_its_lease(portal: RunningPortal, org: Org) -> None:
     ((provisioning,),) = portal.sql("SELECT id FROM jobs WHERE org_id = %s", [org.id])
     await until(portal, provisioning, "failed")
     job_id = UUID(int=org.id.int ^ 1)
@@ -55,17 +55,20 @@ async def test_a_killed_workers_job_is_taken_up_when_its_lease_is_over(portal: R
         await session.commit()
     portal.host.jobs.wake()
     await asyncio.sleep(0.3)
-    # The organization's other jobs wait for it.
+    # The other jobs of the organization wait for this job.
     assert portal.sql("SELECT status FROM jobs WHERE id = %s", [behind]) == [("queued",)]
     await until(portal, job_id, "done")
     await until(portal, behind, "done")
 
 
-async def test_the_end_of_a_job_is_written_once_the_database_takes_it(portal: RunningPortal, org: Org) -> None:
-    """Not after the lease of a worker that lives: until then its organization's other jobs wait."""
+async def test_the_result_of_a_job_is_stored_when_the_database_is_available_again(
+    portal: RunningPortal, org: Org
+) -> None:
+    """The result is not delayed until the lease of the living worker expires, because the organization's other jobs
+    wait for it."""
     ((provisioning,),) = portal.sql("SELECT id FROM jobs WHERE org_id = %s", [org.id])
     await until(portal, provisioning, "failed")
-    # In a thread: it waits for transactions of this loop.
+    # Run it in a thread, because it waits for transactions of this loop.
     await asyncio.to_thread(
         portal.sql,
         "CREATE FUNCTION going_away() RETURNS trigger LANGUAGE plpgsql AS"

@@ -1,4 +1,4 @@
-"""What the portal takes for a notice of the platform's."""
+"""Which messages the portal accepts as notices of the platform."""
 
 import json
 import time
@@ -24,8 +24,8 @@ def signed(audience: str, **claims: Any) -> str:
 
 @pytest.fixture(scope="module")
 async def notified(portal_settings: PortalSettings) -> AsyncIterator[RunningPortal]:
-    """A portal whose platform signs with `SIGNER`."""
-    # One document that is both the key set and the configuration.
+    """Yields a portal whose platform signs with `SIGNER`."""
+    # One document is both the key set and the configuration.
     document = json.dumps({"issuer": ISSUER, **key_set([SIGNER])}).encode()
     async with answering(document) as (address, _):
         settings = portal_settings.model_copy(
@@ -36,7 +36,7 @@ async def notified(portal_settings: PortalSettings) -> AsyncIterator[RunningPort
 
 
 async def status(portal: RunningPortal, **claims: Any) -> int:
-    """How the portal answers a notice whose token has these claims."""
+    """Returns the status of the response to a notice whose token has these claims."""
     token = signed(portal.host.settings.issuer, **claims)
     return (await portal.client(token).post("/v1/platform-notices", json={"notices": []})).status_code
 
@@ -45,9 +45,9 @@ async def status(portal: RunningPortal, **claims: Any) -> int:
 async def test_what_the_platform_signs_for_the_portal_otherwise_is_no_notice(
     notified: RunningPortal, token_type: object
 ) -> None:
-    """RFC 8725, 3.11 and 3.12: the audience is the right one, and the kind is not."""
+    """The audience is correct, and the kind of the token is not (RFC 8725, 3.11 and 3.12)."""
     assert await status(notified, **({} if token_type is None else {"token_type": token_type})) == 401
 
 
-async def test_a_notice_of_the_platform_is_taken(notified: RunningPortal) -> None:
+async def test_a_notice_of_the_platform_is_accepted(notified: RunningPortal) -> None:
     assert await status(notified, token_type="platform_notice") == 200

@@ -106,8 +106,8 @@ class Receiver:
 
 
 @cache
-def certificate() -> Path:
-    """Write a self-signed certificate and key for `localhost` and 127.0.0.1 into one PEM file."""
+def certificate(*more_names: str) -> Path:
+    """Write a self-signed certificate and key for `localhost`, 127.0.0.1 and other names into one PEM file."""
     key, name = (
         ec.generate_private_key(ec.SECP256R1()),
         x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "receiver")]),
@@ -118,7 +118,10 @@ def certificate() -> Path:
         .not_valid_before(now - timedelta(hours=1))
         .not_valid_after(now + timedelta(days=9))
         .add_extension(
-            x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))]), False
+            x509.SubjectAlternativeName(
+                [*map(x509.DNSName, ("localhost", *more_names)), x509.IPAddress(ip_address("127.0.0.1"))]
+            ),
+            False,
         )
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
         .sign(key, SHA256())
@@ -129,10 +132,10 @@ def certificate() -> Path:
     return path
 
 
-def serving() -> ssl.SSLContext:
+def serving(*more_names: str) -> ssl.SSLContext:
     """Return the TLS context of a server with this certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate())
+    context.load_cert_chain(certificate(*more_names))
     context.set_alpn_protocols(["h2", "http/1.1"])
     return context
 

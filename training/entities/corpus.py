@@ -1,4 +1,4 @@
-"""Sentences with labelled names, from the sets whose licence allows training."""
+"""Reads sentences with labelled names from the sets whose licence allows training."""
 
 import gzip
 import json
@@ -12,14 +12,14 @@ from gatehouse.detection.units import units
 KINDS = ("person", "organization", "location")
 TRAINED_SETS = ("b_wnut17", "b_btc", "b_sec", "b_re3d_gov")
 HANDLE = re.compile(r"@\w+")
-#: Nominal mentions of re3d ("the Prime Minister", "we", "at least 35 civilians") are no names.
+#: Nominal mentions in re3d ("the Prime Minister", "we", "at least 35 civilians"), which are not names.
 _NOMINAL = re.compile(
     r"(?i)(the |a |an |our |its |his |their |this |these |new |former |other )*"
     r"((prime |foreign |defence |first )?(minister|secretary|president|ambassador|chairman|commissioner|members?|"
     r"government|coalition|council|state|country|region)s?|we|us|our|they|it|he|she|who)\b.{0,12}"
 )
 
-#: Of a people, not a place; the sets disagree about them.
+#: Names of peoples, which are not places. The sets label them differently.
 _DEMONYM = re.compile(
     r"(?i)(afghan|african|albanian|american|arab|argentin(e|ian)|armenian|asian|australian|austrian|belgian|brazilian|"
     r"british|bulgarian|canadian|catalan|chilean|chinese|colombian|cornish|croatian|cuban|czech|danish|dutch|egyptian|"
@@ -33,7 +33,8 @@ _DEMONYM = re.compile(
 
 @dataclass
 class Example:
-    """`spans`: start, end, kind. `unsure`: start, end of what counts neither as a name nor as none."""
+    """A text. `spans` has the start, end and kind of each name. `unsure` has the start and end of spans that are
+    neither trained as names nor as other text."""
 
     text: str
     group: str
@@ -43,7 +44,7 @@ class Example:
 
 
 def load(truth: Path, name: str) -> list[Example]:
-    """The texts of one set, as they are."""
+    """Return the texts of one set, unchanged."""
     results: dict[str, Example] = {}
     with gzip.open(truth / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
         for row in map(json.loads, lines):
@@ -71,7 +72,7 @@ def _take(example: Example, row: dict[str, object]) -> None:
 
 
 def in_units(examples: list[Example]) -> Iterator[Example]:
-    """The same, cut as the product cuts texts."""
+    """Yield the examples, divided into units in the same way as in the product."""
     for whole in examples:
         for start, end in units(whole.text):
             yield Example(

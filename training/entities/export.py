@@ -1,4 +1,4 @@
-"""A trained network to the int8 ONNX file that ships."""
+"""Exports a trained network to the int8 ONNX file that is shipped."""
 
 import tempfile
 from pathlib import Path
@@ -11,7 +11,7 @@ from training.entities.network import Network
 
 
 def export(network: Network, target: Path, *, keep: tuple[str, ...] = ()) -> None:
-    """`keep`: names of matrix products that stay fp32."""
+    """Export a network. `keep` are the names of matrix products that stay fp32."""
     with tempfile.TemporaryDirectory() as folder:
         plain = Path(folder) / "plain.onnx"
         export_plain(network, plain)
@@ -19,7 +19,7 @@ def export(network: Network, target: Path, *, keep: tuple[str, ...] = ()) -> Non
             plain,
             target,
             per_channel=True,
-            # Seven bits: sums of two products stay within 16 bits on processors without VNNI.
+            # Weights have seven bits, so that sums of two products fit into 16 bits on processors without VNNI.
             reduce_range=True,
             weight_type=QuantType.QInt8,
             op_types_to_quantize=["MatMul", "Gather"],
@@ -29,7 +29,7 @@ def export(network: Network, target: Path, *, keep: tuple[str, ...] = ()) -> Non
 
 def export_plain(network: Network, target: Path) -> None:
     network.eval()
-    # Two tensors: the exporter takes one object given twice for one input.
+    # Two tensors are needed, because the exporter would treat the same object as one input.
     ids, shapes = torch.ones(1, 9, dtype=torch.long), torch.zeros(1, 9, dtype=torch.long)
     length = torch.export.Dim("length", min=2, max=512)
     program = torch.onnx.export(

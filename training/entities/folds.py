@@ -1,5 +1,5 @@
-"""Which fifth a group of texts is held out with. Groups that share near-duplicates, such as a tweet and its copies, are
-held out together; by digest, so that training and measuring agree."""
+"""Determines the fold in which a group of texts is held out. Groups with near duplicates, such as a tweet and its
+copies, are held out together. The fold is computed from a digest, so that training and measuring use the same folds."""
 
 import hashlib
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ FOLDS = 5
 
 
 def folds_of(examples: Sequence[Example]) -> dict[str, int]:
-    """By group. `examples`: those of all sets that are trained on."""
+    """Return the fold of each group. `examples` are the examples of all training sets."""
     groups = [example.group for example in examples]
     firsts = clusters([example.text for example in examples], groups)
     return {group: fold_of(groups[first]) for group, first in zip(groups, firsts, strict=True)}

@@ -1,8 +1,8 @@
-"""Made-up names, put into real sentences: how organizations, places and people are called, so that the network learns
-it from more than the names that happen to be in the sets.
+"""Generates names of organizations, places and people, which are put into real sentences. The network then learns from
+more names than those in the sets.
 
-Places are those of the time zone database (public domain), of the training texts and of `known_names`; given names and
-surnames come from the training texts and from there.
+Places come from the time zone database (public domain), the training texts and `known_names`. Given names and surnames
+come from the training texts and `known_names`.
 """
 
 import random
@@ -137,7 +137,7 @@ def _places(examples: list[Example]) -> list[str]:
 
 
 def _people(examples: list[Example]) -> tuple[list[str], list[str]]:
-    """Given names and surnames, of the full names in the texts."""
+    """Return the given names and the surnames of the full names in the texts."""
     given_names, family = set(), set()
     for example in examples:
         for start, end, kind in example.spans:

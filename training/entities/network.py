@@ -1,4 +1,5 @@
-"""The network: MiniLM's six layers, a shape embedding added to its input, a BIO head on its output."""
+"""The network: the six layers of MiniLM, with a shape embedding that is added to the input, and a BIO head on the
+output."""
 
 from pathlib import Path
 
@@ -51,7 +52,8 @@ class Network(nn.Module):
         nn.init.normal_(self.shapes.weight, std=0.02)
 
     def forward(self, ids: Tensor, shapes: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Logits of every piece; `mask`, where there is one, is 0.0 or very negative, of shape batch, 1, 1, length."""
+        """Return the logits of every piece. `mask` has the shape [batch, 1, 1, length]. Its values are 0.0 or very
+        negative."""
         places = torch.arange(ids.shape[1], device=ids.device)
         x = self.norm(self.words(ids) + self.positions(places) + self.shapes(shapes))
         x = functional.dropout(x, self.dropout, self.training)
@@ -61,7 +63,7 @@ class Network(nn.Module):
 
 
 def from_minilm(weights: Path) -> Network:
-    """With the backbone's weights; shapes and head as drawn."""
+    """Return a network with the weights of the backbone. The weights of shapes and head are random."""
     network, tensors = Network(), load_file(weights)
     tensors = {name.removeprefix("bert."): tensor for name, tensor in tensors.items()}
     state = network.state_dict()
@@ -73,7 +75,7 @@ def from_minilm(weights: Path) -> Network:
 
     words, kind = tensors["embeddings.word_embeddings.weight"], tensors["embeddings.token_type_embeddings.weight"][0]
     take("words.weight", words)
-    # Every text is of the first kind: its embedding joins the positions.
+    # Every text is of the first segment type, so its embedding is added to the positions.
     take("positions.weight", tensors["embeddings.position_embeddings.weight"] + kind)
     for part in ("weight", "bias"):
         take(f"norm.{part}", tensors[f"embeddings.LayerNorm.{part}"])

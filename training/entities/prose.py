@@ -1,7 +1,8 @@
-"""Made-up sentences of encyclopedias, news, letters, tickets and prompts, which the sets lack, and of posts and chat.
+"""Generates sentences of encyclopedias, news, letters, tickets and prompts, which the sets do not have, and of posts
+and chat.
 
-They are few beside the real texts. What they teach is convention: what a work, an event, a people or a product is
-called is no name of a person, organization or place, though it is written with capitals.
+There are few of them compared with the real texts. They teach a convention: the name of a work, an event, a people or a
+product is not the name of a person, organization or place, although it is capitalized.
 
 Slots: {P} person, {A} person by any name, {F} surname, {L} place, {O} organization, {C} company, {B} body, {G} team or
 band; without a label {T} work, {E} event, {N} people, {M} product, {Y} year, {J} job, {D} day, {H} handle. A # makes a

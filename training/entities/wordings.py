@@ -1,4 +1,4 @@
-"""Another wording of each text in each epoch: other names, another case, another text around it."""
+"""Changes each text in each epoch: other names, another case, or another text around it."""
 
 import random
 from itertools import pairwise
@@ -7,9 +7,10 @@ from training.entities.corpus import KINDS, Example
 from training.entities.made_names import MadeNames
 from training.entities.prose import Prose
 
-#: Shares of an epoch's texts that are lower-cased, upper-cased, title-cased, and whose names are exchanged.
+#: Shares of the texts of an epoch that are converted to lower case, upper case and title case, and whose names are
+#: replaced.
 LOWERED, UPPERED, TITLED, SWAPPED = 0.12, 0.03, 0.03, 0.4
-#: Of an epoch's texts, how many stand in a string, a field or a message of another one.
+#: Share of the texts of an epoch that are put into a string, a field or a message of another text.
 CARRIED = 0.06
 CARRIERS = (
     ('{"id": 318, "text": "', '", "lang": "en"}'),
@@ -23,13 +24,13 @@ CARRIERS = (
     ("<p>", "</p>"),
     ("> ", "\n\nok thanks"),
 )
-#: Of the names that are exchanged, how many become made-up ones, and how many of those in tweets become hashtags.
+#: Share of the replaced names that become made-up names, and share of those in tweets that become hashtags.
 MADE_UP, TAGGED = 0.5, 0.08
 TWEETS = ("b_wnut17", "b_btc")
 
 
 class Wordings:
-    """Other wordings of an example, with the names of the others."""
+    """Generates variants of an example with the names of other examples."""
 
     def __init__(self, examples: list[Example], draw: random.Random) -> None:
         self._draw = draw
@@ -79,7 +80,7 @@ class Wordings:
         return self._made.of(kind) if self._draw.random() < MADE_UP else self._draw.choice(self._names[kind])
 
     def _in_the_place_of(self, old: str, kind: str, source: str) -> str:
-        """Written as the old one is: in small letters, as a hashtag."""
+        """Return a new name in the form of the old one, for example in lower case or as a hashtag."""
         if not old.lstrip("#")[:1].isalpha():
             return old
         new = self._other(kind)

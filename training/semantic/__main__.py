@@ -2,7 +2,7 @@
 
     python -m training.semantic --truth TRUTH/dev [--cache embeddings.pkl] [--out src/gatehouse/detection/semantic/data]
 
-Needs nothing that the product does not need. `model.onnx` and `tokenizer.json` must be in the folder before
+It needs only the dependencies of the product. `model.onnx` and `tokenizer.json` must already be in the folder
 (`training/semantic/convert.py`). The same seed, machine and libraries give the same weights.
 """
 
@@ -18,7 +18,8 @@ from training.semantic.windowed import CachedBackbone, Reader
 OUT = Path(__file__).resolve().parents[2] / "src/gatehouse/detection/semantic/data"
 SEED = 1
 ATTACKS, HARMLESS, ORDINARY = 5000, 12_000, 400
-#: Attacks and harmless texts. Tried, not shipped: see docs/dlp-semantic.md.
+#: Number of attacks and of harmless texts with `--classes`. These texts were tried, but are not used for the shipped
+#: heads (docs/dlp-semantic.md).
 BY_CLASSES = 4500, 5500
 
 
@@ -49,7 +50,7 @@ def made_up(truth: Path) -> list[sets.Example]:
 
 
 def ordinary(truth: Path) -> list[str]:
-    """Prose of no domain, for the topics' head."""
+    """Return prose of no domain, for the topics head."""
     paragraphs = sets.carriers(truth, Random(SEED))
     return [next(paragraphs) for _ in range(ORDINARY)]
 

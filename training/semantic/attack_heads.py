@@ -15,15 +15,16 @@ from training.semantic.windowed import Reader, Window
 RECIPE = Recipe("sigmoid", epochs=8, gram_dropout=0.6)
 NAME = "attacks"
 SEEDS = (7, 8)
-#: A score of one half means these logits: chosen so that under five in a hundred harmless role plays are jailbreaks.
+#: The logits of each class at which the score is one half. They were chosen so that less than 5% of harmless role plays
+#: count as jailbreaks.
 MIDDLE = (0.75, 1.15)
-#: A harmless passage by itself. Only injections are looked for there.
+#: The targets of a harmless passage that is read separately. Only injections are searched for in passages.
 PASSAGE = (0.0, nan)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """`number`: of the example that the window is of."""
+    """A window. `number` is the number of the example that it belongs to."""
 
     number: int
     window: Window
@@ -32,9 +33,12 @@ class Sample:
 
 
 def train(reader: Reader, examples: Sequence[Example], recipe: Recipe = RECIPE) -> dict[str, Array]:
-    """Two rounds. Not every window of an attack is one: in the second round those stay out that the first found
-    harmless, except each attack's worst. In come harmless passages that look most like injections to the first. The
-    second is fitted from several seeds, whose mean is steadier than any."""
+    """Train the heads in two rounds.
+
+    Not every window of an attack contains the attack. The second round leaves out the windows that the first round
+    classified as harmless, except the most suspicious window of each attack. It adds the harmless passages that the
+    first round classified as most similar to injections. The second round is trained with several seeds, whose mean
+    varies less than a single result."""
     samples = [
         Sample(number, window, example.targets, len(windows) ** -0.5)
         for number, example in enumerate(examples)

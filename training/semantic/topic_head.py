@@ -1,4 +1,5 @@
-"""Trains the head for topics: 150 intents and none of them, summed up to ten domains at run time."""
+"""Trains the head for topics. Its classes are 150 intents and a class for none of them. At run time, the intents are
+summed up to ten domains."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from training.semantic.windowed import Reader
 
 RECIPE = Recipe("softmax", hidden=192, buckets=2**12, epochs=25, rate=5e-3, dropout=0.5)
 NAME = "topics"
-#: CLINC's domains under names that say what they are.
+#: The domains of CLINC, with descriptive names.
 LABELS: Final = {
     "auto_and_commute": "cars_and_commuting",
     "banking": "banking",
@@ -48,7 +49,7 @@ def utterances(truth: Path) -> list[Utterance]:
 def train(
     reader: Reader, trained: Sequence[Utterance], ordinary: Sequence[str], recipe: Recipe = RECIPE
 ) -> dict[str, Array]:
-    """`ordinary`: texts of no domain, longer than any utterance."""
+    """Train the head. `ordinary` are texts of no domain, which are longer than all utterances."""
     known = [*trained, *(Utterance(text, OUT_OF_SCOPE, OUT_OF_SCOPE, "") for text in ordinary)]
     domain_of = {utterance.intent: utterance.domain for utterance in known}
     intents = sorted(domain_of)

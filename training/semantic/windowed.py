@@ -1,4 +1,4 @@
-"""Texts as the run time reads them, embedded once and kept on disk."""
+"""Divides texts into windows in the same way as at run time, and caches their embeddings on disk."""
 
 import pickle
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Window:
 
 
 class CachedBackbone(Backbone):
-    """Embeds nothing twice. `cache`: a file of the caller's own, or None."""
+    """A backbone that caches embeddings. `cache` is the file of the cache, or None."""
 
     def __init__(self, data: Path, cache: Path | None = None) -> None:
         super().__init__(data)
@@ -45,7 +45,8 @@ class Reader:
         self._backbone = backbone
 
     def read(self, text: str) -> list[Window]:
-        """At most six windows, evenly spread: which are suspicious is not known before a head is trained."""
+        """Return at most six windows of a text, evenly distributed. The suspicious ones are not known before a head is
+        trained."""
         ids = self._backbone.tokens(text)
         spans = windows.spans(len(ids))
         if len(spans) > windows.MAX_WINDOWS:
@@ -53,7 +54,8 @@ class Reader:
         return [self._window(ids[start:end]) for start, end in spans]
 
     def worst_passages(self, text: str, head: ScoringHead) -> list[Window]:
-        """Those that the run time would look at by themselves, as `head` has it, and the next to them."""
+        """Return the passages that are most suspicious according to `head`, which would be read separately at run time,
+        and the next most suspicious ones."""
         ids = self._backbone.tokens(text)
         passages = windows.passages(len(ids))
         if not passages:

@@ -1,4 +1,4 @@
-"""What zero-shot labels are measured against, and the curves from distances to scores."""
+"""Computes the vectors that zero-shot labels are compared with, and the curves that convert distances to scores."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,20 +7,21 @@ from random import Random
 
 import numpy as np
 
-from gatehouse.detection.semantic.zero_shot import KnownLabel, known_labels, nearness, ordinary, sentences
+from gatehouse.detection.semantic.zero_shot import KnownLabel, known_labels, nearness, sentences, similarity_to_ordinary
 from training.semantic.corpus import harmless, scenes
 from training.semantic.fit import Array
 from training.semantic.windowed import Reader
 
 
 def background(random: Random) -> list[str]:
-    """Ordinary texts of many subjects, made up: 320."""
+    """Return 320 made-up ordinary texts about many subjects."""
     makers = (harmless.request, harmless.trigger, harmless.paper, scenes.short_scene, scenes.duty)
     return [maker(random) for maker in makers for _ in range(64)]
 
 
 def arrays(reader: Reader, data: Path, texts: Sequence[str], utterances: Sequence[str]) -> dict[str, Array]:
-    """`texts` ship in words too, for other backbones; of `utterances` only the vectors do."""
+    """Return the arrays. `texts` are also shipped as text, for other backbones. Of `utterances`, only the vectors are
+    shipped."""
     (data / "background.json").write_text(json.dumps(texts, ensure_ascii=False, indent=0), encoding="utf-8")
     background = _vectors(reader, [*texts, *utterances])
     known = known_labels(data)
@@ -35,7 +36,8 @@ def arrays(reader: Reader, data: Path, texts: Sequence[str], utterances: Sequenc
 
 
 def _worded(label: str, known: dict[str, KnownLabel]) -> str:
-    """Half of the labels with a description, half without: both must work with one curve."""
+    """Return the text of a label. Half of the labels have a description, because one curve must fit labels with and
+    without a description."""
     return f"{label}: {known[label].words}" if len(label) % 2 else label
 
 
@@ -44,14 +46,15 @@ def _vectors(reader: Reader, texts: Sequence[str]) -> Array:
 
 
 def _curve(background: Array, examples: dict[str, Array], prototypes: Mapping[str, Array | None]) -> Array:
-    """A logistic curve over distances: a label's examples must be above one half, ordinary texts below. Without
-    prototypes of its own each example is measured against the other examples of its label."""
+    """Return a logistic curve over distances. The score must be above one half for examples of a label, and below one
+    half for ordinary texts. If a label has no prototypes, each example is compared with the other examples of the
+    label."""
     distances: list[float] = []
     right: list[float] = []
     for label, own in examples.items():
         prototype = prototypes[label]
         others = np.concatenate([background, *(vectors for name, vectors in examples.items() if name != label)])
-        mean, deviation = ordinary(others, own if prototype is None else prototype)
+        mean, deviation = similarity_to_ordinary(others, own if prototype is None else prototype)
         for number, vector in enumerate(own):
             near = np.delete(own, number, axis=0) if prototype is None else prototype
             distances.append(float((nearness(vector[None], near)[0] - mean) / deviation))
@@ -62,7 +65,7 @@ def _curve(background: Array, examples: dict[str, Array], prototypes: Mapping[st
 
 
 def _logistic(distances: Array, right: Array) -> Array:
-    """Slope and middle. A false alarm weighs as much as eight misses."""
+    """Return the slope and the middle of a logistic curve. A false alarm has the weight of eight misses."""
     weights = np.where(right == 1, 1 / right.sum(), 8 / (1 - right).sum())
     slope, middle = 1.0, 3.0
     for _ in range(20000):

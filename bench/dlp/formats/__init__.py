@@ -1,7 +1,6 @@
-"""Values in the forms that vendors, countries and tools publish, made up, in the surroundings people write them in.
+"""Generates values in the forms that vendors, countries and tools publish, in the texts in which people write them.
 
-`tokens` are secrets with a form of their own, `named` those that only the name before them tells, `keywords` passwords
-in the notations of languages and files, `persons` what countries issue, `everyday` phone numbers, dates, cards,
-accounts and addresses of many countries. `measure` counts which of them are found.
-Everything follows from a seed.
-"""
+`tokens` has secrets with their own form, `named` has secrets that are only recognized by the name before them,
+`keywords` has passwords in the notations of programming languages and file formats, `persons` has numbers that
+countries issue, and `everyday` has phone numbers, dates, cards, accounts and addresses of many countries. `measure`
+counts the values that are found. All values depend only on a seed."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from bench.dlp.formats.making import Form, Value, of
 
-#: `#` is a digit, `%` one that is not zero.
+#: Phone numbers by country. `#` is a digit, and `%` is a digit that is not zero.
 _PHONES: Final = {
     "US": ("%##-%##-####", "(%##)%##-####", "(%##) %##-####", "%##.%##.####", "+1-%##-%##-####", "001-%##-%##-####x###"),
     "UK": ("+44(0)%### ######", "+44 %### ######", "0%## #######", "(0%###) ######", "0%### ######", "+44 20 #### ####"),
@@ -89,7 +89,7 @@ _BESIDE_CARDS: Final = (
     "my credit card is {}", "card number: {}", "pay with {} please", "{}", "charge my visa {}", "I lost my card {}.",
     "cc {} exp 12/27", "Has my card {} been charged?",
 )  # fmt: skip
-#: Country, and the account behind the check digits.
+#: The country of each IBAN, and the form of the account after the check digits.
 _IBANS: Final = {
     "AD": "{d:8}{A:12}", "AE": "{d:19}", "AL": "{d:8}{A:16}", "AT": "{d:16}", "AZ": "{L:4}{A:20}", "BA": "{d:16}",
     "BE": "{d:12}", "BG": "{L:4}{d:6}{A:8}", "BH": "{L:4}{A:14}", "BR": "{d:23}{L:1}{A:1}", "BY": "{A:4}{d:4}{A:16}",

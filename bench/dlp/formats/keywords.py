@@ -1,4 +1,4 @@
-"""Passwords and keys that a name tells, in the notations of languages and files."""
+"""Passwords and keys that are recognized by a name, in the notations of programming languages and file formats."""
 
 from collections.abc import Iterator
 from random import Random
@@ -6,7 +6,7 @@ from typing import Final
 
 from bench.dlp.formats.making import Form, Value, of, one_of
 
-#: Languages and files, and how a value is given to NAME there.
+#: Programming languages and file formats, and how a value is assigned to NAME in each of them.
 _DIALECTS: Final = {
     "INI": ("NAME={}\n", "NAME = {}", 'NAME = "{}"', "[db]\nNAME={}\nhost=h\n"),
     "properties": ("app.NAME={}", "NAME: {}", "NAME : {}"),
@@ -63,7 +63,7 @@ _NAMES: Final = (
 
 
 def _signs(rnd: Random) -> str:
-    """As password managers make them."""
+    """Return a password like those that password managers generate."""
     start = of("{n:4}")(rnd)
     return (
         start

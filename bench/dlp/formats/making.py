@@ -1,4 +1,4 @@
-"""A form, and values of it."""
+"""Defines a form of values, and generates values of it."""
 
 import re
 import string
@@ -30,7 +30,8 @@ _UUID: Final = "{h:8}-{h:4}-4{h:3}-a{h:3}-{h:12}"
 
 
 class Form(NamedTuple):
-    """`expected`: the entity types or categories that are right. `around`: texts with `{}` for the value."""
+    """A form of values. A finding is right if its entity type or category is in `expected`. `around` are texts with
+    `{}` for the value."""
 
     family: str
     name: str
@@ -46,7 +47,8 @@ class Case(NamedTuple):
 
 
 def of(template: str) -> Value:
-    """Values by a template: `{h:8}` is eight of the alphabet `h`, `{n:20-40}` as many as that, `{uuid}` a UUID."""
+    """Return a function that generates values from a template. `{h:8}` is eight characters of the alphabet `h`,
+    `{n:20-40}` is 20 to 40 characters of the alphabet `n`, and `{uuid}` is a UUID."""
     written = template.replace("{uuid}", _UUID)
 
     def value(rnd: Random) -> str:
@@ -64,7 +66,7 @@ def one_of(*values: Value) -> Value:
 
 
 def cases(form: Form, cases_each: int, seed: int = 0) -> Iterator[Case]:
-    """`each` texts for every surrounding."""
+    """Yield `cases_each` texts for each surrounding."""
     rnd = Random(f"{form.family} {form.name} {seed}")
     for around in form.around:
         for _ in range(cases_each):

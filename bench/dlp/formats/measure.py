@@ -1,7 +1,8 @@
-"""Which published formats are found: `python -m bench.dlp.formats.measure [--family tokens] [--all] [--show NAME]`.
+"""Measures the recall of published formats: `python -m bench.dlp.formats.measure [--family tokens] [--all] [--show
+NAME]`.
 
-A table of recall by format: those below the goal, or all of them. Right is a finding that reaches its threshold, lies
-over the value, and has the expected entity type or category.
+It prints a table of the formats below the goal, or of all formats. A finding is right if it reaches its threshold,
+overlaps the value, and has an expected entity type or category.
 """
 
 import argparse
@@ -35,7 +36,7 @@ def forms() -> Iterator[Form]:
 
 
 def names(matcher: Matcher, case: Case) -> set[str]:
-    """The entity types and categories of what is found in the place of the value."""
+    """Return the entity types and categories of the findings that overlap the value."""
     return {
         name
         for finding in matcher.scan(case.text)

@@ -1,11 +1,12 @@
-"""Keys of services that are letters and digits alone: the service's name before them tells what they are."""
+"""Keys of services that consist only of letters and digits. They are recognized by the name of the service before
+them."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from bench.dlp.formats.making import Form, of
 
-#: `VENDOR`, `Vendor` and `vendor` stand for the service as it is written there.
+#: Surrounding texts. `VENDOR`, `Vendor` and `vendor` are replaced by the name of the service in this case.
 _AROUND: Final = (
     'VENDOR_TOKEN="{}"',
     "VENDOR_API_KEY={}",

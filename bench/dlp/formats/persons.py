@@ -1,4 +1,5 @@
-"""What countries issue to persons, companies and vehicles, beside the words that people and forms write next to it."""
+"""Numbers that countries issue to persons, companies and vehicles, with the words that people and forms write next to
+them."""
 
 from collections.abc import Callable, Iterator
 from random import Random
@@ -8,7 +9,7 @@ from bench.dlp.formats.making import Form, Value, of
 
 from gatehouse.detection.validators import europe, financial, medical, world
 
-#: How a value stands beside its name.
+#: Ways in which a value and its name are written together.
 _AROUND: Final = (
     "{name}: VALUE",
     "my {name} is VALUE",
@@ -18,7 +19,7 @@ _AROUND: Final = (
 
 
 def right(template: str, check: Callable[[str], bool | None]) -> Value:
-    """Values of the template whose check digit is right."""
+    """Return a function that generates values of the template whose check digit is right."""
     some = of(template)
 
     def value(rnd: Random) -> str:
@@ -30,7 +31,7 @@ def right(template: str, check: Callable[[str], bool | None]) -> Value:
 
 
 def _born(template: str, check: Callable[[str], bool | None] = lambda _: True) -> Value:
-    """`YY`, `MM` and `DD` in the template are a date."""
+    """Return a function that generates values of a template in which `YY`, `MM` and `DD` are a date."""
     some = of(template)
 
     def value(rnd: Random) -> str:
@@ -45,7 +46,7 @@ def _born(template: str, check: Callable[[str], bool | None] = lambda _: True) -
     return value
 
 
-#: name -> entity types that are right, the words beside it, and the value
+#: maps a name to the right entity types, the words next to the value, and the value
 PERSONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...], Value]]] = {
     "US SSN": (("ssn",), ("SSN", "social security number"), right("{1:3}-{d:2}-{1:4}", world.us_ssn)),
     "US SSN, two groups": (("ssn",), ("SSN", "social security"), right("{1:5}-{1:4}", world.us_ssn)),
@@ -243,7 +244,7 @@ PERSONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...], Value]]] = {
     "Malaysia": (("national_id",), ("MyKad", "NRIC"), _born("YYMMDD-14-{d:4}", world.my_nric)),
     "Israel": (("national_id",), ("teudat zehut",), right("{1:1}{d:8}", world.il_identity)),
 }
-#: Driving licences of the United States by state.
+#: Forms of driving licences by state of the United States.
 _STATES: Final = {
     "AL": "{1:1}{d:6}", "AK": "{1:1}{d:6}", "AZ": "{L:1}{d:8}", "AR": "{1:1}{d:8}", "CA": "{L:1}{d:7}", "CO": "{d:2}-{d:3}-{d:4}",
     "CT": "{1:1}{d:8}", "DE": "{1:1}{d:6}", "FL": "{L:1}{d:12}", "GA": "{1:1}{d:8}", "HI": "H{d:8}", "ID": "{L:2}{d:6}{L:1}",

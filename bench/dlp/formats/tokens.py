@@ -1,11 +1,11 @@
-"""Secrets that are known by their own form: prefix, alphabet and length as the vendors document them."""
+"""Secrets that are recognized by their own form: the prefix, alphabet and length that the vendors document."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from bench.dlp.formats.making import Form, of
 
-#: A value in the places where it is pasted.
+#: Typical surroundings of a value.
 AROUND: Final = (
     "{}",
     "here is the key: {}",
@@ -216,7 +216,7 @@ TOKENS: Final = {
     "Yandex API key": "AQVN{w:36}",
     "Yandex static key": "YC{w:38}",
 }
-#: Forms that are so short, or so common, that the name before them has to say what they are.
+#: Forms that are so short or so common that they are only recognized with a name before them.
 NOT_ALONE: Final = {"Yandex static key", "Asana personal token", "Azure DevOps token", "Facebook app token"}
 
 

@@ -1,7 +1,7 @@
-"""Made-up documents as people and programs write them, with no sensitive value or with a labelled one.
+"""Made-up documents like those that people and programs write, without sensitive values or with a labelled one.
 
-`fields` makes ordinary values (times, ids, hashes, prices), `planted` sensitive ones with right check digits, `texts` has
-the words of ten languages, `documents` the files, `turns` the requests of agents. `measure` counts what the patterns
-would change in them. Everything follows from a seed. Templates and whole kinds are divided into `parts`: some are looked
-at while patterns are written, the others only to see what that is worth; `second` has what was written last.
-"""
+`fields` generates ordinary values (times, ids, hashes, prices), and `planted` generates sensitive values with right
+check digits. `texts` has sentences in ten languages, `documents` generates documents, and `turns` generates the
+requests of agents. `measure` counts the changes that the patterns would make. All values depend only on a seed.
+Templates and kinds of documents are divided into `parts`. Some parts are examined while patterns are written. The
+others are held out to measure the result. `second` is the held-out part that was written last."""

@@ -1,5 +1,5 @@
-"""Documents of many kinds, each from lines that are filled with ordinary values; a labelled value stands in a line or a
-column of its own."""
+"""Generates documents of many kinds. Their lines are filled with ordinary values. A labelled value has its own line or
+column."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -9,13 +9,13 @@ from bench.dlp.ordinary.planted import PLANTED, Planted
 from bench.dlp.ordinary.texts import LANGUAGES
 from bench.dlp.ordinary.turns import Tool
 
-#: What stands around a labelled value until the text is finished.
+#: The marks around a labelled value until the text is finished.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 
 
 class Kind(NamedTuple):
-    """`lines` in random order, between `least` and `most` of them. `form`: how a labelled value is written in a line of
-    its own; without one the kind has a column `‹extra›` for it."""
+    """A kind of document. A document has between `least` and `most` of `lines`, in random order. `form` is the line for
+    a labelled value. A kind without `form` has a column `‹extra›` for the value."""
 
     name: str
     lines: tuple[str, ...]
@@ -28,8 +28,8 @@ class Kind(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What documents and turns of agents are made of. `kinds` with the lines of each, `sentences` by their language;
-    seeds count from `first_seed`."""
+    """The parts that documents and turns of agents consist of. `kinds` has the lines of each kind, and `sentences` the
+    sentences of each language. Seeds begin at `first_seed`."""
 
     first_seed: int
     kinds: tuple[tuple[Kind, tuple[str, ...]], ...]
@@ -46,7 +46,7 @@ class Span(NamedTuple):
 class Document(NamedTuple):
     kind: str
     text: str
-    #: what is sensitive in it; nothing in an ordinary document
+    #: the sensitive values; empty in an ordinary document
     spans: tuple[Span, ...]
 
 
@@ -412,7 +412,7 @@ KINDS: Final = (
         form="‹key›=‹planted›",
         most=14,
     ),
-    # Kinds that are held out as a whole.
+    # Kinds of documents that are only in the held-out part.
     Kind(
         "ini file",
         (),
@@ -471,7 +471,7 @@ KINDS: Final = (
     ),
 )
 
-#: Kinds of prose: how many sentences.
+#: The minimum and maximum number of sentences for each kind of prose.
 _PROSE: Final = {"support ticket": (4, 9), "chat": (6, 14), "mail": (4, 8)}
 
 
@@ -480,7 +480,7 @@ def documents(part: Part, count: int, *, planted: bool) -> list[Document]:
 
 
 def document(part: Part, seed: int, *, planted: bool) -> Document:
-    """Half of them prose in one of ten languages, half of them what programs write."""
+    """Return a document. Half of the documents are prose in one of ten languages, the others are output of programs."""
     fields = Fields(seed)
     value = PLANTED[seed % len(PLANTED)] if planted else None
     if fields.random.random() < 0.5:
@@ -532,7 +532,7 @@ def _marked(fields: Fields, planted: Planted) -> str:
 
 
 def _mentioned(fields: Fields, template: str, planted: Planted) -> str:
-    """`template` with the value under one of its names."""
+    """Return `template` filled with the value and one of its names."""
     own = {
         "label": fields.random.choice(planted.names),
         "key": fields.random.choice(planted.keys),
@@ -542,7 +542,7 @@ def _mentioned(fields: Fields, template: str, planted: Planted) -> str:
 
 
 def _finished(kind: str, text: str, planted: Planted | None) -> Document:
-    """Without the marks, which become spans."""
+    """Return a document without the marks. The marked parts become spans."""
     parts: list[str] = []
     spans: list[Span] = []
     length = 0

@@ -1,4 +1,4 @@
-"""Ordinary values, by the name that templates give them: `‹order›`, `‹time›`, `‹sha1›`."""
+"""Generates ordinary values by their names in templates: `‹order›`, `‹time›`, `‹sha1›`."""
 
 import base64
 import random
@@ -37,7 +37,7 @@ COLUMNS: Final = ("quantity", "status", "region", "priority", "warehouse", "chan
 
 
 class Fields:
-    """One document's. The same name gives a new value each time."""
+    """The values of one document. Each use of a name gives a new value."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -63,7 +63,7 @@ class Fields:
         return self.letters(count, _HEX)
 
     def now(self) -> datetime:
-        """Times of one document go forward."""
+        """Return a time that is later than the previous one of the document."""
         self._clock += timedelta(seconds=self.random.expovariate(1 / 240), microseconds=self.random.randrange(10**6))
         return self._clock
 

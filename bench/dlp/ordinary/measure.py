@@ -1,11 +1,11 @@
-"""What the built-in patterns change in ordinary documents, and what they find of labelled values.
+"""Measures the changes of the built-in patterns in ordinary documents, and the share of labelled values that they find.
 
     .venv/bin/python -m bench.dlp.ordinary.measure
     .venv/bin/python -m bench.dlp.ordinary.measure --part held-out --json figures.json
     .venv/bin/python -m bench.dlp.ordinary.measure --show ssn
 
-A false redaction is a finding that reaches its threshold and is no guess, of a pattern that does more than log, where
-nothing sensitive stands. Findings that overlap count once.
+A false redaction is a finding at a place without a sensitive value. Only findings count that reach their threshold, are
+not guesses, and belong to a pattern whose action is stronger than logging. Overlapping findings count once.
 """
 
 import argparse
@@ -27,7 +27,8 @@ from gatehouse.detection.matcher import Matcher
 from gatehouse.detection.pattern import CERTAIN
 from gatehouse.engine.conversation.slots import Slot, slots
 
-#: False redactions: in so many words of ordinary documents, and in so many turns of agents, at most one.
+#: Goals: at most one false redaction in this number of words of ordinary documents, and in this number of agents'
+#: turns.
 WORDS_GOAL: Final = 10_000
 TURNS_GOAL: Final = 1_000
 _WORD: Final = re.compile(r"\w+")
@@ -49,7 +50,7 @@ class Case(NamedTuple):
 
 
 def redactions(matcher: Matcher, text: str, *, json_escapes: bool = False) -> list[Redaction]:
-    """What would be replaced in `text`, in its order."""
+    """Return the redactions in `text`, in order."""
     return [
         Redaction(finding.source, finding.entity_type, finding.start, finding.end)
         for finding in matcher.scan(text, json_escapes=json_escapes)
@@ -74,7 +75,7 @@ def false_ones(where: str, text: str, redactions_made: Iterable[Redaction]) -> l
 
 
 def in_documents(matcher: Matcher, made: Iterable[Document]) -> tuple[int, list[Case]]:
-    """Words, and false redactions."""
+    """Return the number of words, and the false redactions."""
     words, cases = 0, []
     for item in made:
         words += sum(1 for _ in _WORD.finditer(item.text))
@@ -83,7 +84,7 @@ def in_documents(matcher: Matcher, made: Iterable[Document]) -> tuple[int, list[
 
 
 def in_turns(matcher: Matcher, made: Iterable[tuple[str, dict[str, Any]]]) -> tuple[int, list[Case]]:
-    """Turns, and false redactions."""
+    """Return the number of turns, and the false redactions."""
     count, cases = 0, []
     for name, body in made:
         count += 1
@@ -94,8 +95,9 @@ def in_turns(matcher: Matcher, made: Iterable[tuple[str, dict[str, Any]]]) -> tu
 
 
 class Recall(NamedTuple):
-    """`planted` and `matched` values by label; `instead`: what was found in the place of a label, `nothing` among it; `beside`:
-    redactions in the same documents that touch no labelled value."""
+    """The recall of labelled values. `planted` and `matched` count values by label. `instead` counts by label the wrong
+    findings at the place of a value, and `nothing` if there was none. `beside` are the redactions in the same documents
+    that overlap no labelled value."""
 
     planted: Counter[str]
     matched: Counter[str]
@@ -127,7 +129,7 @@ def recall(matcher: Matcher, made: Iterable[Document]) -> Recall:
 
 
 def figures(matcher: Matcher, part: Part, documents_asked: int, turns_asked: int, planted: int) -> dict[str, Any]:
-    """All that is measured of a part, as JSON has it, and the cases."""
+    """Return all figures of a part, in the form of the JSON file, and the cases."""
     words, in_text = in_documents(matcher, documents(part, documents_asked, planted=False))
     seeds = range(part.first_seed, part.first_seed + turns_asked)
     count, in_tools = in_turns(matcher, turns.bodies(part.tools, seeds))

@@ -1,6 +1,6 @@
-"""Sensitive values with right check digits, and the names under which people write them.
+"""Generates sensitive values with right check digits, and the names that people use for them.
 
-Check digits are computed here anew, not by the product's validators, so that a fault there is seen.
+Check digits are not computed by the validators of the product, so that faults in the validators are detected.
 """
 
 import string
@@ -11,7 +11,8 @@ from bench.dlp.ordinary.fields import Fields
 
 
 class Planted(NamedTuple):
-    """`entity_types`: any of them is right. `names`: in prose. `keys`: as the name of a field or variable."""
+    """A sensitive value. A finding with any of `entity_types` is right. `names` are names of the value in prose, and
+    `keys` are names of fields or variables."""
 
     label: str
     entity_types: tuple[str, ...]

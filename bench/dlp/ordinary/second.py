@@ -1,5 +1,5 @@
-"""A second part that is held out: documents, sentences and tools that were written when the patterns were finished for the
-first one, to see whether what was mended there holds in others."""
+"""The second held-out part. Its documents, sentences and tools were written after the patterns had been improved with
+the first one, to check that the improvements also apply to other documents."""
 
 from typing import Final
 

@@ -1,5 +1,5 @@
-"""What people write, in ten languages: sentences of tickets, mails, chats and notes. Those `HELD_OUT` are no rewording of
-the others."""
+"""Sentences of tickets, mails, chats and notes in ten languages. Sentences of `HELD_OUT` are not variants of the other
+sentences."""
 
 from typing import Final, NamedTuple
 
@@ -9,7 +9,7 @@ class Language(NamedTuple):
     closing: str
     sentences: tuple[str, ...]
     held_out: tuple[str, ...]
-    #: how a labelled value is mentioned
+    #: sentences that mention a labelled value
     mentions: tuple[str, ...]
 
 

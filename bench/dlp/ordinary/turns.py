@@ -1,4 +1,4 @@
-"""Requests of agents: a model's call of a tool and what the tool answered, in the dialects that clients speak."""
+"""Generates requests of agents, with a tool call and the result of the tool, in the formats of all client APIs."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from bench.dlp.ordinary.fields import FIELD, Fields
 
-#: A template: strings are filled; `‹…#›` alone becomes a number.
+#: A template. Its strings are filled with values. A string that is only `‹…#›` becomes a number.
 Template: TypeAlias = Any
 
 
@@ -84,7 +84,7 @@ def filled(template: Template, fields: Fields) -> Any:
 
 
 def bodies(tools: tuple[Tool, ...], seeds: range) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The tool's name and a body, one for each turn."""
+    """Yield the name of the tool and a request body for each turn."""
     for seed in seeds:
         fields = Fields(seed)
         tool = fields.random.choice(tools)

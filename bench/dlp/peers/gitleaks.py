@@ -1,7 +1,8 @@
-"""gitleaks' rules by RE2, which is what Go's regexes are: keywords first, then regex, entropy and allow lists.
+"""Runs the rules of gitleaks with RE2, which has the same regexes as Go. Keywords are searched for first, then regex,
+entropy and allow lists are applied.
 
-As gitleaks does it with a text that has no path and no commit: rules that ask for a path find nothing. It decodes
-nothing (gitleaks' own flag does) and keeps a finding of the general rule beside one of a special rule.
+It behaves like gitleaks for a text without path and commit. Rules that need a path find nothing. Encoded text is not
+decoded, unlike with a flag of gitleaks. Findings of the general rule are kept if a special rule has the same finding.
 """
 
 import tomllib
@@ -16,11 +17,11 @@ from gatehouse.detection.regex.byte_search import ANYWHERE, search_of
 
 
 class Allowlist:
-    """`target` is `secret`, `match` or `line`."""
+    """An allow list. `target` is `secret`, `match` or `line`."""
 
     def __init__(self, written: dict[str, Any]) -> None:
         self.target = written.get("regexTarget", "secret")
-        # With a path to be met as well it never is.
+        # If a path must match too, the allow list never applies.
         never = written.get("condition") == "AND" and "paths" in written
         self._regexes = [] if never else [compiled(one) for one in written.get("regexes", [])]
         self._words = [] if never else [word.lower() for word in written.get("stopwords", [])]
@@ -91,7 +92,8 @@ class Rules:
 
 
 def _secret(rule: Rule, match: str) -> str:
-    """The rule's group, or the first one that is not empty, or all of it."""
+    """Return the group of the match that the rule names, or the first group that is not empty, or the complete
+    match."""
     again = rule.regex.search(match)
     groups = again.groups() if again else ()
     if rule.group:
@@ -100,7 +102,7 @@ def _secret(rule: Rule, match: str) -> str:
 
 
 def entropy(text: str) -> float:
-    """Shannon's, in bits a character."""
+    """Return the Shannon entropy in bits per character."""
     return -sum(times / len(text) * log2(times / len(text)) for times in Counter(text).values())
 
 

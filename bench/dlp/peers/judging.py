@@ -1,4 +1,5 @@
-"""F1 of an engine's findings a set: over all that the set asks for, and over what the engine claims to find."""
+"""Computes the F1 of an engine on each set, both over all labels of the set and over the labels that the engine claims
+to find."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -14,12 +15,12 @@ from bench.dlp.rows import Row, Text, load
 from bench.dlp.scoring import Found, Level, score
 
 Texts: TypeAlias = dict[str, Text]
-#: by text
+#: the findings by text
 Findings: TypeAlias = Mapping[str, Sequence[Finding]]
 
 
 class Column(NamedTuple):
-    """A set as it is judged. `only`: by these labels alone."""
+    """A set of texts and how it is judged. If `only` is not empty, only these labels are judged."""
 
     set: str
     level: Level
@@ -39,14 +40,14 @@ def read(folder: Path) -> dict[str, Texts]:
 
 
 class F1(NamedTuple):
-    """Over all that is asked for, and over what the engine claims to find of it."""
+    """The F1 over all labels of a set, and over the labels that the engine claims to find."""
 
     whole: float | None
     claimed: float | None
 
 
 def f1(texts: Texts, findings: Findings, named: Named, column: Column, claims: frozenset[str]) -> F1 | None:
-    """None where the engine is not made for the set: secrets, or any of its labels."""
+    """Return the F1 of an engine, or None if the engine claims to find no label of the set."""
     request = {identity: judged(text, column.only) for identity, text in texts.items()}
     claimed = {identity: _of(text, claims) for identity, text in request.items()}
     made_for = "secret" in claims if column.level == "category" else any(map(_asks, claimed.values()))
@@ -65,7 +66,7 @@ def _scored(texts: Texts, findings: Findings, named: Named, column: Column) -> f
 
 
 def false_findings(sets: Mapping[str, Texts], findings: Mapping[str, Findings], named: Named) -> float:
-    """Of secrets, in 1,000 texts without any."""
+    """Return the number of findings of secrets per 1,000 texts without secrets."""
     scores = [score(sets[name], findings_by_text(findings[name], named), GOALS[name].level) for name in CLEAN]
     return 1000 * sum(score.total.wrong for score in scores) / sum(score.texts for score in scores)
 
@@ -78,7 +79,7 @@ def findings_by_text(findings: Findings, named: Named) -> dict[str, list[Found]]
 
 
 def _of(text: Text, claims: frozenset[str]) -> Text:
-    """The text with what is claimed, and with what is said not to be there."""
+    """Return the text with only the rows of claimed labels and the negative rows."""
     rows = [row for row in text.rows if row.label is None or row.label in claims or _secret(row, claims)]
     return dataclasses.replace(text, rows=rows, labels={label for label in text.labels if label in claims})
 
@@ -88,6 +89,7 @@ def _secret(row: Row, claims: frozenset[str]) -> bool:
 
 
 def _merged(text: Text) -> Text:
-    """The text with labels that one of Gatehouse's types covers together as one, for every engine."""
+    """Return the text with merged labels: labels that one type of Gatehouse covers count as one label for all
+    engines."""
     rows = [dataclasses.replace(row, label=MERGES.get(row.label or "", row.label)) for row in text.rows]
     return dataclasses.replace(text, rows=rows, labels={MERGES.get(label, label) for label in text.labels})

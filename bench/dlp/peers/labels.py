@@ -1,4 +1,4 @@
-"""What each engine's names for types are called in the labelled texts, and which of those labels it claims to find."""
+"""Maps the type names of each engine to the labels of the texts, and lists the labels that an engine claims to find."""
 
 from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
@@ -7,11 +7,11 @@ from bench.dlp.labels import LABELS, MERGES, SAME
 
 from gatehouse.detection.catalog import BUILT_IN
 
-#: The sets of secrets are judged by category: each secret counts, whatever it is called.
+#: The label and category of secrets. Sets of secrets are judged by category, so the label of a secret does not matter.
 SECRET: Final = ("secret", "secret")
 NAMES: Final = ("person", "organization", "location", "address")
 
-#: Presidio's types, llm-guard's too, whose label in the texts is not their name in small letters.
+#: Types of Presidio and llm-guard whose label in the texts is not their name in lower case.
 PRESIDIO: Final[dict[str, str]] = {
     "ABA_ROUTING_NUMBER": "us_routing_number",
     "CA_POSTAL_CODE": "zip_code",
@@ -49,7 +49,7 @@ PRESIDIO: Final[dict[str, str]] = {
     "ZA_PASSPORT": "passport",
     "ZA_TELEPHONE_NUMBER": "phone",
 }
-#: Types that no label of the texts stands for: what is found as one of these is neither right nor wrong.
+#: Types without a label in the texts. Findings of these types are neither right nor wrong.
 UNJUDGED: Final = frozenset(
     {
         "EMAIL", "ID", "PH_UMID", "US_CLAIM_NUMBER", "US_HEALTH_INSURANCE_MEMBER_ID", "US_PRESCRIPTION_NUMBER",
@@ -57,13 +57,13 @@ UNJUDGED: Final = frozenset(
         "ZA_INCOME_TAX_NUMBER", "ZA_TRAFFIC_REGISTER_NUMBER", "ZA_VAT_NUMBER",
     }
 )  # fmt: skip
-#: Labels of the texts that are no type of Gatehouse's.
+#: Labels of the texts for which Gatehouse has no type.
 OTHERS: Final = frozenset({*NAMES, "age", "in_voter", "nrp", "title"})
 LABELS_OF_TEXTS: Final = SAME | MERGES.keys() | OTHERS
 
 _CATEGORIES: Final = {pattern.entity_type: pattern.category for pattern in BUILT_IN}
 
-#: an engine's type -> label and category
+#: maps a type of an engine to a label and a category
 Named: TypeAlias = dict[str, tuple[str, str]]
 
 
@@ -77,24 +77,26 @@ def secrets(types: Iterable[str]) -> Named:
 
 
 def presidio(types: Iterable[str]) -> Named:
-    """Raises KeyError where a type has no label of the texts and is not listed as one that has none."""
+    """Map the types of Presidio. Raises KeyError if a type has no label and is not in `UNJUDGED`."""
     named = {}
     for name in types:
         label = PRESIDIO.get(name, name.lower())
         if name not in UNJUDGED and label not in LABELS_OF_TEXTS:
             raise KeyError(name)
-        # Its sets are judged by label, and none of its types is a secret.
+        # The sets for Presidio are judged by label, and none of its types is a secret.
         named[name] = (name if name in UNJUDGED else MERGES.get(label, label), "identifier")
     return named
 
 
 def claims(engine: str, types: Iterable[str]) -> frozenset[str]:
-    """Labels of the texts that one of these types stands for, before they are merged; `secret` for all secrets."""
+    """Return the labels that an engine with these types claims to find, before they are merged. All secrets are
+    `secret`."""
     if BY_ENGINE[engine] is presidio:
-        # Finding one country's number is not claiming to find another's, though the judge merges them.
+        # An engine that finds the numbers of one country does not claim to find those of another, although these labels
+        # are merged for judging.
         return frozenset({PRESIDIO.get(name, name.lower()) for name in types if name not in UNJUDGED})
     if BY_ENGINE[engine] is secrets:
-        # detect-secrets has a plugin for addresses of networks, and a default filter that lets none of them pass.
+        # detect-secrets has a plugin for network addresses, but a default filter removes all its findings.
         return frozenset({"secret"})
     labels = {label for label, _ in gatehouse(types).values()}
     return frozenset({"secret"} | {label for label in LABELS_OF_TEXTS if MERGES.get(label, label) in labels})

@@ -1,4 +1,4 @@
-"""docs/benchmarks-dlp.md and its picture. `python -m bench.dlp.peers.page` writes them from the newest run."""
+"""Writes docs/benchmarks-dlp.md and its picture. `python -m bench.dlp.peers.page` writes them from the newest run."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ PAGE: Final = install.ROOT / "docs" / "benchmarks-dlp.md"
 PICTURE: Final = install.ROOT / "docs" / "benchmarks" / "dlp.svg"
 OUT: Final = install.ROOT / "bench" / "out"
 
-#: row -> its name in the table, and what ran
+#: maps each row to its name in the table and a description of what ran
 ROWS: Final = {
     "gatehouse": ("Gatehouse, patterns", "the pattern tier as a request meets it: views, validators, context words"),
     "gatehouse_entities": ("Gatehouse, patterns + entities", "the same and the model for names that ships with it"),
@@ -71,7 +71,7 @@ HEADS: Final = {
     "b_presidio_research": "identifiers in sentences",
     "names": "names in sentences",
 }
-#: The two halves of the picture: its title, and the sets whose mean F1 it shows.
+#: The two halves of the picture: the title of each half, and the sets whose mean F1 it shows.
 PANELS: Final = {
     "Secrets": ("a_detect_secrets", "a_gitleaks"),
     "Identifiers": ("a_presidio", "b_presidio_research"),
@@ -101,7 +101,7 @@ def table(run: dict[str, Any]) -> str:
 
 
 def _f1(figures: list[float | None] | None) -> str:
-    """Over all, and in brackets over what is claimed where that is not the same."""
+    """Return the F1 over all labels as text, and in brackets the F1 over the claimed labels if it differs."""
     if figures is None:
         return "-"
     whole, claimed = ("-" if figure is None else f"{figure:.3f}" for figure in figures)
@@ -117,7 +117,7 @@ def _short(value: float) -> str:
 
 
 def publish(run: dict[str, Any]) -> None:
-    """Raises `CalledProcessError` where matplotlib cannot be installed or does not draw."""
+    """Write the page and its picture. Raises `CalledProcessError` if matplotlib cannot be installed or fails."""
     panels = []
     for title, sets in PANELS.items():
         points = {

@@ -1,8 +1,9 @@
-"""One engine in a process of its own: `python -m bench.dlp.peers.worker NAME`; a line of JSON in, a line of JSON out.
+"""Runs one engine in a separate process: `python -m bench.dlp.peers.worker NAME`. Each line of input and output is a
+JSON document.
 
-First it says `types`. Then, for `{"find": [texts]}`, the findings of each; for `{"time": text, "seconds": s}` the
-seconds of processor time that the text takes, measured for `s` of them; for `{"once": text}` the same, measured once;
-for `{"rss": true}` its memory.
+The first output has the `types` of the engine. The answer to `{"find": [texts]}` has the findings of each text. The
+answer to `{"time": text, "seconds": s}` has the processor seconds for the text, measured for `s` seconds. The answer to
+`{"once": text}` has the processor seconds of a single run. The answer to `{"rss": true}` has the memory of the process.
 """
 
 import json
@@ -16,12 +17,12 @@ from typing import IO, Any, Final
 
 from bench.dlp.peers.engines import ENGINES, Engine
 
-#: A text that takes longer is not asked about again.
+#: Seconds after which a text is not measured again.
 LONG: Final = 2.0
 
 
 def seconds(engine: Engine, text: str, limit: float) -> float:
-    """The median of as many times as go into `limit`, behind one that does not count."""
+    """Return the median of as many runs as fit into `limit` seconds. A first run is not counted."""
     if (first := once(engine, text)) > LONG:
         return first
     spent: list[float] = []
@@ -61,7 +62,7 @@ def serve(name: str, out: IO[str]) -> None:
 
 
 def main() -> None:
-    # Answers alone go to the caller: some engines print.
+    # Some engines print to standard output, which must not be mixed with the answers.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     logging.disable(logging.CRITICAL)

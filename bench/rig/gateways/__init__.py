@@ -1,4 +1,4 @@
-"""One file a gateway. `ALL` is the order of the columns."""
+"""The gateways of the benchmark, one in each module. `ALL` has them in the order of the columns."""
 
 from rig.gateways.base import Gateway, Site
 from rig.gateways.direct import Direct

@@ -1,4 +1,4 @@
-"""What the bench asks of a gateway: start, a target for each of the mock's routes, its processes, stop."""
+"""The base class of gateways in the benchmark: start, stop, a target for each route of the mock, and the processes."""
 
 import os
 import socket
@@ -14,27 +14,27 @@ from rig.ports import free_port
 
 @dataclass(frozen=True)
 class Site:
-    """What every gateway is given."""
+    """The settings that every gateway receives."""
 
-    #: the mock provider, without a path
+    #: the URL of the mock provider, without a path
     upstream: str
-    #: where this run keeps files; removed when it is over
+    #: folder for the files of this run; removed at the end
     work: Path
-    #: peers are installed here
+    #: folder in which other gateways are installed
     env: Path
-    #: the core of the gateway and of everything that belongs to it
+    #: the core of the gateway and of its other processes
     core: int | str
-    #: the gatehouse command, None when it is not among the gateways
+    #: the gatehouse command; None if Gatehouse is not among the gateways
     gatehouse: Path | None = None
-    #: the core of what does not share the gateway's (`Gateway.apart`); without one everything does
+    #: the core of the processes with a role in `Gateway.apart`; None if all processes share the gateway's core
     beside: int | str | None = None
 
 
 class Gateway:
-    """One gateway under test. Subclasses say how it is started and how a request is addressed."""
+    """A gateway under test. Subclasses define how it is started and how requests are addressed."""
 
     name = ""
-    #: seconds until it must answer
+    #: seconds within which it must answer after the start
     patience = 120.0
     #: roles that do not share the gateway's core
     apart: frozenset[str] = frozenset()
@@ -47,7 +47,7 @@ class Gateway:
         self.work = site.work / self.name
         self.work.mkdir(parents=True, exist_ok=True)
         self.log = self.work / f"log-{self.port}"
-        #: what a reader of the figures must know
+        #: remarks that a reader of the figures needs
         self.remarks: list[str] = []
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -61,10 +61,10 @@ class Gateway:
         raise NotImplementedError
 
     def prepare(self) -> None:
-        """After the start, before the first request: whatever must be created over the gateway's own API."""
+        """Create objects over the API of the gateway. Called after the start and before the first request."""
 
     def start(self) -> None:
-        """Raises `NoAnswer` when the gateway does not come up."""
+        """Start the gateway. Raises `NoAnswer` if it does not start to answer."""
         self._process = processes.spawn(self.command(), core=self.site.core, log=self.log, env=self.environment())
         if not processes.wait_until(self._listens, seconds=self.patience, every=0.25) or not self.alive():
             raise load.NoAnswer(f"does not start: {self.last_words()}")
@@ -97,11 +97,11 @@ class Gateway:
         return self._process is not None and self._process.poll() is None
 
     def last_words(self) -> str:
-        """The end of the log, on one line."""
+        """Return the end of the log in one line."""
         return " / ".join(self.log.read_text(errors="replace").split("\n")[-6:]).strip(" /")[-400:]
 
     def processes(self) -> dict[str, list[int]]:
-        """Process ids by role. `gateway` answers requests; other roles are measured apart from it."""
+        """Return process ids by role. `gateway` answers requests. Other roles are measured separately."""
         return {"gateway": processes.tree(self._pid)}
 
     @property
@@ -110,7 +110,7 @@ class Gateway:
         return self._process.pid
 
     def settle(self) -> float:
-        """Waits until work that requests left behind is done; returns when it was, by the monotonic clock."""
+        """Wait until the work that remains after requests is done. Return the monotonic time at which it was done."""
         return time.monotonic()
 
     def stop(self) -> None:
@@ -123,7 +123,7 @@ class Gateway:
 
 
 def executable(folder: Path, name: str) -> str:
-    """`folder/name`; raises FileNotFoundError when it is not there to be run."""
+    """Return the path `folder/name`. Raises FileNotFoundError if it is not an executable file."""
     path = folder / name
     if not os.access(path, os.X_OK):
         raise FileNotFoundError(path)

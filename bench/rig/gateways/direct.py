@@ -1,4 +1,4 @@
-"""No gateway: the load reaches the mock provider itself. What the machine allows at the most."""
+"""No gateway: the load is sent directly to the mock provider. The figures are the maximum that the machine allows."""
 
 from rig.gateways.base import Gateway
 from rig.load import Route, Target
@@ -8,7 +8,7 @@ class Direct(Gateway):
     name = "direct"
 
     def start(self) -> None:
-        """The mock runs already."""
+        """Do nothing, because the mock already runs."""
 
     def processes(self) -> dict[str, list[int]]:
         return {"gateway": []}

@@ -1,8 +1,8 @@
-"""Gatehouse with authentication, rate limit, audit and usage records on, embedded PostgreSQL, one worker; and the same
-with every request and answer inspected too, which none of the others does.
+"""Gatehouse with authentication, rate limit, audit events and usage records, embedded PostgreSQL and one worker. A
+second variant also inspects every request and answer, which no other gateway does.
 
-Roles: `gateway` is the worker, which answers requests; `recording` is the keeper, which drains the journal, and
-PostgreSQL; `supervision` starts and watches the others.
+The roles of processes are: `gateway`, the worker, which answers requests; `recording`, the keeper, which drains the
+journal, and PostgreSQL; and `supervision`, which starts and watches the other processes.
 """
 
 import json
@@ -24,10 +24,10 @@ class Gatehouse(Gateway):
     name = "gatehouse"
     inspects = False
     apart = frozenset({"recording"})
-    #: what stands at the wires
+    #: the settings for the ingress and the outbound HTTP client
     edges = "lean", "lean"
     workers = 1
-    #: settings beside those that all have
+    #: settings in addition to those of all variants
     settings: Mapping[str, str] = {}
 
     def __init__(self, site: Site) -> None:
@@ -47,7 +47,7 @@ class Gatehouse(Gateway):
             "GATEHOUSE_HOME": str(self.home),
             "GATEHOUSE_ADMIN_EMAIL": EMAIL,
             "GATEHOUSE_ADMIN_PASSWORD": self._password,
-            # Counted like any other limit, and never reached.
+            # The limit is counted like any other limit, but never reached.
             "RATE_LIMIT_ADMIN_RPM": "100000000",
             "LOG_LEVEL": "warning",
             "INGRESS": self.edges[0],
@@ -56,7 +56,7 @@ class Gatehouse(Gateway):
         }
 
     def prepare(self) -> None:
-        """One provider for each of the mock's routes, and an API key."""
+        """Create a provider for each route of the mock, and an API key."""
         processes.wait_until(lambda: self._ready() or not self.alive(), seconds=self.patience, every=0.25)
         if not self._ready():
             raise NoAnswer(f"is never ready: {self.last_words()}")
@@ -94,7 +94,7 @@ class Gatehouse(Gateway):
         return True
 
     def call(self, method: str, path: str, body: object = None, token: str = "") -> Any:
-        """One call of the administration API; raises `NoAnswer` for anything but 2xx."""
+        """Call the administration API. Raises `NoAnswer` if the status is not 2xx."""
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, headers, method=method)
@@ -112,7 +112,7 @@ class Gatehouse(Gateway):
         )
 
     def processes(self) -> dict[str, list[int]]:
-        # PostgreSQL leaves the tree when it is started: it survives a killed server.
+        # PostgreSQL is not a descendant of the server, so that it survives if the server is killed.
         roles: dict[str, list[int]] = {"gateway": [], "recording": [], "supervision": []}
         pids = processes.tree(self._pid, *self._postmasters())
         for pid in pids:
@@ -132,15 +132,15 @@ class Gatehouse(Gateway):
             return []
 
     def recorded(self) -> int:
-        """Usage records in the database."""
+        """Return the number of usage records in the database."""
         return postgres.recorded(self._connection())
 
     def backlog(self) -> float:
-        """Records that are in the journal and not in the database yet."""
+        """Return the number of records that are in the journal but not in the database yet."""
         return postgres.backlog(self._connection(), self.home) / postgres.bytes_a_record(self.home)
 
     def settle(self) -> float:
-        """Waits until every record is in the database; when it was so, by the monotonic clock."""
+        """Wait until every record is in the database. Return the monotonic time at which this was the case."""
         processes.wait_until(lambda: not postgres.backlog(self._connection(), self.home), seconds=900)
         return time.monotonic()
 
@@ -150,7 +150,7 @@ class Gatehouse(Gateway):
         return self._database
 
     def restart(self) -> None:
-        """Stops and starts with the same home. Raises `NoAnswer`."""
+        """Stop the server and start it again with the same home folder. Raises `NoAnswer`."""
         self.stop()
         self.start()
 
@@ -162,14 +162,14 @@ class Gatehouse(Gateway):
 
 
 class Inspecting(Gatehouse):
-    """As it is out of the box: the 76 built-in patterns in force."""
+    """Gatehouse with its default settings, with the 76 built-in patterns in force."""
 
     name = "inspecting"
     inspects = True
 
 
 class OneCore(Gatehouse):
-    """Recording shares the worker's core."""
+    """Gatehouse with the recording processes on the core of the worker."""
 
     name = "one_core"
     apart = frozenset()

@@ -1,4 +1,4 @@
-"""LiteLLM's proxy: one worker, no database, a master key of this run."""
+"""LiteLLM's proxy with one worker, without a database, and with a master key for this run."""
 
 import json
 import secrets
@@ -28,7 +28,7 @@ class LiteLLM(Gateway):
             for route in Route
         ]
         configuration = self.work / "config.yaml"
-        # JSON is YAML.
+        # JSON is valid YAML.
         configuration.write_text(json.dumps({"model_list": models, "litellm_settings": {"telemetry": False}}))
         program = executable(self.site.env / "litellm" / "bin", "litellm")
         serve = ["--host", "127.0.0.1", "--port", str(self.port), "--num_workers", "1"]
@@ -40,7 +40,7 @@ class LiteLLM(Gateway):
             "LITELLM_MODE": "PRODUCTION",
             "LITELLM_LOG": "ERROR",
             "LITELLM_TELEMETRY": "False",
-            # Prices come from the package; the start must not wait for the network.
+            # Prices are read from the package, so that the start does not wait for the network.
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
             "HOME": str(self.work),
         }

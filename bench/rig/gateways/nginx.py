@@ -1,4 +1,4 @@
-"""nginx as a plain reverse proxy: one worker, kept-alive connections upstream, answers not buffered."""
+"""nginx as a plain reverse proxy, with one worker and persistent upstream connections, without buffering of answers."""
 
 import shutil
 

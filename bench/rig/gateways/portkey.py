@@ -1,7 +1,7 @@
-"""Portkey's gateway as published on npm, one process.
+"""Portkey's gateway as published on npm, with one process.
 
-Where the published version fails at streams it is started again with a mend of a few lines, and the report says so:
-a comparison with a gateway that answers 500 would say nothing.
+If the published version fails for streams, it is started again with a fix of a few lines, and the report mentions this.
+A comparison with a gateway that answers with status 500 would be meaningless.
 """
 
 import shutil

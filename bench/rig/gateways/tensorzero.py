@@ -1,6 +1,5 @@
-"""TensorZero's embedded gateway: the HTTP server that its Python package starts in the program's own process, in Rust.
-Nothing is recorded: that takes ClickHouse.
-"""
+"""TensorZero's embedded gateway: an HTTP server in Rust that its Python package starts in the same process. Requests
+are not recorded, because recording needs ClickHouse."""
 
 import re
 from pathlib import Path
@@ -49,7 +48,7 @@ class TensorZero(Gateway):
         return {"UPSTREAM_KEY": "sk-upstream", "RUST_LOG": "error"}
 
     def _listens(self) -> bool:
-        """It chooses its port itself, and tells it."""
+        """Return whether the gateway listens. It chooses its port and prints it."""
         result = re.search(r"^http://\S+", Path(self.log).read_text(errors="replace"), re.MULTILINE)
         self._url = result.group() if result else ""
         return bool(result) or not self.alive()

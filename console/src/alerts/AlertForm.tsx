@@ -4,7 +4,8 @@ import { CheckboxField, SelectField, TextField } from "../parts/fields";
 import { toast } from "../parts/toasts";
 import { Fields } from "../parts/Trial";
 import { texts } from "../texts";
-import { type AlertRule, type Comparison, COMPARISONS, type Metric, METRICS, useSaveAlertRule } from "./api";
+import { type AlertRule, type Comparison, COMPARISONS, type Metric, useSaveAlertRule } from "./api";
+import { METRICS } from "./choices";
 
 interface AlertFields {
   name: string;

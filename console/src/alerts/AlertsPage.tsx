@@ -1,33 +1,47 @@
 import { getRouteApi } from "@tanstack/react-router";
-import { BellRing, History, Play } from "lucide-react";
+import { BellRing, History, Play, SearchX } from "lucide-react";
 import { useMemo } from "react";
 import { useRights } from "../api/queries";
 import { Button } from "../parts/Button";
 import { actionsColumn, type Column, DataTable } from "../parts/DataTable";
+import { FilterField } from "../parts/FilterField";
+import { ChoiceFilter, EnabledFilter } from "../parts/filters";
 import { MenuItem } from "../parts/Menu";
 import { Page, Panel } from "../parts/Page";
+import { Pager } from "../parts/Pager";
 import { type Editor, EnabledBadge, NewRuleButton, RuleMenu, RuleName } from "../parts/rules";
 import { EmptyState, ErrorState, errorText } from "../parts/states";
 import { Time } from "../parts/Time";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
 import { AlertForm } from "./AlertForm";
-import { type AlertRule, useAlertRules, useDeleteAlertRule, useEvaluateAlerts, useSetAlertEnabled } from "./api";
+import {
+  type AlertFilters, type AlertRule, PAGE_SIZE, type Sort, useAlertRule, useAlertRules, useDeleteAlertRule, useEvaluateAlerts, useSetAlertEnabled,
+} from "./api";
+import { DEFAULT_SORT, METRICS } from "./choices";
 import { HistoryDialog } from "./HistoryDialog";
 import { conditionOf } from "./values";
 
 const route = getRouteApi("/alerts");
 const creation: Editor = (close) => <AlertForm onDone={close} />;
 
-/** All alert rules, newest first, with the history of one of them in a dialog. */
+/** The alert rules, with the history of one of them in a dialog. */
 export function AlertsPage() {
   const { alerts } = texts;
   const { administers } = useRights();
-  const { alert: openId } = route.useSearch();
+  const { page = 1, alert: openId, ...filters } = route.useSearch();
   const navigate = route.useNavigate();
-  const list = useAlertRules();
-  const open = useMemo(() => (rule: AlertRule) => void navigate({ search: { alert: rule.id } }), [navigate]);
+  const list = useAlertRules(filters, page);
+  const { open, close } = useMemo(() => ({
+    open: (rule: AlertRule) => void navigate({ search: (now) => ({ ...now, alert: rule.id }) }),
+    close: () => void navigate({ search: ({ alert: _, ...now }) => now }),
+  }), [navigate]);
   const columns = useMemo(() => columnsOf(administers, open), [administers, open]);
+  const isFiltered = [filters.search, filters.metric_type, filters.enabled].some((value) => value !== undefined);
+  const filter = (changed: AlertFilters) => void navigate({ search: { ...filters, ...changed } });
+  const clear = () => void navigate({ search: {} });
+  const shown = list.data?.rows.find(({ id }) => id === openId);
+  const other = useAlertRule(list.data !== undefined && shown === undefined ? openId : undefined);
   return (
     <Page
       title={alerts.title}
@@ -37,17 +51,47 @@ export function AlertsPage() {
           <NewRuleButton label={alerts.new} title={alerts.newTitle} editor={creation} />
         </>
       )}
+      bar={
+        <>
+          <FilterField
+            label={texts.rules.search} placeholder={texts.rules.searchPlaceholder} value={filters.search}
+            onChange={(search) => filter({ search })}
+          />
+          <ChoiceFilter
+            label={alerts.metric} any={alerts.anyMetric} values={METRICS} nameOf={(metric) => alerts.metrics[metric]}
+            value={filters.metric_type} onChange={(metric_type) => filter({ metric_type })}
+          />
+          <EnabledFilter value={filters.enabled} onChange={(enabled) => filter({ enabled })} />
+          {isFiltered && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
+        </>
+      }
     >
       <Panel label={alerts.title}>
         {list.error && list.data === undefined ? (
           <ErrorState error={list.error} onRetry={() => void list.refetch()} />
-        ) : list.data?.length === 0 ? (
+        ) : list.data?.total === 0 && isFiltered ? (
+          <EmptyState icon={SearchX} title={texts.rules.noneMatch} text={texts.rules.noneMatchText}>
+            <Button onClick={clear}>{texts.clear}</Button>
+          </EmptyState>
+        ) : list.data?.total === 0 ? (
           <EmptyState icon={BellRing} title={alerts.empty} text={alerts.emptyText} />
         ) : (
-          <DataTable label={alerts.title} columns={columns} rows={list.data} idOf={(rule) => rule.id} selectedId={openId} onOpen={open} />
+          <>
+            <DataTable
+              label={alerts.title} columns={columns} rows={list.data?.rows} idOf={(rule) => rule.id}
+              selectedId={openId} onOpen={open} stale={list.isPlaceholderData}
+              sort={filters.sort ?? DEFAULT_SORT} onSort={(sort) => filter({ sort: sort as Sort })}
+            />
+            {list.data !== undefined && (
+              <Pager
+                page={page} size={PAGE_SIZE} total={list.data.total}
+                onPage={(next) => void navigate({ search: { ...filters, page: next } })}
+              />
+            )}
+          </>
         )}
       </Panel>
-      <HistoryDialog rule={list.data?.find(({ id }) => id === openId)} onClose={() => void navigate({ search: {} })} />
+      <HistoryDialog rule={shown ?? other.data} onClose={close} />
     </Page>
   );
 }
@@ -72,7 +116,7 @@ function columnsOf(administers: boolean, open: (rule: AlertRule) => void): Colum
   const { alerts, rules } = texts;
   const columns: Column<AlertRule>[] = [
     {
-      id: "name", header: rules.name, meta: { width: "46%" },
+      id: "name", header: rules.name, meta: { width: "46%", sort: "name" },
       cell: ({ row: { original: rule } }) => (
         <RuleName
           name={rule.name} detail={conditionOf(rule)}
@@ -82,7 +126,7 @@ function columnsOf(administers: boolean, open: (rule: AlertRule) => void): Colum
     },
     { id: "status", header: rules.status, cell: ({ row }) => <EnabledBadge enabled={row.original.enabled} /> },
     {
-      id: "triggered", header: alerts.lastTriggered, meta: { hideBelow: "tablet" },
+      id: "triggered", header: alerts.lastTriggered, meta: { hideBelow: "tablet", sort: "-last_triggered_at" },
       cell: ({ row: { original: { last_triggered_at: at } } }) => (at === null ? alerts.never : <Time at={at} as="relative" />),
     },
     {

@@ -1,7 +1,8 @@
 /** Alert rules and their history: queries and changes. */
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { api, dataOf, type Schemas } from "../api/client";
+import { api, dataOf, listOf, type Schemas } from "../api/client";
 import { useIfMatch } from "../api/versions";
+import { DEFAULT_SORT, type SORTS } from "./choices";
 
 export type AlertRule = Schemas["AlertRule"];
 export type NewAlertRule = Schemas["NewAlertRule"];
@@ -10,13 +11,39 @@ export type HistoryRecord = Schemas["HistoryRecord"];
 export type Metric = AlertRule["metric_type"];
 export type Comparison = AlertRule["comparison"];
 
-export const METRICS: readonly Metric[] = ["cost", "error_rate", "latency_p95", "dlp_trigger_count", "blocked_request_count"];
 export const COMPARISONS: readonly Comparison[] = ["gt", "gte", "lt", "lte"];
 export const HISTORY_SIZE = 20;
 
-/** All alert rules, newest first, which are at most 200 and come at once. */
-export function useAlertRules() {
-  return useQuery({ queryKey: ["alerts"], queryFn: () => dataOf(api.GET("/api/alerts")) });
+export const PAGE_SIZE = 50;
+
+export type Sort = (typeof SORTS)[number];
+
+export interface AlertFilters {
+  search?: string | undefined;
+  metric_type?: Metric | undefined;
+  enabled?: boolean | undefined;
+  sort?: Sort | undefined;
+}
+
+/** A page of the alert rules. */
+export function useAlertRules(filters: AlertFilters, page: number) {
+  return useQuery({
+    queryKey: ["alerts", "list", filters, page],
+    placeholderData: keepPreviousData,
+    queryFn: () =>
+      listOf<AlertRule>(api.GET("/api/alerts", {
+        params: { query: { sort: DEFAULT_SORT, ...filters, limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE } },
+      })),
+  });
+}
+
+/** One rule, for a page that does not show it. */
+export function useAlertRule(id: string | undefined) {
+  return useQuery({
+    queryKey: ["alerts", "one", id],
+    enabled: id !== undefined,
+    queryFn: () => dataOf(api.GET("/api/alerts/{rule_id}", { params: { path: { rule_id: id ?? "" } } })),
+  });
 }
 
 /** A page of the times when a rule triggered, newest first. */

@@ -1,11 +1,20 @@
 /** The cache of the API's data. Keys begin with the endpoint's name, so that a change invalidates all of its lists. */
-import { QueryCache, QueryClient, useQuery } from "@tanstack/react-query";
+import { type InvalidateOptions, type InvalidateQueryFilters, QueryCache, QueryClient, type QueryKey, useQuery } from "@tanstack/react-query";
 import { ApiError } from "./errors";
 import { openSession, type Session, signIn, SignedOut } from "./session";
 
 const MAX_RETRIES = 2;
 
-export const queries = new QueryClient({
+/** A first load that is under way may have read what was before a change, and the load after the change would join it.
+ * So it is ended first. */
+class Client extends QueryClient {
+  override async invalidateQueries<Key extends QueryKey = QueryKey>(filters?: InvalidateQueryFilters<Key>, options?: InvalidateOptions): Promise<void> {
+    await this.cancelQueries({ ...(filters?.queryKey && { queryKey: filters.queryKey }), predicate: ({ state }) => state.data === undefined });
+    return super.invalidateQueries(filters, options);
+  }
+}
+
+export const queries = new Client({
   queryCache: new QueryCache({ onError: leadToSignIn }),
   defaultOptions: {
     queries: {

@@ -1,10 +1,13 @@
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { BadgeCheck, FileText } from "lucide-react";
+import { BadgeCheck, FileText, SearchX } from "lucide-react";
 import { useMemo } from "react";
 import { useRights } from "../api/queries";
 import { Figure, FigureRow } from "../overview/Figures";
+import { Button } from "../parts/Button";
 import { actionsColumn, type Column, DataTable } from "../parts/DataTable";
 import { FileButton } from "../parts/FileButton";
+import { FilterField } from "../parts/FilterField";
+import { ChoiceFilter, EnabledFilter } from "../parts/filters";
 import { percent, wholeNumber } from "../parts/format";
 import { Page, Panel } from "../parts/Page";
 import { Pager } from "../parts/Pager";
@@ -13,11 +16,13 @@ import { Segments } from "../parts/Segments";
 import { EmptyState, ErrorState } from "../parts/states";
 import { texts } from "../texts";
 import {
-  type Bundle, DEFAULT_DAYS, PAGE_SIZE, type PeriodDays, PERIODS_DAYS, type Summary, useBundles, useExportBundles, useReport, useSummary,
+  type Bundle, type BundleFilters, DEFAULT_DAYS, FRAMEWORKS, PAGE_SIZE, type PeriodDays, PERIODS_DAYS, type Sort, type Summary,
+  useBundle, useBundles, useExportBundles, useReport, useSummary,
 } from "./api";
 import { BundleActions } from "./BundleActions";
 import { BundleDialog } from "./BundleDialog";
 import { BundleForm } from "./BundleForm";
+import { DEFAULT_SORT, STATES } from "./choices";
 import styles from "./CompliancePage.module.css";
 import { ImportButton } from "./ImportButton";
 import { StateBadge } from "./StateBadge";
@@ -25,19 +30,24 @@ import { StateBadge } from "./StateBadge";
 const route = getRouteApi("/compliance");
 const creation: Editor = (close) => <BundleForm onDone={close} />;
 
-/** The compliance bundles by name, with what was found of them in a period. */
+/** The compliance bundles, with what was found of them in a period. */
 export function CompliancePage() {
   const { compliance } = texts;
   const { administers } = useRights();
-  const { days = DEFAULT_DAYS, page = 1, bundle: openId } = route.useSearch();
+  const { days = DEFAULT_DAYS, page = 1, bundle: openId, ...filters } = route.useSearch();
   const navigate = route.useNavigate();
-  const bundles = useBundles();
+  const bundles = useBundles(filters, page);
   const summary = useSummary(days);
   const { open, close } = useMemo(() => ({
     open: ({ id }: Bundle) => void navigate({ search: (now) => ({ ...now, bundle: id }) }),
     close: () => void navigate({ search: ({ bundle: _, ...now }) => now }),
   }), [navigate]);
   const columns = useMemo(() => columnsOf(administers, summary.data, open), [administers, summary.data, open]);
+  const isFiltered = [filters.search, filters.framework, filters.state, filters.enabled].some((value) => value !== undefined);
+  const filter = (changed: BundleFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
+  const clear = () => filter({ search: undefined, framework: undefined, state: undefined, enabled: undefined });
+  const shown = bundles.data?.rows.find(({ id }) => id === openId);
+  const other = useBundle(bundles.data !== undefined && shown === undefined ? openId : undefined);
   return (
     <Page
       title={compliance.title}
@@ -50,16 +60,32 @@ export function CompliancePage() {
         </>
       }
       bar={
-        <Segments label={compliance.period}>
-          {PERIODS_DAYS.map((period) => (
-            <Link
-              key={period} from="/compliance" to="/compliance" aria-current={period === days ? "true" : undefined}
-              search={(now) => ({ ...now, days: period === DEFAULT_DAYS ? undefined : period })}
-            >
-              {compliance.periods[period]}
-            </Link>
-          ))}
-        </Segments>
+        <>
+          <Segments label={compliance.period}>
+            {PERIODS_DAYS.map((period) => (
+              <Link
+                key={period} from="/compliance" to="/compliance" aria-current={period === days ? "true" : undefined}
+                search={(now) => ({ ...now, days: period === DEFAULT_DAYS ? undefined : period })}
+              >
+                {compliance.periods[period]}
+              </Link>
+            ))}
+          </Segments>
+          <FilterField
+            label={texts.rules.search} placeholder={texts.rules.searchPlaceholder} value={filters.search}
+            onChange={(search) => filter({ search })}
+          />
+          <ChoiceFilter
+            label={compliance.framework} any={compliance.anyFramework} values={FRAMEWORKS} nameOf={(framework) => framework}
+            value={filters.framework} onChange={(framework) => filter({ framework })}
+          />
+          <ChoiceFilter
+            label={compliance.state} any={compliance.anyState} values={STATES} nameOf={(state) => compliance.stateFilters[state]}
+            value={filters.state} onChange={(state) => filter({ state })}
+          />
+          <EnabledFilter value={filters.enabled} onChange={(enabled) => filter({ enabled })} />
+          {isFiltered && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
+        </>
       }
     >
       <div className={styles["body"]}>
@@ -67,17 +93,22 @@ export function CompliancePage() {
         <Panel label={compliance.bundles}>
           {bundles.error && bundles.data === undefined ? (
             <ErrorState error={bundles.error} onRetry={() => void bundles.refetch()} />
-          ) : bundles.data?.length === 0 ? (
+          ) : bundles.data?.total === 0 && isFiltered ? (
+            <EmptyState icon={SearchX} title={texts.rules.noneMatch} text={texts.rules.noneMatchText}>
+              <Button onClick={clear}>{texts.clear}</Button>
+            </EmptyState>
+          ) : bundles.data?.total === 0 ? (
             <EmptyState icon={BadgeCheck} title={compliance.empty} text={compliance.emptyText} />
           ) : (
             <>
               <DataTable
-                label={compliance.bundles} columns={columns} rows={bundles.data?.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE)}
-                idOf={(bundle) => bundle.id} selectedId={openId} onOpen={open}
+                label={compliance.bundles} columns={columns} rows={bundles.data?.rows} idOf={(bundle) => bundle.id}
+                selectedId={openId} onOpen={open} stale={bundles.isPlaceholderData}
+                sort={filters.sort ?? DEFAULT_SORT} onSort={(sort) => filter({ sort: sort as Sort })}
               />
-              {bundles.data !== undefined && bundles.data.length > PAGE_SIZE && (
+              {bundles.data !== undefined && bundles.data.total > PAGE_SIZE && (
                 <Pager
-                  page={page} size={PAGE_SIZE} total={bundles.data.length}
+                  page={page} size={PAGE_SIZE} total={bundles.data.total}
                   onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}
                 />
               )}
@@ -86,7 +117,7 @@ export function CompliancePage() {
         </Panel>
         {summary.data !== undefined && summary.data.top_triggers.length > 0 && <Triggers triggers={summary.data.top_triggers} />}
       </div>
-      <BundleDialog bundle={bundles.data?.find(({ id }) => id === openId)} days={days} onClose={close} />
+      <BundleDialog bundle={shown ?? other.data} days={days} onClose={close} />
     </Page>
   );
 }
@@ -125,7 +156,7 @@ function columnsOf(administers: boolean, summary: Summary | undefined, open: (bu
   const events = new Map(summary?.bundles.map(({ bundle_id: id, total_events: total }) => [id, total]));
   const columns: Column<Bundle>[] = [
     {
-      id: "name", header: rules.name, meta: { width: "40%" },
+      id: "name", header: rules.name, meta: { width: "40%", sort: "name" },
       cell: ({ row: { original: bundle } }) => (
         <RuleName
           name={bundle.name} detail={bundle.seed_rule_mappings.join(", ")}
@@ -133,7 +164,7 @@ function columnsOf(administers: boolean, summary: Summary | undefined, open: (bu
         />
       ),
     },
-    { id: "framework", header: compliance.framework, meta: { hideBelow: "tablet" }, cell: ({ row: { original } }) => `${original.regulatory_framework} ${original.version}` },
+    { id: "framework", header: compliance.framework, meta: { hideBelow: "tablet", sort: "regulatory_framework" }, cell: ({ row: { original } }) => `${original.regulatory_framework} ${original.version}` },
     { id: "state", header: compliance.state, cell: ({ row }) => <StateBadge bundle={row.original} /> },
     { id: "enabled", header: rules.status, meta: { hideBelow: "tablet" }, cell: ({ row }) => <EnabledBadge enabled={row.original.enabled} /> },
     {

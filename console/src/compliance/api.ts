@@ -1,9 +1,9 @@
 /** Compliance bundles and their figures: queries, changes and files. */
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { api, dataOf, type Schemas } from "../api/client";
-import { PERIODS_DAYS } from "./choices";
+import { api, dataOf, listOf, type Schemas } from "../api/client";
+import { DEFAULT_SORT, type PERIODS_DAYS, type SORTS } from "./choices";
 
-export { PERIODS_DAYS } from "./choices";
+export { FRAMEWORKS, PERIODS_DAYS } from "./choices";
 
 export type Bundle = Schemas["Bundle"];
 export type NewBundle = Schemas["NewBundle"];
@@ -18,13 +18,41 @@ export type Framework = Bundle["regulatory_framework"];
 export const PAGE_SIZE = 50;
 export type PeriodDays = (typeof PERIODS_DAYS)[number];
 export const DEFAULT_DAYS: PeriodDays = 30;
-export const FRAMEWORKS: readonly Framework[] = [
-  "SOC2", "HIPAA", "GDPR", "PCI-DSS", "ISO27001", "NIST-800-53", "CCPA", "GLBA", "FERPA", "EU-AI-ACT", "SOX", "FedRAMP",
-];
 
-/** The organization's bundles by name, which come at once. */
-export function useBundles() {
-  return useQuery({ queryKey: ["compliance", "bundles"], queryFn: () => dataOf(api.GET("/api/admin/compliance-bundles")) });
+export type Sort = (typeof SORTS)[number];
+
+export interface BundleFilters {
+  search?: string | undefined;
+  framework?: Framework | undefined;
+  state?: Bundle["state"] | undefined;
+  enabled?: boolean | undefined;
+  sort?: Sort | undefined;
+}
+
+/** A page of the organization's bundles. */
+export function useBundles({ framework, sort = DEFAULT_SORT, ...filters }: BundleFilters, page: number) {
+  return useQuery({
+    queryKey: ["compliance", "bundles", { framework, sort, ...filters }, page],
+    placeholderData: keepPreviousData,
+    queryFn: () =>
+      listOf<Bundle>(api.GET("/api/admin/compliance-bundles", {
+        params: {
+          query: {
+            ...filters, ...(framework !== undefined && { regulatory_framework: framework }), sort,
+            limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE,
+          },
+        },
+      })),
+  });
+}
+
+/** One bundle, for a page that does not show it. */
+export function useBundle(id: string | undefined) {
+  return useQuery({
+    queryKey: ["compliance", "bundle", id],
+    enabled: id !== undefined,
+    queryFn: () => dataOf(api.GET("/api/admin/compliance-bundles/{bundle_id}", { params: { path: { bundle_id: id ?? "" } } })),
+  });
 }
 
 /** The figures of the active bundles. */

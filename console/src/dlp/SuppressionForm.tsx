@@ -1,6 +1,7 @@
 import { useForm } from "react-hook-form";
 import { DialogForm } from "../parts/DialogForm";
 import { SelectField, TextAreaField } from "../parts/fields";
+import { KEEP_TYPED } from "../parts/forms";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
 import { CATEGORIES, type LibraryPattern, type Suppression, useSuppress } from "./customization";
@@ -14,7 +15,7 @@ export function SuppressionForm({ patternId = "", suppressed, library = [], onDo
 }) {
   const { dlp, suppressions } = texts;
   const suppress = useSuppress();
-  const form = useForm({ values: { pattern_id: patternId, reason: "" }, resetOptions: { keepDirtyValues: true } });
+  const form = useForm({ values: { pattern_id: patternId, reason: "" }, resetOptions: KEEP_TYPED });
   const { errors } = form.formState;
   const taken = new Set(suppressed.map((row) => row.pattern_id));
   const options = library.filter(({ id }) => !taken.has(id));

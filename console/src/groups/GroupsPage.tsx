@@ -12,28 +12,31 @@ import { type Editor, NewRuleButton, RuleMenu, RuleName } from "../parts/rules";
 import { EmptyState, ErrorState } from "../parts/states";
 import { Time } from "../parts/Time";
 import { texts } from "../texts";
-import { type Group, PAGE_SIZE, useDeleteGroup, useGroups } from "./api";
+import { type Group, type GroupFilters, PAGE_SIZE, type Sort, useDeleteGroup, useGroup, useGroupPage } from "./api";
+import { DEFAULT_SORT } from "./choices";
 import { GroupForm } from "./GroupForm";
 import { MembersDialog } from "./MembersDialog";
 
 const route = getRouteApi("/groups");
 const creation: Editor = (close) => <GroupForm onDone={close} />;
 
-/** The groups by name. The API sends all of them, so they are searched and paged here. */
+/** The groups, with the members of one of them in a dialog. */
 export function GroupsPage() {
   const { groups } = texts;
   const { administers } = useRights();
-  const { search = "", page = 1, group: openId } = route.useSearch();
+  const { page = 1, group: openId, ...filters } = route.useSearch();
   const navigate = route.useNavigate();
-  const list = useGroups();
-  const matching = useMemo(() => list.data?.filter(({ name }) => name.toLowerCase().includes(search.toLowerCase())), [list.data, search]);
+  const list = useGroupPage(filters, page);
+  const isFiltered = filters.search !== undefined;
   const { open, close } = useMemo(() => ({
     open: (group: Group) => void navigate({ search: (now) => ({ ...now, group: group.id }) }),
     close: () => void navigate({ search: ({ group: _, ...now }) => now }),
   }), [navigate]);
   const columns = useMemo(() => columnsOf(administers, open), [administers, open]);
+  const filter = (changed: GroupFilters) => void navigate({ search: { ...filters, ...changed } });
   const clear = () => void navigate({ search: {} });
-  const opened = list.data?.find(({ id }) => id === openId);
+  const shown = list.data?.groups.find(({ id }) => id === openId);
+  const other = useGroup(list.data !== undefined && shown === undefined ? openId : undefined);
 
   return (
     <Page
@@ -42,36 +45,37 @@ export function GroupsPage() {
       bar={
         <>
           <FilterField
-            label={groups.search} placeholder={groups.searchPlaceholder} value={search}
-            onChange={(value) => void navigate({ search: value === undefined ? {} : { search: value } })}
+            label={groups.search} placeholder={groups.searchPlaceholder} value={filters.search}
+            onChange={(search) => filter({ search })}
           />
-          {search !== "" && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
+          {isFiltered && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
         </>
       }
     >
       <Panel label={groups.title}>
         {list.error && list.data === undefined ? (
           <ErrorState error={list.error} onRetry={() => void list.refetch()} />
-        ) : list.data?.length === 0 ? (
-          <EmptyState icon={UsersRound} title={groups.empty} text={groups.emptyText} />
-        ) : matching?.length === 0 ? (
+        ) : list.data?.total === 0 && isFiltered ? (
           <EmptyState icon={SearchX} title={groups.noneMatch}><Button onClick={clear}>{texts.clear}</Button></EmptyState>
+        ) : list.data?.total === 0 ? (
+          <EmptyState icon={UsersRound} title={groups.empty} text={groups.emptyText} />
         ) : (
           <>
             <DataTable
-              label={groups.title} columns={columns} rows={matching?.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE)}
-              idOf={(group) => group.id} selectedId={openId} onOpen={open}
+              label={groups.title} columns={columns} rows={list.data?.groups} idOf={(group) => group.id}
+              selectedId={openId} onOpen={open} stale={list.isPlaceholderData}
+              sort={filters.sort ?? DEFAULT_SORT} onSort={(sort) => filter({ sort: sort as Sort })}
             />
-            {matching !== undefined && (
+            {list.data !== undefined && (
               <Pager
-                page={page} size={PAGE_SIZE} total={matching.length}
-                onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}
+                page={page} size={PAGE_SIZE} total={list.data.total}
+                onPage={(next) => void navigate({ search: { ...filters, page: next } })}
               />
             )}
           </>
         )}
       </Panel>
-      <MembersDialog group={opened} onClose={close} />
+      <MembersDialog group={shown ?? other.data} onClose={close} />
     </Page>
   );
 }
@@ -80,7 +84,7 @@ function columnsOf(administers: boolean, open: (group: Group) => void): Column<G
   const { groups, rules } = texts;
   const columns: Column<Group>[] = [
     {
-      id: "name", header: rules.name, meta: { width: "50%" },
+      id: "name", header: rules.name, meta: { width: "50%", sort: "name" },
       cell: ({ row: { original: group } }) => (
         <RuleName
           name={group.name} detail={group.description ?? ""}
@@ -88,9 +92,9 @@ function columnsOf(administers: boolean, open: (group: Group) => void): Column<G
         />
       ),
     },
-    { id: "members", header: groups.members, meta: { align: "end" }, cell: ({ row }) => row.original.member_count.toLocaleString() },
+    { id: "members", header: groups.members, meta: { align: "end", sort: "-member_count" }, cell: ({ row }) => row.original.member_count.toLocaleString() },
     { id: "external", header: groups.externalId, meta: { hideBelow: "desk" }, cell: ({ row }) => row.original.external_group_id ?? texts.none },
-    { id: "created", header: groups.created, meta: { hideBelow: "tablet" }, cell: ({ row }) => <Time at={row.original.created_at} as="date" /> },
+    { id: "created", header: groups.created, meta: { hideBelow: "tablet", sort: "-created_at" }, cell: ({ row }) => <Time at={row.original.created_at} as="date" /> },
   ];
   if (administers) columns.push(actionsColumn((group) => <Actions group={group} onOpen={() => open(group)} />));
   return columns;

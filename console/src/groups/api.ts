@@ -1,7 +1,8 @@
 /** Groups and their members: queries and changes. */
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
 import { useIfMatch } from "../api/versions";
+import { DEFAULT_SORT, type SORTS } from "./choices";
 
 export type Group = Schemas["Group"];
 export type NewGroup = Schemas["NewGroup"];
@@ -9,7 +10,35 @@ export type Member = Schemas["Member"];
 
 export const PAGE_SIZE = 50;
 
-/** The organization's groups by name, which come at once. */
+export type Sort = (typeof SORTS)[number];
+
+export interface GroupFilters {
+  search?: string | undefined;
+  sort?: Sort | undefined;
+}
+
+/** A page of the organization's groups. */
+export function useGroupPage({ search, sort = DEFAULT_SORT }: GroupFilters, page: number) {
+  return useQuery({
+    queryKey: ["groups", "list", { search, sort }, page],
+    placeholderData: keepPreviousData,
+    queryFn: () =>
+      dataOf(api.GET("/api/admin/groups", {
+        params: { query: { ...(search !== undefined && { search }), sort, limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE } },
+      })),
+  });
+}
+
+/** One group, for a page that does not show it. */
+export function useGroup(id: string | undefined) {
+  return useQuery({
+    queryKey: ["groups", "one", id],
+    enabled: id !== undefined,
+    queryFn: () => dataOf(api.GET("/api/admin/groups/{group_id}", { params: { path: { group_id: id ?? "" } } })),
+  });
+}
+
+/** The organization's groups by name, which come at once. For fields in which one is chosen, and for names. */
 export function useGroups() {
   return useQuery({
     queryKey: ["groups"],

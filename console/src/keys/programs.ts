@@ -40,5 +40,17 @@ console.log(answer.choices[0].message.content);`,
 export ANTHROPIC_AUTH_TOKEN=${key}
 claude`,
     },
+    {
+      name: "Codex",
+      code: `# ~/.codex/config.toml; set GATEHOUSE_API_KEY=${key}
+model = "${MODEL}"
+model_provider = "gatehouse"
+
+[model_providers.gatehouse]
+name = "Gatehouse"
+base_url = "${origin}/v1"
+env_key = "GATEHOUSE_API_KEY"
+wire_api = "responses"`,
+    },
   ];
 }

@@ -1,17 +1,23 @@
+import type { Source } from "../api/configuration";
 import { useRights } from "../api/queries";
 import { Page, Panel } from "../parts/Page";
 import { ErrorState, errorText, Skeleton } from "../parts/states";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
+import { Allowlist } from "./Allowlist";
 import { FLAGS, type FlagName, useSettings, useSwitchFlag } from "./api";
+import { Configuration } from "./Configuration";
 import { Domains } from "./Domains";
 import styles from "./OrganizationPage.module.css";
+import { MailTest } from "./MailTest";
+import { RequestFields } from "./RequestFields";
 import { SettingsForm } from "./SettingsForm";
 
-/** Name and session times, feature flags, and the mail domains that the organization has proven. */
+/** Settings, feature flags, mail domains, addresses, fields of model calls and the configuration of the organization. */
 export function OrganizationPage() {
   const settings = useSettings();
   const { data } = settings;
+  const { administers } = useRights();
   return (
     <Page title={texts.organization.title}>
       {settings.error && data === undefined ? (
@@ -23,17 +29,21 @@ export function OrganizationPage() {
           <SettingsForm settings={data} />
           <Panel title={texts.organization.flags}>
             <ul className={styles["list"]}>
-              {FLAGS.map((flag) => <Flag key={flag} flag={flag} enabled={data.feature_flags[flag] === true} />)}
+              {FLAGS.map((flag) => <Flag key={flag} flag={flag} enabled={data.feature_flags[flag] === true} source={data.sources[`feature_flags.${flag}`]} />)}
             </ul>
           </Panel>
           <Domains />
+          <Allowlist />
+          <RequestFields />
+          <Configuration />
         </div>
       )}
+      {administers && <MailTest />}
     </Page>
   );
 }
 
-function Flag({ flag, enabled }: { flag: FlagName; enabled: boolean }) {
+function Flag({ flag, enabled, source }: { flag: FlagName; enabled: boolean; source: Source | undefined }) {
   const { organization } = texts;
   const { administers } = useRights();
   const change = useSwitchFlag();
@@ -42,7 +52,9 @@ function Flag({ flag, enabled }: { flag: FlagName; enabled: boolean }) {
     <li className={styles["row"]}>
       <span className={styles["names"]}>
         <label className={styles["name"]} htmlFor={flag}>{name}</label>
-        <span className={styles["muted"]} id={`${flag}-text`}>{text}</span>
+        <span className={styles["muted"]} id={`${flag}-text`}>
+          {text} {source !== undefined && <span className={styles["source"]}>{texts.sources[source]}</span>}
+        </span>
       </span>
       <input
         id={flag} type="checkbox" role="switch" className={styles["switch"]} aria-describedby={`${flag}-text`}

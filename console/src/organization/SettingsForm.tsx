@@ -5,7 +5,7 @@ import { ApiError } from "../api/errors";
 import { useRights } from "../api/queries";
 import { Button } from "../parts/Button";
 import { TextField } from "../parts/fields";
-import { showFaults, useUnsavedWarning } from "../parts/forms";
+import { AFTER_SUBMIT, KEEP_TYPED, showFaults, useUnsavedWarning } from "../parts/forms";
 import { Panel } from "../parts/Page";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
@@ -16,8 +16,7 @@ export function SettingsForm({ settings }: { settings: Schemas["Settings"] }) {
   const { organization } = texts;
   const { administers } = useRights();
   const update = useUpdateSettings();
-  // What the user has typed stays while the settings are loaded anew, as after a feature flag was switched.
-  const form = useForm({ values: fieldsOf(settings), resetOptions: { keepDirtyValues: true } });
+  const form = useForm({ values: fieldsOf(settings), resetOptions: KEEP_TYPED });
   const { errors, isDirty, isSubmitting } = form.formState;
   useUnsavedWarning(isDirty && !isSubmitting);
   // The version of which the form shows the values: while it is edited, the settings may be loaded anew.
@@ -34,7 +33,7 @@ export function SettingsForm({ settings }: { settings: Schemas["Settings"] }) {
         session_timeout_minutes: Number(fields.session_timeout_minutes),
         idle_timeout_minutes: Number(fields.idle_timeout_minutes),
       });
-      form.reset(fields);
+      form.reset(fields, AFTER_SUBMIT);
       toast(organization.saved);
     } catch (error) {
       showFaults(form, error);
@@ -51,8 +50,8 @@ export function SettingsForm({ settings }: { settings: Schemas["Settings"] }) {
         <TextField label={organization.name} readOnly={readOnly} maxLength={255} fault={errors.display_name?.message} {...form.register("display_name", { required: organization.required })} />
         <TextField label={organization.contact} type="email" readOnly={readOnly} fault={errors.contact_email?.message} {...form.register("contact_email")} />
         <TextField label={organization.timezone} hint={organization.timezoneHint} readOnly={readOnly} spellCheck={false} fault={errors.timezone?.message} {...form.register("timezone", { required: organization.required })} />
-        <TextField label={organization.sessionMinutes} inputMode="numeric" readOnly={readOnly} fault={errors.session_timeout_minutes?.message} {...form.register("session_timeout_minutes", minutes)} />
-        <TextField label={organization.idleMinutes} inputMode="numeric" readOnly={readOnly} fault={errors.idle_timeout_minutes?.message} {...form.register("idle_timeout_minutes", minutes)} />
+        <TextField label={organization.sessionMinutes} inputMode="numeric" readOnly={readOnly} source={settings.sources["session_timeout_minutes"]} fault={errors.session_timeout_minutes?.message} {...form.register("session_timeout_minutes", minutes)} />
+        <TextField label={organization.idleMinutes} inputMode="numeric" readOnly={readOnly} source={settings.sources["idle_timeout_minutes"]} fault={errors.idle_timeout_minutes?.message} {...form.register("idle_timeout_minutes", minutes)} />
         {administers && <div><Button look="primary" type="submit" busy={isSubmitting} disabled={!isDirty}>{organization.save}</Button></div>}
       </form>
     </Panel>

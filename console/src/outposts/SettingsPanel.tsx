@@ -1,26 +1,29 @@
 import { Link } from "@tanstack/react-router";
 import { KeyRound } from "lucide-react";
 import { useRef, useState } from "react";
+import { useConfigurationEntry, useSetConfiguration } from "../api/configuration";
 import { useRights } from "../api/queries";
 import { Button } from "../parts/Button";
 import { ConfirmDialog } from "../parts/ConfirmDialog";
 import { Fact, Facts } from "../parts/Facts";
 import { Panel } from "../parts/Page";
 import { texts } from "../texts";
-import { useCredentialsEntry, useSetCredentials } from "./api";
+
+/** Whether the policies of outposts hold providers' credentials: `sealed`, or `off`. */
+const CREDENTIALS = "outpost_provider_credentials";
 
 /** The organization's settings for all of its outposts, with the values in force. */
 export function SettingsPanel({ enabled }: { enabled: boolean }) {
   const { outposts } = texts;
   const { administers } = useRights();
-  const { data: entry } = useCredentialsEntry();
+  const { data: entry } = useConfigurationEntry(CREDENTIALS);
   const isSealed = entry?.value === "sealed";
   return (
     <Panel title={outposts.settings} actions={administers && entry !== undefined && <CredentialsButton isSealed={isSealed} />}>
       <Facts>
         <Fact name={outposts.feature}>{enabled ? outposts.on : outposts.off} <Link to="/organization">{outposts.toFlags}</Link></Fact>
         {entry !== undefined && (
-          <Fact name={outposts.credentials} source={outposts.sources[entry.source]}>{isSealed ? outposts.sealed : outposts.ownEnvironment}</Fact>
+          <Fact name={outposts.credentials} source={texts.sources[entry.source]}>{isSealed ? outposts.sealed : outposts.ownEnvironment}</Fact>
         )}
       </Facts>
     </Panel>
@@ -31,7 +34,7 @@ function CredentialsButton({ isSealed }: { isSealed: boolean }) {
   const { outposts } = texts;
   const [open, setOpen] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
-  const set = useSetCredentials();
+  const set = useSetConfiguration(CREDENTIALS);
   return (
     <>
       <Button ref={trigger} size="small" onClick={() => setOpen(true)}><KeyRound aria-hidden />{isSealed ? outposts.stopSending : outposts.send}</Button>

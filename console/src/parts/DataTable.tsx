@@ -1,4 +1,5 @@
 import { type ColumnDef, type RowData, tableFeatures, useTable } from "@tanstack/react-table";
+import { ArrowDown, ArrowUp } from "lucide-react";
 import { type KeyboardEvent, type MouseEvent, type ReactNode, useRef } from "react";
 import { texts } from "../texts";
 import { classes } from "./classes";
@@ -12,6 +13,8 @@ interface Layout {
   align?: "end";
   width?: string;
   hideBelow?: "tablet" | "desk";
+  /** The field that the server sorts this column by, with a minus where the first click sorts in descending order. */
+  sort?: string;
 }
 
 export type Column<Row extends RowData> = ColumnDef<typeof FEATURES, Row> & { meta?: Layout };
@@ -21,8 +24,9 @@ const SKELETON_ROWS = 8;
 const INTERACTIVE = "a, button, input, select, [role=menuitem]";
 
 /** A table of one page of a list. Without `rows` it is loading. Rows that open have a button with `data-open` in them,
- * which the keyboard reaches; a click anywhere in the row is the same. Up and down, or J and K, go through the rows. */
-export function DataTable<Row extends RowData>({ label, columns, rows, idOf, selectedId, onOpen, stale = false }: {
+ * which the keyboard reaches; a click anywhere in the row is the same. Up and down, or J and K, go through the rows.
+ * With `onSort` the headers of columns with a `sort` are buttons. */
+export function DataTable<Row extends RowData>({ label, columns, rows, idOf, selectedId, onOpen, stale = false, sort, onSort }: {
   label: string;
   columns: Column<Row>[];
   rows: Row[] | undefined;
@@ -30,6 +34,8 @@ export function DataTable<Row extends RowData>({ label, columns, rows, idOf, sel
   selectedId?: string | undefined;
   onOpen?: (row: Row) => void;
   stale?: boolean;
+  sort?: string | undefined;
+  onSort?: (sort: string) => void;
 }) {
   const body = useRef<HTMLTableSectionElement>(null);
   const table = useTable({ features: FEATURES, columns, data: rows ?? [], getRowId: idOf });
@@ -57,9 +63,17 @@ export function DataTable<Row extends RowData>({ label, columns, rows, idOf, sel
             <tr key={group.id}>
               {group.headers.map((header) => {
                 const { meta } = header.column.columnDef as Column<Row>;
+                const name = <table.FlexRender header={header} />;
+                const direction = meta?.sort === undefined || onSort === undefined ? undefined : directionOf(meta.sort, sort);
                 return (
-                  <th key={header.id} scope="col" className={cellClass(meta)} style={{ width: meta?.width }}>
-                    <table.FlexRender header={header} />
+                  <th key={header.id} scope="col" className={cellClass(meta)} style={{ width: meta?.width }} aria-sort={direction}>
+                    {direction === undefined ? name : (
+                      <button type="button" className={styles["sort"]} onClick={() => onSort?.(nextSort(meta?.sort ?? "", sort))}>
+                        {name}
+                        {direction === "ascending" && <ArrowUp aria-hidden size={12} />}
+                        {direction === "descending" && <ArrowDown aria-hidden size={12} />}
+                      </button>
+                    )}
                   </th>
                 );
               })}
@@ -103,6 +117,19 @@ export function actionsColumn<Row extends RowData>(menu: (row: Row) => ReactNode
     id: "actions", header: () => <span className={styles["hidden"]}>{texts.actions}</span>,
     meta: { align: "end", width: "3rem" }, cell: ({ row }) => menu(row.original),
   };
+}
+
+function reversed(sort: string): string {
+  return sort.startsWith("-") ? sort.slice(1) : `-${sort}`;
+}
+
+function nextSort(first: string, now: string | undefined): string {
+  return now === first ? reversed(first) : first;
+}
+
+function directionOf(first: string, now: string | undefined): "ascending" | "descending" | "none" {
+  if (now !== first && now !== reversed(first)) return "none";
+  return now.startsWith("-") ? "descending" : "ascending";
 }
 
 function cellClass(meta: Layout | undefined): string {

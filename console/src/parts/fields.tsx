@@ -1,37 +1,55 @@
 /** Fields of forms, with label, hint and the message of their fault. */
 import { ChevronDown } from "lucide-react";
 import { type ComponentPropsWithRef, type ReactNode, useId } from "react";
+import type { Source } from "../api/configuration";
+import { texts } from "../texts";
 import { classes } from "./classes";
 import styles from "./fields.module.css";
 
 interface Labelled {
   label: string;
   hint?: string | undefined;
+  /** Where the value in force comes from. */
+  source?: Source | undefined;
   fault?: string | undefined;
 }
 
-function Field({ id, label, hint, fault, children }: Labelled & { id: string; children: ReactNode }) {
+function Field({ id, label, hint, source, fault, children }: Labelled & { id: string; children: ReactNode }) {
   return (
     <div className={styles["field"]}>
       <label className={styles["label"]} htmlFor={id}>{label}</label>
       {children}
       {fault !== undefined && <p className={styles["fault"]} id={`${id}-fault`} role="alert">{fault}</p>}
-      {hint !== undefined && fault === undefined && <p className={styles["hint"]} id={`${id}-hint`}>{hint}</p>}
+      {fault === undefined && <Hint id={`${id}-hint`} hint={hint} source={source} />}
     </div>
   );
 }
 
-function described(id: string, { hint, fault }: Labelled) {
+function Hint({ id, hint, source }: { id?: string; hint: string | undefined; source: Source | undefined }) {
+  if (hint === undefined && source === undefined) return null;
+  return (
+    <p className={styles["hint"]} id={id}>
+      {hint} {source !== undefined && <span className={styles["source"]}>{texts.sources[source]}</span>}
+    </p>
+  );
+}
+
+/** Where the value of a group of fields comes from. */
+export function SourceHint({ source }: { source: Source | undefined }) {
+  return <Hint hint={undefined} source={source} />;
+}
+
+function described(id: string, { hint, source, fault }: Labelled) {
   return {
     id,
     "aria-invalid": fault !== undefined || undefined,
-    "aria-describedby": fault !== undefined ? `${id}-fault` : hint !== undefined ? `${id}-hint` : undefined,
+    "aria-describedby": fault !== undefined ? `${id}-fault` : hint !== undefined || source !== undefined ? `${id}-hint` : undefined,
   };
 }
 
-export function TextField({ label, hint, fault, className, ...rest }: Labelled & ComponentPropsWithRef<"input">) {
+export function TextField({ label, hint, source, fault, className, ...rest }: Labelled & ComponentPropsWithRef<"input">) {
   const id = useId();
-  const labelled = { label, hint, fault };
+  const labelled = { label, hint, source, fault };
   return (
     <Field id={id} {...labelled}>
       <input {...rest} {...described(id, labelled)} className={classes(styles["input"], className)} />
@@ -39,9 +57,9 @@ export function TextField({ label, hint, fault, className, ...rest }: Labelled &
   );
 }
 
-export function SelectField({ label, hint, fault, children, ...rest }: Labelled & ComponentPropsWithRef<"select">) {
+export function SelectField({ label, hint, source, fault, children, ...rest }: Labelled & ComponentPropsWithRef<"select">) {
   const id = useId();
-  const labelled = { label, hint, fault };
+  const labelled = { label, hint, source, fault };
   return (
     <Field id={id} {...labelled}>
       <span className={styles["select"]}>
@@ -62,9 +80,9 @@ export function FilterSelect({ label, children, ...rest }: { label: string } & C
   );
 }
 
-export function TextAreaField({ label, hint, fault, className, ...rest }: Labelled & ComponentPropsWithRef<"textarea">) {
+export function TextAreaField({ label, hint, source, fault, className, ...rest }: Labelled & ComponentPropsWithRef<"textarea">) {
   const id = useId();
-  const labelled = { label, hint, fault };
+  const labelled = { label, hint, source, fault };
   return (
     <Field id={id} {...labelled}>
       <textarea {...rest} {...described(id, labelled)} className={classes(styles["input"], styles["area"], className)} />
@@ -73,15 +91,15 @@ export function TextAreaField({ label, hint, fault, className, ...rest }: Labell
 }
 
 /** A box to tick, with its label beside it. */
-export function CheckboxField({ label, hint, fault, ...rest }: Labelled & ComponentPropsWithRef<"input">) {
+export function CheckboxField({ label, hint, source, fault, ...rest }: Labelled & ComponentPropsWithRef<"input">) {
   const id = useId();
-  const labelled = { label, hint, fault };
+  const labelled = { label, hint, source, fault };
   return (
     <div className={styles["check"]}>
       <input type="checkbox" {...rest} {...described(id, labelled)} />
       <label htmlFor={id}>{label}</label>
       {fault !== undefined && <p className={styles["fault"]} id={`${id}-fault`} role="alert">{fault}</p>}
-      {hint !== undefined && fault === undefined && <p className={styles["hint"]} id={`${id}-hint`}>{hint}</p>}
+      {fault === undefined && <Hint id={`${id}-hint`} hint={hint} source={source} />}
     </div>
   );
 }

@@ -4,6 +4,13 @@ import type { FieldValues, Path, UseFormReturn } from "react-hook-form";
 import { ApiError } from "../api/errors";
 import { errorText } from "./states";
 
+/** For a form that shows values from the API: what the user has typed, and the message of a failed call, stay while the
+ * values are loaded anew. */
+export const KEEP_TYPED = { keepDirtyValues: true, keepErrors: true } as const;
+
+/** For the reset of such a form after it was saved. */
+export const AFTER_SUBMIT = { keepDirtyValues: false, keepErrors: false, keepFieldsRef: true } as const;
+
 /** Puts the messages of a failed call at the fields that it names, and above the form where it names none of them. */
 export function showFaults<T extends FieldValues>(form: UseFormReturn<T>, error: unknown): void {
   const values = form.getValues();

@@ -1,21 +1,33 @@
+import type { ChangeEvent } from "react";
 import { useForm } from "react-hook-form";
 import { DialogForm } from "../parts/DialogForm";
+import hints from "../parts/fields.module.css";
 import { SelectField, TextField } from "../parts/fields";
 import { texts } from "../texts";
-import { type CredentialField, type Credentials, type Kind, KINDS, OPTIONAL, type Provider, SECRETS } from "./api";
+import {
+  type CredentialField, type Credentials, type Kind, KINDS, OPTIONAL, type Preset, type Provider, SECRETS, usePresets,
+} from "./api";
 
-type Fields = Record<CredentialField, string> & { kind: Kind; id: string };
+/** `choice` is a kind, or the id of a preset after `preset:`. */
+type Fields = Record<CredentialField, string> & { choice: string; id: string };
 
-/** Sets up a provider, or replaces the credentials of one. Stored secrets are never shown, so they are entered anew. */
-export function CredentialsForm({ provider, onSubmit, onCancel }: {
+const NONE_TAKEN: ReadonlySet<string> = new Set();
+const PRESET = "preset:";
+
+/** Sets up a provider, or replaces the credentials of one. Stored secrets are never shown, so they are entered anew.
+ * `taken` are the names of providers that exist: another of the same kind gets a name of its own. */
+export function CredentialsForm({ provider, taken = NONE_TAKEN, onSubmit, onCancel }: {
   provider?: Provider | undefined;
+  taken?: ReadonlySet<string>;
   onSubmit: (id: string, credentials: Credentials) => Promise<unknown>;
   onCancel: () => void;
 }) {
   const { providers } = texts;
+  const presets = usePresets(provider === undefined);
+  const first = kindOf(provider?.kind);
   const form = useForm<Fields>({
     defaultValues: {
-      kind: kindOf(provider), id: "", api_key: "", hosted_api_version: "", cloud_secret_access_key: "",
+      choice: first, id: freeName(first, taken), api_key: "", hosted_api_version: "", cloud_secret_access_key: "",
       base_url: provider?.config.base_url ?? "",
       local_runtime_base_url: provider?.config.local_runtime_base_url ?? "",
       hosted_endpoint: provider?.config.hosted_endpoint ?? "",
@@ -24,41 +36,90 @@ export function CredentialsForm({ provider, onSubmit, onCancel }: {
     },
   });
   const { errors } = form.formState;
-  const kind = form.watch("kind");
+  const choice = form.watch("choice");
+  const presetOf = (value: string) => presets.data?.find(({ id }) => value === PRESET + id);
+  const preset = presetOf(choice);
+  const kind = preset === undefined ? kindOf(choice) : kindOf(preset.kind);
+  const isNew = provider === undefined;
+
+  function prefill(chosen: string) {
+    form.setValue("id", freeName(presetOf(chosen)?.id ?? kindOf(chosen), taken));
+    form.setValue("base_url", presetOf(chosen)?.base_url ?? "");
+  }
 
   function submit(fields: Fields) {
-    const credentials = Object.fromEntries(
+    const credentials: Credentials = Object.fromEntries(
       KINDS[kind].map((name) => [name, fields[name].trim()]).filter(([, value]) => value !== ""),
-    ) as Credentials;
-    const id = provider?.id ?? (kind === "openai_compatible" ? fields.id.trim() : kind);
-    return onSubmit(id, credentials);
+    );
+    if (!isNew) return onSubmit(provider.id, credentials);
+    const id = fields.id.trim();
+    return onSubmit(id, {
+      ...credentials, ...(id !== kind && { kind }), ...(preset !== undefined && id === preset.id && { name: preset.name }),
+    });
   }
 
   return (
-    <DialogForm form={form} action={provider === undefined ? providers.add : providers.saveCredentials} onSubmit={submit} onCancel={onCancel}>
-      {provider === undefined && (
-        <SelectField label={providers.kind} fault={errors.kind?.message} {...form.register("kind")}>
-          {(Object.keys(KINDS) as Kind[]).map((each) => <option key={each} value={each}>{providers.kinds[each]}</option>)}
-        </SelectField>
-      )}
-      {provider === undefined && kind === "openai_compatible" && (
-        <TextField
-          label={providers.id} hint={providers.idHint} spellCheck={false} autoComplete="off" fault={errors.id?.message}
-          {...form.register("id", { required: providers.required })}
-        />
+    <DialogForm form={form} action={isNew ? providers.add : providers.saveCredentials} onSubmit={submit} onCancel={onCancel}>
+      {isNew && (
+        <>
+          <SelectField
+            label={providers.kind} fault={errors.choice?.message}
+            {...form.register("choice", { onChange: ({ target }: ChangeEvent<HTMLSelectElement>) => prefill(target.value) })}
+          >
+            <optgroup label={providers.kindsLabel}>
+              {(Object.keys(KINDS) as Kind[]).map((each) => <option key={each} value={each}>{providers.kinds[each]}</option>)}
+            </optgroup>
+            {presets.data !== undefined && (
+              <optgroup label={providers.presetsLabel}>
+                {presets.data.map(({ id, name }) => <option key={id} value={PRESET + id}>{name}</option>)}
+              </optgroup>
+            )}
+          </SelectField>
+          {preset !== undefined && <About preset={preset} />}
+          <TextField
+            label={providers.id} hint={providers.idHint} spellCheck={false} autoComplete="off" fault={errors.id?.message}
+            {...form.register("id", {
+              required: providers.required,
+              validate: (id) => !taken.has(id.trim()) || providers.idTaken,
+            })}
+          />
+        </>
       )}
       {KINDS[kind].map((name) => (
         <TextField
           key={name} label={providers.fields[name]} autoComplete="off" spellCheck={false} fault={errors[name]?.message}
           type={SECRETS.includes(name) ? "password" : "text"} hint={providers.fieldHints[name]}
-          {...form.register(name, OPTIONAL[kind]?.includes(name) === true ? {} : { required: providers.required })}
+          {...form.register(name, isOptional(kind, name, preset) ? {} : { required: providers.required })}
         />
       ))}
     </DialogForm>
   );
 }
 
-function kindOf(provider: Provider | undefined): Kind {
-  if (provider === undefined) return "openai";
-  return provider.kind in KINDS ? (provider.kind as Kind) : "openai_compatible";
+function About({ preset }: { preset: Preset }) {
+  return (
+    <p className={hints["hint"]}>
+      {preset.note} <a href={preset.documentation_url} target="_blank" rel="noreferrer">{texts.providers.documentationOf(preset.name)}</a>
+    </p>
+  );
+}
+
+function isOptional(kind: Kind, name: CredentialField, preset: Preset | undefined): boolean {
+  if (name === "api_key" && preset?.key_required === true) return false;
+  return OPTIONAL[kind]?.includes(name) === true;
+}
+
+/** A name for a new provider: that of its kind, which a second one cannot have. */
+function freeName(name: string, taken: ReadonlySet<string>): string {
+  if (name === "openai_compatible") return "";
+  if (!taken.has(name)) return name;
+  const slug = name.replaceAll("_", "-");
+  for (let number = 2; ; number += 1) {
+    if (!taken.has(`${slug}-${number}`)) return `${slug}-${number}`;
+  }
+}
+
+function kindOf(name: string | undefined): Kind {
+  if (name === undefined) return "openai";
+  return name in KINDS ? (name as Kind) : "openai_compatible";
 }

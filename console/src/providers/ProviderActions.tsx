@@ -1,4 +1,4 @@
-import { Activity, Ban, CircleCheck, KeyRound, Trash2 } from "lucide-react";
+import { Activity, Ban, CircleCheck, KeyRound, KeySquare, Trash2 } from "lucide-react";
 import { useRef, useState } from "react";
 import { ConfirmDialog } from "../parts/ConfirmDialog";
 import { Dialog } from "../parts/Dialog";
@@ -8,19 +8,20 @@ import { RowMenu } from "../parts/RowMenu";
 import { errorText } from "../parts/states";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
-import { type Provider, useCheckHealth, useRemoveCredentials, useSetCredentials, useSetProviderEnabled } from "./api";
+import { type Provider, useCheckHealth, useDeleteProvider, useRemoveCredentials, useSetCredentials, useSetProviderEnabled } from "./api";
 import { CredentialsForm } from "./CredentialsForm";
 
 /** The menu of a provider, for administrators. */
 export function ProviderActions({ provider }: { provider: Provider }) {
   const { providers } = texts;
   const { id, name, enabled } = provider;
-  const [open, setOpen] = useState<"credentials" | "remove" | null>(null);
+  const [open, setOpen] = useState<"credentials" | "removeCredentials" | "delete" | null>(null);
   const trigger = useRef<HTMLButtonElement>(null);
   const check = useCheckHealth(id);
   const setEnabled = useSetProviderEnabled(id);
   const setCredentials = useSetCredentials();
   const removeCredentials = useRemoveCredentials(id);
+  const remove = useDeleteProvider(id);
   const close = () => setOpen(null);
   const hasCredentials = provider.kind !== "sandbox" && provider.kind !== "byoe";
   const needsCredentials = hasCredentials && provider.kind !== "openai_compatible" && provider.kind !== "ollama";
@@ -52,8 +53,9 @@ export function ProviderActions({ provider }: { provider: Provider }) {
           {enabled ? providers.disable : providers.enable}
         </MenuItem>
         {needsCredentials && provider.credentials_configured && (
-          <MenuItem danger onClick={() => setOpen("remove")}><Trash2 aria-hidden size={15} />{providers.removeCredentials}</MenuItem>
+          <MenuItem danger onClick={() => setOpen("removeCredentials")}><KeySquare aria-hidden size={15} />{providers.removeCredentials}</MenuItem>
         )}
+        <MenuItem danger onClick={() => setOpen("delete")}><Trash2 aria-hidden size={15} />{providers.remove}</MenuItem>
       </RowMenu>
       <Dialog open={open === "credentials"} onClose={close} returnTo={trigger} title={providers.credentialsTitle(name)} text={providers.credentialsText}>
         <CredentialsForm
@@ -66,8 +68,12 @@ export function ProviderActions({ provider }: { provider: Provider }) {
         />
       </Dialog>
       <ConfirmDialog
-        open={open === "remove"} onClose={close} returnTo={trigger} title={providers.removeTitle(name)} text={providers.removeText}
+        open={open === "removeCredentials"} onClose={close} returnTo={trigger} title={providers.removeTitle(name)} text={providers.removeText}
         action={providers.removeNow} run={() => removeCredentials.mutateAsync(undefined)} done={providers.removed(name)}
+      />
+      <ConfirmDialog
+        open={open === "delete"} onClose={close} returnTo={trigger} title={providers.deleteTitle(name)} text={providers.deleteText}
+        action={providers.deleteNow} run={() => remove.mutateAsync(undefined)} done={providers.deleted(name)}
       />
     </>
   );

@@ -27,6 +27,7 @@ export function ProvidersPage() {
   const setCredentials = useSetCredentials();
   const columns = useMemo(() => columnsOf(administers), [administers]);
   const close = () => setAdding(false);
+  const taken = useMemo(() => new Set(providers.data?.map(({ id }) => id)), [providers.data]);
 
   return (
     <Page
@@ -48,7 +49,7 @@ export function ProvidersPage() {
       </Panel>
       <Dialog open={adding} onClose={close} returnTo={opener} title={texts.providers.newTitle} text={texts.providers.newText}>
         <CredentialsForm
-          onCancel={close}
+          taken={taken} onCancel={close}
           onSubmit={async (id, credentials) => {
             await setCredentials.mutateAsync({ id, credentials });
             toast(texts.providers.added(id));
@@ -72,6 +73,7 @@ function columnsOf(administers: boolean): Column<Provider>[] {
         </span>
       ),
     },
+    { id: "kind", header: providers.kindHeader, meta: { hideBelow: "desk" }, cell: ({ row }) => providers.kindOf(row.original.kind) },
     { id: "status", header: providers.status, cell: ({ row }) => <Status provider={row.original} /> },
     {
       id: "health", header: providers.health,

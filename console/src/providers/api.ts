@@ -4,6 +4,7 @@ import { api, dataOf, type Schemas } from "../api/client";
 
 export type Provider = Schemas["Provider"];
 export type Credentials = Schemas["Credentials"];
+export type Preset = Schemas["ProviderPreset"];
 
 /** The kinds of provider with the fields of their credentials, and which of them are secrets. */
 export const KINDS = {
@@ -35,6 +36,16 @@ export function useProviders() {
   });
 }
 
+/** Services and servers whose kind and address are known. */
+export function usePresets(enabled: boolean) {
+  return useQuery({
+    queryKey: ["provider-presets"],
+    enabled,
+    staleTime: Infinity,
+    queryFn: async () => (await dataOf(api.GET("/api/admin/provider-presets"))).presets,
+  });
+}
+
 function useProviderChange<Input, Output>(change: (input: Input) => Promise<Output>) {
   const client = useQueryClient();
   return useMutation({
@@ -56,6 +67,10 @@ export function useRemoveCredentials(id: string) {
   return useProviderChange(() =>
     dataOf(api.DELETE("/api/admin/providers/{provider_id}/credentials", { params: { path: { provider_id: id } } })),
   );
+}
+
+export function useDeleteProvider(id: string) {
+  return useProviderChange(() => dataOf(api.DELETE("/api/admin/providers/{provider_id}", { params: { path: { provider_id: id } } })));
 }
 
 export function useSetProviderEnabled(id: string) {

@@ -36,11 +36,11 @@ export function PolicyForm({ policy, onDone }: { policy: Retention; onDone: () =
         onDone();
       }}
     >
-      <TextField label={retention.hotDays} hint={retention.hotHint} type="number" min={1} step={1} autoFocus fault={errors.hot_retention_days?.message} {...form.register("hot_retention_days", number)} />
-      <TextField label={retention.warmDays} hint={retention.warmHint} type="number" min={0} step={1} fault={errors.warm_retention_days?.message} {...form.register("warm_retention_days", number)} />
-      <TextField label={retention.coldYears} hint={retention.coldHint} type="number" min={0} step={1} fault={errors.cold_retention_years?.message} {...form.register("cold_retention_years", number)} />
+      <TextField label={retention.hotDays} hint={retention.hotHint} type="number" min={1} step={1} autoFocus source={policy.sources["hot_retention_days"]} fault={errors.hot_retention_days?.message} {...form.register("hot_retention_days", number)} />
+      <TextField label={retention.warmDays} hint={retention.warmHint} type="number" min={0} step={1} source={policy.sources["warm_retention_days"]} fault={errors.warm_retention_days?.message} {...form.register("warm_retention_days", number)} />
+      <TextField label={retention.coldYears} hint={retention.coldHint} type="number" min={0} step={1} source={policy.sources["cold_retention_years"]} fault={errors.cold_retention_years?.message} {...form.register("cold_retention_years", number)} />
       <TextField
-        label={retention.schedule} hint={retention.scheduleHint} autoComplete="off" spellCheck={false} fault={errors.archiver_schedule?.message}
+        label={retention.schedule} hint={retention.scheduleHint} autoComplete="off" spellCheck={false} source={policy.sources["archiver_schedule"]} fault={errors.archiver_schedule?.message}
         {...form.register("archiver_schedule", { required: retention.scheduleRequired })}
       />
       {isWhole && (

@@ -20,7 +20,7 @@ export function PolicyPanel({ policy, isHeld }: { policy: Retention; isHeld: boo
   const { retention } = texts;
   const { administers } = useRights();
   const first = firstDays({ hot: policy.hot_retention_days, warm: policy.warm_retention_days, coldYears: policy.cold_retention_years });
-  const sourceOf = (field: string) => retention.sources[policy.sources[field] ?? "default"];
+  const sourceOf = (field: string) => texts.sources[policy.sources[field] ?? "default"];
   const { last_archival_run: lastRun, last_archival_status: lastStatus } = policy;
   return (
     <Panel title={retention.policy} actions={administers && <EditButton policy={policy} />}>

@@ -1,9 +1,10 @@
 import { useForm } from "react-hook-form";
 import { ApiError } from "../api/errors";
-import { CheckboxField, SelectField, TextField } from "../parts/fields";
+import { CheckboxField, SelectField, SourceHint, TextField } from "../parts/fields";
+import { KEEP_TYPED } from "../parts/forms";
+import { PolicyPanel } from "../parts/PolicyPanel";
 import { texts } from "../texts";
 import { type MfaPolicy, useMfaPolicy, useUpdateMfaPolicy } from "./api";
-import { PolicyPanel } from "./PolicyPanel";
 import styles from "./SignInPage.module.css";
 
 const LEVELS = ["off", "optional", "required"] as const;
@@ -26,7 +27,7 @@ export function MfaForm() {
   const update = useUpdateMfaPolicy();
   const form = useForm<Fields>({
     ...(policy.data !== undefined && { values: fieldsOf(policy.data) }),
-    resetOptions: { keepDirtyValues: true },
+    resetOptions: KEEP_TYPED,
   });
   const { errors } = form.formState;
   const level = form.watch("enforcement_level") ?? "off";
@@ -46,20 +47,20 @@ export function MfaForm() {
   }
 
   return (
-    <PolicyPanel title={signIn.factors} form={form} query={policy} onSave={save}>
+    <PolicyPanel title={signIn.factors} form={form} query={policy} onSave={save} saved={signIn.saved}>
       <SelectField
-        label={signIn.level} hint={signIn.levelHints[level]} fault={errors.enforcement_level?.message} {...form.register("enforcement_level")}
+        label={signIn.level} hint={signIn.levelHints[level]} source={policy.data?.sources["enforcement_level"]} fault={errors.enforcement_level?.message} {...form.register("enforcement_level")}
       >
         {LEVELS.map((value) => <option key={value} value={value}>{signIn.levels[value]}</option>)}
       </SelectField>
       {level === "required" && (
         <>
           <TextField
-            label={signIn.grace} hint={signIn.graceHint} inputMode="numeric" fault={errors.grace_period_hours?.message}
+            label={signIn.grace} hint={signIn.graceHint} inputMode="numeric" source={policy.data?.sources["grace_period_hours"]} fault={errors.grace_period_hours?.message}
             {...form.register("grace_period_hours", whole)}
           />
           <TextField
-            label={signIn.deadline} hint={signIn.deadlineHint} type="datetime-local" fault={errors.enrollment_deadline?.message}
+            label={signIn.deadline} hint={signIn.deadlineHint} type="datetime-local" source={policy.data?.sources["enrollment_deadline"]} fault={errors.enrollment_deadline?.message}
             {...form.register("enrollment_deadline")}
           />
         </>
@@ -73,13 +74,14 @@ export function MfaForm() {
           />
         ))}
         {errors.mfa_methods !== undefined && <p className={styles["fault"]} role="alert">{errors.mfa_methods.message}</p>}
+        {policy.data !== undefined && <SourceHint source={policy.data.sources["mfa_methods"]} />}
       </fieldset>
       <CheckboxField
-        label={signIn.sensitive} hint={signIn.sensitiveHint} fault={errors.sensitive_endpoints_require_mfa?.message}
+        label={signIn.sensitive} hint={signIn.sensitiveHint} source={policy.data?.sources["sensitive_endpoints_require_mfa"]} fault={errors.sensitive_endpoints_require_mfa?.message}
         {...form.register("sensitive_endpoints_require_mfa")}
       />
       <TextField
-        label={signIn.assertionMinutes} hint={signIn.assertionMinutesHint} inputMode="numeric" fault={errors.mfa_assertion_ttl_minutes?.message}
+        label={signIn.assertionMinutes} hint={signIn.assertionMinutesHint} inputMode="numeric" source={policy.data?.sources["mfa_assertion_ttl_seconds"]} fault={errors.mfa_assertion_ttl_minutes?.message}
         {...form.register("mfa_assertion_ttl_minutes", whole)}
       />
     </PolicyPanel>

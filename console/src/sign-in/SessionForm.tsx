@@ -1,9 +1,10 @@
 import { Link } from "@tanstack/react-router";
 import { useForm } from "react-hook-form";
 import { CheckboxField, SelectField, TextField } from "../parts/fields";
+import { KEEP_TYPED } from "../parts/forms";
+import { PolicyPanel } from "../parts/PolicyPanel";
 import { texts } from "../texts";
 import { type SessionPolicy, useSessionPolicy, useUpdateSessionPolicy } from "./api";
-import { PolicyPanel } from "./PolicyPanel";
 import styles from "./SignInPage.module.css";
 
 const LIMITS = ["unlimited", "1", "2", "5"] as const;
@@ -21,12 +22,12 @@ export function SessionForm() {
   const update = useUpdateSessionPolicy();
   const form = useForm<Fields>({
     ...(policy.data !== undefined && { values: fieldsOf(policy.data) }),
-    resetOptions: { keepDirtyValues: true },
+    resetOptions: KEEP_TYPED,
   });
   const { errors } = form.formState;
 
-  function save({ concurrent_sessions: limit, refresh_token_ttl_days: days, ...rest }: Partial<Fields>) {
-    return update.mutateAsync({
+  async function save({ concurrent_sessions: limit, refresh_token_ttl_days: days, ...rest }: Partial<Fields>) {
+    await update.mutateAsync({
       ...rest,
       // `enforce_single_session` says the same as the limit 1, and would stay in force beside another limit.
       ...(limit !== undefined && { concurrent_sessions: limit, enforce_single_session: false }),
@@ -36,21 +37,26 @@ export function SessionForm() {
 
   return (
     <PolicyPanel
-      title={signIn.sessions} form={form} query={policy} onSave={save}
+      title={signIn.sessions} form={form} query={policy} onSave={save} saved={signIn.saved}
       footer={<p className={styles["hint"]}>{signIn.sessionTimes} <Link to="/organization">{organization.title}</Link></p>}
     >
-      <SelectField label={signIn.concurrent} hint={signIn.concurrentHint} fault={errors.concurrent_sessions?.message} {...form.register("concurrent_sessions")}>
+      <SelectField label={signIn.concurrent} hint={signIn.concurrentHint} source={limitSource(policy.data)} fault={errors.concurrent_sessions?.message} {...form.register("concurrent_sessions")}>
         {LIMITS.map((limit) => <option key={limit} value={limit}>{signIn.concurrents[limit]}</option>)}
       </SelectField>
       <CheckboxField
-        label={signIn.refresh} hint={signIn.refreshHint} fault={errors.refresh_token_enabled?.message} {...form.register("refresh_token_enabled")}
+        label={signIn.refresh} hint={signIn.refreshHint} source={policy.data?.sources["refresh_token_enabled"]} fault={errors.refresh_token_enabled?.message} {...form.register("refresh_token_enabled")}
       />
       <TextField
-        label={signIn.refreshDays} hint={signIn.refreshDaysHint} inputMode="numeric" fault={errors.refresh_token_ttl_days?.message}
+        label={signIn.refreshDays} hint={signIn.refreshDaysHint} inputMode="numeric" source={policy.data?.sources["refresh_token_ttl_days"]} fault={errors.refresh_token_ttl_days?.message}
         {...form.register("refresh_token_ttl_days", { pattern: { value: /^\d+$/, message: organization.numberRequired } })}
       />
     </PolicyPanel>
   );
+}
+
+/** Two fields of the policy limit the sessions. */
+function limitSource(policy: SessionPolicy | undefined) {
+  return policy?.sources[policy.enforce_single_session ? "enforce_single_session" : "concurrent_sessions"];
 }
 
 function fieldsOf(policy: SessionPolicy): Fields {

@@ -2,7 +2,8 @@ import { useForm } from "react-hook-form";
 import { DialogForm } from "../parts/DialogForm";
 import { CheckboxField, TextField } from "../parts/fields";
 import { texts } from "../texts";
-import { EVENT_TYPES, type EventType, type Webhook, type WebhookUpdate } from "./api";
+import { type EventType, type Webhook, type WebhookUpdate } from "./api";
+import { EVENT_TYPES } from "./choices";
 import styles from "./WebhookForm.module.css";
 
 export interface WebhookFields {

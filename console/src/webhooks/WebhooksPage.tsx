@@ -1,16 +1,23 @@
 import { getRouteApi } from "@tanstack/react-router";
-import { Send, Webhook as WebhookIcon } from "lucide-react";
+import { SearchX, Send, Webhook as WebhookIcon } from "lucide-react";
 import { useMemo } from "react";
 import { useRights } from "../api/queries";
+import { Button } from "../parts/Button";
 import { actionsColumn, type Column, DataTable } from "../parts/DataTable";
+import { FilterField } from "../parts/FilterField";
+import { ChoiceFilter, EnabledFilter } from "../parts/filters";
 import { MenuItem } from "../parts/Menu";
 import { Page, Panel } from "../parts/Page";
+import { Pager } from "../parts/Pager";
 import { EnabledBadge, RuleMenu, RuleName } from "../parts/rules";
 import { EmptyState, ErrorState } from "../parts/states";
 import { Time } from "../parts/Time";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
-import { useDeleteWebhook, useSetEnabled, useUpdateWebhook, useWebhooks, type Webhook } from "./api";
+import {
+  PAGE_SIZE, type Sort, useDeleteWebhook, useSetEnabled, useUpdateWebhook, useWebhook, useWebhooks, type Webhook, type WebhookFilters,
+} from "./api";
+import { DEFAULT_SORT, EVENT_TYPES } from "./choices";
 import { CreateWebhook } from "./CreateWebhook";
 import { DeliveriesDialog } from "./DeliveriesDialog";
 import { bodyOf, WebhookForm } from "./WebhookForm";
@@ -19,29 +26,67 @@ const route = getRouteApi("/webhooks");
 /** Names of events that a row shows before it counts the rest. */
 const SHOWN_EVENTS = 2;
 
-/** All webhooks, newest first, with the deliveries of one of them in a dialog. */
+/** The webhooks, with the deliveries of one of them in a dialog. */
 export function WebhooksPage() {
   const { webhooks } = texts;
   const { administers } = useRights();
-  const { webhook: openId } = route.useSearch();
+  const { page = 1, webhook: openId, ...filters } = route.useSearch();
   const navigate = route.useNavigate();
-  const list = useWebhooks();
-  const open = useMemo(() => (webhook: Webhook) => void navigate({ search: { webhook: webhook.id } }), [navigate]);
+  const list = useWebhooks(filters, page);
+  const { open, close } = useMemo(() => ({
+    open: (webhook: Webhook) => void navigate({ search: (now) => ({ ...now, webhook: webhook.id }) }),
+    close: () => void navigate({ search: ({ webhook: _, ...now }) => now }),
+  }), [navigate]);
   const columns = useMemo(() => columnsOf(administers, open), [administers, open]);
+  const isFiltered = [filters.search, filters.event, filters.enabled].some((value) => value !== undefined);
+  const filter = (changed: WebhookFilters) => void navigate({ search: { ...filters, ...changed } });
+  const clear = () => void navigate({ search: {} });
+  const shown = list.data?.rows.find(({ id }) => id === openId);
+  const other = useWebhook(list.data !== undefined && shown === undefined ? openId : undefined);
   return (
-    <Page title={webhooks.title} actions={administers && <CreateWebhook />}>
+    <Page
+      title={webhooks.title} actions={administers && <CreateWebhook />}
+      bar={
+        <>
+          <FilterField
+            label={texts.rules.search} placeholder={webhooks.searchPlaceholder} value={filters.search}
+            onChange={(search) => filter({ search })}
+          />
+          <ChoiceFilter
+            label={webhooks.events} any={webhooks.anyEvent} values={EVENT_TYPES} nameOf={(event) => event} value={filters.event}
+            onChange={(event) => filter({ event })}
+          />
+          <EnabledFilter value={filters.enabled} onChange={(enabled) => filter({ enabled })} />
+          {isFiltered && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
+        </>
+      }
+    >
       <Panel label={webhooks.title}>
         {list.error && list.data === undefined ? (
           <ErrorState error={list.error} onRetry={() => void list.refetch()} />
-        ) : list.data?.length === 0 ? (
+        ) : list.data?.total === 0 && isFiltered ? (
+          <EmptyState icon={SearchX} title={texts.rules.noneMatch} text={texts.rules.noneMatchText}>
+            <Button onClick={clear}>{texts.clear}</Button>
+          </EmptyState>
+        ) : list.data?.total === 0 ? (
           <EmptyState icon={WebhookIcon} title={webhooks.empty} text={webhooks.emptyText} />
         ) : (
-          <DataTable
-            label={webhooks.title} columns={columns} rows={list.data} idOf={(webhook) => webhook.id} selectedId={openId} onOpen={open}
-          />
+          <>
+            <DataTable
+              label={webhooks.title} columns={columns} rows={list.data?.rows} idOf={(webhook) => webhook.id}
+              selectedId={openId} onOpen={open} stale={list.isPlaceholderData}
+              sort={filters.sort ?? DEFAULT_SORT} onSort={(sort) => filter({ sort: sort as Sort })}
+            />
+            {list.data !== undefined && (
+              <Pager
+                page={page} size={PAGE_SIZE} total={list.data.total}
+                onPage={(next) => void navigate({ search: { ...filters, page: next } })}
+              />
+            )}
+          </>
         )}
       </Panel>
-      <DeliveriesDialog webhook={list.data?.find(({ id }) => id === openId)} onClose={() => void navigate({ search: {} })} />
+      <DeliveriesDialog webhook={shown ?? other.data} onClose={close} />
     </Page>
   );
 }
@@ -50,7 +95,7 @@ function columnsOf(administers: boolean, open: (webhook: Webhook) => void): Colu
   const { webhooks, rules } = texts;
   const columns: Column<Webhook>[] = [
     {
-      id: "name", header: rules.name, meta: { width: "46%" },
+      id: "name", header: rules.name, meta: { width: "46%", sort: "name" },
       cell: ({ row: { original: webhook } }) => (
         <RuleName
           name={webhook.name} detail={webhook.url}
@@ -63,7 +108,7 @@ function columnsOf(administers: boolean, open: (webhook: Webhook) => void): Colu
       cell: ({ row: { original: { events } } }) => <span title={events.join("\n")}>{webhooks.someEvents(events.slice(0, SHOWN_EVENTS), events.length - SHOWN_EVENTS)}</span>,
     },
     { id: "status", header: rules.status, cell: ({ row }) => <EnabledBadge enabled={row.original.enabled} /> },
-    { id: "created", header: webhooks.created, meta: { hideBelow: "desk" }, cell: ({ row }) => <Time at={row.original.created_at} as="date" /> },
+    { id: "created", header: webhooks.created, meta: { hideBelow: "desk", sort: "-created_at" }, cell: ({ row }) => <Time at={row.original.created_at} as="date" /> },
   ];
   if (administers) columns.push(actionsColumn((webhook) => <Actions webhook={webhook} onOpen={() => open(webhook)} />));
   return columns;

@@ -1,7 +1,8 @@
 /** Webhooks and their deliveries: queries and changes. */
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { api, dataOf, type Schemas } from "../api/client";
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { api, dataOf, listOf, type Schemas } from "../api/client";
 import { useIfMatch } from "../api/versions";
+import { DEFAULT_SORT, type SORTS } from "./choices";
 
 export type Webhook = Schemas["Webhook"];
 export type NewWebhook = Schemas["NewWebhook"];
@@ -9,15 +10,37 @@ export type WebhookUpdate = Schemas["WebhookUpdate"];
 export type EventType = NewWebhook["events"][number];
 export type Delivery = Schemas["DeliveryB"];
 
-/** The events that a webhook can subscribe to. `webhook_test` is sent on request. */
-export const EVENT_TYPES: readonly EventType[] = [
-  "new_conversation", "dlp_trigger", "quota_exceeded", "usage_threshold", "bundle_state_change", "invoice_generated",
-];
+export const PAGE_SIZE = 50;
 const REFRESH_MS = 3_000;
 
-/** All webhooks, newest first, which are at most 500 and come at once. */
-export function useWebhooks() {
-  return useQuery({ queryKey: ["webhooks"], queryFn: () => dataOf(api.GET("/api/admin/webhooks/")) });
+export type Sort = (typeof SORTS)[number];
+
+export interface WebhookFilters {
+  search?: string | undefined;
+  event?: EventType | undefined;
+  enabled?: boolean | undefined;
+  sort?: Sort | undefined;
+}
+
+/** A page of the webhooks. */
+export function useWebhooks(filters: WebhookFilters, page: number) {
+  return useQuery({
+    queryKey: ["webhooks", "list", filters, page],
+    placeholderData: keepPreviousData,
+    queryFn: () =>
+      listOf<Webhook>(api.GET("/api/admin/webhooks/", {
+        params: { query: { sort: DEFAULT_SORT, ...filters, limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE } },
+      })),
+  });
+}
+
+/** One webhook, for a page that does not show it. */
+export function useWebhook(id: string | undefined) {
+  return useQuery({
+    queryKey: ["webhooks", "one", id],
+    enabled: id !== undefined,
+    queryFn: (): Promise<Webhook> => dataOf(api.GET("/api/admin/webhooks/{webhook_id}", { params: { path: { webhook_id: id ?? "" } } })),
+  });
 }
 
 /** The last deliveries of a webhook, newest first. Read again every few seconds while one waits for an attempt. */

@@ -1,1 +1,2 @@
-"""The common parts of all administration APIs: the HTTP shell, changes, jobs and duties."""
+"""The common parts of all administration APIs: the application, the HTTP shell, serving, jobs, duties and
+re-sealing."""

@@ -1,4 +1,4 @@
-"""The FastAPI application of an administration API: its families, error responses, common rules and documentation."""
+"""Builds the FastAPI application of an administration API, with its families, error responses and documentation."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,8 +27,8 @@ Document: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Documentation:
-    """Additions to FastAPI's OpenAPI document. `requirement_of` returns the entries of an operation with this
-    dependency, if it is a caller. `complete` returns the whole document."""
+    """Additions to FastAPI's OpenAPI document. `requirement_of` takes a dependency; if it identifies a caller, it
+    returns the entries to add to the operation. `complete` returns the complete document."""
 
     security_schemes: Document
     requirement_of: Callable[[Callable[..., Any] | None], Document | None]
@@ -49,9 +49,9 @@ def build_application(
     documentation: Documentation | None = None,
     lifespan: Lifespan[FastAPI] | None = None,
 ) -> tuple[FastAPI, ErrorResponses]:
-    """Return the application and its error responses. `unavailable` and `unknown` are those of `ErrorResponses`,
-    `tolerant` of `KnownParameters`, `moving` and `shown_elsewhere` of `ReadOnlyFields`. Without `documentation` it
-    serves no OpenAPI document."""
+    """Return the application and its error responses. `unavailable` and `unknown` are passed to `ErrorResponses`,
+    `tolerant` to `KnownParameters`, and `moving` and `shown_elsewhere` to `ReadOnlyFields`. Without `documentation`,
+    the application serves no OpenAPI document."""
     app = FastAPI(
         title=title,
         version=__version__,
@@ -74,9 +74,11 @@ def build_application(
 
 
 def _match_by_prefix(included: BaseRoute) -> None:
-    """Makes an included family refuse paths that begin like none of its routes, without trying each route.
+    """Change an included family so that it first compares a path with the prefixes of its routes. It tries its routes
+    only if a prefix matches.
 
-    FastAPI tries the routes of all families in turn, which takes about a millisecond with 300 operations.
+    Without this change, FastAPI tries the routes of all families in turn, which takes about a millisecond with 300
+    operations.
     """
     prefixes = tuple({(context.path or "").partition("{")[0] for context in iter_route_contexts([included])})
     match_each_route = included.matches
@@ -90,7 +92,7 @@ def _match_by_prefix(included: BaseRoute) -> None:
 
 
 def _document(app: FastAPI, families: Sequence[APIRouter], documentation: Documentation) -> None:
-    """Replaces the application's document, which is built on first use."""
+    """Replace the function that returns the application's OpenAPI document. The document is built at first use."""
     framework = app.openapi
 
     def document() -> Document:
@@ -109,7 +111,7 @@ def _document(app: FastAPI, families: Sequence[APIRouter], documentation: Docume
 
 
 def _requirement(dependant: Dependant, requirement_of: Callable[[Any], Document | None]) -> Document:
-    """Return the entries of the outermost dependency that is a caller: it is the strictest one."""
+    """Return the entries of the outermost dependency that identifies a caller. The outermost one is the strictest."""
     level = [dependant]
     while level:
         for dependency in level:

@@ -1,4 +1,5 @@
-"""Duties: work that every process with background work repeats. It must be safe to run in several processes at once."""
+"""Duties: work that each process for background work repeats. A duty must be safe to run in several processes at
+once."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -15,7 +16,7 @@ Context = TypeVar("Context")
 
 
 class Duty(msgspec.Struct, Generic[Context], frozen=True):
-    """Work that is done again `seconds` after its end."""
+    """Work that is repeated. It starts again `seconds` after its end."""
 
     name: str
     seconds: float
@@ -30,7 +31,7 @@ async def repeat_all(duties: Iterable[Duty[Context]], context: Context) -> None:
 
 
 async def repeat(duty: Duty[Context], context: Context) -> None:
-    """Repeat a duty until cancelled. The first of several failures in a row is logged."""
+    """Repeat a duty until cancelled. Of several consecutive failures, only the first one is logged."""
     failure_logged = False
     while is_running():
         try:

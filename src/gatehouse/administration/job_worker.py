@@ -1,8 +1,8 @@
 """Runs queued and scheduled jobs in one process.
 
-A worker has a lease on each job that it runs, and renews it. After the lease of a killed worker ends, another one runs
-the job again. `updated_at` of a running job is the time at which it was leased. Every statement about the job compares
-it, so that a worker that lost its lease changes nothing any more.
+A worker has a lease on each job that it runs, and renews the lease. If a worker is killed, its lease ends and another
+worker runs the job again. `updated_at` of a running job is the time at which the job was leased. Every statement that
+changes the job compares this time, so that a worker that has lost its lease cannot change the job.
 """
 
 import asyncio
@@ -29,13 +29,13 @@ log = structlog.get_logger(__name__)
 
 _MIN_RETRY_SECONDS: Final = 2.0
 _MAX_RETRY_SECONDS: Final = 3600.0
-#: The delay reaches its maximum long before.
+#: Maximum number of times that the delay is doubled. The delay reaches its maximum before this number.
 _MAX_DOUBLINGS: Final = 20
-#: Seconds between two looks for jobs that another process queued, or that are due.
+#: Seconds between two searches for jobs that are due or that another process has queued.
 _POLL_INTERVAL_SECONDS: Final = 1.0
 
 _NEXT_TIME: Final = "to_timestamp((floor((extract(epoch FROM now()) - :offset) / :every) + 1) * :every + :offset)"
-# A schedule that became shorter takes effect at once.
+# If the interval of a schedule was shortened, the new interval takes effect at once.
 _SCHEDULE: Final = text(
     f"WITH earlier AS (UPDATE jobs SET run_at = least(run_at, {_NEXT_TIME})"  # noqa: S608
     " WHERE kind = :kind AND status = 'queued')"
@@ -60,7 +60,7 @@ _END: Final = text(
     "UPDATE jobs SET status = :status, error = :error, leased_until = NULL, updated_at = now()"
     " WHERE id = :id AND status = 'running' AND updated_at = :leased_at"
 )
-# If another job of the same kind was queued in its lane meanwhile, this one is done.
+# If another job of the same kind has been queued in the lane in the meantime, this job is done.
 _RETRY: Final = text(
     "UPDATE jobs j SET status = CASE WHEN EXISTS (SELECT FROM jobs q WHERE q.kind = j.kind AND q.lane = j.lane"
     " AND q.status = 'queued') THEN 'done' ELSE 'queued' END, error = :error, leased_until = NULL, updated_at = now(),"
@@ -85,14 +85,14 @@ class LeasedJob(msgspec.Struct, frozen=True):
 
 
 class JobWorker(Generic[Context]):
-    """Runs up to `slots` jobs at once, and up to half as many of one organization, so that its jobs do not delay those
-    of others. `wake` makes it look for jobs immediately.
+    """Runs up to `slots` jobs at the same time. At most half of them are of one organization, so that its jobs do not
+    delay those of other organizations. `wake` starts a search for due jobs immediately.
 
-    When it is stopped, jobs in progress have `grace_seconds` to end; then they are cancelled and queued again.
+    When the worker is stopped, jobs in progress have `grace_seconds` to end. Then they are cancelled and queued again.
     `results` counts attempts by kind and result (`done`, `again`, `failed`).
 
-    Its own statements use the connection of the feed, because jobs can use all others for longer than a lease.
-    """
+    The statements of the worker itself use the connection of the feed, because jobs can occupy all other connections
+    for longer than a lease."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class JobWorker(Generic[Context]):
         try:
             while is_running():
                 self._wake_event.clear()
-                leased = await self._look() if len(self._running) < self._slots else None
+                leased = await self._lease_due_job() if len(self._running) < self._slots else None
                 if leased is None:
                     await self._wait()
                     continue
@@ -137,8 +137,8 @@ class JobWorker(Generic[Context]):
         finally:
             await self._end()
 
-    async def _look(self) -> LeasedJob | None:
-        """Lease the next job. None if there is none, or the database is unavailable."""
+    async def _lease_due_job(self) -> LeasedJob | None:
+        """Lease and return the next due job. Return None if there is none or the database is unavailable."""
         try:
             if not self._is_scheduled:
                 await self._schedule()
@@ -171,7 +171,7 @@ class JobWorker(Generic[Context]):
         await asyncio.gather(*running, return_exceptions=True)
 
     async def _schedule(self) -> None:
-        """Queue the first run of each scheduled job, unless one is queued already."""
+        """Queue the first run of each scheduled job, unless a run is already queued."""
         async with self._database.feed() as session:
             for kind, schedule in self._jobs.scheduled_jobs():
                 values = {"id": new_id(), "kind": kind, **_times(schedule)}
@@ -181,7 +181,7 @@ class JobWorker(Generic[Context]):
     async def _lease_next(self) -> LeasedJob | None:
         jobs_by_org = Counter(leased.org_id for leased in self._running.values() if leased.org_id is not None)
         busy = [org_id for org_id, count in jobs_by_org.items() if count >= self._max_slots_per_org]
-        # After a pause of the whole process, its own leases have ended too, and are renewed.
+        # If this process was paused, its own leases may have ended. They will be renewed, so its jobs are left out.
         own = [leased.id for leased in self._running.values()]
         values = {"lease": self._lease_seconds, "kinds": list(self._jobs.kinds), "busy": busy, "own": own}
         try:
@@ -189,7 +189,7 @@ class JobWorker(Generic[Context]):
                 row = (await session.execute(_LEASE_NEXT, values)).first()
                 await session.commit()
         except IntegrityError:
-            # Another worker has just leased a job of the same lane.
+            # Another worker has leased a job of the same lane in the meantime.
             return None
         if row is None:
             return None
@@ -200,7 +200,7 @@ class JobWorker(Generic[Context]):
         try:
             error = await self._attempt(leased)
         except asyncio.CancelledError:
-            # This process ends: another one runs the job at once, without waiting for the lease to end.
+            # This process ends. The job is queued again, so that another process can run it before the lease ends.
             await asyncio.shield(self._retry(leased, None, 0.0, uncounted_attempts=1))
             raise
         loop = asyncio.get_running_loop()
@@ -209,7 +209,7 @@ class JobWorker(Generic[Context]):
             try:
                 await (self._done(leased) if error is None else self._failed(leased, error))
             except DATABASE_UNAVAILABLE_ERRORS:
-                # Until the end is stored, the other jobs of the lane wait.
+                # The result must be stored, because the other jobs of the lane wait for it.
                 await asyncio.sleep(_POLL_INTERVAL_SECONDS)
             except Exception:
                 log.exception("jobs.fault", kind=leased.job.kind)
@@ -241,11 +241,11 @@ class JobWorker(Generic[Context]):
         return JobFault(type(error).__name__)
 
     async def _work(self, leased: LeasedJob) -> None:
-        # In a coroutine, so that the error for arguments that the job does not accept is one of the attempt.
+        # The call is in a coroutine, so that an error about wrong arguments is an error of the attempt.
         await leased.job.work(self._context, leased.org_id, **leased.args)
 
     async def _renew(self, leased: LeasedJob) -> None:
-        """Renew the lease until it is lost to another worker, or the database was unavailable for too long."""
+        """Renew the lease until another worker has the job, or until the database was unavailable for a whole lease."""
         loop = asyncio.get_running_loop()
         lease_end = loop.time() + self._lease_seconds
         values = {"id": leased.id, "leased_at": leased.leased_at, "lease": self._lease_seconds}
@@ -275,7 +275,7 @@ class JobWorker(Generic[Context]):
             return
         if not job.is_final(error) and (job.max_attempts is None or leased.attempts < job.max_attempts):
             delay = min(_MIN_RETRY_SECONDS * 2 ** min(leased.attempts - 1, _MAX_DOUBLINGS), _MAX_RETRY_SECONDS)
-            # Jitter: a service that comes back must not get all retries in one moment.
+            # The delay is random within limits, so that a service that recovers does not receive all retries at once.
             await self._retry(leased, str(error), delay * random.uniform(0.8, 1.0))  # noqa: S311
             self._count(leased, "again")
             return
@@ -283,7 +283,8 @@ class JobWorker(Generic[Context]):
         values = {"id": leased.id, "leased_at": leased.leased_at, "status": "failed", "error": str(error)}
         async with self._database.service() as session:
             ended = await session.execute(_END, values)
-            # Not called twice, if the result of the first commit was lost.
+            # `rowcount` is 0 if an earlier commit succeeded but its result was lost. `on_failure` is then not called
+            # again.
             if job.on_failure is not None and ended.rowcount:  # type: ignore[attr-defined]
                 await job.on_failure(session, leased.org_id, error)
             await session.commit()
@@ -295,7 +296,7 @@ class JobWorker(Generic[Context]):
         try:
             await self._execute(_RETRY, values)
         except IntegrityError:
-            # A transaction that queued the same job was committed during the statement. Now the job is found.
+            # A transaction that queued the same job was committed during the statement. The next attempt sees this job.
             await self._execute(_RETRY, values)
 
     async def _schedule_next(self, leased: LeasedJob, error: str | None) -> None:
@@ -304,7 +305,7 @@ class JobWorker(Generic[Context]):
         await self._execute(_SCHEDULE_NEXT, {**values, **_times(leased.job.schedule)})
 
     async def _execute(self, statement: TextClause, values: dict[str, object]) -> bool:
-        """Return whether the statement changed a row."""
+        """Execute a statement, and return whether it changed a row."""
         async with self._database.feed() as session:
             result = await session.execute(statement, values)
             await session.commit()

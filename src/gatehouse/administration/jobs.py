@@ -1,4 +1,4 @@
-"""Jobs: work that is queued in the transaction of a change or by a schedule, and retried with backoff.
+"""Jobs: work that is queued in the transaction of a change or by a schedule, and that is retried with backoff.
 
     JOBS: Final = Jobs[Tools]()
 
@@ -10,9 +10,9 @@
 
     await JOBS.queue(change.session, anonymise, tenant_id, user_id="...")
 
-A rolled-back change queues nothing. A committed change runs its job at least once (`job_worker`), so every job is
-idempotent. The table `jobs` stands in the platform's and in the portal's schema (docs/decisions/jobs.md).
-"""
+If a change is rolled back, its job is not queued. If a change is committed, its job is run at least once
+(`job_worker`). Every job must therefore be idempotent. The schemas of the platform and the portal each have a table
+`jobs` (docs/decisions/jobs.md)."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
@@ -28,12 +28,13 @@ from gatehouse.foundation.ids import new_id
 Context = TypeVar("Context")
 Work = TypeVar("Work", bound=Callable[..., Awaitable[None]])
 
-#: Called in the transaction that ends a failed job, as the service role.
+#: A function that is called in the transaction that ends a failed job. The transaction has the service role.
 OnFailure = Callable[[AsyncSession, Any, Exception], Awaitable[None]]
 
 
 class JobFault(Exception):
-    """An attempt ended by an unexpected exception, by its time limit or with its process. The text has no secrets."""
+    """An attempt failed because of an unexpected exception, its time limit or the end of its process. The message
+    contains no secrets."""
 
 
 def _never(error: Exception) -> bool:
@@ -41,7 +42,7 @@ def _never(error: Exception) -> bool:
 
 
 class Schedule(msgspec.Struct, frozen=True):
-    """Runs at the times that are `offset_seconds` after a multiple of `every_seconds` since 1970 in UTC."""
+    """A schedule. A job runs at each Unix time that is `offset_seconds` after a multiple of `every_seconds`."""
 
     every_seconds: int
     offset_seconds: int
@@ -52,19 +53,21 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: str
     work: Callable[..., Awaitable[None]]
-    #: Jobs of one organization run one after the other, and a queued job serves every change that queues it again.
+    #: whether jobs of one organization run one after the other; if a change queues the job while it is queued, the job
+    #: runs only once
     serial: bool = False
-    #: Attempts until the job fails; None: it is retried until it succeeds.
+    #: number of attempts after which the job fails; None if the job is retried until it succeeds
     max_attempts: int | None = None
-    #: Seconds of one attempt.
+    #: time limit of one attempt
     timeout_seconds: float | None = None
-    #: Whether a retry would fail in the same way.
+    #: returns whether an error is final, because a retry would fail in the same way
     is_final: Callable[[Exception], bool] = _never
     on_failure: OnFailure | None = None
     schedule: Schedule | None = None
 
 
-# A queued job of the same lane becomes due at the earlier time, and gets all its attempts again.
+# If a job of the same kind is already queued in the lane, it becomes due at the earlier of the two times. Its number of
+# attempts is reset.
 _QUEUE: Final = text(
     "INSERT INTO jobs (id, kind, org_id, lane, args, run_at) VALUES (:id, :kind, :org_id, :lane, CAST(:args AS jsonb),"
     " coalesce(CAST(:run_at AS timestamptz), now()))"
@@ -74,9 +77,10 @@ _QUEUE: Final = text(
 
 
 class Jobs(Generic[Context]):
-    """The kinds of jobs of one deployable, whose functions get a `Context`.
+    """The kinds of jobs of one deployable. The functions of jobs receive a `Context`.
 
-    `expected` are exceptions that jobs raise for a failed attempt. Others are faults of the program and are logged.
+    `expected` are the exceptions that jobs raise for a failed attempt. Other exceptions are faults of the program and
+    are logged.
     """
 
     def __init__(self, *, expected: tuple[type[Exception], ...] = ()) -> None:
@@ -127,25 +131,26 @@ class Jobs(Generic[Context]):
         self, session: AsyncSession, work: Callable[..., Awaitable[None]], org_id: UUID | None, *,
         at: datetime | None = None, **args: Any,
     ) -> UUID:  # fmt: skip
-        """Queue a job in the session's transaction and return its id. `args` are JSON. It does not run before `at`.
+        """Queue a job in the transaction of a session, and return the id of the job. `args` are stored as JSON. The job
+        does not run before `at`.
 
-        A serial job has no arguments: if it is queued already, those of the second change would be lost."""
+        A serial job has no arguments. If it is already queued, the arguments of the second change would be lost."""
         job = self.kinds[self._kind_of[work]]
         if job.serial and args:
             raise TypeError(f"{job.kind}: a serial job has no arguments")
         job_id = new_id()
         values = {
             "id": job_id, "kind": job.kind, "org_id": org_id, "args": msgspec.json.encode(args).decode(), "run_at": at,
-            # A lane of its own: it waits for no other job.
+            # A job that is not serial has its own lane, so that it does not wait for other jobs.
             "lane": str(org_id or job.kind) if job.serial else str(job_id),
         }  # fmt: skip
         return UUID(str((await session.execute(_QUEUE, values)).scalar_one()))
 
     def scheduled_jobs(self) -> Iterable[tuple[str, Schedule]]:
-        """Return kind and schedule of the scheduled jobs."""
+        """Return the kind and schedule of each scheduled job."""
         return [(job.kind, job.schedule) for job in self.kinds.values() if job.schedule is not None]
 
     def _add(self, job: Job) -> None:
         if job.kind in self.kinds:
-            raise ValueError(f"two jobs are called {job.kind}")
+            raise ValueError(f"there are two jobs of the kind {job.kind}; kinds must be unique")
         self.kinds[job.kind] = job

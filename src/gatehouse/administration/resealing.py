@@ -1,4 +1,4 @@
-"""Seals a deployable's secrets again under another master key (`gatehouse keys rotate-master`)."""
+"""Seals the secrets of a deployable again with another master key (`gatehouse keys rotate-master`)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -12,7 +12,8 @@ from gatehouse.foundation.secrets.sealing import CannotOpen, Sealer, UnknownSeal
 
 
 class SealedColumn(msgspec.Struct, frozen=True):
-    """A column with sealed texts. `context` returns a text's authenticated context from the row's key values."""
+    """A column with sealed texts. `context` takes the key values of a row and returns the authenticated context of its
+    sealed text."""
 
     table: str
     key: tuple[str, ...]
@@ -21,7 +22,7 @@ class SealedColumn(msgspec.Struct, frozen=True):
 
 
 class CannotReseal(Exception):
-    """Nothing was changed. The message has the reason and what to do."""
+    """Secrets cannot be sealed again, and nothing was changed. The message contains the reason and what to do."""
 
 
 class ResealReport(msgspec.Struct):
@@ -31,8 +32,8 @@ class ResealReport(msgspec.Struct):
 
 
 class RecordedChange(Protocol):
-    """The deployable's change, by the system. `session` must be the owner's: no other role may change all of these
-    columns."""
+    """The deployable's object for a change by the system. `session` must have the role of the database's owner, because
+    no other role may change all of these columns."""
 
     session: AsyncSession
 
@@ -42,7 +43,7 @@ class RecordedChange(Protocol):
 
 
 async def reseal(sealer: Sealer, columns: Iterable[SealedColumn], change: RecordedChange) -> ResealReport:
-    """Reseals all columns under the current key, records that, and commits. Raises `CannotReseal`."""
+    """Seal all columns again with the current key, record an audit event, and commit. Raises `CannotReseal`."""
     done: Counter[str] = Counter()
     missing: Counter[str] = Counter()
     broken: list[str] = []
@@ -79,7 +80,8 @@ def _refuse(missing: Counter[str], broken: list[str]) -> None:
 
 
 async def _rows(session: AsyncSession, sealed: SealedColumn) -> list[tuple[Any, ...]]:
-    """Return the rows of a column. They are locked, so that concurrent updates of these secrets run afterwards."""
+    """Return the rows with sealed texts in a column. The rows are locked, so that concurrent updates of these secrets
+    wait."""
     columns = ", ".join((sealed.column, *sealed.key))
     query = f"SELECT {columns} FROM {sealed.table} WHERE {sealed.column} IS NOT NULL FOR UPDATE"  # noqa: S608
     return [tuple(row) for row in (await session.execute(text(query))).all()]

@@ -1,4 +1,5 @@
-"""The process that serves an administration API: uvicorn's options, and how memory and threads are tuned."""
+"""Configures the process that serves an administration API: the options of uvicorn, and the tuning of memory and
+threads."""
 
 import asyncio
 import gc
@@ -20,7 +21,8 @@ def server_config(
     drain_seconds: int,
     lifespan: Literal["on", "off"] = "on",
 ) -> uvicorn.Config:
-    """Return the options of a server. `protocol` is a class of connections, or a function that makes one."""
+    """Return the options of a server. `protocol` is a protocol class, or a function that returns the protocol of a
+    connection."""
     config = uvicorn.Config(
         app,
         loop="uvloop",
@@ -42,13 +44,15 @@ def server_config(
 
 
 def tune_process() -> asyncio.Task[None]:
-    """Tunes the process once it serves. Return the task that returns the memory of later peaks to the system."""
-    # Objects loaded by now live as long as the process: exclude them from garbage collection.
+    """Tune the process after it has started to serve. Return a task that returns freed memory to the system after later
+    peaks."""
+    # Objects that exist now live as long as the process. They are excluded from garbage collection.
     gc.collect()
     gc.freeze()
-    # Returns the memory freed after the start to the system (glibc only).
+    # Return the memory that was freed after the start to the system (glibc only).
     trim_heap()
-    # Requests leave few reference cycles: the default threshold of 700 objects collects too often.
+    # Requests create few reference cycles. With the default threshold of 700 objects, garbage collection runs too
+    # often.
     gc.set_threshold(20_000, 20, 20)
     # Long texts are inspected in a thread, which must return the interpreter lock to the event loop quickly.
     sys.setswitchinterval(0.001)
@@ -56,12 +60,12 @@ def tune_process() -> asyncio.Task[None]:
 
 
 class TunedServer(uvicorn.Server):
-    """uvicorn's server, which tunes its process once it serves."""
+    """A server of uvicorn that tunes its process after it has started to serve."""
 
     _trimming: asyncio.Task[None] | None = None
 
     def on_serving(self) -> None:
-        """Called once the server serves."""
+        """Called after the server has started to serve. Subclasses override this method."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)

@@ -1,9 +1,9 @@
 """The HTTP shell of an administration API: ASGI middleware around the framework.
 
-It chooses the request's id, determines the client's address, reads the body within its limits, adds headers to every
-response, and reports every request to the metrics. The framework would read a whole body of any size before it
-authenticates the caller. A deployable's `admit` does what has to be done before that.
-"""
+The shell chooses the id of the request, determines the address of the client, reads the body within its limits, adds
+headers to every response, and reports every request to the metrics. The framework would read a complete body of any
+size before it authenticates the caller. A deployable can therefore pass a function `admit`, which is called before the
+body is read."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -24,10 +24,10 @@ from gatehouse.foundation.http.middleware.replay import replay
 from gatehouse.foundation.http.request_body import RequestBody
 from gatehouse.foundation.settings import CommonSettings
 
-#: called after each request with method, route template, status and seconds
+#: a function that is called after each request, with the method, the route template, the status and the seconds
 Observe: TypeAlias = Callable[[str, str, int, float], None]
 
-#: status in the metrics of a request whose client left before the response
+#: the status in the metrics of a request whose client has disconnected before the response
 CLIENT_LEFT_STATUS: Final = 499
 
 METHODS_WITHOUT_BODY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -36,8 +36,8 @@ _BODY_HEADERS: Final = frozenset({b"content-length", b"transfer-encoding"})
 
 
 class Head(Protocol):
-    """A request without its body. `headers` has lower-case names, `content-length` and `expect` among them. `started`
-    is monotonic, in seconds."""
+    """A request without its body. `headers` has lower-case names and includes `content-length` and `expect`. `started`
+    is a monotonic time in seconds."""
 
     request_id: str
     method: str
@@ -72,15 +72,15 @@ def read_head(scope: Scope, addresses: ClientAddresses) -> RequestHead:
 
 
 class Arrival(Generic[H]):
-    """A request before the framework gets it. `state` is the state of the ASGI scope, which routes read. `body.limit`
-    may be changed until the body is read."""
+    """A request before it is passed to the framework. `state` is the state of the ASGI scope, which routes read.
+    `body.limit` may be changed until the body is read."""
 
     __slots__ = ("_content", "body", "head", "response_headers", "state")
 
     def __init__(self, head: H, state: dict[str, Any], body: RequestBody) -> None:
         self.head = head
         self.state = state
-        # Responses contain tokens, keys shown once, and personal data: no cache on the way may store them.
+        # Responses may contain tokens, keys that are shown once, and personal data. No cache may store them.
         self.response_headers = {"X-Request-Id": head.request_id, "Cache-Control": "no-store"}
         self.body = body
         self._content: bytes | None = None
@@ -89,15 +89,15 @@ class Arrival(Generic[H]):
         )
 
     async def read_body(self) -> bytes:
-        """Return the whole body, which the framework gets too. Raises what `RequestBody.read` raises."""
+        """Return the complete body. The framework receives it too. Raises the same exceptions as `RequestBody.read`."""
         if self._content is None:
             self._content = await self.body.read()
         return self._content
 
 
 class Shell(Generic[H]):
-    """The middleware. `read_head` makes the head; `admit` may raise a refusal, change the body's limit, read the body,
-    and put values into the state."""
+    """The middleware. `read_head` returns the head of a request. `admit` may raise a refusal, change the limit of the
+    body, read the body, and add values to the state."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class Shell(Generic[H]):
                     await self._admit(arrival)
                 if head.method not in METHODS_WITHOUT_BODY:
                     receive = replay(await arrival.read_body(), receive)
-                # The framework may free the body before the response is complete.
+                # `arrival` must not keep the body in memory until the response is complete.
                 del arrival
             except ClientLeft:
                 return
@@ -153,6 +153,6 @@ class Shell(Generic[H]):
             await app(scope, receive, send_with_headers)
         finally:
             log.request_id.reset(token)
-            # The route's template, not the path: clients can send any number of paths.
+            # The metrics use the template of the route, because clients can send any number of different paths.
             route = getattr(scope.get("route"), "path", None) or "unmatched"
             self._observe(head.method, route, status, time.monotonic() - head.started)

@@ -40,7 +40,7 @@ class Archive(NamedTuple):
 
 @click.group()
 def archive() -> None:
-    """Query, list, check and fill the archive of old records."""
+    """Query, list, verify and fill the archive of old records."""
 
 
 @archive.command(epilog="Example: echo 'SELECT count(*) FROM usage_records' | gatehouse archive query -")
@@ -51,16 +51,18 @@ def query(sql: str, tenant: str | None, form: str) -> None:
     """Run a SQL query (DuckDB) over the archived audit_events, usage_records and dlp_events; `-` reads it from standard
     input.
 
-    It can read these three tables and nothing else of this machine, and changes nothing.
+    The query can read only these three tables, and it cannot change anything.
     """
     from gatehouse.platform.records.archive import querying
     from gatehouse.platform.records.archive.query_output import FORMS
 
     if sql == "-":
         sql = sys.stdin.read()
-    with _opened() as opened:
+    with _open_archive() as archive_access:
         try:
-            for text in FORMS[form](querying.query(opened.connection, opened.place, sql, opened.tenant(tenant))):
+            for text in FORMS[form](
+                querying.query(archive_access.connection, archive_access.place, sql, archive_access.tenant(tenant))
+            ):
                 click.echo(text, nl=False)
         except querying.BadQuery as error:
             raise CommandError(str(error)) from None
@@ -68,13 +70,13 @@ def query(sql: str, tenant: str | None, form: str) -> None:
 
 @archive.command("list", epilog="Example: gatehouse archive list --tenant default")
 @_TENANT
-def listed(tenant: str | None) -> None:
-    """List the files with their records, dates and paths."""
+def list_files(tenant: str | None) -> None:
+    """List the files of the archive with their records, dates and paths."""
     from gatehouse.platform.records.archive.storage import manifest
 
-    with _opened() as opened:
-        slugs = opened.slugs()
-        for file in manifest.list_files(opened.connection, opened.tenant(tenant)):
+    with _open_archive() as archive_access:
+        slugs = archive_access.slugs()
+        for file in manifest.list_files(archive_access.connection, archive_access.tenant(tenant)):
             dates = f"{file.first_at:%Y-%m-%d} to {file.last_at:%Y-%m-%d}"
             click.echo(
                 f"{slugs[file.tenant_id]}  {file.records}  {dates}  {file.rows} rows  {file.bytes} bytes"
@@ -85,19 +87,20 @@ def listed(tenant: str | None) -> None:
 @archive.command(epilog="Example: gatehouse archive verify")
 @_TENANT
 def verify(tenant: str | None) -> None:
-    """Read every file and check its content. `gatehouse audit verify` also checks the audit chain in the files.
+    """Read every file and check that its content is intact. `gatehouse audit verify` also checks the audit chain in the
+    files.
 
-    Exits with status 1 if a file is unsound.
+    Exits with status 1 if a file is damaged.
     """
     from gatehouse.platform.records.archive import verifying
     from gatehouse.platform.records.archive.storage import manifest
 
     unsound = 0
-    with _opened() as opened:
-        files = manifest.list_files(opened.connection, opened.tenant(tenant))
+    with _open_archive() as archive_access:
+        files = manifest.list_files(archive_access.connection, archive_access.tenant(tenant))
         for file in files:
             try:
-                verifying.check(opened.sealer, opened.place, file)
+                verifying.check(archive_access.sealer, archive_access.place, file)
             except verifying.DamagedFile as error:
                 unsound += 1
                 click.echo(f"{file.path}: {error}")
@@ -109,20 +112,22 @@ def verify(tenant: str | None) -> None:
 @archive.command(epilog="Example: gatehouse archive run --tenant default")
 @_TENANT
 def run(tenant: str | None) -> None:
-    """Archive records past the hot window now, instead of at the scheduled time."""
+    """Archive the records that are older than the hot window now, without waiting for the scheduled time."""
     from gatehouse.foundation import log
     from gatehouse.platform.records.archive import jobs
     from gatehouse.platform.records.archive.storage.writer import ArchiverRunning
 
-    with _opened() as opened:
-        log.configure(opened.installed.settings.log_level)
-        tenant_id = opened.tenant(tenant)
-        tenants = [tenant_id] if tenant_id else list(opened.slugs())
+    with _open_archive() as archive_access:
+        log.configure(archive_access.installed.settings.log_level)
+        tenant_id = archive_access.tenant(tenant)
+        tenants = [tenant_id] if tenant_id else list(archive_access.slugs())
         try:
-            rows = jobs.run(opened.installed.settings, opened.installed.url, opened.sealer, tenants)
+            rows = jobs.run(
+                archive_access.installed.settings, archive_access.installed.url, archive_access.sealer, tenants
+            )
         except ArchiverRunning:
-            raise CommandError("the archiver is running already: try again when it is done") from None
-        failures = opened.connection.execute(
+            raise CommandError("the archiver is already running: try again when it has ended") from None
+        failures = archive_access.connection.execute(
             "SELECT t.slug, r.status FROM archive_runs r JOIN tenants t ON t.id = r.tenant_id"
             " WHERE t.id = ANY(%s) AND r.status <> 'success' ORDER BY t.slug",
             [tenants],
@@ -130,13 +135,13 @@ def run(tenant: str | None) -> None:
     click.echo(f"{rows} rows went to the archive.")
     for slug, status in failures:
         if status == "held":
-            click.echo(f"{slug}: there is a legal hold, nothing was done")
+            click.echo(f"{slug}: there is a legal hold, so nothing was archived")
     if failed := [slug for slug, status in failures if status != "held"]:
-        raise CommandError(f"not all rows of {', '.join(failed)} were archived; the log says why")
+        raise CommandError(f"not all rows of {', '.join(failed)} were archived; the log contains the reason")
 
 
 @contextlib.contextmanager
-def _opened() -> Iterator[Archive]:
+def _open_archive() -> Iterator[Archive]:
     from gatehouse.foundation.secrets.sealing import Sealer
     from gatehouse.foundation.storage import roles
     from gatehouse.platform.installation import setup

@@ -6,7 +6,7 @@ import click
 
 from gatehouse.cli.main import CommandError
 
-#: Maximum breaks shown for one chain.
+#: Maximum breaks of one chain that are shown.
 _MAX_SHOWN = 20
 
 
@@ -16,13 +16,12 @@ def audit() -> None:
 
 
 @audit.command(epilog="Example: gatehouse audit verify --tenant default")
-@click.option("--tenant", help="Only this organization's chain, by its slug.")
+@click.option("--tenant", help="Only the chain of this organization, by its slug.")
 def verify(tenant: str | None) -> None:
     """Read every audit event and check that none was changed, removed, inserted or moved.
 
-    Includes archived events. Prints where a chain breaks, and then exits with status 1; lists records that outposts
-    lost. It can run while the platform serves.
-    """
+    Archived events are checked too. If a chain is broken, the command prints the places and exits with status 1. It
+    also lists records that outposts have lost. It can run while the platform serves."""
     from gatehouse.foundation.secrets.sealing import Sealer
     from gatehouse.platform.installation import setup
     from gatehouse.platform.records.archive.storage.places import archive_storage

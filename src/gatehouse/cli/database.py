@@ -5,9 +5,9 @@ import click
 
 @click.command(epilog="Example: DATABASE_URL=postgresql://... gatehouse migrate")
 @click.argument("application", type=click.Choice(["platform", "portal"]), default="platform")
-@click.option("--check", is_flag=True, help="Only say whether the schema is this version's.")
+@click.option("--check", is_flag=True, help="Only check that the schema is this version's.")
 def migrate(application: str, check: bool) -> None:
-    """Migrate the database's schema to this version, and create what a first start needs."""
+    """Migrate the database's schema to this version, and create the rows that a first start needs."""
     if application == "portal":
         _portal(check)
         return

@@ -29,12 +29,12 @@ _APPLICATION = click.argument("application", type=click.Choice(["platform", "por
 
 @keys.command(epilog="Example: gatehouse keys rotate; gatehouse keys rotate portal")
 @_APPLICATION
-@click.option("--stolen", is_flag=True, help="Refuse everything signed until now: all sessions and tokens end at once.")
+@click.option("--stolen", is_flag=True, help="Refuse all tokens signed until now: all sessions and tokens end at once.")
 def rotate(application: str, stolen: bool) -> None:
     """Sign tokens with a new key from now on.
 
-    The old key stays published until its last token has expired, so no user is signed out. Running workers learn the
-    new key before it signs anything.
+    The old key stays published until its last token has expired, so no user is signed out. All running workers load the
+    new key before it signs a token.
     """
     from gatehouse.platform.access.tokens.rotation import WorkersNotReady
 
@@ -54,21 +54,22 @@ def rotate(application: str, stolen: bool) -> None:
 
 
 @keys.command("rotate-saml", epilog="Example: gatehouse keys rotate-saml; gatehouse keys rotate-saml --activate")
-@click.option("--activate", is_flag=True, help="Let the prepared key sign.")
+@click.option("--activate", is_flag=True, help="Sign with the prepared key from now on.")
 def rotate_saml(activate: bool) -> None:
     """Sign SAML requests with a new key, in two steps.
 
     \b
-    1. Run this: the next certificate is in the metadata, and signs nothing yet.
+    1. Run this command: the metadata then contains the next certificate, which signs nothing yet.
     2. Have every identity provider read the metadata again (GET /api/saml/metadata).
-    3. Run this with --activate: the new key signs. The old certificate leaves the metadata with the next rotation.
+    3. Run this command with --activate: the new key signs. The next rotation removes the old certificate from the
+    metadata.
     """
-    from gatehouse.platform.access.saml.protocol.keys import NothingPrepared
+    from gatehouse.platform.access.saml.protocol.keys import NoNextKey
 
     installed, sealer = _installation()
     try:
         click.echo(asyncio.run(_rotate_saml(installed, sealer, activate)))
-    except NothingPrepared:
+    except NoNextKey:
         raise CommandError("no key is prepared: run this without --activate first") from None
 
 
@@ -78,9 +79,9 @@ def rotate_master(application: str) -> None:
     """Seal every secret in the database again, under the first key of GATEHOUSE_MASTER_KEY (or of the file master.key).
 
     \b
-    1. Put the new key first and keep the old one after it; restart every process with that.
-    2. Run this. It can be run again at any time, and says when nothing is left to do.
-    3. Remove the old key and restart. Keep it as long as you keep backups from before.
+    1. Put the new key first and the old key after it, and restart every process with this setting.
+    2. Run this command. It can be run again at any time, and reports when nothing is left to do.
+    3. Remove the old key from the setting and restart. Keep the old key as long as you keep older backups.
     """
     from gatehouse.administration.resealing import CannotReseal
 
@@ -91,9 +92,9 @@ def rotate_master(application: str) -> None:
     for column, count in result.resealed.items():
         click.echo(f"{column}: {count} sealed again")
     if result.resealed:
-        click.echo(f"Everything is under the key {sealer.current} now.")
+        click.echo(f"All secrets are now sealed under the key {sealer.current}.")
     else:
-        click.echo(f"Nothing to do: all {result.current_already} secrets are under the key {sealer.current}.")
+        click.echo(f"Nothing to do: all {result.current_already} secrets are sealed under the key {sealer.current}.")
 
 
 @keys.command("rotate-ca", epilog="Example: gatehouse keys rotate-ca; gatehouse keys rotate-ca --stolen")
@@ -102,7 +103,8 @@ def rotate_ca(stolen: bool) -> None:
     """Issue outposts' certificates by a new authority of the portal from now on.
 
     The previous one is trusted until the last certificate that it issued has expired, so no outpost is cut off. With
-    --stolen it is not: renew each outpost's certificate (POST .../outposts/{outpost_id}/renew) and install it.
+    --stolen, it is not trusted from now on: renew the certificate of each outpost (POST
+    .../outposts/{outpost_id}/renew) and install it.
     """
     import psycopg
 
@@ -172,7 +174,7 @@ async def _rotate_saml(installed: "Installation", sealer: "Sealer", activate: bo
     try:
         if activate:
             current, former = await saml_keys.activate(database)
-            return f"Key {current} signs SAML requests from now on, and {former} no more."
+            return f"Key {current} signs SAML requests from now on. Key {former} no longer signs."
         key_id = await saml_keys.prepare(database, sealer)
         return f"Key {key_id} is in the metadata. Have your identity providers read it, then run this with --activate."
     finally:

@@ -1,4 +1,5 @@
-"""The `gatehouse` command: lazily imported subcommands, and errors in one line that say what to do."""
+"""The `gatehouse` command. Its subcommands are imported when they are called. Errors are one line that says what to
+do."""
 
 import gc
 import importlib
@@ -7,7 +8,7 @@ from typing import Final
 
 import click
 
-#: Command name to module in `gatehouse.cli` and help text.
+#: Maps the name of each command to its module in `gatehouse.cli` and its help text.
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "serve": ("serve", "Serve the platform, the portal or an outpost."),
     "worker": ("serve", "Run background jobs, on this machine or another."),
@@ -20,21 +21,21 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "openapi": ("openapi", "Print the OpenAPI document of an application."),
     "sandbox": ("sandbox", "Serve the sandbox provider as a separate upstream."),
     "scan": ("scan", "Look for secrets and personal data in files or standard input."),
-    "doctor": ("upkeep", "Check this installation, and say how to fix it."),
-    "backup": ("upkeep", "Save database and journal into one file."),
+    "doctor": ("upkeep", "Check this installation, and report how to fix it."),
+    "backup": ("upkeep", "Save the database and the journal in one file."),
     "restore": ("upkeep", "Restore a backup."),
 }
 
 
 class CommandError(click.ClickException):
-    """An error that the user can fix, in one line."""
+    """An error that the user can fix. Its message is one line."""
 
     def show(self, file: object = None) -> None:
         click.echo(f"gatehouse: {self.message}", err=True)
 
 
 class LazyGroup(click.Group):
-    """Imports a command's module when it is needed, so that `--help` and completion stay fast."""
+    """Imports the module of a command only when the command is called, so that `--help` and completion are fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -58,14 +59,14 @@ def cli() -> None:
 
 
 def main() -> None:
-    # Objects that imports create are never collected: scanning them costs a quarter of the start.
+    # Objects that imports create are never freed. Garbage collection during imports would take a quarter of the start.
     gc.set_threshold(1_000_000)
     from gatehouse.foundation.settings import BadSettings
     from gatehouse.foundation.storage.failures import DATABASE_ERRORS, describe
     from gatehouse.foundation.storage.migrate import SchemaDrift
 
     try:
-        # Without its standalone mode click returns an exit status instead of raising it.
+        # Without its standalone mode, click returns the exit status instead of raising an exception.
         status = cli.main(standalone_mode=False)
         sys.exit(status if isinstance(status, int) else 0)
     except click.ClickException as error:

@@ -9,7 +9,7 @@ import click
 @click.command(epilog="Example: gatehouse openapi platform > openapi.json")
 @click.argument("application", type=click.Choice(["platform", "portal", "outpost"]))
 def openapi(application: str) -> None:
-    """Print the OpenAPI document of an application. Needs no database."""
+    """Print the OpenAPI document of an application. The command needs no database."""
     click.echo(json.dumps(document(application), indent=1))
 
 

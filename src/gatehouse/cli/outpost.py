@@ -11,7 +11,8 @@ from gatehouse.cli.main import CommandError
 
 @click.group()
 def outpost() -> None:
-    """Exchange files between the platform and an outpost in an air gap: the policy there, the records back."""
+    """Exchange files between the platform and an outpost in an air gap: policies in one direction, records in the
+    other."""
 
 
 @outpost.command(epilog="Example: gatehouse outpost bundle --out bundle.jws --keys keys.json")
@@ -22,10 +23,10 @@ def outpost() -> None:
     "--keys", type=click.Path(dir_okay=False, path_type=Path), required=True, help="File for the platform's keys."
 )
 def bundle(out: Path, keys: Path) -> None:
-    """Fetch the newest policy for an outpost in an air gap, on a machine that reaches the platform.
+    """Fetch the newest policy for an outpost in an air gap, on a machine that can reach the platform.
 
-    Reads OUTPOST_ID, PLATFORM_MANAGEMENT_URL, TLS_CERT_PATH, TLS_KEY_PATH and TLS_CA_BUNDLE, as the outpost would.
-    Copy both files to OUTPOST_BUNDLE_PATH and OUTPOST_KEYS_PATH: the outpost loads them within a second.
+    Reads OUTPOST_ID, PLATFORM_MANAGEMENT_URL, TLS_CERT_PATH, TLS_KEY_PATH and TLS_CA_BUNDLE, like the outpost.
+    Copy the two files to OUTPOST_BUNDLE_PATH and OUTPOST_KEYS_PATH. The outpost loads them within a second.
     """
     from gatehouse.foundation.clock import iso
     from gatehouse.outpost.platform_link.client import PlatformRefusal, PlatformUnavailable
@@ -53,10 +54,10 @@ def bundle(out: Path, keys: Path) -> None:
 @outpost.command("hand-in", epilog="Example: gatehouse outpost hand-in audit.jsonl")
 @click.argument("files", nargs=-1, required=True, type=click.File("rb"))
 def hand_in(files: tuple[IO[bytes], ...]) -> None:
-    """Upload an outpost's exported audit log to the platform, in the order of the files; `-` is standard input.
+    """Upload the exported audit log of an outpost to the platform, in the order of the files; `-` is standard input.
 
-    Reads OUTPOST_ID, PLATFORM_MANAGEMENT_URL, TLS_CERT_PATH, TLS_KEY_PATH and TLS_CA_BUNDLE, as the outpost would. It
-    can be repeated: the platform skips records that it has.
+    Reads OUTPOST_ID, PLATFORM_MANAGEMENT_URL, TLS_CERT_PATH, TLS_KEY_PATH and TLS_CA_BUNDLE, like the outpost. The
+    command can be repeated, because the platform skips records that it already has.
     """
     from gatehouse.outpost.platform_link.client import PlatformRefusal, PlatformUnavailable
     from gatehouse.outpost.records.carried_log import Missing, hand_in
@@ -70,7 +71,7 @@ def hand_in(files: tuple[IO[bytes], ...]) -> None:
         except PlatformUnavailable as error:
             raise CommandError(f"{file.name}: the platform cannot be reached ({error}); try again later") from None
         except PlatformRefusal as error:
-            raise CommandError(f"{file.name}: the platform refuses it: {error}") from None
+            raise CommandError(f"{file.name}: the platform refuses the file: {error}") from None
         except (NotALine, Missing) as error:
             raise CommandError(f"{file.name}: {error}") from None
         click.echo(f"{file.name}: {result.lines} lines, {result.stored} of them new to the platform")

@@ -7,7 +7,8 @@ import click
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", default=9000, show_default=True, type=click.IntRange(0, 65535))
 def sandbox(host: str, port: int) -> None:
-    """Serve the sandbox provider alone: an OpenAI-compatible upstream whose model names select its behaviour."""
+    """Serve the sandbox provider alone. It is an OpenAI-compatible upstream; the name of a model selects its
+    behaviour."""
     import uvicorn
 
     from gatehouse.ingress.sandbox_server import sandbox_app

@@ -1,4 +1,4 @@
-"""Implements `scan`: the built-in patterns over files, without a server."""
+"""Implements `scan`, which searches files for the built-in patterns, without a server."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import click
 if TYPE_CHECKING:
     from gatehouse.engine.dlp.decide import Hit
 
-#: A file with a NUL byte in its first bytes is binary.
+#: A file that has a NUL byte in its first `_FIRST_BLOCK_BYTES` bytes counts as binary.
 _NUL: Final = b"\0"
 _FIRST_BLOCK_BYTES: Final = 8192
 _SKIPPED_FOLDERS: Final = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"})
@@ -30,12 +30,12 @@ _ACTIONS: Final = ("log_only", "redact", "prompt", "block")
     help="Hide findings whose default action is weaker than this.",
 )
 @click.option("--category", "categories", multiple=True, help="Only patterns of this category; may be repeated.")
-@click.option("--max-bytes", default=10_000_000, show_default=True, help="Larger files are skipped, and listed.")
+@click.option("--max-bytes", default=10_000_000, show_default=True, help="Larger files are skipped and reported.")
 def scan(paths: tuple[str, ...], *, as_json: bool, least: str, categories: tuple[str, ...], max_bytes: int) -> None:
     """Look for secrets and personal data in files, folders or standard input (-).
 
-    Prints positions, never the text itself. The exit status is 1 if something was found, 2 if a path cannot be read, so
-    it can be a pre-commit hook.
+    Prints positions, but never the text itself. The exit status is 1 if there are findings, and 2 if a path cannot be
+    read, so the command can be used as a pre-commit hook.
     """
     from gatehouse.detection.pattern import CATEGORIES
 
@@ -100,7 +100,7 @@ def _files(paths: tuple[str, ...]) -> Iterator[str]:
 
 
 def _text(path: str, max_bytes: int) -> str | None:
-    """Return the file's text, or None if it is binary or too large."""
+    """Return the text of a file, or None if the file is binary or too large."""
     if path == "-":
         return sys.stdin.buffer.read().decode("utf-8", "replace")
     file = Path(path)

@@ -11,10 +11,24 @@ _PORTS = {"platform": 8000, "portal": 8100, "outpost": 8300}
 @click.argument("application", type=click.Choice(list(_PORTS)))
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), help="Default: 8000 for the platform, 8100 the portal, 8300 an outpost."
+    "--port",
+    type=click.IntRange(0, 65535),
+    help="Port to listen on. Default: 8000 for the platform, 8100 for the portal, 8300 for an outpost.",
 )
-@click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 256), help="The platform's gateways.")
-@click.option("--admin-port", default=8301, show_default=True, type=click.IntRange(0, 65535), help="An outpost's.")
+@click.option(
+    "--workers",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 256),
+    help="Number of gateway processes of the platform.",
+)
+@click.option(
+    "--admin-port",
+    default=8301,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="Port of an outpost's administration API.",
+)
 def serve(application: str, host: str, port: int | None, workers: int, admin_port: int) -> None:
     """Serve an application until SIGTERM, then finish running requests."""
     from gatehouse.foundation.processes.serving import CannotStart
@@ -51,7 +65,7 @@ def _outpost(host: str, port: int, admin_port: int) -> None:
 
 @click.command(epilog="Example: DATABASE_URL=postgresql://... gatehouse worker")
 def worker() -> None:
-    """Run background jobs. Any number of these may run, on any machine that reaches the database."""
+    """Run background jobs. Any number of workers may run, on any machine that can reach the database."""
     from gatehouse.foundation.processes import preflight
     from gatehouse.foundation.settings import Settings
     from gatehouse.platform.installation import setup
@@ -61,6 +75,8 @@ def worker() -> None:
     settings = checked_settings(listens=False)
     preflight.warn_about_misspelt(Settings)
     if settings.database_url is None:
-        raise CommandError("an embedded installation runs its jobs itself; set DATABASE_URL to run them elsewhere")
+        raise CommandError(
+            "an installation with the embedded database runs its own jobs; set DATABASE_URL to run jobs in a worker"
+        )
     setup.check_all(setup.connect(settings))
     run(settings, settings.database_url, journal=False)

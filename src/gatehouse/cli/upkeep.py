@@ -10,7 +10,7 @@ from gatehouse.cli.main import CommandError
 
 @click.command(epilog="Example: gatehouse doctor")
 def doctor() -> None:
-    """Check this installation and say how to fix it. Exits with status 1 if something must be fixed."""
+    """Check this installation and report how to fix it. Exits with status 1 if something must be fixed."""
     from gatehouse.platform.installation.doctor import examine
 
     failed = False
@@ -24,9 +24,10 @@ def doctor() -> None:
 
 @click.command(epilog="Example: gatehouse backup /var/backups/gatehouse-monday.tar")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--force", is_flag=True, help="Replace the file if it is there.")
+@click.option("--force", is_flag=True, help="Replace the file if it exists.")
 def backup(file: Path, force: bool) -> None:
-    """Save database and journal into one file, while serving goes on. Keep the master key elsewhere."""
+    """Save the database and the journal in one file. The platform may serve meanwhile. Keep the master key
+    elsewhere."""
     from gatehouse.foundation.storage.tools import ToolFailed
     from gatehouse.platform.installation import backup as saving
     from gatehouse.platform.installation import setup
@@ -39,15 +40,16 @@ def backup(file: Path, force: bool) -> None:
         raise CommandError(str(error)) from None
     click.echo(f"Saved {file} ({file.stat().st_size // 1024} KiB, schema {meta.schema}).")
     click.echo(
-        f"To restore it you need the master key with the id {' or '.join(meta.master_key_ids)}: the file has no keys."
+        f"To restore it, you need the master key with the id {' or '.join(meta.master_key_ids)}."
+        " The file does not contain it."
     )
 
 
 @click.command(epilog="Example: gatehouse restore /var/backups/gatehouse-monday.tar")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--force", is_flag=True, help="Replace the installation that the database holds.")
+@click.option("--force", is_flag=True, help="Replace the installation that is in the database.")
 def restore(file: Path, force: bool) -> None:
-    """Restore a backup. Nothing may serve on the database meanwhile."""
+    """Restore a backup. No process may use the database meanwhile."""
     from gatehouse.foundation.processes.serving import CannotStart, HomeLock
     from gatehouse.foundation.settings import Settings
     from gatehouse.foundation.storage.tools import ToolFailed
@@ -56,11 +58,11 @@ def restore(file: Path, force: bool) -> None:
 
     try:
         settings = Settings.from_environment()
-        # The lock ensures that nothing serves from this home meanwhile.
+        # The lock ensures that no process serves from this home folder meanwhile.
         with HomeLock(settings.gatehouse_home):
             meta = saving.load(setup.connect(settings), file, force=force)
     except CannotStart as error:
         raise CommandError(str(error)) from None
     except (ToolFailed, OSError, tarfile.TarError, saving.CannotRestore) as error:
         raise CommandError(str(error)) from None
-    click.echo(f"Restored {file}, saved {meta.created_at:%Y-%m-%d %H:%M} UTC by version {meta.version}.")
+    click.echo(f"Restored {file}, which version {meta.version} saved on {meta.created_at:%Y-%m-%d %H:%M} UTC.")

@@ -1,5 +1,5 @@
-"""Implements `users`: any user of the database can restore administrators' access. Every change is in the audit chain,
-as made by the system, and running workers receive it."""
+"""Implements `users`. With access to the database, these commands can restore the access of administrators. Every
+change is recorded in the audit chain as a change by the system, and running workers receive it."""
 
 import asyncio
 import sys
@@ -21,7 +21,7 @@ _tenant: Final = click.option("--tenant", default="default", show_default=True, 
 
 @click.group(epilog="Example: gatehouse users list --role admin")
 def users() -> None:
-    """Users: list, create, reset a password, make operators."""
+    """List and create users, reset passwords, and make users operators."""
 
 
 @users.command("list", epilog="Example: gatehouse users list --tenant acme --search ada")
@@ -29,7 +29,7 @@ def users() -> None:
 @click.option("--search", help="Part of an address, user name or name.")
 @click.option("--role", type=click.Choice(["admin", "auditor", "user"]))
 def list_users(tenant: str, search: str | None, role: str | None) -> None:
-    """List an organization's users, newest first."""
+    """List the users of an organization, newest first."""
     from gatehouse.platform.access.users.table import matching
 
     async def work(change: "Change") -> list["UserRow"]:
@@ -48,7 +48,7 @@ def list_users(tenant: str, search: str | None, role: str | None) -> None:
 @click.option("--display-name")
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
 def create(email: str, tenant: str, *, password_stdin: bool, **options: str | None) -> None:
-    """Create a user. Without a password, prints an invitation's token."""
+    """Create a user. Without a password, prints the token of an invitation."""
     from pydantic import ValidationError
 
     from gatehouse.platform.access.users import service
@@ -80,7 +80,7 @@ def create(email: str, tenant: str, *, password_stdin: bool, **options: str | No
 @_tenant
 @click.option("--password-stdin", is_flag=True, help="Set the password from standard input at once.")
 def reset(email: str, tenant: str, password_stdin: bool) -> None:
-    """Print a one-time token to set a new password with, or set the password."""
+    """Print a one-time token for setting a new password, or set the password."""
     from gatehouse.platform.access.revoking import end_sessions
     from gatehouse.platform.access.users import service
     from gatehouse.platform.access.users.table import by_email
@@ -131,12 +131,13 @@ def _hashed_from_stdin(email: str) -> str:
 
 def _require_user(user: "UserRow | None", email: str, tenant: str) -> "UserRow":
     if user is None:
-        raise CommandError(f"{tenant} has no user {email}; gatehouse users list --tenant {tenant} shows who is there")
+        raise CommandError(f"{tenant} has no user {email}; gatehouse users list --tenant {tenant} lists its users")
     return user
 
 
 def _run_change(tenant: str, work: "Callable[[Change], Awaitable[_Result]]") -> _Result:
-    """Runs the work as one change of a tenant by the system, and waits for the running workers."""
+    """Run `work` as one change of a tenant by the system, and wait until the running workers have received the
+    change."""
     from gatehouse.foundation.errors import Refusal
     from gatehouse.foundation.identity import TenantId
     from gatehouse.foundation.storage.database import Database
@@ -145,7 +146,7 @@ def _run_change(tenant: str, work: "Callable[[Change], Awaitable[_Result]]") -> 
     from gatehouse.platform.installation import setup
     from gatehouse.platform.live.nodes import wait_until_confirmed
 
-    async def change_it(url: str) -> _Result:
+    async def run_change(url: str) -> _Result:
         database = Database(url, pool_size=2)
         try:
             async with database.service() as lookup:
@@ -167,6 +168,6 @@ def _run_change(tenant: str, work: "Callable[[Change], Awaitable[_Result]]") -> 
     installed = setup.connect()
     setup.check(installed)
     try:
-        return asyncio.run(change_it(installed.url))
+        return asyncio.run(run_change(installed.url))
     except Refusal as error:
         raise CommandError(error.text) from None

@@ -1,8 +1,8 @@
-"""Detection of sensitive data in a text, in three tiers. It knows no tenant, rule or request.
+"""Detects sensitive data in texts, in three tiers. This package knows no tenants, rules or requests.
 
 patterns    regular expressions with validators and context words, over normalised views of the text
-entities    people, organizations, places: a small model
-semantic    topics, prompt injection and the like: a small model
+entities    a small model that recognizes people, organizations and places
+semantic    a small model that recognizes topics, prompt injection and jailbreaks
 
-`gatehouse.engine.dlp` decides what to do about a finding.
+`gatehouse.engine.dlp` decides which action to take for a finding.
 """

@@ -1,10 +1,10 @@
 """Validation and compilation of an organization's own regexes.
 
-In a whole text such a regex matches what RE2's search returns, in order and without overlaps, except empty matches. A
-stream waits for the end of a match while it can still grow, up to `STREAM_MAX_CHARACTERS`: see `walks`.
+In a complete text, the matches of such a regex are the nonempty matches that RE2's search returns, in order and without
+overlaps. A stream is held back while a match can still grow, up to `STREAM_MAX_CHARACTERS` (see `search.walks`).
 
-No check depends on the clock, so an accepted regex is always accepted. RE2 stops compiling at `_MAX_MEMORY_BYTES`,
-after some ten milliseconds.
+No check depends on the clock, so a regex that is accepted once is always accepted. RE2 stops compiling a regex that
+needs more than `_MAX_MEMORY_BYTES`, which takes about ten milliseconds.
 """
 
 import re
@@ -30,13 +30,13 @@ MAX_REGEX: Final = 2000
 #: Maximum RE2 instructions of a regex. Each of them may be evaluated for each character of a text.
 MAX_PROGRAM: Final = 8_000
 _MAX_MEMORY_BYTES: Final = 512 << 10
-#: Positions of a regex at which an error is searched for.
+#: Maximum positions of a regex that are tried to locate an error.
 _MAX_CHECKED_POSITIONS: Final = 16
-#: Characters of a match across escapes, line breaks and encodings, if the regex has no bound. A stream holds back as
-#: many.
+#: Maximum characters of a match across escapes, line breaks and encodings, if the regex has no bound of its own. A
+#: stream holds back this number of characters.
 _MAX_DISGUISED_CHARACTERS: Final = 128
 
-#: Explanations of the syntax errors that users meet most.
+#: Explanations of the most frequent syntax errors, by the beginning of the faulty part.
 _EXPLANATIONS: Final = {
     "(?=": "look-ahead is not possible",
     "(?!": "look-ahead is not possible",
@@ -47,7 +47,8 @@ _EXPLANATIONS: Final = {
 
 
 class Problem(NamedTuple):
-    """The reason why a regex is refused, and the index of its character, from 0, if known."""
+    """The reason why a regex is refused, and the index of the faulty character, from 0. The index is None if
+    unknown."""
 
     reason: str
     position: int | None = None
@@ -69,7 +70,7 @@ class PatternRefused(ValueError):
 
 
 def check_pattern(regex: str) -> Problem | None:
-    """Return why a regex is refused, or None if it is accepted."""
+    """Return the problem of a regex that is refused, or None if the regex is accepted."""
     try:
         custom_shape(regex, score=1.0)
     except PatternRefused as refused:
@@ -87,8 +88,8 @@ def custom_pattern(
     action: ActionTier = "redact",
     threshold: float = 0.5,
 ) -> Pattern:
-    """Return the pattern of a regex. A match scores 1.0; if `context` is not empty, only near a context word. Raises
-    `PatternRefused`."""
+    """Return a pattern for a regex. A match scores 1.0. If `context` is not empty, only a match near a context word
+    scores 1.0. Raises `PatternRefused`."""
     return Pattern(
         id=id,
         name=name,
@@ -125,7 +126,7 @@ def custom_shape(regex: str, *, score: float) -> Shape:
     try:
         re2.compile(re2_syntax.unfinished(tokens), matching.options())
     except re2.error:
-        # This regex is about three times as large as the pattern.
+        # The regex for incomplete texts is about three times as large as the pattern.
         raise PatternRefused(_TOO_LARGE) from None
     return Shape(
         regex=regex,
@@ -138,8 +139,8 @@ def custom_shape(regex: str, *, score: float) -> Shape:
 # The regex is not compiled, because a list of rules calls this for many of them.
 @lru_cache(maxsize=4096)
 def stream_max_length(regex: str) -> int | None:
-    """Return how many characters of a match a stream examines, or None if no match is longer. `regex` must be an
-    accepted one."""
+    """Return the number of characters of a match that a stream examines, or None if no match is longer than that.
+    `regex` must have been accepted."""
     return (
         None if re2_syntax.widths(re2_syntax.tokens(regex)).longest <= STREAM_MAX_CHARACTERS else STREAM_MAX_CHARACTERS
     )
@@ -159,7 +160,7 @@ def _options() -> Any:
 
 
 def _explained(message: str, regex: str) -> Problem:
-    """Return the problem that a message of RE2 describes. The message ends with the faulty part of the regex."""
+    """Return the problem that an error message of RE2 describes. The message ends with the faulty part of the regex."""
     kind, _, part = message.partition(": ")
     if kind.startswith("pattern too large"):
         return _TOO_LARGE
@@ -175,8 +176,8 @@ def _explained(message: str, regex: str) -> Problem:
 
 
 def _position(regex: str, kind: str, part: str) -> int | None:
-    """Return the position of the fault. RE2 names the faulty part, not its position: it is the first one where the
-    regex, cut after the part, has the same fault."""
+    """Return the position of the fault. RE2 reports the faulty part, but not its position. The result is the first
+    occurrence of the part at which the regex, cut off after it, has the same fault."""
     if kind == "missing )":
         return len(regex)
     if kind == "unexpected )":

@@ -1,13 +1,11 @@
-"""Keyword lists: a search of a text for any of many keywords, ignoring case, in one pass.
+"""Searches a text for many keywords in one pass, ignoring case.
 
-Keywords and text are normalised as for the patterns (`normalise`): invisible characters are removed, and full-width
-letters and look-alikes become plain ones. A blank in a keyword matches any white space.
+Keywords and text are normalised in the same way as for patterns (`normalise`). Invisible characters are removed, and
+full-width letters and look-alikes are replaced by plain letters. A blank in a keyword matches any white space.
 
-A keyword that begins or ends with a letter or a digit matches only if no letter or digit is adjacent there. Scripts
-that write words without blanks between them (Han, Kana, Hangul, Thai, Lao, Khmer, Burmese) have no such edges: there a
-keyword matches anywhere. So `cat` matches in `Cat!` and `my_cat` and not in `concatenate`, and `C++` matches in
-`C++20`.
-"""
+If a keyword begins or ends with a letter or digit, no letter or digit may be adjacent to this end of a match. For
+example, `cat` matches in `Cat!` and `my_cat`, but not in `concatenate`, and `C++` matches in `C++20`. This rule does
+not apply to letters of scripts that write no blanks between words (Han, Kana, Hangul, Thai, Lao, Khmer, Burmese)."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -20,7 +18,7 @@ from gatehouse.detection.normalise.escapes import nested_view
 from gatehouse.detection.regex.byte_search import ANYWHERE, search_of
 from gatehouse.detection.search import matching
 
-#: Code points of a passage.
+#: Approximate length of a passage in code points.
 SLICE: Final = 32 * 1024
 
 _UNSPACED: Final = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
@@ -29,19 +27,19 @@ _ends_in_word: Final = re2.compile(r"[\pL\pN\pM]\z")
 _begins_in_word: Final = re2.compile(r"\A[\pL\pN\pM]")
 _unspaced: Final = re2.compile(rf"[{_UNSPACED}]")
 _MAX_MEMORY_BYTES: Final = 16 << 20
-#: Maximum white space of a keyword that may lie across the end of a passage.
+#: Maximum white space, in characters, within a match that lies across the end of a passage.
 _MAX_OVERLAP_BLANKS: Final = 4_096
-#: A letter after a passage, so that its end is not the end of a word.
+#: A letter that is added to an incomplete passage, so that the cut does not count as the beginning or end of a word.
 _CONTINUATION: Final = "x"
 
 
 def folded(keyword: str) -> str:
-    """Return a keyword in the form that is searched for. Empty if it has no visible characters."""
+    """Return a keyword in its normalised form. The result is empty if the keyword has no visible characters."""
     return " ".join(seen(keyword, json_escapes=False).text.split())
 
 
 class Keywords:
-    """A compiled keyword list. Compiled once, when a policy is loaded. Keywords without visible characters are
+    """A compiled keyword list. It is compiled once, when a policy is loaded. Keywords without visible characters are
     ignored."""
 
     def __init__(self, keywords: Iterable[str]) -> None:
@@ -52,14 +50,14 @@ class Keywords:
         ]
 
     def within(self, passage: bytes) -> bool:
-        """Return whether a keyword is in a passage of `passages`."""
+        """Return whether a keyword occurs in a passage that `passages` returned."""
         return any(search(ANYWHERE, passage, 0, len(passage))[0][0] >= 0 for search in self._searches)
 
 
 def passages(text: str, longest: int, *, json_escapes: bool = False) -> Iterator[bytes]:
-    """Yield `text` normalised, in passages that overlap so that no keyword of up to `longest` characters is cut. A
-    passage takes a millisecond or two to search. A passage with backslash escapes is followed by its unescaped form.
-    `json_escapes`: the text is raw JSON."""
+    """Yield the normalised text in passages. Consecutive passages overlap, so that no keyword of up to `longest`
+    characters is cut. The search of a passage takes one or two milliseconds. A passage with backslash escapes is
+    followed by its unescaped form. `json_escapes` means that the text is raw JSON."""
     before, start = "", 0
     while True:
         end = _passage_end(text, start)
@@ -76,7 +74,7 @@ def passages(text: str, longest: int, *, json_escapes: bool = False) -> Iterator
 
 
 def _passage_end(text: str, start: int) -> int:
-    """Return the end of the passage that begins at `start`: after a blank if one is near."""
+    """Return the end of the passage that begins at `start`. A passage ends after a blank, if one is near its end."""
     end = start + SLICE
     if end >= len(text):
         return len(text)

@@ -1,5 +1,5 @@
-"""Interfaces of the two model tiers. The embedded implementations are in `entities/` and `semantic/`. Both are
-blocking, single-threaded code, run in a process of their own, never on an event loop."""
+"""Interfaces of the two model tiers. The embedded implementations are in `entities/` and `semantic/`. Implementations
+block and use one thread. They run in a separate process, never on an event loop."""
 
 from collections.abc import Sequence
 from typing import Final, Literal, Protocol, TypeAlias
@@ -14,8 +14,8 @@ TierName: TypeAlias = Literal["ner", "llm"]
 
 
 class TierFailed(Exception):
-    """The failure of a tier. `tier` is `ner` or `llm`, `reason` one of `timeout`, `overloaded`, `crashed`,
-    `unavailable`. The pattern tier, `regex`, fails with `too_long`."""
+    """A tier failed. `tier` is `ner`, `llm`, `documents` or `regex`. `reason` is `timeout`, `overloaded`, `crashed` or
+    `unavailable`; the pattern tier `regex` fails with `too_long`."""
 
     def __init__(self, tier: str, reason: str) -> None:
         super().__init__(f"{tier}: {reason}")
@@ -41,12 +41,14 @@ class Recognizer(Protocol):
 
     @property
     def entities(self) -> tuple[str, ...]:
-        """The entity types it recognises: `person`, `organization`, `location`, ..."""
+        """The entity types that the model recognises, such as `person`, `organization` and `location`."""
 
     def recognize(self, texts: Sequence[str], labels: Sequence[str] = ()) -> list[list[Finding]]:
-        """Return the findings of each text, in order; those of `ENTITIES` do not overlap. `source` and `entity_type`
-        are the entity's name. `labels` are names to recognise in addition to `ENTITIES`; they do not change the
-        findings of `ENTITIES`. Long texts are cut at sentences; a text gives the same findings alone and in a batch.
+        """Return the findings of each text, in order.
+
+        The findings of `ENTITIES` do not overlap. `source` and `entity_type` of a finding are the name of the entity
+        type. `labels` are entity types to recognise in addition to `ENTITIES`; they do not change the findings of
+        `ENTITIES`. Long texts are cut at ends of sentences. A text has the same findings alone and in a batch.
 
         Raises `LabelsUnknown` if the model does not recognise one of the labels.
 
@@ -58,8 +60,9 @@ class Classifier(Protocol):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Labels with a trained head: `prompt_injection`, `jailbreak`, and the topics."""
+        """The labels that have a trained head: `prompt_injection`, `jailbreak`, and the topics."""
 
     def classify(self, texts: Sequence[str], labels: Sequence[str]) -> list[dict[str, float]]:
-        """Return for each text the score of every label, 0.0 to 1.0: by a trained head if there is one, else zero-shot
-        by similarity to the label's own words. The score of a label does not depend on the other labels."""
+        """Return for each text the score of every label, between 0.0 and 1.0. A trained head computes the score if the
+        label has one. Otherwise the score is the similarity of the text to the words of the label (zero-shot). The
+        score of a label does not depend on the other labels."""

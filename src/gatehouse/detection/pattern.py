@@ -1,4 +1,4 @@
-"""The definition of a pattern as data: the 76 built-in ones, an organization's rules and its custom patterns."""
+"""Defines the data of a pattern. The 76 built-in patterns, an organization's rules and its custom patterns use it."""
 
 from collections.abc import Callable
 from typing import Final, Literal, TypeAlias, get_args
@@ -10,38 +10,43 @@ CATEGORIES: Final[tuple[Category, ...]] = get_args(Category)
 
 ActionTier: TypeAlias = Literal["log_only", "redact", "prompt", "block"]
 
-#: Checks the matched text, as normalised. False: no finding. True: the check digit or structure is right, which raises
-#: the score to `VALID_SCORE`. None: undecided.
+#: A function that checks the matched, normalised text. It returns False to reject the finding, True if the check digit
+#: or structure is right, which raises the score to `VALID_SCORE`, and None if it cannot decide.
 Validator: TypeAlias = Callable[[str], bool | None]
 
 VALID_SCORE: Final = 1.0
-#: Minimum score at which a built-in pattern acts as configured. Below it a finding is a guess, such as a number that is
-#: a whole text and has a right check digit, and is only logged.
+#: Minimum score at which the configured action of a built-in pattern is taken. A finding with a lower score is a guess
+#: and is only logged. An example is a complete text that is a number with a right check digit.
 CERTAIN: Final = 0.6
 #: Maximum code points of a match of an organization's own pattern in a stream.
 STREAM_MAX_CHARACTERS: Final = 4096
-#: Score that a context word near a match adds, up to 1.0.
+#: Amount that a context word near a match adds to the score, which is at most 1.0.
 CONTEXT_BONUS: Final = 0.4
 #: Code points of the view before and after a match within which a context word counts.
 CONTEXT_BEFORE: Final = 64
 CONTEXT_AFTER: Final = 24
 
 
-#: Maximum code points of a match without a literal at its beginning.
+#: Maximum code points of a match of a shape without an opening. Context words, seams and rejected matches are examined
+#: within this distance.
 NEAR: Final = 256
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """One way in which the data of a pattern is written.
+    """One way in which the data of a pattern can be written.
 
-    `regex` is RE2 syntax. If it has a group named `value`, only that part is the finding. `max_length` is the longest
-    match in code points: a stream holds back no more than that, so the regex must keep to it (no unbounded repetition).
-    `opening` is the literal with which each match begins, if there is one: a stream then holds back nothing before it.
-    Patterns longer than 128 code points must have one. `needs_context`: a match counts only near a context word of the
-    pattern. `splits_at_underscore`: a `_` is a word boundary, so that the values in `card_4242.pdf` and `_4242_` stand
-    alone. `not_preceded_by`, a regex that ignores case, must not match right before a finding, within `CONTEXT_BEFORE`
-    code points; `preceded_by` must. `as_written`: an organization's own, which matches in the unchanged text whatever
-    RE2 matches; `max_length` is then that of matches across escapes, line breaks and encodings.
+    - `regex` has RE2 syntax. If it has a group named `value`, only this group is the finding.
+    - `max_length` is the maximum match length in code points. A stream holds back at most this much text, so the regex
+      must have no unbounded repetition.
+    - `opening` is the literal with which each match begins, if there is one. A stream then holds back no text before
+      the literal. A shape with a `max_length` of more than 128 code points must have an opening.
+    - `needs_context` means that a match counts only near a context word of the pattern.
+    - `splits_at_underscore` means that `_` is a word boundary, so that the values in `card_4242.pdf` and `_4242_` are
+      words.
+    - `not_preceded_by` and `preceded_by` are regexes that ignore case. The `CONTEXT_BEFORE` code points before a
+      finding must not end with a match of `not_preceded_by`, and must end with a match of `preceded_by`.
+    - `as_written` marks an organization's own pattern. In the unchanged text it matches whatever RE2 matches, and
+      `max_length` applies only to matches across escapes, line breaks and encodings.
 
     """
 
@@ -59,8 +64,8 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pattern(msgspec.Struct, frozen=True, kw_only=True):
-    """A pattern. `id` is a slug, unique and never changed: events and suppressions refer to it. `context` are
-    lower-case words."""
+    """A pattern. `id` is a unique slug. It never changes, because events and suppressions refer to it. `context` has
+    the context words in lower case."""
 
     id: str
     name: str
@@ -70,6 +75,6 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True):
     threshold: float
     shapes: tuple[Shape, ...]
     context: tuple[str, ...] = ()
-    #: texts in which it must match, and texts in which it must not; the tests run them
+    #: texts in which the pattern must match; the tests check them, and check that it does not match `counterexamples`
     examples: tuple[str, ...] = ()
     counterexamples: tuple[str, ...] = ()

@@ -2,10 +2,12 @@
 
 from typing import Final
 
-#: No built-in pattern matches across its line breaks, nor does a joined line.
+#: Separates parts of one text. No built-in pattern matches across it, and its line breaks are never removed to join
+#: lines.
 SEPARATOR: Final = "\n\x1e\n"
-#: Separators of complete texts. Shapes that are anchored to the ends of a text match at them too. The two have no
-#: character in common, so that matches of adjacent texts do not overlap.
+#: Mark the beginning and the end of a complete text that is scanned together with others. Shapes that are anchored to
+#: the beginning or end of a text also match at these marks. Between two texts, each of the two marks has its own
+#: characters, so that matches in adjacent texts do not overlap.
 TEXT_BEGINS: Final = "\x1d\n"
 TEXT_ENDS: Final = "\n\x1f"
 BETWEEN_TEXTS: Final = TEXT_ENDS + TEXT_BEGINS

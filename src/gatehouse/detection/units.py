@@ -1,7 +1,7 @@
-"""Division of a text into units: one or a few sentences, which the model reads without context.
+"""Divides a text into units of one or a few sentences. The model reads each unit separately.
 
-A unit depends only on its own text and the few code points after it. A stream can therefore be divided as it arrives:
-later text never changes a unit. Very short sentences are combined, since names are hard to recognise without
+The end of a unit depends only on the text of the unit and a few code points after it. Later text never changes a unit,
+so a stream can be divided as it arrives. Very short sentences are combined, because names are hard to recognise without
 surrounding words.
 """
 
@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-#: Minimum code points of a unit: it ends at the first end of a sentence after them.
+#: Minimum code points of a unit. A unit ends at the first end of a sentence after this number.
 MIN_UNIT_CHARACTERS: Final = 80
-#: Maximum code points of a unit: without an end of a sentence it ends at the last space before them.
+#: Maximum code points of a unit. If no sentence ends before this number, the unit ends at the last space before it.
 MAX_UNIT_CHARACTERS: Final = 600
 
 _ABBREVIATED_WORDS: Final = (
@@ -20,7 +20,8 @@ _ABBREVIATED_WORDS: Final = (
     "u.s u.k a.m p.m ph.d hr fr art vol ed eds pp messrs"
 )
 _ABBREVIATIONS: Final = frozenset(_ABBREVIATED_WORDS.split())
-#: An end mark with closing punctuation and white space; a line break; an end mark that needs no space.
+#: The end of a sentence: an end mark with closing punctuation before white space, a line break, or a full-width end
+#: mark, which needs no white space.
 _END: Final = re.compile(r"[.!?\u2026]+[\"'\u2019\u201d)\]]*(?=\s)|\n|[\u3002\uff01\uff1f]")
 _LAST_WORD: Final = re.compile(r"[\w.]*\Z")
 #: Code points after a unit that are needed to know that it has ended.
@@ -28,8 +29,8 @@ _LOOKAHEAD: Final = 2
 
 
 def units(text: str, *, final: bool = True) -> Iterator[tuple[int, int]]:
-    """Yield start and end of every unit, in order; together they are the whole text. Of an incomplete text (`final`
-    false) only units that no longer change."""
+    """Yield the start and end of each unit, in order. The units together cover the complete text. If the text is
+    incomplete (`final` is false), yield only the units that can no longer change."""
     start = 0
     while start < len(text):
         end = _end_of_unit(text, start)

@@ -1,4 +1,4 @@
-"""Sends an answer to the client: a whole body, or a stream of blocks. Independent of the server."""
+"""Sends an answer to the client, as a complete body or as a stream of blocks. It works with any server."""
 
 import asyncio
 import contextlib
@@ -24,13 +24,14 @@ class ServerStopping(Unavailable):
 
 
 class ResponseWriter(Protocol):
-    """Writes the response to one request. Each method waits while the client reads too slowly. Header names may be in
-    any case."""
+    """Writes the response to one request. Each method waits if the client reads too slowly. Header names may have any
+    case."""
 
     async def write_whole(self, status: int, headers: Mapping[str, str], body: bytes) -> None: ...
 
     async def begin(self, status: int, headers: Mapping[str, str]) -> None:
-        """Starts a stream: blocks follow, then `end`. Without `end` the client sees an incomplete response."""
+        """Start a stream. Calls of `write_block` and one call of `end` follow. Without `end`, the client receives an
+        incomplete response."""
 
     async def write_block(self, data: bytes) -> None: ...
 
@@ -38,10 +39,10 @@ class ResponseWriter(Protocol):
 
 
 async def send_answer(answer: Answer, x: Received, writer: ResponseWriter, *, closes: bool = False) -> None:
-    """Sends an answer. With `closes`, the connection carries no further request."""
+    """Send an answer. If `closes` is true, the connection is closed after this answer."""
     headers = {**NOSNIFF, **answer.headers, "X-Request-Id": x.request_id}
     if x.dialect in _ANTHROPIC_DIALECTS or "anthropic-version" in x.headers:
-        # Anthropic's clients read the request's id from this header.
+        # Clients of Anthropic read the id of the request from this header.
         headers["request-id"] = x.request_id
     if closes:
         headers.setdefault("Connection", "close")
@@ -57,7 +58,7 @@ async def send_answer(answer: Answer, x: Received, writer: ResponseWriter, *, cl
     except asyncio.CancelledError as cancelled:
         await _close_stream(stream)
         if cancelled.args != (CLIENT_LEFT_MESSAGE,) and x.dialect is not None:
-            # The server is stopping: an error event tells the client that the answer is incomplete.
+            # The server is stopping. An error event informs the client that the answer is incomplete.
             with contextlib.suppress(Exception):
                 await writer.write_block(DIALECTS[x.dialect].render_stream_error(ServerStopping()))
         raise
@@ -93,5 +94,5 @@ class AsgiWriter:
 
 
 def _pairs(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    # Model names may have characters outside Latin-1; the body's `model` field has the full name.
+    # Names of models may contain characters outside Latin-1. The `model` field of the body has the complete name.
     return [(name.lower().encode(), value.encode("latin-1", "replace")) for name, value in headers.items()]

@@ -1,4 +1,4 @@
-"""Reads a request's credential, and the errors for a missing or rejected one. The same on every host."""
+"""Reads the credential of a request, and defines the errors for a missing or rejected credential, for all hosts."""
 
 from gatehouse.engine.exchange import Received
 from gatehouse.foundation.errors import Unauthenticated
@@ -20,7 +20,7 @@ class ExpiredApiKey(Unauthenticated):
 
 
 def credential_of(received: Received) -> str | None:
-    """Return the bearer token, else the header `X-API-Key`, else None."""
+    """Return the bearer token, or the header `X-API-Key` if there is no bearer token, or None if there is neither."""
     authorization = received.headers.get("authorization")
     if authorization is not None and authorization[:7].lower() == "bearer ":
         return authorization[7:].strip() or None

@@ -1,7 +1,7 @@
-"""Model calls, scans and the list of models: which requests are the gateway's, and how each is answered.
+"""Recognizes the requests to the gateway (model calls, scans and the list of models), and answers them.
 
-`Gateway.serve` answers one request, for the lane (`ingress.http1`) or for an ASGI server. For an ASGI server the
-gateway is itself an application and passes every other request to the wrapped application.
+`Gateway.serve` answers one request that comes from the HTTP/1.1 lane (`ingress.http1`) or from an ASGI server. For an
+ASGI server, the gateway is an ASGI application, and it passes all other requests to the application that it wraps.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
-#: dialect of each path
+#: maps the path of each model call to its dialect
 MODEL_CALLS: Final = {
     "/v1/chat/completions": "openai_chat",
     "/api/chat/completions": "openai_chat",
@@ -43,30 +43,30 @@ MODEL_CALLS: Final = {
 MODELS: Final = "/v1/models"
 SCAN: Final = "/v1/scan"
 
-#: Paths without `/v1`, for clients whose base URL lacks it. They are answered, counted and recorded under the path with
-#: `/v1`.
+#: Maps paths without `/v1` to the paths with `/v1`, for clients whose base URL lacks it. Requests to these paths are
+#: answered, counted and recorded under the path with `/v1`.
 ALIASES: Final = {path.removeprefix("/v1"): path for path in MODEL_CALLS if path.startswith("/v1/")}
 _MODELS_ALIAS: Final = MODELS.removeprefix("/v1")
 
-#: every path that the gateway answers, with its method
+#: maps every path that the gateway answers to its method
 GATEWAY_PATHS: Final = {
     **dict.fromkeys((*MODEL_CALLS, *ALIASES, SCAN), "POST"),
     **dict.fromkeys((MODELS, MODELS + "/{name:path}", _MODELS_ALIAS, _MODELS_ALIAS + "/{name:path}"), "GET"),
 }
 
-#: called after each request with method, route, status and seconds
+#: a function that is called after each request, with the method, the route, the status and the seconds
 Observe = Callable[[str, str, int, float], None]
 
-#: status under which a request is counted when its client disconnects before the answer is complete
+#: the status in the metrics of a request whose client disconnects before the answer is complete
 CLIENT_LEFT: Final = 499
 
 
 class RequestKind(msgspec.Struct, frozen=True):
-    """One kind of request to the gateway. `method` and `route` are the labels of its metrics."""
+    """One kind of request to the gateway. `method` and `route` are labels in the metrics."""
 
     method: str
     route: str
-    #: dialect of a model call; None for scans and the list of models
+    #: the dialect of a model call; None for scans and the list of models
     dialect: str | None = None
 
 
@@ -81,8 +81,7 @@ _MODEL_PATH_PREFIXES: Final = tuple(path + "/" for path in _MODEL_LIST_PATHS)
 
 
 def find_kind(method: str, path: str) -> RequestKind | None:
-    """Return the kind of a request, or None if the gateway does not serve it. `path` is without its trailing
-    slash."""
+    """Return the kind of a request, or None if the gateway does not serve it. `path` must have no trailing slash."""
     if method == "POST":
         return _POST_KINDS.get(path)
     if method in {"GET", "HEAD"} and (path in _MODEL_LIST_PATHS or path.startswith(_MODEL_PATH_PREFIXES)):
@@ -91,14 +90,15 @@ def find_kind(method: str, path: str) -> RequestKind | None:
 
 
 def canonical(kind: RequestKind, path: str) -> str:
-    """Return the path that limits, records and answers use: for an alias, the path with `/v1`."""
+    """Return the path under which the request is limited, recorded and answered. For an alias, this is the path with
+    `/v1`."""
     if kind is _MODELS_KIND:
         return path if path.startswith(MODELS) else "/v1" + path
     return kind.route
 
 
 class Gateway:
-    """Answers the gateway's requests. As an ASGI application it passes all others to `application`."""
+    """Answers the requests to the gateway. As an ASGI application, it passes all other requests to `application`."""
 
     def __init__(
         self,
@@ -138,11 +138,11 @@ class Gateway:
             return
 
     def body(self, x: Received, receive: Receive, complete: bytes | None = None) -> RequestBody:
-        """Return the body of a request. `complete` is the whole body where it has already arrived."""
+        """Return the body of a request. `complete` is the complete body if it has already arrived."""
         return RequestBody(x.headers, receive, self._max_request_bytes, self._deadlines, complete)
 
     async def serve(self, kind: RequestKind, x: Received, body: RequestBody, writer: ResponseWriter) -> None:
-        """Answers and counts a request. Sends nothing if the client has disconnected."""
+        """Answer and count a request. Sends nothing if the client has disconnected."""
         status = CLIENT_LEFT
         try:
             with self._calls.one() as call:
@@ -167,7 +167,8 @@ class Gateway:
         return await self._identified(x, "api:read", lambda caller: model_list(self._engine, caller, name))
 
     async def _identified(self, x: Received, scope: str, work: Callable[[Identified], Awaitable[Answer]]) -> Answer:
-        """Runs `work` for a caller with `scope`. A refusal carries the headers of the caller's rate limit."""
+        """Identify the caller, who must have `scope`, and return the answer of `work`. If `work` refuses the request,
+        the answer has the headers of the caller's rate limit."""
         identified = None
         try:
             identified = await self._engine.identify(x, scope)
@@ -189,13 +190,13 @@ def _error_answer(error: Refusal, x: Received) -> Answer:
 
 
 async def send_over_asgi(answer: Answer, x: Received, send: Send) -> None:
-    """Sends an answer through an ASGI server."""
+    """Send an answer through an ASGI server."""
     await send_answer(answer, x, AsgiWriter(send))
 
 
 async def while_connected(scope: Scope, receive: Receive, whole: asyncio.Event, work: Coroutine[Any, Any, T]) -> T:
-    """Runs `work` and cancels it as soon as the client disconnects. `whole` is set once `work` has read the request's
-    body. Raises `ClientLeft`."""
+    """Run `work`, and cancel it when the client disconnects. Then raise `ClientLeft`. `whole` must be set when `work`
+    has read the body of the request."""
     task = asyncio.current_task()
     assert task is not None
     disconnected = False

@@ -1,4 +1,4 @@
-"""Counts the model calls in progress on one worker. Draining in maintenance mode waits for zero."""
+"""Counts the model calls in progress on one worker. Draining in maintenance mode waits until there are none."""
 
 from typing import Self
 
@@ -16,7 +16,8 @@ class InProgress:
 
 
 class InProgressCall:
-    """Context manager that counts a call from `let_in` to the end of its block, or nothing without `let_in`."""
+    """A context manager that counts a call from `let_in` to the end of the block. Without `let_in`, the call is not
+    counted."""
 
     __slots__ = ("_counted", "_total")
 

@@ -1,7 +1,7 @@
-"""The gateway's metrics at `/metrics`, the same on every host (docs/operations.md). A host with further metrics sets
-them before it calls `__init__`.
+"""The metrics of the gateway at `/metrics`. They are the same on all hosts (docs/operations.md). A host with additional
+metrics sets them as attributes before it calls `__init__`.
 
-Created once in each process. The request path calls `figures.http(...)` and similar methods.
+`GatewayMetrics` is created once in each process. The request path calls its methods, such as `http`.
 """
 
 import os
@@ -25,17 +25,17 @@ from gatehouse.policy.records import Candidate
 
 log = structlog.get_logger(__name__)
 
-#: bound of the set of models whose missing price has been logged
+#: maximum models in the set of models whose missing price has been logged
 _MAX_LOGGED_MODELS: Final = 10_000
 
-#: models with a time series of their own in each process
+#: maximum models that have their own time series in each process
 MAX_MODELS: Final = 100
 _OTHER_MODELS: Final = ("other", "other")
 
-#: below `GATEHOUSE_HOME`
+#: name of the folder for metrics in `GATEHOUSE_HOME`
 METRICS_DIRECTORY: Final = "metrics"
 
-#: upper bounds of histograms in seconds
+#: upper bounds of the buckets of histograms, in seconds
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 
@@ -49,52 +49,62 @@ def sum_gauge(name: str, text: str, *labels: str) -> Gauge:
 
 
 def max_gauge(name: str, text: str, *labels: str) -> Gauge:
-    """Return a gauge that takes the maximum over all processes: for values that are the same everywhere, or of which
-    the worst matters."""
+    """Return a gauge that is the maximum over all processes. It is for values that are the same in all processes, and
+    for values of which only the worst matters."""
     return Gauge(Family(name, text, labels, "max"))
 
 
 class GatewayMetrics:
-    """The metrics of one process. Families without a value yet are exported with their name and help text."""
+    """The metrics of one process. A family that has no value yet is exported with its name and help text only."""
 
     def __init__(self, home: Path) -> None:
         self.requests = counter(
-            "service_http_requests_total", "Answered HTTP requests; 499: the client left.", "method", "route", "status"
-        )
+            "service_http_requests_total",
+            "Answered HTTP requests. Status 499: the client disconnected before the response.",
+            "method", "route", "status",
+        )  # fmt: skip
         self.durations = Histogram(
-            Family("service_http_request_duration_seconds", "From arrival to the last byte.", ("method", "route")),
+            Family(
+                "service_http_request_duration_seconds",
+                "Time from the arrival of a request to the last byte of its response.",
+                ("method", "route"),
+            ),
             _BUCKETS,
         )
-        self.dlp_requests = counter("service_dlp_pipeline_requests_total", "Requests that DLP looked at.")
+        self.dlp_requests = counter("service_dlp_pipeline_requests_total", "Requests that DLP inspected.")
         self.dlp_durations = Histogram(
-            Family("service_dlp_pipeline_duration_seconds", "Time that DLP took for a request."), _BUCKETS
+            Family("service_dlp_pipeline_duration_seconds", "Time of the DLP inspection of a request."), _BUCKETS
         )
-        self.dlp_triggers = counter("service_dlp_triggers_total", "DLP decisions that did something.", "action")
+        self.dlp_triggers = counter(
+            "service_dlp_triggers_total", "DLP decisions with an action other than allow.", "action"
+        )
         self.tier_failures = counter(
-            "service_dlp_tier_failures_total", "Requests that a model tier gave no answer.", "tier", "reason"
+            "service_dlp_tier_failures_total", "Requests to a detection tier that failed.", "tier", "reason"
         )
         self.outpost_certificates = max_gauge(
-            "service_outpost_mtls_cert_expiry_timestamp_seconds", "When an outpost's certificate ends.", "outpost_id"
+            "service_outpost_mtls_cert_expiry_timestamp_seconds",
+            "Unix time at which an outpost's certificate expires.",
+            "outpost_id",
         )
         self.semantic_queue = sum_gauge("service_deberta_queue_depth", "Texts that wait for the semantic tier.")
 
         self.active_calls = sum_gauge("service_active_model_calls", "Model calls in progress.")
         self.attempts = counter(
-            "service_provider_attempts_total", "Tries at providers, by kind and what came of them.", "kind", "result"
+            "service_provider_attempts_total", "Attempts at providers, by kind and result.", "kind", "result"
         )
         self.refusals = counter(
-            "service_requests_refused_total", "Model calls that were refused, by the error's code.", "reason"
+            "service_requests_refused_total", "Model calls that were refused, by the code of the error.", "reason"
         )
         self.tokens = counter(
             "service_model_tokens_total",
-            "Tokens of answered calls; `input` leaves out those read from a cache or written to it.",
+            "Tokens of answered calls. `input` does not include tokens that were read from a cache or written to one.",
             "provider", "model", "type",
         )  # fmt: skip
         self.cost = counter("service_model_cost_usd_total", "Cost of calls with a known price.", "provider", "model")
         self.first_tokens = Histogram(
             Family(
                 "service_model_time_to_first_token_seconds",
-                "From a streamed request's arrival to its first event.",
+                "Time from the arrival of a streamed request to its first event.",
                 ("provider", "model"),
             ),
             _BUCKETS,
@@ -102,40 +112,45 @@ class GatewayMetrics:
         self.provider_durations = Histogram(
             Family(
                 "service_provider_duration_seconds",
-                "From the first try of a good answer to its last byte; of a stream, from the request's arrival.",
+                "Time from the first attempt to the last byte of a successful answer. For a stream, time from the"
+                " arrival of the request.",
                 ("provider", "model"),
             ),
             _BUCKETS,
         )
         self.open_circuits = sum_gauge(
             "service_open_circuits",
-            "Circuits that are open or half open: `model` after failed answers, `connection` after failed connections.",
+            "Open and half-open circuits: `model` after failed answers, `connection` after failed connections.",
             "kind",
         )
         self.unknown_prices = counter(
-            "service_unknown_price_total", "Answered calls whose cost is unknown: the catalog lacks a price.", "kind"
+            "service_unknown_price_total",
+            "Answered calls whose cost is unknown, because the catalog has no price for the model.",
+            "kind",
         )
         self.registry_flags = counter(
             "service_model_registry_flags_total",
-            "Requests for which the model registry objected to a model; BLOCK: it left the chain.",
+            "Objections of the model registry to the model of a request. BLOCK: the model was removed from the chain.",
             "reason", "action",
         )  # fmt: skip
         self.field_refusals = counter(
-            "service_request_field_refusals_total", "Models that a request's field ruled out, by reason.", "reason"
+            "service_request_field_refusals_total",
+            "Models that were excluded because of a field of the request, by reason.",
+            "reason",
         )
         self.cache_lookups = counter(
-            "service_response_cache_total", "Requests that the response cache was asked for: `hit`, `miss`.", "result"
+            "service_response_cache_total", "Lookups in the response cache: `hit` or `miss`.", "result"
         )
-        self.cache_bytes = sum_gauge("service_response_cache_bytes", "Answers that the processes keep.")
-        self.spans_exported = counter("service_trace_spans_exported_total", "Spans that the collector took.")
-        self.spans_dropped = counter("service_trace_spans_dropped_total", "Spans that nobody got.", "reason")
-        self.journal_bytes = max_gauge("service_journal_bytes", "Records that are not in the database yet.")
+        self.cache_bytes = sum_gauge("service_response_cache_bytes", "Size of the answers in the response cache.")
+        self.spans_exported = counter("service_trace_spans_exported_total", "Spans that the collector accepted.")
+        self.spans_dropped = counter("service_trace_spans_dropped_total", "Spans that were not exported.", "reason")
+        self.journal_bytes = max_gauge("service_journal_bytes", "Size of the records that are not in the database yet.")
         self.journal_half_full = max_gauge(
-            "service_journal_half_full", "1: the journal is at half of its bound or more."
+            "service_journal_half_full", "1 if the journal has reached half of its maximum size, otherwise 0."
         )
-        self.loop_lag = max_gauge("service_event_loop_lag_seconds", "How late a process' event loop ran, at worst.")
+        self.loop_lag = max_gauge("service_event_loop_lag_seconds", "Maximum delay of a process' event loop.")
 
-        # Start at zero: `increase()` does not see the first value of a series that starts later.
+        # These series start at zero, because `increase()` ignores the first value of a series that starts later.
         for objection, action in product(registry.CODES, ("LOG", "BLOCK")):
             self.registry_flags.add((objection, action), 0)
         for reason in request_fields.REASONS:
@@ -143,7 +158,7 @@ class GatewayMetrics:
         for kind in KINDS:
             self.unknown_prices.add((kind,), 0)
 
-        # One series for each process: in a sum, the load of the others would hide the leak of one.
+        # There is one series for each process. In a sum over all processes, a leak in one of them would be hard to see.
         self.loop_tasks = sum_gauge("service_event_loop_tasks", "Tasks of a process' event loop.", "pid")
         self.metrics = Metrics(home / METRICS_DIRECTORY, list(vars(self).values()))
         #: labels (provider, model) of the models that have their own series
@@ -158,15 +173,15 @@ class GatewayMetrics:
         self.open_circuits.read(lambda: circuits.count_open(connections=True), ("connection",))
 
     def http(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Counts an answered HTTP request. `route` is a route template or another word of a bounded set, never a path
-        that a client chose."""
+        """Count an answered HTTP request. `route` is the template of a route or another text from a bounded set. It is
+        never a path that a client has chosen."""
         if method not in _METHODS:
             method = "other"
         self.requests.add((method, route, str(status)))
         self.durations.observe(seconds, (method, route))
 
     def finished(self, x: Exchange) -> None:
-        """Counts a finished model call (`engine.ports.Meter`)."""
+        """Count a finished model call (`engine.ports.Meter`)."""
         if x.outcome == "refused":
             self.refused(x.error_code)
         if x.call_request is None:
@@ -190,7 +205,7 @@ class GatewayMetrics:
             self._warn_of_missing_price(x.call_request.identified.policy.tenant_id, x.chosen)
 
     def refused(self, code: str | None) -> None:
-        """Counts a model call that was refused with this error code (`engine.ports.Meter`)."""
+        """Count a model call that was refused with this error code (`engine.ports.Meter`)."""
         self.refusals.add((code or "other",))
 
     def _count_rule_events(self, events: Sequence[RuleEvent]) -> None:
@@ -218,7 +233,8 @@ class GatewayMetrics:
             self.provider_durations.observe(x.provider_latency_ms / 1000, model)
 
     def _model_labels(self, chosen: Candidate) -> tuple[str, str]:
-        """Return the labels of a model. Models after the first `MAX_MODELS` of a process share one series."""
+        """Return the labels of a model. After the first `MAX_MODELS` models of a process, all others share one
+        series."""
         model = (chosen.provider.id, chosen.model.model_id)
         if model not in self._models:
             if len(self._models) >= MAX_MODELS:
@@ -240,7 +256,7 @@ class GatewayMetrics:
                 self.tier_failures.add(("regex", event.rule_name.removeprefix("regex: ")))
 
     def _warn_of_missing_price(self, tenant_id: TenantId, chosen: Candidate) -> None:
-        """Logs a missing price once for each model, not for each request."""
+        """Log a missing price, once for each model."""
         model = (tenant_id, chosen.provider.id, chosen.model.model_id)
         if model in self._logged_models:
             return

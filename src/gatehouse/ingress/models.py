@@ -1,7 +1,7 @@
-"""`GET /v1/models`: the models that the caller may use, in the format of its client.
+"""Answers `GET /v1/models` with the models that the caller may use, in the format of the caller's client.
 
-Requests with the header `anthropic-version` get Anthropic's list, which has pages, all others OpenAI's, which has
-none.
+Requests with the header `anthropic-version` receive the format of Anthropic, whose list has pages. All others receive
+the format of OpenAI, whose list has a single page.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from gatehouse.foundation.http.envelopes import ANTHROPIC, GATEWAY, ErrorForm
 from gatehouse.policy.records import ModelRecord
 
 #: maximum of `limit`, and its default
-MAX_PAGE_SIZE: Final = 1000
+MAX_PAGE_MODELS: Final = 1000
 
 
 class Model(msgspec.Struct):
@@ -60,7 +60,7 @@ def error_form(x: Received) -> ErrorForm:
 
 
 async def model_list(engine: Engine, x: Identified, name: str) -> Answer:
-    """Return the list of models, or the one model `name`. Raises `ModelNotFound`."""
+    """Return the list of models, or only the model `name` if it is not empty. Raises `ModelNotFound`."""
     usable = {f"{model.provider}/{model.model_id}": model for model in await engine.usable_models(x)}
     anthropic = for_anthropic(x.received)
     if name:
@@ -100,9 +100,9 @@ def _anthropic_page(usable: Mapping[str, ModelRecord], query: str) -> AnthropicM
 
 def _limit(value: str | None) -> int:
     if value is None:
-        return MAX_PAGE_SIZE
-    if not (value.isascii() and value.isdecimal()) or len(value) > 4 or not 1 <= int(value) <= MAX_PAGE_SIZE:
-        raise InvalidField("limit", f"`limit` must be a whole number from 1 to {MAX_PAGE_SIZE}.")
+        return MAX_PAGE_MODELS
+    if not (value.isascii() and value.isdecimal()) or len(value) > 4 or not 1 <= int(value) <= MAX_PAGE_MODELS:
+        raise InvalidField("limit", f"`limit` must be a whole number from 1 to {MAX_PAGE_MODELS}.")
     return int(value)
 
 

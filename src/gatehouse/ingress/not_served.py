@@ -7,7 +7,7 @@ from gatehouse.foundation.errors import NotFound, Refusal
 from gatehouse.foundation.http.handlers import MethodNotAllowed
 from gatehouse.ingress.gateway import ALIASES, GATEWAY_PATHS, MODEL_CALLS, MODELS, SCAN
 
-#: names of OpenAI's and Anthropic's APIs that Gatehouse does not serve, by the path below `/v1`
+#: the APIs of OpenAI and Anthropic that Gatehouse does not serve: maps the path below `/v1` to a name for the message
 _APIS: Final = {
     "assistants": "assistants",
     "audio": "audio",
@@ -39,7 +39,7 @@ _APIS: Final = {
     "vector_stores": "vector stores",
     "videos": "videos",
 }
-#: what to use instead, by the path below `/v1`
+#: The alternative that the message names, by the path below `/v1`.
 _INSTEAD: Final = {
     "assistants": "Use POST /v1/responses or POST /v1/chat/completions, and keep the conversation in the client.",
     "batches": "Send the calls one by one.",
@@ -54,14 +54,14 @@ _INSTEAD: Final = {
     "threads": "Use POST /v1/responses or POST /v1/chat/completions, and keep the conversation in the client.",
     "uploads": "Send files as content of a call: images, and documents to providers that read them.",
 }
-#: the served paths for the message; paths below other prefixes than `/v1` are left out
+#: the served paths, for the message; only paths below `/v1` are listed
 _SERVED: Final = ", ".join([*(f"POST {path}" for path in MODEL_CALLS if path.startswith("/v1/")), f"POST {SCAN}",
                             f"GET {MODELS}"])  # fmt: skip
 _MAX_SHOWN_PATH_CHARACTERS: Final = 100
 
 
 class NotServed(NotFound):
-    """A known model API that Gatehouse does not serve."""
+    """The path belongs to a known model API that Gatehouse does not serve."""
 
     code = "not_served"
     form = "gateway"
@@ -83,7 +83,7 @@ class UnknownPathToAnthropic(NotFound):
 
 
 def refusal(method: str, path: str, headers: Mapping[str, str]) -> Refusal | None:
-    """Return the error for a path that no route serves, or None if the path belongs to no model API."""
+    """Return the error for a path that no route serves, or None if the path does not belong to a model API."""
     path = path.rstrip("/")
     allowed = GATEWAY_PATHS.get(path) or ("GET" if path.startswith((MODELS + "/", "/models/")) else None)
     if allowed is not None:

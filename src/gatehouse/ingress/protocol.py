@@ -1,12 +1,13 @@
 """uvicorn's protocol with five additions.
 
-1. It notifies a request in progress that its client has disconnected. By the ASGI standard an application waits for a
-   message, which takes one task for each request; here it takes a dictionary entry. Under another server the gateway
-   waits for the message.
-2. It sends everything written in one iteration of the event loop in one system call: head and body, or several events.
+1. It calls a function when the client of a request in progress disconnects. With the ASGI standard, an application
+   needs one task for each request that waits for a message. Here it needs only a dictionary entry. With another server,
+   the gateway waits for the message.
+2. It sends all data that is written in one iteration of the event loop in one system call, for example a head and
+   its body, or several events.
 3. It closes connections whose client does not complete its request, or does not read its response.
-4. It lingers before it closes a connection whose client still sends, so that the client can read its response.
-5. It gives the application the client's certificate where the listener requests one.
+4. It closes a connection whose client is still sending only after a delay, so that the client can read its response.
+5. It passes the client's certificate to the application if the listener requests one.
 """
 
 import asyncio
@@ -19,20 +20,21 @@ from typing import Any, Final, Protocol, cast
 from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-#: key in `scope["state"]`: the callback for a disconnect, or None
+#: key of `scope["state"]` for the callback for a disconnect, which may be None
 _CLIENT_LEFT_KEY: Final = "gatehouse.client_left"
-#: key in `scope["state"]` where the listener requests certificates: the client's certificate (DER), or None
+#: key of `scope["state"]` for the client's certificate (DER), which may be None; only present if the listener requests
+#: certificates
 _CERTIFICATE_KEY: Final = "gatehouse.client_certificate"
 
-#: Interval between two checks of a connection. A client has one to two intervals to send a request or to read some of
-#: its response.
+#: Interval between two checks of a connection. A client has one to two intervals to send a request, or to read a part
+#: of its response.
 CHECK_INTERVAL_SECONDS: Final = 60.0
-#: how long the input of an answered client is read and discarded
+#: time for which input is read and discarded before a connection is closed
 LINGER_SECONDS: Final = 2.0
 MAX_HEAD_BYTES: Final = 64 * 1024
 
-#: An offer to upgrade to HTTP/2, as Java's client sends with every first request. The parser would treat the body as
-#: data of the new protocol, so the offer is removed, which declines it.
+#: An offer to upgrade to HTTP/2. Java's client sends it with the first request of each connection. With the offer, the
+#: parser would treat the body as data of the new protocol. The offer is removed, which declines it.
 _UPGRADE: Final = re.compile(
     rb"\A([A-Z]+ [^\r\n]+(?:\r\n[^\r\n]+)*?)\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n)", re.IGNORECASE
 )
@@ -43,12 +45,12 @@ _HEAD_TOO_LARGE: Final = (
 )
 
 
-#: called for all input; cheaper than `super()`
+#: uvicorn's method, which is called for all input; this is faster than `super()`
 _feed: Final = HttpToolsProtocol.data_received
 
 
 class ClosingProtocol(Protocol):
-    """A connection's protocol, as `close` and `linger` need it."""
+    """The methods of a connection's protocol that `close` and `linger` use."""
 
     @property
     def unread(self) -> bool:
@@ -58,8 +60,9 @@ class ClosingProtocol(Protocol):
 
 
 class LingeringClose(asyncio.Protocol):
-    """A half-closed connection whose input is discarded until the client closes its side or `LINGER_SECONDS` are over.
-    Closing a socket with unread input resets the connection, and the client may lose a complete response."""
+    """A half-closed connection. Its input is discarded until the client closes its side or `LINGER_SECONDS` have
+    passed. If a socket with unread input were closed at once, the connection would be reset, and the client could lose
+    a complete response."""
 
     def __init__(self, transport: asyncio.Transport, connections: set[Any]) -> None:
         self._transport = transport
@@ -68,20 +71,20 @@ class LingeringClose(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         transport.set_protocol(self)
         transport.resume_reading()
-        # TLS has no half-close: there the response must be self-delimiting.
+        # TLS has no half-close. The client must then recognize the end of the response without it.
         if transport.can_write_eof():
-            # The client may have closed the connection without the transport knowing it yet.
+            # The client may have closed the connection, but the transport has not noticed yet.
             with contextlib.suppress(OSError):
                 transport.write_eof()
         self._timer = self._loop.call_later(LINGER_SECONDS, self._close)
 
     def _close(self) -> None:
         self._transport.close()
-        # The client may not read the response: close() waits for the write buffer, so abort later.
+        # `close` waits until the write buffer is empty. If the client does not read it, the connection is aborted.
         self._timer = self._loop.call_later(CHECK_INTERVAL_SECONDS, self._transport.abort)
 
     def shutdown(self) -> None:
-        """Does nothing when the server stops: the connection closes by its own timer."""
+        """Do nothing when the server stops, because the timer closes the connection."""
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
@@ -89,14 +92,16 @@ class LingeringClose(asyncio.Protocol):
 
 
 def linger(transport: asyncio.Transport, protocol: ClosingProtocol, connections: set[Any]) -> None:
-    """Closes a connection after all written data, with a lingering close. Calls `protocol.connection_lost` at once."""
+    """Close a connection with a lingering close after all written data has been sent. `protocol.connection_lost` is
+    called at once."""
     if not transport.is_closing():
         LingeringClose(transport, connections)
         protocol.connection_lost(None)
 
 
 def close(transport: asyncio.Transport, protocol: ClosingProtocol, connections: set[Any]) -> None:
-    """Closes a connection after all written data. Lingers where the client may still send."""
+    """Close a connection after all written data has been sent. If the client may still be sending, use a lingering
+    close."""
     if protocol.unread:
         linger(transport, protocol, connections)
     else:
@@ -104,11 +109,12 @@ def close(transport: asyncio.Transport, protocol: ClosingProtocol, connections: 
 
 
 class _CorkedTransport:
-    """A transport that collects writes until the end of the loop's iteration. Everything else is passed through."""
+    """A transport that collects writes until the end of the event loop's iteration. It passes all other calls to the
+    wrapped transport."""
 
     __slots__ = ("_closed", "_connections", "_flush_scheduled", "_loop", "_pieces", "_size", "_transport")
 
-    #: above this size the data is written at once, so that the transport's high-water mark counts it
+    #: size above which collected data is written at once, so that it counts for the transport's high-water mark
     MAX_COLLECTED_BYTES: Final = 64 * 1024
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, connections: set[Any]) -> None:
@@ -142,7 +148,7 @@ class _CorkedTransport:
         return self._closed or self._transport.is_closing()
 
     def lost(self) -> None:
-        """Discards what is not written yet."""
+        """Discard data that is not written yet."""
         self._closed = True
         self._pieces.clear()
 
@@ -154,7 +160,7 @@ class _CorkedTransport:
         if self._pieces:
             data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
             self._pieces, self._size = [], 0
-            # The client may have disconnected since.
+            # The client may have disconnected in the meantime.
             if not self.is_closing():
                 self._transport.write(data)
 
@@ -163,8 +169,8 @@ class _CorkedTransport:
 
 
 class _CloseDelimitedCycle(RequestResponseCycle):
-    """A response to an HTTP/1.0 request. HTTP/1.0 has no chunked coding: a body without a length ends with the
-    connection."""
+    """A response to an HTTP/1.0 request. HTTP/1.0 has no chunked coding, so a body without a length ends when the
+    connection is closed."""
 
     _close_delimited = False
 
@@ -179,16 +185,16 @@ class _CloseDelimitedCycle(RequestResponseCycle):
 
 
 class WatchfulProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with the additions described at the top of this module."""
+    """uvicorn's protocol with the additions that are described at the top of this module."""
 
-    #: the request being answered; pipelined requests wait for it
+    #: the request that is being answered; pipelined requests wait until it has been answered
     _answering: RequestResponseCycle | None = None
     _check_timer: asyncio.TimerHandle | None = None
-    #: what the client owed at the last check; compared by identity
-    _owed: object = None
+    #: the object that represented the expected action of the client at the last check; compared by identity
+    _awaited: object = None
     #: bytes of an incomplete head
     _head_bytes = 0
-    #: a new object for each pause of writing
+    #: an object that is new for each pause of writing
     _write_pause: object = None
     #: whether the listener requests certificates, and the client's certificate (DER)
     _requests_certificate = False
@@ -205,7 +211,8 @@ class WatchfulProtocol(HttpToolsProtocol):
         if b"h2c" in data and (self.cycle is None or not self.cycle.more_body):
             data = _UPGRADE.sub(rb"\1", data, count=1)
         _feed(self, data)
-        # The scope has a method once the head is complete. The parser does not limit the size of a head.
+        # The scope has a method when the head is complete. The size of the head is checked here, because the parser
+        # does not limit it.
         scope = self.scope
         if scope is None or "method" not in scope:
             self._head_bytes += len(data)
@@ -217,15 +224,15 @@ class WatchfulProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
-        # uvicorn does not do this where the response was complete before the request.
+        # uvicorn does not set this if the response was complete before the request.
         self.cycle.more_body = False
-        # The request is complete. Reading must continue, because only reading detects a disconnect.
+        # The request is complete. Reading must continue, because a disconnect is only detected by reading.
         if not self.pipeline:
             self.flow.resume_reading()
 
     def on_response_complete(self) -> None:
-        # Flush at once only for a single request. With several requests, an early flush wakes a client while other
-        # responses are still being made, which costs what collecting writes saves.
+        # Data is flushed at once only if there is a single request. With several requests, an early flush would wake a
+        # client while other responses are still being computed, and this costs as much as collecting writes saves.
         if len(self.tasks) <= 1:
             self.transport.flush()  # type: ignore[attr-defined]
         super().on_response_complete()
@@ -235,25 +242,28 @@ class WatchfulProtocol(HttpToolsProtocol):
         super().pause_writing()
 
     def _check_progress(self) -> None:
-        """Closes the connection if the client owes the same thing as at the last check: the rest of a request, or
-        reading of its response. Costs one timer for each connection and nothing for each request."""
-        owed = self._what_client_owes()
-        if owed is not None and owed is self._owed:
+        """Close the connection if the client has made no progress since the last check. The client must send the
+        request that it has begun, and must read its response. These checks cost one timer for each connection, and
+        nothing for each request."""
+        awaited = self._awaited_from_client()
+        if awaited is not None and awaited is self._awaited:
             self.transport.abort()
             return
-        self._owed = owed
+        self._awaited = awaited
         self._check_timer = self.loop.call_later(CHECK_INTERVAL_SECONDS, self._check_progress)
 
-    def _what_client_owes(self) -> object:
+    def _awaited_from_client(self) -> object:
+        """Return an object that represents what the client must do next, or None if nothing. The object changes when
+        the client makes progress."""
         if self.transport.is_closing():
             return self.transport
         if self.flow.write_paused:
             return self._write_pause
         cycle = self._answering
-        # Until the response is complete, the reader of the request's body limits the time.
+        # Until the response is complete, the code that reads the body of the request enforces the time limit.
         if cycle is not None and not cycle.response_complete:
             return None
-        # While reading is paused, a missing body is not the client's fault.
+        # While reading is paused, the client cannot send the missing part of the body.
         if cycle is not None and cycle is self.cycle and cycle.more_body and not self.flow.read_paused:
             return cycle
         if self.scope is None:
@@ -273,7 +283,7 @@ class WatchfulProtocol(HttpToolsProtocol):
     def unread(self) -> bool:
         scope, cycle = self.scope, self.cycle
         if cycle is None or cycle.scope is not scope:
-            # The head is incomplete or malformed.
+            # The head of a request is incomplete or malformed.
             return scope is not None
         return cycle.more_body or bool(self.pipeline)
 
@@ -284,7 +294,7 @@ class WatchfulProtocol(HttpToolsProtocol):
             self._check_timer.cancel()
         cycle = self._answering
         if cycle is not None and not cycle.response_complete:
-            # uvicorn notifies only the last request received, which may still wait for this one.
+            # uvicorn notifies only the request that was received last. It may still be waiting for this one.
             cycle.disconnected = True
             cycle.message_event.set()
             callback = cycle.scope["state"].get(_CLIENT_LEFT_KEY)
@@ -293,8 +303,8 @@ class WatchfulProtocol(HttpToolsProtocol):
 
 
 def on_client_left(scope: Scope, callback: Callable[[], object] | None) -> bool:
-    """Registers the callback for a disconnect of the client; None removes it. Returns False if the server does not
-    support this."""
+    """Register a callback for a disconnect of the client, or remove it if `callback` is None. Return False if the
+    server does not support this."""
     state = scope.get("state")
     if state is None or _CLIENT_LEFT_KEY not in state:
         return False
@@ -303,6 +313,7 @@ def on_client_left(scope: Scope, callback: Callable[[], object] | None) -> bool:
 
 
 def has_certificate(scope: Scope, certificate: bytes) -> bool:
-    """Return whether the client presented this certificate (DER). True if the listener requests no certificate."""
+    """Return whether the client presented this certificate (DER). Return True if the listener requests no
+    certificates."""
     state = scope.get("state") or {}
     return _CERTIFICATE_KEY not in state or state[_CERTIFICATE_KEY] == certificate

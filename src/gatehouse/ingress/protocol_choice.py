@@ -17,8 +17,8 @@ Ingress: TypeAlias = Literal["lean", "uvicorn"]
 
 
 def protocol_of(ingress: Ingress, gateway: Callable[[], Gateway]) -> Any:
-    """Return a value for uvicorn's `http` option. `gateway` is called for each connection, because the server is
-    created before the gateway."""
+    """Return the protocol for uvicorn's `http` option. `gateway` is a function, because the server is created before
+    the gateway. It is called for each connection."""
     if ingress == "uvicorn":
         return WatchfulProtocol
 

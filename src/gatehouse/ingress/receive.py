@@ -1,4 +1,4 @@
-"""Reads a request's head: its relevant headers, client address and id."""
+"""Reads the head of a request: the relevant headers, the address of the client, and the id."""
 
 import time
 from typing import Final
@@ -9,7 +9,8 @@ from gatehouse.engine.exchange import Received
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.middleware import request_id
 
-#: The headers that are read. The others are not decoded: decoding twenty headers costs more than authentication.
+#: The headers that are read. Other headers are not decoded, because decoding twenty headers would cost more than
+#: authentication.
 READ: Final = frozenset(
     {
         "authorization",
@@ -33,7 +34,7 @@ LISTS: Final = frozenset({"tracestate", "x-gateway-tags"})
 
 
 def read_head(scope: Scope, addresses: ClientAddresses, dialect: str | None = None) -> Received:
-    """Return the request without its body."""
+    """Return a request without its body."""
     headers = {name.decode(): value.decode("latin-1") for name, value in scope["headers"] if name in _READ_BYTES}
     for list_name in LISTS & headers.keys():
         field = list_name.encode()
@@ -44,7 +45,7 @@ def read_head(scope: Scope, addresses: ClientAddresses, dialect: str | None = No
 def make_received(
     method: str, path: str, headers: dict[str, str], client_address: str, dialect: str | None = None
 ) -> Received:
-    """Return a request that arrives now. `headers` has the headers of `READ` that the request carries."""
+    """Return a request that arrives now. `headers` has those headers of the request whose names are in `READ`."""
     return Received(
         request_id=request_id.choose(headers.get("x-request-id")),
         method=method,

@@ -1,7 +1,7 @@
-"""The sandbox provider as a server of its own: `gatehouse sandbox --port N`. A plain ASGI application.
+"""The sandbox provider as a separate server: `gatehouse sandbox --port N`. It is a plain ASGI application.
 
-OpenAI's API at `/v1/chat/completions`, `/v1/embeddings` and `/v1/models` (and without `/v1`), Anthropic's at
-`/v1/messages`.
+It serves OpenAI's API at `/v1/chat/completions`, `/v1/embeddings` and `/v1/models`, also without `/v1`, and Anthropic's
+API at `/v1/messages`.
 """
 
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -31,8 +31,8 @@ async def sandbox_app(scope: Message, receive: Receive, send: Send) -> None:
 
 
 async def _send_body(response: SandboxAnswer, send: Send) -> None:
-    """Sends a body. Raises `CutOff` after half of a cut body, so that the server closes the connection as a failing
-    provider does."""
+    """Send the body of a response. If the response is to be cut off, send half of the body and raise `CutOff`, so that
+    the server closes the connection like a failing provider."""
     if response.stream is not None:
         async for event in response.stream:
             await send({"type": "http.response.body", "body": event, "more_body": True})
@@ -46,7 +46,7 @@ async def _send_body(response: SandboxAnswer, send: Send) -> None:
 
 
 async def _body(receive: Receive) -> bytes | None:
-    """Return the request's body, or None if the client disconnects or sends more than `MAX_BODY_BYTES`."""
+    """Return the body of a request, or None if the client disconnects or sends more than `MAX_BODY_BYTES`."""
     parts: list[bytes] = []
     size = 0
     while True:

@@ -29,7 +29,7 @@ SERVED: Final = frozenset(
 
 
 class OutpostProxy:
-    """The gateway of one outpost. The server's loop creates the host before the first request."""
+    """The gateway of one outpost. The host must have been created on the server's event loop."""
 
     def __init__(self, host: OutpostHost) -> None:
         settings = host.settings
@@ -49,7 +49,7 @@ class OutpostProxy:
 
 
 def _probes(host: OutpostHost, addresses: ClientAddresses) -> Starlette:
-    """Returns the application for all paths that the gateway does not serve."""
+    """Returns the application for all paths that the gateway does not serve: probes, metrics, and 404."""
     allowed_networks = [network(cidr) for cidr in host.settings.metrics_allowed_cidrs]
 
     async def live(request: Request) -> Response:

@@ -1,5 +1,5 @@
-"""Runs the process of the two model tiers (`gatehouse.detection.service`). It starts when a rule first needs one, so
-that an outpost without such rules saves its memory."""
+"""Runs the process of the two model tiers (`gatehouse.detection.service`). The process is started when a rule first
+needs a model tier. So an outpost without such rules does not use memory for it."""
 
 import asyncio
 import contextlib
@@ -10,9 +10,9 @@ import structlog
 
 log = structlog.get_logger(__name__)
 
-#: Seconds before a restart, doubling while the process ends early.
+#: Seconds before a restart. They double each time the process has ended early.
 _MIN_RESTART_SECONDS, _MAX_RESTART_SECONDS = 0.2, 10.0
-#: Seconds of running after which the delay before a restart is reset.
+#: If the process has run for this number of seconds, the delay before its next restart is the shortest one.
 _STABLE_SECONDS: Final = 10.0
 
 
@@ -22,7 +22,7 @@ class DetectionProcess:
         self._ended = False
 
     def start(self) -> None:
-        """Starts the process and restarts it whenever it ends. Returns at once."""
+        """Starts the process, and starts it again each time it ends. Returns immediately."""
         if self._task is None and not self._ended:
             self._task = asyncio.create_task(self._supervise(), name="detection process")
 

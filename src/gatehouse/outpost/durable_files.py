@@ -1,4 +1,4 @@
-"""Small files that survive kill -9: written to a temporary file, synced, and renamed."""
+"""Small files that survive kill -9: each content is written to a temporary file, which is flushed and renamed."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from gatehouse.foundation.journal.files import sync_directory
 
 
 def write(path: Path, content: bytes) -> None:
-    """Raises `OSError`. The file is then the complete old one or the complete new one."""
+    """Writes a file. Raises `OSError`: the file then has either its old content or the complete new content."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -1,4 +1,4 @@
-"""Creates and starts one outpost's parts in order, and stops them in reverse order."""
+"""Creates and starts the parts of one outpost in order, and stops them in reverse order."""
 
 import asyncio
 import contextlib
@@ -59,17 +59,18 @@ from gatehouse.policy.overlay import Overrides
 log = structlog.get_logger(__name__)
 
 _PURGE_SECONDS: Final = 60.0
-#: Seconds that loading the policy's models may delay readiness.
+#: Maximum time by which loading the policy's models delays readiness.
 _MODEL_LOADING_SECONDS: Final = 30.0
 
 
 class OutpostApprovalUnavailable(Unavailable):
     code = "approval_unavailable"
-    message = "A person has to approve this request, and approvals are not available at an outpost."
+    message = "This request needs the approval of a person, and an outpost does not support approvals."
 
 
 class NoApprovals:
-    """Implements the engine's `Approvals`: the approvers are at the platform, so every request for one is refused."""
+    """Implements the engine's `Approvals`. Approvers work at the platform, so every request that needs an approval is
+    refused."""
 
     async def decision(self, x: CallRequest, ask: Ask) -> bool:
         raise OutpostApprovalUnavailable
@@ -181,11 +182,11 @@ class OutpostHost:
 
     @property
     def ready(self) -> bool:
-        """Returns whether new requests should be routed here."""
+        """Returns whether new requests should be routed to this outpost."""
         return not self.faults()
 
     def faults(self) -> list[str]:
-        """Returns the reasons why new requests should not be routed here."""
+        """Returns the reasons why new requests should not be routed to this outpost."""
         conditions = {
             "no policy bundle is loaded": self.bundles.in_force is None,
             "the models that the policy needs are being loaded": self._is_loading(),
@@ -198,7 +199,8 @@ class OutpostHost:
         return self._loading is not None and not self._loading.done()
 
     async def start(self) -> None:
-        """Raises the errors of the parts. If one fails, the parts that were started are stopped."""
+        """Starts the parts. If one of them raises an error, stops the parts that have been started and raises the
+        error."""
         async with contextlib.AsyncExitStack() as parts:
             self._prepare(parts)
             await self._start(parts)
@@ -209,7 +211,7 @@ class OutpostHost:
         await self._parts.aclose()
 
     def _prepare(self, parts: contextlib.AsyncExitStack) -> None:
-        """Starts the parts that all others need, and that are closed last."""
+        """Starts the parts that all other parts need. They are stopped last."""
         self._publish_figures()
         self.figures.metrics.start()
         parts.push_async_callback(self.figures.metrics.stop)
@@ -217,7 +219,7 @@ class OutpostHost:
             parts.push_async_callback(self.platform.close)
         parts.callback(self.records.close)
         parts.push_async_callback(self.receivers.close)
-        # SIEM and upload forward the rest of the journal once it is closed.
+        # SIEM and upload are stopped after the journal is closed, because they then forward its last records.
         if self.siem is not None:
             parts.push_async_callback(self.siem.stop)
         if self.upload is not None:
@@ -259,8 +261,8 @@ class OutpostHost:
     async def override(
         self, *, disabled: Mapping[str, frozenset[str]] | None = None, routes: Mapping[str, str] | None = None
     ) -> None:
-        """Replaces overrides; None keeps the present ones. They are stored and in force when this returns. Raises
-        `OSError`; nothing has changed then."""
+        """Replaces overrides, except those for which None is passed. When this method returns, the overrides are stored
+        and in force. If it raises `OSError`, nothing has changed."""
         async with self.state.change_lock:
             previous = self.state.current.overrides
             overrides = Overrides(
@@ -276,8 +278,8 @@ class OutpostHost:
         log.warning("outpost.overrides_set", disabled=len(overrides.disabled), routes=len(overrides.routes))
 
     async def set_budget(self, budget: BudgetSet) -> None:
-        """Replaces the budget. It is stored and in force when this returns. Raises `OSError`; nothing has changed
-        then."""
+        """Replaces the budget. When this method returns, the budget is stored and in force. If it raises `OSError`,
+        nothing has changed."""
         async with self.state.change_lock:
             previous = self.state.current.budget
             await self.state.change(budget=budget)
@@ -315,8 +317,8 @@ class OutpostHost:
             self.follower.poll_now()
 
     def _activated(self, in_force: InForce) -> None:
-        """Publishes the bundle's metrics, and loads the models that its rules need, so that no request waits for
-        them."""
+        """Publishes the metrics of a bundle that is now in force, and loads the models that its rules need, so that no
+        request waits for them."""
         bundle, snapshot = in_force.bundle, in_force.snapshot
         self.figures.policy_version.read(lambda: bundle.version)
         self.figures.policy_age.read(lambda: time.time() - bundle.issued_at)
@@ -378,7 +380,7 @@ class OutpostHost:
 
 
 def shown_budget(budget: BudgetSet) -> dict[str, str | int | None]:
-    """Returns a budget as the log and the audit log show it."""
+    """Returns a budget in the form of the log and of the audit log."""
     return {
         "monthly_usd": None if budget.usd is None else str(budget.usd),
         "monthly_requests": budget.requests,
@@ -393,7 +395,7 @@ def _journal(settings: OutpostSettings) -> JournalWriter:
 
 
 def _proof(settings: OutpostSettings, identity: OutpostIdentity | None) -> Proof | None:
-    """Returns None if the outpost has no peers."""
+    """Returns the authentication between peers, or None if the outpost has no peers."""
     if not settings.peers:
         return None
     assert settings.outpost_id is not None
@@ -403,7 +405,7 @@ def _proof(settings: OutpostSettings, identity: OutpostIdentity | None) -> Proof
 
 
 def _identity(settings: OutpostSettings) -> OutpostIdentity | None:
-    """Returns None if the outpost has no certificate, which is optional in an air gap."""
+    """Returns the outpost's identity, or None if it has no certificate. A certificate is optional in an air gap."""
     if settings.tls_cert_path is None or settings.tls_key_path is None:
         return None
     return OutpostIdentity.of(settings)

@@ -1,7 +1,7 @@
-"""The outpost's identity: the certificate and key of its registration, and tokens signed with the key
+"""The outpost's identity: the certificate and key of its registration, and tokens that are signed with the key
 (docs/outpost-protocol.md, "Authentication of an outpost").
 
-A renewal may replace the files while the process runs: the next token and the next connection use the new ones.
+The files may be renewed while the process runs. The next token and the next connection then use the new files.
 """
 
 import ssl
@@ -24,7 +24,7 @@ from gatehouse.outpost.settings import OutpostSettings
 
 log = structlog.get_logger(__name__)
 
-#: Seconds before a token's expiry at which it is replaced.
+#: A token is replaced this number of seconds before it expires.
 _RENEW_BEFORE_SECONDS: Final = 60
 #: Seconds between two checks of the files.
 _CHECK_INTERVAL_SECONDS: Final = 2.0
@@ -37,7 +37,8 @@ class _LoadedCertificate(msgspec.Struct, frozen=True):
 
 
 class OutpostIdentity:
-    """The certificate and key of one outpost. Raises `BadSettings` if the files are not a certificate and its key."""
+    """The certificate and key of one outpost. Raises `BadSettings` if the files do not contain a certificate and its
+    key."""
 
     def __init__(self, outpost_id: UUID, certificate: Path, key: Path, authorities: Path | None) -> None:
         self._outpost_id = outpost_id
@@ -50,7 +51,7 @@ class OutpostIdentity:
 
     @classmethod
     def of(cls, settings: OutpostSettings) -> Self:
-        """Returns the identity by the settings, which must contain an outpost id, a certificate and a key."""
+        """Returns the identity that the settings name. They must contain an outpost id, a certificate and a key."""
         assert settings.outpost_id is not None
         assert settings.tls_cert_path is not None
         assert settings.tls_key_path is not None
@@ -58,7 +59,7 @@ class OutpostIdentity:
 
     @property
     def expires_at(self) -> float:
-        """Returns the certificate's end as Unix time."""
+        """Returns the expiry of the certificate as Unix time."""
         return self.certificate.not_valid_after_utc.timestamp()
 
     @property
@@ -77,8 +78,8 @@ class OutpostIdentity:
         return self._loaded.key
 
     def private_keys(self) -> tuple[EllipticCurvePrivateKey, ...]:
-        """Returns the certificate's key, and the previous one if it was renewed since the start. Callable from any
-        thread."""
+        """Returns the certificate's key, and the previous key if the key has been renewed since the start. Any thread
+        may call this method."""
         current, former = self._loaded, self._former
         return (current.key,) if former is None else (current.key, former)
 
@@ -94,7 +95,7 @@ class OutpostIdentity:
         return cached[0]
 
     def context(self) -> ssl.SSLContext:
-        """Returns the TLS context for calls, with the client certificate. A renewal creates a new object."""
+        """Returns the TLS context for calls, with the client certificate. After a renewal this is a new object."""
         self.refresh()
         if self._context is None:
             context = ssl.create_default_context(cafile=str(self._authorities) if self._authorities else None)
@@ -104,7 +105,7 @@ class OutpostIdentity:
         return self._context
 
     def refresh(self) -> None:
-        """Loads the files if they changed. An unusable certificate changes nothing."""
+        """Loads the files if they have changed. If the new files are unusable, the identity does not change."""
         now = time.monotonic()
         if now - self._checked_at < _CHECK_INTERVAL_SECONDS:
             return
@@ -114,7 +115,7 @@ class OutpostIdentity:
                 return
             renewed = self._load()
         except (BadSettings, OSError) as error:
-            # Certificate and key are two files: between the two writes they do not match.
+            # A renewal writes two files, the certificate and the key. Between the two writes they do not match.
             log.warning("outpost.certificate_unusable", reason=str(error))
             return
         if renewed.key.private_numbers() != self._loaded.key.private_numbers():
@@ -135,5 +136,5 @@ class OutpostIdentity:
         except (OSError, ValueError, TypeError) as error:
             raise BadSettings(f"TLS_CERT_PATH, TLS_KEY_PATH: cannot be loaded ({error})") from None
         if not isinstance(key, EllipticCurvePrivateKey) or chain[0].public_key() != key.public_key():
-            raise BadSettings("TLS_CERT_PATH, TLS_KEY_PATH: the key is not the certificate's")
+            raise BadSettings("TLS_CERT_PATH, TLS_KEY_PATH: the key does not belong to the certificate")
         return _LoadedCertificate(key, chain, stamp)

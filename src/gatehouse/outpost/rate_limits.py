@@ -1,5 +1,5 @@
-"""The outpost's rate limits: per caller, and per address before a caller is authenticated (docs/outposts.md,
-"Settings")."""
+"""The outpost's rate limits. They apply to each caller, or to each address if there is no authenticated caller
+(docs/outposts.md, "Settings")."""
 
 from typing import Final
 
@@ -12,8 +12,7 @@ PROXY: Final = "proxy"
 
 
 class LocalLimits:
-    """Implements the engine's `RateLimits`. The organization's limits are enforced at the platform, and do not apply
-    here."""
+    """Implements the engine's `RateLimits`. The organization's limits apply only at the platform."""
 
     def __init__(self, settings: OutpostSettings) -> None:
         self._proxy = settings.rate_limit_proxy_per_minute

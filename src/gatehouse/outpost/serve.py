@@ -29,7 +29,7 @@ from gatehouse.outpost.settings import OutpostSettings
 
 
 class _OutpostServer(uvicorn.Server):
-    """A server without signal handlers: signals are handled once for both servers."""
+    """A server without signal handlers, because one handler ends both servers."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -37,7 +37,7 @@ class _OutpostServer(uvicorn.Server):
 
 
 def serve(host: str, port: int, admin_port: int) -> None:
-    """Serves until SIGTERM, then finishes running requests. Raises `BadSettings`, `CannotStart`."""
+    """Serves requests until SIGTERM or SIGINT, then completes running requests. Raises `BadSettings`, `CannotStart`."""
     settings = preflight.checked_settings(OutpostSettings, (OutpostSettings.checked, listener_tls, siem_target))
     log.configure(settings.log_level)
     preflight.warn_about_misspelt(OutpostSettings)
@@ -92,7 +92,7 @@ def _server(app: object, settings: OutpostSettings, protocol: type[asyncio.Proto
 
 
 def listener_tls(settings: OutpostSettings) -> None:
-    """Raises `BadSettings` with the names of the proxy's variables."""
+    """Checks the TLS settings of the listeners. Raises `BadSettings`, with the names of the proxy's variables."""
     try:
         tls_context(settings.proxy_tls_cert_path, settings.proxy_tls_key_path)
     except BadSettings as error:
@@ -100,6 +100,6 @@ def listener_tls(settings: OutpostSettings) -> None:
 
 
 def siem_target(settings: OutpostSettings) -> None:
-    """Raises `BadSettings` if the SIEM settings are unusable."""
+    """Checks the settings of the SIEM receiver. Raises `BadSettings`."""
     if settings.siem_direct_type is not None:
         target(settings)

@@ -1,4 +1,4 @@
-"""Settings of an outpost from the environment, in addition to those of every host (docs/outposts.md, "Settings")."""
+"""The settings of an outpost, in addition to those that it shares with the platform (docs/outposts.md, "Settings")."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -13,7 +13,7 @@ _UNITS = {"kb": 1024, "mb": 1024**2, "gb": 1024**3}
 
 
 def _size(value: object) -> object:
-    """Returns the number of bytes of a number or a text such as `100MB`."""
+    """Returns the number of bytes for a text such as `100MB`. Other values are returned unchanged."""
     if isinstance(value, str):
         text = value.strip().lower()
         for unit, factor in _UNITS.items():
@@ -27,15 +27,15 @@ Size = Annotated[int, BeforeValidator(_size)]
 
 class OutpostSettings(Settings):
     outpost_id: UUID | None = Field(None, description="The outpost's id, from its registration at the portal.")
-    platform_management_url: WebAddress | None = Field(None, description="The platform, as this outpost reaches it.")
+    platform_management_url: WebAddress | None = Field(None, description="URL of the platform for this outpost.")
     platform_issuer: str | None = Field(
-        None, description="The platform's `PUBLIC_URL`, where it cannot be asked for it (`/.well-known/…`)."
+        None, description="The platform's `PUBLIC_URL`, if `/.well-known/…` of the platform cannot be read."
     )
-    cloud_portal_url: WebAddress | None = Field(None, description="The portal that takes this outpost's heartbeats.")
+    cloud_portal_url: WebAddress | None = Field(None, description="URL of the portal, which receives heartbeats.")
     portal_issuer: str | None = Field(
-        None, description="The portal's `PORTAL_PUBLIC_URL`, where `CLOUD_PORTAL_URL` is another way to it."
+        None, description="The portal's `PORTAL_PUBLIC_URL`, if it differs from `CLOUD_PORTAL_URL`."
     )
-    tls_ca_bundle: Path | None = Field(None, description="Authorities that platform, portal and peers are trusted by.")
+    tls_ca_bundle: Path | None = Field(None, description="Trusted authorities for platform, portal and peers.")
     proxy_tls_cert_path: Path | None = Field(None, description="Certificate of the proxy's and admin API's listeners.")
     proxy_tls_key_path: Path | None = None
 
@@ -43,14 +43,14 @@ class OutpostSettings(Settings):
         None, min_length=32, description="Signs the tokens (HS256) of this outpost's own clients."
     )
     outpost_admin_token: SecretStr | None = Field(
-        None, min_length=16, description="Bearer token of the admin API. Without it the API lets nobody in."
+        None, min_length=16, description="Bearer token of the admin API. Without it the API refuses all calls."
     )
     outpost_airgap: bool = Field(False, description="Never calls the platform: policy from a file, records to a file.")
     outpost_bundle_path: Path | None = Field(None, description="The bundle's file, with OUTPOST_AIRGAP.")
     outpost_keys_path: Path | None = Field(None, description="The platform's key set, with OUTPOST_AIRGAP.")
     outpost_peers: Words = Field((), description="Admin addresses of the outposts that share this one's budget.")
     outpost_self_address: WebAddress | None = Field(
-        None, description="Which of OUTPOST_PEERS this outpost itself is, where the list names all of them."
+        None, description="This outpost's own address in OUTPOST_PEERS, if the list contains it."
     )
 
     rate_limit_proxy_per_minute: int = Field(600, ge=1, description="Model calls of one caller.")
@@ -63,18 +63,18 @@ class OutpostSettings(Settings):
 
     log_rotation_max_size: Size = Field(100 * 1024**2, ge=1024**2, description="Bytes of one file of the audit log.")
     log_rotation_max_files: int = Field(5, ge=1, le=1000, description="Files of the audit log that are kept.")
-    disk_monitor_threshold: int = Field(85, ge=1, le=99, description="Percent of the disk at which detail is shed.")
-    disk_monitor_check_interval: float = Field(30, ge=0.1, description="Seconds between two looks at the disk.")
+    disk_monitor_threshold: int = Field(85, ge=1, le=99, description="Used percentage at which audit data is dropped.")
+    disk_monitor_check_interval: float = Field(30, ge=0.1, description="Seconds between two checks of the disk.")
 
     siem_direct_type: Literal["hec", "syslog", "webhook", "file"] | None = Field(
-        None, description="Events go to a SIEM straight from here."
+        None, description="Type of the SIEM receiver to which the outpost sends its events."
     )
-    siem_direct_url: str | None = Field(None, description="Its address: `https://…`, `tcp://host:port`, `tls://…`.")
+    siem_direct_url: str | None = Field(None, description="Its URL: `https://…`, `tcp://host:port`, `tls://…`.")
     siem_direct_token: SecretStr | None = Field(
-        None, min_length=8, description="The collector's token, or what batches to a webhook are signed with."
+        None, min_length=8, description="The collector's token, or the key of a webhook's signatures."
     )
     siem_direct_index: str | None = Field(None, description="Splunk's index.")
-    siem_direct_ca_bundle: Path | None = Field(None, description="Authorities that it is trusted by.")
+    siem_direct_ca_bundle: Path | None = Field(None, description="Trusted authorities for the receiver.")
 
     @property
     def folder(self) -> Path:
@@ -96,10 +96,10 @@ class OutpostSettings(Settings):
         return sorted({*self.peers, own}).index(own)
 
     def checked(self) -> "OutpostSettings":
-        """Returns the settings. Raises `BadSettings` if a required one is missing."""
+        """Returns the settings. Raises `BadSettings` if a required setting is missing or invalid."""
         faults = []
         if self.outpost_id is None:
-            faults.append("OUTPOST_ID: set it to the id that the portal's registration has answered")
+            faults.append("OUTPOST_ID: set it to the id that the portal returned at the registration")
         if self.outpost_airgap:
             if self.outpost_bundle_path is None or self.outpost_keys_path is None:
                 faults.append("OUTPOST_AIRGAP: needs OUTPOST_BUNDLE_PATH and OUTPOST_KEYS_PATH")
@@ -110,7 +110,7 @@ class OutpostSettings(Settings):
                 faults.append("TLS_CERT_PATH, TLS_KEY_PATH: set them to the certificate and key of the registration")
         if self.peers:
             if not all(address.startswith(("http://", "https://")) for address in self.peers):
-                faults.append("OUTPOST_PEERS: addresses like https://outpost-2.example.com:8301, with commas between")
+                faults.append("OUTPOST_PEERS: must be URLs like https://outpost-2.example.com:8301 with commas between")
             if self.tls_cert_path is None or self.tls_key_path is None or self.tls_ca_bundle is None:
                 faults.append("OUTPOST_PEERS: needs TLS_CERT_PATH, TLS_KEY_PATH and TLS_CA_BUNDLE")
         if faults:

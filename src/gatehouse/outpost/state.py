@@ -1,4 +1,4 @@
-"""Settings of operators that outlive the process: kill switch, overrides, budget."""
+"""The state that operators set and that survives the end of the process: kill switch, overrides, budget."""
 
 import asyncio
 import time
@@ -20,9 +20,9 @@ _FILE: Final = "state.json"
 
 
 class BudgetSet(msgspec.Struct, frozen=True, kw_only=True):
-    """The month's limits; None is unlimited. After `expires_at` (Unix time) nothing may be spent until the budget is
-    set again, so that an unreachable outpost stops in the end. `ended` records that the time has come, even if the
-    clock is set back."""
+    """The limits of a month. None is unlimited. After `expires_at` (Unix time) nothing may be spent until the budget is
+    set again, so that an outpost that operators cannot reach stops at this time. `ended` is true after this time, even
+    if the clock is set back."""
 
     usd: Decimal | None = None
     requests: int | None = None
@@ -31,8 +31,8 @@ class BudgetSet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredState(msgspec.Struct, frozen=True, kw_only=True):
-    """`budget` None: the settings apply. `stopped_at`: Unix time at which the kill switch was engaged; `stopped_by`:
-    ids of the peers whose kill switches are engaged."""
+    """The stored state. If `budget` is None, the budget of the settings applies. `stopped_at` is the Unix time at which
+    the kill switch was engaged here. `stopped_by` contains the ids of peers whose kill switches are engaged."""
 
     stopped_at: float | None = None
     stopped_by: tuple[str, ...] = ()
@@ -41,16 +41,18 @@ class StoredState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LocalState:
-    """The state in memory, written to disk before a call that changes it is answered. Raises `BadSettings` if the
-    stored state cannot be read: an engaged kill switch must not be forgotten."""
+    """The state in memory. A change is written to the disk before the response of the call. Raises `BadSettings` if the
+    stored state cannot be read, because an engaged kill switch must stay engaged."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / _FILE
         self._write_lock = asyncio.Lock()
-        #: Held by a caller that stores a change and puts it in force, so that the next one sees both.
+        #: A caller holds this lock while it stores a change and puts it in force, so that the next caller reads a state
+        #: that is both stored and in force.
         self.change_lock = asyncio.Lock()
         self.current = self._load()
-        #: returns whether a peer, by its id, sent a message recently: then only the peer releases what it engaged.
+        #: Returns whether the peer with this id has sent a message recently. If so, only a message of the peer releases
+        #: the kill switch that it has engaged.
         self.present: Callable[[str], bool] = lambda _: False
 
     @property
@@ -59,12 +61,13 @@ class LocalState:
 
     @property
     def stopped_by(self) -> str | None:
-        """Returns the id of a peer that engaged the kill switch, the first of several, or None."""
+        """Returns the id of a peer that has engaged the kill switch, the lowest id of several peers, or None."""
         return min(self.current.stopped_by, default=None)
 
     async def switch(self, *, active: bool) -> bool:
-        """Engages or releases the kill switch; returns whether that changed it. Engaging applies at once, even if the
-        disk fails. Releasing also clears the kill switches of peers that no longer send messages."""
+        """Engages or releases the kill switch. Returns whether its state has changed. An engaged switch applies
+        immediately, even if the disk fails. A release also clears the kill switches of peers that no longer send
+        messages. Raises `OSError`."""
         previous = self.current
         stopped_at = (previous.stopped_at or time.time()) if active else None
         if active:
@@ -75,23 +78,24 @@ class LocalState:
         return (previous.stopped_at is None) == active
 
     async def stop_for_peer(self, peer_id: str, *, stopped: bool) -> None:
-        """Applies a peer's report on its own kill switch. An engaged one applies at once. Raises `OSError`."""
+        """Applies the state of a peer's own kill switch. An engaged switch applies immediately, even if the disk fails.
+        Raises `OSError`."""
         if stopped == (peer_id in self.current.stopped_by):
             return
-        others = tuple(other_id for other_id in self.current.stopped_by if other_id != peer_id)
-        stopped_by = (*others, peer_id) if stopped else others
+        other_peers = tuple(stopping_id for stopping_id in self.current.stopped_by if stopping_id != peer_id)
+        stopped_by = (*other_peers, peer_id) if stopped else other_peers
         if stopped:
             self.current = msgspec.structs.replace(self.current, stopped_by=stopped_by)
         await self.change(stopped_by=stopped_by)
         log.warning("outpost.kill_switch_of_peer", peer=peer_id, active=stopped)
 
     async def change(self, **fields: object) -> None:
-        """Raises `OSError`; nothing is changed then, except that a kill switch stays engaged."""
+        """Stores new values of some fields and applies them. If it raises `OSError`, the fields do not change."""
         async with self._write_lock:
             await self._store(**fields)
 
     async def end_budget(self, budget: BudgetSet) -> None:
-        """Marks the budget as ended, unless another one was set meanwhile. Raises `OSError`."""
+        """Marks the budget as ended, unless another budget has been set meanwhile. Raises `OSError`."""
         async with self._write_lock:
             if self.current.budget is budget:
                 await self._store(budget=msgspec.structs.replace(budget, ended=True))
@@ -99,16 +103,18 @@ class LocalState:
     async def _store(self, **fields: object) -> None:
         state = msgspec.structs.replace(self.current, **fields)
         await asyncio.to_thread(durable_files.write, self._path, msgspec.json.encode(state))
-        # Not `state`: a kill switch that was engaged meanwhile stays engaged.
+        # Do not assign `state`, because a kill switch may have been engaged during the write and must stay engaged.
         self.current = msgspec.structs.replace(self.current, **fields)
 
     def _load(self) -> StoredState:
         document = durable_files.read(self._path)
         if document is None:
             if self._path.exists():
-                raise BadSettings(f"{self._path} cannot be read: it says whether the kill switch is engaged")
+                raise BadSettings(f"{self._path} cannot be read: it contains the state of the kill switch")
             return StoredState()
         try:
             return msgspec.json.decode(document, type=StoredState)
         except msgspec.DecodeError as error:
-            raise BadSettings(f"{self._path} cannot be read ({error}); remove it to begin anew") from None
+            raise BadSettings(
+                f"{self._path} cannot be read ({error}); remove it to begin with an empty state"
+            ) from None

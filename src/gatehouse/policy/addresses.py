@@ -1,4 +1,4 @@
-"""Sorted address ranges: a lookup is a binary search, however many ranges there are."""
+"""A set of IP address ranges. The ranges are sorted, and a lookup is a binary search."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -8,14 +8,14 @@ from typing import TypeAlias, TypeVar
 
 from gatehouse.foundation.egress.networks import Network
 
-#: First and last addresses, packed, of sorted ranges that do not overlap.
+#: The packed first addresses and the packed last addresses of sorted ranges that do not overlap.
 _Bounds: TypeAlias = tuple[list[bytes], list[bytes]]
 
 _Version = TypeVar("_Version", IPv4Network, IPv6Network)
 
 
 class AddressRanges:
-    """`address in ranges` takes an address as text; other text is in no range."""
+    """Address ranges. `text in ranges` is true if the text is an address in one of the ranges."""
 
     __slots__ = ("_v4", "_v6")
 
@@ -28,7 +28,7 @@ class AddressRanges:
         is_ipv6 = ":" in text
         firsts, lasts = self._v6 if is_ipv6 else self._v4
         try:
-            # Ten times as fast as `ip_address`: this runs for every request.
+            # This runs for every request, and `inet_pton` is ten times as fast as `ip_address`.
             packed = inet_pton(AF_INET6 if is_ipv6 else AF_INET, text)
         except (OSError, ValueError):
             return False

@@ -1,4 +1,4 @@
-"""Budgets of a tenant's policy, looked up by the caller's ids (docs/budgets.md)."""
+"""The budgets of a tenant's policy, and their lookup by the ids of a caller (docs/budgets.md)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,20 +14,20 @@ from gatehouse.foundation.identity import Caller, TenantId
 ScopeType: TypeAlias = Literal["tenant", "group", "user", "api_key", "oauth_client"]
 Period: TypeAlias = Literal["minute", "day", "month"]
 
-#: Callers whose budgets a policy caches.
+#: Maximum callers whose budgets a policy caches.
 _MAX_CACHED_CALLERS: Final = 20_000
-#: Nano USD of a dollar: money is counted in whole nano USD.
+#: Number of nano USD in a dollar. Amounts of money are integers in nano USD.
 NANO: Final = 1_000_000_000
 _UTC: Final = ZoneInfo("UTC")
 
 
 def nano(usd: Decimal) -> int:
-    """Return nano USD, rounded up so that no amount is counted as less than it is."""
+    """Return an amount in nano USD, rounded up."""
     return int((usd * NANO).to_integral_value(ROUND_CEILING))
 
 
 class Amounts(msgspec.Struct, frozen=True, gc=False):
-    """A limit; None is unlimited."""
+    """The limits of a budget. None means unlimited."""
 
     nano_usd: int | None
     requests: int | None
@@ -35,7 +35,7 @@ class Amounts(msgspec.Struct, frozen=True, gc=False):
 
 
 class CallAmounts(msgspec.Struct, frozen=True, gc=False):
-    """The amounts that one call takes from every budget."""
+    """The amounts that one call adds to every budget that it counts against."""
 
     nano_usd: int = 0
     requests: int = 0
@@ -43,8 +43,9 @@ class CallAmounts(msgspec.Struct, frozen=True, gc=False):
 
 
 class BudgetRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """`plan`: the monthly requests of the organization's plan, whose id is the tenant's. `own`: the host's own budget,
-    in addition to the organization's; feature flags do not disable it."""
+    """A budget of an organization. If `plan` is set, the budget is the monthly number of requests of the organization's
+    plan, and its id is the tenant's id. If `own` is set, it is a budget of the host, in addition to those of the
+    organization, and feature flags do not disable it."""
 
     id: UUID
     scope_type: ScopeType
@@ -66,33 +67,33 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     period: Period
     zone: ZoneInfo
     limits: Amounts
-    #: whether calls that exceed it are refused; otherwise they are only reported
+    #: whether calls that exceed the budget are refused; otherwise they are only reported
     blocks: bool
     plan: bool
     own: bool
 
     @property
     def name(self) -> str:
-        """Return the name for clients: scope and period."""
+        """Return the name of the budget in responses: its scope and period, or `plan`."""
         return "plan" if self.plan else f"{self.scope_type}:{self.period}"
 
 
 class CallerBudgets(msgspec.Struct, frozen=True, gc=False):
-    """The budgets that a caller's calls count against, and the checks that they need."""
+    """The budgets that the calls of a caller count against, and the checks that these budgets need."""
 
     budgets: tuple[Budget, ...]
-    #: whether dollars or tokens are counted, not requests alone
+    #: whether a budget has a limit in dollars or tokens, so that these are counted
     measure: bool
-    #: whether any of them refuses calls
+    #: whether a budget refuses calls
     block: bool
-    #: whether any of them refuses calls because of a limit in dollars
+    #: whether a budget refuses calls because of a limit in dollars
     block_usd: bool
-    #: the budgets that apply whatever the organization's feature flags are
+    #: the budgets that apply regardless of the organization's feature flags
     always: "CallerBudgets | None" = None
 
 
 class Budgets:
-    """Looks up budgets. `of` costs a dictionary lookup for cached callers, and nothing if there are no budgets."""
+    """Looks up the budgets of callers. For a cached caller, `of` costs one dictionary lookup."""
 
     def __init__(self, records: Iterable[BudgetRecord], tenant_id: TenantId, zone: ZoneInfo) -> None:
         by_scope: dict[UUID, list[Budget]] = defaultdict(list)
@@ -143,7 +144,7 @@ def compile_budget(record: BudgetRecord, tenant_id: TenantId, zone: ZoneInfo) ->
         scope_type=record.scope_type,
         scope_id=record.scope_id,
         period=record.period,
-        # The plan's months are in UTC: an organization cannot restart them by changing its time zone.
+        # The months of a plan are in UTC, so that an organization cannot restart them by changing its time zone.
         zone=_UTC if record.plan or record.own else zone,
         limits=Amounts(limit_usd, record.limit_requests, record.limit_tokens),
         blocks=record.action == "block",

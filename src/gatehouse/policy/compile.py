@@ -1,6 +1,7 @@
-"""Compiles records to a snapshot: everything that sorts, parses or indexes runs here, at load time, never in a request.
+"""Compiles the records of a tenant to a snapshot. All sorting, parsing and indexing is done here, when the records are
+loaded, and never during a request.
 
-The result is a complete snapshot, or the list of all faults.
+The result is a complete snapshot, or a list of all faults in the records.
 """
 
 from collections import defaultdict
@@ -20,20 +21,21 @@ from gatehouse.policy.snapshot import Snapshot
 
 
 class PolicyFault(str):
-    """A fault of a record, in a sentence."""
+    """The description of a fault in a record."""
 
     __slots__ = ()
 
 
 def _price(model: ModelRecord) -> tuple[bool, Decimal, str]:
-    """Sort key: the price of one input and one output token together; entries without a price come last."""
+    """Return a sort key: the price of one input token plus one output token. Models without a price come last."""
     prices = (model.cost_per_input_token, model.cost_per_output_token)
     known_prices = [price for price in prices if price is not None]
     return len(known_prices) < len(prices), sum(known_prices, Decimal(0)), model.provider
 
 
 def compile_policy(records: TenantRecords, before: Snapshot | None = None) -> Snapshot | list[PolicyFault]:
-    """`before` is the tenant's previous snapshot: its unchanged parts are reused."""
+    """Compile records to a snapshot, or return their faults. `before` is the previous snapshot of the tenant, whose
+    unchanged parts are reused."""
     faults: list[PolicyFault] = []
     models: dict[str, ModelRecord] = {}
     bare: dict[str, list[ModelRecord]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Content filters, compiled, in the order of their evaluation (docs/content-filters.md)."""
+"""Compiles content filters. They are evaluated in order (docs/content-filters.md)."""
 
 from collections.abc import Collection, Sequence
 from functools import lru_cache
@@ -11,8 +11,8 @@ from gatehouse.policy.governance import FilterRecord, FilterType
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """A filter; its type determines which of `keywords`, `topics` and `instruction` are set. `group_id` None: all
-    members. A topic counts with a score of at least `threshold`."""
+    """A content filter. Its type determines which of `keywords`, `topics` and `instruction` is set. If `group_id` is
+    None, the filter applies to all members. A topic counts if its score is at least `threshold`."""
 
     id: str
     name: str
@@ -25,7 +25,8 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FilterSet(msgspec.Struct, frozen=True, kw_only=True):
-    """`keywords` are those of all filters: one pass as a prefilter, because most texts contain none of them."""
+    """All content filters of an organization. `keywords` has the keywords of all filters, for a first search in one
+    pass, because most texts contain none of them."""
 
     filters: tuple[Filter, ...] = ()
     keywords: Keywords | None = None
@@ -58,5 +59,6 @@ def _filter(record: FilterRecord) -> Filter:
     )
 
 
-#: Cached: every change of a policy compiles its filters again, mostly with unchanged word lists.
+#: Compiled keyword lists are cached, because every change of a policy compiles its filters again, mostly with unchanged
+#: keywords.
 _keywords = lru_cache(maxsize=2_000)(Keywords)

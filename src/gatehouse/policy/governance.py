@@ -1,7 +1,7 @@
 """Records of governance: DLP, content filters, policy rules, compliance bundles, the model registry.
 
-Readers ignore unknown fields. The platform and the bundle have the same bytes. `compile.py` and `compile_dlp.py`
-compile them.
+Readers ignore unknown fields. The platform and a bundle store the records in the same form. `policy.compile` and
+`policy.dlp.compile` compile them.
 """
 
 from typing import Literal, TypeAlias
@@ -19,11 +19,11 @@ PolicyAction: TypeAlias = Literal["ALLOW", "BLOCK", "REQUIRE_APPROVAL", "ROUTE",
 
 
 class DlpRuleRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An organization's enabled rule, or one of its custom patterns (`custom`), which is a `regex` rule too.
+    """An enabled rule of an organization, or one of its custom patterns (`custom`), which is also a `regex` rule.
 
-    A `regex` rule with a `pattern` finds the pattern's matches; without one it replaces the platform's rules for the
-    built-in patterns of its entity type. `ner` finds `entities` (empty: all), `llm` the `labels` that score at least
-    `label_threshold`.
+    A `regex` rule with a `pattern` applies to the matches of the pattern. A `regex` rule without a `pattern` replaces
+    the platform's rules for the built-in patterns of its entity type. A `ner` rule applies to `entities`, or to all
+    entities if `entities` is empty. An `llm` rule applies to the `labels` whose score is at least `label_threshold`.
     """
 
     id: str
@@ -37,14 +37,14 @@ class DlpRuleRecord(msgspec.Struct, frozen=True, kw_only=True):
     entities: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     label_threshold: float = 0.5
-    #: placeholders in the model's response are replaced by the original text for the caller
+    #: whether placeholders in the model's response are replaced by the original text before the caller receives it
     reversible: bool = False
     custom: bool = False
 
 
 class BundleRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An enabled, active compliance bundle: its entity types are at least redacted. `framework` and `version` are for
-    display and exports."""
+    """An enabled, active compliance bundle. Findings of its entity types are at least redacted. `framework` and
+    `version` are only displayed and exported."""
 
     id: UUID
     name: str
@@ -54,7 +54,8 @@ class BundleRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FilterRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An enabled content filter. `group_id` is None for the whole organization. Records come in priority order."""
+    """An enabled content filter. `group_id` is None for the whole organization. Records are in the order of their
+    priority."""
 
     id: UUID
     name: str
@@ -69,7 +70,8 @@ class FilterRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PolicyRuleRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An enabled rule of the policy engine; `condition` is CEL. Records come in priority order."""
+    """An enabled rule of the policy engine. `condition` is a CEL expression. Records are in the order of their
+    priority."""
 
     id: UUID
     name: str
@@ -83,7 +85,7 @@ class PolicyRuleRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RegistryRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A model's entry in the model registry (docs/model-registry.md)."""
+    """The entry of a model in the model registry (docs/model-registry.md)."""
 
     provider: str
     model_id: str
@@ -95,7 +97,7 @@ class GovernanceRecords(msgspec.Struct, frozen=True, kw_only=True):
     dlp_rules: tuple[DlpRuleRecord, ...] = ()
     #: ids of built-in patterns that the organization has switched off
     suppressions: frozenset[str] = frozenset()
-    #: by group, by entity type
+    #: maps a group, then an entity type, to the action of the override
     overrides: dict[UUID, dict[str, OverrideAction]] = {}
     bundles: tuple[BundleRecord, ...] = ()
     filters: tuple[FilterRecord, ...] = ()

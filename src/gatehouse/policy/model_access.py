@@ -1,4 +1,4 @@
-"""Groups' access to models, compiled and looked up by group (docs/model-access.md)."""
+"""Compiles the rules for the access of groups to models (docs/model-access.md)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -19,14 +19,14 @@ class ModelAccessRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupAccess(msgspec.Struct, frozen=True, gc=False):
-    """The models of a group's rules, as `provider/model-id`."""
+    """The models in the rules of one group, as `provider/model-id`."""
 
     allowed: frozenset[str]
     denied: frozenset[str]
 
 
 class ModelAccess(msgspec.Struct, frozen=True, kw_only=True):
-    #: groups without rules are absent
+    #: the access of each group that has rules
     groups: Mapping[UUID, GroupAccess] = {}
 
     def permits(self, groups: Iterable[UUID], provider: str, model_id: str, *, restricted: bool) -> bool:
@@ -46,7 +46,8 @@ class ModelAccess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compile_access(records: Iterable[ModelAccessRecord]) -> ModelAccess:
-    """Keeps rules for models that are not in the catalog: a model that comes back is denied as before."""
+    """Compile the rules. Rules for models that are not in the catalog are kept, so that a denied model is still denied
+    if it is added to the catalog again."""
     models: dict[UUID, dict[AccessType, set[str]]] = defaultdict(lambda: {"ALLOW": set(), "DENY": set()})
     for record in records:
         models[record.group_id][record.access_type].add(record.model)

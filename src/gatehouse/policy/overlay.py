@@ -1,5 +1,5 @@
-"""A host's overrides of an organization's records, applied when they are compiled: an outpost's own (docs/outposts.md,
-"Operators' calls"). The platform has none."""
+"""Overrides of an organization's records by the operator of an outpost (docs/outposts.md, "Operators' calls"). They are
+applied when the records are compiled. The platform has no overrides."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -11,8 +11,9 @@ EVERY_MODEL: Final = "*"
 
 
 class Overrides(msgspec.Struct, frozen=True, kw_only=True):
-    """`disabled`: ids of providers that are not used for a model, by its bare id, `provider/model-id`, or `*`.
-    `routes`: the entry of the catalog, as `provider/model-id`, that is used for the model a caller names."""
+    """Overrides of an outpost. `disabled` maps a model to the ids of the providers that are not used for it. The model
+    is a bare id, `provider/model-id`, or `*` for every model. `routes` maps the name of a model in a request to the
+    catalog entry that is used for it, as `provider/model-id`."""
 
     disabled: Mapping[str, frozenset[str]] = {}
     routes: Mapping[str, str] = {}

@@ -1,4 +1,4 @@
-"""Beginning and end of a budget's period: days and months are those of the organization's time zone."""
+"""Computes the beginning and end of a budget's period. Days and months are in the time zone of the organization."""
 
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -8,15 +8,15 @@ from gatehouse.policy.budgets import Period
 
 
 class PeriodSpan(NamedTuple):
-    """Unix seconds; the end is excluded."""
+    """The start and end of a period, in Unix seconds. The end is not part of the period."""
 
     start: int
     end: int
 
 
 def span(period: Period, moment: float, zone: ZoneInfo) -> PeriodSpan:
-    """Return the period that contains `moment` (Unix time). A day is from midnight to midnight of the zone's clocks:
-    23, 24 or 25 hours."""
+    """Return the period that contains `moment`, a Unix time. A day lasts from midnight to midnight in the time zone,
+    which may be 23, 24 or 25 hours."""
     if period == "minute":
         start = int(moment) // 60 * 60
         return PeriodSpan(start, start + 60)
@@ -31,5 +31,5 @@ def span(period: Period, moment: float, zone: ZoneInfo) -> PeriodSpan:
 
 
 def _midnight(year: int, month: int, day: int, zone: ZoneInfo) -> int:
-    # If clocks go forward at midnight, the day begins at the moment they jump.
+    # If clocks are moved forward at midnight, the day begins at this moment.
     return int(datetime(year, month, day, tzinfo=zone).timestamp())

@@ -1,5 +1,5 @@
-"""Records that a host compiles to a snapshot. Readers ignore unknown fields. The platform and the bundle have the same
-bytes."""
+"""Records that a host compiles to a snapshot. Readers ignore unknown fields. The platform and a bundle store the
+records in the same form."""
 
 from decimal import Decimal
 from functools import cached_property
@@ -22,24 +22,25 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
     timeout_ms: int = 30_000
     max_retries: int = 2
     base_url: str | None = None
-    #: `openai` or `anthropic`: the request format of a `byoe`
+    #: the request format of a provider of kind `byoe`: `openai` or `anthropic`
     format: str | None = None
     hosted_endpoint: str | None = None
     hosted_api_version: str | None = None
     cloud_region: str | None = None
     cloud_access_key_id: str | None = None
-    #: authenticates by the calling machine's role, instead of keys
+    #: whether the gateway authenticates with the role of its machine instead of keys
     use_instance_role: bool = False
     local_runtime_base_url: str | None = None
 
     @property
     def own_address(self) -> bool:
-        """Return whether it names an address other than the vendor's."""
+        """Return whether the settings contain an address that replaces the vendor's address."""
         return bool(self.base_url or self.hosted_endpoint or self.local_runtime_base_url)
 
 
 class ProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """`id` is the slug in `provider/model-id`; `sealed_credentials` is a sealed JSON object, or None."""
+    """A provider of an organization. `id` is the slug in `provider/model-id`. `sealed_credentials` is a sealed JSON
+    object, or None."""
 
     id: str
     name: str
@@ -57,7 +58,7 @@ class ProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelRecord(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """One entry of the model catalog. Costs are USD a token; None is unknown."""
+    """One entry of the model catalog. Costs are in USD per token. None means unknown."""
 
     id: UUID
     provider: str
@@ -77,8 +78,8 @@ class ModelRecord(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def dearest(self) -> tuple[float, float | None] | None:
-        """Return the highest USD a token of input of any class, and of output, for upper bounds of a call's cost; None
-        without a price."""
+        """Return the highest price of an input token of any class, and the price of an output token, in USD. They are
+        used for the upper bound of a call's cost. Return None if the input price is unknown."""
         prices = (self.cost_per_input_token, self.cost_per_cached_input_token, self.cost_per_cache_write_token)
         if prices[0] is None:
             return None
@@ -95,8 +96,8 @@ CapAction: TypeAlias = Literal["block", "use_cheapest", "warn"]
 
 
 class ModelFilters(msgspec.Struct, frozen=True, kw_only=True):
-    """The models that a routing policy chooses from. Excluded ones are named by `provider/model-id`, or by their bare
-    id."""
+    """Filters for the models that a routing policy chooses from. Excluded models are named by `provider/model-id` or by
+    their bare id."""
 
     min_context_window: int | None = None
     #: names of `policy.routing.Capability`
@@ -107,7 +108,8 @@ class ModelFilters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChainEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """The lowest `priority` is tried first; `cost_weight` multiplies the model's price under `balanced`."""
+    """An entry of a fallback chain. The entry with the lowest `priority` is tried first. With the strategy `balanced`,
+    the price of the model is multiplied by `cost_weight`."""
 
     provider: str
     model_id: str
@@ -121,7 +123,7 @@ class CostCap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RoutingPolicyRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An enabled policy (docs/cost-routing.md). Without groups it is the organization's default."""
+    """An enabled routing policy (docs/cost-routing.md). A policy without groups is the organization's default."""
 
     id: UUID
     name: str
@@ -131,12 +133,12 @@ class RoutingPolicyRecord(msgspec.Struct, frozen=True, kw_only=True):
     fallback_chain: tuple[ChainEntry, ...] = ()
     cost_cap: CostCap | None = None
     latency_budget_ms: int | None = None
-    #: seconds for which responses are cached; None: not cached
+    #: seconds for which responses are cached; None if they are not cached
     cache_ttl_seconds: int | None = None
 
 
 class TenantRecords(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that decides about a tenant's requests, at one revision."""
+    """All records that decisions about a tenant's requests depend on, at one revision."""
 
     tenant_id: TenantId
     revision: int
@@ -144,22 +146,22 @@ class TenantRecords(msgspec.Struct, frozen=True, kw_only=True):
     models: tuple[ModelRecord, ...] = ()
     feature_flags: dict[str, bool] = {}
     governance: GovernanceRecords = GovernanceRecords()
-    #: models that groups may, or may not use
+    #: the models that groups may or may not use
     model_access: tuple[ModelAccessRecord, ...] = ()
-    #: CIDRs; None when the allowlist is not enforced
+    #: CIDR ranges of permitted addresses; None if the allowlist is not enforced
     ip_allowlist: tuple[str, ...] | None = None
-    #: a caller with a fresh second factor passes from anywhere
+    #: whether a caller with a recent second factor may call from any address
     ip_bypass_for_mfa: bool = False
-    #: time zone of days and months
+    #: time zone in which the days and months of budgets begin
     timezone: str = "UTC"
     budgets: tuple[BudgetRecord, ...] = ()
     #: in the order of their creation
     routing_policies: tuple[RoutingPolicyRecord, ...] = ()
-    #: permitted fields of model calls, among those that need permission
+    #: fields of model calls that need permission and are permitted
     allowed_fields: tuple[str, ...] = ()
     #: fraction of requests of which a sample is stored
     sample_share: float = 0.0
-    #: the compiling host's overrides; never sent
+    #: the overrides of the host that compiles the records; never part of a bundle
     overrides: Overrides | None = None
 
 

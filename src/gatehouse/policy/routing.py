@@ -1,8 +1,8 @@
-"""Routing policies of a tenant, compiled: the callers they apply to, and the models they choose from
+"""Compiles the routing policies of a tenant: the callers that they apply to, and the models that they choose from
 (docs/cost-routing.md).
 
-Filters are applied here, at load time. A request adds its own needs (`ModelPool.capable`); the result is cached for
-each combination of needs."""
+Filters are applied here, when the policies are loaded. A request also needs some capabilities (`ModelPool.capable`).
+The result is cached for each combination of capabilities."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -24,30 +24,31 @@ from gatehouse.policy.records import (
 
 Capability: TypeAlias = Literal["vision", "function_calling", "json_mode", "streaming", "code_execution"]
 
-#: Capabilities that a request can need, as bits.
+#: The bit of each capability that a request can need.
 CAPABILITY_BITS: Final[Mapping[str, int]] = {
     "vision": 1, "function_calling": 2, "json_mode": 4, "streaming": 8, "code_execution": 16,
 }  # fmt: skip
-#: Capabilities with another name in the catalog.
+#: Names in the catalog of capabilities that have a different name there.
 _CATALOG_NAMES: Final = {"json_mode": "structured_output"}
-#: USD a token of a model without a price. Finite, so that zero tokens cost nothing.
+#: Price per token that is used for a model without a price. It is finite, so that zero tokens cost nothing.
 UNKNOWN_PRICE_USD_PER_TOKEN: Final = 1e30
-#: Tokens of a model without a stated context window.
+#: Context window, in tokens, that is used for a model whose context window is unknown.
 _UNBOUNDED_WINDOW: Final = 2**62
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of the catalog as strategies see it. Prices are USD a token, for comparisons only: charges and caps are
-    computed in decimals. None: unknown."""
+    """One entry of the catalog, in the form that strategies use. Prices are in USD per token, or None if unknown. They
+    are only used for comparisons; charges and caps are computed with decimals."""
 
     provider: ProviderRecord
     model: ModelRecord
     #: `provider/model-id`
     name: str
-    #: the entry's id as a number, which is looked up three times as fast as a UUID
+    #: the id of the entry as a number; its lookup is three times as fast as that of a UUID
     key: int
-    #: bits of `CAPABILITY_BITS` that the catalog lists as supported, and as unsupported
+    #: bits of the capabilities that the catalog lists as supported
     supports: int
+    #: bits of the capabilities that the catalog lists as unsupported
     lacks: int
     embeds: bool
     per_input: float | None
@@ -57,22 +58,24 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Options(tuple[Option, ...]):
-    """Options with their values in columns, because strategies cannot inspect hundreds of objects in time."""
+    """Options with their values in lists, because strategies would need too much time to inspect hundreds of
+    objects."""
 
     keys: list[int]
     per_input: list[float]
     per_output: list[float]
-    #: prices times the entries' weights, and their sums if all prices are known
+    #: prices multiplied by the weights of the entries
     weighted_input: list[float]
     weighted_output: list[float]
+    #: the sums of the weighted prices; None if a price is unknown
     weighted_sums: tuple[float, float] | None
-    #: cached latencies: the state they were computed from, each model's milliseconds, and their sum
+    #: cached latencies: the state that they were computed from, the milliseconds of each model, and their sum
     times: tuple[object, list[float], float] | None
 
     def __new__(cls, options: Iterable[Option]) -> "Options":
         new = super().__new__(cls, options)
         new.keys = [option.key for option in new]
-        # An unknown price sorts last without a special case.
+        # With a very high price, models with an unknown price are sorted last.
         new.per_input = [
             UNKNOWN_PRICE_USD_PER_TOKEN if option.per_input is None else option.per_input for option in new
         ]
@@ -90,7 +93,7 @@ class Options(tuple[Option, ...]):
 
 
 class ModelPool:
-    """Options in a fixed order."""
+    """The options of a routing policy, in a fixed order."""
 
     __slots__ = ("_capable", "options")
 
@@ -99,8 +102,8 @@ class ModelPool:
         self._capable: dict[tuple[int, bool], Options] = {}
 
     def capable(self, needs: int, embeds: bool) -> Options:
-        """Return the options that support the needs by the catalog; if there are none, those that do not exclude
-        them."""
+        """Return the options that support all needed capabilities according to the catalog. If there are none, return
+        the options of which the catalog does not list a needed capability as unsupported."""
         capable = self._capable.get((needs, embeds))
         if capable is None:
             same_kind = [option for option in self.options if option.embeds is embeds]
@@ -111,18 +114,21 @@ class ModelPool:
 
 
 class RoutingPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """`pool` contains the options that pass the filters, sorted by name, or under `quality_optimized` the best first:
-    the chain's in its order, then by descending price. `chain` is the fallback chain by priority, without missing
-    entries; filters do not apply to it, because it was written by hand."""
+    """A compiled routing policy.
+
+    `pool` has the options that pass the filters, sorted by name. With the strategy `quality_optimized`, the best option
+    is first: the options of the chain in its order, then the others by descending price. `chain` has the options of the
+    fallback chain, sorted by priority, without entries that are not in the catalog. Filters do not apply to the chain,
+    because an administrator has chosen its entries."""
 
     id: UUID
     name: str
     strategy: Strategy
     pool: ModelPool
     chain: ModelPool
-    #: pool and chain together for a cap with `use_cheapest`; otherwise `pool`
+    #: the options of `pool` and `chain` if the policy has a cap with `use_cheapest`; otherwise `pool`
     every: ModelPool
-    #: filters that exclude all models, for an error's message; empty if `pool` is not
+    #: description of the filters that exclude all models, for an error message; empty if `pool` has options
     nothing_passes: str = ""
     cap: CostCap | None = None
     latency_budget_ms: int | None = None
@@ -130,14 +136,14 @@ class RoutingPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Routing:
-    """A tenant's enabled policies. `of` costs nothing if there are none."""
+    """The enabled routing policies of a tenant. `of` costs almost nothing if there are none."""
 
     __slots__ = ("_by_group", "_default", "_order")
 
     def __init__(self, policies: Sequence[tuple[RoutingPolicyRecord, RoutingPolicy]] = ()) -> None:
         self._by_group: dict[UUID, RoutingPolicy] = {}
         self._default: RoutingPolicy | None = None
-        #: creation order: of several policies the oldest applies
+        #: number of each policy in the order of creation; if several policies match, the oldest applies
         self._order = {policy.id: number for number, (_, policy) in enumerate(policies)}
         for record, policy in policies:
             for group in record.group_ids:
@@ -146,8 +152,8 @@ class Routing:
                 self._default = policy
 
     def of(self, groups: Sequence[UUID]) -> RoutingPolicy | None:
-        """Return the policy of a caller in these groups: the oldest of the groups' policies, else the organization's
-        default."""
+        """Return the policy for a caller in these groups: the oldest policy of one of the groups, or the organization's
+        default if the groups have no policy."""
         if self._by_group:
             matching = [policy for group in groups if (policy := self._by_group.get(group)) is not None]
             if matching:
@@ -158,8 +164,8 @@ class Routing:
 def compile_routing(
     records: Iterable[RoutingPolicyRecord], providers: Mapping[str, ProviderRecord], models: Iterable[ModelRecord]
 ) -> Routing:
-    """Compiles records, which come in the order of their creation. No record is a fault: chain entries that the catalog
-    lacks are skipped until they are back."""
+    """Compile records, which must be in the order of their creation. Chain entries that are not in the catalog are
+    skipped and are not a fault, because they may be added to the catalog again."""
     all_records = list(records)
     if not all_records:
         return Routing()
@@ -169,7 +175,7 @@ def compile_routing(
 
 
 def options_of(providers: Mapping[str, ProviderRecord], models: Iterable[ModelRecord]) -> dict[str, Option]:
-    """Return the active entries of enabled providers, by name and sorted by name."""
+    """Return the active catalog entries of enabled providers, by name, sorted by name."""
     by_name = {}
     for model in models:
         provider = providers.get(model.provider)
@@ -182,8 +188,8 @@ def options_of(providers: Mapping[str, ProviderRecord], models: Iterable[ModelRe
 def compile_routing_policy(
     record: RoutingPolicyRecord, options: Mapping[str, Option], pools: dict[object, ModelPool] | None = None
 ) -> RoutingPolicy:
-    """`pools` caches pools of other policies over the same options: policies that choose from the same models in the
-    same way share one, which saves memory for hundreds of policies over thousands of models."""
+    """Compile one routing policy. `pools` caches the pools of other policies with the same options. Policies with the
+    same filters and order share a pool, which saves memory for hundreds of policies and thousands of models."""
     pools = {} if pools is None else pools
     chain_names = tuple(dict.fromkeys(map(_name, sorted(record.fallback_chain, key=lambda entry: entry.priority))))
     chain = [options[name] for name in chain_names if name in options]
@@ -214,7 +220,7 @@ def compile_routing_policy(
 
 
 def bits(capabilities: Iterable[str]) -> int:
-    """Return the bits of capabilities named in `CAPABILITY_BITS`."""
+    """Return the combined bits of the capabilities."""
     needed = 0
     for name in capabilities:
         needed |= CAPABILITY_BITS[name]
@@ -222,14 +228,14 @@ def bits(capabilities: Iterable[str]) -> int:
 
 
 def _option(provider: ProviderRecord, model: ModelRecord) -> Option:
-    stated = {name: model.capabilities.get(_CATALOG_NAMES.get(name, name)) for name in CAPABILITY_BITS}
+    capabilities = {name: model.capabilities.get(_CATALOG_NAMES.get(name, name)) for name in CAPABILITY_BITS}
     return Option(
         provider=provider,
         model=model,
         name=f"{model.provider}/{model.model_id}",
         key=model.id.int,
-        supports=bits(name for name, supported in stated.items() if supported),
-        lacks=bits(name for name, supported in stated.items() if supported is False),
+        supports=bits(name for name, supported in capabilities.items() if supported),
+        lacks=bits(name for name, supported in capabilities.items() if supported is False),
         embeds=bool(model.capabilities.get("embeddings")),
         per_input=_float(model.cost_per_input_token),
         per_output=_float(model.cost_per_output_token),
@@ -266,7 +272,7 @@ def _has_other_provider(option: Option, filters: ModelFilters) -> bool:
 
 def _exceeds_price(option: Option, filters: ModelFilters) -> bool:
     maximum, price = filters.max_cost_per_1k_input_tokens_usd, option.model.cost_per_input_token
-    # A model without a price may be too expensive.
+    # A model with an unknown price may be too expensive, so it is excluded.
     return maximum is not None and (price is None or price * 1000 > maximum)
 
 
@@ -280,7 +286,8 @@ _EXCLUSIONS: Final[Mapping[str, Callable[[Option, ModelFilters], bool]]] = {
 
 
 def _obstacles(options: Iterable[Option], filters: ModelFilters) -> str:
-    """Return how many models each filter excludes, such as `required_capabilities excludes 3 of 3`."""
+    """Return a text that says how many models each filter excludes, such as
+    `required_capabilities excludes 3 of 3`."""
     all_options = list(options)
     counts = {name: sum(excludes(option, filters) for option in all_options) for name, excludes in _EXCLUSIONS.items()}
     excluding = [f"{name} excludes {count} of {len(all_options)}" for name, count in counts.items() if count]
@@ -288,7 +295,8 @@ def _obstacles(options: Iterable[Option], filters: ModelFilters) -> str:
 
 
 def _quality(chain: Sequence[str], option: Option) -> tuple[int, float]:
-    """Sort key of quality: the chain's order first, then descending price, as an estimate of quality."""
+    """Return a sort key for quality. Options in the chain come first, in the order of the chain. Other options are
+    sorted by descending price, which is an estimate of quality."""
     rank = chain.index(option.name) if option.name in chain else len(chain)
     return rank, -((option.per_input or 0.0) + (option.per_output or 0.0))
 

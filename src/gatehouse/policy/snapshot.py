@@ -1,4 +1,4 @@
-"""A tenant's compiled policy: immutable, indexed, and replaced as a whole."""
+"""The compiled policy of a tenant. A snapshot is immutable; a change replaces it by a new one."""
 
 from collections.abc import Mapping
 
@@ -23,7 +23,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     providers: Mapping[str, ProviderRecord]
     #: catalog entries by `provider/model-id`
     models: Mapping[str, ModelRecord]
-    #: active entries by bare model id, which several providers may have; the cheapest first
+    #: active entries by bare model id; if several providers have the model, the cheapest entry is first
     bare: Mapping[str, tuple[ModelRecord, ...]]
     feature_flags: Mapping[str, bool]
     dlp: DlpPolicy
@@ -43,12 +43,12 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     overrides: Overrides | None = None
 
     def find_model(self, name: str) -> ModelRecord | None:
-        """Return the active entry of `provider/model-id` or of a bare id, the cheapest of several; None if there is
-        none."""
+        """Return the active entry for `provider/model-id` or a bare model id, or None. If there are several, return the
+        cheapest entry."""
         return next(iter(self.find_models(name)), None)
 
     def find_models(self, name: str) -> tuple[ModelRecord, ...]:
-        """Return the active entries of `provider/model-id` or of a bare id, the cheapest first."""
+        """Return the active entries for `provider/model-id` or a bare model id. The cheapest entry is first."""
         if self.overrides is not None:
             name = self.overrides.routes.get(name, name)
         entry = self.models.get(name)

@@ -1,12 +1,13 @@
-"""The cloud portal: organizations, their members and tokens, and what the platform needs to know of them
-(docs/portal.md).
+"""The cloud portal: organizations, their members, tokens and outposts, and the changes that it makes at the platform
+for them (docs/portal.md).
 
     settings, installation, migrations   configuration, and the database with its schema
     server                               the application, its duties, its process
-    request, identity, change            who calls, parameters of routes, a change in one transaction
+    request, identity, change            callers, parameters of routes, a change in one transaction
     keys                                 the keys of tokens, and the authorities of outposts' certificates
-    jobs, platform_link                  queued work at the platform, retried until it succeeds
-    host                                 one process's parts
+    jobs, platform_link                  queued calls of the platform, which are retried until they succeed
+    host                                 the parts of one process
 
-A family has the platform's form: `routes`, `schemas`, `service`, `table`, and where needed `errors` and `jobs`.
+A family has the same modules as in the platform: `routes`, `schemas`, `service`, `table`, and where needed `errors` and
+`jobs`.
 """

@@ -1,7 +1,7 @@
-"""A change: the mutation, its audit rows and its jobs, in one transaction.
+"""A change: the changed rows, the audit rows and the jobs, in one transaction.
 
-The services change rows and record what they did (`record`); the commit happens once, after the route has returned and
-before its response is sent.
+Services change rows and record audit events (`record`). The transaction is committed once, after the route has returned
+and before its response is sent.
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ _RECORD = text(
 
 
 class PortalChange:
-    """One request's changes in one organization. `caller` None: the portal itself, in a job."""
+    """The changes that one request makes in one organization. `caller` is None if a job of the portal makes them."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class PortalChange:
         self._rows: list[dict[str, Any]] = []
 
     def record(self, action: str, resource_type: str | None = None, resource_id: object = None, **details: Any) -> None:
-        """Records an audit event. `details` are changed fields and the like, never a secret."""
+        """Records an audit event. `details` contains, for example, the changed fields, but never a secret."""
         self._rows.append(
             {
                 "id": new_id(),
@@ -60,7 +60,7 @@ class PortalChange:
         )
 
     async def commit(self) -> None:
-        """Commits the rows and their audit events together."""
+        """Commits the changed rows and their audit events in one transaction."""
         if self._rows:
             await self.session.flush()
             await self.session.execute(_RECORD, self._rows)
@@ -75,8 +75,8 @@ def record_by_hand(
     resource_id: object,
     **details: Any,
 ) -> None:
-    """Records what an operator did at the command line, in the connection's transaction. `details` as in
-    `PortalChange.record`."""
+    """Records the audit event of an operator's command, in the connection's transaction. `details` never contains a
+    secret."""
     connection.execute(
         "INSERT INTO portal.audit (id, actor_type, action, resource_type, resource_id, details)"
         " VALUES (%s, 'system', %s, %s, %s, %s)",

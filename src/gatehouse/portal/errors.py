@@ -1,4 +1,4 @@
-"""Errors of authentication and limits, raised before a route is called (docs/errors.md)."""
+"""Errors of authentication and rate limits. They are raised before a route is called (docs/errors.md)."""
 
 from gatehouse.foundation.clock import iso
 from gatehouse.foundation.counters import RateDecision
@@ -6,34 +6,34 @@ from gatehouse.foundation.errors import Forbidden, NotFound, TooManyRequests, Un
 
 
 class AdminKeyMissing(Unauthenticated):
-    message = "This needs the portal's admin key in X-API-Key."
+    message = "This operation needs the portal's admin key in the header X-API-Key."
 
     def __init__(self) -> None:
         super().__init__(headers={"WWW-Authenticate": "ApiKey"})
 
 
 class TokenMissing(Unauthenticated):
-    message = "This needs an organization's token: Authorization: Bearer <token>."
+    message = "This operation needs a token of an organization: Authorization: Bearer <token>."
 
 
 class ArrivalMissing(Unauthenticated):
-    message = "This needs the partial token of a sign-in: GET /v1/auth/sso/login?redirect_uri=/invitation."
+    message = "This operation needs the partial token of GET /v1/auth/sso/login?redirect_uri=/invitation."
 
 
 class NoPerson(Forbidden):
-    message = "This token belongs to no person: the admin key issued it."
+    message = "This operation needs a member's token, and the admin key issued this one."
 
 
 class CertificateMissing(Unauthenticated):
-    message = "This needs an outpost's token, signed with its certificate's key: Authorization: Bearer <token>."
+    message = "This operation needs a token that an outpost has signed: Authorization: Bearer <token>."
 
 
 class CertificateNotShown(Unauthenticated):
-    message = "Show the token's certificate in the TLS handshake too."
+    message = "Present the token's certificate in the TLS handshake, too."
 
 
 class PlatformTokenMissing(Unauthenticated):
-    message = "This needs a token of the platform's: Authorization: Bearer <token>."
+    message = "This operation needs a token of the platform: Authorization: Bearer <token>."
 
 
 class TokenRevoked(Forbidden):
@@ -41,15 +41,15 @@ class TokenRevoked(Forbidden):
 
 
 class AnotherOrganization(Forbidden):
-    message = "The token is another organization's."
+    message = "The token belongs to another organization."
 
 
 class CertificateRevoked(Forbidden):
-    message = "The outpost's certificate was revoked, or another one has taken its place."
+    message = "The outpost's certificate was revoked, or was replaced by another one."
 
 
 class AdminsOnly(Forbidden):
-    message = "This needs an administrator of the organization."
+    message = "This operation needs an administrator of the organization."
 
 
 class PortalOrganizationNotFound(NotFound):
@@ -57,7 +57,7 @@ class PortalOrganizationNotFound(NotFound):
 
 
 class LimitExceeded(TooManyRequests):
-    """None of the minute's `limit` requests is left; the next one is admitted at `reset_at`."""
+    """The caller has sent `limit` requests in the last minute. The next one is admitted at `reset_at`."""
 
     def __init__(self, decision: RateDecision) -> None:
         super().__init__(

@@ -31,18 +31,18 @@ class KeySet(ResponseBody):
 
 
 class PortalScrapeRefused(Forbidden):
-    message = "Metrics are only served to the addresses of METRICS_ALLOWED_CIDRS."
+    message = "Metrics are only served to addresses in METRICS_ALLOWED_CIDRS."
 
 
 @router.get("/api/health/live", response_model=Alive)
 async def live() -> Alive:
-    """Responds while the process runs."""
+    """Returns `ok` while the process is running."""
     return Alive()
 
 
 @router.get("/api/health/ready", response_model=Alive, responses={503: {"model": NotReady}})
 async def ready(host: TheHost) -> object:
-    """Reports whether new requests should be routed here."""
+    """Returns whether new requests should be routed to this process."""
     if host.failing is not None:
         return JSONResponse(NotReady(failing_checks=[host.failing]).model_dump(), 503)
     return Alive()
@@ -54,7 +54,7 @@ async def ready(host: TheHost) -> object:
     responses={403: {"description": "The caller's address is not in METRICS_ALLOWED_CIDRS."}},
 )
 async def metrics(request: Request, host: TheHost) -> Response:
-    """Metrics in Prometheus' text format."""
+    """Returns metrics in Prometheus' text format."""
     caller = ip_address(request.scope["state"]["client_address"])
     unknown_origin = ClientAddresses(host.settings.trusted_proxies).unknown_origin(request.scope)
     if unknown_origin or not any(caller in network(cidr) for cidr in host.settings.metrics_allowed_cidrs):
@@ -65,5 +65,5 @@ async def metrics(request: Request, host: TheHost) -> Response:
 
 @router.get("/.well-known/jwks.json", response_model=KeySet, tags=["Tokens"])
 async def key_set(host: TheHost) -> object:
-    """The public keys of organization tokens, including retired keys while their tokens are valid."""
+    """Returns the public keys of organization tokens. It includes retired keys whose tokens may still be valid."""
     return await host.keys.key_set()

@@ -1,4 +1,4 @@
-"""One process's parts, created, started and stopped in order; routes get them by `TheHost`."""
+"""The parts of one process. They are created, started and stopped in order. Routes read them from `TheHost`."""
 
 import asyncio
 import contextlib
@@ -34,10 +34,11 @@ from gatehouse.portal.status_cache import TokenStatusCache
 
 log = structlog.get_logger(__name__)
 
-#: Seconds between two checks of the database, and without a response after which it counts as unavailable.
+#: Seconds between two checks of the database. It counts as unavailable after the second number of seconds without a
+#: response.
 _CHECK_INTERVAL_SECONDS: Final = 1.0
 _UNAVAILABLE_SECONDS: Final = 5.0
-#: Checks between two purges of the local counters.
+#: The local counters are purged after this number of checks.
 _CHECKS_PER_PURGE: Final = 60
 _MAX_CONCURRENT_JOBS: Final = 4
 _COUNT_WAITING_JOBS: Final = text("SELECT count(*) FROM jobs WHERE status IN ('queued', 'running')")
@@ -71,7 +72,8 @@ class PortalHost:
         self._parts = contextlib.AsyncExitStack()
 
     async def start(self, duties: Sequence[Duty[JobContext]]) -> None:
-        """Raises the errors of the parts. If one fails, the parts that were started are stopped."""
+        """Starts the parts. If one of them raises an error, stops the parts that have been started and raises the
+        error."""
         async with contextlib.AsyncExitStack() as parts:
             parts.push_async_callback(self.database.close)
             self.figures.pool_available.read(self.database.available_connections)
@@ -99,7 +101,8 @@ class PortalHost:
         await self._parts.aclose()
 
     async def _check_database(self) -> None:
-        """Updates `failing`, which the readiness probe reads without waiting for a slow database."""
+        """Checks the database periodically and updates `failing`. The readiness probe reads `failing`, so it does not
+        wait for a slow database."""
         loop = asyncio.get_running_loop()
         answered_at, checks = loop.time(), 0
         while is_running():

@@ -8,32 +8,36 @@ import msgspec
 
 from gatehouse.foundation.identity import TenantId
 
-#: Organizations are to the portal's data layer what tenants are to the platform's.
+#: In the portal, the id of an organization has the same purpose as the id of a tenant in the platform.
 OrgId: TypeAlias = TenantId
 Plan = Literal["starter", "business", "enterprise"]
 Role = Literal["admin", "member"]
 
-#: Requests a minute of an organization's tokens, by plan.
+#: Maximum requests a minute with the tokens of an organization, by plan.
 REQUESTS_PER_MINUTE: Final[dict[str, int]] = {"starter": 60, "business": 300, "enterprise": 1200}
 
 
 class PortalCallerKind(StrEnum):
-    """How the caller authenticated; the value is also the audit row's `actor_type`."""
+    """The kind of a caller. The value is also the `actor_type` of audit rows."""
 
     ADMIN_KEY = "admin_key"
-    #: a token that the admin key issued: it acts as an administrator of the organization
+    #: a token that the admin key has issued; it has the rights of an administrator of the organization
     ORG_TOKEN = "org_token"  # noqa: S105 - a kind, not a token
-    #: a member's, by single sign-on
+    #: a token that a member has received by single sign-on
     MEMBER = "member"
     OUTPOST = "outpost"
     PLATFORM = "platform"
 
 
 class PortalCaller(msgspec.Struct, frozen=True, kw_only=True):
-    """An authenticated caller. `id` is the caller in the audit: a key's fingerprint, a token's `jti`, a member's or an
-    outpost's id. `org_id` is None for the admin key if the path names no organization. `jti`, `plan`, `issued_at` and
-    `expires_at` (Unix times) are the token's. `family` is the `jti` of the first token in a series of refreshed ones.
-    `signed_in_at` is when a member signed in, or when the first of the admin key's tokens was issued."""
+    """An authenticated caller.
+
+    `id` names the caller in audit rows: the fingerprint of a key, the `jti` of a token, or the id of a member or
+    outpost. `org_id` is None for the admin key if the path names no organization. `jti`, `plan`, `issued_at` and
+    `expires_at` are those of the token. `family` is the `jti` of the first token in a series of refreshed tokens.
+    `signed_in_at` is the time at which a member signed in, or at which the admin key issued the first token of the
+    series. All times are Unix times.
+    """
 
     kind: PortalCallerKind
     id: str
@@ -49,5 +53,5 @@ class PortalCaller(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shown_role(role: str) -> Role:
-    """Returns the role that is shown and enforced: an owner is an administrator."""
+    """Returns the role that is shown and enforced. An owner is shown as an administrator."""
     return "member" if role == "member" else "admin"

@@ -1,4 +1,4 @@
-"""One installation of the portal: its database, its schema, its keys."""
+"""Prepares and checks an installation of the portal: its database, its schema and its keys."""
 
 import subprocess
 from typing import Final
@@ -29,7 +29,8 @@ _NEWEST_SIGNING_KEY: Final = (
 
 
 class Installation(msgspec.Struct, frozen=True):
-    """`url` is the application's login, `owner_url` that of migrations."""
+    """An installation. `url` is the database's URL with the login of the application, and `owner_url` is the URL with
+    the login of migrations."""
 
     settings: PortalSettings
     url: str
@@ -42,12 +43,12 @@ class Installation(msgspec.Struct, frozen=True):
 
 
 def connect(settings: PortalSettings | None = None) -> Installation:
-    """Starts the embedded database if no other is configured. Raises `BadSettings`, also if the database does not
-    respond."""
+    """Returns the installation of the settings. Starts the embedded database if no other database is configured. Raises
+    `BadSettings`, also if the database does not respond."""
     settings = settings or PortalSettings.from_environment()
     if settings.portal_database_url is None:
         home = make_home(settings.home)
-        # Before the database, so that an unreadable key fails first.
+        # Load the keys before the database is started, so that an unreadable key is reported first.
         keys = load_master_keys(settings)
         try:
             url = embedded.use(home)
@@ -67,11 +68,11 @@ def connect(settings: PortalSettings | None = None) -> Installation:
 
 
 def prepare(installation: Installation) -> str | None:
-    """Migrates, and creates what a first start needs. Returns the admin key if one was created: it is shown once, and
-    only its digest is stored."""
+    """Applies migrations, and creates the keys that a first start needs. Returns the admin key if it was created, else
+    None. It must be shown now, because only its digest is stored."""
     migrate.upgrade(installation.owner_url, SCRIPTS, SCHEMA)
     with psycopg.connect(installation.owner_url) as connection:
-        # Serializes concurrent first starts.
+        # The lock serializes concurrent first starts.
         connection.execute(GlobalLock.PORTAL_FIRST_START.sql)
         signing.ensure_key(connection, installation.sealer)
         authorities.ensure(connection, installation.sealer)
@@ -79,7 +80,8 @@ def prepare(installation: Installation) -> str | None:
 
 
 def check(installation: Installation) -> None:
-    """Raises `SchemaDrift`, `WrongRole` if the login cannot assume the serving roles, and `BadSettings`."""
+    """Checks an installation before it serves. Raises `SchemaDrift`, `WrongRole` if the login cannot act as the roles
+    of the application, and `BadSettings`."""
     migrate.check(installation.url, SCRIPTS, SCHEMA, mend="gatehouse migrate portal")
     for role in (roles.APP_ROLE, roles.SERVICE_ROLE):
         roles.connect(installation.url, role, connect_timeout=10).close()
@@ -87,7 +89,8 @@ def check(installation: Installation) -> None:
 
 
 def check_master_key(installation: Installation) -> None:
-    """Raises `BadSettings` if the master key does not open the newest signing key: then it opens no secret."""
+    """Checks that the master key opens the newest signing key. Raises `BadSettings`: a key that does not open it opens
+    no secret of the database."""
     with roles.connect(installation.url, roles.SERVICE_ROLE, connect_timeout=10) as connection:
         newest = connection.execute(_NEWEST_SIGNING_KEY).fetchone()
     if newest is not None:
@@ -95,7 +98,7 @@ def check_master_key(installation: Installation) -> None:
 
 
 def admin_keys(settings: PortalSettings) -> tuple[bytes, ...]:
-    """Returns the digests of the environment's admin keys, or of the key created at the first start."""
+    """Returns the digests of the admin keys in the environment, else of the key that the first start has created."""
     path = settings.home / _KEY_FILE
     if settings.portal_admin_api_key or not path.exists():
         return settings.portal_admin_api_key

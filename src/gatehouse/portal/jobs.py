@@ -1,12 +1,13 @@
-"""The portal's jobs: work at the platform, queued in the transaction of a change and retried with backoff for hours.
+"""The portal's jobs. A job calls the platform. It is queued in the transaction of a change, and is retried for hours
+with increasing delays.
 
     @job("org_provision", on_failure=failed)
     async def provision(context: JobContext, org_id: OrgId | None) -> None: ...
 
     await queue(change.session, provision, org_id)
 
-A job has no arguments besides the organization: it reads the present state when it runs. So one queued job serves every
-change that needs it. A job without `on_failure` is retried until the platform has accepted it.
+The only argument of a job is the organization. A job reads the present state when it runs, so one queued job is
+sufficient for all changes that need it. A job without `on_failure` is retried until the platform has accepted it.
 """
 
 from collections.abc import Awaitable, Callable
@@ -28,7 +29,8 @@ from gatehouse.portal.platform_link.client import (
 )
 from gatehouse.portal.settings import PortalSettings
 
-#: Attempts of a job: delays of 2 s, 4 s, ... 34 min, then an hour each, ten hours in all, then `on_failure`.
+#: Maximum number of attempts of a job with `on_failure`. The delays are 2 s, 4 s, ... 34 min, then one hour, and ten
+#: hours in total.
 MAX_ATTEMPTS: Final = 21
 _ATTEMPT_TIMEOUT_SECONDS: Final = 60.0
 
@@ -48,8 +50,9 @@ JobWork: TypeAlias = Callable[[JobContext, OrgId | None], Awaitable[None]]
 
 
 def job(kind: str, *, on_failure: OnFailure | None = None) -> Callable[[JobWork], JobWork]:
-    """Registers a job. `on_failure` is called when the platform refuses it or the last attempt fails."""
-    # PLATFORM_URL, when it was removed, may be set again.
+    """Returns a decorator that registers a job. `on_failure` is called when the platform refuses the job, or when the
+    last attempt has failed."""
+    # A job without `on_failure` is also retried while PLATFORM_URL is not set, because it may be set again.
     final: tuple[type[Exception], ...] = (PortalPlatformRefusal,)
     if on_failure is not None:
         final = (PortalPlatformRefusal, PlatformNotConfigured)
@@ -64,5 +67,5 @@ def job(kind: str, *, on_failure: OnFailure | None = None) -> Callable[[JobWork]
 
 
 async def queue(session: AsyncSession, work: JobWork, org_id: OrgId | None) -> UUID:
-    """Queues a job in the session's transaction and return its id."""
+    """Queues a job in the session's transaction. Returns the id of the job."""
     return await JOBS.queue(session, work, org_id)

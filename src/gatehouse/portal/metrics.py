@@ -20,9 +20,9 @@ class PortalMetrics:
             Family("portal_http_request_duration_seconds", "From arrival to the last byte.", ("method", "route")),
             _SECONDS,
         )
-        self.jobs = Counter(Family("portal_jobs_total", "Attempts at jobs, by what came of them.", ("kind", "result")))
+        self.jobs = Counter(Family("portal_jobs_total", "Attempts of jobs, by result.", ("kind", "result")))
         self.jobs_waiting = Gauge(Family("portal_jobs_waiting", "Jobs that are not done.", merge="max"))
-        self.pool_available = Gauge(Family("portal_db_pool_available_connections", "Connections free to take."))
+        self.pool_available = Gauge(Family("portal_db_pool_available_connections", "Free database connections."))
         self.metrics = Metrics(
             directory,
             [self.requests, self.durations, self.jobs, self.jobs_waiting, self.pool_available],

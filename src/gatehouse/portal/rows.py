@@ -1,4 +1,4 @@
-"""Bases of the portal's tables. `org_id` is the owner, as `tenant_id` is on the platform."""
+"""The base classes of the portal's rows. `org_id` is the owner of a row, as `tenant_id` is on the platform."""
 
 from sqlalchemy import MetaData, event
 from sqlalchemy.orm import Mapped, ORMExecuteState, Session, mapped_column, with_loader_criteria
@@ -8,14 +8,14 @@ from gatehouse.foundation.storage.rows import Row
 
 
 class PortalRow(Row):
-    """Has its own metadata: the platform may have tables of the same names."""
+    """A row of the portal. It has metadata of its own, because the platform may have tables of the same names."""
 
     __abstract__ = True
     metadata = MetaData()
 
 
 class OrgRow(PortalRow):
-    """A row that belongs to an organization, which PostgreSQL's row-level security enforces too."""
+    """A row that belongs to an organization. PostgreSQL's row-level security also enforces this."""
 
     __abstract__ = True
 
@@ -23,7 +23,8 @@ class OrgRow(PortalRow):
 
 
 class OrgSession(Session):
-    """Filters every ORM query by one organization. Queries in plain SQL are only filtered by row-level security."""
+    """A session that filters every ORM query by one organization. Only row-level security filters queries in plain
+    SQL."""
 
 
 @event.listens_for(OrgSession, "do_orm_execute")

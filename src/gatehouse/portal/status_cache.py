@@ -1,7 +1,7 @@
-"""The current status of a token's organization and member, which may have changed since the token was issued.
+"""Reads the current status of a token's organization and member, which may have changed since the token was issued.
 
-A status is cached for half a second. A change made by this process applies at once (`invalidate`), and in other
-processes when their cached status expires: no message has to reach them, so none can be lost.
+A status is cached for half a second. A change that this process makes applies immediately (`invalidate`). In other
+processes it applies when their cached status expires. So no messages between processes are needed, which could be lost.
 """
 
 from collections import OrderedDict
@@ -27,7 +27,8 @@ _READ: Final = text(
 
 
 class TokenStatus(msgspec.Struct, frozen=True):
-    """`revoked_before` is Unix time. `role` is the member's as stored; None if there is no such member."""
+    """The status of a token. Tokens that were issued until the Unix time `revoked_before` are revoked. `role` is the
+    stored role of the member, or None if there is no such member."""
 
     active: bool
     plan: str
@@ -37,12 +38,12 @@ class TokenStatus(msgspec.Struct, frozen=True):
 
 
 class TokenStatusCache:
-    """One process's cache of token statuses."""
+    """The cache of token statuses in one process."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._cache: OrderedDict[tuple[OrgId, str, UUID | None], tuple[float, TokenStatus | None]] = OrderedDict()
-        #: Grows with each change: a status read before a change is not cached after it.
+        #: Increases with each change, so that a status that was read before a change is not cached after it.
         self._generation = 0
 
     async def of(self, org_id: OrgId, jti: str = "", member_id: UUID | None = None) -> TokenStatus | None:
@@ -86,8 +87,8 @@ _CERTIFICATE: Final = text(
 
 
 async def of_certificate(database: Database, serial: int) -> CertificateStanding | None:
-    """Returns the status of the certificate with this serial number, or None if none was issued. Not cached: an outpost
-    calls twice a minute."""
+    """Returns the status of the certificate with this serial number, or None if the portal has issued no such
+    certificate. The status is not cached, because an outpost calls only twice a minute."""
     async with database.service() as session:
         row = (await session.execute(_CERTIFICATE, {"serial": f"{serial:x}"})).first()
     return None if row is None else CertificateStanding(row.outpost_id, row.org_id, row.good)
@@ -97,8 +98,8 @@ _PERSON: Final = text("SELECT platform_sub, platform_tenant_id, email FROM membe
 
 
 async def person_of(database: Database, caller: PortalCaller) -> Person | None:
-    """Returns the member's identity on the platform, with the membership's address; None for a token of the admin key,
-    and while the identity is unknown."""
+    """Returns the identity of the calling member on the platform, with the address of the membership. Returns None for
+    a token that the admin key has issued, and while the identity is unknown."""
     if caller.member_id is None:
         return None
     async with database.service() as session:

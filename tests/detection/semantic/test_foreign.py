@@ -90,7 +90,7 @@ def test_a_text_without_words_gives_nothing(folder: str) -> None:
 @pytest.mark.parametrize("name", ["model.onnx", "config.json", "tokenizer.json"])
 def test_a_missing_file_is_named(copy: Path, name: str) -> None:
     (copy / name).unlink()
-    with pytest.raises(FileMissing, match=f"has no {name}: it must hold"):
+    with pytest.raises(FileMissing, match=f"has no {name}: the folder must contain"):
         open_classifier(copy)
 
 

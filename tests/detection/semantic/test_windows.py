@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from gatehouse.detection.semantic.backbone import HEAD_CHARACTERS, TAIL_CHARACTERS, readable
-from gatehouse.detection.semantic.windows import MAX_WINDOWS, OVERLAP, PASSAGE, WINDOW, chosen, passages, spans
+from gatehouse.detection.semantic.backbone import HEAD_CHARACTERS, TAIL_CHARACTERS, readable_part
+from gatehouse.detection.semantic.windows import MAX_WINDOWS, OVERLAP, PASSAGE, WINDOW, choose, passages, spans
 
 
 @pytest.mark.parametrize("tokens", [0, 1, WINDOW, WINDOW + 1, 1000, 12_345])
@@ -33,18 +33,18 @@ def test_a_short_text_has_no_passages() -> None:
 def test_few_windows_are_all_read() -> None:
     windows = spans(WINDOW + (WINDOW - OVERLAP) * (MAX_WINDOWS - 1))
     assert len(windows) == MAX_WINDOWS
-    assert chosen(windows, np.zeros(len(windows), dtype=np.float32)) == windows
+    assert choose(windows, np.zeros(len(windows), dtype=np.float32)) == windows
 
 
 def test_of_many_windows_the_first_the_last_and_the_most_suspicious_are_read() -> None:
     windows = spans(20_000)
     suspicion = np.zeros(len(windows), dtype=np.float32)
     suspicion[[7, 30, 99, 101]] = [1, 3, 2, 4]
-    assert chosen(windows, suspicion) == [windows[number] for number in (0, 7, 30, 99, 101, len(windows) - 1)]
+    assert choose(windows, suspicion) == [windows[number] for number in (0, 7, 30, 99, 101, len(windows) - 1)]
 
 
 def test_a_text_of_unbounded_length_loses_its_middle() -> None:
     text = "a" * HEAD_CHARACTERS + "b" * 1_000_000 + "c" * TAIL_CHARACTERS
-    read = readable(text)
+    read = readable_part(text)
     assert read == "a" * HEAD_CHARACTERS + "\n" + "c" * TAIL_CHARACTERS
-    assert readable(read[:-1]) == read[:-1]
+    assert readable_part(read[:-1]) == read[:-1]

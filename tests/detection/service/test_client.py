@@ -209,7 +209,7 @@ async def test_a_stopped_process_delays_calls_by_at_most_the_timeout(home: Path)
 async def test_a_suspended_process_does_not_fill_the_clients_memory(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clients, "_UNSENT", 1024)
+    monkeypatch.setattr(clients, "_MAX_UNSENT_BYTES", 1024)
     async with detecting(home, budget=0.2) as (process, client):
         with stopped(process):
             results = [await failure(client.entities(["x" * 2**20 + str(number)])) for number in range(3)]

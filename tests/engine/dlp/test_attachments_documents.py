@@ -1,4 +1,4 @@
-"""Files in requests, through the whole engine and the processes that read them."""
+"""Files in requests, through the whole engine and the processes that read documents."""
 
 import json
 from base64 import b64decode, b64encode
@@ -59,7 +59,7 @@ def responses(data: bytes, media_type: str = "application/pdf") -> dict[str, Any
 
 
 def bare(data: bytes, _: str = "") -> dict[str, Any]:
-    """Base64 without a word of what it is."""
+    """Return base64 without a declaration of its type."""
     part = {"type": "file", "file": {"file_data": b64encode(data).decode()}}
     return {"messages": [{"role": "user", "content": [part]}]}
 
@@ -86,7 +86,7 @@ async def test_a_value_in_a_document_blocks(
 
 @pytest.mark.parametrize("document", [pdf(LONG), docx(LONG), xlsx([], f"<c><v>{LONG}</v></c>"), pptx(LONG)])
 @pytest.mark.parametrize(("dialect", "place"), PLACES)
-async def test_a_document_without_one_passes_as_it_is(
+async def test_a_document_without_a_value_is_sent_unchanged(
     detectors: InProcessDetectors, dialect: str, place: Any, document: bytes
 ) -> None:
     harness = engine(detectors, dialect, unreadable="block")
@@ -100,7 +100,7 @@ async def test_a_document_without_one_passes_as_it_is(
     ("action", "status", "effect"),
     [("log_only", 200, "logged"), ("prompt", 403, "blocked"), ("block", 403, "blocked"), ("redact", 403, "blocked")],
 )
-async def test_the_rule_says_what_happens_and_asks_nobody_about_a_document(
+async def test_the_rule_decides_and_requests_no_approval_for_a_document(
     detectors: InProcessDetectors, action: str, status: int, effect: str
 ) -> None:
     harness = engine(detectors, action=action)
@@ -155,7 +155,7 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize(("data", "kind", "reason"), UNREADABLE)
-async def test_what_cannot_be_read_passes_with_an_event(
+async def test_an_unreadable_file_passes_with_an_event(
     detectors: InProcessDetectors, data: bytes, kind: str, reason: str
 ) -> None:
     harness = engine(detectors)
@@ -167,7 +167,7 @@ async def test_what_cannot_be_read_passes_with_an_event(
 
 @pytest.mark.parametrize(("data", "kind", "reason"), UNREADABLE)
 @pytest.mark.parametrize("by_flag", [True, False])
-async def test_what_cannot_be_read_is_blocked_where_the_installation_or_the_organization_says_so(
+async def test_an_unreadable_file_is_blocked_by_the_setting_or_by_the_organization(
     detectors: InProcessDetectors, by_flag: bool, data: bytes, kind: str, reason: str
 ) -> None:
     harness = engine(detectors, unreadable="log_only" if by_flag else "block")
@@ -179,7 +179,7 @@ async def test_what_cannot_be_read_is_blocked_where_the_installation_or_the_orga
     assert events(harness) == [(kind, "blocked", 1)]
 
 
-async def test_where_nothing_reads_documents_the_fail_mode_says_what_happens() -> None:
+async def test_without_a_document_reader_the_fail_mode_decides() -> None:
     harness = engine(None)
     assert (await ask(harness, chat(pdf(CARD))))[0] == 503
     harness = engine(None, fail_mode="open")
@@ -189,7 +189,7 @@ async def test_where_nothing_reads_documents_the_fail_mode_says_what_happens() -
     assert (await ask(harness, chat(pdf(CARD))))[0] == 403
 
 
-async def test_few_documents_of_a_request_are_read(
+async def test_a_bounded_number_of_documents_of_a_request_is_read(
     detectors: InProcessDetectors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attachments, "MAX_FILES", 2)
@@ -202,14 +202,14 @@ async def test_few_documents_of_a_request_are_read(
     assert "too_many" in str(event.rule_name)
 
 
-async def test_documents_without_time_left_are_unread(detectors: InProcessDetectors) -> None:
+async def test_documents_are_not_read_once_the_time_is_up(detectors: InProcessDetectors) -> None:
     harness = engine(detectors, document_seconds=0.0)
     assert (await ask(harness, chat(pdf(CARD))))[0] == 200
     (event,) = harness.outcomes[0].dlp_events
     assert "timeout" in str(event.rule_name)
 
 
-async def test_a_document_and_the_texts_beside_it_are_decided_about_together(detectors: InProcessDetectors) -> None:
+async def test_a_document_and_the_other_texts_share_one_decision(detectors: InProcessDetectors) -> None:
     harness = engine(detectors)
     body = chat(pdf(LONG))
     body["messages"][0]["content"].append({"type": "text", "text": f"card {CARD}"})

@@ -1,4 +1,4 @@
-"""Whatever a stranger sends, inspecting it costs in proportion to its size. Operations are counted, not seconds."""
+"""Inspecting any input costs in proportion to its size. The tests count operations, not seconds."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ from gatehouse.policy.governance import FilterRecord
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
-#: Each twice the one before. A slice of a text has 1 KiB here.
+#: Each size is twice the previous one. A slice of a text has 1 KiB in these tests.
 Sizes: TypeAlias = tuple[int, int, int]
 SIZES: Final[Sizes] = (4 * KIB, 8 * KIB, 16 * KIB)
 
@@ -53,19 +53,21 @@ def inspector(policy: DlpPolicy, direction: str = "input") -> Examiner:
     return Examiner(Inspection(policy), NoDetectors(), DlpOptions(), direction)
 
 
-#: What nobody sees settles nothing: it is looked at again whenever it has become an eighth longer.
+#: Kinds of text with characters that are not displayed. They are inspected again whenever the text has become an eighth
+#: longer.
 UNSEEN: Final = {"zero-width", "bits", "tags", "selectors"}
-#: What costs more from one size to the next where the last slice is cut in a bad place, and no more in the long run.
+#: Kinds of text that cost more at the next size if the last slice is cut at an unfavourable position, but not in the
+#: long run.
 UNEVEN: Final = {"soft line breaks"}
-#: What settles only with the longest match, or stands in few places.
+#: Kinds of text whose cost becomes steady only with the longest match, or that occur in few places.
 LATE: Final = {*UNSEEN, "hex of text", "base64 of text", "base64 of chance", "private-key", "pgp-private-key", "jwt"}
 
 
 def assert_linear(
     counter: Counter, work: Callable[[int], Callable[[], object]], sizes: Sizes = SIZES, *, most: float = MAX_GROWTH
 ) -> None:
-    """`work` makes what is counted of a size."""
-    # What is remembered of one text is remembered of all.
+    """Assert that the cost is proportional to the size. `work` returns the work to count for a size."""
+    # The first run fills the caches that all texts share.
     work(sizes[0])()
     counted = [counter.of(work(size)) for size in sizes]
     assert are_linear(*counted, most=most), counted
@@ -96,13 +98,17 @@ NEAR_MATCHES: Final = dict(near_matches())
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_text_of_any_kind_costs_what_its_size_costs(counter: Counter, policy: DlpPolicy, name: str) -> None:
+def test_the_cost_of_any_kind_of_text_is_proportional_to_its_size(
+    counter: Counter, policy: DlpPolicy, name: str
+) -> None:
     most = 3.2 if name in UNSEEN else MAX_GROWTH
     assert_linear(counter, inspecting(policy, lambda size: user(TEXTS[name](size))), sizes_of(name, SIZES), most=most)
 
 
 @pytest.mark.parametrize("name", NEAR_MATCHES)
-def test_so_do_matches_of_a_pattern_and_what_nearly_matches(counter: Counter, policy: DlpPolicy, name: str) -> None:
+def test_the_cost_of_matches_and_near_matches_is_proportional_to_the_size(
+    counter: Counter, policy: DlpPolicy, name: str
+) -> None:
     sizes = sizes_of(name, (2 * KIB, 4 * KIB, 8 * KIB))
     assert_linear(counter, inspecting(policy, lambda size: user(NEAR_MATCHES[name](size))), sizes)
 
@@ -110,7 +116,9 @@ def test_so_do_matches_of_a_pattern_and_what_nearly_matches(counter: Counter, po
 @pytest.mark.parametrize(
     "name", ["backslashes", "escapes", "JSON", "JSON in JSON", "JSON of one string", "cards", "quotes"]
 )
-def test_so_do_the_arguments_of_a_tool(counter: Counter, policy: DlpPolicy, name: str) -> None:
+def test_the_cost_of_the_arguments_of_a_tool_is_proportional_to_their_size(
+    counter: Counter, policy: DlpPolicy, name: str
+) -> None:
     def body(size: int) -> dict[str, Any]:
         return {"messages": [{"tool_calls": [{"function": {"name": "f", "arguments": TEXTS[name](size)}}]}]}
 
@@ -178,7 +186,7 @@ BODIES: dict[str, Make] = {
 
 
 def nested_kind(count: int) -> list[Any]:
-    """The kind of each object holds another one, which is asked for its kind, too."""
+    """Return objects whose field for the kind contains another object with such a field."""
     value: Any = "tool_use"
     blocks = []
     for number in range(count):
@@ -190,7 +198,9 @@ def nested_kind(count: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_a_body_of_any_shape_costs_what_its_size_costs(counter: Counter, policy: DlpPolicy, name: str) -> None:
+def test_the_cost_of_any_form_of_body_is_proportional_to_its_size(
+    counter: Counter, policy: DlpPolicy, name: str
+) -> None:
     assert_linear(counter, inspecting(policy, BODIES[name]))
 
 
@@ -216,7 +226,7 @@ ANSWERS: dict[str, Make] = {
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_an_answer_costs_what_its_size_costs(counter: Counter, policy: DlpPolicy, name: str) -> None:
+def test_the_cost_of_an_answer_is_proportional_to_its_size(counter: Counter, policy: DlpPolicy, name: str) -> None:
     def of_size(size: int) -> Callable[[], object]:
         body = ANSWERS[name](size)
 
@@ -229,10 +239,8 @@ def test_an_answer_costs_what_its_size_costs(counter: Counter, policy: DlpPolicy
     assert_linear(counter, of_size)
 
 
-def test_findings_that_overlap_each_other_through_all_of_a_text_are_looked_at_once(
-    counter: Counter, policy: DlpPolicy
-) -> None:
-    """One pattern's example, again and again: no part of the text is apart from the next."""
+def test_findings_that_overlap_through_a_whole_text_are_processed_once(counter: Counter, policy: DlpPolicy) -> None:
+    """The text repeats the example of one pattern, so no part of it is separate from the next."""
     example = next(pattern.examples[0] for pattern in BUILT_IN if pattern.id == "uk-nino")
     text = repeated(example + " ")
     assert_linear(counter, inspecting(policy, lambda size: user(text(size))), (8 * KIB, 16 * KIB, 32 * KIB))
@@ -242,7 +250,7 @@ def test_findings_that_overlap_each_other_through_all_of_a_text_are_looked_at_on
 
 
 @pytest.mark.parametrize("shape", ["numbers", "words", "lists", "objects", "texts"])
-def test_walking_through_the_largest_body_stops_now_and_then(shape: str) -> None:
+def test_walking_through_the_largest_body_takes_steps(shape: str) -> None:
     body: dict[str, Any] = {
         "numbers": {"x": [0] * (5 * MIB)},
         "words": {"x": [{"role": "user"}] * (MIB // 2)},
@@ -266,7 +274,7 @@ def test_all_fields_of_an_object_are_renamed_in_one_pass(counter: Counter) -> No
 @pytest.mark.parametrize(
     ("name", "json_text"), [("JSON", False), ("JSON strings", True), ("JSON of one string", True), ("cards", False)]
 )
-def test_changes_to_the_largest_text_copy_it_a_few_times(counter: Counter, name: str, json_text: bool) -> None:
+def test_changes_to_the_largest_text_copy_it_only_a_few_times(counter: Counter, name: str, json_text: bool) -> None:
     copied: dict[int, int] = {}
 
     def of_size(size: int) -> Callable[[], object]:
@@ -283,24 +291,24 @@ def test_changes_to_the_largest_text_copy_it_a_few_times(counter: Counter, name:
 
         return work
 
-    # Some thousand changes suffice to see that none copies all that follows it.
+    # A few thousand changes are enough to show that no change copies all text after it.
     sizes = (64 * KIB, 128 * KIB, 256 * KIB)
     assert_linear(counter, of_size, sizes)
     assert copied[sizes[-1]] <= 12 * sizes[-1]
 
 
-def test_thousands_of_findings_that_overlap_are_decided_about_in_one_pass(counter: Counter, policy: DlpPolicy) -> None:
+def test_thousands_of_overlapping_findings_are_decided_in_one_pass(counter: Counter, policy: DlpPolicy) -> None:
     pattern = next(iter(policy.patterns))
 
     def of_size(size: int) -> Callable[[], object]:
-        # Each overlaps the next.
+        # Each finding overlaps the next one.
         findings = [Finding(place, place + 20, "x", 0.9, pattern) for place in range(0, size, 15)]
         return lambda: decide(policy, TierFindings(findings))
 
     assert_linear(counter, of_size, (64 * KIB, 128 * KIB, 256 * KIB))
 
 
-def test_context_words_within_a_long_match_are_not_looked_for(counter: Counter) -> None:
+def test_context_words_within_a_long_match_are_not_searched(counter: Counter) -> None:
     matcher = Matcher([custom_pattern("p", "p", "secret", "(?s)begin.*end", context=("card",))])
 
     def of_size(size: int) -> Callable[[], object]:
@@ -313,7 +321,7 @@ def test_context_words_within_a_long_match_are_not_looked_for(counter: Counter) 
         assert counter.in_contexts < KIB
 
 
-def test_the_place_of_a_nul_is_written_once() -> None:
+def test_the_position_of_a_nul_is_recorded_once() -> None:
     copied = [0]
     name = CountedText("n" * 10_000, copied)
     body = {name: [*["x"] * 10_000, "\0"]}
@@ -323,7 +331,7 @@ def test_the_place_of_a_nul_is_written_once() -> None:
     assert copied[0] <= 4 * len(name)
 
 
-def test_content_filters_cost_what_the_body_costs(counter: Counter) -> None:
+def test_the_cost_of_content_filters_is_proportional_to_the_body(counter: Counter) -> None:
     harness = EngineHarness()
     record = FilterRecord(
         id=UUID(int=1), name="f", priority=1, filter_type="keyword_block", keywords=("falcon", "a b c")
@@ -339,7 +347,7 @@ def test_content_filters_cost_what_the_body_costs(counter: Counter) -> None:
     assert_linear(counter, of_size, (128 * KIB, 256 * KIB, 512 * KIB))
 
 
-def test_the_counts_show_what_is_not_linear(counter: Counter) -> None:
+def test_the_counts_detect_quadratic_cost(counter: Counter) -> None:
     def squared(size: int) -> Callable[[], object]:
         return lambda: [max(range(3)) for _ in range((size // KIB) ** 2 * 100)]
 
@@ -349,6 +357,6 @@ def test_the_counts_show_what_is_not_linear(counter: Counter) -> None:
     assert not are_linear(Operations(9, 10**6), Operations(9, 4 * 10**6), Operations(9, 16 * 10**6))
 
 
-def test_bodies_are_what_they_say() -> None:
+def test_the_test_bodies_have_their_stated_form() -> None:
     for make in (*BODIES.values(), *ANSWERS.values()):
         assert 0.2 < len(json.dumps(make(64 * KIB))) / (64 * KIB) < 3

@@ -1,4 +1,6 @@
-"""A number that is a whole text and has one right check digit: logged, and not redacted unless somebody asks for it."""
+"""A number that is a whole text and has a valid check digit is logged. It is redacted only if the organization opted
+in.
+"""
 
 import json
 from typing import Any
@@ -31,7 +33,7 @@ def test_a_bare_number_is_logged_and_a_named_one_redacted() -> None:
     assert effect(f"NPI {NPI}") == "redact"
 
 
-ASKED_FOR = pytest.mark.parametrize(
+OPT_INS = pytest.mark.parametrize(
     "records",
     [
         {"overrides": {GROUP: {"us_npi": "REDACT"}}},
@@ -42,12 +44,12 @@ ASKED_FOR = pytest.mark.parametrize(
 )
 
 
-@ASKED_FOR
+@OPT_INS
 def test_an_opted_in_organization_has_bare_numbers_redacted(records: dict[str, Any]) -> None:
     assert effect(NPI, **records) == "redact"
 
 
-def test_the_trace_says_why_it_is_only_logged() -> None:
+def test_the_trace_explains_why_the_number_is_only_logged() -> None:
     policy, _ = compile_dlp(GovernanceRecords(), {})
     trace: list[str] = []
     decide(policy, TierFindings(scan(policy.matchers, NPI)), (), trace)
@@ -72,7 +74,7 @@ REQUESTS: dict[str, list[dict[str, Any]]] = {
 
 
 async def received_and_counted(messages: list[dict[str, Any]], **records: Any) -> tuple[str, set[tuple[str, int]]]:
-    """What the provider receives of a request, and what is done with how many numbers."""
+    """Return the text that the provider receives, and the number of findings by action."""
     harness: EngineHarness = FastEngine()
     harness.governance = GovernanceRecords(**records)
     assert harness.caller is not None
@@ -86,7 +88,7 @@ async def received_and_counted(messages: list[dict[str, Any]], **records: Any) -
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-async def test_a_number_that_is_all_of_a_text_of_a_request_is_logged(name: str) -> None:
+async def test_a_number_that_is_a_whole_text_of_a_request_is_logged(name: str) -> None:
     messages = REQUESTS[name]
     sent, events = await received_and_counted(messages)
     count = json.dumps(messages).count(NPI)
@@ -94,9 +96,11 @@ async def test_a_number_that_is_all_of_a_text_of_a_request_is_logged(name: str) 
     assert events == {("logged", count)}
 
 
-@ASKED_FOR
+@OPT_INS
 @pytest.mark.parametrize("name", REQUESTS)
-async def test_an_opted_in_organization_has_it_redacted_in_requests(name: str, records: dict[str, Any]) -> None:
+async def test_an_opted_in_organization_has_such_numbers_redacted_in_requests(
+    name: str, records: dict[str, Any]
+) -> None:
     messages = REQUESTS[name]
     sent, events = await received_and_counted(messages, **records)
     assert json.loads(sent) == json.loads(json.dumps(messages).replace(NPI, "[US_NPI_1]"))
@@ -108,13 +112,13 @@ async def test_an_opted_in_organization_has_it_redacted_in_requests(name: str, r
     [f"1\n{NPI}\n2", f"{NPI}\n{NPI}", f"total{SEPARATOR}{NPI}{SEPARATOR}7", f"{NPI}{SEPARATOR}7", f"7{SEPARATOR}{NPI}"],
     ids=["a line", "lines", "a cell", "the first cell", "the last cell"],
 )
-async def test_all_of_a_line_or_of_a_cell_is_not_all_of_a_text(text: str) -> None:
+async def test_a_number_that_is_a_whole_line_or_cell_is_not_a_whole_text(text: str) -> None:
     for content in (text, [{"type": "text", "text": text}, {"type": "text", "text": "."}]):
         _, events = await received_and_counted([HI, {"role": "user", "content": content}, HI])
         assert events == set()
 
 
-async def test_a_number_backwards_that_is_all_of_a_message_is_redacted_between_others() -> None:
+async def test_a_reversed_number_that_is_a_whole_message_is_redacted() -> None:
     card = "4532015112830366"[::-1]
     for messages in ([{"role": "user", "content": card}], [LONG, {"role": "user", "content": card}, LONG]):
         sent, _ = await received_and_counted(messages)

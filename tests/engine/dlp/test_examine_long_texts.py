@@ -1,4 +1,6 @@
-"""Scans are counted up to the size of the largest body: each further byte costs what the first ones cost."""
+"""The cost of scans up to the size of the largest body: each further byte costs as much as the first ones. The tests
+count operations.
+"""
 
 import asyncio
 import json
@@ -25,15 +27,16 @@ from gatehouse.policy.dlp.compiled import DlpPolicy
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
-#: In bytes. The first is behind all that only the beginning of a text costs.
+#: Sizes in bytes. From the first size on, the fixed costs at the beginning of a text no longer matter.
 SIZES: Final = (64 * KIB, 640 * KIB, 10 * MIB)
-#: For the tests of each kind of text, of which there are many.
+#: Smaller sizes for the tests that run for each of the many kinds of text.
 SIZES_OF_EACH_KIND: Final = (64 * KIB, 640 * KIB, 4 * MIB)
-#: How much more a further byte may cost up to the last size than up to the second: slices end in other places.
+#: Highest permitted ratio of the cost of a further byte up to the last size to that up to the second size. Slices end
+#: at different positions.
 MAX_GROWTH: Final = 1.05
-#: Operations a byte that make no difference.
+#: Operations per byte that are too few to matter.
 _FEW: Final = 0.01
-#: Kinds with something to do in every few characters: blocks of prose stand between those of them.
+#: Kinds of text with work every few characters. Blocks of prose separate them.
 MANY: Final = {
     "backwards",
     "base64 in pieces",
@@ -83,8 +86,8 @@ def examiner(policy: DlpPolicy, direction: str = "input") -> Examiner:
 
 
 def assert_each_byte_costs_the_same(counter: RepeatedWork, work: Work, sizes: tuple[int, ...] = SIZES) -> None:
-    """`work` makes what is counted of about a size, and tells its size."""
-    # What is remembered of one text is remembered of all.
+    """Assert that each further byte costs the same. `work` returns the actual size and the work to count for a size."""
+    # The first run fills the caches that all texts share.
     work(sizes[0])[1]()
     counter.forget()
     counted: list[tuple[int, Operations]] = []
@@ -118,7 +121,7 @@ def test_a_scan_of_a_text_of_any_kind(counter: RepeatedWork, name: str) -> None:
     assert_each_byte_costs_the_same(counter, scanning(counter, make), SIZES_OF_EACH_KIND)
 
 
-def test_a_scan_of_what_nearly_matches_each_pattern(counter: RepeatedWork) -> None:
+def test_a_scan_of_near_matches_of_each_pattern(counter: RepeatedWork) -> None:
     period = "".join(make(BLOCK)[: BLOCK // 4] + of_prose(BLOCK)[: BLOCK * 3 // 4] for _, make in near_matches())
     assert len(period) > 64 * BLOCK
     assert_each_byte_costs_the_same(counter, scanning(counter, repeated(period)), (MIB // 2, MIB, 10 * MIB))
@@ -133,13 +136,13 @@ OWN: Final = {
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_a_scan_for_an_organizations_own_pattern(counter: RepeatedWork, name: str) -> None:
+def test_a_scan_for_custom_patterns(counter: RepeatedWork, name: str) -> None:
     matcher = Matcher([custom_pattern("p", "p", "secret", OWN[name], context=("card",))])
     make = of_blocks(repeated(f"card {CARD} "), blocks_of_prose=63)
     assert_each_byte_costs_the_same(counter, scanning(counter, make, matcher), (MIB // 4, 5 * MIB // 4, 10 * MIB))
 
 
-def test_work_that_is_only_counted_again_changes_neither_findings_nor_counts(counter: RepeatedWork) -> None:
+def test_reusing_counts_changes_neither_findings_nor_counts(counter: RepeatedWork) -> None:
     text = "".join(of_blocks(TEXTS[name])(2 * BLOCK) for name in ("cards", "escapes", "backwards", "hex of text")) * 4
     results: list[list[Finding]] = []
     counted: list[Operations] = []
@@ -160,7 +163,7 @@ def user(content: Any) -> dict[str, Any]:
 
 
 def json_of(count: int) -> str:
-    """Objects of 2,048 characters, one of which has a value in it."""
+    """Return objects of 2,048 characters, one of which contains a value."""
     return (
         "[" + ",".join([json.dumps({"card": CARD, "x": "and so on" * 222})[:-2].ljust(2045, "x") + '"}'] * count) + "]"
     )
@@ -176,7 +179,7 @@ BODIES: Final[dict[str, Callable[[int], dict[str, Any]]]] = {
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_all_that_is_done_for_a_request(counter: RepeatedWork, policy: DlpPolicy, name: str) -> None:
+def test_the_whole_inspection_of_a_request(counter: RepeatedWork, policy: DlpPolicy, name: str) -> None:
     def of_size(size: int) -> tuple[int, Callable[[], object]]:
         body = BODIES[name](size)
         return size, lambda: asyncio.run(inspect_request(body, examiner(policy), {}, size))
@@ -184,7 +187,7 @@ def test_all_that_is_done_for_a_request(counter: RepeatedWork, policy: DlpPolicy
     assert_each_byte_costs_the_same(counter, of_size)
 
 
-def test_all_that_is_done_for_an_answer(counter: RepeatedWork, policy: DlpPolicy) -> None:
+def test_the_whole_inspection_of_an_answer(counter: RepeatedWork, policy: DlpPolicy) -> None:
     def of_size(size: int) -> tuple[int, Callable[[], object]]:
         body = {"choices": [{"message": {"content": json_of(size // 2048)}}]}
 
@@ -198,7 +201,7 @@ def test_all_that_is_done_for_an_answer(counter: RepeatedWork, policy: DlpPolicy
 
 
 @pytest.mark.parametrize("name", ["prose", "cards", "one letter", "escapes", "bits", "base64 of chance"])
-def test_a_streams_text(counter: RepeatedWork, policy: DlpPolicy, name: str) -> None:
+def test_the_text_of_a_stream(counter: RepeatedWork, policy: DlpPolicy, name: str) -> None:
     make = of_blocks(TEXTS[name], blocks_of_prose=BLOCKS_OF_PROSE if name == "cards" else 0)
 
     def of_size(size: int) -> tuple[int, Callable[[], object]]:
@@ -219,8 +222,8 @@ def test_a_streams_text(counter: RepeatedWork, policy: DlpPolicy, name: str) -> 
     assert_each_byte_costs_the_same(counter, of_size)
 
 
-def test_the_counts_show_what_is_not_linear(counter: RepeatedWork) -> None:
-    """A list that is gone through for each slice of a text."""
+def test_the_counts_detect_quadratic_cost(counter: RepeatedWork) -> None:
+    """The work reads a whole list for each slice of a text."""
 
     def of_size(size: int) -> tuple[int, Callable[[], object]]:
         slices = size // BLOCK

@@ -1,4 +1,4 @@
-"""What the DLP events of a call say was done is what was done, in every shape in which texts come and go."""
+"""The DLP events of a call report the actions that were really taken, for every form in which texts arrive."""
 
 import json
 import re
@@ -28,7 +28,7 @@ from tests.engine.dlp.test_streams import (
     answer_events,
     engine,
     text_of_stream,
-    told_whole,
+    text_of_whole_answer,
     whole_answer,
 )
 from tests.support.engine import EngineHarness
@@ -37,7 +37,7 @@ from gatehouse.engine.dlp.inspection import SEVERITY
 from gatehouse.engine.records.outcome import DlpEvent
 from gatehouse.foundation.outbound import BrokenOff
 
-#: entity type -> values, none of which is a part of another
+#: Values by entity type. No value is a part of another one.
 VALUES = {
     "credit_card": ("4111 1111 1111 1111", "5555 5555 5555 4444"),
     "email": ("anna@example.com", "bob.meier@example.org"),
@@ -46,7 +46,7 @@ VALUES = {
 }
 OF_TYPE = {value: entity_type for entity_type, values in VALUES.items() for value in values}
 WORDS = (" and then ", " for you. Then ", " is it, or\nmaybe ", " \u4f60\u597d goes with ", " caf\u00e9 has ")
-#: None: no rule is about it. A project has no rule of the platform's.
+#: None means that no rule applies. The platform has no rule for the type `project`.
 ACTIONS = ("redact", "log_only", "block")
 LABEL = re.compile(r"\[([A-Z_]+)_(\d+)\]")
 STATUS = {"redact": "redacted", "log_only": "logged", "block": "blocked"}
@@ -61,7 +61,7 @@ Actions = dict[str, str | None]
 
 
 class Text(NamedTuple):
-    """Words and values in turn, and where it is cut into pieces."""
+    """Words and values in turn, and the positions at which the text is cut into pieces."""
 
     tokens: tuple[str, ...]
     cuts: tuple[int, ...] = ()
@@ -104,7 +104,8 @@ def engine_of(actions: Actions, kind: str, **options: Any) -> EngineHarness:
 
 
 class Expected(NamedTuple):
-    """What may go out of a text. `shown`: all of it, labels without their numbers; `until` where something blocks."""
+    """The expected output of a text. `shown` is the whole output, with labels without numbers; `until` is the position
+    at which a value blocks."""
 
     shown: str
     blocks: bool
@@ -131,7 +132,7 @@ def expected(tokens: Sequence[str], actions: Actions) -> Expected:
 
 
 def sent_of(text: Text, characters: int) -> tuple[list[str], str]:
-    """The tokens of which all is among the first `characters`, and what is of the next."""
+    """Return the tokens that are completely within the first `characters`, and the part of the next token."""
     tokens: list[str] = []
     for token in text.tokens:
         if characters < len(token):
@@ -141,23 +142,23 @@ def sent_of(text: Text, characters: int) -> tuple[list[str], str]:
     return tokens, ""
 
 
-class Seen:
-    """What went out of several texts, compared with what was in them."""
+class SentTexts:
+    """The sent parts of several texts, compared with the texts."""
 
     def __init__(self, actions: Actions) -> None:
         self.actions = actions
         self.labels: Counter[str] = Counter()
-        #: the entity types of which no value may go out
+        #: the entity types whose values must not be sent
         self.kept = {entity_type for entity_type, action in actions.items() if action in {"redact", "block"}}
         self.logged: Counter[str] = Counter()
         self.blocks = False
-        #: less than a value may be one of its own, too: `anna@example.co`
+        #: a part of a value may be a value too, such as `anna@example.co`
         self.breaks_off = False
         self._values: dict[str, str] = {}
 
     def compare(self, tokens: Sequence[str], rest: str, out: str, *, is_all: bool) -> None:
-        """`rest`: the beginning of a token, behind which the text broke off. `is_all`: nothing kept the text from going
-        out to its end."""
+        """Compare the output with the tokens. `rest` is the beginning of a token at which the text ended. With
+        `is_all`, nothing prevented the text from being sent to its end."""
         should = expected(tokens, self.actions)
         self.blocks |= should.blocks
         self.logged += should.logged
@@ -171,7 +172,7 @@ class Seen:
             ) or shown == f"{should.shown}[EMAIL]"
         for result, value in zip(LABEL.finditer(out), [*should.values, rest], strict=False):
             self.labels[result[1].lower()] += 1
-            # The same value the same label, another one another.
+            # The same value must have the same label, and different values different labels.
             assert self._values.setdefault(result[0], value) == value
         assert len(set(self._values.values())) == len(self._values)
 
@@ -203,14 +204,14 @@ class Seen:
 
 
 class Place(NamedTuple):
-    """Where a text stands in a stream: the event of a piece, and where a client reads the pieces. `is_json`: the text
-    is within JSON. `is_whole`: it comes in one event."""
+    """A position of a text in a stream: the event of a piece, and where a client reads the pieces. `is_json`: the text
+    is within JSON. `is_whole`: it arrives in one event."""
 
     piece: Callable[[str], bytes]
     paths: tuple[str, ...]
     is_json: bool = False
     is_whole: bool = False
-    #: the event that its first piece comes in, where that is another
+    #: the event of the text's first piece, if it differs
     first: Callable[[str], bytes] | None = None
 
 
@@ -370,19 +371,19 @@ FRAMINGS: dict[str, Callable[[list[bytes]], list[bytes]]] = {
     "comments between": lambda item: [b": ping\n\n" + event for event in item],
     "blocks of 200 bytes": lambda item: [b"".join(item)[at : at + 200] for at in range(0, len(b"".join(item)), 200)],
 }
-#: How a stream ends: to its end, cut off, broken off by an error; the client leaves.
+#: How a stream ends: completely, truncated, with an error, or because the client leaves.
 ENDINGS = ("whole", "whole", "truncated", "error", "left")
 
 
 class Written(NamedTuple):
-    """The events, and of each how many characters of each text are in it."""
+    """The events, and for each event the number of characters of each text in it."""
 
     events: list[bytes]
     sizes: list[list[int]]
 
 
 def written(shape: Shape, contents: Sequence[Text], turns: Sequence[int]) -> Written:
-    """The pieces of all texts, by turns."""
+    """Return the pieces of all texts in alternation."""
     waiting = []
     for place, text in zip(shape.places, contents, strict=True):
         pieces = ["".join(text.tokens)] if place.is_whole else text.pieces
@@ -407,7 +408,7 @@ def written(shape: Shape, contents: Sequence[Text], turns: Sequence[int]) -> Wri
 
 
 def piece_of(place: Place, piece: str) -> str:
-    """As it stands within JSON, but for the end of that."""
+    """Return the piece as it is written within JSON, without the end of the JSON."""
     return json.dumps(piece, ensure_ascii=False)[1:-1] if place.is_json and piece != '"}' else piece
 
 
@@ -422,7 +423,7 @@ def read_at(place: Place, joined: dict[str, str]) -> str:
 @pytest.mark.parametrize("name", SHAPES)
 @given(data=st.data())
 @SETTINGS
-async def test_events_of_a_stream_say_what_went_out(name: str, data: st.DataObject) -> None:
+async def test_events_of_a_stream_match_the_sent_text(name: str, data: st.DataObject) -> None:
     shape = SHAPES[name]
     actions = data.draw(ACTIONS_BY_TYPE, "actions")
     contents = [data.draw(texts_with_values(), "text") for _ in shape.places]
@@ -452,7 +453,7 @@ async def test_events_of_a_stream_say_what_went_out(name: str, data: st.DataObje
     await answer.stream.aclose()  # type: ignore[attr-defined]
     [outcome] = harness.outcomes
     is_all = outcome.outcome != "cancelled" and ending != "left"
-    seen = Seen(actions)
+    seen = SentTexts(actions)
     joined = texts(raw)
     seen.check_kept([raw.decode(), *joined.values()])
     for number, (place, text) in enumerate(zip(shape.places, contents, strict=True)):
@@ -469,7 +470,7 @@ async def test_events_of_a_stream_say_what_went_out(name: str, data: st.DataObje
 @pytest.mark.parametrize(("client", "kind", "provider"), ROUTES)
 @given(text=texts_with_values(), actions=ACTIONS_BY_TYPE)
 @SETTINGS
-async def test_events_of_an_answer_say_what_went_out_in_the_clients_dialect(
+async def test_events_of_an_answer_match_the_sent_text_in_the_clients_dialect(
     client: str, kind: str, provider: str, is_streamed: bool, arguments: bool, text: Text, actions: Actions
 ) -> None:
     harness = engine_of(actions, kind)
@@ -484,7 +485,7 @@ async def test_events_of_an_answer_say_what_went_out_in_the_clients_dialect(
         body = json.dumps({"a": content}) if arguments else content
         harness.outbound.script = [(200, [whole_answer(provider, body, arguments=arguments)])]
         answer = await harness.engine.answer(harness.request(QUESTION, dialect=client))
-        out = told_whole(client, answer.body, arguments=arguments) if answer.status == 200 else ""
+        out = text_of_whole_answer(client, answer.body, arguments=arguments) if answer.status == 200 else ""
     [outcome] = harness.outcomes
     is_blocked = outcome.dlp_action == "BLOCK"
     if arguments:
@@ -493,7 +494,7 @@ async def test_events_of_an_answer_say_what_went_out_in_the_clients_dialect(
             out = json.loads(f'"{ended}"') if ended else ""
         else:
             out = (json.loads(out) if isinstance(out, str) else out)["a"]
-    seen = Seen(actions)
+    seen = SentTexts(actions)
     seen.compare(text.tokens, "", out, is_all=True)
     seen.check(outcome.dlp_events, "output", outcome.dlp_action, is_all=True)
 
@@ -545,14 +546,16 @@ REQUESTS: dict[str, tuple[str, Callable[[str], dict[str, Any]], Callable[[dict[s
 @pytest.mark.parametrize("name", REQUESTS)
 @given(text=texts_with_values(), actions=ACTIONS_BY_TYPE)
 @SETTINGS
-async def test_events_of_a_request_say_what_the_provider_received(name: str, text: Text, actions: Actions) -> None:
+async def test_events_of_a_request_match_the_text_that_the_provider_received(
+    name: str, text: Text, actions: Actions
+) -> None:
     dialect, body, content_of = REQUESTS[name]
     kind = "openai_compatible" if dialect == CHAT else "anthropic"
     harness = engine_of(actions, kind)
     harness.outbound.script = [(200, [whole_answer(dialect, "fine", arguments=False)])]
     request = {"model": "one/m", "max_tokens": 9, **body("".join(text.tokens))}
     answer = await harness.engine.answer(harness.request(request, dialect=dialect))
-    seen = Seen(actions)
+    seen = SentTexts(actions)
     [outcome] = harness.outcomes
     if outcome.dlp_action == "BLOCK":
         assert (answer.status, harness.outbound.sent) == (403, [])

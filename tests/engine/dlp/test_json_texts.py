@@ -1,4 +1,4 @@
-"""Text that is JSON is JSON after values in it were apply_replacements, and so is JSON in its strings."""
+"""JSON texts, and JSON in their strings, are still valid JSON after values in them were replaced."""
 
 import json
 from typing import Any
@@ -56,7 +56,7 @@ Place = tuple[int, int]
 
 
 def redacted(text: str, places: list[Place]) -> str:
-    """With labels in the places, those that overlap as one."""
+    """Return the text with labels in these ranges. Overlapping ranges get one label."""
     merged: list[Place] = []
     for start, end in sorted(places):
         if merged and start < merged[-1][1]:
@@ -67,9 +67,9 @@ def redacted(text: str, places: list[Place]) -> str:
 
 
 def is_alike(value: Any, other: Any, levels: int = 3) -> bool:
-    """Whether lists, objects and JSON in strings are where they were, with other values and names."""
+    """Return whether lists, objects and JSON in strings are unchanged except for their values and names."""
     if isinstance(value, dict):
-        # Two names may have become one label.
+        # Two different names may have become the same label.
         return isinstance(other, dict) and len(other) <= len(value)
     if isinstance(value, list):
         return isinstance(other, list) and len(value) == len(other) and all(map(is_alike, value, other))
@@ -83,7 +83,7 @@ def is_alike(value: Any, other: Any, levels: int = 3) -> bool:
 @example(json.dumps({"log": json.dumps({"password": "hunter2", "card": CARD})}))
 @example(json.dumps(["password: hunter2!x\n", "b"]))
 @example(json.dumps({"password": "hunter2\\"}))
-def test_what_the_patterns_find_leaves_json(text: str) -> None:
+def test_replacing_pattern_matches_keeps_json_valid(text: str) -> None:
     results = [(f.start, f.end) for f in BUILT.scan(text)]
     assert is_alike(json.loads(text), json.loads(redacted(text, results)))
 
@@ -91,8 +91,8 @@ def test_what_the_patterns_find_leaves_json(text: str) -> None:
 @settings(max_examples=300, deadline=None)
 @given(texts, st.lists(st.tuples(st.integers(0, 200), st.integers(1, 30)), max_size=6))
 @example('["a\\\\\\"b"]', [(4, 4)])
-def test_any_places_leave_json(text: str, places: list[Place]) -> None:
-    """What other tiers find may begin and end anywhere."""
+def test_replacing_any_ranges_keeps_json_valid(text: str, places: list[Place]) -> None:
+    """The findings of other tiers may begin and end anywhere."""
     within = [(start, start + length) for start, length in places if start + length <= len(text)]
     assert is_alike(json.loads(text), json.loads(redacted(text, within)))
 
@@ -112,12 +112,12 @@ def test_any_places_leave_json(text: str, places: list[Place]) -> None:
         ("[" * 5000 + "4111" + "]" * 5000, "4111", "[" * 5000 + "[VALUE_1]" + "]" * 5000),
     ],
 )
-def test_a_label_takes_the_form_of_what_it_replaces(text: str, value: str, expected: str) -> None:
+def test_a_label_has_the_form_of_the_value_it_replaces(text: str, value: str, expected: str) -> None:
     start = text.index(value)
     assert redacted(text, [(start, start + len(value))]) == expected
 
 
-async def test_a_tools_result_with_a_bare_number_stays_json() -> None:
+async def test_a_result_of_a_tool_with_a_bare_number_is_still_json() -> None:
     harness = engine("openai_compatible")
     harness.outbound.script = [(200, [whole_answer("openai_chat", "fine", arguments=False)])]
     result = {"role": "tool", "tool_call_id": "t", "content": json.dumps({"log": json.dumps({"card": CARD})})}
@@ -126,13 +126,13 @@ async def test_a_tools_result_with_a_bare_number_stays_json() -> None:
     assert json.loads(content["log"]) == {"card": "[CREDIT_CARD_1]"}
 
 
-async def test_an_answer_that_is_json_stays_json() -> None:
+async def test_a_json_answer_is_still_json() -> None:
     harness = engine("openai_compatible")
     answer = await whole(harness, "openai_chat", "openai_chat", json.dumps({"card": CARD, "n": 1}))
     assert json.loads(answer) == {"card": "[CREDIT_CARD_1]", "n": 1}
 
 
-async def test_a_value_with_a_line_break_is_turned_back_as_json() -> None:
+async def test_a_value_with_a_line_break_is_restored_as_json() -> None:
     harness = engine("openai_compatible", rule("credit_card", "redact", reversible=True))
     harness.outbound.script = [(200, [whole_answer("openai_chat", '{"card": "[CREDIT_CARD_1]"}', arguments=False)])]
     _, body = await ask(harness, user("card 41111111\n11111111"))

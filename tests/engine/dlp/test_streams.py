@@ -1,4 +1,4 @@
-"""A streamed answer says what the whole one says, however it is cut, and nothing that is to be kept leaves with it."""
+"""A streamed answer has the same text as the whole answer, for any cut into pieces, and no redacted value is sent."""
 
 import json
 from collections.abc import Sequence
@@ -101,9 +101,9 @@ def whole_answer(dialect: str, text: str, *, arguments: bool) -> bytes:
 
 
 def text_of_stream(dialect: str, raw: bytes, *, arguments: bool) -> str:
-    """The text that a stream's events bring together."""
+    """Return the text that the events of a stream add up to."""
     if dialect == "openai_responses":
-        return told_in_responses(raw, arguments=arguments)
+        return text_of_responses(raw, arguments=arguments)
     text = ""
     for line in raw.decode().splitlines():
         if not line.startswith("data: ") or line == "data: [DONE]":
@@ -121,8 +121,8 @@ def text_of_stream(dialect: str, raw: bytes, *, arguments: bool) -> str:
     return text
 
 
-def told_in_responses(raw: bytes, *, arguments: bool) -> str:
-    """The pieces joined, which each event that says all of them again has to say, too."""
+def text_of_responses(raw: bytes, *, arguments: bool) -> str:
+    """Return the joined pieces. Asserts that each event that repeats the text has the same text."""
     results = [json.loads(line[6:]) for line in raw.decode().splitlines() if line.startswith("data: ")]
     kind = "response.function_call_arguments" if arguments else "response.output_text"
     field = "arguments" if arguments else "text"
@@ -141,7 +141,7 @@ def told_in_responses(raw: bytes, *, arguments: bool) -> str:
     return text
 
 
-def told_whole(dialect: str, raw: bytes, *, arguments: bool) -> Any:
+def text_of_whole_answer(dialect: str, raw: bytes, *, arguments: bool) -> Any:
     data = json.loads(raw)
     if dialect == "openai_responses":
         if not data["output"]:
@@ -155,7 +155,7 @@ def told_whole(dialect: str, raw: bytes, *, arguments: bool) -> Any:
     return message["tool_calls"][0]["function"]["arguments"] if arguments else message["content"]
 
 
-#: client's dialect, kind of the provider, the provider's dialect
+#: Routes: the client's dialect, the kind of the provider, and the provider's dialect.
 ROUTES = [
     ("openai_chat", "openai_compatible", "openai_chat"),
     ("anthropic_messages", "anthropic", "anthropic_messages"),
@@ -188,7 +188,7 @@ async def whole(harness: EngineHarness, client: str, provider: str, text: str, *
     harness.outbound.script = [(200, [whole_answer(provider, text, arguments=arguments)])]
     answer = await harness.engine.answer(harness.request(QUESTION, dialect=client))
     assert answer.status == 200, answer.body
-    return told_whole(client, answer.body, arguments=arguments)
+    return text_of_whole_answer(client, answer.body, arguments=arguments)
 
 
 def cut(text: str, places: Sequence[int]) -> list[str]:
@@ -207,7 +207,7 @@ SLOW = settings(
 @pytest.mark.parametrize(("client", "kind", "provider"), ROUTES)
 @given(words=st.lists(PIECES, max_size=12), places=st.lists(st.integers(0, 400), max_size=40))
 @SLOW
-async def test_a_stream_says_what_the_whole_answer_says(
+async def test_a_stream_has_the_text_of_the_whole_answer(
     client: str, kind: str, provider: str, words: list[str], places: list[int]
 ) -> None:
     text = " ".join(words)
@@ -221,7 +221,7 @@ async def test_a_stream_says_what_the_whole_answer_says(
 @pytest.mark.parametrize(("client", "kind", "provider"), ROUTES)
 @given(words=st.lists(PIECES, max_size=8), number=st.booleans(), places=st.lists(st.integers(0, 400), max_size=40))
 @SLOW
-async def test_arguments_of_tools_stay_json_and_say_the_same(
+async def test_arguments_of_tools_are_still_json_with_the_same_text(
     client: str, kind: str, provider: str, words: list[str], number: bool, places: list[int]
 ) -> None:
     values: dict[str, Any] = {"text": " ".join(words), "n": 1, "ok": True}
@@ -243,7 +243,7 @@ async def test_arguments_of_tools_stay_json_and_say_the_same(
     places=st.lists(st.integers(0, 400), max_size=40),
 )
 @SLOW
-async def test_from_a_blocked_match_on_nothing_leaves(
+async def test_no_text_is_sent_from_a_blocked_match_on(
     client: str, kind: str, provider: str, before: list[str], after: list[str], places: list[int]
 ) -> None:
     blocked = DlpRuleRecord(
@@ -263,22 +263,22 @@ async def test_from_a_blocked_match_on_nothing_leaves(
     assert (outcome.outcome, outcome.dlp_action) == ("refused", "BLOCK")
 
 
-async def test_events_in_which_nothing_is_changed_go_on_byte_by_byte() -> None:
+async def test_unchanged_events_are_sent_with_their_original_bytes() -> None:
     harness = engine("openai_compatible")
     pieces = ["Hello ", "there, ", "how ", "are ", "you?"]
     sent = b"".join(openai(pieces, arguments=False)).replace(b'"model": "m"', b'"model": "one/m"')
     assert await streamed(harness, "openai_chat", "openai_chat", pieces) == sent
 
 
-async def test_a_held_stream_sees_what_needs_the_whole_text() -> None:
+async def test_a_held_stream_detects_values_that_need_the_whole_text() -> None:
     harness = engine("openai_compatible", stream_mode="hold")
     hidden = "NDI0MiA0MjQyIDQyNDIgNDI0Mg=="
     raw = await streamed(harness, "openai_chat", "openai_chat", cut(f"card {hidden} ok", range(0, 40, 3)))
     assert text_of_stream("openai_chat", raw, arguments=False) == "card [CREDIT_CARD_1] ok"
 
 
-async def test_no_more_is_held_back_than_a_match_may_be_long() -> None:
-    """Of prose: what came less what went on, at every step."""
+async def test_no_more_text_is_held_back_than_the_length_of_a_match() -> None:
+    """The arrived text minus the sent text, at every step, for prose."""
     harness = engine("openai_compatible")
     prose = "Revenue grew well in the third quarter, and the team plans to hire in Berlin; costs stayed flat. " * 20
     pieces = [prose[at : at + 7] for at in range(0, len(prose), 7)]
@@ -288,6 +288,6 @@ async def test_no_more_is_held_back_than_a_match_may_be_long() -> None:
     blocks = [block async for block in answer.stream]
     arrived = [text_of_stream("openai_chat", block, arguments=False) for block in blocks]
     assert "".join(arrived) == prose
-    # No block brings more than the window: else the text before had waited for longer.
+    # No block is larger than the window; otherwise earlier text would have waited longer.
     assert max(map(len, arrived)) <= 320
     assert len(arrived) > len(prose) / 320

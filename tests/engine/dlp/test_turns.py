@@ -1,4 +1,4 @@
-"""Long work in turns: fair between organizations and users, bounded, over when nobody waits for it."""
+"""Scheduling of long work: fair between organizations and users, bounded, and ended when no caller waits for it."""
 
 import asyncio
 import threading
@@ -16,7 +16,7 @@ STEP_SECONDS = 0.001
 
 
 class Clock:
-    """Goes on by a step's time with each step, so that what is counted is steps."""
+    """A clock that advances by one step's time with each step, so that the tests count steps."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -36,7 +36,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(turns, "thread_time", lambda: clock.now)
-    # All of the work waits for its turn.
+    # All work waits for its turn.
     monkeypatch.setattr(turns, "INLINE_WORK_SECONDS", 0.0)
     return clock
 
@@ -47,14 +47,14 @@ async def queued(pool: FairScheduler, count: int) -> None:
 
 
 async def idle(pool: FairScheduler) -> None:
-    """Its thread is done a moment after the result is there."""
+    """Wait until the scheduler is idle. Its thread ends a moment after the result is available."""
     async with asyncio.timeout(10):
         while pool._organizations:
             await asyncio.sleep(0)
 
 
 async def blocked(pool: FairScheduler, clock: Clock) -> tuple[threading.Event, "asyncio.Task[str]"]:
-    """Work of nobody in particular that waits until the event is set: what comes meanwhile queues."""
+    """Start work that waits until the event is set, so that other work queues meanwhile."""
     gate = threading.Event()
     task = asyncio.create_task(pool.run(WorkOwner("first", "first"), clock.work("first", 1, gate=gate)))
     await queued(pool, 1)
@@ -62,7 +62,7 @@ async def blocked(pool: FairScheduler, clock: Clock) -> tuple[threading.Event, "
 
 
 def share_until_done(steps: list[str], name: str) -> float:
-    """Which part of the steps up to the last one of `name` were its own."""
+    """Return the share of the steps of `name` among all steps up to its last one."""
     last = len(steps) - steps[::-1].index(name)
     return steps[:last].count(name) / last
 
@@ -79,9 +79,9 @@ async def test_a_users_many_texts_get_an_equal_share(clock: Clock) -> None:
     assert await other == "other"
     assert await same == "same"
     await asyncio.gather(first, *hostile)
-    # A turn more or less.
+    # The share may differ by one turn.
     assert share_until_done(clock.steps, "other") > 0.48
-    # Half of what its organization has, which has half.
+    # The user has half of the organization's share, which is one half.
     assert share_until_done(clock.steps, "same") > 0.24
 
 
@@ -96,7 +96,7 @@ async def test_many_users_of_an_organization_get_one_organizations_share(clock: 
     assert share_until_done(clock.steps, "other") > 0.48
 
 
-async def test_who_comes_later_does_not_make_up_for_the_time_before(clock: Clock) -> None:
+async def test_later_work_gets_no_compensation_for_earlier_time(clock: Clock) -> None:
     pool = FairScheduler()
     gate, half = threading.Event(), threading.Event()
 
@@ -115,7 +115,7 @@ async def test_who_comes_later_does_not_make_up_for_the_time_before(clock: Clock
     assert share_until_done(clock.steps[500:], "late") < 0.55
 
 
-async def test_short_work_is_done_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_short_work_runs_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     pool = FairScheduler()
     threads: list[int] = []
 
@@ -124,13 +124,13 @@ async def test_short_work_is_done_at_once(monkeypatch: pytest.MonkeyPatch) -> No
         yield
         return 7
 
-    monkeypatch.setattr(pool, "_start", lambda: pytest.fail("a thread was asked for"))
+    monkeypatch.setattr(pool, "_start", lambda: pytest.fail("a thread was started"))
     monkeypatch.setattr(turns, "INLINE_WORK_SECONDS", 60.0)
     assert await pool.run(WorkOwner("a", "u"), work()) == 7
     assert threads == [threading.get_ident()]
 
 
-async def test_what_the_work_raises_is_raised(clock: Clock) -> None:
+async def test_exceptions_of_the_work_propagate(clock: Clock) -> None:
     def work() -> Steps[None]:
         yield
         raise LookupError("no such thing")
@@ -142,7 +142,7 @@ async def test_what_the_work_raises_is_raised(clock: Clock) -> None:
     assert await pool.run(WorkOwner("a", "u"), clock.work("next", 2)) == "next"
 
 
-async def test_work_that_nobody_waits_for_ends_at_its_next_step(clock: Clock) -> None:
+async def test_abandoned_work_ends_at_its_next_step(clock: Clock) -> None:
     pool = FairScheduler()
     ended = threading.Event()
 
@@ -164,7 +164,7 @@ async def test_work_that_nobody_waits_for_ends_at_its_next_step(clock: Clock) ->
     assert pool.waiting == 0
 
 
-async def test_work_that_is_left_before_its_turn_leaves_no_trace(clock: Clock) -> None:
+async def test_work_abandoned_before_its_turn_is_removed(clock: Clock) -> None:
     pool = FairScheduler()
     gate, first = await blocked(pool, clock)
     for _ in range(3 * turns.MAX_WAITING):
@@ -187,7 +187,9 @@ async def test_work_that_is_left_before_its_turn_leaves_no_trace(clock: Clock) -
         (lambda n: WorkOwner(n, n), turns.MAX_WAITING - 1),
     ],
 )
-async def test_a_bounded_number_waits(clock: Clock, owner: Callable[[int], WorkOwner], limit: int) -> None:
+async def test_the_number_of_waiting_works_is_bounded(
+    clock: Clock, owner: Callable[[int], WorkOwner], limit: int
+) -> None:
     pool = FairScheduler()
     gate, first = await blocked(pool, clock)
     tasks = [asyncio.create_task(pool.run(owner(n), clock.work("waits", 1))) for n in range(limit)]
@@ -196,7 +198,7 @@ async def test_a_bounded_number_waits(clock: Clock, owner: Callable[[int], WorkO
         await pool.run(owner(limit), clock.work("refused", 1))
     assert refused.value.headers["Retry-After"] == "5"
     if limit < turns.MAX_WAITING_PER_ORGANIZATION + 1:
-        # Others are still taken.
+        # Work of other owners is still accepted.
         tasks.append(asyncio.create_task(pool.run(WorkOwner("other", "o"), clock.work("other", 1))))
         await queued(pool, limit + 2)
     gate.set()
@@ -227,12 +229,12 @@ async def test_a_budget_bounds_working_and_waiting(clock: Clock, monkeypatch: py
     with pytest.raises(OverBudget) as over:
         await waits
     assert over.value.reason == "timeout"
-    # 5 seconds are 50 steps, half of them the neighbour's.
+    # 5 seconds are 50 steps, half of which belong to the other work.
     assert 20 <= clock.steps.count("waits") <= 30
     await asyncio.gather(first, beside)
 
 
-async def test_several_threads_work_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_several_threads_work_concurrently(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "INLINE_WORK_SECONDS", 0.0)
     together = threading.Barrier(3)
 
@@ -249,7 +251,7 @@ def test_finish_returns_the_result(clock: Clock) -> None:
     assert clock.steps == ["x"] * 3
 
 
-async def test_what_a_provider_takes_between_two_pieces_of_work_is_not_counted(
+async def test_the_providers_time_between_two_units_of_work_is_not_counted(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
@@ -260,7 +262,7 @@ async def test_what_a_provider_takes_between_two_pieces_of_work_is_not_counted(
     assert await pool.run(WorkOwner("a", "u"), clock.work("answer", 3), budget) == "answer"
 
 
-async def test_large_work_is_not_begun_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_large_work_does_not_begin_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[int] = []
 
     def work() -> Steps[None]:
@@ -272,7 +274,7 @@ async def test_large_work_is_not_begun_on_the_event_loop(monkeypatch: pytest.Mon
     assert threads != [threading.get_ident()]
 
 
-async def test_work_that_is_done_at_once_counts(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_work_that_runs_at_once_is_charged(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "INLINE_WORK_SECONDS", 1.0)
     pool, budget = FairScheduler(), WorkBudget(work_seconds=3.5 * STEP_SECONDS, timeout_seconds=60)
     owner = WorkOwner("organization", "user")

@@ -1,4 +1,4 @@
-"""What inspecting one request may take, and what happens beyond it, in every part of the work."""
+"""The budget for the inspection of one request, in every part of the work, and the behaviour beyond it."""
 
 import json
 import threading
@@ -75,7 +75,7 @@ async def test_content_filters_have_a_budget(mode: str, expected: int) -> None:
 
 @pytest.mark.parametrize("mode", ["closed", "open"])
 async def test_a_stream_of_many_short_pieces_has_a_budget(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
-    # Each piece of work takes a second.
+    # Each unit of work takes one second.
     monkeypatch.setattr(examine, "thread_time", count().__next__)
     harness = engine(fail_mode=mode, pattern_work_seconds=6.0)
     harness.outbound.script[:] = [(200, events(*["and so on, " * 20] * 30))]
@@ -89,7 +89,7 @@ async def test_a_stream_of_many_short_pieces_has_a_budget(monkeypatch: pytest.Mo
     assert failure.status == ("blocked" if mode == "closed" else "logged")
 
 
-async def test_a_stream_past_its_budget_redacts_and_notes_nothing_more() -> None:
+async def test_a_stream_beyond_its_budget_redacts_and_records_nothing_more() -> None:
     inspection = Inspection(engine_policy())
     options = DlpOptions(fail_mode="open", pattern_work_seconds=0.0)
     channel = Channel(Examiner(inspection, NoDetectors(), options, "output"))
@@ -105,7 +105,7 @@ async def test_a_stream_past_its_budget_redacts_and_notes_nothing_more() -> None
 
 
 @pytest.mark.parametrize(("mode", "expected"), [("closed", 503), ("open", 200)])
-async def test_what_is_done_around_the_search_has_a_budget(mode: str, expected: int) -> None:
+async def test_the_work_around_the_search_has_a_budget(mode: str, expected: int) -> None:
     harness = engine(fail_mode=mode, pattern_work_seconds=0.0)
     status, _ = await ask(harness, {**user("hi"), "metadata": {"x": [0] * 100_000}})
     assert status == expected

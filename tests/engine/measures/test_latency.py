@@ -1,4 +1,4 @@
-"""How fast models answer: medians over five minutes, of several workers together."""
+"""Latencies of models: medians over five minutes, for several workers together."""
 
 import pytest
 from tests.support.clock import HandClock
@@ -43,7 +43,7 @@ def test_streams_are_counted_apart(clock: HandClock) -> None:
     assert latencies.medians(stream=True)[MODEL.int] == pytest.approx(100, rel=0.05)
 
 
-def test_what_another_worker_saw_counts_too(clock: HandClock) -> None:
+def test_latencies_of_other_workers_count_too(clock: HandClock) -> None:
     one, two = Latencies(clock), Latencies(clock)
     for _ in range(3):
         one.answered(MODEL, 1_000, stream=False)
@@ -57,7 +57,7 @@ def test_what_another_worker_saw_counts_too(clock: HandClock) -> None:
     assert set(one.medians(stream=False)) == {MODEL.int}
 
 
-def test_a_time_counts_for_five_minutes(clock: HandClock) -> None:
+def test_a_latency_counts_for_five_minutes(clock: HandClock) -> None:
     latencies = Latencies(clock)
     for _ in range(5):
         latencies.answered(MODEL, 1_000, stream=False)
@@ -71,7 +71,7 @@ def test_a_time_counts_for_five_minutes(clock: HandClock) -> None:
     assert latencies.medians(stream=False)[MODEL.int] == pytest.approx(10, rel=0.05)
 
 
-def test_the_last_median_is_remembered_for_an_hour(clock: HandClock) -> None:
+def test_the_last_median_is_kept_for_an_hour(clock: HandClock) -> None:
     latencies = Latencies(clock)
     latencies.answered(MODEL, 100, stream=False)
     settled(latencies)
@@ -97,7 +97,7 @@ def test_a_report_has_its_stated_age(clock: HandClock) -> None:
     assert MODEL.int in two.medians(stream=False)
 
 
-def test_nothing_new_is_nothing_to_report(clock: HandClock) -> None:
+def test_there_is_no_report_without_new_latencies(clock: HandClock) -> None:
     latencies = Latencies(clock)
     latencies.answered(MODEL, 100, stream=False)
     assert latencies.report() is not None
@@ -114,14 +114,14 @@ def test_an_unknown_model_is_tried_once_a_minute(clock: HandClock) -> None:
 
 
 @pytest.mark.parametrize("milliseconds", [0.0, 0.4, 1e12])
-def test_any_time_can_be_counted(clock: HandClock, milliseconds: float) -> None:
+def test_any_latency_can_be_counted(clock: HandClock, milliseconds: float) -> None:
     latencies = Latencies(clock)
     latencies.answered(MODEL, milliseconds, stream=False)
     settled(latencies)
     assert latencies.medians(stream=False)[MODEL.int] > 0
 
 
-def test_the_state_is_another_one_whenever_medians_change(clock: HandClock) -> None:
+def test_the_state_changes_whenever_medians_change(clock: HandClock) -> None:
     latencies = Latencies(clock)
     states = [latencies.state(stream=False), latencies.state(stream=True)]
     latencies.answered(MODEL, 120, stream=False)

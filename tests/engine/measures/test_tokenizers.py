@@ -1,4 +1,4 @@
-"""Counting tokens with vocabularies that are at hand, and never fetching one."""
+"""Counting tokens with locally installed vocabularies, without downloading any."""
 
 import hashlib
 import socket
@@ -19,7 +19,7 @@ def words(text: str) -> int:
 
 @pytest.fixture
 def loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A vocabulary in which a word is a token."""
+    """Load a vocabulary in which each word is a token."""
     monkeypatch.setitem(tokenizers._loaded, "o200k_base", words)
 
 
@@ -39,7 +39,7 @@ def test_without_a_vocabulary_nothing_is_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("offline")
-def test_a_file_that_is_another_is_not_loaded(tmp_path: Path) -> None:
+def test_a_file_with_another_digest_is_not_loaded(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"IQ== 0\n")
     assert tokenizers.load(tmp_path) == []
 
@@ -49,7 +49,7 @@ def test_a_file_that_is_another_is_not_loaded(tmp_path: Path) -> None:
     ("model", "counts"),
     [
         ("gpt-4o-mini", True), ("openai/gpt-4.1", True), ("o3-mini", True), ("gpt-5", True),
-        # Of another vocabulary, which is not there.
+        # The vocabulary of these models is not loaded.
         ("gpt-4", False), ("gpt-4-turbo", False), ("claude-sonnet-4", False), ("llama-3", False),
     ],
 )  # fmt: skip
@@ -57,11 +57,11 @@ def test_a_model_counts_by_its_own_vocabulary(model: str, counts: bool) -> None:
     assert (tokenizers.counter(model) is not None) is counts
 
 
-async def test_every_text_counts_with_what_is_around_it() -> None:
+async def test_every_text_counts_with_the_tokens_of_its_frame() -> None:
     body = {"messages": [{"role": "system", "content": "be brief"}, {"role": "user", "content": "one two three"}]}
     assert tokenizers.count(await decoded_call(body), words) == 2 + 3 + 2 * 4
 
 
-async def test_what_is_behind_the_counted_part_is_taken_to_be_like_it() -> None:
+async def test_tokens_beyond_the_counted_part_are_extrapolated() -> None:
     body = {"messages": [{"role": "user", "content": "word " * 100_000}]}
     assert tokenizers.count(await decoded_call(body), words) == pytest.approx(100_000, rel=0.01)

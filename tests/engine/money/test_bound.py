@@ -1,4 +1,4 @@
-"""What is set aside for a call is at least what it can take, whatever a client writes into it."""
+"""The amount reserved for a call is at least what the call can use, whatever the client sends."""
 
 import json
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ from gatehouse.policy.records import Candidate, ModelRecord, ProviderRecord
 TEXT = [{"role": "user", "content": "hi"}]
 CHAT: dict[str, Any] = {"model": "acme/m", "messages": TEXT, "max_tokens": 100}
 EMBED: dict[str, Any] = {"model": "acme/m", "input": "hi"}
-#: What the frame of `CHAT` may count for at most.
+#: Most tokens that the frame of `CHAT` may count for.
 FRAME = 300
 
 
@@ -53,11 +53,11 @@ def content(*parts: Mapping[str, Any]) -> dict[str, Any]:
         ("openai_chat", {}, 16_384),
         ("openai_chat", {"max_tokens": None}, 16_384),
         ("openai_chat", {"max_tokens": 5_000}, 5_000),
-        # Which of both a server goes by is its own choice.
+        # Servers differ in which of the two limits they apply.
         ("openai_chat", {"max_completion_tokens": 1, "max_tokens": 5_000}, 5_000),
         ("openai_chat", {"max_completion_tokens": 5_000, "max_tokens": 1}, 5_000),
         ("openai_chat", {"max_tokens": 5_000, "n": 7}, 35_000),
-        # Of other dialects: no provider of this one goes by it.
+        # A field of another dialect, which no provider of this dialect applies.
         ("openai_chat", {"max_output_tokens": 1}, 16_384),
         ("openai_responses", {"max_output_tokens": 5_000}, 5_000),
         ("openai_responses", {"max_tokens": 1, "max_completion_tokens": 1}, 16_384),
@@ -65,7 +65,7 @@ def content(*parts: Mapping[str, Any]) -> dict[str, Any]:
         ("anthropic_messages", {"max_tokens": 5_000, "max_completion_tokens": 1, "max_output_tokens": 1}, 5_000),
     ],
 )
-async def test_the_answers_limit_is_the_one_that_its_dialect_knows(
+async def test_the_limit_of_an_answer_is_the_field_of_its_dialect(
     dialect: str, limits: dict[str, Any], output: int
 ) -> None:
     talk: dict[str, Any] = {"input": "hi"} if dialect == "openai_responses" else {"messages": TEXT}
@@ -73,13 +73,13 @@ async def test_the_answers_limit_is_the_one_that_its_dialect_knows(
     assert output <= bound_found.tokens <= output + FRAME
 
 
-async def test_more_than_the_catalog_says_is_set_aside_where_more_is_asked_for() -> None:
-    """The caller's limit goes to the provider as it is, and the catalog may be out of date."""
+async def test_a_caller_limit_above_the_catalogs_is_reserved_in_full() -> None:
+    """The caller's limit is sent to the provider unchanged, and the catalog may be out of date."""
     assert (await bounded({**CHAT, "max_tokens": 5_000}, max_output_tokens=10)).tokens >= 5_000
 
 
 @pytest.mark.parametrize("field", ["max_tokens", "max_completion_tokens", "max_output_tokens", "n"])
-async def test_embeddings_have_no_answer_to_limit_and_cost_what_is_read(field: str) -> None:
+async def test_embeddings_have_no_output_limit_and_cost_only_their_input(field: str) -> None:
     bound_found = await bounded({**EMBED, field: 1_000}, "openai_embeddings", cost_per_output_token=None)
     assert bound_found.nano_usd
     assert bound_found.tokens <= FRAME
@@ -97,7 +97,7 @@ async def test_a_list_of_tokens_or_texts_counts_in_full() -> None:
         {**CHAT, "max_tokens": 2**63 - 1},
     ],
 )
-async def test_what_no_model_can_do_does_not_overflow(body: dict[str, Any]) -> None:
+async def test_impossible_limits_do_not_overflow(body: dict[str, Any]) -> None:
     bound_found = await bounded(body, cost_per_output_token=Decimal(1))
     assert 10**9 <= bound_found.tokens <= 10**13
     assert bound_found.nano_usd is not None
@@ -122,35 +122,35 @@ IMAGE = {"type": "image_url", "image_url": {"url": "https://x.example/y.png"}}
          CONTEXT_TOKENS),
         ("anthropic_messages", content({"type": "image", "source": {"type": "url", "url": "https://x.example/y"}}),
          IMAGE_TOKENS),
-        # What the provider looks up it has the model read.
+        # The model also reads content that the provider looks up.
         ("anthropic_messages", {**CHAT, "tools": [{"type": "web_search_20250305", "name": "web_search"}]},
          CONTEXT_TOKENS),
         ("openai_chat", {**CHAT, "web_search_options": {}}, CONTEXT_TOKENS),
-        # What it tells its models about tools.
+        # The provider adds instructions on tools for its models.
         ("anthropic_messages", {**CHAT, "tools": [{"name": "t", "input_schema": {"type": "object"}}]}, 900),
     ],
 )  # fmt: skip
-async def test_what_is_named_and_not_sent_is_counted(dialect: str, body: dict[str, Any], least: int) -> None:
+async def test_referenced_content_is_counted(dialect: str, body: dict[str, Any], least: int) -> None:
     assert (await bounded(body, dialect)).tokens >= least
 
 
-async def test_a_name_written_in_escapes_is_that_name() -> None:
+async def test_a_field_name_written_with_escapes_is_recognized() -> None:
     raw = json.dumps(content(IMAGE)).replace("image_url", "\\u0069mage_\\u0075rl").replace('"url"', '"\\u0075rl"')
     assert "url" not in raw
     assert (await bounded(raw.encode())).tokens >= IMAGE_TOKENS
 
 
-async def test_a_file_takes_what_the_model_can_read() -> None:
+async def test_a_file_counts_as_the_context_window_of_the_model() -> None:
     body = content({"type": "file", "file": {"file_id": "f"}})
     assert (await bounded(body, context_window=1_000_000)).tokens >= 1_000_000
 
 
-async def test_an_images_bytes_are_no_text() -> None:
+async def test_the_bytes_of_an_image_do_not_count_as_text() -> None:
     sent = content({"type": "image_url", "image_url": {"url": "data:image/png;base64," + "iVBORw0KGgo" * 40_000}})
     assert IMAGE_TOKENS <= (await bounded(sent)).tokens <= IMAGE_TOKENS + FRAME + 100
 
 
-async def test_words_and_names_count_beside_an_image_too() -> None:
+async def test_texts_and_names_count_in_addition_to_an_image() -> None:
     schema = {f"a_field_with_a_plain_name_{'x' * n}": {"type": "string"} for n in range(300)}
     tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": schema}}}]
     alone = (await bounded({**CHAT, "tools": tools})).tokens
@@ -158,7 +158,7 @@ async def test_words_and_names_count_beside_an_image_too() -> None:
     assert (await bounded({**content(IMAGE), "tools": tools})).tokens >= alone + IMAGE_TOKENS
 
 
-async def test_a_rejected_prediction_is_paid_as_an_answer() -> None:
+async def test_a_rejected_prediction_is_charged_as_output() -> None:
     body = {**CHAT, "prediction": {"type": "content", "content": "x" * 50_000}}
     result = (await bounded(body)).nano_usd
     assert result is not None
@@ -174,8 +174,8 @@ async def test_the_dearest_class_of_input_counts(dear: str) -> None:
     assert bound_found.nano_usd >= 9_000 * 10**9
 
 
-async def test_what_redaction_and_instructions_add_is_counted() -> None:
-    """What goes to the provider is measured, not what came."""
+async def test_text_added_by_redaction_and_instructions_is_counted() -> None:
+    """The body that is sent to the provider is measured, not the received one."""
     harness = EngineHarness()
     harness.serve("acme", "m")
     received = harness.request(CHAT)

@@ -1,4 +1,4 @@
-"""What a call is taken to need and to cost."""
+"""The estimated needs and cost of a call."""
 
 import json
 from decimal import Decimal
@@ -87,11 +87,11 @@ async def test_a_call_needs_what_it_uses(dialect: str, body: dict[str, Any], nee
         ({"n": 2}, 1_000),
     ],
 )
-async def test_the_answer_is_taken_to_be_as_long_as_it_may(more: dict[str, Any], tokens: int) -> None:
+async def test_the_answer_is_estimated_at_its_maximum_length(more: dict[str, Any], tokens: int) -> None:
     assert routing_needs(await decoded_call({"messages": HI, **more})).output_tokens == tokens
 
 
-async def test_embeddings_have_no_answer_to_pay_for() -> None:
+async def test_embeddings_have_no_output_cost() -> None:
     expected = routing_needs(await decoded_call({"input": "Hi"}, "openai_embeddings"))
     assert (expected.embeds, expected.output_tokens) == (True, 0)
 
@@ -102,7 +102,7 @@ async def test_four_bytes_are_a_token() -> None:
     assert expected.input_tokens == -(-len(json.dumps({"model": "m", **body}, separators=(",", ":"))) // 4)
 
 
-async def test_an_image_is_not_paid_by_its_bytes() -> None:
+async def test_an_image_is_not_estimated_by_its_bytes() -> None:
     url = "data:image/png;base64," + "iVBORw0KGgoAAAANSUhEUgAA" * 10_000
     body = {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}]}
     assert routing_needs(await decoded_call(body)).input_tokens == 1_000
@@ -129,7 +129,7 @@ def test_a_call_is_estimated_at(
     assert estimate(model, RoutingNeeds(input_tokens=1_000, output_tokens=200)) == cost
 
 
-async def test_a_picture_whose_field_is_written_with_escapes_is_a_picture() -> None:
+async def test_an_image_field_written_with_escapes_is_recognized() -> None:
     x = await decoded_call({"messages": [{"role": "user", "content": [IMAGE]}]})
     written = x.identified.received.body.replace(b"image", b"\\u0069mage")
     assert b"image" not in written
@@ -139,7 +139,7 @@ async def test_a_picture_whose_field_is_written_with_escapes_is_a_picture() -> N
     assert (needs.needs, needs.input_tokens >= 1_000) == (CAPABILITY_BITS["vision"], True)
 
 
-async def test_what_is_sent_is_measured_with_the_organizations_instructions() -> None:
+async def test_the_estimate_includes_the_organizations_instructions() -> None:
     plain, instructed = await decoded_call({"messages": HI}), await decoded_call({"messages": HI})
     instructed.call.body["messages"] = [{"role": "system", "content": "Be brief. " * 400}, *HI]
     assert routing_needs(instructed).input_tokens - routing_needs(plain).input_tokens >= 1_000

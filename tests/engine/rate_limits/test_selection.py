@@ -1,4 +1,4 @@
-"""Which rate limit applies to a request, and which counter it enters (docs/rate-limits.md)."""
+"""The rate limit that applies to a request, and the counter that counts it (docs/rate-limits.md)."""
 
 import json
 import time
@@ -101,19 +101,19 @@ def test_each_endpoint_has_its_documented_limit(
 
 @pytest.mark.parametrize("probe", ["live", "ready", "startup"])
 @pytest.mark.parametrize("caller", [None, USER, ADMIN, client("unlimited")])
-def test_probes_count_by_address_at_600_whoever_calls(probe: str, caller: Caller | None) -> None:
+def test_probes_are_limited_by_address_to_600_for_every_caller(probe: str, caller: Caller | None) -> None:
     path = f"/api/health/{probe}"
     assert resolve("GET", path, caller) == LimitRule(f"ip:203.0.113.9|{path}", 600, path)
 
 
 @pytest.mark.parametrize("path", ["/api/auth/login", "/api/auth/register", "/api/auth/refresh"])
 @pytest.mark.parametrize("caller", [USER, ADMIN, client("unlimited"), client("premium")])
-def test_auth_endpoints_keep_their_limit_for_everybody(path: str, caller: Caller) -> None:
+def test_auth_endpoints_have_their_limit_for_every_caller(path: str, caller: Caller) -> None:
     for settings in ({}, {"rate_limit_admin_exempt": True}):
         assert resolve("POST", path, caller, **settings) == resolve("POST", path, None)
 
 
-def test_every_step_of_the_precedence_wins_over_the_next() -> None:
+def test_every_rule_takes_precedence_over_the_next() -> None:
     ladder: list[tuple[str, int]] = [
         ("POST /a/{x}/c", 1),
         ("POST /a/b/c", 2),
@@ -135,7 +135,7 @@ def test_a_prefix_matches_only_whole_segments() -> None:
     assert [rule and rule.limit for rule in results] == [5, 5, 60]
 
 
-def test_of_two_patterns_the_more_literal_one_wins() -> None:
+def test_the_more_literal_of_two_patterns_wins() -> None:
     table = limits({"GET /a/{x}/{y}": 1, "GET /a/b-long/{y}": 2})
     rule = table.resolve("GET", "/a/b-long/c", USER, "x")
     assert rule is not None
@@ -148,7 +148,7 @@ def test_a_parameter_is_one_segment() -> None:
     assert rule.tier == "general"
 
 
-def test_tiers_replace_defaults_whatever_their_parameter_is_called() -> None:
+def test_tiers_replace_defaults_with_any_name_of_their_parameter() -> None:
     table = limits({"POST /api/conversations/{conversation_id}/messages": 5, "/api/auth/register/": 3})
     results = [
         table.resolve("POST", path, USER, "x") for path in ("/api/conversations/7/messages", "/api/auth/register")
@@ -193,13 +193,13 @@ def test_a_pattern_is_a_regular_expression_of_the_whole_path() -> None:
         rule = table.resolve(method, path, USER, "x")
         return rule and rule.limit
 
-    # A pattern wins over an exact path.
+    # A pattern takes precedence over an exact path.
     assert [tier("GET", path) for path in ("/api/admin", "/api/admin/groups", "/api/admin/users")] == [7, 7, 7]
     assert [tier("GET", path) for path in ("/v1/usage/records", "/v1/usage/records/1", "/api/alertsx")] == [9, 60, 60]
     assert tier("POST", "/api/admin/groups") == 60
 
 
-def test_a_hostile_pattern_takes_no_time() -> None:
+def test_a_hostile_pattern_matches_in_bounded_time() -> None:
     table = limits({"GET /(a*)*b": 7})
     began = time.monotonic()
     table.resolve("GET", "/" + "a" * 20_000, USER, "x")
@@ -291,7 +291,7 @@ def test_a_kill_switch_is_not_limited_for_those_who_may_use_it(path: str) -> Non
 
 
 @pytest.mark.parametrize("path", KILL_SWITCHES)
-def test_a_kill_switch_is_limited_for_everybody_else(path: str) -> None:
+def test_a_kill_switch_is_limited_for_all_other_callers(path: str) -> None:
     reader = msgspec.structs.replace(client("standard"), scopes=frozenset({"admin:read"}))
     everywhere = msgspec.structs.replace(client("standard"), tenant_id=None, scopes=frozenset({"admin:write"}))
     key = msgspec.structs.replace(ADMIN, kind=CallerKind.API_KEY, scopes=frozenset({"admin:read"}))

@@ -1,4 +1,4 @@
-"""A request's trace: what comes in, what goes on to providers, and which tries are noted."""
+"""The trace of a request: the received context, the context sent to providers, and the recorded attempts."""
 
 import asyncio
 import itertools
@@ -18,8 +18,8 @@ CONTEXT = f"00-{TRACE}-{PARENT}-01"
 BROKEN: tuple[int, list[bytes | Exception]] = (500, [b"{}"])
 
 
-class Kept:
-    """The engine's `Traces`, which keeps what it is told."""
+class RecordingTraces:
+    """Implements the engine's `Traces`, and records the exchanges that it receives."""
 
     def __init__(self, ratio: float = 1.0) -> None:
         self.ratio = ratio
@@ -32,8 +32,8 @@ class Kept:
         self.over.append(x)
 
 
-def traced(**headers: str) -> tuple[EngineHarness, Kept, Received]:
-    harness, kept = EngineHarness(), Kept()
+def traced(**headers: str) -> tuple[EngineHarness, RecordingTraces, Received]:
+    harness, kept = EngineHarness(), RecordingTraces()
     harness.serve("one", "m")
     harness.serve("two", "m")
     harness.ports.traces = kept
@@ -53,7 +53,7 @@ def traced(**headers: str) -> tuple[EngineHarness, Kept, Received]:
         (f"cc-{TRACE}-{PARENT}-01-what-the-future-adds", True),
     ],
 )
-def test_the_callers_trace_goes_on(sent: str, sampled: bool) -> None:
+def test_the_callers_trace_is_continued(sent: str, sampled: bool) -> None:
     trace = tracing.begin({"traceparent": sent, "tracestate": "vendor=1"}, 0.0)
     assert trace is not None
     assert (trace.trace_id.hex(), trace.sampled, trace.state) == (TRACE, sampled, "vendor=1")
@@ -69,7 +69,7 @@ def test_the_callers_trace_goes_on(sent: str, sampled: bool) -> None:
         f"00-{TRACE.upper()}-{PARENT}-01", f"00-{TRACE}-{PARENT}-01-more", f"00-{TRACE}-{PARENT}", f"{CONTEXT}\n",
     ],
 )  # fmt: skip
-def test_what_is_no_context_begins_a_trace_of_its_own(sent: str) -> None:
+def test_an_invalid_context_begins_a_new_trace(sent: str) -> None:
     trace = tracing.begin({"traceparent": sent, "tracestate": "vendor=1"}, 1.0)
     assert trace is not None
     assert (trace.parent_id, trace.sampled, trace.state) == (None, True, None)
@@ -83,7 +83,7 @@ def test_a_state_that_is_too_long_is_left_out() -> None:
     assert trace.state is None
 
 
-async def test_every_try_has_its_own_span_and_tells_the_provider() -> None:
+async def test_every_attempt_has_its_own_span_and_sends_it_to_the_provider() -> None:
     harness, kept, received = traced(traceparent=CONTEXT, tracestate="vendor=1")
     harness.outbound.script = [BROKEN, (200, [completion()])]
     assert (await harness.engine.answer(received)).status == 200
@@ -99,7 +99,7 @@ async def test_every_try_has_its_own_span_and_tells_the_provider() -> None:
     assert {request.headers["tracestate"] for request in harness.outbound.sent} == {"vendor=1"}
 
 
-async def test_an_unsampled_context_goes_on_as_such() -> None:
+async def test_an_unsampled_context_is_sent_on_unsampled() -> None:
     harness, kept, received = traced(traceparent=f"00-{TRACE}-{PARENT}-00")
     harness.outbound.script = [(200, [completion()])]
     await harness.engine.answer(received)
@@ -115,7 +115,7 @@ async def test_without_traces_nothing_is_exported() -> None:
     assert "traceparent" not in harness.outbound.sent[0].headers
 
 
-async def test_a_stream_is_over_when_it_has_been_read() -> None:
+async def test_a_stream_is_exported_when_it_has_been_read() -> None:
     harness, kept, received = traced()
     received.body = received.body.replace(b'"model"', b'"stream": true, "model"')
     harness.outbound.script = [(200, events("x"))]
@@ -128,7 +128,7 @@ async def test_a_stream_is_over_when_it_has_been_read() -> None:
     assert [(call.ended, call.failed) for call in over.trace.calls] == [(None, None)]
 
 
-async def test_a_try_that_is_cancelled_ends_as_that() -> None:
+async def test_a_cancelled_attempt_is_recorded_as_cancelled() -> None:
     harness, kept, received = traced()
     harness.stop.at = "connecting"
     work = asyncio.create_task(harness.engine.answer(received))
@@ -141,7 +141,7 @@ async def test_a_try_that_is_cancelled_ends_as_that() -> None:
     assert (call.failed, call.ended is not None) == ("cancelled", True)
 
 
-async def test_a_request_that_is_refused_has_a_trace_without_tries() -> None:
+async def test_a_refused_request_has_a_trace_without_attempts() -> None:
     harness, kept, received = traced()
     received.body = received.body.replace(b"one/m", b"none/m").replace(b"two/m", b"none/n")
     assert (await harness.engine.answer(received)).status == 404
@@ -178,7 +178,7 @@ async def test_an_administrator_gets_the_timing_of_a_request() -> None:
     assert timing["total"] == pytest.approx(sum(timing.values()) - timing["total"], abs=0.01)
 
 
-async def test_a_refusal_tells_it_too() -> None:
+async def test_a_refusal_has_the_timing_too() -> None:
     harness, _, received = traced()
     asking(harness, received)
     received.body = received.body.replace(b"one/m", b"none/m").replace(b"two/m", b"none/n")
@@ -187,7 +187,7 @@ async def test_a_refusal_tells_it_too() -> None:
     assert "refusal" in parts(answer.headers["X-Gateway-Timing"])
 
 
-async def test_a_stream_tells_it_up_to_its_first_event() -> None:
+async def test_a_stream_has_the_timing_up_to_its_first_event() -> None:
     harness, _, received = traced()
     asking(harness, received)
     received.body = received.body.replace(b'"model"', b'"stream": true, "model"')
@@ -199,7 +199,7 @@ async def test_a_stream_tells_it_up_to_its_first_event() -> None:
 
 
 @pytest.mark.parametrize("role", ["user", "auditor"])
-async def test_nobody_else_is_told(role: str) -> None:
+async def test_other_callers_get_no_timing(role: str) -> None:
     harness, _, received = traced()
     asking(harness, received, role)
     harness.outbound.script = [(200, [completion()])]

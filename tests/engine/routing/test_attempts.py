@@ -1,4 +1,4 @@
-"""What a chain of candidates costs in time at most, and what a client is told when it failed."""
+"""The time limit for a chain of candidates, and the error for a failed chain."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from gatehouse.engine.exchange import Answer
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.outbound import NoConnectionFree
 
-#: failures in a row that open a circuit, by the settings' defaults
+#: Number of consecutive failures that open a circuit, by the default settings.
 THRESHOLD = 5
 
 CHAT: dict[str, Any] = {
@@ -47,7 +47,7 @@ async def text(answer: Answer) -> str:
 @pytest.mark.parametrize(
     ("place", "body"), [("connecting", CHAT), ("in touch", CHAT), ("reading", CHAT), ("chunk 0", STREAM)]
 )
-async def test_a_request_ends_at_its_deadline_wherever_it_waits(place: str, body: dict[str, Any]) -> None:
+async def test_a_request_ends_at_its_deadline_at_every_point_of_waiting(place: str, body: dict[str, Any]) -> None:
     harness = engine(REQUEST_DEADLINE_SECONDS="0.05")
     harness.stop.at = place
     harness.outbound.script = [(200, [completion()]), (200, [completion()])]
@@ -60,7 +60,7 @@ async def test_a_request_ends_at_its_deadline_wherever_it_waits(place: str, body
 
 
 async def test_retries_and_fallbacks_share_one_deadline() -> None:
-    """A hundred retries with pauses that double would take years."""
+    """A hundred retries with doubling delays would take years."""
     harness = engine(REQUEST_DEADLINE_SECONDS="0.2")
     harness.providers.clear()
     harness.serve("one", max_retries=100)
@@ -83,7 +83,7 @@ async def test_a_stream_that_has_begun_outlives_the_deadline() -> None:
     assert harness.outcomes[0].outcome == "success"
 
 
-#: Stands for the date in an hour, as it is when the test runs.
+#: Stands for the date one hour after the test runs.
 IN_AN_HOUR = "in an hour"
 
 
@@ -125,7 +125,7 @@ async def test_a_retry_after_of_a_failed_provider_is_not_sent_with_an_answer(har
     assert "Retry-After" not in answer.headers
 
 
-async def test_a_provider_with_no_connection_free_leaves_it_to_the_next(harness: EngineHarness) -> None:
+async def test_a_provider_without_a_free_connection_is_followed_by_the_next(harness: EngineHarness) -> None:
     harness.outbound.script = [NoConnectionFree(), (200, [completion()])]
     answer = await harness.engine.answer(harness.request(CHAT))
     assert (answer.status, answer.headers["X-Gateway-Provider"]) == (200, "two")
@@ -133,7 +133,7 @@ async def test_a_provider_with_no_connection_free_leaves_it_to_the_next(harness:
     assert [attempt.reason for attempt in outcome.attempts] == ["no_connection_free"]
 
 
-async def test_where_none_has_a_connection_free_it_is_503_with_a_time_to_come_back(harness: EngineHarness) -> None:
+async def test_without_any_free_connection_the_answer_is_503_with_retry_after(harness: EngineHarness) -> None:
     harness.outbound.script = [NoConnectionFree(), NoConnectionFree()]
     answer = await harness.engine.answer(harness.request(CHAT))
     assert (answer.status, error(answer)["code"]) == (503, "gateway_overloaded")
@@ -166,7 +166,7 @@ FAULT = b'data: {"error": {"message": "overloaded"}}\n\n'
         [PING],
     ],
 )
-async def test_a_comment_ahead_of_the_first_event_leaves_the_fallback_possible(
+async def test_a_fallback_is_still_possible_after_a_comment_before_the_first_event(
     harness: EngineHarness, first: list[bytes | Exception]
 ) -> None:
     harness.outbound.script = [(200, first), (200, [PING, *events("Hello")])]

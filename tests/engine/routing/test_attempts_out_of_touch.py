@@ -1,4 +1,4 @@
-"""A process that was stopped while a request waited for a connection sends nothing by what it knew before."""
+"""A process that was stopped while a request waited for a connection sends nothing under its outdated state."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,7 +18,8 @@ def harness() -> EngineHarness:
 
 
 def knowing(*answers: bool) -> Callable[[], bool]:
-    """`up_to_date` as told: asked before an attempt and again right before its first byte."""
+    """Return an `up_to_date` that gives these answers. It is called before an attempt and again right before the first
+    byte."""
     result: Iterator[bool] = iter(answers)
     return lambda: next(result)
 
@@ -26,7 +27,7 @@ def knowing(*answers: bool) -> Callable[[], bool]:
 def catching_up(
     harness: EngineHarness, monkeypatch: pytest.MonkeyPatch, then: Callable[[], None] = lambda: None
 ) -> list[int]:
-    """Notes each catching up; `then` runs at the second."""
+    """Record each synchronization. `then` runs at the second one."""
     calls: list[int] = []
 
     async def in_touch() -> None:
@@ -38,7 +39,7 @@ def catching_up(
     return calls
 
 
-async def test_it_catches_up_and_then_sends(harness: EngineHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_process_synchronizes_and_then_sends(harness: EngineHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(harness, "up_to_date", knowing(True, False, True, True))
     calls = catching_up(harness, monkeypatch)
     answer = await harness.engine.answer(harness.request(CHAT))
@@ -47,7 +48,9 @@ async def test_it_catches_up_and_then_sends(harness: EngineHarness, monkeypatch:
     assert len(harness.outbound.sent) == 1
 
 
-async def test_what_it_learns_then_counts(harness: EngineHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_change_found_by_the_synchronization_is_applied(
+    harness: EngineHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(harness, "up_to_date", knowing(True, False, True))
     catching_up(harness, monkeypatch, then=lambda: harness.off.add("m"))
     answer = await harness.engine.answer(harness.request(CHAT))
@@ -56,14 +59,16 @@ async def test_what_it_learns_then_counts(harness: EngineHarness, monkeypatch: p
     assert outcome.error_code == "provider_unavailable"
 
 
-async def test_a_revoked_credential_is_found_out_too(harness: EngineHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_revoked_credential_is_detected_too(harness: EngineHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(harness, "up_to_date", knowing(True, False, True))
     catching_up(harness, monkeypatch, then=lambda: setattr(harness, "good", False))
     answer = await harness.engine.answer(harness.request(CHAT))
     assert (answer.status, harness.outbound.sent) == (401, [])
 
 
-async def test_one_that_never_catches_up_gives_up(harness: EngineHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_process_that_cannot_synchronize_refuses(
+    harness: EngineHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(harness, "up_to_date", lambda: False)
     answer = await harness.engine.answer(harness.request(CHAT))
     assert (answer.status, harness.outbound.sent) == (503, [])

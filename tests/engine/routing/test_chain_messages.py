@@ -1,4 +1,4 @@
-"""What moves on to fallbacks, how many models were passed over, and what a client reads about a chain that failed."""
+"""Errors that lead to fallbacks, the number of skipped models, and the message of a failed chain."""
 
 import json
 from decimal import Decimal
@@ -23,7 +23,7 @@ def error(answer: Answer) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
-async def test_a_retired_model_and_refused_credentials_move_on_to_fallbacks(status: int) -> None:
+async def test_a_retired_model_and_refused_credentials_lead_to_fallbacks(status: int) -> None:
     harness = engine()
     harness.outbound.script = [(status, [SECRET_WORDS]), GOOD]
     answer = await ask(harness, "one/m1", fallbacks=["two/m2"])
@@ -32,7 +32,7 @@ async def test_a_retired_model_and_refused_credentials_move_on_to_fallbacks(stat
 
 
 @pytest.mark.parametrize(("status", "shown"), [(400, 400), (413, 413), (422, 400)])
-async def test_what_is_wrong_with_the_request_is_the_answer(status: int, shown: int) -> None:
+async def test_an_error_of_the_request_is_returned(status: int, shown: int) -> None:
     harness = engine()
     harness.outbound.script = [(status, [b"{}"]), GOOD]
     answer = await ask(harness, "one/m1", fallbacks=["two/m2"])
@@ -64,7 +64,7 @@ async def test_the_message_of_a_failed_chain_names_the_last_attempt(
 
 
 def passed_over(how: str, harness: EngineHarness) -> str:
-    """Makes the first model one that cannot answer; gives its name."""
+    """Make the first model unable to answer. Returns the name of the model."""
     match how:
         case "kill switch":
             harness.off = {"m1"}
@@ -81,7 +81,7 @@ def passed_over(how: str, harness: EngineHarness) -> str:
 
 @pytest.mark.parametrize("how", ["kill switch", "disabled provider", "inactive", "unknown", "unhealthy"])
 @pytest.mark.parametrize("by", ["request", "policy"])
-async def test_a_first_model_that_is_passed_over_counts_as_a_fallback(how: str, by: str) -> None:
+async def test_a_skipped_first_model_counts_as_a_fallback(how: str, by: str) -> None:
     harness = engine(*([record("manual_fallback", "two/m2")] if by == "policy" else []))
     name = passed_over(how, harness)
     harness.outbound.script = [GOOD]
@@ -102,7 +102,7 @@ async def test_a_chain_whose_first_entry_is_switched_off_counts_it() -> None:
     assert (answer.headers["X-Gateway-Provider"], answer.headers["X-Gateway-Fallbacks"]) == ("three", "2")
 
 
-async def test_a_first_choice_that_answers_is_no_fallback() -> None:
+async def test_an_answering_first_choice_is_no_fallback() -> None:
     for item in (engine(), engine(record("manual_fallback", "one/m1", "two/m2")), engine(record("cost_optimized"))):
         item.outbound.script = [GOOD]
         model = "auto" if item.routing_policies else "one/m1"
@@ -121,9 +121,7 @@ async def test_a_first_choice_that_answers_is_no_fallback() -> None:
         ),
     ],
 )
-async def test_where_no_model_passes_a_policys_filters_the_message_names_them(
-    filters: ModelFilters, words: str
-) -> None:
+async def test_the_message_names_the_filters_that_no_model_passes(filters: ModelFilters, words: str) -> None:
     harness = engine(record("cost_optimized", model_filters=filters))
     answer = await ask(harness)
     assert (answer.status, error(answer)["code"]) == (400, "no_capable_model")

@@ -1,4 +1,4 @@
-"""What a routing policy does to a call: which candidates it goes to, which it does not."""
+"""The effect of a routing policy on a call: the candidates that are called, and those that are not."""
 
 import json
 from decimal import Decimal
@@ -13,7 +13,7 @@ from gatehouse.foundation.ids import new_id
 from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord
 from gatehouse.policy.records import ChainEntry, CostCap, ModelFilters, RoutingPolicyRecord
 
-#: failures in a row that open a circuit, by the settings' defaults
+#: Number of consecutive failures that open a circuit, by the default settings.
 THRESHOLD = 5
 
 HI = [{"role": "user", "content": "Hi"}]
@@ -34,7 +34,7 @@ def record(
 
 
 def engine(*policies: RoutingPolicyRecord) -> EngineHarness:
-    """`one` to `five` cost 1 to 5 USD a million tokens."""
+    """Create an engine whose models `one` to `five` cost 1 to 5 USD a million tokens."""
     harness = EngineHarness(RATE_LIMIT_REQUESTS_PER_MINUTE="1000")
     for number, name in enumerate(("one", "two", "three", "four", "five"), 1):
         harness.serve(name, "m")
@@ -51,7 +51,7 @@ async def ask(harness: EngineHarness, model: str = "auto", **more: Any) -> Answe
 
 
 def tried(harness: EngineHarness) -> list[str]:
-    """Hosts of the providers that were called."""
+    """Return the hosts of the providers that were called."""
     return [request.url.split("/")[2].removesuffix(".test") for request in harness.outbound.sent]
 
 
@@ -72,7 +72,7 @@ async def test_auto_falls_back_along_the_ranking() -> None:
     assert (answer.headers["X-Gateway-Model"], answer.headers["X-Gateway-Fallbacks"]) == ("m3", "2")
 
 
-async def test_auto_falls_back_along_the_chain_where_there_is_one() -> None:
+async def test_auto_falls_back_along_the_chain_if_there_is_one() -> None:
     harness = engine(record("cost_optimized", "five/m5", "four/m4"))
     failing(harness, 2)
     await ask(harness)
@@ -111,7 +111,7 @@ async def test_without_a_policy_no_policy_is_named() -> None:
     assert harness.outcomes[0].routing_policy_id is None
 
 
-async def test_the_unhealthy_are_the_last_resort() -> None:
+async def test_unhealthy_providers_are_the_last_resort() -> None:
     harness = engine(record())
     harness.unhealthy = {"one", "two"}
     failing(harness, 3)
@@ -119,7 +119,7 @@ async def test_the_unhealthy_are_the_last_resort() -> None:
     assert tried(harness) == ["three", "four", "five", "one"]
 
 
-async def test_what_rests_after_failures_is_not_chosen() -> None:
+async def test_a_model_with_an_open_circuit_is_not_chosen() -> None:
     harness = engine(record())
     for _ in range(THRESHOLD):
         failing(harness, 1)
@@ -130,7 +130,7 @@ async def test_what_rests_after_failures_is_not_chosen() -> None:
     assert (tried(harness), answer.headers["X-Gateway-Fallbacks"]) == (["two"], "0")
 
 
-async def test_many_models_of_a_resting_provider_do_not_fill_the_chain() -> None:
+async def test_models_of_a_provider_with_an_open_circuit_do_not_fill_the_chain() -> None:
     harness = engine(record())
     harness.serve("cheap", *(f"c{number}" for number in range(20)))
     harness.models[-20:] = [
@@ -143,7 +143,7 @@ async def test_many_models_of_a_resting_provider_do_not_fill_the_chain() -> None
     assert tried(harness) == ["one"]
 
 
-async def test_what_is_switched_off_is_skipped() -> None:
+async def test_a_switched_off_model_is_skipped() -> None:
     harness = engine(record("manual_fallback", "three/m3", "two/m2"))
     harness.off = {"m3"}
     harness.outbound.script = [(200, [completion()])]
@@ -151,7 +151,7 @@ async def test_what_is_switched_off_is_skipped() -> None:
     assert tried(harness) == ["two"]
 
 
-async def test_with_everything_switched_off_it_is_503() -> None:
+async def test_the_answer_is_503_if_all_models_are_switched_off() -> None:
     harness = engine(record("manual_fallback", "three/m3", "two/m2"))
     harness.off = {"m3", "m2"}
     answer = await ask(harness)
@@ -172,14 +172,14 @@ async def test_rules_judge_every_choice() -> None:
 @pytest.mark.parametrize(
     ("cap", "model", "status"),
     [
-        # 500 tokens are expected of an answer, some 15 are sent.
+        # An answer is expected to have 500 tokens, and the request has about 15.
         ("0.000520", "auto", 200),
         ("0.000510", "auto", 402),
         ("0.002600", "five/m5", 200),
         ("0.002500", "five/m5", 402),
     ],
 )
-async def test_a_cap_refuses_what_is_estimated_above_it(cap: str, model: str, status: int) -> None:
+async def test_a_cap_refuses_a_call_with_a_higher_estimate(cap: str, model: str, status: int) -> None:
     harness = engine(record(cap=cap))
     harness.outbound.script = [(200, [completion()])]
     answer = await ask(harness, model)
@@ -198,7 +198,7 @@ async def test_each_of_many_answers_may_be_as_long_as_the_models_longest(answers
 
 @pytest.mark.parametrize("field", ["n", "max_tokens"])
 @pytest.mark.parametrize("strategy", ["cost_optimized", "balanced"])
-async def test_a_number_beyond_all_bounds_is_no_fault_of_ours(field: str, strategy: str) -> None:
+async def test_an_extremely_large_number_causes_no_server_error(field: str, strategy: str) -> None:
     harness = engine(record(strategy, cap="1"))
     answer = await ask(harness, **{field: 10**400})
     assert (answer.status, error(answer)["code"]) == (402, "cost_cap_exceeded")
@@ -207,14 +207,14 @@ async def test_a_number_beyond_all_bounds_is_no_fault_of_ours(field: str, strate
     assert (await ask(harness, **{field: 10**400})).status == 200
 
 
-async def test_under_a_cap_fallbacks_above_it_leave_the_chain() -> None:
+async def test_fallbacks_above_the_cap_leave_the_chain() -> None:
     harness = engine(record(cap="0.0012"))
     failing(harness, 2)
     answer = await ask(harness)
     assert (answer.status, tried(harness)) == (502, ["one", "two"])
 
 
-async def test_a_warning_lets_everything_through_and_says_so() -> None:
+async def test_the_action_warn_passes_the_call_and_records_it() -> None:
     harness = engine(record(cap="0.000001", action="warn"))
     harness.outbound.script = [(200, [completion()])]
     await ask(harness, "five/m5")
@@ -222,7 +222,7 @@ async def test_a_warning_lets_everything_through_and_says_so() -> None:
     assert (event.kind, event.action, event.model) == ("cost_cap", "warn", "five/m5")
 
 
-async def test_the_cheapest_takes_the_place_of_a_named_model_above_the_cap() -> None:
+async def test_the_cheapest_model_replaces_a_named_model_above_the_cap() -> None:
     harness = engine(record(cap="0.0012", action="use_cheapest"))
     failing(harness, 2)
     answer = await ask(harness, "five/m5")
@@ -230,7 +230,7 @@ async def test_the_cheapest_takes_the_place_of_a_named_model_above_the_cap() -> 
     assert [event.action for event in harness.outcomes[0].rule_events] == ["use_cheapest"]
 
 
-async def test_the_cheapest_is_one_that_can_read_the_request() -> None:
+async def test_the_replacing_model_is_capable_of_the_request() -> None:
     harness = engine(record(cap="0.0012", action="use_cheapest"))
     harness.models[0] = msgspec.structs.replace(harness.models[0], context_window=10)
     harness.outbound.script = [(200, [completion()])]
@@ -238,7 +238,7 @@ async def test_the_cheapest_is_one_that_can_read_the_request() -> None:
     assert tried(harness) == ["two"]
 
 
-async def test_what_has_no_price_cannot_be_kept_under_a_cap() -> None:
+async def test_a_model_without_a_price_is_refused_under_a_cap() -> None:
     harness = engine(record(cap="1"))
     harness.models[0] = msgspec.structs.replace(harness.models[0], cost_per_input_token=None)
     answer = await ask(harness, "one/m1")
@@ -246,7 +246,7 @@ async def test_what_has_no_price_cannot_be_kept_under_a_cap() -> None:
 
 
 @pytest.mark.parametrize("between", [{"model": "five/m5"}, {"stream": True}])
-async def test_nobody_takes_a_turn_of_others(between: dict[str, Any]) -> None:
+async def test_requests_of_other_kinds_do_not_advance_the_round_robin(between: dict[str, Any]) -> None:
     harness = engine(record("round_robin", model_filters=ModelFilters(excluded_models=frozenset({"m3", "m4", "m5"}))))
     seen = []
     for _ in range(4):
@@ -261,7 +261,7 @@ async def test_nobody_takes_a_turn_of_others(between: dict[str, Any]) -> None:
     assert seen[2:] == seen[:2]
 
 
-async def test_an_unknown_latency_is_found_out_by_one_request() -> None:
+async def test_an_unknown_latency_is_measured_by_one_request() -> None:
     harness = engine(record("latency_optimized"))
     for number, milliseconds in ((0, 300.0), (1, 100.0), (2, 200.0), (3, 400.0)):
         harness.ports.latencies.answered(harness.models[number].id, milliseconds, stream=False)
@@ -270,7 +270,7 @@ async def test_an_unknown_latency_is_found_out_by_one_request() -> None:
     assert tried(harness) == ["five", "two", "two"]
 
 
-async def test_what_is_known_of_latencies_counts_from_the_next_request_on() -> None:
+async def test_a_measured_latency_counts_from_the_next_request_on() -> None:
     harness = engine(record("balanced"))
     first, second = harness.models[:2]
     for model in harness.models:
@@ -287,7 +287,7 @@ async def test_what_is_known_of_latencies_counts_from_the_next_request_on() -> N
     assert seen == ["m2", "m1", "m1"]
 
 
-async def test_an_answers_latency_is_noted() -> None:
+async def test_the_latency_of_an_answer_is_counted() -> None:
     harness = engine(record("latency_optimized"))
     harness.outbound.script = [(200, [completion()])] * 2
     for _ in range(2):
@@ -304,13 +304,13 @@ async def test_above_the_latency_budget_a_model_comes_last() -> None:
     assert tried(harness) == ["two"]
 
 
-async def test_an_unknown_name_is_404_whatever_the_chain_says() -> None:
+async def test_an_unknown_name_is_404_even_with_a_fallback_chain() -> None:
     harness = engine(record("cost_optimized", "five/m5"))
     answer = await ask(harness, "five/m6")
     assert (answer.status, error(answer)["code"]) == (404, "model_not_found")
 
 
-async def test_auto_that_has_nothing_to_choose_from_says_what_was_needed() -> None:
+async def test_the_error_of_auto_without_a_capable_model_names_the_needs() -> None:
     harness = engine(record())
     harness.models = [msgspec.structs.replace(model, capabilities={"vision": False}) for model in harness.models]
     image = {"type": "image_url", "image_url": {"url": "https://pictures.test/1.png"}}

@@ -1,4 +1,4 @@
-"""When a model, or a whole provider, is left alone after failures, and when it is tried again."""
+"""When a model or a provider is not called after failures, and when it is tried again."""
 
 import asyncio
 from typing import Any
@@ -44,7 +44,7 @@ def reasons(harness: EngineHarness) -> list[str]:
 
 
 @pytest.mark.parametrize("how", [(500, [b"{}"]), (503, [b"{}"]), OutboundTimeout()])
-async def test_one_broken_model_does_not_take_its_providers_others_away(how: Any) -> None:
+async def test_a_failing_model_does_not_affect_other_models_of_its_provider(how: Any) -> None:
     harness = engine()
     await fail(harness, 5, how)
     harness.outbound.script = [GOOD, GOOD]
@@ -53,7 +53,7 @@ async def test_one_broken_model_does_not_take_its_providers_others_away(how: Any
     assert reasons(harness) == ["circuit_open"]
 
 
-async def test_a_provider_that_cannot_be_connected_is_left_alone_with_all_its_models() -> None:
+async def test_no_model_of_an_unreachable_provider_is_called() -> None:
     harness = engine()
 
     class Unreachable:
@@ -97,7 +97,7 @@ async def test_a_request_with_no_other_candidate_is_tried() -> None:
     assert (answer.status, answer.headers["X-Gateway-Fallbacks"], reasons(harness)) == (200, "0", [])
 
 
-async def test_the_last_resort_is_a_model_that_was_left_alone() -> None:
+async def test_the_last_resort_is_a_model_with_an_open_circuit() -> None:
     harness = engine()
     await fail(harness, 5, (500, [b"{}"]))
     harness.outbound.script = [(429, [b"{}"]), GOOD]
@@ -115,7 +115,7 @@ async def test_threshold_and_time_are_settings() -> None:
     assert (await ask(harness, "one/a", "two/c")).headers["X-Gateway-Model"] == "a"
 
 
-async def test_once_the_time_is_up_one_request_tries_and_a_left_one_makes_room() -> None:
+async def test_after_the_time_one_request_probes_and_a_cancelled_probe_is_replaced() -> None:
     harness = engine()
     await fail(harness, 5, (500, [b"{}"]))
     harness.clock.move(10)
@@ -133,7 +133,7 @@ async def test_once_the_time_is_up_one_request_tries_and_a_left_one_makes_room()
     assert (await ask(harness, "one/a", "two/c")).headers["X-Gateway-Model"] == "a"
 
 
-async def test_what_is_open_is_told() -> None:
+async def test_open_circuits_are_reported() -> None:
     harness = engine()
     await fail(harness, 5, (500, [b"{}"]))
     circuits = harness.engine.circuits
@@ -144,7 +144,7 @@ async def test_what_is_open_is_told() -> None:
     assert circuits.open_of(TENANT)["one"][0].state == "half_open"
 
 
-def test_no_more_circuits_are_kept_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_circuits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_CIRCUITS", 3)
     circuits = Circuits(HandClock(), failures=1)
     for number in range(10):
@@ -159,7 +159,7 @@ def test_no_more_circuits_are_kept_than_the_bound(monkeypatch: pytest.MonkeyPatc
 
 
 class Model:
-    """What a circuit should say, in the plainest words: failures in a row, and who tries."""
+    """A simple model of a circuit: consecutive failures, and the probe in progress."""
 
     def __init__(self) -> None:
         self.failures = 0
@@ -168,7 +168,7 @@ class Model:
 
 
 class CircuitsAgainstModel(RuleBasedStateMachine):
-    """Two models of one provider; every try ends in one of the five ways."""
+    """Two models of one provider. Every attempt ends in one of the five ways."""
 
     def __init__(self) -> None:
         super().__init__()

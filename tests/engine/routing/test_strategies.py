@@ -1,4 +1,4 @@
-"""The order in which a routing policy would have a call answered."""
+"""The order of models under the strategies of routing policies."""
 
 from decimal import Decimal
 from typing import Any
@@ -20,7 +20,7 @@ def model(name: str, input_price: str | None, made: str | None, window: int | No
     )  # fmt: skip
 
 
-#: Of equal requests `small` is the cheapest; with much input and little output `reader` is.
+#: For equal amounts of input and output, `small` is the cheapest. With much input and little output, `reader` is.
 MODELS = {
     item.model_id: item
     for item in (
@@ -50,18 +50,18 @@ def order(policy: RoutingPolicy, needs: RoutingNeeds = USUAL, *, turn: int = 0, 
     return [option.model.model_id for option in in_bounds(policy, ranked(policy, needs, view), needs, view)]
 
 
-def test_the_cheapest_is_the_one_that_this_call_costs_least_at() -> None:
+def test_cost_is_compared_for_the_tokens_of_the_call() -> None:
     assert order(policy("cost_optimized")) == ["small", "reader", "large", "unpriced"]
     reading = RoutingNeeds(input_tokens=7_000, output_tokens=10)
     assert order(policy("cost_optimized"), reading) == ["reader", "small", "large", "unpriced"]
 
 
-def test_quality_goes_by_the_chain_then_by_the_price() -> None:
+def test_quality_orders_by_the_chain_and_then_by_the_price() -> None:
     assert order(policy("quality_optimized")) == ["large", "reader", "small", "unpriced"]
     assert order(policy("quality_optimized", ("unpriced", 1), ("small", 1))) == ["unpriced", "small", "large", "reader"]
 
 
-def test_latency_goes_by_the_medians_and_unknown_ones_come_last_by_price() -> None:
+def test_latency_orders_by_medians_and_unknown_models_come_last_by_price() -> None:
     assert order(policy("latency_optimized"), large=100, unpriced=50) == ["unpriced", "large", "small", "reader"]
     assert order(policy("latency_optimized")) == ["small", "reader", "large", "unpriced"]
 
@@ -69,7 +69,7 @@ def test_latency_goes_by_the_medians_and_unknown_ones_come_last_by_price() -> No
 @pytest.mark.parametrize(
     ("weights", "medians", "first"),
     [
-        # small costs 0.003, reader 0.0201, large 0.04
+        # small costs 0.003, reader 0.0201, and large 0.04.
         ((), {"small": 100, "reader": 100, "large": 100}, "small"),
         ((), {"small": 900, "reader": 100, "large": 100}, "reader"),
         ((("large", 0.01),), {"small": 900, "reader": 100, "large": 90}, "large"),
@@ -83,27 +83,27 @@ def test_balanced_weighs_cost_and_latency(
     assert order(policy("balanced", *weights), **medians)[0] == first
 
 
-def test_round_robin_gives_each_its_turn() -> None:
+def test_round_robin_alternates_the_models() -> None:
     turns = [order(policy("round_robin"), turn=turn) for turn in range(5)]
     assert [turn[0] for turn in turns] == ["large", "reader", "small", "unpriced", "large"]
     assert turns[2] == ["small", "unpriced", "large", "reader"]
 
 
-def test_manual_fallback_is_the_chain_and_nothing_else() -> None:
+def test_manual_fallback_uses_only_the_chain() -> None:
     assert order(policy("manual_fallback", ("unpriced", 1), ("large", 1))) == ["unpriced", "large"]
 
 
 @pytest.mark.parametrize(
     "strategy", ["cost_optimized", "quality_optimized", "latency_optimized", "balanced", "round_robin"]
 )
-def test_too_slow_and_too_small_ones_come_last(strategy: str) -> None:
+def test_too_slow_and_too_small_models_come_last(strategy: str) -> None:
     slow = policy(strategy, latency_budget_ms=500)
     assert order(slow, large=501, small=500, reader=1)[-1] == "large"
     long = RoutingNeeds(input_tokens=8_001, output_tokens=1)
     assert order(policy(strategy), long)[-1] == "small"
 
 
-def test_with_nothing_to_choose_from_there_is_no_order() -> None:
+def test_the_order_is_empty_without_models() -> None:
     for strategy in ("cost_optimized", "quality_optimized", "latency_optimized", "balanced", "round_robin"):
         nobody = compile_routing_policy(RoutingPolicyRecord(id=new_id(), name="p", strategy=strategy), {})  # type: ignore[arg-type]
         assert list(ranked(nobody, USUAL, StrategyView({}))) == []

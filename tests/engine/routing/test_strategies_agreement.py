@@ -1,4 +1,4 @@
-"""What a simulation says is what routing does: ten thousand organizations, policies and requests made up at random."""
+"""Simulation and routing give the same result for ten thousand random organizations, policies and requests."""
 
 import random
 from decimal import Decimal
@@ -135,7 +135,7 @@ async def test_simulate_and_routing_agree() -> None:
         caller = msgspec.structs.replace(harness.caller, groups=chance.choice(((), (GROUP,))))
         identified = Identified(received=received, caller=caller, policy=snapshot, scope="chat:write")
         requested = CallRequest(identified=identified, call=DIALECTS["openai_chat"].decode(received.body))
-        # Nobody's turn, and nothing found out: what is compared is the choice.
+        # Round-robin turns and latency trials are excluded, so that only the choice is compared.
         result = snapshot.routing.of(())
         assert result is not None
         described = request(requested)
@@ -145,12 +145,12 @@ async def test_simulate_and_routing_agree() -> None:
         verdict = harness.engine.chooser.choose(requested, harness.ports)
         assert summary_of(verdict) == shown(text), (case, described)
         routed += not isinstance(verdict, NotRouted)
-    # Neither all refused nor all let through: there was something to disagree about.
+    # Both results occur often, so the comparison is meaningful.
     assert CASES / 4 < routed < CASES
 
 
 def request(call: CallRequest) -> SimulatedRequest:
-    """What a person would describe the call as."""
+    """Return the call as a person would describe it to the simulation."""
     needs = routing_needs(call)
     return SimulatedRequest(
         model=call.call.model,

@@ -1,4 +1,4 @@
-"""Tokens that bring their certificate."""
+"""Tokens that contain the certificate of their signing key."""
 
 import base64
 import json
@@ -24,7 +24,7 @@ def key() -> ec.EllipticCurvePrivateKey:
     return ec.generate_private_key(ec.SECP256R1())
 
 
-def test_a_token_of_a_certified_key_says_which_certificate() -> None:
+def test_a_token_contains_the_certificate_of_its_key() -> None:
     authority, own = Authority(), key()
     certificate = authority.issue(own)
     result = x5c.verify(x5c.sign(CLAIMS, own, [certificate]), [authority.certificate], audience="here")
@@ -32,14 +32,14 @@ def test_a_token_of_a_certified_key_says_which_certificate() -> None:
     assert 290 < result.expires_at - time.time() <= 300
 
 
-def test_it_ends_with_its_certificate() -> None:
+def test_a_token_expires_with_its_certificate() -> None:
     authority, own = Authority(), key()
     certificate = authority.issue(own, days=1 / 86_400 * 60)
     result = x5c.verify(x5c.sign(CLAIMS, own, [certificate]), [authority.certificate], audience="here")
     assert result.expires_at == certificate.not_valid_after_utc.timestamp()
 
 
-def test_a_chain_may_go_over_another_authority() -> None:
+def test_a_chain_may_contain_an_intermediate_authority() -> None:
     root, own = Authority("root"), key()
     between = Authority("between", above=root)
     token = x5c.sign(CLAIMS, own, [between.issue(own), between.certificate])
@@ -49,15 +49,15 @@ def test_a_chain_may_go_over_another_authority() -> None:
         x5c.verify(without, [root.certificate], audience="here")
 
 
-def test_of_several_authorities_each_is_believed() -> None:
-    """While one takes the other's place, both have the same name."""
+def test_each_of_several_authorities_is_trusted() -> None:
+    """During a rotation, both authorities have the same name."""
     old, new, own = Authority(), Authority(), key()
     for authority in (old, new):
         token = x5c.sign(CLAIMS, own, [authority.issue(own)])
         assert x5c.verify(token, [old.certificate, new.certificate], audience="here")
 
 
-def test_a_certified_key_is_no_authority() -> None:
+def test_a_client_certificate_cannot_issue_certificates() -> None:
     authority, own, other = Authority(), key(), key()
     certificate = authority.issue(own)
     now = datetime.now(UTC)
@@ -68,7 +68,7 @@ def test_a_certified_key_is_no_authority() -> None:
         x5c.verify(x5c.sign(CLAIMS, other, [issued, certificate]), [authority.certificate], audience="here")
 
 
-def test_what_has_ended_is_refused() -> None:
+def test_an_expired_token_or_certificate_is_refused() -> None:
     authority, ended, own = Authority(), Authority(days=-1), key()
     with pytest.raises(InvalidToken):
         x5c.verify(x5c.sign(CLAIMS, own, [authority.issue(own, days=-1)]), [authority.certificate], audience="here")
@@ -84,34 +84,34 @@ def made(header: dict[str, Any], claims: dict[str, Any], signer: Any, algorithms
     return jose.encode(header, claims, signer, registry=registry)
 
 
-def test_what_is_made_up_is_refused() -> None:
+def test_a_forged_x5c_token_is_refused() -> None:
     authority, own, other = Authority(), key(), key()
     certificate = authority.issue(own)
     certificate_chain = [base64.b64encode(certificate.public_bytes(x5c.Encoding.DER)).decode()]
     header = {"alg": "ES256", "x5c": certificate_chain}
-    ours = ECKey.import_key(_pem(own))
+    own_key = ECKey.import_key(_pem(own))
     now = int(time.time())
-    good = {**CLAIMS, "iat": now, "exp": now + 60}
+    valid_claims = {**CLAIMS, "iat": now, "exp": now + 60}
     secret = OctKey.import_key(b"a secret that is none, of 32 bytes")
     wrong = {
         "another key": x5c.sign(CLAIMS, other, [certificate]),
         "a long life": x5c.sign(CLAIMS, own, [certificate], lifetime_seconds=3600),
         "from tomorrow": made(
-            header, {**good, "iat": now + 86_400, "exp": now + 86_460}, ours, ["ES256"]
+            header, {**valid_claims, "iat": now + 86_400, "exp": now + 86_460}, own_key, ["ES256"]
         ),
         "another audience": x5c.sign({**CLAIMS, "aud": "there"}, own, [certificate]),
-        "no end": made(header, {**CLAIMS, "iat": now}, ours, ["ES256"]),
-        "no beginning": made(header, {**CLAIMS, "exp": now + 60}, ours, ["ES256"]),
-        "times in words": made(header, {**CLAIMS, "iat": "now", "exp": "later"}, ours, ["ES256"]),
-        "no certificate": made({"alg": "ES256"}, good, ours, ["ES256"]),
-        "no list": made({"alg": "ES256"}, good, ours, ["ES256"]).replace(
+        "no end": made(header, {**CLAIMS, "iat": now}, own_key, ["ES256"]),
+        "no beginning": made(header, {**CLAIMS, "exp": now + 60}, own_key, ["ES256"]),
+        "times in words": made(header, {**CLAIMS, "iat": "now", "exp": "later"}, own_key, ["ES256"]),
+        "no certificate": made({"alg": "ES256"}, valid_claims, own_key, ["ES256"]),
+        "no list": made({"alg": "ES256"}, valid_claims, own_key, ["ES256"]).replace(
             _head({"alg": "ES256"}), _head({"alg": "ES256", "x5c": "x"})
         ),
-        "no base64": made({"alg": "ES256"}, good, ours, ["ES256"]).replace(
+        "no base64": made({"alg": "ES256"}, valid_claims, own_key, ["ES256"]).replace(
             _head({"alg": "ES256"}), _head({"alg": "ES256", "x5c": ["%%%"]})
         ),
-        "a shared secret": made({"alg": "HS256", "x5c": certificate_chain}, good, secret, ["HS256"]),
-        "unsigned": f"{_head({'alg': 'none', 'x5c': certificate_chain})}.{_head(good)}.",
+        "a shared secret": made({"alg": "HS256", "x5c": certificate_chain}, valid_claims, secret, ["HS256"]),
+        "unsigned": f"{_head({'alg': 'none', 'x5c': certificate_chain})}.{_head(valid_claims)}.",
         "too many": x5c.sign(CLAIMS, own, [certificate] * 5),
         "too long": x5c.sign({**CLAIMS, "more": "x" * 20_000}, own, [certificate]),
         "two parts": "a.b",
@@ -136,7 +136,7 @@ def test_a_key_of_another_kind_is_refused() -> None:
             x5c.verify(token, [authority.certificate], audience="here")
 
 
-def test_nobody_is_believed_without_an_authority() -> None:
+def test_without_an_authority_every_token_is_refused() -> None:
     authority, own = Authority(), key()
     with pytest.raises(InvalidToken):
         x5c.verify(x5c.sign(CLAIMS, own, [authority.issue(own)]), [], audience="here")

@@ -21,9 +21,9 @@ def counters(clock: HandClock) -> MemoryCounters:
     return MemoryCounters(clock)
 
 
-async def test_of_500_parallel_takes_exactly_the_limit_is_let_through(counters: MemoryCounters) -> None:
-    taken = await asyncio.gather(*[counters.take("user:a", 60) for _ in range(500)])
-    assert sum(t.allowed for t in taken) == 60
+async def test_of_500_parallel_takes_exactly_the_limit_is_admitted(counters: MemoryCounters) -> None:
+    decisions = await asyncio.gather(*[counters.take("user:a", 60) for _ in range(500)])
+    assert sum(t.allowed for t in decisions) == 60
 
 
 async def test_remaining_counts_down_and_reset_is_the_time_of_the_next_free_slot(
@@ -62,7 +62,7 @@ async def test_keys_do_not_share_a_count(counters: MemoryCounters) -> None:
     assert (await counters.take("user:b", 1)).allowed
 
 
-async def test_several_claims_count_together_or_not_at_all(counters: MemoryCounters) -> None:
+async def test_either_all_claims_of_a_request_are_counted_or_none(counters: MemoryCounters) -> None:
     await counters.take("ip:a", 1)
     refused = await counters.take_all(("login:x", 2), ("ip:a", 1))
     assert (refused.allowed, refused.claim, refused.rate.limit) == (False, 1, 1)
@@ -81,7 +81,9 @@ async def test_a_lowered_limit_reports_when_a_slot_is_free_again(counters: Memor
 
 
 @settings(max_examples=60, deadline=None)
-@example(limit=1, gaps=[0.004, 0.0])  # 0.004 and 60.004 seconds are not a whole number of microseconds apart
+@example(
+    limit=1, gaps=[0.004, 0.0]
+)  # the difference to 60.004 seconds is, as a float, not a whole number of microseconds
 @given(
     limit=st.integers(1, 8),
     gaps=st.lists(st.one_of(st.just(0.0), st.floats(0, 0.3), st.floats(0, 40)), min_size=1, max_size=80),
@@ -92,15 +94,15 @@ def test_no_60_seconds_exceed_the_limit_and_waiting_for_retry_after_succeeds(lim
     admitted: list[float] = []
     for gap in gaps:
         clock.move(gap)
-        taken = counters.take_now(("k", limit))
-        if not taken.allowed:
-            assert taken.retry_after >= 1
-            assert taken.rate.reset >= clock.now()
-            clock.move(taken.retry_after)
-            taken = counters.take_now(("k", limit))
-        assert taken.allowed
+        decision = counters.take_now(("k", limit))
+        if not decision.allowed:
+            assert decision.retry_after >= 1
+            assert decision.rate.reset >= clock.now()
+            clock.move(decision.retry_after)
+            decision = counters.take_now(("k", limit))
+        assert decision.allowed
         admitted.append(clock.monotonic())
-        # The counter resolves microseconds.
+        # The counter has a resolution of one microsecond.
         assert sum(clock.monotonic() - t < 60 - 2e-6 for t in admitted) <= limit
 
 
@@ -115,7 +117,7 @@ def test_no_60_seconds_exceed_the_limit_and_waiting_for_retry_after_succeeds(lim
     ).map(sorted),
 )
 def test_no_60_seconds_exceed_the_limit_whenever_requests_arrive(limit: int, moments: list[float]) -> None:
-    """Of clients that do not wait as told, and come at any fraction of a second."""
+    """The clients do not wait for `retry_after`, and send requests at any fraction of a second."""
     clock = HandClock()
     counters = MemoryCounters(clock)
     admitted: list[float] = []
@@ -126,7 +128,7 @@ def test_no_60_seconds_exceed_the_limit_whenever_requests_arrive(limit: int, mom
             assert sum(clock.monotonic() - t < 60 - 2e-6 for t in admitted) <= limit
 
 
-async def test_a_key_stays_small_whatever_its_limit(clock: HandClock) -> None:
+async def test_the_size_of_a_key_does_not_depend_on_its_limit(clock: HandClock) -> None:
     counters = MemoryCounters(clock)
     for _ in range(20_000):
         clock.move(0.006)
@@ -158,7 +160,7 @@ async def test_counting_purges_expired_keys_faster_than_new_ones_arrive(
     assert len(counters) == 50
 
 
-async def test_a_key_emptied_by_a_refused_pair_of_claims_is_purged_too(
+async def test_a_key_that_a_refused_pair_of_claims_emptied_is_purged(
     counters: MemoryCounters, clock: HandClock
 ) -> None:
     await counters.take_all(("login:x", 10), ("ip:a", 1))

@@ -1,5 +1,5 @@
-"""The sliding window of rate limits in a real Redis (docs/rate-limits.md). Tests that do not concern time give a call a
-long timeout, so that a busy machine does not decide the result."""
+"""The sliding window of rate limits in a real Redis (docs/rate-limits.md). Tests that are not about timeouts use a long
+timeout, so that their result does not depend on the load of the machine."""
 
 import asyncio
 import socket
@@ -73,7 +73,7 @@ asyncio.run(main())
 """
 
 
-def test_of_500_takes_over_four_processes_exactly_the_limit_is_let_through(server: RedisServer) -> None:
+def test_of_500_takes_in_four_processes_exactly_the_limit_is_admitted(server: RedisServer) -> None:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     processes = [subprocess.Popen([sys.executable, "-c", _PROCESS, server.url], **pipes) for _ in range(4)]
     assert [p.stdout.readline() for p in processes] == ["ready\n"] * 4
@@ -102,7 +102,7 @@ async def test_remaining_reset_and_retry_after_are_those_of_the_memory_counter(s
     assert 59 <= third.retry_after <= 60
 
 
-async def test_the_window_slides_and_a_refused_take_takes_nothing(server: RedisServer) -> None:
+async def test_the_window_slides_and_a_refused_request_is_not_counted(server: RedisServer) -> None:
     admitted: list[float] = []
     async with counting(server.url, window=0.6) as counters:
         end = time.monotonic() + 2.0
@@ -117,7 +117,7 @@ async def test_the_window_slides_and_a_refused_take_takes_nothing(server: RedisS
     assert all(later - earlier > 0.6 - 0.1 for earlier, later in zip(admitted, admitted[5:], strict=False))
 
 
-async def test_several_claims_count_together_or_not_at_all(server: RedisServer) -> None:
+async def test_either_all_claims_of_a_request_are_counted_or_none(server: RedisServer) -> None:
     async with counting(server.url) as counters:
         await counters.take("ip:a", 1)
         refused = await counters.take_all(("login:x", 2), ("ip:a", 1))
@@ -133,11 +133,11 @@ async def test_a_lowered_limit_is_refused_until_enough_requests_have_left(server
             await asyncio.sleep(0.3)
         refused = await counters.take("user:a", 2)
         assert not refused.allowed
-        # The third of four has to leave, and it came 0.6 s after the first.
+        # The third of four requests has to leave the window. It was sent 0.6 s after the first.
         assert (await counters.take("user:a", 4)).retry_after < refused.retry_after == 12
 
 
-async def test_a_key_stays_small_whatever_its_limit(server: RedisServer) -> None:
+async def test_the_size_of_a_key_does_not_depend_on_its_limit(server: RedisServer) -> None:
     async with counting(server.url, window=0.6) as counters:
         for _ in range(3000):
             await counters.take("oauth:a", 10**6)
@@ -153,10 +153,10 @@ async def test_flushed_scripts_are_loaded_again(server: RedisServer) -> None:
         assert counters.degraded_total == 0
 
 
-async def test_without_redis_everything_is_counted_in_the_process() -> None:
+async def test_without_redis_requests_are_counted_in_the_process() -> None:
     async with counting("redis://127.0.0.1:1/0") as counters:
-        taken = await asyncio.gather(*[counters.take("user:a", 60) for _ in range(100)])
-        assert sum(t.allowed for t in taken) == 60
+        decisions = await asyncio.gather(*[counters.take("user:a", 60) for _ in range(100)])
+        assert sum(t.allowed for t in decisions) == 60
         assert (counters.degraded, counters.degraded_total) == (1, 100)
 
 
@@ -174,7 +174,7 @@ async def test_a_paused_redis_delays_each_count_by_at_most_the_timeout_and_is_us
             await counters.take("user:b", 60)
 
 
-async def test_a_killed_redis_fails_no_take_and_a_new_one_is_found(server: RedisServer) -> None:
+async def test_no_request_fails_when_redis_is_killed_and_a_restarted_redis_is_used(server: RedisServer) -> None:
     async with counting(server.url) as counters:
         takes = [asyncio.create_task(counters.take(f"user:{n}", 60)) for n in range(300)]
         await asyncio.sleep(0)
@@ -222,7 +222,7 @@ async def test_a_password_and_a_database_are_used(server: RedisServer) -> None:
 
 
 def authority(folder: Path) -> tuple[Path, Path]:
-    """A certificate for localhost that vouches for itself, and its key."""
+    """A self-signed certificate for localhost, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     today = datetime.now(UTC)
@@ -241,7 +241,7 @@ def authority(folder: Path) -> tuple[Path, Path]:
     return pem, secret
 
 
-async def test_redis_over_tls_is_used_where_its_certificate_is_trusted(server: RedisServer, tmp_path: Path) -> None:
+async def test_redis_over_tls_is_used_if_its_certificate_is_trusted(server: RedisServer, tmp_path: Path) -> None:
     async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(65536):
             writer.write(data)
@@ -264,16 +264,16 @@ async def test_redis_over_tls_is_used_where_its_certificate_is_trusted(server: R
             assert counters.degraded_total == 1
 
 
-async def test_a_cancelled_take_leaves_the_answers_of_others_in_order(server: RedisServer) -> None:
+async def test_a_cancelled_request_does_not_change_the_order_of_other_replies(server: RedisServer) -> None:
     async with counting(server.url) as counters:
         takes = [asyncio.create_task(counters.take(f"user:{n % 2}", 100 + n % 2)) for n in range(40)]
         await asyncio.sleep(0)
         for take in takes[::3]:
             take.cancel()
-        done = await asyncio.gather(*takes, return_exceptions=True)
-        for number, taken in enumerate(done):
+        results = await asyncio.gather(*takes, return_exceptions=True)
+        for number, result in enumerate(results):
             if number % 3:
-                assert taken.rate.limit == 100 + number % 2
+                assert result.rate.limit == 100 + number % 2
 
 
 async def test_closing_leaves_no_task_behind(server: RedisServer) -> None:
@@ -311,7 +311,7 @@ def test_an_unencoded_password_is_not_shown() -> None:
 
 
 async def test_a_clock_set_back_frees_no_slot(server: RedisServer) -> None:
-    """Redis's own clock, which a script cannot choose: here it reads a key in its place."""
+    """The script of this test reads a key instead of Redis's clock, because a test cannot set the clock."""
     script = Script(60.0).source.replace("redis.call('TIME')", "{redis.call('GET', 'clock'), 0}")
     assert "'GET', 'clock'" in script
     client = redis.Redis.from_url(server.url)
@@ -322,7 +322,7 @@ async def test_a_clock_set_back_frees_no_slot(server: RedisServer) -> None:
         return bool(allowed), wait / 1_000_000
 
     assert [take(1000.0)[0], take(1010.0)[0]] == [True, True]
-    # An hour back: the window stands still, so nobody waits for an hour either.
+    # The clock is set back by an hour. The window does not move, so no client has to wait for an hour.
     allowed, wait = take(1010.0 - 3600)
     assert not allowed
     assert 0 < wait <= 60

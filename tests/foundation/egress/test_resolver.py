@@ -14,7 +14,7 @@ GUARD = EgressGuard()
 
 @pytest.fixture
 def over(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """Names that begin with `slow` are answered when this is set, which gives their threads back."""
+    """Yields an event. Names that begin with `slow` are resolved when it is set, so that their threads end."""
     event = threading.Event()
 
     def getaddrinfo(host: str, port: int, *_: object, **__: object) -> list[tuple[Any, ...]]:
@@ -32,7 +32,7 @@ async def resolved(name: str) -> list[str]:
     return [str(address) for address in await GUARD.resolve(GUARD.check(f"https://{name}.example/"))]
 
 
-async def test_names_that_nobody_answers_for_hold_up_no_others(over: threading.Event) -> None:
+async def test_a_name_without_a_response_does_not_delay_other_names(over: threading.Event) -> None:
     slow = [asyncio.create_task(resolved(f"slow{number}")) for number in range(40)]
     await asyncio.sleep(0.1)
     async with asyncio.timeout(4):
@@ -41,9 +41,7 @@ async def test_names_that_nobody_answers_for_hold_up_no_others(over: threading.E
     assert {type(ended) for ended in await asyncio.gather(*slow, return_exceptions=True)} == {HostNotFound}
 
 
-async def test_beyond_so_many_at_once_a_name_is_not_found(
-    over: threading.Event, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_look_up_beyond_the_limit_fails(over: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resolver, "_free", threading.BoundedSemaphore(1))
     slow = asyncio.create_task(resolved("slow"))
     await asyncio.sleep(0.1)
@@ -54,7 +52,7 @@ async def test_beyond_so_many_at_once_a_name_is_not_found(
     assert await resolved("quick") == ["8.8.8.8"]
 
 
-async def test_whoever_gives_up_leaves_the_thread_behind(over: threading.Event) -> None:
+async def test_the_thread_of_a_cancelled_look_up_continues(over: threading.Event) -> None:
     slow = asyncio.create_task(resolved("slow"))
     await asyncio.sleep(0.1)
     slow.cancel()

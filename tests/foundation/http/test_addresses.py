@@ -10,13 +10,13 @@ PROXIES = ClientAddresses(["10.0.0.0/8", "fd00::/8", "::1/128"])
     ("peer", "forwarded", "client"),
     [
         ("203.0.113.9", None, "203.0.113.9"),
-        ("203.0.113.9", "1.1.1.1", "203.0.113.9"),  # not a proxy of ours: anyone can send the header
+        ("203.0.113.9", "1.1.1.1", "203.0.113.9"),  # not a trusted proxy: any client can send the header
         ("10.0.0.1", None, "10.0.0.1"),
         ("10.0.0.1", "", "10.0.0.1"),
         ("10.0.0.1", "1.1.1.1", "1.1.1.1"),
-        ("10.0.0.1", "6.6.6.6, 1.1.1.1", "1.1.1.1"),  # the left one was made up by the client
+        ("10.0.0.1", "6.6.6.6, 1.1.1.1", "1.1.1.1"),  # the client has sent the left address
         ("10.0.0.1", "6.6.6.6, 1.1.1.1, 10.0.0.2", "1.1.1.1"),
-        ("10.0.0.1", "10.0.0.9, 10.0.0.2", "10.0.0.9"),  # all ours: the farthest
+        ("10.0.0.1", "10.0.0.9, 10.0.0.2", "10.0.0.9"),  # all are trusted proxies: the first one of the list
         ("10.0.0.1", "6.6.6.6, nonsense, 10.0.0.2", "10.0.0.2"),
         ("10.0.0.1", "6.6.6.6,,10.0.0.2", "10.0.0.2"),
         ("10.0.0.1", "unknown", "10.0.0.1"),
@@ -38,17 +38,17 @@ PROXIES = ClientAddresses(["10.0.0.0/8", "fd00::/8", "::1/128"])
         ("testclient", None, "0.0.0.0"),
     ],
 )
-def test_only_trusted_proxies_are_believed_and_only_from_the_right(peer, forwarded, client):
+def test_the_header_is_read_from_its_end_and_only_trusted_proxies_are_skipped(peer, forwarded, client):
     assert PROXIES.client(peer, forwarded) == client
 
 
-def test_without_proxies_no_header_counts():
+def test_without_trusted_proxies_the_header_is_ignored():
     addresses = ClientAddresses([])
     headers = [(b"x-forwarded-for", b"1.1.1.1"), (b"x-real-ip", b"2.2.2.2")]
     assert addresses.of_scope({"client": ("127.0.0.1", 1), "headers": headers}) == "127.0.0.1"
 
 
-def test_a_range_of_ipv4_written_as_ipv6_is_one_of_ipv4():
+def test_an_ipv4_mapped_range_is_a_range_of_ipv4():
     addresses = ClientAddresses(["::ffff:10.0.0.0/104"])
     assert addresses.client("10.9.9.9", "1.1.1.1") == addresses.client("::ffff:10.9.9.9", "1.1.1.1") == "1.1.1.1"
     assert addresses.client("11.0.0.1", "1.1.1.1") == "11.0.0.1"

@@ -1,4 +1,4 @@
-"""What every body has in common."""
+"""The common behaviour of all bodies."""
 
 from typing import Any
 
@@ -38,19 +38,19 @@ def test_a_bad_field_is_named(body: dict[str, Any], loc: tuple[str, ...]) -> Non
     assert [error["loc"][: len(loc)] for error in raised.value.errors()] == [loc]
 
 
-def test_what_lies_deeper_than_the_stack_is_high_is_looked_through_too() -> None:
-    for innermost, good in (("x", True), ("\0", False)):
+def test_nul_is_detected_in_values_nested_more_deeply_than_the_stack() -> None:
+    for innermost, is_valid in (("x", True), ("\0", False)):
         deep: list[Any] = [innermost]
         for _ in range(10_000):
             deep = [deep]
-        if good:
+        if is_valid:
             Example.model_validate({"values": {"a": deep}})
         else:
             with pytest.raises(ValidationError, match="NUL"):
                 Example.model_validate({"values": {"a": deep}})
 
 
-def test_an_update_knows_what_was_sent() -> None:
+def test_an_update_contains_only_the_sent_fields() -> None:
     assert Example.model_validate({"text": None}).sent() == {"text": None}
     assert Example.model_validate({}).sent() == {}
     assert "default" not in Example.model_json_schema()["properties"]["kept"]

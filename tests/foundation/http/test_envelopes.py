@@ -151,7 +151,7 @@ def test_each_form_has_its_own_body(form, error, body):
         ("/oauth" + "/x" * 10_000, envelopes.OAUTH),
     ],
 )
-def test_a_path_has_the_form_of_its_place(path, form):
+def test_a_path_has_the_form_of_its_prefix(path, form):
     assert ErrorForms().for_path(path) is form
 
 
@@ -177,7 +177,7 @@ def test_an_unprocessable_error_with_its_own_code_keeps_its_status():
     assert rendered(InvalidTransition(), CODED.validating(400)).status == 422
 
 
-def test_a_leaf_may_have_a_form_of_its_own():
+def test_an_error_class_may_have_a_form_of_its_own():
     body = json.loads(rendered(PolicyConflict(conflicting_policy_id="p1"), DETAIL).body)
     assert body == {
         "error": "policy_conflict",
@@ -193,7 +193,7 @@ def test_maintenance_looks_the_same_everywhere(path):
     assert (answer.status, answer.headers["Retry-After"]) == (503, "30")
 
 
-def test_a_limited_answer_says_when_to_come_back():
+def test_a_rate_limited_response_contains_the_time_of_the_next_attempt():
     assert rendered(LIMITED, DETAIL).headers["Retry-After"] == "7"
 
 
@@ -210,6 +210,6 @@ def test_extra_fields_may_be_ids_and_money():
     assert body["policy_id"] == "00000000-0000-0000-0000-000000000001"
 
 
-def test_a_million_faults_do_not_flood_the_answer():
+def test_the_number_of_faults_in_a_response_is_limited():
     error = errors.Unprocessable(faults=[FieldFault("x", "bad")] * 100_000)
     assert len(json.loads(rendered(error, DETAIL).body)["detail"]) == envelopes.MAX_FAULTS

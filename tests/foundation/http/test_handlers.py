@@ -140,13 +140,13 @@ async def client():
         ),
     ],
 )
-async def test_a_bad_body_answers_in_the_form_of_its_path_without_echoing_secrets(client, prefix, status, body):
+async def test_a_bad_body_is_reported_in_the_form_of_its_path_without_its_values(client, prefix, status, body):
     answer = await client.post(f"{prefix}/login", json={"password": "hunter2"})
     assert (answer.status_code, answer.json()) == (status, body)
     assert "hunter2" not in answer.text
 
 
-async def test_a_family_may_answer_bad_fields_by_variant(client):
+async def test_the_status_of_bad_fields_may_depend_on_the_variant(client):
     url = "/api/strict/login"
     assert (await client.post(url, json={})).status_code == 422
     assert (await client.post(url, json={}, headers={"X-API-Variant": "b"})).status_code == 400
@@ -191,12 +191,12 @@ async def test_a_body_that_is_no_json_is_400(client, body):
         ),
     ],
 )
-async def test_refusals_and_unknown_paths_answer_in_form(client, method, path, status, body):
+async def test_refusals_and_unknown_paths_are_reported_in_the_form_of_the_path(client, method, path, status, body):
     answer = await client.request(method, path)
     assert (answer.status_code, answer.json()) == (status, body)
 
 
-async def test_a_405_names_every_method_that_the_path_takes(client):
+async def test_a_405_lists_every_method_that_the_path_accepts(client):
     assert (await client.delete("/api/coded/gone")).headers["Allow"] == "GET, PATCH"
 
 
@@ -217,17 +217,17 @@ async def test_scim_errors_have_their_media_type(client):
         ),
     ],
 )
-async def test_a_fault_tells_nothing_about_the_inside(client, prefix, body):
+async def test_an_unhandled_error_discloses_nothing(client, prefix, body):
     answer = await client.get(f"{prefix}/fault")
     assert (answer.status_code, answer.json()) == (500, body)
 
 
-async def test_a_fault_after_the_first_byte_breaks_the_answer_off(client):
+async def test_an_error_after_the_first_byte_closes_the_connection(client):
     with pytest.raises(RuntimeError, match="broken"):
         await client.get("/late")
 
 
-async def test_endless_field_names_are_cut(client):
+async def test_long_field_names_are_truncated(client):
     class Strict(BaseModel, extra="forbid"): ...
 
     app = FastAPI()
@@ -252,7 +252,7 @@ async def test_endless_field_names_are_cut(client):
     ],
 )
 @pytest.mark.parametrize("inside", [True, False])
-async def test_a_database_that_is_away_is_503_and_when_to_come_back(error: Exception, inside: bool) -> None:
+async def test_an_unavailable_database_is_503_with_a_retry_time(error: Exception, inside: bool) -> None:
     app = FastAPI()
     responses = install(app, ErrorForms({"/api/coded": CODED}), unavailable=DATABASE_UNAVAILABLE_ERRORS)
 

@@ -132,23 +132,23 @@ def flipped(position: int) -> str:
         SIGNER.issue(41, {}, context="events:t"),
     ],
 )
-def test_only_its_own_cursors_are_believed(cursor):
+def test_only_cursors_of_the_same_signer_and_context_are_accepted(cursor):
     with pytest.raises(BadCursor):
         SIGNER.read(cursor, context="events:t1")
 
 
 @given(st.text(max_size=200))
-def test_no_text_breaks_the_reader(cursor):
+def test_every_invalid_cursor_is_refused(cursor):
     with pytest.raises(BadCursor):
         SIGNER.read(cursor, context="events:t1")
 
 
-def test_a_cursor_brings_its_filters_along():
+def test_a_cursor_contains_its_filters():
     opened = CursorWindow(50, GOOD).open(SIGNER, {"action": None, "actor_id": None}, context="events:t1")
     assert (opened.position, opened.filters) == (41, {"action": "group.created"})
 
 
-def test_a_cursor_takes_no_other_filters():
+def test_other_filters_than_those_of_the_cursor_are_refused():
     with pytest.raises(CursorFiltersChanged):
         CursorWindow(50, GOOD).open(SIGNER, {"action": "other"}, context="events:t1")
     with pytest.raises(CursorFiltersChanged):
@@ -167,7 +167,7 @@ def connection():
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 8])
-def test_paging_by_cursor_sees_every_row_once_also_those_appended_meanwhile(connection, limit):
+def test_paging_by_cursor_returns_every_row_once_including_rows_added_meanwhile(connection, limit):
     seen, cursor = [], None
     while True:
         opened = CursorWindow(limit, cursor).open(SIGNER, {}, context="x")
@@ -184,7 +184,7 @@ def test_paging_by_cursor_sees_every_row_once_also_those_appended_meanwhile(conn
     assert seen[:7] == [1, 2, 3, 4, 5, 6, 7]
 
 
-def test_pages_and_offsets_cut_the_same_rows(connection):
+def test_a_page_and_its_offset_select_the_same_rows(connection):
     statement = select(rows.c.sequence).order_by(rows.c.sequence)
     assert connection.execute(PageWindow(3, 3).apply(statement)).scalars().all() == [7]
     assert connection.execute(OffsetWindow(3, 6).apply(statement)).scalars().all() == [7]

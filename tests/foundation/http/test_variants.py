@@ -39,7 +39,7 @@ CATALOG = "/api/admin/models/catalog"
         ("GET", CLIENTS, "", " B ", "b"),
     ],
 )
-def test_header_then_signs_then_the_setting(method, path, query, header, variant):
+def test_the_variant_is_that_of_the_header_then_the_request_then_the_setting(method, path, query, header, variant):
     names = {pair.partition("=")[0] for pair in query.split("&")}
     assert variants.resolve(method, path, names, header, Variant.C) == variant
 
@@ -65,7 +65,7 @@ async def client():
         yield client
 
 
-async def test_the_answer_tells_the_variant_also_when_it_is_an_error(client):
+async def test_every_response_names_the_variant_including_errors(client):
     answer = await client.get("/api/which")
     assert (answer.json(), answer.headers["X-API-Variant"]) == ("c", "c")
     assert (await client.get("/api/nowhere?page_size=1")).headers["X-API-Variant"] == "b"
@@ -77,6 +77,6 @@ async def test_a_bad_header_is_400_in_the_paths_form(client):
     assert answer.headers["X-API-Variant"] == "c"
 
 
-async def test_gateway_paths_pay_nothing(client):
+async def test_the_variant_of_gateway_paths_is_not_determined(client):
     answer = await client.get("/v1/chat/completions")
     assert "X-API-Variant" not in answer.headers

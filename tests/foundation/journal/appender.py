@@ -1,4 +1,4 @@
-"""A gateway worker as far as the journal goes: appends records until it is killed, and says which are acknowledged.
+"""Acts as a gateway worker: appends records to a journal until it is killed, and prints the acknowledged ones.
 
 python appender.py JOURNAL SYNC PARALLEL SEGMENT_BYTES
 """
@@ -15,7 +15,7 @@ async def append(journal: JournalWriter, lane: int) -> None:
     for number in range(1_000_000):
         await journal.append(b'{"record":"%d-%d","filler":"%s"}' % (lane, number, b"x" * (number % 700)))
         os.write(1, b"%d-%d\n" % (lane, number))
-        # Busy, but never more than a reader beside it can follow, however long the machine lets that wait.
+        # Append many records, but not more than a concurrent reader can read on a busy machine.
         await asyncio.sleep(0.002)
 
 

@@ -20,7 +20,7 @@ def read(path: Path, content: bytes, *, sealed: bool, offset: int = 0) -> list[t
 
 
 @given(records)
-def test_a_record_comes_back_from_its_line(record: bytes) -> None:
+def test_a_line_contains_its_record(record: bytes) -> None:
     line = frame(record)
     assert line.count(b"\n") == 1
     assert line.endswith(b"\n")
@@ -28,7 +28,7 @@ def test_a_record_comes_back_from_its_line(record: bytes) -> None:
 
 
 @given(records, st.data())
-def test_a_line_with_one_bit_turned_is_no_record(record: bytes, data: st.DataObject) -> None:
+def test_a_line_with_one_changed_bit_is_not_a_record(record: bytes, data: st.DataObject) -> None:
     line = bytearray(frame(record)[:-1])
     line[data.draw(st.integers(0, len(line) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     assert unframe(bytes(line)) is None
@@ -36,17 +36,15 @@ def test_a_line_with_one_bit_turned_is_no_record(record: bytes, data: st.DataObj
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(records, max_size=8), st.data())
-def test_a_file_cut_anywhere_gives_the_whole_lines_before_the_cut(
-    tmp_path: Path, written: list[bytes], data: st.DataObject
-) -> None:
+def test_a_truncated_file_yields_the_complete_lines(tmp_path: Path, written: list[bytes], data: st.DataObject) -> None:
     content = b"".join(map(frame, written))
     cut = data.draw(st.integers(0, len(content)))
-    whole = content[:cut].count(b"\n")
+    complete_lines = content[:cut].count(b"\n")
     for sealed in (False, True):
         lines = read(tmp_path / "cut.log", content[:cut], sealed=sealed)
-        assert [record for _, record, torn in lines if not torn] == written[:whole]
-        assert all(lines[at][0] == len(b"".join(map(frame, written[: at + 1]))) for at in range(whole))
-        torn_bytes = cut - len(b"".join(map(frame, written[:whole])))
+        assert [record for _, record, torn in lines if not torn] == written[:complete_lines]
+        assert all(lines[at][0] == len(b"".join(map(frame, written[: at + 1]))) for at in range(complete_lines))
+        torn_bytes = cut - len(b"".join(map(frame, written[:complete_lines])))
         assert [(end, record) for end, record, torn in lines if torn] == (
             [(cut, None)] if sealed and torn_bytes else []
         )
@@ -58,7 +56,7 @@ def test_reading_continues_at_an_offset(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sealed", [False, True])
-def test_a_stretch_longer_than_any_line_does_not_hide_what_follows(tmp_path: Path, sealed: bool) -> None:
+def test_records_after_damage_longer_than_any_line_are_read(tmp_path: Path, sealed: bool) -> None:
     zeros = bytes(MAX_LINE_BYTES + 5)
     content = frame(b"one") + zeros + b"\n" + frame(b"two")
     lines = read(tmp_path / "zeros.log", content, sealed=sealed)

@@ -1,4 +1,4 @@
-"""Real processes, really killed: what was acknowledged is there, once; what was torn is not."""
+"""Real processes are killed. Acknowledged records are then stored once, and torn records are not stored."""
 
 import random
 import signal
@@ -35,7 +35,7 @@ class Appender:
         return UUID(lines[0])
 
     def kill(self) -> set[tuple[UUID, str]]:
-        """What it had acknowledged."""
+        """Kills the process and returns the records that it had acknowledged."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
         writer_id, *records = self.lines()
@@ -43,7 +43,8 @@ class Appender:
 
 
 class Keeper:
-    """Stores rows and positions in one step, as a transaction does; sometimes fails before it, or dies after it."""
+    """Stores rows and positions in one step, as a transaction does. Sometimes it fails before this step, or ends after
+    it."""
 
     def __init__(self, journal: Path, chance: random.Random) -> None:
         self._journal = journal
@@ -80,7 +81,7 @@ def test_every_acknowledged_record_of_a_killed_writer_is_stored_once(tmp_path: P
             appender.writer_id()
             time.sleep(chance.random() * 0.01)
             acknowledged |= appender.kill()
-            keeper.drain()  # beside the others, which still write
+            keeper.drain()  # while other writers still write
     while keeper.drain():
         pass
     assert len(acknowledged) > 100
@@ -91,7 +92,7 @@ def test_every_acknowledged_record_of_a_killed_writer_is_stored_once(tmp_path: P
     assert not list(journal.iterdir())
 
 
-def test_a_living_process_is_never_taken_for_dead(tmp_path: Path) -> None:
+def test_a_living_writer_is_never_finished(tmp_path: Path) -> None:
     appender = Appender(tmp_path / "journal", tmp_path / "told", "write", 1_000_000)
     reader = JournalReader(tmp_path / "journal")
     try:

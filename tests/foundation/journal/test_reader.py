@@ -50,7 +50,7 @@ async def test_a_reader_follows_a_living_writer_over_its_segments(writer: Journa
     assert seen == list(range(20))
 
 
-async def test_an_entry_says_where_the_next_one_starts(writer: JournalWriter, reader: JournalReader) -> None:
+async def test_an_entry_contains_the_offset_of_the_next_one(writer: JournalWriter, reader: JournalReader) -> None:
     await write(writer, 0, 1, 2, 3)
     batch = reader.batch()
     assert [(entry.segment, entry.offset_end) for entry in batch.entries] == [
@@ -60,24 +60,24 @@ async def test_an_entry_says_where_the_next_one_starts(writer: JournalWriter, re
     assert batch.positions == {writer.writer_id: Position(2, LINE)}
 
 
-async def test_what_was_not_confirmed_is_read_again(writer: JournalWriter, reader: JournalReader) -> None:
+async def test_unconfirmed_records_are_read_again(writer: JournalWriter, reader: JournalReader) -> None:
     await write(writer, 0, 1)
     assert numbers(reader.batch()) == [0, 1]
     await write(writer, 2)
     assert numbers(reader.batch()) == [0, 1, 2]
 
 
-async def test_a_new_reader_goes_on_at_the_stored_positions(
+async def test_a_new_reader_continues_at_the_stored_positions(
     writer: JournalWriter, reader: JournalReader, tmp_path: Path
 ) -> None:
     await write(writer, 0, 1, 2, 3)
     stored = reader.batch(max_records=2).positions
-    other = JournalReader(tmp_path)
-    other.resume(stored)
-    assert numbers(other.batch()) == [2, 3]
+    second_reader = JournalReader(tmp_path)
+    second_reader.resume(stored)
+    assert numbers(second_reader.batch()) == [2, 3]
 
 
-async def test_limits_stop_a_batch_and_it_says_so(writer: JournalWriter, reader: JournalReader) -> None:
+async def test_a_batch_that_stops_at_a_limit_has_more(writer: JournalWriter, reader: JournalReader) -> None:
     await write(writer, *range(10))
     seen: list[int] = []
     sizes: list[int] = []
@@ -89,14 +89,14 @@ async def test_limits_stop_a_batch_and_it_says_so(writer: JournalWriter, reader:
     assert (seen, sizes) == (list(range(10)), [4, 4, 2])
 
 
-async def test_a_batch_is_bounded_in_bytes_too(writer: JournalWriter, reader: JournalReader) -> None:
+async def test_a_batch_is_limited_in_bytes(writer: JournalWriter, reader: JournalReader) -> None:
     await write(writer, *range(5))
     batch = reader.batch(max_bytes=LINE + 1)
     assert numbers(batch) == [0, 1]
     assert batch.more
 
 
-async def test_a_busy_writer_leaves_the_others_their_share(writer: JournalWriter, tmp_path: Path) -> None:
+async def test_a_busy_writer_does_not_reduce_the_share_of_other_writers(writer: JournalWriter, tmp_path: Path) -> None:
     quiet = JournalWriter(tmp_path)
     await write(writer, *range(100))
     await write(quiet, 500, 501)
@@ -145,14 +145,14 @@ async def test_a_dead_writer_is_finished_again_when_the_keeper_died_before_it_co
     await write(writer, 0)
     await writer.close()
     stored = reader.batch().positions
-    other = JournalReader(tmp_path)
-    other.resume(stored)
-    batch = other.batch()
+    second_reader = JournalReader(tmp_path)
+    second_reader.resume(stored)
+    batch = second_reader.batch()
     assert (batch.entries, batch.finished) == ([], [writer.writer_id])
-    assert other.release(batch) == [writer.writer_id]
+    assert second_reader.release(batch) == [writer.writer_id]
 
 
-async def test_releasing_deletes_the_segments_before_the_position_and_no_other(
+async def test_a_release_deletes_only_the_segments_before_the_position(
     writer: JournalWriter, reader: JournalReader, tmp_path: Path
 ) -> None:
     await write(writer, *range(8))
@@ -181,7 +181,7 @@ async def test_a_damaged_line_is_reported_and_skipped(
     assert not reader.batch()
 
 
-async def test_a_damaged_line_at_the_end_is_passed_for_good(
+async def test_a_damaged_line_at_the_end_is_reported_once(
     writer: JournalWriter, reader: JournalReader, tmp_path: Path
 ) -> None:
     await write(writer, 0)
@@ -193,7 +193,7 @@ async def test_a_damaged_line_at_the_end_is_passed_for_good(
     assert not reader.batch()
 
 
-async def test_the_torn_end_of_a_dead_writer_is_no_record(
+async def test_the_torn_end_of_a_dead_writer_is_not_a_record(
     writer: JournalWriter, reader: JournalReader, tmp_path: Path
 ) -> None:
     await write(writer, 0)
@@ -209,7 +209,7 @@ async def test_the_torn_end_of_a_dead_writer_is_no_record(
 async def test_a_position_beyond_the_file_is_its_end(
     writer: JournalWriter, reader: JournalReader, tmp_path: Path
 ) -> None:
-    """A loss of power can take what the database already has."""
+    """After a loss of power, the file may lack records that the database already has."""
     await write(writer, 0)
     await writer.close()
     reader.resume({writer.writer_id: Position(1, 10 * LINE)})
@@ -226,16 +226,16 @@ async def test_the_backlog_counts_what_is_not_confirmed(writer: JournalWriter, r
 
 
 def test_a_home_has_one_keeper(reader: JournalReader, tmp_path: Path) -> None:
-    other = JournalReader(tmp_path)
+    second_reader = JournalReader(tmp_path)
     assert reader.claim()
     assert reader.claim()
-    assert not other.claim()
+    assert not second_reader.claim()
     reader.close()
-    assert other.claim()
-    other.close()
+    assert second_reader.claim()
+    second_reader.close()
 
 
-async def test_what_a_start_left_behind_is_cleaned_once_it_is_old(
+async def test_an_old_directory_of_a_failed_start_is_removed(
     writer: JournalWriter, reader: JournalReader, tmp_path: Path
 ) -> None:
     young, old = tmp_path / ".new-young", tmp_path / ".new-old"
@@ -249,7 +249,9 @@ async def test_what_a_start_left_behind_is_cleaned_once_it_is_old(
     assert (tmp_path / str(writer.writer_id)).exists()
 
 
-async def test_what_a_follower_has_not_read_stays(writer: JournalWriter, reader: JournalReader, tmp_path: Path) -> None:
+async def test_records_that_a_follower_has_not_read_are_not_deleted(
+    writer: JournalWriter, reader: JournalReader, tmp_path: Path
+) -> None:
     follower = reader.follower()
     await write(writer, *range(9))
     directory = tmp_path / str(writer.writer_id)
@@ -263,11 +265,11 @@ async def test_what_a_follower_has_not_read_stays(writer: JournalWriter, reader:
     assert numbers(last := follower.batch()) == [4, 5, 6, 7, 8]
     assert follower.release(last) == [writer.writer_id]
     assert not directory.exists()
-    # And whoever was there first hears of it.
+    # The first reader also reports the deleted writer.
     assert reader.release(Batch()) == [writer.writer_id]
 
 
-async def test_a_follower_that_is_ahead_waits_for_the_first(
+async def test_records_are_deleted_only_after_both_readers_have_confirmed_them(
     writer: JournalWriter, reader: JournalReader, tmp_path: Path
 ) -> None:
     follower = reader.follower()
@@ -279,7 +281,7 @@ async def test_a_follower_that_is_ahead_waits_for_the_first(
     assert reader.release(reader.batch()) == [writer.writer_id]
 
 
-async def test_a_new_reader_passes_over_what_the_old_one_has_read_for_a_follower(
+async def test_a_new_reader_skips_writers_that_only_a_follower_still_needs(
     writer: JournalWriter, reader: JournalReader, tmp_path: Path
 ) -> None:
     await write(writer, 0)
@@ -293,7 +295,8 @@ async def test_a_new_reader_passes_over_what_the_old_one_has_read_for_a_follower
 def test_a_writer_that_dies_between_two_looks_is_not_finished_with_records_unread(
     reader: JournalReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether it lives is looked at before its segments are listed: what it wrote in between is read next."""
+    """The reader checks whether the writer lives before it lists the segments. So it reads records that are written in
+    between with the next batch."""
     directory = tmp_path / str(uuid4())
     directory.mkdir()
     lock = files.lock(directory / files.LOCK)

@@ -1,4 +1,4 @@
-"""When what was written counts as kept."""
+"""When a written record counts as stored."""
 
 import errno
 from pathlib import Path
@@ -13,14 +13,14 @@ from gatehouse.foundation.journal.segments import Segments
 def test_with_fsync_nothing_counts_as_kept_that_the_system_has_not_synced(tmp_path: Path, fsync: bool) -> None:
     segments = Segments(tmp_path, fsync=fsync, segment_bytes=1)
     assert segments.commit([b"first"]) == (1, None)
-    # It takes what is written, and the system refuses to sync it.
+    # The descriptor accepts writes, but the system cannot sync it.
     segment_path(tmp_path / str(segments.writer_id), 2).symlink_to("/dev/null")
-    kept, error = segments.commit([b"second"])
+    stored, error = segments.commit([b"second"])
     if fsync:
         assert error is not None
-        assert (kept, error.errno) == (0, errno.EINVAL)
+        assert (stored, error.errno) == (0, errno.EINVAL)
     else:
-        assert (kept, error) == (1, None)
-    # And a segment that can be synced takes the next.
+        assert (stored, error) == (1, None)
+    # The next record is written to a segment that can be synced.
     assert segments.commit([b"third"]) == (1, None)
     segments.close()

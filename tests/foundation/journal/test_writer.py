@@ -61,7 +61,7 @@ async def test_concurrent_records_are_each_written_once_and_in_the_order_of_the_
 
 
 @both_syncs
-async def test_records_of_one_turn_of_the_loop_are_one_write(
+async def test_records_of_one_iteration_of_the_loop_are_written_together(
     open_writer: Open, monkeypatch: pytest.MonkeyPatch, sync: Sync
 ) -> None:
     writer = open_writer(sync=sync)
@@ -79,18 +79,16 @@ async def test_records_of_one_turn_of_the_loop_are_one_write(
 
 
 @both_syncs
-async def test_a_caller_who_stops_waiting_does_not_take_the_record_back(
-    open_writer: Open, tmp_path: Path, sync: Sync
-) -> None:
+async def test_a_cancelled_wait_does_not_remove_the_record(open_writer: Open, tmp_path: Path, sync: Sync) -> None:
     writer = open_writer(sync=sync)
-    left, stayed = writer.append(b"left"), writer.append(b"stayed")
-    left.cancel()
+    cancelled, stayed = writer.append(b"left"), writer.append(b"stayed")
+    cancelled.cancel()
     await stayed
     assert payloads(tmp_path) == [b"left", b"stayed"]
 
 
 @both_syncs
-async def test_closing_writes_what_waits(open_writer: Open, tmp_path: Path, sync: Sync) -> None:
+async def test_close_writes_waiting_records(open_writer: Open, tmp_path: Path, sync: Sync) -> None:
     writer = open_writer(sync=sync)
     first = writer.append(b"first")
     await asyncio.sleep(0)
@@ -104,7 +102,7 @@ async def test_closing_writes_what_waits(open_writer: Open, tmp_path: Path, sync
         writer.append(b"late")
 
 
-async def test_a_segment_is_left_for_the_next_at_its_size(open_writer: Open, tmp_path: Path) -> None:
+async def test_a_new_segment_begins_at_the_size_limit(open_writer: Open, tmp_path: Path) -> None:
     writer = open_writer(segment_bytes=100)
     for number in range(10):
         await writer.append(b"%030d" % number)
@@ -115,12 +113,12 @@ async def test_a_segment_is_left_for_the_next_at_its_size(open_writer: Open, tmp
 
 
 @pytest.mark.parametrize("record", [b"two\nlines", b"x" * (MAX_RECORD_BYTES + 1)])
-async def test_what_is_not_one_line_is_refused(open_writer: Open, record: bytes) -> None:
+async def test_a_record_that_is_not_one_line_is_refused(open_writer: Open, record: bytes) -> None:
     with pytest.raises(ValueError, match="one line"):
         open_writer().append(record)
 
 
-async def test_the_largest_records_pass_even_when_they_come_at_once(open_writer: Open, tmp_path: Path) -> None:
+async def test_many_records_of_the_maximum_size_are_accepted_at_once(open_writer: Open, tmp_path: Path) -> None:
     writer = open_writer()
     record = b"x" * MAX_RECORD_BYTES
     await asyncio.gather(*[writer.append(record) for _ in range(6)])
@@ -138,7 +136,7 @@ async def test_a_disk_that_is_slower_than_the_records_bounds_the_queue(open_writ
     await writer.append(b"room again")
 
 
-async def test_a_full_journal_refuses_requests_first_and_records_only_at_the_bound(open_writer: Open) -> None:
+async def test_a_nearly_full_journal_refuses_requests_and_a_full_one_refuses_records(open_writer: Open) -> None:
     writer = open_writer(max_bytes=80_000, look_every=60)
     assert not writer.half_full()
     while not writer.full():
@@ -146,7 +144,7 @@ async def test_a_full_journal_refuses_requests_first_and_records_only_at_the_bou
     assert writer.half_full()
     assert 69_000 <= writer.size_bytes() <= 71_000
     for _ in range(9):
-        await writer.append(b"x" * 991)  # of requests that had started
+        await writer.append(b"x" * 991)  # records of admitted requests
     with pytest.raises(JournalFull) as refusal:
         for _ in range(3):
             await writer.append(b"x" * 991)
@@ -154,7 +152,7 @@ async def test_a_full_journal_refuses_requests_first_and_records_only_at_the_bou
     assert writer.size_bytes() <= 80_000
 
 
-async def test_a_drained_journal_takes_requests_again(open_writer: Open, tmp_path: Path) -> None:
+async def test_a_drained_journal_accepts_requests_again(open_writer: Open, tmp_path: Path) -> None:
     writer = open_writer(max_bytes=80_000, segment_bytes=10_000, look_every=0.01)
     while not writer.full():
         await writer.append(b"x" * 991)
@@ -164,9 +162,7 @@ async def test_a_drained_journal_takes_requests_again(open_writer: Open, tmp_pat
     assert not writer.full()
 
 
-async def test_a_full_journal_of_many_writers_can_be_drained_though_none_of_them_writes(
-    open_writer: Open, tmp_path: Path
-) -> None:
+async def test_a_full_journal_of_idle_writers_can_be_drained(open_writer: Open, tmp_path: Path) -> None:
     writers = [open_writer(max_bytes=80_000, look_every=0.01) for _ in range(20)]
     for writer in writers:
         await asyncio.gather(*[writer.append(b"x" * 941) for _ in range(4)])
@@ -181,11 +177,11 @@ async def test_a_full_journal_of_many_writers_can_be_drained_though_none_of_them
     await writers[0].append(b"room again")
 
 
-async def test_the_bound_is_over_all_writers(open_writer: Open, tmp_path: Path) -> None:
+async def test_the_limit_applies_to_all_writers_together(open_writer: Open, tmp_path: Path) -> None:
     first = open_writer(max_bytes=80_000, look_every=0.01)
-    other = open_writer(max_bytes=80_000, look_every=60)
-    while not other.full():
-        await other.append(b"x" * 991)
+    second_writer = open_writer(max_bytes=80_000, look_every=60)
+    while not second_writer.full():
+        await second_writer.append(b"x" * 991)
     await until(first.full)
     assert open_writer(max_bytes=80_000).full()
 
@@ -230,7 +226,7 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize(("sync", "kept"), [("write", 2), ("fsync", 0)])
-def test_a_write_that_is_cut_short_keeps_whole_lines_tells_the_rest_and_recovers(
+def test_an_incomplete_write_keeps_complete_lines_and_fails_the_other_records(
     tmp_path: Path, sync: str, kept: int
 ) -> None:
     run = subprocess.run(

@@ -1,4 +1,4 @@
-"""Messages: two parts, and no header that a name or an address adds."""
+"""Messages have two parts, and neither names nor addresses can add headers to them."""
 
 from email import message_from_bytes, policy
 
@@ -14,7 +14,7 @@ def mail(recipient: str = "ada@example.com", subject: str = "Hello", text: str =
     return Mail(recipient, subject, text, "<p>a text</p>", secret="")
 
 
-def test_a_message_has_both_parts_and_the_headers_of_a_machine() -> None:
+def test_a_message_has_both_parts_and_is_marked_as_automatic() -> None:
     message = message_from_bytes(build_message(mail(), SENDER, "an-id").as_bytes(), policy=policy.default)
     assert message.get_content_type() == "multipart/alternative"
     assert [part.get_content_type() for part in message.iter_parts()] == ["text/plain", "text/html"]
@@ -23,7 +23,7 @@ def test_a_message_has_both_parts_and_the_headers_of_a_machine() -> None:
     assert message["Date"].datetime.tzinfo is not None
 
 
-def test_a_subject_adds_no_header() -> None:
+def test_a_subject_cannot_add_a_header() -> None:
     written = build_message(mail(subject=INJECTION + " x" * 500), SENDER, "an-id").as_bytes()
     message = message_from_bytes(written, policy=policy.default)
     assert message["Bcc"] is None
@@ -34,7 +34,7 @@ def test_a_subject_adds_no_header() -> None:
 @pytest.mark.parametrize(
     "recipient", [INJECTION, "ada@example.com\nBcc: x@example.com", "ada@example.com, bob@example.com", "ada", ""]
 )
-def test_what_is_not_one_address_is_no_recipient(recipient: str) -> None:
+def test_a_recipient_must_be_one_address(recipient: str) -> None:
     with pytest.raises(ValueError, match="not an e-mail address"):
         build_message(mail(recipient), SENDER, "an-id")
 
@@ -43,12 +43,12 @@ def test_a_domain_of_another_script_is_written_in_ascii() -> None:
     assert build_message(mail("ada@bücher.example"), SENDER, "an-id")["To"] == "ada@xn--bcher-kva.example"
 
 
-def test_a_message_is_bounded() -> None:
+def test_the_size_of_a_message_is_limited() -> None:
     with pytest.raises(OversizedMail):
         build_message(mail(text="x" * MAX_MESSAGE_BYTES), SENDER, "an-id")
 
 
 @pytest.mark.parametrize("value", ["", "Gatehouse", "a@b@c", "Gatehouse\n <a@example.com>", "a@example.com\r\nBcc: x"])
-def test_what_is_not_an_address_is_no_sender(value: str) -> None:
+def test_a_sender_must_be_an_address(value: str) -> None:
     with pytest.raises(ValueError, match="an address"):
         parse_sender(value)

@@ -31,7 +31,7 @@ def server() -> Iterator[MailServer]:
 
 @pytest.fixture
 def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Served:
-    """Certificates of an authority that this process trusts."""
+    """Returns certificates of an authority that this process trusts."""
     served = Served(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(served.authority))
     return served
@@ -58,7 +58,7 @@ async def test_a_mail_arrives_with_both_parts(server: MailServer) -> None:
 
 @pytest.mark.filterwarnings("ignore:Requiring AUTH")
 @pytest.mark.parametrize("implicit", [False, True], ids=["starttls", "implicit"])
-async def test_a_login_goes_over_tls(served: Served, implicit: bool) -> None:
+async def test_the_login_is_sent_over_tls(served: Served, implicit: bool) -> None:
     with mail_server_with_login(listening_with(served), password=PASSWORD, implicit=implicit) as server:
         scheme = "smtps" if implicit else "smtp"
         url = f"{scheme}://gatehouse:{PASSWORD}@127.0.0.1:{server.port}"
@@ -84,7 +84,7 @@ async def test_nothing_is_sent_to_a_server_with_an_unknown_certificate(
         assert server.logins == []
 
 
-async def test_a_server_without_tls_gets_nothing_unless_the_setting_says_so(server: MailServer) -> None:
+async def test_nothing_is_sent_to_a_server_without_tls_unless_the_setting_allows_it(server: MailServer) -> None:
     error = await refused(server.url.removesuffix("?tls=off"))
     assert not error.is_permanent
     assert "STARTTLS" in str(error)
@@ -93,7 +93,7 @@ async def test_a_server_without_tls_gets_nothing_unless_the_setting_says_so(serv
 
 
 @pytest.mark.parametrize(("reply", "is_permanent"), [("550 5.1.1 No such user", True), ("451 4.7.1 Greylisted", False)])
-async def test_a_refusal_has_the_reply_of_the_server(server: MailServer, reply: str, is_permanent: bool) -> None:
+async def test_a_refusal_contains_the_reply_of_the_server(server: MailServer, reply: str, is_permanent: bool) -> None:
     server.refusal = reply
     error = await refused(server.url)
     assert reply in str(error)
@@ -115,13 +115,13 @@ async def test_a_server_that_is_down_is_a_temporary_fault() -> None:
 
 @asynccontextmanager
 async def silent_server() -> AsyncIterator[int]:
-    """A server that takes connections and says nothing."""
+    """Yields a server that accepts connections and sends nothing."""
     server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
     async with server:
         yield server.sockets[0].getsockname()[1]
 
 
-async def test_a_server_that_does_not_reply_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_does_not_reply_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "_REPLY_TIMEOUT_SECONDS", 0.2)
     async with silent_server() as port:
         begun = time.monotonic()

@@ -22,7 +22,7 @@ HIDDEN = "a-password-of-smtp"
         ),
     ],
 )
-def test_it_names_server_login_and_kind_of_tls(
+def test_a_url_contains_server_login_and_kind_of_tls(
     url: str, host: str, port: int, tls: str, login: tuple[str | None, str | None]
 ) -> None:
     server = parse_smtp_url(url)
@@ -47,7 +47,7 @@ def test_it_names_server_login_and_kind_of_tls(
         (f"smtp://ada:{HIDDEN}@mail.example.com?tls=off", "only over TLS"),
     ],
 )
-def test_another_url_is_refused_without_a_part_of_it(url: str, reason: str) -> None:
+def test_an_invalid_url_is_refused_by_a_message_without_its_parts(url: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason) as error:
         parse_smtp_url(url)
     assert HIDDEN not in str(error.value)

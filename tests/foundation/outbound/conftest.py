@@ -1,4 +1,4 @@
-"""Both carriers, each on both event loops: what is served runs on uvloop."""
+"""Fixtures for both HTTP clients. The tests run on both event loops, because the server uses uvloop."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -19,20 +19,20 @@ def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEv
 
 
 async def _closing(kind: Callable[..., Any]) -> AsyncIterator[Make]:
-    made: list[Outbound] = []
+    clients: list[Outbound] = []
 
     def make(most: int = 8, **options: object) -> Outbound:
-        made.append(kind(most, **options))
-        return made[-1]
+        clients.append(kind(most, **options))
+        return clients[-1]
 
     yield make
-    for item in made:
+    for item in clients:
         await item.close()
 
 
 @pytest.fixture(params=[AiohttpOutbound, LeanOutbound], ids=["aiohttp", "lean"])
 async def make(request: pytest.FixtureRequest) -> AsyncIterator[Make]:
-    """A carrier of each kind: `make(most, **options)`."""
+    """Returns a function that creates a client of each kind: `make(max_connections, **options)`."""
     async for item in _closing(request.param):
         yield item
 
@@ -57,7 +57,7 @@ def lean(make_lean: Make) -> LeanOutbound:
 
 @pytest.fixture(autouse=True)
 def no_proxy_around(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the machine that tests run on."""
+    """Removes the proxy settings of the machine that runs the tests."""
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)

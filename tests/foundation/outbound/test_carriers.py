@@ -1,4 +1,4 @@
-"""What every carrier does, whichever it is: the same table over both."""
+"""The common behaviour of both HTTP clients. Each test runs with both."""
 
 import asyncio
 import base64
@@ -6,7 +6,6 @@ import contextlib
 import gzip
 import itertools
 import socket
-import ssl
 import threading
 import time
 import zlib
@@ -15,6 +14,7 @@ from typing import NoReturn
 
 import pytest
 from tests.support.receiver import certificate, serving, trusting
+from tests.support.tunnels import tunnels
 from tests.support.upstream import Connection, upstream
 
 from gatehouse.foundation.egress.guard import EgressGuard
@@ -74,7 +74,7 @@ async def test_cookies_are_not_kept_and_redirects_not_followed(outbound):
         assert "cookie" not in server.requests[1].headers
 
 
-async def test_nobody_listening_is_a_failed_connect(outbound):
+async def test_a_closed_port_is_a_failed_connect(outbound):
     async with upstream(echo) as server:
         url = server.url
     with pytest.raises(ConnectFailed):
@@ -82,7 +82,7 @@ async def test_nobody_listening_is_a_failed_connect(outbound):
 
 
 @pytest.mark.parametrize("url", ["http://no-such-host.invalid/v1", "ftp://127.0.0.1/", "http:///x", "nonsense"])
-async def test_a_url_that_leads_nowhere_fails_without_an_answer(outbound, url):
+async def test_an_unusable_url_fails(outbound, url):
     with pytest.raises((ConnectFailed, AddressRefused)):
         await outbound.send(post(url))
 
@@ -111,7 +111,7 @@ async def test_a_name_that_resolves_to_a_metadata_address_is_refused(make, monke
         await carrier.send(post("http://harmless.example/latest"))
 
 
-async def test_no_status_line_in_time_is_a_timeout(outbound):
+async def test_a_late_status_line_is_a_timeout(outbound):
     async def behave(connection: Connection) -> None:
         await asyncio.sleep(5)
 
@@ -120,7 +120,7 @@ async def test_no_status_line_in_time_is_a_timeout(outbound):
             await outbound.send(post(server.url, first_byte_timeout=0.1))
 
 
-async def test_silence_between_two_chunks_is_a_timeout(outbound):
+async def test_a_pause_between_two_chunks_is_a_timeout(outbound):
     async def behave(connection: Connection) -> None:
         await connection.begin_stream()
         await connection.chunk(b"one")
@@ -136,7 +136,7 @@ async def test_silence_between_two_chunks_is_a_timeout(outbound):
 
 
 @pytest.mark.parametrize("promised", ["content-length: 100", "transfer-encoding: chunked"])
-async def test_a_body_that_ends_early_is_broken_off(outbound, promised):
+async def test_an_incomplete_body_is_a_failure(outbound, promised):
     async def behave(connection: Connection) -> None:
         await connection.send(f"HTTP/1.1 200 OK\r\n{promised}\r\n\r\n".encode() + b"5\r\nhello\r\n")
         raise ConnectionError
@@ -147,7 +147,7 @@ async def test_a_body_that_ends_early_is_broken_off(outbound, promised):
             await reply.read(1000)
 
 
-async def test_garbage_instead_of_http_is_broken_off(outbound):
+async def test_a_response_that_is_not_http_is_a_failure(outbound):
     async def behave(connection: Connection) -> None:
         await connection.send(b"\x00\x01\x02 certainly not HTTP\r\n\r\n")
 
@@ -156,7 +156,7 @@ async def test_garbage_instead_of_http_is_broken_off(outbound):
             await outbound.send(post(server.url))
 
 
-async def test_a_body_of_100_mb_is_refused_by_what_it_declares(outbound):
+async def test_a_body_of_100_mb_is_refused_by_its_declared_length(outbound):
     async def behave(connection: Connection) -> None:
         await connection.send(b"HTTP/1.1 200 OK\r\ncontent-length: 104857600\r\n\r\n" + b"x" * 1000)
         await connection.reader.read()
@@ -187,7 +187,7 @@ async def test_an_endless_body_is_read_to_its_limit_and_no_further(outbound):
     assert sent < 20 * 1024 * 1024
 
 
-async def test_a_packed_body_counts_by_what_it_unpacks_to(outbound):
+async def test_the_size_of_a_compressed_body_is_its_decompressed_size(outbound):
     packed = gzip.compress(b"0" * 5_000_000)
 
     async def behave(connection: Connection) -> None:
@@ -200,7 +200,8 @@ async def test_a_packed_body_counts_by_what_it_unpacks_to(outbound):
 
 
 async def packed_stream(connection: Connection, pieces: list[bytes]) -> AsyncIterator[int]:
-    """Sends them as gzip in chunks of a byte; yields when one has been sent as far as it can be unpacked."""
+    """Sends chunks as gzip, each compressed byte in a chunk of its own. Yields after a chunk has been sent so far that
+    it can be decompressed."""
     packing = zlib.compressobj(wbits=31)
     await connection.send(
         b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip\r\n"
@@ -218,15 +219,15 @@ async def packed_stream(connection: Connection, pieces: list[bytes]) -> AsyncIte
 PIECES = [b"data: %d %s\n\n" % (number, b"x" * number) for number in range(6)]
 
 
-async def test_a_packed_stream_is_unpacked_and_passed_on_as_it_comes(outbound):
+async def test_a_compressed_stream_is_decompressed_as_it_arrives(outbound):
     seen = b""
-    taken = asyncio.Event()
+    chunk_arrived = asyncio.Event()
 
     async def behave(connection: Connection) -> None:
         async for _ in packed_stream(connection, PIECES):
-            # Nothing more is sent until this one is there.
-            await asyncio.wait_for(taken.wait(), 5)
-            taken.clear()
+            # Send nothing more until this chunk has arrived.
+            await asyncio.wait_for(chunk_arrived.wait(), 5)
+            chunk_arrived.clear()
 
     async with upstream(behave) as server:
         reply = await outbound.send(post(server.url, first_byte_timeout=3.0, idle_timeout=1.0))
@@ -235,15 +236,15 @@ async def test_a_packed_stream_is_unpacked_and_passed_on_as_it_comes(outbound):
             assert chunk
             seen += chunk
             if len(seen) in ends:
-                taken.set()
+                chunk_arrived.set()
         await reply.close()
         assert seen == b"".join(PIECES)
-        # Its connection has been read to the end.
+        # The connection has been read to the end of the response.
         assert not server.closed_by_client.is_set()
 
 
 @pytest.mark.parametrize("framed", ["whole", "cut"])
-async def test_a_packed_stream_that_ends_early_is_broken_off_behind_what_came(outbound, framed):
+async def test_an_incomplete_compressed_stream_fails_after_the_received_data(outbound, framed):
     async def behave(connection: Connection) -> None:
         async for number in packed_stream(connection, PIECES):
             if number == 2:
@@ -262,7 +263,7 @@ async def test_a_packed_stream_that_ends_early_is_broken_off_behind_what_came(ou
         await reply.close()
 
 
-async def test_closing_an_unread_reply_closes_the_connection_at_once(outbound):
+async def test_closing_an_unread_reply_closes_the_connection(outbound):
     async def behave(connection: Connection) -> None:
         await connection.begin_stream()
         await connection.chunk(b"one")
@@ -290,7 +291,7 @@ async def test_a_cancelled_wait_closes_the_connection(outbound):
         await asyncio.wait_for(server.closed_by_client.wait(), 1)
 
 
-async def test_a_full_pool_refuses_after_the_connect_timeout_and_does_not_blame_the_far_end(make):
+async def test_a_full_pool_refuses_after_the_connect_timeout_as_no_free_connection(make):
     async def behave(connection: Connection) -> None:
         await asyncio.sleep(5)
 
@@ -305,7 +306,7 @@ async def test_a_full_pool_refuses_after_the_connect_timeout_and_does_not_blame_
 
 @contextlib.asynccontextmanager
 async def hung(carrier, calls: int) -> AsyncIterator[str]:
-    """A provider that never answers, and so many calls to it: some in progress, the rest waiting."""
+    """Yields a provider that never responds, with calls to it: some in progress, and the others waiting."""
 
     async def behave(connection: Connection) -> None:
         await asyncio.sleep(60)
@@ -322,29 +323,29 @@ async def hung(carrier, calls: int) -> AsyncIterator[str]:
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def test_a_provider_that_hangs_fills_its_own_share_and_nobody_elses(make):
+async def test_a_provider_that_hangs_uses_only_its_own_connections(make):
     carrier = make(3, max_each=2)
-    async with hung(carrier, 10) as url, upstream(echo) as other:
+    async with hung(carrier, 10) as url, upstream(echo) as healthy:
         with pytest.raises(NoConnectionFree):
             await carrier.send(post(url, connect_timeout=0.1))
         for _ in range(3):
-            reply = await carrier.send(post(other.url, connect_timeout=0.1))
+            reply = await carrier.send(post(healthy.url, connect_timeout=0.1))
             assert await reply.read(10) == b"{}"
             await reply.close()
 
 
-async def test_no_more_than_may_wait_for_a_provider_do_and_the_next_is_refused_at_once(make, monkeypatch):
+async def test_a_call_beyond_the_limit_of_waiting_calls_is_refused_immediately(make, monkeypatch):
     monkeypatch.setattr(pool, "MIN_WAITING_CALLS", 3)
     carrier = make(2, max_each=1)
-    async with hung(carrier, 1 + 3) as url, upstream(echo) as other:
+    async with hung(carrier, 1 + 3) as url, upstream(echo) as healthy:
         with pytest.raises(NoConnectionFree):
             await asyncio.wait_for(carrier.send(post(url, connect_timeout=30)), 1)
-        reply = await carrier.send(post(other.url, connect_timeout=0.1))
+        reply = await carrier.send(post(healthy.url, connect_timeout=0.1))
         assert await reply.read(10) == b"{}"
         await reply.close()
 
 
-async def test_providers_behind_one_proxy_have_a_share_each(make, monkeypatch):
+async def test_each_provider_behind_one_proxy_has_its_own_limit(make, monkeypatch):
     async def behave(connection: Connection) -> None:
         if "hung.example" in connection.head:
             await asyncio.sleep(60)
@@ -362,7 +363,7 @@ async def test_providers_behind_one_proxy_have_a_share_each(make, monkeypatch):
 
 
 @pytest.mark.parametrize("ending", ["closed", "closed twice", "cancelled", "failed", "refused"])
-async def test_a_call_that_is_over_makes_room_for_the_next(make, ending):
+async def test_a_call_that_has_ended_frees_its_place(make, ending):
     waiting = ending == "cancelled"
 
     async def behave(connection: Connection) -> None:
@@ -398,7 +399,7 @@ async def test_a_call_that_is_over_makes_room_for_the_next(make, ending):
         await second.close()
 
 
-async def test_the_environments_proxy_carries_the_call(make, monkeypatch):
+async def test_the_proxy_of_the_environment_is_used(make, monkeypatch):
     async with upstream(echo) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url.replace("http://", "http://me:secret@"))
         carrier = make()
@@ -408,7 +409,7 @@ async def test_the_environments_proxy_carries_the_call(make, monkeypatch):
         assert proxy.requests[0].headers["proxy-authorization"].startswith("Basic ")
 
 
-async def test_this_machine_is_reached_without_a_proxy(make, monkeypatch):
+async def test_loopback_addresses_are_reached_without_a_proxy(make, monkeypatch):
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     monkeypatch.delenv("no_proxy", raising=False)
     carrier = make()
@@ -421,7 +422,7 @@ class Shut(Exception):
     pass
 
 
-async def test_the_gate_is_asked_once_a_connection_is_there_and_before_the_first_byte(outbound):
+async def test_the_gate_is_called_between_the_connection_and_the_first_byte(outbound):
     async with upstream(echo) as server:
         seen = []
 
@@ -435,7 +436,7 @@ async def test_the_gate_is_asked_once_a_connection_is_there_and_before_the_first
 
 
 @pytest.mark.parametrize("body", [b"{}", b""])
-async def test_a_shut_gate_ends_the_call_with_not_a_byte_sent(outbound, body):
+async def test_if_the_gate_raises_an_error_no_byte_is_sent(outbound, body):
     received = bytearray()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -454,7 +455,7 @@ async def test_a_shut_gate_ends_the_call_with_not_a_byte_sent(outbound, body):
     assert received == b""
 
 
-async def test_a_call_is_bounded_in_all_whatever_it_is_doing(outbound):
+async def test_the_total_timeout_applies_during_a_response(outbound):
     async def behave(connection: Connection) -> None:
         await connection.begin_stream()
         while True:
@@ -468,7 +469,7 @@ async def test_a_call_is_bounded_in_all_whatever_it_is_doing(outbound):
         await asyncio.wait_for(server.closed_by_client.wait(), 1)
 
 
-async def test_a_call_is_bounded_in_all_while_it_waits_for_its_turn(make):
+async def test_the_total_timeout_applies_while_a_call_waits(make):
     carrier = make(2, max_each=1)
     began = time.monotonic()
     async with hung(carrier, 1) as url:
@@ -477,7 +478,7 @@ async def test_a_call_is_bounded_in_all_while_it_waits_for_its_turn(make):
     assert time.monotonic() - began < 5
 
 
-async def test_what_a_call_has_waited_for_its_turn_is_part_of_its_time(make):
+async def test_the_wait_for_a_connection_is_part_of_the_total_timeout(make):
     async def behave(connection: Connection) -> None:
         await asyncio.sleep(0.4)
         await connection.answer(b"{}")
@@ -486,14 +487,14 @@ async def test_what_a_call_has_waited_for_its_turn_is_part_of_its_time(make):
     async with upstream(behave) as server:
         before = asyncio.ensure_future(carrier.send(post(server.url)))
         await asyncio.sleep(0)
-        # Its turn comes after 0.4 seconds, when 0.2 are left of its own.
+        # The call gets a connection after 0.4 seconds, when 0.2 seconds of its total time are left.
         behind = asyncio.ensure_future(carrier.send(post(server.url, total_timeout=0.6)))
         await (await before).close()
         with pytest.raises(OutboundTimeout):
             await (await behind).read(10)
 
 
-async def test_a_call_is_bounded_in_all_while_it_connects(make):
+async def test_the_total_timeout_applies_while_a_call_connects(make):
     async def deaf(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
         writer.close()
@@ -507,7 +508,7 @@ async def test_a_call_is_bounded_in_all_while_it_connects(make):
     server.close()
 
 
-async def test_a_reader_that_takes_its_time_does_not_time_out(outbound):
+async def test_a_slow_reader_does_not_cause_a_timeout(outbound):
     async def behave(connection: Connection) -> None:
         await connection.begin_stream()
         for _ in range(4):
@@ -524,7 +525,7 @@ async def test_a_reader_that_takes_its_time_does_not_time_out(outbound):
         assert size == 1_200_000
 
 
-async def test_a_provider_is_held_back_when_the_client_reads_slowly(outbound):
+async def test_a_slow_client_slows_the_provider(outbound):
     sent = 0
 
     async def behave(connection: Connection) -> None:
@@ -540,7 +541,7 @@ async def test_a_provider_is_held_back_when_the_client_reads_slowly(outbound):
         chunks = reply.chunks()
         await anext(chunks)
         await asyncio.sleep(0.5)
-        # The rest lies in the system's buffers on both sides.
+        # The other data is in the system's buffers on both sides.
         assert sent < 20 * 1024 * 1024
         size = 0
         async for chunk in chunks:
@@ -549,7 +550,7 @@ async def test_a_provider_is_held_back_when_the_client_reads_slowly(outbound):
         await reply.close()
 
 
-async def test_a_long_body_that_nobody_takes_is_a_timeout(outbound):
+async def test_a_long_request_that_the_server_does_not_read_is_a_timeout(outbound):
     async def deaf(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         reader._transport.pause_reading()
         await asyncio.sleep(5)
@@ -562,7 +563,7 @@ async def test_a_long_body_that_nobody_takes_is_a_timeout(outbound):
 
 
 @pytest.mark.parametrize("size", [0, 1, 16_384, 16_385, 5_000_000])
-async def test_a_request_of_any_length_arrives_whole(outbound, size):
+async def test_a_request_of_any_length_arrives_completely(outbound, size):
     async def behave(connection: Connection) -> None:
         await connection.answer(str(len(connection.body)).encode())
 
@@ -573,17 +574,17 @@ async def test_a_request_of_any_length_arrives_whole(outbound, size):
 
 
 @pytest.mark.parametrize("headers", [{"x-a": "1\r\nx-b: 2"}, {"x-a\r\nx-b": "1"}, {"x-a": "1\n"}, {"x-a": "1\0"}])
-async def test_a_header_that_would_make_two_is_not_sent(outbound, headers):
+async def test_a_header_with_a_line_break_is_refused(outbound, headers):
     async with upstream(echo) as server:
         with pytest.raises(ValueError, match=r"."):
             await outbound.send(post(server.url, headers=headers))
         assert not server.requests
 
 
-async def test_a_callers_headers_take_the_place_of_the_carriers_own(outbound):
-    mine = {"User-Agent": "me", "ACCEPT": "text/event-stream", "host": "elsewhere.example", "X-Long": "é"}
+async def test_headers_of_the_caller_replace_the_default_headers(outbound):
+    caller_headers = {"User-Agent": "me", "ACCEPT": "text/event-stream", "host": "elsewhere.example", "X-Long": "é"}
     async with upstream(echo) as server:
-        await (await outbound.send(post(server.url, headers=mine))).read(10)
+        await (await outbound.send(post(server.url, headers=caller_headers))).read(10)
         request = server.requests[0]
     assert {name: request.headers[name] for name in ("user-agent", "accept", "host", "x-long")} == {
         "user-agent": "me",
@@ -595,7 +596,7 @@ async def test_a_callers_headers_take_the_place_of_the_carriers_own(outbound):
     assert request.headers["accept-encoding"] == "identity"
 
 
-async def test_a_connection_that_rested_too_long_is_not_used_again(make):
+async def test_a_connection_that_was_idle_too_long_is_not_used_again(make):
     carrier = make(keepalive_seconds=0.1)
     async with upstream(echo) as server:
         for _ in range(2):
@@ -607,7 +608,7 @@ async def test_a_connection_that_rested_too_long_is_not_used_again(make):
 
 
 def negotiated(connection: Connection) -> str | None:
-    """The server would rather speak HTTP/2, and says nothing to who names no protocol."""
+    """Yields a server that prefers HTTP/2, and does not respond to clients that offer no protocol."""
     return connection.writer.get_extra_info("ssl_object").selected_alpn_protocol()
 
 
@@ -628,7 +629,7 @@ async def test_tls_is_verified_negotiated_and_kept_alive(make):
     assert spoken == ["http/1.1"] * 2
 
 
-async def test_the_environments_authorities_are_trusted_and_http_is_named_to_them_too(make_lean, monkeypatch):
+async def test_the_authorities_of_the_environment_are_trusted_and_http_1_1_is_negotiated(make_lean, monkeypatch):
     # aiohttp reads the variable once, when it is imported.
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate()))
 
@@ -642,7 +643,7 @@ async def test_the_environments_authorities_are_trusted_and_http_is_named_to_the
 
 
 @pytest.mark.parametrize("case", ["unknown authority", "another name"])
-async def test_a_certificate_that_is_not_the_hosts_is_a_failed_connect(make, monkeypatch, case):
+async def test_a_certificate_for_another_host_is_a_failed_connect(make, monkeypatch, case):
     async with upstream(echo, tls=serving()) as server:
         url = server.url
         if case == "another name":
@@ -654,7 +655,7 @@ async def test_a_certificate_that_is_not_the_hosts_is_a_failed_connect(make, mon
         assert not server.requests
 
 
-async def test_a_far_end_that_accepts_and_says_nothing_is_a_failed_connect(make):
+async def test_a_tls_server_without_a_handshake_is_a_failed_connect(make):
     async def deaf(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(5)
 
@@ -665,7 +666,7 @@ async def test_a_far_end_that_accepts_and_says_nothing_is_a_failed_connect(make)
     server.close()
 
 
-async def test_a_name_that_nobody_tells_is_a_failed_connect_and_holds_up_nothing(make, monkeypatch):
+async def test_a_name_without_a_response_is_a_failed_connect_and_delays_nothing(make, monkeypatch):
     notified, looks = threading.Event(), []
 
     def never(*_: object, **__: object) -> NoReturn:
@@ -684,49 +685,13 @@ async def test_a_name_that_nobody_tells_is_a_failed_connect_and_holds_up_nothing
         notified.set()
 
 
-async def test_a_name_with_a_dead_address_is_reached_by_another(make, monkeypatch):
+async def test_another_address_of_the_name_is_used_if_one_is_unreachable(make, monkeypatch):
     async with upstream(echo) as server:
-        # Nobody listens on the first one.
+        # No server listens on the first address.
         addresses = ["127.0.0.99", "127.0.0.1"]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(2, 1, 6, "", (a, 0)) for a in addresses])
         reply = await make().send(post(server.url.replace("127.0.0.1", "provider.example")))
         assert await reply.read(10) == b"{}"
-
-
-class Tunnels:
-    """A proxy that connects to `to`, wherever it is asked for, or answers `refusal`."""
-
-    def __init__(self, to: str, refusal: bytes = b"") -> None:
-        self.to, self.refusal = to, refusal
-        self.heads: list[str] = []
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
-        if self.refusal:
-            writer.write(self.refusal)
-            writer.close()
-            return
-        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", int(self.to.rpartition(":")[2]))
-        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        await asyncio.gather(self._pipe(reader, far_writer), self._pipe(far_reader, writer))
-
-    async def _pipe(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError):
-            while data := await reader.read(65_536):
-                writer.write(data)
-                await writer.drain()
-        writer.close()
-
-
-@contextlib.asynccontextmanager
-async def tunnels(
-    to: str, refusal: bytes = b"", tls: ssl.SSLContext | None = None
-) -> AsyncIterator[tuple[str, Tunnels]]:
-    proxy = Tunnels(to, refusal)
-    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0, ssl=tls)
-    scheme = "http" if tls is None else "https"
-    yield f"{scheme}://me:se%40cret@127.0.0.1:{server.sockets[0].getsockname()[1]}", proxy
-    server.close()
 
 
 @pytest.mark.parametrize("secure", [False, True])
@@ -736,7 +701,7 @@ async def test_https_goes_through_the_proxys_tunnel_and_is_verified_at_its_end(m
         tunnels(server.url, tls=serving() if secure else None) as (url, proxy),
     ):
         monkeypatch.setenv("https_proxy", url)
-        # The certificate is for localhost; the proxy would take any name there.
+        # The certificate is for localhost. The proxy connects any other name to the same server.
         monkeypatch.setattr("gatehouse.foundation.outbound.proxies._LOOPBACK", lambda host: False)
         carrier = make(tls=trusting())
         for _ in range(2):
@@ -750,7 +715,7 @@ async def test_https_goes_through_the_proxys_tunnel_and_is_verified_at_its_end(m
         assert head.startswith(f"CONNECT localhost:{server.url.rpartition(':')[2]} HTTP/1.1\r\n")
         assert base64.b64encode(b"me:se@cret").decode() in head
         if not secure:
-            # asyncio of Python 3.11 stumbles over a handshake that fails inside another TLS; uvloop does not.
+            # asyncio of Python 3.11 cannot handle a handshake that fails inside another TLS connection. uvloop can.
             with pytest.raises(ConnectFailed):
                 await make(tls=trusting()).send(post("https://provider.example/v1"))
 
@@ -763,14 +728,14 @@ async def test_a_proxy_that_refuses_is_a_failed_connect(make, monkeypatch):
 
 
 @pytest.mark.parametrize("answer", [b"nonsense\r\n\r\n", b"HTTP/1.1 200", b"", b"HTTP/1.1 200 OK\r\n\r\nmore"])
-async def test_a_proxy_that_makes_no_sense_ends_the_call(make, monkeypatch, answer):
+async def test_an_invalid_response_of_the_proxy_is_a_failure(make, monkeypatch, answer):
     async with tunnels("", answer or b"\0") as (url, _):
         monkeypatch.setenv("https_proxy", url)
         with pytest.raises((ConnectFailed, BrokenOff)):
             await make().send(post("https://provider.example/v1"))
 
 
-async def test_no_proxy_is_used_for_excepted_hosts(make, monkeypatch):
+async def test_no_proxy_is_used_for_hosts_in_no_proxy(make, monkeypatch):
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(2, 1, 6, "", ("127.0.0.1", 0))])
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     monkeypatch.setenv("no_proxy", "other.example,.provider.example")

@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestServer
 from gatehouse.foundation.outbound.operator_client import OperatorClient, OversizedResponse, read_bounded
 
 SOURCE = Path(__file__).parents[3] / "src" / "gatehouse"
-#: Modules that open sessions, all named in docs/security.md, "Outgoing connections".
+#: Modules that open sessions. docs/security.md, "Outgoing connections", names all of them.
 CLIENTS = {
     "foundation/outbound/aiohttp_client.py",
     "foundation/outbound/receivers.py",
@@ -82,7 +82,7 @@ async def test_proxies_of_the_environment_are_not_used(
         assert response.status == 200
 
 
-async def test_a_response_in_parts_is_read_whole_up_to_its_limit(server: Recorded, client: OperatorClient) -> None:
+async def test_a_response_is_read_up_to_its_limit(server: Recorded, client: OperatorClient) -> None:
     url = server.url("/parts")
     async with client.request("GET", url, headers={}, seconds=5) as response:
         assert await read_bounded(response, 1000) == b"x" * 1000

@@ -31,21 +31,21 @@ async def receivers(receiver: Receiver) -> AsyncIterator[Receivers]:
 
 @pytest.fixture
 async def strict() -> AsyncIterator[Receivers]:
-    """Nothing is allowed that is not on the open internet."""
+    """Returns receivers whose guard permits only public addresses."""
     sending = Receivers(EgressGuard())
     yield sending
     await sending.close()
 
 
-async def test_what_is_posted_arrives_and_the_answer_comes_back(receiver: Receiver, receivers: Receivers) -> None:
+async def test_a_request_arrives_and_its_response_is_returned(receiver: Receiver, receivers: Receivers) -> None:
     received = await receivers.post(receiver.url + "hook?a=b", b"{}", {"X-Some": "thing"})
     assert (received.status, received.body, received.taken, received.fault) == (200, "answered 200", True, None)
     assert 0 < received.milliseconds < 10_000
-    (got,) = receiver.got
-    assert (got.path, got.body, got.headers["X-Some"]) == ("/hook", b"{}", "thing")
+    (request,) = receiver.got
+    assert (request.path, request.body, request.headers["X-Some"]) == ("/hook", b"{}", "thing")
 
 
-async def test_a_document_is_fetched_whole_or_not_at_all(receiver: Receiver, receivers: Receivers) -> None:
+async def test_only_a_complete_document_is_returned(receiver: Receiver, receivers: Receivers) -> None:
     receiver.answers.append(web.Response(body=b"x" * 2048))
     assert await receivers.get(receiver.url, max_bytes=2048) == b"x" * 2048
     for answer, reason in (
@@ -60,14 +60,14 @@ async def test_a_document_is_fetched_whole_or_not_at_all(receiver: Receiver, rec
     assert len(receiver.got) == 5
 
 
-async def test_a_document_inside_is_not_fetched(strict: Receivers, receiver: Receiver) -> None:
+async def test_a_document_at_a_private_address_is_not_fetched(strict: Receivers, receiver: Receiver) -> None:
     with pytest.raises(UnsafeUrl):
         await strict.get(receiver.url, max_bytes=2048)
     assert receiver.got == []
 
 
 @pytest.mark.parametrize(("status", "taken"), [(200, True), (204, True), (299, True), (300, False), (404, False)])
-async def test_only_2xx_says_that_it_was_taken(
+async def test_only_a_2xx_status_is_an_acceptance(
     receiver: Receiver, receivers: Receivers, status: int, taken: bool
 ) -> None:
     receiver.answers.append(status)
@@ -75,19 +75,17 @@ async def test_only_2xx_says_that_it_was_taken(
     assert (received.status, received.taken) == (status, taken)
 
 
-async def test_a_redirect_is_an_answer_that_names_it_and_nothing_follows(
-    receiver: Receiver, receivers: Receivers
-) -> None:
+async def test_a_redirect_is_reported_and_not_followed(receiver: Receiver, receivers: Receivers) -> None:
     receiver.answers.append(web.Response(status=307, headers={"Location": receiver.url + "elsewhere"}))
     received = await receivers.post(receiver.url, b"", {})
     assert (received.taken, received.fault) == (
         False,
         "the receiver answered 307 with a redirect, which is not followed",
     )
-    assert [got.path for got in receiver.got] == ["/"]
+    assert [request.path for request in receiver.got] == ["/"]
 
 
-async def test_of_an_answer_its_first_1000_characters_are_kept_without_nul(
+async def test_the_first_1000_characters_of_a_response_are_returned_without_nul(
     receiver: Receiver, receivers: Receivers
 ) -> None:
     receiver.answers.append(web.Response(body=("\0" + "ü" * 5000).encode()))
@@ -95,7 +93,7 @@ async def test_of_an_answer_its_first_1000_characters_are_kept_without_nul(
     assert received.body == "\ufffd" + "ü" * 999
 
 
-async def test_a_receiver_that_says_nothing_is_left_after_the_time(receiver: Receiver, receivers: Receivers) -> None:
+async def test_a_receiver_without_a_response_is_a_timeout(receiver: Receiver, receivers: Receivers) -> None:
     receiver.answers.append(receiver.silence)
     began = asyncio.get_running_loop().time()
     with pytest.raises(ReceiverFailed, match=r"no answer within 0\.3 s"):
@@ -103,7 +101,7 @@ async def test_a_receiver_that_says_nothing_is_left_after_the_time(receiver: Rec
     assert asyncio.get_running_loop().time() - began < 5
 
 
-async def test_a_dripping_body_costs_no_more_than_the_time(receiver: Receiver, receivers: Receivers) -> None:
+async def test_a_slow_body_does_not_exceed_the_timeout(receiver: Receiver, receivers: Receivers) -> None:
     async def drip(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(status=503)
         await response.prepare(request)
@@ -118,7 +116,7 @@ async def test_a_dripping_body_costs_no_more_than_the_time(receiver: Receiver, r
     assert 500 <= received.milliseconds < 5000
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_not_trusted(receiver: Receiver) -> None:
+async def test_a_certificate_of_an_unknown_authority_is_not_trusted(receiver: Receiver) -> None:
     sending = Receivers(EgressGuard(["127.0.0.0/8"]))
     with pytest.raises(ReceiverFailed, match="certificate is not trusted"):
         await sending.post(receiver.url, b"", {})
@@ -138,14 +136,14 @@ async def test_no_proxy_is_used(receiver: Receiver, receivers: Receivers, monkey
     assert (await receivers.post(receiver.url, b"", {})).taken
 
 
-async def test_a_port_where_nobody_listens_is_a_failure(receivers: Receivers) -> None:
+async def test_a_closed_port_is_a_failure(receivers: Receivers) -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         with pytest.raises(ReceiverFailed, match="connection could not be made"):
             await receivers.post(f"https://127.0.0.1:{nobody.getsockname()[1]}/", b"", {})
 
 
-async def test_what_is_not_http_is_a_failure(receivers: Receivers) -> None:
+async def test_a_receiver_that_does_not_speak_http_is_a_failure(receivers: Receivers) -> None:
     async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"SSH-2.0-OpenSSH_9.9\r\n")
         writer.close()
@@ -156,7 +154,7 @@ async def test_what_is_not_http_is_a_failure(receivers: Receivers) -> None:
 
 
 @pytest.mark.parametrize("url", [*BLOCKED_URLS, *MALFORMED_URLS])
-async def test_an_unsafe_url_is_neither_saved_nor_connected(
+async def test_an_unsafe_url_is_refused_by_check_and_post(
     strict: Receivers, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connecting_nowhere(monkeypatch)
@@ -171,7 +169,7 @@ async def test_an_unsafe_url_is_neither_saved_nor_connected(
     "addresses",
     [["127.0.0.1"], ["10.0.0.1"], ["169.254.169.254"], ["93.184.216.34", "192.168.0.1"], ["::ffff:127.0.0.1"]],
 )
-async def test_a_name_of_a_blocked_address_is_refused_at_save_and_never_connected(
+async def test_a_name_with_a_blocked_address_is_refused_by_check_and_post(
     strict: Receivers, monkeypatch: pytest.MonkeyPatch, addresses: list[str]
 ) -> None:
     resolving(monkeypatch, addresses)
@@ -181,7 +179,7 @@ async def test_a_name_of_a_blocked_address_is_refused_at_save_and_never_connecte
             await refused
 
 
-async def test_a_name_that_answers_differently_later_is_refused_then(
+async def test_a_name_that_later_changes_to_a_blocked_address_is_refused(
     strict: Receivers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resolving(monkeypatch, ["93.184.216.34"], ["127.0.0.1"])
@@ -191,10 +189,10 @@ async def test_a_name_that_answers_differently_later_is_refused_then(
         await strict.post("https://rebinding.example/", b"", {})
 
 
-async def test_the_connection_goes_to_the_address_that_was_judged(
+async def test_the_connection_uses_the_checked_address(
     receiver: Receiver, receivers: Receivers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Whoever looked a second time would get the address that the guard refuses.
+    # A second look-up would return an address that the guard refuses.
     queries = resolving(monkeypatch, ["127.0.0.1"], ["169.254.169.254"])
     port = receiver.url.rpartition(":")[2]
     with pytest.raises(ReceiverFailed, match="certificate"):
@@ -202,7 +200,7 @@ async def test_the_connection_goes_to_the_address_that_was_judged(
     assert queries == ["rebinding.example"]
 
 
-async def test_a_name_that_nobody_knows_may_be_saved_and_fails_at_delivery(
+async def test_an_unknown_name_is_accepted_by_check_and_fails_at_delivery(
     strict: Receivers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unknown(*_: object, **__: object) -> None:

@@ -11,7 +11,7 @@ MIB = 1024**2
 
 
 class Process:
-    """A process whose sizes at each look are given, in MiB."""
+    """A process with a prescribed size in MiB at each check."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self._sizes = list(sizes)
@@ -40,7 +40,7 @@ class Process:
         ([100, 400, 700], 0, 2),
         # A peak that lasts is over when its size falls.
         ([100, *[700] * (LOOKS_AFTER_PEAK + 5), 300, 290], LOOKS_AFTER_PEAK - 1 + 2, LOOKS_AFTER_PEAK + 2),
-        # A minute after the peak nothing more is tried.
+        # A minute after the peak, no further attempt is made.
         ([100, 400, *[150] * 20], LOOKS_AFTER_PEAK, 1 + LOOKS_AFTER_PEAK),
     ],
 )

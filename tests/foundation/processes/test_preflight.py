@@ -8,7 +8,7 @@ from gatehouse.outpost.settings import OutpostSettings
 from gatehouse.portal.settings import PortalSettings
 
 
-def test_a_renamed_setting_is_reported_by_its_name_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_former_name_of_a_setting_is_reported_with_its_new_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DLP_UNINSPECTABLE", "pass")
     for kind in (Settings, OutpostSettings):
         assert list(misspelt(kind)) == [("DLP_UNINSPECTABLE", "DLP_UNREADABLE")]
@@ -16,7 +16,7 @@ def test_a_renamed_setting_is_reported_by_its_name_of_now(monkeypatch: pytest.Mo
     assert checked_settings(Settings).dlp_unreadable == "log_only"
 
 
-def test_who_blocked_by_the_former_name_is_not_served_without_protection(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_former_name_of_a_blocking_setting_prevents_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DLP_UNINSPECTABLE", "block")
     with pytest.raises(BadSettings, match="DLP_UNINSPECTABLE: renamed DLP_UNREADABLE"):
         checked_settings(Settings)

@@ -1,4 +1,4 @@
-"""What a process says that cannot have its home folder."""
+"""Errors of a process that cannot use its home folder."""
 
 import os
 import re
@@ -25,9 +25,9 @@ def test_a_lock_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
         HomeLock(tmp_path)
 
 
-def test_a_lock_that_is_released_twice_closes_nobody_elses_file(tmp_path: Path) -> None:
+def test_a_second_release_of_a_lock_does_not_close_another_file(tmp_path: Path) -> None:
     with HomeLock(tmp_path) as lock:
         lock.release()
-        other = os.open(tmp_path, os.O_RDONLY)
-    os.fstat(other)
-    os.close(other)
+        descriptor = os.open(tmp_path, os.O_RDONLY)
+    os.fstat(descriptor)
+    os.close(descriptor)

@@ -1,4 +1,5 @@
-"""Against a real Redis. Where nothing is said of time, the budget of a call is wide: see the counters' tests."""
+"""The response cache in a real Redis. Tests that are not about timeouts use a long timeout, as the tests of
+counters."""
 
 import asyncio
 import time
@@ -25,18 +26,18 @@ async def caching(
         await cache.close()
 
 
-async def test_workers_find_each_others_answers_until_their_time_is_over(server: RedisServer) -> None:
-    async with caching(server.url) as one, caching(server.url) as other:
-        assert await other.get(KEY) is None
-        one.put(KEY, b"answer", 60)
-        # Redis has answered `one` by then, and so has it.
-        await one.get(KEY)
-        assert await other.get(KEY) == b"answer"
+async def test_workers_share_answers_until_they_expire(server: RedisServer) -> None:
+    async with caching(server.url) as first_cache, caching(server.url) as second_cache:
+        assert await second_cache.get(KEY) is None
+        first_cache.put(KEY, b"answer", 60)
+        # The reply to a later command shows that Redis has executed the earlier one.
+        await first_cache.get(KEY)
+        assert await second_cache.get(KEY) == b"answer"
     [name] = server.client.keys()
     assert 0 < server.client.ttl(name) <= 60
 
 
-async def test_redis_holds_neither_the_answer_nor_the_requests_digest(server: RedisServer) -> None:
+async def test_redis_contains_neither_the_answer_nor_the_digest_of_the_request(server: RedisServer) -> None:
     async with caching(server.url) as cache:
         cache.put(KEY, b"the answer in clear", 60)
         assert await cache.get(KEY) == b"the answer in clear"
@@ -47,14 +48,14 @@ async def test_redis_holds_neither_the_answer_nor_the_requests_digest(server: Re
     assert KEY.hex().encode() not in stored
 
 
-async def test_under_another_secret_nothing_is_found(server: RedisServer) -> None:
-    async with caching(server.url) as one, caching(server.url, secret=b"t" * 32) as other:
-        one.put(KEY, b"answer", 60)
-        await one.get(KEY)
-        assert await other.get(KEY) is None
+async def test_with_another_secret_no_entry_is_found(server: RedisServer) -> None:
+    async with caching(server.url) as first_cache, caching(server.url, secret=b"t" * 32) as second_cache:
+        first_cache.put(KEY, b"answer", 60)
+        await first_cache.get(KEY)
+        assert await second_cache.get(KEY) is None
 
 
-async def test_an_answer_that_was_moved_or_changed_is_none(server: RedisServer) -> None:
+async def test_a_moved_or_changed_answer_is_not_found(server: RedisServer) -> None:
     async with caching(server.url) as cache:
         cache.put(b"a" * 32, b"of a", 60)
         await cache.get(b"a" * 32)
@@ -71,7 +72,7 @@ async def test_an_answer_that_was_moved_or_changed_is_none(server: RedisServer) 
         assert await cache.get(b"a" * 32) is None
 
 
-async def test_a_workers_share_of_redis_is_bounded(server: RedisServer) -> None:
+async def test_the_bytes_that_a_worker_stores_in_redis_are_limited(server: RedisServer) -> None:
     async with caching(server.url, max_bytes=10_000) as cache:
         for number in range(40):
             cache.put(bytes([number]) * 32, bytes(1_000), 60)
@@ -82,7 +83,7 @@ async def test_a_workers_share_of_redis_is_bounded(server: RedisServer) -> None:
     assert cache.bytes <= 10_000
 
 
-async def test_without_redis_nothing_is_found_and_nothing_waited_for() -> None:
+async def test_without_redis_no_entry_is_found_and_no_call_waits() -> None:
     async with caching("redis://127.0.0.1:1/0") as cache:
         began = time.monotonic()
         for _ in range(100):
@@ -92,13 +93,13 @@ async def test_without_redis_nothing_is_found_and_nothing_waited_for() -> None:
         assert time.monotonic() - began < 4.0
 
 
-async def test_a_paused_redis_costs_the_budget_once_and_is_used_again(server: RedisServer) -> None:
+async def test_a_paused_redis_delays_one_call_and_is_used_again(server: RedisServer) -> None:
     async with caching(server.url, budget=0.05) as cache:
         server.pause()
         began = time.monotonic()
         assert await asyncio.gather(*[cache.get(KEY) for _ in range(200)]) == [None] * 200
         cache.put(KEY, b"lost", 60)
-        # One after the other they would take ten seconds.
+        # Sequential timeouts would take ten seconds.
         assert time.monotonic() - began < 5.0
         server.resume()
         for _ in range(1000):

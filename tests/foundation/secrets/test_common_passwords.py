@@ -1,4 +1,4 @@
-"""Passwords that are tried first (NIST SP 800-63B)."""
+"""Passwords that attackers try first are refused (NIST SP 800-63B)."""
 
 import pytest
 
@@ -13,7 +13,7 @@ ADDRESS = "ada.lovelace@analytical-engines.example"
     ["password", "Password1", "PASSW0RD", "qwerty123", "changeme", "\uff50assword", "gatehouse", "Gatehouse2026!",
      ADDRESS, "ada.lovelace", "Ada.Lovelace1", "analytical-engines", "analytical-engines.example"],
 )  # fmt: skip
-def test_what_is_tried_first_is_common(password: str) -> None:
+def test_a_password_that_attackers_try_first_is_common(password: str) -> None:
     assert is_common(password, ADDRESS)
 
 
@@ -29,7 +29,7 @@ async def test_a_common_password_is_not_hashed_and_the_field_is_named() -> None:
         with pytest.raises(PasswordCommon) as refused:
             await passwords.hash("Password1", field="new_password")
         assert [fault.field for fault in refused.value.faults] == ["new_password"]
-        # One that is in use already goes on.
+        # An existing password is still accepted.
         assert await passwords.verify(await passwords.hash_again("Password1"), "Password1")
     finally:
         passwords.close()

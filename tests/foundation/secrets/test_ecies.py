@@ -15,14 +15,14 @@ SEALED = ecies.seal(b"sk-verysecret", KEY.public_key(), context=CONTEXT)
 
 
 def recoded(sealed: str, change: int) -> str:
-    """With one bit of the byte at `change` turned."""
+    """Returns the text with one changed bit in the byte at `change`."""
     raw = bytearray(urlsafe_b64decode(sealed.partition(".")[2]))
     raw[change] ^= 1
     return f"e1.{urlsafe_b64encode(raw).decode()}"
 
 
 @given(st.binary(max_size=300), st.binary(max_size=50))
-def test_what_was_sealed_opens_with_its_key_in_its_context(plaintext: bytes, context: bytes) -> None:
+def test_a_sealed_text_opens_with_its_key_in_its_context(plaintext: bytes, context: bytes) -> None:
     assert ecies.unseal(ecies.seal(plaintext, KEY.public_key(), context=context), KEY, context=context) == plaintext
 
 
@@ -45,7 +45,7 @@ def test_a_changed_text_does_not_open(change: int) -> None:
 
 
 @pytest.mark.parametrize("sealed", ["", "e1", "e1.", "e1.AAAA", "e1.***", "e1.é", "v1" + SEALED[2:], SEALED[:-8]])
-def test_what_is_no_sealed_text_does_not_open(sealed: str) -> None:
+def test_another_text_does_not_open(sealed: str) -> None:
     with pytest.raises(CannotDecrypt) as raised:
         ecies.unseal(sealed, KEY, context=CONTEXT)
     assert not re.search(r"verysecret", str(raised.value))

@@ -9,9 +9,9 @@ pytestmark = pytest.mark.usefixtures("real_password_hashes")
 
 @pytest.fixture(scope="module")
 def passwords():
-    made = Passwords()
-    yield made
-    made.close()
+    hasher = Passwords()
+    yield hasher
+    hasher.close()
 
 
 async def test_the_right_password_is_recognised_and_others_are_not(passwords):
@@ -27,7 +27,7 @@ async def test_two_hashes_of_one_password_differ(passwords):
     assert await passwords.hash("correct horse") != await passwords.hash("correct horse")
 
 
-async def test_an_unknown_user_costs_a_verification_too(passwords, monkeypatch):
+async def test_a_verification_is_also_done_for_an_unknown_user(passwords, monkeypatch):
     seen = []
     matches = passwords._matches
     monkeypatch.setattr(passwords, "_matches", lambda hashed, tried: seen.append(hashed) or matches(hashed, tried))
@@ -43,19 +43,19 @@ async def test_a_password_of_another_length_is_refused_naming_the_field(password
     assert "seven77" not in str(caught.value)
 
 
-async def test_an_endless_password_is_no_match_for_its_beginning(passwords):
+async def test_a_long_password_does_not_match_its_beginning(passwords):
     hashed = await passwords.hash("x" * 1024)
     assert await passwords.verify(hashed, "x" * 1024)
     assert not await passwords.verify(hashed, "x" * 1025)
 
 
-async def test_another_keyboard_types_the_same_password(passwords):
+async def test_a_password_does_not_depend_on_its_unicode_form(passwords):
     hashed = await passwords.hash("pässwörter")
     assert await passwords.verify(hashed, "pa\u0308sswo\u0308rter")
 
 
 @pytest.mark.parametrize("password", ["\ud800" * 8, "\x00" * 8, "\U0010ffff" * 8])
-async def test_strange_characters_are_characters(passwords, password):
+async def test_unusual_characters_are_accepted(passwords, password):
     assert await passwords.verify(await passwords.hash(password), password)
 
 
@@ -66,7 +66,7 @@ async def test_a_broken_hash_matches_nothing(passwords, hashed):
     assert not await passwords.verify(hashed, "correct horse")
 
 
-async def test_a_flood_is_turned_away_and_the_next_calm_sign_in_works():
+async def test_a_flood_of_sign_ins_is_refused_and_a_later_sign_in_works():
     small = Passwords(workers=1, waiting=1)
     try:
         outcomes = await asyncio.gather(*(small.verify(None, "x" * 8) for _ in range(10)), return_exceptions=True)
@@ -77,7 +77,7 @@ async def test_a_flood_is_turned_away_and_the_next_calm_sign_in_works():
         small.close()
 
 
-async def test_in_a_flood_the_threads_rest_between_two_hashes(monkeypatch):
+async def test_in_a_flood_the_threads_pause_between_two_hashes(monkeypatch):
     naps = []
     monkeypatch.setattr("gatehouse.foundation.secrets.passwords.time.sleep", naps.append)
     small = Passwords(workers=1, waiting=20)
@@ -85,14 +85,14 @@ async def test_in_a_flood_the_threads_rest_between_two_hashes(monkeypatch):
         await small.verify(None, "x" * 8)
         assert naps == []
         await asyncio.gather(*(small.verify(None, "x" * 8) for _ in range(15)))
-        # The last seven are no flood any more.
+        # The last seven hashes are fewer than a flood.
         assert len(naps) == 8
         assert all(nap > 0 for nap in naps)
     finally:
         small.close()
 
 
-async def test_a_client_that_hangs_up_frees_its_place_when_the_work_is_done():
+async def test_the_place_of_a_cancelled_client_is_free_when_its_hash_is_done():
     small = Passwords(workers=1, waiting=0)
     try:
         task = asyncio.create_task(small.verify(None, "x" * 8))

@@ -23,7 +23,7 @@ SEALED = SEALER.seal(b"sk-verysecret", context=CONTEXT)
 
 
 @given(st.binary(max_size=300), st.binary(max_size=50))
-def test_what_was_sealed_opens_in_its_context(plaintext, context):
+def test_a_sealed_text_opens_in_its_context(plaintext, context):
     assert SEALER.open(SEALER.seal(plaintext, context=context), context=context) == plaintext
 
 
@@ -59,7 +59,7 @@ def test_a_changed_text_does_not_open(sealed):
 
 
 @pytest.mark.parametrize("context", [b"", b"tenant-2/provider-7", CONTEXT + b"x"])
-def test_a_text_copied_elsewhere_does_not_open(context):
+def test_a_text_copied_to_another_context_does_not_open(context):
     with pytest.raises(Tampered):
         SEALER.open(SEALED, context=context)
 
@@ -69,13 +69,13 @@ def test_another_key_of_the_same_id_does_not_open():
         Sealer({"k2": OLD}, "k2").open(SEALED, context=CONTEXT)
 
 
-def test_a_forgotten_key_is_named():
+def test_a_missing_key_is_named():
     with pytest.raises(UnknownSealingKey, match="k2"):
         Sealer({"k1": OLD}, "k1").open(SEALED, context=CONTEXT)
 
 
 @given(st.text(max_size=200))
-def test_no_text_breaks_the_sealer(sealed):
+def test_every_invalid_text_is_refused(sealed):
     with pytest.raises(CannotOpen):
         SEALER.open(sealed, context=b"")
 
@@ -91,7 +91,7 @@ def test_rotation_moves_texts_to_the_current_key():
 @pytest.mark.parametrize(
     ("keys", "current"), [({"k": OLD}, "j"), ({"k": OLD[:16]}, "k"), ({"a.b": OLD}, "a.b"), ({"": OLD}, ""), ({}, "k")]
 )
-def test_a_sealer_takes_only_whole_keys(keys, current):
+def test_a_sealer_accepts_only_keys_of_32_bytes(keys, current):
     with pytest.raises(ValueError):
         Sealer(keys, current)
 
@@ -111,11 +111,11 @@ def test_several_keys_may_be_given_and_the_first_is_current(tmp_path):
     assert str(NEW) not in repr(keys)
 
 
-def test_a_bare_key_gets_an_id_of_its_own(tmp_path):
+def test_a_key_without_an_id_has_a_derived_id(tmp_path):
     first = load_master_keys(settings(tmp_path, text(NEW)))
-    again = load_master_keys(settings(tmp_path, urlsafe_b64encode(NEW).decode()))
-    other = load_master_keys(settings(tmp_path, text(OLD)))
-    assert first.current == again.current != other.current
+    same_key = load_master_keys(settings(tmp_path, urlsafe_b64encode(NEW).decode()))
+    other_key = load_master_keys(settings(tmp_path, text(OLD)))
+    assert first.current == same_key.current != other_key.current
     assert list(first.keys.values()) == [NEW]
 
 
@@ -144,7 +144,7 @@ def test_with_an_external_database_a_key_is_required(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_embedded_a_key_is_made_once_and_only_for_us(tmp_path):
+def test_an_embedded_key_is_created_once_and_only_its_user_can_read_it(tmp_path):
     home = tmp_path / "new" / "home"
     first = load_master_keys(settings(home))
     assert load_master_keys(settings(home)) == first

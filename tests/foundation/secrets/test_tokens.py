@@ -19,7 +19,7 @@ def test_a_minted_credential_does_not_show_itself():
     assert minted.plaintext not in repr(minted)
 
 
-def test_no_two_are_alike():
+def test_minted_keys_are_unique():
     assert len({tokens.mint_api_key().plaintext for _ in range(1000)}) == 1000
 
 
@@ -28,7 +28,7 @@ GOOD = KEY + tokens._checksum(KEY)
 
 
 def test_the_checksum_is_the_same_in_every_version():
-    # Keys that were given out must stay good: this value may never change.
+    # Issued keys must stay valid, so this value must never change.
     assert GOOD == "gk_000000000000000000000000000000001ojHud"
 
 
@@ -49,7 +49,7 @@ def test_the_checksum_is_the_same_in_every_version():
         "gk_" + "0" * 10**6,
     ],
 )
-def test_a_mistyped_key_ends_before_any_lookup(text):
+def test_a_mistyped_key_is_detected_by_its_checksum(text):
     assert not tokens.looks_like_api_key(text)
 
 

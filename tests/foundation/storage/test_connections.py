@@ -1,4 +1,4 @@
-"""Connections act as their role or not at all, on a real PostgreSQL."""
+"""Connections have their role or are refused, with a real PostgreSQL."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ async def database(platform: RunningPlatform) -> AsyncIterator[Database]:
 
 @pytest.fixture
 def stranger(platform: RunningPlatform) -> str:
-    """The URL of a login that was granted neither role."""
+    """Yields the URL of a login without both roles."""
     name = f"stranger_{uuid4().hex}"
     platform.sql(f"CREATE ROLE {name} LOGIN")
     return platform.installed.url.replace("postgres:@", f"{name}@")
@@ -62,20 +62,20 @@ async def test_every_other_kind_of_connection_has_its_role_too(database: Databas
         assert await (await pooled.execute("SELECT current_user")).fetchone() == (SERVICE_ROLE,)
 
 
-async def test_both_sides_notice_within_half_a_minute_that_the_other_is_gone(platform: RunningPlatform) -> None:
-    """Of a peer that says nothing any more a system knows after two hours, and its session's locks last as long."""
-    with relay(platform.host.settings.gatehouse_home / "postgres" / ".s.PGSQL.5432") as way:
-        database = Database(way.url)
+async def test_client_and_server_detect_a_lost_connection_within_half_a_minute(platform: RunningPlatform) -> None:
+    """By default a system detects a lost peer after two hours, and the locks of the peer's session last as long."""
+    with relay(platform.host.settings.gatehouse_home / "postgres" / ".s.PGSQL.5432") as relay_port:
+        database = Database(relay_port.url)
         async with database.service() as session:
             raw = (await (await session.connection()).get_raw_connection()).driver_connection
             assert isinstance(raw, psycopg.AsyncConnection)
             assert keepalive(raw.fileno()) == (1, 15, 5, 3, 30_000)
-            # The server has a Unix socket here, on which they are set and do nothing.
+            # The test's server uses a Unix socket. There the settings are accepted and have no effect.
             query = "SELECT name FROM pg_settings WHERE name LIKE 'tcp_%' AND source = 'session'"
             assert len((await session.execute(text(query))).all()) == 4
         await database.close()
-        # What the URL says holds.
-        with roles.connect(f"{way.url}?keepalives_idle=60", SERVICE_ROLE) as connection:
+        # Settings in the URL take precedence.
+        with roles.connect(f"{relay_port.url}?keepalives_idle=60", SERVICE_ROLE) as connection:
             assert keepalive(connection.fileno()) == (1, 60, 5, 3, 30_000)
 
 
@@ -86,14 +86,14 @@ def keepalive(descriptor: int) -> tuple[int, ...]:
         return on, *(own.getsockopt(socket.IPPROTO_TCP, option) for option in expected)
 
 
-async def test_a_session_whose_role_was_lost_goes_no_further_and_its_connection_is_not_used_again(
+async def test_a_session_without_its_role_fails_and_its_connection_is_closed(
     database: Database, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(roles, "_logged_roles", set())
     with capture_logs() as lines:
         for _ in range(2):
             async with database.tenant(TenantId(tenant.id)) as session:
-                # As a pooler does that resets connections between transactions.
+                # A pooler that resets connections between transactions does the same.
                 await session.execute(text("RESET ROLE"))
                 await session.commit()
             with pytest.raises(WrongRole, match="cannot act as gatehouse_app"):
@@ -104,12 +104,11 @@ async def test_a_session_whose_role_was_lost_goes_no_further_and_its_connection_
         assert (await session.execute(WHO)).scalar() == APP_ROLE
 
 
-async def test_whoever_falls_silent_in_a_transaction_loses_it_with_its_locks(
-    database: Database, tenant: Tenant
-) -> None:
+async def test_an_idle_transaction_is_ended_and_its_locks_are_released(database: Database, tenant: Tenant) -> None:
     lock = text("SELECT pg_advisory_xact_lock(20261122)")
     async with database.tenant(TenantId(tenant.id)) as silent:
-        # Longer than that nobody waits for a worker that was cut off in the midst of a change; this test, for less.
+        # Other sessions wait at most this time for a worker that lost its connection during a change. The test uses
+        # less.
         assert (await silent.execute(text("SHOW idle_in_transaction_session_timeout"))).scalar() == "15s"
         await silent.execute(text("SET LOCAL idle_in_transaction_session_timeout = '500ms'"))
         await silent.execute(lock)

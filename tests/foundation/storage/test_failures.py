@@ -1,4 +1,4 @@
-"""What the command line says of a database's errors: one line, with the mend, without the password."""
+"""The command line's description of database errors: one line with advice and without the password."""
 
 import psycopg
 import pytest
@@ -29,7 +29,7 @@ from gatehouse.foundation.storage.roles import wrong_role
         ),
     ],
 )
-def test_an_error_is_one_line_that_says_what_to_do(error: Exception, words: str) -> None:
+def test_an_error_is_one_line_with_advice(error: Exception, words: str) -> None:
     line = describe(error)
     assert words in line
     assert "\n" not in line

@@ -1,4 +1,4 @@
-"""Which schemas a version serves on, with revisions made up behind the real ones."""
+"""Which schemas a version accepts. The tests add revisions after the real ones."""
 
 import shutil
 from collections.abc import Callable
@@ -21,7 +21,7 @@ Make = Callable[[], str]
 
 @pytest.fixture
 def make(platform: RunningPlatform) -> Make:
-    """URLs of new empty databases."""
+    """Returns a function that creates an empty database and returns its URL."""
 
     def made() -> str:
         name = f"m_{uuid4().hex}"
@@ -32,7 +32,7 @@ def make(platform: RunningPlatform) -> Make:
 
 
 def newer(directory: Path, *statements: str) -> Path:
-    """The scripts of a version that has one revision more."""
+    """Returns the scripts of a version with one more revision."""
     scripts = directory / "migrations"
     shutil.copytree(SCRIPTS, scripts, ignore=shutil.ignore_patterns("__pycache__"))
     body = "\n".join(f"    op.execute({statement!r})" for statement in statements) or "    pass"
@@ -43,11 +43,11 @@ def newer(directory: Path, *statements: str) -> Path:
     return scripts
 
 
-def test_a_newer_schema_that_names_this_version_is_served(make: Make, tmp_path: Path) -> None:
-    url, here = make(), migrate.head(SCRIPTS)
-    migrate.upgrade(url, newer(tmp_path, f"UPDATE schema_compatibility SET serves = '{{{here}}}'"))
+def test_a_newer_schema_that_names_this_version_is_accepted(make: Make, tmp_path: Path) -> None:
+    url, own_head = make(), migrate.head(SCRIPTS)
+    migrate.upgrade(url, newer(tmp_path, f"UPDATE schema_compatibility SET serves = '{{{own_head}}}'"))
     migrate.check(url, SCRIPTS)
-    # An older version's `migrate` leaves it as it is.
+    # `migrate` of an older version does not change the schema.
     migrate.upgrade(url, SCRIPTS)
     assert migrate.current(url) == "9999"
 
@@ -61,7 +61,7 @@ def test_a_newer_schema_that_names_this_version_is_served(make: Make, tmp_path: 
         "DROP TABLE schema_compatibility",
     ],
 )
-def test_a_newer_schema_that_does_not_is_refused(make: Make, tmp_path: Path, statement: str) -> None:
+def test_a_newer_schema_that_does_not_name_this_version_is_refused(make: Make, tmp_path: Path, statement: str) -> None:
     url = make()
     migrate.upgrade(url, newer(tmp_path, statement))
     for refused in (migrate.check, migrate.upgrade):
@@ -69,7 +69,9 @@ def test_a_newer_schema_that_does_not_is_refused(make: Make, tmp_path: Path, sta
             refused(url, SCRIPTS)
 
 
-def test_what_a_login_may_not_read_is_no_consent(make: Make, tmp_path: Path, platform: RunningPlatform) -> None:
+def test_an_unreadable_compatibility_table_is_no_declaration(
+    make: Make, tmp_path: Path, platform: RunningPlatform
+) -> None:
     url, name = make(), f"login_{uuid4().hex}"
     serves = f"UPDATE schema_compatibility SET serves = '{{{migrate.head(SCRIPTS)}}}'"
     migrate.upgrade(url, newer(tmp_path, serves))
@@ -93,7 +95,7 @@ def test_an_empty_or_older_schema_asks_for_migrate(make: Make, tmp_path: Path) -
         migrate.check(url, newer(tmp_path))
 
 
-def test_first_starts_at_once_make_one_installation(make: Make, platform: RunningPlatform) -> None:
+def test_concurrent_first_starts_create_one_installation(make: Make, platform: RunningPlatform) -> None:
     url, running = make(), platform.installed
     installed = Installation(running.settings, url, url, running.master_keys)
     with ThreadPoolExecutor(4) as pool:

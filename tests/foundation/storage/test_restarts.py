@@ -1,4 +1,4 @@
-"""Pooled connections over a restart of the server."""
+"""Pooled connections after a restart of the server."""
 
 import asyncio
 import tempfile
@@ -26,7 +26,7 @@ async def test_after_a_restart_no_transaction_gets_a_dead_connection() -> None:
                 return int((await session.execute(text("SELECT pg_backend_pid()"))).scalar_one())
 
         try:
-            # Several are pooled, all of which die.
+            # Several connections are in the pool, and the restart closes all of them.
             before = await asyncio.gather(*(backend() for _ in range(3)))
             assert await backend() in before
             embedded.stop(home)

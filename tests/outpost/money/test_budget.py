@@ -20,7 +20,7 @@ def without_budget(operator: httpx2.Client) -> Iterator[None]:
 
 
 def spent(operator: httpx2.Client) -> int:
-    """What is on record of the month, in requests."""
+    """Returns the number of requests that the file records for the month."""
     operator.put(ROUTE, json={"monthly_requests": 10**9})
     spent_requests: int = operator.get(ROUTE).json()["spent_requests"]
     return spent_requests
@@ -57,7 +57,7 @@ def test_requests_are_answered_until_the_budget_is_spent(outpost: OutpostServer,
     assert operator.get(ROUTE).json()["status"] is None
 
 
-def test_answers_warn_from_eighty_percent_on(outpost: OutpostServer, operator: httpx2.Client) -> None:
+def test_responses_have_a_warning_from_eighty_percent_on(outpost: OutpostServer, operator: httpx2.Client) -> None:
     used = spent(operator)
     operator.put(ROUTE, json={"monthly_requests": (used + 1) * 10})
     assert outpost.ask().headers["X-Budget-Status"] == "ok"
@@ -65,7 +65,7 @@ def test_answers_warn_from_eighty_percent_on(outpost: OutpostServer, operator: h
     assert outpost.ask().headers["X-Budget-Status"] == "warning"
 
 
-def test_a_call_that_no_provider_answered_costs_nothing(outpost: OutpostServer, operator: httpx2.Client) -> None:
+def test_a_call_without_a_response_of_a_provider_costs_nothing(outpost: OutpostServer, operator: httpx2.Client) -> None:
     used = spent(operator)
     failed = outpost.ask(model="sandbox/status-503")
     assert (failed.status_code, failed.headers["X-Budget-Status"]) == (502, "ok")
@@ -81,18 +81,18 @@ def test_dollars_are_reserved_before_a_call_and_settled_after_it(
     assert cost > 0
     after = operator.get(ROUTE).json()["spent_usd"]
     assert after - before == pytest.approx(cost, abs=1e-8)
-    # Less than what a call may cost at most is left.
+    # The remaining amount is less than the maximum cost of a call.
     operator.put(ROUTE, json={"monthly_usd": round(after + cost / 100, 9)})
     is_budget_exceeded(outpost.ask())
 
 
 @pytest.fixture(scope="module")
 def slow(outpost: OutpostServer, trust: Trust) -> str:
-    """A model that takes its time, and has no price."""
+    """Yields a slow model without a price."""
     with trust.admin() as admin:
         model = {"provider": "sandbox", "model_id": "slow-1500ms"}
-        made = admin.post("/api/admin/models/catalog", json=model)
-        assert made.status_code == 201, made.text
+        created = admin.post("/api/admin/models/catalog", json=model)
+        assert created.status_code == 201, created.text
     until(lambda: outpost.ask(model="sandbox/slow-1500ms").status_code == 200)
     return "sandbox/slow-1500ms"
 
@@ -106,7 +106,7 @@ def test_under_a_budget_in_dollars_a_model_without_a_price_is_refused(
     assert outpost.ask().status_code == 200
 
 
-def test_parallel_requests_never_pass_the_limit_and_use_all_of_it(
+def test_parallel_requests_use_the_whole_limit_and_never_exceed_it(
     outpost: OutpostServer, operator: httpx2.Client
 ) -> None:
     operator.put(ROUTE, json={"monthly_requests": spent(operator) + 20})
@@ -115,7 +115,7 @@ def test_parallel_requests_never_pass_the_limit_and_use_all_of_it(
     assert (answers.count(200), answers.count(429)) == (20, 40)
 
 
-def test_what_is_spent_survives_a_kill(outpost: OutpostServer, operator: httpx2.Client) -> None:
+def test_spent_amounts_survive_a_kill(outpost: OutpostServer, operator: httpx2.Client) -> None:
     used = spent(operator)
     operator.put(ROUTE, json={"monthly_requests": used + 3})
     for number in range(3):
@@ -127,7 +127,7 @@ def test_what_is_spent_survives_a_kill(outpost: OutpostServer, operator: httpx2.
     is_budget_exceeded(outpost.ask())
 
 
-def test_a_call_that_a_kill_cut_short_is_taken_for_spent(
+def test_a_call_that_a_kill_interrupts_counts_as_spent(
     outpost: OutpostServer, operator: httpx2.Client, slow: str
 ) -> None:
     used = spent(operator)
@@ -148,7 +148,7 @@ def test_an_expired_budget_refuses_calls_until_it_is_set_again(outpost: OutpostS
     until(lambda: outpost.ask().status_code == 429, 5)
     is_budget_exceeded(outpost.ask())
     with outpost.client() as client:
-        # What calls no model costs nothing.
+        # Requests without a model call cost nothing.
         assert client.post("/v1/scan", json={"text": "x"}).status_code == 200
         assert client.get("/v1/models").status_code == 200
     assert operator.get(ROUTE).json()["status"] == "exceeded"
@@ -169,7 +169,7 @@ def test_an_expired_budget_refuses_calls_until_it_is_set_again(outpost: OutpostS
         ({}, "monthly_requests"),
     ],
 )
-def test_what_is_wrong_with_a_budget_is_named(operator: httpx2.Client, body: dict[str, Any], field: str) -> None:
+def test_an_invalid_budget_is_refused_by_field(operator: httpx2.Client, body: dict[str, Any], field: str) -> None:
     answer = operator.put(ROUTE, json=body)
     assert answer.status_code == 422, answer.text
     assert field in answer.text
@@ -182,7 +182,7 @@ def test_the_settings_say_the_budget_until_an_operator_does(trust: Trust) -> Non
         assert (state["monthly_requests"], state["monthly_usd"], state["source"]) == (1, 12.5, "settings")
         assert state["ignored_settings"] == []
         assert [outpost.ask().status_code for _ in range(2)] == [200, 429]
-        # Null: there is none, whatever the settings say; also after a start.
+        # With null there is no budget, whatever the settings are. This is also so after a restart.
         operator.put(ROUTE, json={"monthly_requests": None})
         outpost.kill()
         outpost.start()
@@ -194,14 +194,14 @@ def test_the_settings_say_the_budget_until_an_operator_does(trust: Trust) -> Non
         )  # fmt: skip
 
 
-def test_a_damaged_record_of_what_is_spent_is_no_new_beginning(trust: Trust) -> None:
+def test_a_damaged_file_of_spent_amounts_prevents_the_start(trust: Trust) -> None:
     with OutpostServer(trust, BUDGET_MONTHLY_REQUESTS="5") as outpost:
         outpost.ask()
         outpost.kill()
         file = outpost.home / "outpost" / "spent"
         content = file.read_bytes()
         file.write_bytes(content[:30] + b"x" + content[31:])
-        with pytest.raises(AssertionError, match="it says what is spent"):
+        with pytest.raises(AssertionError, match="it has the spent amounts"):
             outpost.start()
         outpost.process = None
         file.write_bytes(content)
@@ -220,55 +220,57 @@ def test_two_outposts_do_not_spend_from_one_home(trust: Trust, outpost: OutpostS
 
 
 class TestTheOrganizations:
-    """Budgets that come with the bundle."""
+    """The organization's budgets, which are part of the bundle."""
 
     @pytest.fixture
     def budget(self, trust: Trust) -> Iterator[Callable[..., str]]:
-        """Makes budgets, which go when the test ends."""
-        made: list[str] = []
+        """Yields a function that creates budgets. They are deleted at the end of the test."""
+        budget_ids: list[str] = []
 
         def make(**fields: Any) -> str:
             with trust.admin() as admin:
                 answer = admin.post("/api/admin/budgets", json={"scope_type": "tenant", "period": "day", **fields})
                 assert answer.status_code == 201, answer.text
-                made.append(answer.json()["id"])
-                return made[-1]
+                budget_ids.append(answer.json()["id"])
+                return budget_ids[-1]
 
         yield make
         with trust.admin() as admin:
-            for item in made:
+            for item in budget_ids:
                 admin.delete(f"/api/admin/budgets/{item}")
 
-    def test_hold_here_by_what_this_outpost_has_spent(
+    def test_budgets_apply_to_the_amounts_of_this_outpost(
         self, outpost: OutpostServer, trust: Trust, budget: Callable[..., str]
     ) -> None:
-        made = budget(limit_requests=3)
+        budget_id = budget(limit_requests=3)
         with trust.admin() as admin:
-            # A new budget begins with what the organization has used today.
-            before = admin.get(f"/api/admin/budgets/{made}").json()["current"]["spent_requests"]
+            # A new budget includes the amounts that the organization has used today.
+            before = admin.get(f"/api/admin/budgets/{budget_id}").json()["current"]["spent_requests"]
         until(lambda: "X-Budget-Limit-Requests" in outpost.ask().headers)
         refused = until(lambda: (answer := outpost.ask()).status_code == 429 and answer)
         error = refused.json()["error"]
         assert (error["type"], error["code"], error["tier"]) == ("rate_limit_error", "quota_exceeded", "tenant:day")
         assert int(refused.headers["X-RateLimit-Reset"]) > time.time()
-        # Also when it starts anew.
+        # The budget also applies after a restart.
         outpost.kill()
         outpost.start()
         outpost.wait()
         assert outpost.ask().status_code == 429
-        # The platform counts what the records name.
+        # The platform counts the amounts in the records.
         with trust.admin() as admin:
-            until(lambda: admin.get(f"/api/admin/budgets/{made}").json()["current"]["spent_requests"] == before + 3)
-            admin.put(f"/api/admin/budgets/{made}", json={"limit_requests": 1_000})
+            until(
+                lambda: admin.get(f"/api/admin/budgets/{budget_id}").json()["current"]["spent_requests"] == before + 3
+            )
+            admin.put(f"/api/admin/budgets/{budget_id}", json={"limit_requests": 1_000})
         until(lambda: outpost.ask().status_code == 200)
 
-    def test_that_warn_refuse_nothing(self, outpost: OutpostServer, budget: Callable[..., str]) -> None:
+    def test_budgets_that_only_warn_refuse_nothing(self, outpost: OutpostServer, budget: Callable[..., str]) -> None:
         budget(limit_requests=1, action="warn")
         until(lambda: "X-Budget-Limit-Requests" in outpost.ask().headers)
         answer = outpost.ask()
         assert (answer.status_code, answer.headers["X-Budget-Remaining-Requests"]) == (200, "0")
 
-    def test_are_taken_out_of_force_by_the_feature_flag_and_the_outposts_own_is_not(
+    def test_the_feature_flag_disables_budgets_except_the_outposts_own(
         self, outpost: OutpostServer, operator: httpx2.Client, trust: Trust, budget: Callable[..., str]
     ) -> None:
         budget(limit_requests=1)

@@ -1,4 +1,5 @@
-"""The outpost's own month: its turn, and clocks that go back. Real files and no process."""
+"""The month of the outpost's own budget: its beginning, and clocks that are set back. The tests use real files and no
+process."""
 
 import asyncio
 from collections.abc import Callable
@@ -35,7 +36,7 @@ def at(text: str) -> float:
 
 @dataclass
 class Hands:
-    """A clock that is set."""
+    """A clock that the test sets."""
 
     time: float
 
@@ -48,7 +49,7 @@ class Hands:
 
 @dataclass
 class Alone:
-    """An outpost without peers, whose budget is 5 requests. `restart` begins from its files."""
+    """An outpost without peers, with a budget of 5 requests. `restart` reads its files again."""
 
     folder: Path
     clock: Hands = field(default_factory=lambda: Hands(at("2026-05-20")))
@@ -110,7 +111,7 @@ Step = Callable[[Alone], None]
 
 @pytest.mark.parametrize("between", [lambda _: None, Alone.restart], ids=["on the way", "at a restart"])
 @pytest.mark.parametrize("back", ["2026-05-31T23:59:59", "2026-05-21", "2001-01-01"])
-async def test_a_clock_that_goes_back_makes_no_budget_anew(alone: Alone, back: str, between: Step) -> None:
+async def test_a_clock_that_is_set_back_does_not_renew_a_budget(alone: Alone, back: str, between: Step) -> None:
     await alone.calls(2)
     alone.clock.time = at("2026-06-01T00:00:01")
     await alone.calls(4)
@@ -122,11 +123,11 @@ async def test_a_clock_that_goes_back_makes_no_budget_anew(alone: Alone, back: s
     assert alone.spend.status() == "exceeded"
 
 
-async def test_a_budget_that_has_ended_stays_so_when_the_clock_goes_back_behind_its_month(alone: Alone) -> None:
+async def test_an_exhausted_month_stays_exhausted_when_the_clock_is_set_back(alone: Alone) -> None:
     alone.clock.time = at("2026-06-02")
     await alone.state.change(budget=BudgetSet(expires_at=at("2026-06-01")))
     await alone.none_left()
-    # Nobody has called: the outpost itself has begun the month.
+    # No call was made. The outpost has begun the month without one.
     await alone.spend.peers.begin(alone.spend.month().start)
     alone.clock.time = at("2026-05-01")
     await alone.none_left()
@@ -134,7 +135,7 @@ async def test_a_budget_that_has_ended_stays_so_when_the_clock_goes_back_behind_
     await alone.none_left()
 
 
-async def test_what_an_idle_outpost_has_to_give_is_known_as_soon_as_the_month_begins(alone: Alone) -> None:
+async def test_the_unused_share_of_an_idle_outpost_is_known_when_the_month_begins(alone: Alone) -> None:
     await alone.calls(4)
     alone.clock.time = at("2026-06-01")
     start = alone.spend.month().start
@@ -142,7 +143,7 @@ async def test_what_an_idle_outpost_has_to_give_is_known_as_soon_as_the_month_be
     assert (alone.spend.unused(start), alone.spend.status()) == ((0, 5), "ok")
 
 
-async def test_a_budget_that_was_seen_to_end_stays_so_whatever_the_clock_says_later(alone: Alone) -> None:
+async def test_an_expired_budget_stays_expired_when_the_clock_is_set_back(alone: Alone) -> None:
     await alone.state.change(budget=BudgetSet(expires_at=at("2026-05-21")))
     await alone.calls(1)
     alone.clock.time = at("2026-05-21")
@@ -158,16 +159,16 @@ async def test_a_budget_that_was_seen_to_end_stays_so_whatever_the_clock_says_la
     await alone.calls(1)
 
 
-async def test_what_cannot_be_written_down_is_not_spent(alone: Alone) -> None:
+async def test_no_call_is_made_if_its_amount_cannot_be_stored(alone: Alone) -> None:
     await alone.calls(1)
-    # From now on nothing is taken there.
+    # From now on, writes fail.
     alone.tally.close()
     with pytest.raises(OutpostBudgetUnavailable):
         await alone.calls(1)
     assert alone.spent == 1
 
 
-async def test_a_month_that_cannot_be_begun_in_writing_is_not_spent_from(alone: Alone) -> None:
+async def test_no_call_is_made_if_the_beginning_of_the_month_cannot_be_stored(alone: Alone) -> None:
     (alone.folder / "share.json").mkdir()
     with pytest.raises(OutpostBudgetUnavailable):
         await alone.calls(1)

@@ -1,4 +1,4 @@
-"""Shares of a month's budget, whatever gets lost between peers or ends in the midst of a write."""
+"""Shares of a month's budget, with lost messages between peers, and processes that end during a write."""
 
 import asyncio
 import tempfile
@@ -28,7 +28,7 @@ class Crash(Exception):
 
 
 class Node:
-    """One outpost: its file outlives it, and what it has spent."""
+    """One outpost. Its file and its spent amounts survive a crash."""
 
     def __init__(self, folder: Path, number: int, parts: int, place: int | None = None) -> None:
         self.id = UUID(int=number + 1)
@@ -36,7 +36,7 @@ class Node:
         self.parts, self.place = parts, place
         self.file = folder / f"{uuid4()}.json"
         self.spent = 0
-        #: "before" or "after" the next write the process ends
+        #: whether the process ends "before" or "after" its next write
         self.dies: str | None = None
         self.leases: Leases
         self.start()
@@ -66,7 +66,7 @@ class Node:
             self.spent += max(0, min(amount, self.share - self.spent))
 
 
-#: what happens: who, to whom, how much, and what goes wrong
+#: an event: the acting outpost, the other outpost, the amount, and the fault
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["spend", "ask", "ask", "begin", "restart", "lose the disk"]),
@@ -81,9 +81,9 @@ STEPS = st.lists(
 )
 
 
-async def begin(node: Node, others: list[Node]) -> None:
+async def begin(node: Node, peers: list[Node]) -> None:
     claim = await node.leases.prepare(MONTH)
-    granted = [await other.leases.grant(node.id, claim) for other in others]
+    granted = [await other.leases.grant(node.id, claim) for other in peers]
     await node.leases.begin(MONTH, owns=all(granted))
 
 
@@ -109,19 +109,20 @@ async def run(folder: Path, steps: list[tuple[str, int, int, int, str]]) -> None
     gone = 0
     for node in nodes:
         await begin(node, [item for item in nodes if item is not node])
-    for what, one, two, amount, fault in steps:
-        node, other = nodes[one], nodes[two]
+    for what, node_index, two, amount, fault in steps:
+        node, peer = nodes[node_index], nodes[two]
         try:
             if what == "spend":
                 node.spend(amount)
-            elif what == "ask" and node is not other:
-                await ask(node, other, amount, fault)
+            elif what == "ask" and node is not peer:
+                await ask(node, peer, amount, fault)
             elif what == "begin":
                 await begin(node, [item for item in nodes if item is not node])
             elif what == "restart":
                 node.start()
             elif what == "lose the disk" and node is not nodes[2]:
-                # Somebody has to remember. What it has spent stays spent, whether it knows it or not.
+                # At least one outpost must have its file. Spent amounts stay spent, even if the outpost has lost its
+                # file.
                 gone, node.spent = gone + node.spent, 0
                 node.file.unlink(missing_ok=True)
                 node.start()
@@ -135,164 +136,166 @@ async def run(folder: Path, steps: list[tuple[str, int, int, int, str]]) -> None
 
 @settings(deadline=None)
 @given(STEPS)
-def test_all_together_never_have_more_than_the_limit(steps: list[tuple[str, int, int, int, str]]) -> None:
+def test_the_shares_of_all_outposts_never_exceed_the_limit(steps: list[tuple[str, int, int, int, str]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(run(Path(folder), steps))
 
 
 @pytest.fixture
 async def pair(tmp_path: Path) -> tuple[Node, Node]:
-    one, other = Node(tmp_path, 0, 2), Node(tmp_path, 1, 2)
-    await begin(one, [other])
-    await begin(other, [one])
-    return one, other
+    first, second = Node(tmp_path, 0, 2), Node(tmp_path, 1, 2)
+    await begin(first, [second])
+    await begin(second, [first])
+    return first, second
 
 
-async def test_a_lost_answer_is_requested_again_and_granted_once(pair: tuple[Node, Node]) -> None:
-    one, other = pair
-    await ask(one, other, 10, "answer")
-    assert (one.share, other.share) == (50, 25)
+async def test_a_lost_response_is_requested_again_and_given_once(pair: tuple[Node, Node]) -> None:
+    first, second = pair
+    await ask(first, second, 10, "answer")
+    assert (first.share, second.share) == (50, 25)
     for _ in range(2):
-        one.start()
-        other.start()
-    await ask(one, other, 1, "")
-    assert (one.share, other.share) == (75, 25)
-    await ask(one, other, 1, "")
-    assert (one.share, other.share) == (87, 13)
+        first.start()
+        second.start()
+    await ask(first, second, 1, "")
+    assert (first.share, second.share) == (75, 25)
+    await ask(first, second, 1, "")
+    assert (first.share, second.share) == (87, 13)
 
 
 async def test_an_answer_is_taken_once(pair: tuple[Node, Node]) -> None:
-    one, other = pair
-    transfer = await one.leases.ask(MONTH, other.address)
-    amounts = await other.leases.give(MONTH, one.id, transfer, (0, 10), other.unused)
+    first, second = pair
+    transfer = await first.leases.ask(MONTH, second.address)
+    amounts = await second.leases.give(MONTH, first.id, transfer, (0, 10), second.unused)
     for _ in range(2):
-        await one.leases.receive(MONTH, other.address, transfer, amounts)
-    assert one.share + other.share == 100
+        await first.leases.receive(MONTH, second.address, transfer, amounts)
+    assert first.share + second.share == 100
 
 
-async def test_a_giver_whose_disk_fails_gives_nothing_until_it_is_kept(pair: tuple[Node, Node]) -> None:
-    one, other = pair
-    transfer = await one.leases.ask(MONTH, other.address)
-    other.dies = "before"
+async def test_a_giver_whose_disk_fails_gives_nothing_until_the_transfer_is_stored(pair: tuple[Node, Node]) -> None:
+    first, second = pair
+    transfer = await first.leases.ask(MONTH, second.address)
+    second.dies = "before"
     with pytest.raises(Crash):
-        await other.leases.give(MONTH, one.id, transfer, (0, 10), other.unused)
-    # It cannot be spent here any more: it may have been written.
-    assert other.share == 25
-    other.dies = "before"
+        await second.leases.give(MONTH, first.id, transfer, (0, 10), second.unused)
+    # The giver can no longer spend the amount, because the transfer may have been stored.
+    assert second.share == 25
+    second.dies = "before"
     with pytest.raises(Crash):
-        await other.leases.give(MONTH, one.id, transfer, (0, 10), other.unused)
-    assert await other.leases.give(MONTH, one.id, transfer, (0, 10), other.unused) == (0, 25)
-    other.start()
-    assert other.share == 25
+        await second.leases.give(MONTH, first.id, transfer, (0, 10), second.unused)
+    assert await second.leases.give(MONTH, first.id, transfer, (0, 10), second.unused) == (0, 25)
+    second.start()
+    assert second.share == 25
 
 
-async def test_what_is_wanted_is_given_whole_where_it_is_there_and_half_of_the_rest_ahead(
+async def test_a_giver_gives_the_requested_amount_or_half_of_its_unused_amount(
     pair: tuple[Node, Node],
 ) -> None:
-    _, other = pair
-    for amount, value, left in ((40, 40, 10), (1, 5, 5), (9, 5, 0), (1, 0, 0)):
-        assert await other.leases.give(MONTH, uuid4(), uuid4(), (7, amount), other.unused) == (0, value)
-        assert other.share == left
+    _, second = pair
+    for amount, value, expected_remainder in ((40, 40, 10), (1, 5, 5), (9, 5, 0), (1, 0, 0)):
+        assert await second.leases.give(MONTH, uuid4(), uuid4(), (7, amount), second.unused) == (0, value)
+        assert second.share == expected_remainder
 
 
-async def test_who_comes_in_the_midst_of_a_month_begins_with_nothing(pair: tuple[Node, Node], tmp_path: Path) -> None:
-    one, other = pair
-    newcomer = Node(tmp_path, 2, 3)
-    await begin(newcomer, [one, other])
-    assert newcomer.share == 0
-    await ask(newcomer, one, 10, "")
-    assert (newcomer.share, one.share, other.share) == (25, 25, 50)
-    # The others' lists are longer now, too: the month goes on as it began.
-    for item in (one, other):
-        item.parts = 3
-        item.start()
-    assert (one.share, other.share) == (25, 50)
-
-
-async def test_who_takes_anothers_place_or_has_lost_its_disk_begins_with_nothing(
+async def test_an_outpost_that_joins_during_a_month_begins_without_a_part(
     pair: tuple[Node, Node], tmp_path: Path
 ) -> None:
-    one, other = pair
+    first, second = pair
+    newcomer = Node(tmp_path, 2, 3)
+    await begin(newcomer, [first, second])
+    assert newcomer.share == 0
+    await ask(newcomer, first, 10, "")
+    assert (newcomer.share, first.share, second.share) == (25, 25, 50)
+    # The lists of the other outposts are longer now, too. The division of the month does not change.
+    for item in (first, second):
+        item.parts = 3
+        item.start()
+    assert (first.share, second.share) == (25, 50)
+
+
+async def test_an_outpost_that_replaces_another_or_lost_its_disk_begins_without_a_part(
+    pair: tuple[Node, Node], tmp_path: Path
+) -> None:
+    first, second = pair
     for number in (1, 2):
-        anew = Node(tmp_path, number, 2)
-        await begin(anew, [one])
-        assert anew.share == 0
-    assert one.share + other.share == 100
+        new_node = Node(tmp_path, number, 2)
+        await begin(new_node, [first])
+        assert new_node.share == 0
+    assert first.share + second.share == 100
 
 
-async def test_what_cannot_be_divided_is_the_first_ones(tmp_path: Path) -> None:
+async def test_the_remainder_of_the_division_belongs_to_the_first_outpost(tmp_path: Path) -> None:
     nodes = [Node(tmp_path, number, 3, place=number) for number in range(3)]
     for node in nodes:
         await begin(node, [item for item in nodes if item is not node])
     assert [node.share for node in nodes] == [34, 33, 33]
-    # Two who both take themselves for the first do not both have it.
+    # If two outposts both claim the first place, only one of them has the remainder.
     twin = Node(tmp_path, 7, 3, place=0)
     await begin(twin, nodes[:1])
     assert twin.share == 0
 
 
-async def test_without_a_word_from_any_peer_each_has_its_part(tmp_path: Path) -> None:
-    one, other = Node(tmp_path, 0, 2), Node(tmp_path, 1, 2)
-    for node in (one, other):
+async def test_without_responses_of_peers_each_outpost_has_its_part(tmp_path: Path) -> None:
+    first, second = Node(tmp_path, 0, 2), Node(tmp_path, 1, 2)
+    for node in (first, second):
         await begin(node, [])
-    assert (one.share, other.share) == (50, 50)
+    assert (first.share, second.share) == (50, 50)
 
 
-async def test_nobody_may_spend_more_than_a_limit_that_was_lowered(pair: tuple[Node, Node]) -> None:
-    one, other = pair
-    await ask(one, other, 50, "")
-    assert [item.leases.share(MONTH, LeaseLimits(None, 60))[1] for item in (one, other)] == [60, -20]
-    assert (one.share, other.share) == (100, 0)
+async def test_a_lowered_limit_also_limits_received_amounts(pair: tuple[Node, Node]) -> None:
+    first, second = pair
+    await ask(first, second, 50, "")
+    assert [item.leases.share(MONTH, LeaseLimits(None, 60))[1] for item in (first, second)] == [60, -20]
+    assert (first.share, second.share) == (100, 0)
 
 
-async def test_a_part_that_is_given_up_is_less_at_once_and_after_a_restart(pair: tuple[Node, Node]) -> None:
-    one, other = pair
-    await ask(one, other, 10, "")
-    one.dies = "before"
+async def test_a_part_that_is_given_up_is_gone_immediately_and_after_a_restart(pair: tuple[Node, Node]) -> None:
+    first, second = pair
+    await ask(first, second, 10, "")
+    first.dies = "before"
     with pytest.raises(Crash):
-        await one.leases.give_up(MONTH)
-    assert one.share == 25
-    await one.leases.give_up(MONTH)
-    one.start()
-    assert (one.share, one.leases.owns(MONTH), one.leases.begun(MONTH)) == (25, False, True)
+        await first.leases.give_up(MONTH)
+    assert first.share == 25
+    await first.leases.give_up(MONTH)
+    first.start()
+    assert (first.share, first.leases.owns(MONTH), first.leases.begun(MONTH)) == (25, False, True)
 
 
 async def test_the_last_month_that_has_begun_is_known_after_a_restart(pair: tuple[Node, Node]) -> None:
-    one, other = pair
-    # Another's next month is not this one's.
-    await one.leases.grant(other.id, Claim(MONTH + 31 * 86_400, uuid4(), 2))
-    assert one.leases.latest == MONTH
-    await one.leases.begin(MONTH + 31 * 86_400, owns=True)
-    one.start()
-    assert one.leases.latest == MONTH + 31 * 86_400
+    first, second = pair
+    # The next month has not begun at the other outpost.
+    await first.leases.grant(second.id, Claim(MONTH + 31 * 86_400, uuid4(), 2))
+    assert first.leases.latest == MONTH
+    await first.leases.begin(MONTH + 31 * 86_400, owns=True)
+    first.start()
+    assert first.leases.latest == MONTH + 31 * 86_400
 
 
-async def test_a_month_that_is_over_is_forgotten(tmp_path: Path) -> None:
+async def test_an_ended_month_is_deleted(tmp_path: Path) -> None:
     leases = Leases(tmp_path / "share.json", parts=1)
     await leases.begin(MONTH, owns=True)
     await leases.begin(MONTH + 31 * 86_400, owns=True)
-    again = Leases(tmp_path / "share.json", parts=1)
-    assert not again.begun(MONTH)
-    assert again.share(MONTH + 31 * 86_400, LeaseLimits(5, None)) == (5, None)
+    reloaded = Leases(tmp_path / "share.json", parts=1)
+    assert not reloaded.begun(MONTH)
+    assert reloaded.share(MONTH + 31 * 86_400, LeaseLimits(5, None)) == (5, None)
 
 
-async def test_the_next_months_claims_may_come_before_it_has_begun_here(pair: tuple[Node, Node]) -> None:
-    one, other = pair
+async def test_claims_for_the_next_month_are_decided_before_it_begins(pair: tuple[Node, Node]) -> None:
+    first, second = pair
     later = Claim(MONTH + 31 * 86_400, uuid4(), 2)
-    assert await one.leases.grant(other.id, later)
-    one.start()
-    assert await one.leases.grant(other.id, later)
-    assert not await one.leases.grant(uuid4(), later)
-    assert one.share == 50
+    assert await first.leases.grant(second.id, later)
+    first.start()
+    assert await first.leases.grant(second.id, later)
+    assert not await first.leases.grant(uuid4(), later)
+    assert first.share == 50
 
 
-def test_a_damaged_file_is_no_new_beginning(tmp_path: Path) -> None:
+def test_a_damaged_file_of_shares_prevents_the_start(tmp_path: Path) -> None:
     durable_files.write(tmp_path / "share.json", b'[{"claim"')
     with pytest.raises(BadSettings):
         Leases(tmp_path / "share.json", parts=1)
 
 
-async def test_one_that_is_cancelled_leaves_no_write_behind(tmp_path: Path) -> None:
+async def test_a_cancelled_change_waits_for_its_write(tmp_path: Path) -> None:
     going = asyncio.Event()
     loop = asyncio.get_running_loop()
     active, most = 0, 0

@@ -1,5 +1,5 @@
-"""An outpost tells the portal that it is there: platform, portal and outpost as processes, and the portal's listener
-asks for certificates."""
+"""Heartbeats from an outpost to the portal. Platform, portal and outpost are processes, and the portal's listener
+requests certificates."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -40,7 +40,7 @@ def portal() -> Iterator[PortalServer]:
 
 @pytest.fixture(scope="module")
 def registration(portal: PortalServer, served: Served, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What was answered; the portal has come back since, with TLS and the authority that it has issued with."""
+    """Returns the response of the registration. Afterwards the portal was restarted with TLS and its own authority."""
     org_id, key = portal.new_org(tenant_id=str(DEFAULT_TENANT))
     enabled = httpx2.patch(
         f"{portal.platform.url}/api/v1/admin/org/feature-flags/outpost_enabled",
@@ -90,7 +90,7 @@ def status_of(outpost: OutpostServer) -> dict[str, Any]:
         return body
 
 
-def test_the_portal_hears_of_the_outpost_and_how_it_is(
+def test_the_portal_receives_the_state_of_the_outpost(
     portal: PortalServer, registration: dict[str, Any], beating: OutpostServer
 ) -> None:
     until(lambda: status_of(beating)["portal"]["taken_at"])
@@ -124,7 +124,7 @@ def test_an_unreachable_portal_is_reported_only_in_the_status(
     until(lambda: status_of(beating)["portal"]["taken_at"])
     portal.kill()
     try:
-        # At its start it beats at once, rather than after half a minute.
+        # The first heartbeat is sent at the start, and not after half a minute.
         beating.kill()
         beating.start()
         beating.wait()
@@ -135,7 +135,7 @@ def test_an_unreachable_portal_is_reported_only_in_the_status(
         portal.start()
 
 
-def test_a_refusal_of_the_portal_is_reported_with_its_reason(
+def test_a_refusal_by_the_portal_is_reported_with_its_reason(
     portal: PortalServer, registration: dict[str, Any], served: Served
 ) -> None:
     environment = {
@@ -147,6 +147,6 @@ def test_a_refusal_of_the_portal_is_reported_with_its_reason(
         assert "outpost.heartbeat" not in outpost.log
 
 
-def test_without_a_portal_there_are_none(portal: PortalServer, registration: dict[str, Any]) -> None:
+def test_without_a_portal_no_heartbeats_are_sent(portal: PortalServer, registration: dict[str, Any]) -> None:
     with RegisteredOutpost(portal.platform, registration) as outpost:
         assert status_of(outpost)["portal"] is None

@@ -1,4 +1,5 @@
-"""What one outpost believes of what a peer says. The peer proves itself as it should, and says what it is told to."""
+"""Which messages of a peer an outpost accepts. The peer of the tests authenticates itself correctly, and sends the
+messages that a test sets."""
 
 import asyncio
 import threading
@@ -44,18 +45,18 @@ def identity(folder: Path, authority: Authority, outpost_id: UUID) -> OutpostIde
     return OutpostIdentity(outpost_id, certificate, private, folder / "authorities.pem")
 
 
-class Other:
+class FakePeer:
     """The peer."""
 
     def __init__(self, proof: Proof) -> None:
-        #: who signs its answers
+        #: authenticates the responses of the peer
         self.proof = proof
-        #: what it says of itself, but for the month; None: nothing
+        #: the state that the peer sends, without the month, or None if it does not respond
         self.claimed_fields: dict[str, Any] | None = {}
         self.gives: Callable[[ShareRequest], Pair] = lambda _: (0, 0)
         self.share_requests: list[ShareRequest] = []
         self.heard: PeerMessage | None = None
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"other": self}))
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"peer": self}))
         self.address = f"http://127.0.0.1:{self._http.server_address[1]}"
         threading.Thread(target=self._http.serve_forever, daemon=True).start()
 
@@ -76,26 +77,26 @@ class Other:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    other: Other
+    peer: FakePeer
 
     def do_GET(self) -> None:
         self._answer({"id": THEIRS})
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        self._answer(self.other.share(body) if self.path == "/peer/share" else self.other.state(body))
+        self._answer(self.peer.share(body) if self.path == "/peer/share" else self.peer.state(body))
 
     def _answer(self, content: object) -> None:
         self.send_response(503 if content is None else 200)
-        self.send_header(PROOF, self.other.proof.token(OURS))
+        self.send_header(PROOF, self.peer.proof.token(OURS))
         self.end_headers()
         self.wfile.write(msgspec.json.encode(content))
 
     def log_message(self, *_: object) -> None:
-        """Tests read other logs."""
+        """Suppresses the log of the test's server."""
 
 
-class Ours:
+class OwnOutpost:
     """One of two outposts that share 10 requests a month."""
 
     def __init__(self, folder: Path, proof: Proof, own: OutpostIdentity, address: str) -> None:
@@ -126,16 +127,16 @@ class Ours:
         return self.peers.all[0].fault or ""
 
     async def calls(self, number: int) -> int:
-        """How many of so many are answered."""
-        for done in range(number):
+        """Makes calls, and returns the number of successful ones."""
+        for successful_calls in range(number):
             try:
                 self.spend.settle(await self.spend.reserve((self.budget,), ONE, enforced=True), ONE)
             except BudgetExceeded:
-                return done
+                return successful_calls
         return number
 
     def claim(self, seconds: float) -> Claim:
-        """The peer's, so much later than this one's."""
+        """Returns a claim of the peer that is `later` than the claim of the outpost."""
         own = self.leases.claim(self.start)
         assert own is not None
         return Claim(self.start, uuid4(), 2, None, own.made + seconds)
@@ -153,16 +154,16 @@ def proof(folder: Path, authority: Authority, outpost_id: UUID) -> Proof:
 
 
 @pytest.fixture
-def other(tmp_path: Path, authority: Authority) -> Iterator[Other]:
-    result = Other(proof(tmp_path, authority, THEIRS))
+def peer(tmp_path: Path, authority: Authority) -> Iterator[FakePeer]:
+    result = FakePeer(proof(tmp_path, authority, THEIRS))
     yield result
     result.close()
 
 
 @pytest.fixture
-async def ours(tmp_path: Path, authority: Authority, other: Other) -> AsyncIterator[Ours]:
+async def outpost(tmp_path: Path, authority: Authority, peer: FakePeer) -> AsyncIterator[OwnOutpost]:
     own = identity(tmp_path, authority, OURS)
-    result = Ours(tmp_path / "ours", Proof(OURS, own, tmp_path / "authorities.pem"), own, other.address)
+    result = OwnOutpost(tmp_path / "ours", Proof(OURS, own, tmp_path / "authorities.pem"), own, peer.address)
     yield result
     await result.peers.stop()
     await result.spend.stop()
@@ -174,34 +175,34 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_a_peer_takes_nothing_away_by_giving(ours: Ours, other: Other) -> None:
-    other.gives = lambda _: (0, -3)
-    assert await ours.calls(6) == 5
-    assert ours.share == 5
-    assert "amounts must not be negative" in ours.fault
+async def test_a_peer_cannot_send_negative_amounts(outpost: OwnOutpost, peer: FakePeer) -> None:
+    peer.gives = lambda _: (0, -3)
+    assert await outpost.calls(6) == 5
+    assert outpost.share == 5
+    assert "amounts must not be negative" in outpost.fault
 
 
-async def test_whatever_a_peer_gives_nobody_spends_more_than_the_limit(ours: Ours, other: Other) -> None:
-    other.gives = lambda _: (10**30, 10**30)
-    assert await ours.calls(12) == 10
+async def test_received_amounts_never_exceed_the_limit(outpost: OwnOutpost, peer: FakePeer) -> None:
+    peer.gives = lambda _: (10**30, 10**30)
+    assert await outpost.calls(12) == 10
 
 
-async def test_a_peer_tells_of_itself_alone(ours: Ours, other: Other) -> None:
-    other.claimed_fields = {"id": uuid4(), "stopped": True}
-    ours.peers.start()
-    await until(lambda: bool(ours.fault))
-    assert (ours.fault, ours.state.stopped) == ("another outpost than before answers there", False)
+async def test_a_peer_reports_only_its_own_state(outpost: OwnOutpost, peer: FakePeer) -> None:
+    peer.claimed_fields = {"id": uuid4(), "stopped": True}
+    outpost.peers.start()
+    await until(lambda: bool(outpost.fault))
+    assert (outpost.fault, outpost.state.stopped) == ("another outpost than before has this address", False)
 
 
-async def test_an_answer_that_its_peer_has_not_proven_is_none(
-    ours: Ours, other: Other, tmp_path: Path, authority: Authority
+async def test_an_unauthenticated_response_is_refused(
+    outpost: OwnOutpost, peer: FakePeer, tmp_path: Path, authority: Authority
 ) -> None:
-    other.proof = proof(tmp_path, authority, uuid4())
-    other.claimed_fields, other.gives = {"stopped": True}, lambda _: (0, 5)
-    ours.peers.start()
-    await until(lambda: bool(ours.fault))
-    assert (ours.fault, ours.state.stopped) == ("another outpost than before answers there", False)
-    assert await ours.calls(6) == 5
+    peer.proof = proof(tmp_path, authority, uuid4())
+    peer.claimed_fields, peer.gives = {"stopped": True}, lambda _: (0, 5)
+    outpost.peers.start()
+    await until(lambda: bool(outpost.fault))
+    assert (outpost.fault, outpost.state.stopped) == ("another outpost than before has this address", False)
+    assert await outpost.calls(6) == 5
 
 
 @pytest.mark.parametrize(
@@ -209,67 +210,71 @@ async def test_an_answer_that_its_peer_has_not_proven_is_none(
     [(-3600.0, 0), (3600.0, 5), (None, 5)],
     ids=["who has begun before", "who begins later", "who has not begun"],
 )
-async def test_a_part_is_refused_by_who_has_begun_before(
-    ours: Ours, other: Other, later: float | None, share: int
+async def test_an_outpost_whose_claim_is_earlier_refuses_a_claim(
+    outpost: OwnOutpost, peer: FakePeer, later: float | None, share: int
 ) -> None:
-    await ours.leases.prepare(ours.start)
-    other.claimed_fields = {"granted": False, "claim": None if later is None else ours.claim(later)}
-    await ours.peers.begin(ours.start)
-    assert ours.share == share
+    await outpost.leases.prepare(outpost.start)
+    peer.claimed_fields = {"granted": False, "claim": None if later is None else outpost.claim(later)}
+    await outpost.peers.begin(outpost.start)
+    assert outpost.share == share
 
 
-async def test_of_two_who_begin_in_the_same_moment_and_refuse_each_other_one_has_its_part(
-    ours: Ours, other: Other
+async def test_of_two_simultaneous_claims_that_refuse_each_other_one_is_valid(
+    outpost: OwnOutpost, peer: FakePeer
 ) -> None:
-    await ours.leases.prepare(ours.start)
-    other.claimed_fields = {"granted": False, "claim": ours.claim(0)}
-    await ours.peers.begin(ours.start)
-    # The one with the higher id begins with nothing.
-    assert ours.share == 5
+    await outpost.leases.prepare(outpost.start)
+    peer.claimed_fields = {"granted": False, "claim": outpost.claim(0)}
+    await outpost.peers.begin(outpost.start)
+    # The outpost with the higher id begins without a part.
+    assert outpost.share == 5
 
 
-async def test_who_has_reached_nobody_gives_up_later_what_is_not_its_own(ours: Ours, other: Other) -> None:
-    """And what it has spent of it by then is taken from the others' shares."""
-    other.claimed_fields = None
-    ours.peers.start()
-    await until(lambda: ours.share == 5)
-    assert await ours.calls(2) == 2
-    other.gives = lambda request: request.amounts
-    other.claimed_fields = {"granted": False, "claim": ours.claim(-3600), "free": (0, 6)}
-    await until(lambda: ours.share == 2)
-    assert [question.amounts for question in other.share_requests] == [(0, 2)]
-    assert not ours.leases.owns(ours.start)
+async def test_an_outpost_gives_up_its_part_when_it_learns_of_a_refusal(outpost: OwnOutpost, peer: FakePeer) -> None:
+    """The amount that it has already spent is requested from its peers."""
+    peer.claimed_fields = None
+    outpost.peers.start()
+    await until(lambda: outpost.share == 5)
+    assert await outpost.calls(2) == 2
+    peer.gives = lambda request: request.amounts
+    peer.claimed_fields = {"granted": False, "claim": outpost.claim(-3600), "free": (0, 6)}
+    await until(lambda: outpost.share == 2)
+    assert [question.amounts for question in peer.share_requests] == [(0, 2)]
+    assert not outpost.leases.owns(outpost.start)
 
 
-async def test_a_newcomers_refusal_takes_nobodys_part(ours: Ours, other: Other) -> None:
-    ours.peers.start()
-    await until(lambda: ours.share == 5)
-    other.claimed_fields, other.heard = {"granted": False, "claim": ours.claim(60), "free": (0, 5)}, None
+async def test_the_refusal_of_a_newcomer_has_no_effect(outpost: OwnOutpost, peer: FakePeer) -> None:
+    outpost.peers.start()
+    await until(lambda: outpost.share == 5)
+    peer.claimed_fields, peer.heard = {"granted": False, "claim": outpost.claim(60), "free": (0, 5)}, None
     for _ in range(2):
-        ours.peers.notify()
-        await until(lambda: other.heard is not None)
-        other.heard = None
-    assert (ours.share, other.share_requests) == (5, [])
+        outpost.peers.notify()
+        await until(lambda: peer.heard is not None)
+        peer.heard = None
+    assert (outpost.share, peer.share_requests) == (5, [])
 
 
-async def test_a_budget_that_all_together_have_spent_is_exceeded_before_anybody_asks(ours: Ours, other: Other) -> None:
-    other.claimed_fields = {"spent": (0, 4)}
-    ours.peers.start()
-    await until(lambda: ours.share == 5)
-    assert await ours.calls(5) == 5
-    assert ours.spend.status() == "warning"
-    other.claimed_fields = {"spent": (0, 5)}
-    await until(lambda: ours.spend.status() == "exceeded")
+async def test_a_budget_that_all_peers_have_spent_is_exceeded_without_a_request(
+    outpost: OwnOutpost, peer: FakePeer
+) -> None:
+    peer.claimed_fields = {"spent": (0, 4)}
+    outpost.peers.start()
+    await until(lambda: outpost.share == 5)
+    assert await outpost.calls(5) == 5
+    assert outpost.spend.status() == "warning"
+    peer.claimed_fields = {"spent": (0, 5)}
+    await until(lambda: outpost.spend.status() == "exceeded")
 
 
-async def test_what_is_spent_beyond_a_lowered_limit_is_asked_for_where_there_is_any(ours: Ours, other: Other) -> None:
-    other.gives = lambda request: request.amounts
-    ours.peers.start()
-    await until(lambda: ours.share == 5)
-    assert await ours.calls(5) == 5
-    await ours.state.change(budget=msgspec.structs.replace(ours.spend.set, requests=6))
+async def test_amounts_spent_beyond_a_lowered_limit_are_requested_from_peers(
+    outpost: OwnOutpost, peer: FakePeer
+) -> None:
+    peer.gives = lambda request: request.amounts
+    outpost.peers.start()
+    await until(lambda: outpost.share == 5)
+    assert await outpost.calls(5) == 5
+    await outpost.state.change(budget=msgspec.structs.replace(outpost.spend.set, requests=6))
     await asyncio.sleep(1.2)
-    assert (ours.share, other.share_requests) == (3, [])
-    other.claimed_fields = {"free": (9, 3)}
-    await until(lambda: ours.share == 5)
-    assert [question.amounts for question in other.share_requests] == [(0, 2)]
+    assert (outpost.share, peer.share_requests) == (3, [])
+    peer.claimed_fields = {"free": (9, 3)}
+    await until(lambda: outpost.share == 5)
+    assert [question.amounts for question in peer.share_requests] == [(0, 2)]

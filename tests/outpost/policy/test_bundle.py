@@ -1,4 +1,4 @@
-"""Bundles that must not come into force: refused, the one before stays, and the status says why."""
+"""Invalid bundles are refused. The former bundle stays in force, and the status shows the reason."""
 
 import json
 import time
@@ -32,7 +32,7 @@ def platform() -> Iterator[FakePlatform]:
 
 @pytest.fixture
 def fresh(platform: FakePlatform) -> Iterator[OutpostServer]:
-    """With version 10 in force, by which `zanzibar` is refused."""
+    """Yields an outpost with version 10 in force, which refuses `zanzibar`."""
     server = OutpostServer(platform)  # type: ignore[arg-type]
     platform.send(platform.bundle(server.id, 10, blocked="zanzibar"))
     with server as running:
@@ -49,7 +49,7 @@ def running(platform: FakePlatform) -> Iterator[OutpostServer]:
 
 @pytest.fixture
 def outpost(platform: FakePlatform, running: OutpostServer) -> OutpostServer:
-    """As `fresh`, for tests that leave it at that version."""
+    """Yields an outpost with version 10 in force, for tests that do not change its version."""
     before = policy(running)["activated_at"]
     platform.send(platform.bundle(running.id, 10, blocked="zanzibar"))
     until(lambda: (status := policy(running))["fault"] is None and status["activated_at"] > before)
@@ -75,7 +75,7 @@ def truncated(signed: str) -> str:
 
 
 def changed(signed: str) -> str:
-    """A bit of what it says is another one; the signature is the old one."""
+    """Returns the bundle with one changed bit in its content and the old signature."""
     head, body, signature = signed.split(".")
     place = len(body) // 2
     return ".".join([head, body[:place] + ("A" if body[place] != "A" else "B") + body[place + 1 :], signature])
@@ -85,7 +85,7 @@ def unsigned(signed: str) -> str:
     return ".".join(["eyJhbGciOiJub25lIn0", signed.split(".")[1], ""])
 
 
-#: What is sent instead, as fields of version 11, and what the status says of it.
+#: Fields of an invalid bundle of version 11, and the reason in the status.
 CONTENTS: dict[str, tuple[dict[str, Any], str]] = {
     "of another outpost": ({"outpost_id": uuid4()}, "it is for outpost"),
     "of an older version": ({"version": 9}, "its version 9 is older than 10, which is in force"),
@@ -94,7 +94,7 @@ CONTENTS: dict[str, tuple[dict[str, Any], str]] = {
     "of another organization": ({"tenant_id": uuid4()}, "its policy is another organization's"),
     "of another organization throughout": (
         {"tenant_id": OTHERS, "policy": TenantRecords(tenant_id=OTHERS, revision=0)},
-        f"it is organization {OTHERS}'s",
+        f"it belongs to organization {OTHERS}",
     ),
     "without callers that can be read": ({"callers": {"keys": [{"id": 3}]}}, "it cannot be read"),
     "without a policy": ({"policy": None}, "it cannot be read"),
@@ -120,31 +120,33 @@ def assert_refused(outpost: OutpostServer, why: str) -> None:
 
 
 @pytest.mark.parametrize("name", CONTENTS)
-def test_a_bundle_is_refused_for_what_it_says(platform: FakePlatform, outpost: OutpostServer, name: str) -> None:
+def test_a_bundle_with_invalid_content_is_refused(platform: FakePlatform, outpost: OutpostServer, name: str) -> None:
     fields, why = CONTENTS[name]
     platform.send(platform.bundle(outpost.id, 11, **fields))
     assert_refused(outpost, why)
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_a_bundle_is_refused_for_its_signature(platform: FakePlatform, outpost: OutpostServer, name: str) -> None:
+def test_a_bundle_with_an_invalid_signature_is_refused(
+    platform: FakePlatform, outpost: OutpostServer, name: str
+) -> None:
     signed = signing.sign(platform.bundle(outpost.id, 11), platform.signer)
     platform.send_signed(FORMS[name](signed))
     assert_refused(outpost, "its signature is not good")
 
 
-def test_a_key_that_is_not_the_platforms_signs_nothing(platform: FakePlatform, outpost: OutpostServer) -> None:
+def test_a_bundle_signed_by_another_key_is_refused(platform: FakePlatform, outpost: OutpostServer) -> None:
     platform.send(platform.bundle(outpost.id, 11), signer=STRANGER)
     assert_refused(outpost, "its signature is not good")
 
 
-def test_another_document_of_the_platform_is_no_bundle(platform: FakePlatform, outpost: OutpostServer) -> None:
+def test_another_signed_document_of_the_platform_is_refused(platform: FakePlatform, outpost: OutpostServer) -> None:
     document = platform.bundle(outpost.id, 11)
     platform.send_signed(jwt.sign_document(document, platform.signer, kind="gatehouse-archive"))
     assert_refused(outpost, "its signature is not good")
 
 
-def test_after_a_refusal_a_good_one_is_taken_and_the_fault_is_gone(
+def test_after_a_refusal_a_valid_bundle_is_accepted_and_clears_the_fault(
     platform: FakePlatform, fresh: OutpostServer
 ) -> None:
     platform.send(platform.bundle(fresh.id, 9))
@@ -157,7 +159,7 @@ def test_after_a_refusal_a_good_one_is_taken_and_the_fault_is_gone(
 
 
 def test_a_new_signing_key_is_fetched_at_once(platform: FakePlatform, fresh: OutpostServer) -> None:
-    """Without waiting for the next look at the key set."""
+    """The outpost does not wait for the next periodic fetch of the key set."""
     successor = SigningKey.generate()
     platform.more_keys.append(successor)
     platform.send(platform.bundle(fresh.id, 11), signer=successor)
@@ -165,7 +167,7 @@ def test_a_new_signing_key_is_fetched_at_once(platform: FakePlatform, fresh: Out
     assert policy(fresh)["fault"] is None
 
 
-def test_a_refused_bundle_is_not_what_a_restart_begins_with(platform: FakePlatform, fresh: OutpostServer) -> None:
+def test_a_refused_bundle_is_not_loaded_after_a_restart(platform: FakePlatform, fresh: OutpostServer) -> None:
     platform.send(platform.bundle(fresh.id, 12), signer=STRANGER)
     assert_refused(fresh, "its signature is not good")
     fresh.kill()
@@ -177,10 +179,10 @@ def test_a_refused_bundle_is_not_what_a_restart_begins_with(platform: FakePlatfo
     assert fresh.ask("zanzibar").status_code == 403
 
 
-def test_a_kept_bundle_that_was_tampered_with_is_not_begun_with(platform: FakePlatform, fresh: OutpostServer) -> None:
+def test_a_stored_bundle_that_was_changed_is_not_loaded(platform: FakePlatform, fresh: OutpostServer) -> None:
     fresh.kill()
-    kept = fresh.home / "outpost" / "bundle.jws"
-    kept.write_text(changed(kept.read_text()))
+    bundle_file = fresh.home / "outpost" / "bundle.jws"
+    bundle_file.write_text(changed(bundle_file.read_text()))
     fresh.environment["PLATFORM_MANAGEMENT_URL"] = "http://127.0.0.1:9"
     fresh.start()
     refused = fresh.ask()
@@ -188,17 +190,19 @@ def test_a_kept_bundle_that_was_tampered_with_is_not_begun_with(platform: FakePl
     assert "its signature is not good" in policy(fresh)["fault"]
 
 
-async def test_the_first_bundle_is_kept_before_anybody_is_answered_by_it(
+async def test_the_first_bundle_is_stored_before_requests_are_served_with_it(
     platform: FakePlatform, tmp_path: Path
 ) -> None:
-    outpost_id, there = uuid4(), []
-    bundles = BundleStore(outpost_id, tmp_path, lambda _: there.append((tmp_path / "bundle.jws").exists()))
+    outpost_id, stored_files = uuid4(), []
+    bundles = BundleStore(outpost_id, tmp_path, lambda _: stored_files.append((tmp_path / "bundle.jws").exists()))
     bundles.trust(platform.published()["keys"])
     assert await bundles.take(signing.sign(platform.bundle(outpost_id, 10), platform.signer), "platform")
-    assert there == [True]
+    assert stored_files == [True]
 
 
-async def test_the_policy_that_was_kept_says_whose_an_outpost_is(platform: FakePlatform, tmp_path: Path) -> None:
+async def test_the_stored_policy_determines_the_organization_of_an_outpost(
+    platform: FakePlatform, tmp_path: Path
+) -> None:
     outpost_id = uuid4()
 
     def started() -> BundleStore:
@@ -210,15 +214,15 @@ async def test_the_policy_that_was_kept_says_whose_an_outpost_is(platform: FakeP
         return signing.sign(platform.bundle(outpost_id, version, **fields), platform.signer)
 
     assert await started().take(signed(10), "platform")
-    anew = started()
-    await anew.load_kept()
-    others = signed(11, tenant_id=OTHERS, policy=TenantRecords(tenant_id=OTHERS, revision=0))
-    assert not await anew.take(others, "platform")
-    assert f"this outpost {TENANT}'s" in (anew.status.fault or "")
-    assert await anew.take(signed(11), "platform")
+    restarted = started()
+    await restarted.load_kept()
+    foreign_bundle = signed(11, tenant_id=OTHERS, policy=TenantRecords(tenant_id=OTHERS, revision=0))
+    assert not await restarted.take(foreign_bundle, "platform")
+    assert f"this outpost to {TENANT}" in (restarted.status.fault or "")
+    assert await restarted.take(signed(11), "platform")
 
 
-def test_refusals_do_not_make_it_ask_without_a_pause(platform: FakePlatform, outpost: OutpostServer) -> None:
+def test_the_outpost_pauses_between_polls_after_refusals(platform: FakePlatform, outpost: OutpostServer) -> None:
     platform.send(platform.bundle(outpost.id, 9))
     assert_refused(outpost, "older than 10")
     before = platform.polls

@@ -1,4 +1,4 @@
-"""Providers' credentials on their way from the platform to a provider's door: sealed, opened, used, never told."""
+"""Providers' credentials from the platform to the provider: sealed, decrypted, used, and never shown."""
 
 import json
 import threading
@@ -24,7 +24,7 @@ RENEWED = "sk-the-next-one-9876543210"
 
 
 class Upstream(BaseHTTPRequestHandler):
-    """An OpenAI-compatible provider that remembers by which key it was asked."""
+    """An OpenAI-compatible provider that records the API keys of its calls."""
 
     seen: ClassVar[list[str]] = []
     protocol_version = "HTTP/1.1"
@@ -51,7 +51,7 @@ class Upstream(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def provider(trust: Trust) -> Iterator[None]:
-    """The organization's own endpoint, whose key it has its outposts sent."""
+    """Yields the organization's own endpoint. The organization sends its key to the outposts."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     byoe = {
@@ -65,8 +65,8 @@ def provider(trust: Trust) -> Iterator[None]:
         ],
     }  # fmt: skip
     with trust.admin() as admin:
-        made = admin.post("/api/admin/providers/byoe", json=byoe)
-        assert made.status_code == 201, made.text
+        created = admin.post("/api/admin/providers/byoe", json=byoe)
+        assert created.status_code == 201, created.text
     send(trust, "sealed")
     yield
     send(trust, "off")
@@ -106,7 +106,7 @@ def kept_files(folder: Path) -> bytes:
 
 
 @pytest.mark.usefixtures("provider")
-def test_a_provider_is_called_with_what_came_sealed(trust: Trust) -> None:
+def test_a_provider_is_called_with_sealed_credentials(trust: Trust) -> None:
     with OutpostServer(trust) as outpost:
         assert used(outpost) == f"Bearer {SECRET}"
         with outpost.admin() as admin:
@@ -114,7 +114,7 @@ def test_a_provider_is_called_with_what_came_sealed(trust: Trust) -> None:
         assert json.loads(results[0])["policy"]["credentials_unopened"] == []
         assert SECRET not in "".join(results) + outpost.log
         assert SECRET.encode() not in kept_files(outpost.home)
-        # They outlive the platform's answers: what was kept opens again.
+        # The stored credentials can be decrypted after a restart without the platform.
         outpost.kill()
         outpost.environment["PLATFORM_MANAGEMENT_URL"] = "http://127.0.0.1:9"
         outpost.start()
@@ -123,13 +123,13 @@ def test_a_provider_is_called_with_what_came_sealed(trust: Trust) -> None:
 
 
 @pytest.mark.usefixtures("provider")
-def test_the_environments_own_come_first(trust: Trust) -> None:
+def test_credentials_of_the_environment_take_precedence(trust: Trust) -> None:
     with OutpostServer(trust, PROVIDER_OWN_PLACE_API_KEY="sk-of-this-machine") as outpost:
         assert used(outpost) == "Bearer sk-of-this-machine"
 
 
 @pytest.mark.usefixtures("provider")
-def test_they_go_on_over_a_renewal_and_a_change(trust: Trust) -> None:
+def test_sealed_credentials_work_after_a_renewal_and_a_change(trust: Trust) -> None:
     with OutpostServer(trust) as outpost:
         assert used(outpost) == f"Bearer {SECRET}"
         outpost.enrol()
@@ -150,7 +150,7 @@ def test_credentials_sealed_to_a_lost_key_are_reported_and_fetched_again(trust: 
     with OutpostServer(trust) as outpost:
         assert used(outpost) == f"Bearer {SECRET}"
         outpost.kill()
-        # The former key is gone with the process, and the platform is away.
+        # After the restart the outpost has no former key, and the platform is unavailable.
         outpost.enrol()
         outpost.environment["PLATFORM_MANAGEMENT_URL"] = "http://127.0.0.1:9"
         outpost.start()
@@ -168,26 +168,26 @@ def test_credentials_sealed_to_a_lost_key_are_reported_and_fetched_again(trust: 
 
 
 @pytest.mark.usefixtures("provider")
-def test_they_cross_an_air_gap_and_a_renewal_there(trust: Trust) -> None:
+def test_sealed_credentials_work_across_an_air_gap_and_a_renewal(trust: Trust) -> None:
     outpost = OutpostServer(trust, OUTPOST_AIRGAP="true")
     bundle, keys = outpost.home / "carried.jws", outpost.home / "carried.json"
     outpost.environment.update(OUTPOST_BUNDLE_PATH=str(bundle), OUTPOST_KEYS_PATH=str(keys))
     assert outpost.fetch(bundle, keys).returncode == 0
     with outpost:
         assert used(outpost) == f"Bearer {SECRET}"
-        # The bundle comes before the certificate that it is sealed to.
-        there = outpost.certificate, outpost.key
+        # The bundle arrives before the certificate to whose key it is sealed.
+        paths = outpost.certificate, outpost.key
         outpost.certificate, outpost.key = outpost.home / "renewed.pem", outpost.home / "renewed.key"
         outpost.enrol()
         assert outpost.fetch(bundle, keys).returncode == 0
         until(lambda: unopened(outpost) == ["own-place"])
-        outpost.key.replace(there[1])
-        outpost.certificate.replace(there[0])
+        outpost.key.replace(paths[1])
+        outpost.certificate.replace(paths[0])
         until(lambda: unopened(outpost) == [])
         assert used(outpost) == f"Bearer {SECRET}"
 
 
-def test_a_bundle_opens_with_the_former_key_too_and_shows_nothing() -> None:
+def test_credentials_are_decrypted_with_the_former_key_and_not_shown() -> None:
     outpost_id, tenant_id = UUID(int=1), TenantId(UUID(int=2))
     former, present, stranger = (ec.generate_private_key(ec.SECP256R1()) for _ in range(3))
     bundle = PolicyBundle(

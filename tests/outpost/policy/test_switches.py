@@ -1,4 +1,4 @@
-"""What stops a request that an outpost has let in: its own kill switch, and those of the platform in its bundle."""
+"""Kill switches stop requests that an outpost has admitted: its own, and those of the platform in its bundle."""
 
 import asyncio
 from collections.abc import Iterator
@@ -26,9 +26,9 @@ def test_a_model_that_the_platform_has_switched_off_answers_nothing(platform: Fa
     with server as outpost:
         refused = outpost.ask(model="sandbox/echo")
         assert (refused.status_code, refused.json()["error"]["type"]) == (503, "provider_unavailable")
-        # The provider's other model answers.
+        # The provider's other model still works.
         with outpost.client() as client:
-            other = client.post(
+            answer = client.post(
                 "/v1/chat/completions",
                 json={
                     "model": "sandbox/stream-10000",
@@ -36,11 +36,11 @@ def test_a_model_that_the_platform_has_switched_off_answers_nothing(platform: Fa
                     "messages": [{"role": "user", "content": "Hello"}],
                 },
             )
-        assert other.status_code == 200, other.text
+        assert answer.status_code == 200, answer.text
 
 
 async def test_an_engaged_kill_switch_stops_a_request_that_waits_for_its_next_attempt(platform: FakePlatform) -> None:
-    """The first attempt fails after the switch was engaged: there is no second one."""
+    """The first attempt fails after the switch has been engaged, and no second attempt is made."""
     arrived, engaged = asyncio.Event(), asyncio.Event()
 
     async def behave(connection: Connection) -> None:

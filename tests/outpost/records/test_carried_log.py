@@ -1,4 +1,4 @@
-"""The audit log at the administration API, and carried to the platform by hand."""
+"""The export of the audit log by the administration API, and its upload to the platform by the command line."""
 
 import json
 import os
@@ -20,7 +20,7 @@ EXPORT, CONFIRM = "/admin/audit/export", "/admin/audit/export/confirm"
 
 @pytest.fixture(scope="module")
 def outpost(trust: Trust) -> Iterator[OutpostServer]:
-    """Which nothing leads to the platform from: its records stay in the journal."""
+    """Yields an outpost without a connection to the platform, so that its records stay in the journal."""
     with OutpostServer(trust) as running:
         until((running.home / "outpost/bundle.jws").exists)
         running.kill()
@@ -52,7 +52,7 @@ def request_ids_of(outpost: OutpostServer, count: int) -> list[str]:
 
 
 def hand_in(outpost: OutpostServer, *files: Path) -> subprocess.CompletedProcess[str]:
-    """From a machine that reaches the platform."""
+    """Uploads the file from a machine that can reach the platform."""
     environment = {
         "PATH": os.environ["PATH"],
         "OUTPOST_ID": str(outpost.id),
@@ -63,7 +63,7 @@ def hand_in(outpost: OutpostServer, *files: Path) -> subprocess.CompletedProcess
     return run_command("outpost", "hand-in", *map(str, files), environment=environment)
 
 
-def test_what_was_answered_can_be_carried_away_and_is_the_platforms_once(
+def test_exported_records_are_stored_at_the_platform_once(
     outpost: OutpostServer, operator: httpx2.Client, trust: Trust, tmp_path: Path
 ) -> None:
     first = request_ids_of(outpost, 5)
@@ -77,29 +77,29 @@ def test_what_was_answered_can_be_carried_away_and_is_the_platforms_once(
     assert (answer.status_code, answer.json()["released"]) == (200, 5)
     assert "outpost.audit_confirmed" in outpost.log
 
-    # The process ends, and so its journal.
+    # The process ends, which ends its journal.
     outpost.kill(signal.SIGKILL)
     outpost.start()
     outpost.wait()
     second = request_ids_of(outpost, 3)
-    rest = exported(operator, after=through(lines[-1]))
-    assert requests(rest) == second
+    remaining = exported(operator, after=through(lines[-1]))
+    assert requests(remaining) == second
     assert requests(exported(operator, unsent="true")) == second
     assert requests(exported(operator)) == first + second
     (tmp_path / "second.jsonl").write_bytes(operator.get(EXPORT, params={"unsent": True}).content)
 
     missing = hand_in(outpost, tmp_path / "second.jsonl")
     assert (missing.returncode, "the platform needs 1 first" in missing.stderr) == (1, True), missing
-    # With the end of the first journal, which is an entry as well.
+    # The end of the first journal is also an entry.
     for new in (9, 0):
-        done = hand_in(outpost, tmp_path / "first.jsonl", tmp_path / "second.jsonl")
-        assert done.returncode == 0, done.stderr
-        assert sum(map(int, re.findall(r"(\d+) of them new", done.stdout))) == new
+        process = hand_in(outpost, tmp_path / "first.jsonl", tmp_path / "second.jsonl")
+        assert process.returncode == 0, process.stderr
+        assert sum(map(int, re.findall(r"(\d+) of them new", process.stdout))) == new
         assert stored(trust, outpost) == first + second
     assert "the chain is whole" in verified(trust)
 
 
-def test_what_was_carried_is_not_handed_in_again_when_there_is_a_way(
+def test_confirmed_records_are_not_uploaded_again_when_the_platform_is_reachable(
     outpost: OutpostServer, operator: httpx2.Client, trust: Trust
 ) -> None:
     before = stored(trust, outpost)
@@ -127,6 +127,6 @@ def test_a_file_that_is_not_an_audit_log_is_reported_with_the_line(
     outpost: OutpostServer, tmp_path: Path, text: str
 ) -> None:
     (tmp_path / "file").write_text(text)
-    done = hand_in(outpost, tmp_path / "file")
-    assert done.returncode == (1 if text else 0)
-    assert ("line 1 is not a line of an audit log" in done.stderr) == bool(text)
+    process = hand_in(outpost, tmp_path / "file")
+    assert process.returncode == (1 if text else 0)
+    assert ("line 1 is not a line of an audit log" in process.stderr) == bool(text)

@@ -1,4 +1,4 @@
-"""What a disk that fills costs an outpost, and in which order."""
+"""Which data an outpost drops on a full disk, and in which order."""
 
 import asyncio
 from pathlib import Path
@@ -21,7 +21,7 @@ from gatehouse.outpost.records.disk import (
 
 
 class Disk:
-    """A file system that is full to so many percent, of which each audit file is one."""
+    """A file system with a prescribed use in percent. Each audit file takes one percent."""
 
     def __init__(self, outpost: OutpostFiles, percent: float) -> None:
         self.percent = percent
@@ -34,13 +34,13 @@ class Disk:
 
 @pytest.fixture
 def outpost(tmp_path: Path) -> OutpostFiles:
-    """With five files of its audit log."""
-    made = OutpostFiles(tmp_path, max_bytes=5_000)
-    made.answer(25)
-    while made.hand_in(5):
+    """Returns the records of an outpost with five files of its audit log."""
+    files = OutpostFiles(tmp_path, max_bytes=5_000)
+    files.answer(25)
+    while files.hand_in(5):
         pass
-    assert len(made.audit.files()) == 5
-    return made
+    assert len(files.audit.files()) == 5
+    return files
 
 
 def monitored(outpost: OutpostFiles, disk: Disk) -> DiskMonitor:
@@ -60,43 +60,43 @@ def monitored(outpost: OutpostFiles, disk: Disk) -> DiskMonitor:
         (100, "journal_detail", 0),
     ],
 )
-def test_detail_goes_step_by_step(outpost: OutpostFiles, percent: float, shed: Shed, files: int) -> None:
+def test_audit_data_is_dropped_step_by_step(outpost: OutpostFiles, percent: float, shed: Shed, files: int) -> None:
     monitor = monitored(outpost, Disk(outpost, percent))
     monitor.look()
     assert (monitor.status.shed, len(outpost.audit.files())) == (shed, files)
     assert monitor.status.files_removed == 5 - files
 
 
-def test_the_oldest_files_go_first(outpost: OutpostFiles) -> None:
+def test_the_oldest_files_are_removed_first(outpost: OutpostFiles) -> None:
     before = requests(outpost.exported())
     monitored(outpost, Disk(outpost, 81.5)).look()
-    left = requests(outpost.exported())
-    assert 0 < len(left) < len(before)
-    assert left == before[-len(left) :]
+    remaining = requests(outpost.exported())
+    assert 0 < len(remaining) < len(before)
+    assert remaining == before[-len(remaining) :]
 
 
-def test_lines_are_kept_again_once_there_is_room(outpost: OutpostFiles) -> None:
+def test_lines_are_written_again_when_the_disk_has_room(outpost: OutpostFiles) -> None:
     disk = Disk(outpost, 90)
     monitor = monitored(outpost, disk)
     monitor.look()
     without = outpost.answer(3)
     assert outpost.hand_in() == 4
     assert outpost.exported() == []
-    # A little less than the threshold is not room enough: it would be over again with the next file.
+    # A use just below the threshold is too high, because the next file would exceed the threshold again.
     disk.percent = 84.5
     monitor.look()
     assert monitor.status.shed == "audit_lines"
     disk.percent = 70
     monitor.look()
     assert monitor.status.shed == "nothing"
-    kept = outpost.answer(3)
+    answered = outpost.answer(3)
     outpost.hand_in()
-    assert requests(outpost.exported()) == kept
-    assert without != kept
+    assert requests(outpost.exported()) == answered
+    assert without != answered
 
 
 @pytest.mark.parametrize("shed", ["nothing", "audit_files", "audit_lines", "journal_detail"])
-async def test_only_the_last_step_costs_records_their_detail(tmp_path: Path, shed: Shed) -> None:
+async def test_only_the_last_step_removes_detail_from_records(tmp_path: Path, shed: Shed) -> None:
     status = DiskUsage(shed=shed)
     writer = JournalWriter(tmp_path)
     journal = ThinningJournal(writer, status)
@@ -111,7 +111,7 @@ async def test_only_the_last_step_costs_records_their_detail(tmp_path: Path, she
         assert (read.dlp_events, read.rule_events, read.attempts) == (
             ((), (), ()) if thin else (RICH.dlp_events, RICH.rule_events, RICH.attempts)
         )
-        # What is counted and paid for stays.
+        # Fields for counts and costs are not removed.
         for name in ("id", "request_id", "cost_usd", "input_tokens", "budgets", "group_ids", "dlp_action", "timestamp"):
             assert getattr(read, name) == getattr(RICH, name)
     assert status.entries_thinned == (2 if shed == "journal_detail" else 0)
@@ -123,8 +123,8 @@ def test_an_unreadable_disk_is_reported(tmp_path: Path) -> None:
         used_percent(tmp_path / "nothing")
 
 
-def test_an_outpost_on_a_full_disk_serves_and_says_what_it_sheds(trust: Trust) -> None:
-    """Every disk is fuller than one percent."""
+def test_an_outpost_on_a_full_disk_serves_and_reports_dropped_data(trust: Trust) -> None:
+    """The threshold is one percent, which every disk exceeds."""
     with OutpostServer(trust, DISK_MONITOR_THRESHOLD="1", DISK_MONITOR_CHECK_INTERVAL="0.1") as outpost:
         with outpost.admin() as operator:
             disk = until(lambda: operator.get("/admin/api/status").json()["disk"])

@@ -1,4 +1,4 @@
-"""Records in an outpost's files: their numbers, the audit log, what an operator carries away."""
+"""Records in an outpost's files: their sequence numbers, the audit log, and its export."""
 
 import itertools
 import json
@@ -26,9 +26,9 @@ from gatehouse.outpost.records.positions import UnknownPlace
 
 @pytest.fixture
 def outpost(tmp_path: Path) -> Iterator[OutpostFiles]:
-    made = OutpostFiles(tmp_path)
-    yield made
-    made.records.close()
+    files = OutpostFiles(tmp_path)
+    yield files
+    files.records.close()
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,13 @@ def outpost(tmp_path: Path) -> Iterator[OutpostFiles]:
     ],
     ids=["rich", "opened", "plain", "old lost", "lost", "old ended", "ended", "operated"],
 )
-def test_a_line_of_the_audit_log_names_everything_and_can_be_made_an_entry_again(text: bytes) -> None:
+def test_a_line_of_the_audit_log_has_named_fields_and_can_be_converted_to_its_entry(text: bytes) -> None:
     at = Cursor(uuid4(), 1234567)
-    made = line(at, text, handed_in=True)
-    assert msgspec.json.decode(entry(made)) == msgspec.json.decode(text)
-    assert place(made) == at
-    assert made.count(b"\n") == 1
-    assert b"\r" not in made
+    text_line = line(at, text, handed_in=True)
+    assert msgspec.json.decode(entry(text_line)) == msgspec.json.decode(text)
+    assert place(text_line) == at
+    assert text_line.count(b"\n") == 1
+    assert b"\r" not in text_line
 
 
 def test_a_line_can_be_read_by_a_person() -> None:
@@ -75,20 +75,20 @@ def test_a_record_has_the_same_time_whether_it_comes_from_the_journal_or_from_th
 
 def test_an_export_shows_lines_of_an_earlier_version_in_the_current_form(outpost: OutpostFiles) -> None:
     journal = "0197a1f4-3c1e-7e4b-9d59-0a4a4e5f6a7b"
-    known = json.loads(line(Cursor(UUID(journal), 1), encode(RICH), handed_in=True))
+    current_line = json.loads(line(Cursor(UUID(journal), 1), encode(RICH), handed_in=True))
     earlier = {
-        **known, "timestamp": RICH.timestamp, "budgets": [[str(RICH.budgets[0][0]), RICH.budgets[0][1]]]
+        **current_line, "timestamp": RICH.timestamp, "budgets": [[str(RICH.budgets[0][0]), RICH.budgets[0][1]]]
     }  # fmt: skip
     head = {name: earlier.pop(name) for name in ("journal_id", "sequence", "handed_in")}
     lines = [
-        {**head, "time": known["timestamp"], **earlier},
+        {**head, "time": current_line["timestamp"], **earlier},
         {**head, "sequence": 2, "type": "ended"},
     ]
     (outpost.folder / "audit").mkdir()
     text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
     (outpost.folder / "audit" / "00000001.jsonl").write_text(text)
     ended = {"journal_id": journal, "sequence": 2, "handed_in": True, "timestamp": None, "type": "ended"}
-    assert outpost.exported() == [known, ended]
+    assert outpost.exported() == [current_line, ended]
 
 
 def test_every_line_of_an_export_has_its_time(outpost: OutpostFiles) -> None:
@@ -104,19 +104,19 @@ def test_every_line_of_an_export_has_its_time(outpost: OutpostFiles) -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"{}\n", b'{"journal_id":"x"}\n', b"[" * 300, b'{"journal_id":"' + b"0" * 60])
-def test_what_is_no_line_is_told(text: bytes) -> None:
+def test_a_text_that_is_not_a_line_is_refused(text: bytes) -> None:
     with pytest.raises(NotALine):
         place(text)
     with pytest.raises(NotALine):
         entry(text)
 
 
-def test_writers_come_one_after_the_other_and_end(outpost: OutpostFiles) -> None:
+def test_writers_are_read_one_after_the_other_to_their_end(outpost: OutpostFiles) -> None:
     first, second = outpost.answer(5), outpost.answer(3)
-    taken = [outpost.records.take(2_000)]
-    assert taken[0] is not None
-    assert len(taken[0].entries) == 6
-    assert taken[0].entries[-1].startswith(b'["ended",')
+    batches = [outpost.records.take(2_000)]
+    assert batches[0] is not None
+    assert len(batches[0].entries) == 6
+    assert batches[0].entries[-1].startswith(b'["ended",')
     assert outpost.hand_in() == 6
     assert outpost.hand_in(3) == 3
     assert outpost.hand_in() == 1
@@ -127,27 +127,27 @@ def test_writers_come_one_after_the_other_and_end(outpost: OutpostFiles) -> None
 
 def test_an_unused_process_writes_no_records(outpost: OutpostFiles) -> None:
     outpost.answer(0)
-    taken = outpost.records.take()
-    assert taken is not None
-    assert (taken.entries, taken.finished) == ([], True)
-    outpost.records.mark_uploaded(taken)
+    batch = outpost.records.take()
+    assert batch is not None
+    assert (batch.entries, batch.finished) == ([], True)
+    outpost.records.mark_uploaded(batch)
     assert outpost.exported() == []
 
 
 @pytest.mark.parametrize("kill", ["before the note", "in the midst of a line", "before the release"])
-def test_a_kill_while_records_move_doubles_no_line(
+def test_a_kill_while_records_move_duplicates_no_line(
     outpost: OutpostFiles, kill: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = outpost.answer(9)
     assert outpost.hand_in(4) == 4
     note = (outpost.folder / "uploaded.json").read_bytes()
-    taken = outpost.records.take(3)
-    assert taken is not None
+    batch = outpost.records.take(3)
+    assert batch is not None
     if kill == "before the release":
         monkeypatch.setattr(outpost.records._reader, "release", lambda _: [])
-        outpost.records.mark_uploaded(taken)
+        outpost.records.mark_uploaded(batch)
     else:
-        outpost.audit.append(taken.begin, taken.entries)
+        outpost.audit.append(batch.begin, batch.entries)
         assert (outpost.folder / "uploaded.json").read_bytes() == note
     if kill == "in the midst of a line":
         (newest,) = list((outpost.folder / "audit").iterdir())
@@ -172,7 +172,7 @@ def test_damage_is_an_entry_of_its_own(outpost: OutpostFiles) -> None:
     assert kinds == ["outcome", "outcome", "lost", "outcome", "outcome", "ended"]
 
 
-def test_files_rotate_and_the_oldest_go(tmp_path: Path) -> None:
+def test_files_are_rotated_and_the_oldest_are_deleted(tmp_path: Path) -> None:
     outpost = OutpostFiles(tmp_path, max_bytes=4_000, max_files=3)
     ids = outpost.answer(40)
     while outpost.hand_in(7):
@@ -180,12 +180,12 @@ def test_files_rotate_and_the_oldest_go(tmp_path: Path) -> None:
     sizes = outpost.audit.files()
     assert len(sizes) == 3
     assert max(sizes.values()) <= 4_000
-    left = requests(outpost.exported())
-    assert left == ids[-len(left) :]
+    remaining = requests(outpost.exported())
+    assert remaining == ids[-len(remaining) :]
     outpost.records.close()
 
 
-def test_an_export_tells_each_record_once_while_records_move(outpost: OutpostFiles) -> None:
+def test_an_export_contains_each_record_once_while_records_move(outpost: OutpostFiles) -> None:
     ids = outpost.answer(700) + outpost.answer(700)
     for most in (1, 90, 450):
         export, parts = Export(outpost.records), []
@@ -199,7 +199,7 @@ def test_an_export_tells_each_record_once_while_records_move(outpost: OutpostFil
         assert requests(read(iter(parts))) == ids
 
 
-def test_an_export_goes_on_after_a_place_and_may_leave_out_what_was_handed_in(outpost: OutpostFiles) -> None:
+def test_an_export_may_begin_after_a_position_and_omit_uploaded_records(outpost: OutpostFiles) -> None:
     first, second = outpost.answer(6), outpost.answer(6)
     outpost.hand_in(4)
     records = outpost.exported()
@@ -215,18 +215,18 @@ def confirmed(outpost: OutpostFiles, number: int) -> int:
     return outpost.records.confirm(Cursor(UUID(str(result["journal_id"])), int(str(result["sequence"]))))
 
 
-def test_what_an_operator_has_leaves_the_journal_and_stays_in_the_audit_log(outpost: OutpostFiles) -> None:
+def test_confirmed_records_move_from_the_journal_to_the_audit_log(outpost: OutpostFiles) -> None:
     first, second = outpost.answer(6), outpost.answer(6)
     assert confirmed(outpost, 2) == 3
     assert confirmed(outpost, 1) == 0
     assert requests(outpost.exported(unsent=True)) == [*first[3:], *second]
-    # The second's third: the first has an entry that it ended.
+    # The position is the third entry of the second journal. The first journal has an entry about its end.
     assert confirmed(outpost, 9) == 7
     assert requests(outpost.exported(unsent=True)) == second[3:]
     assert requests(outpost.exported()) == [*first, *second]
 
 
-def test_a_place_that_is_not_there_releases_nothing(outpost: OutpostFiles) -> None:
+def test_an_unknown_position_confirms_nothing(outpost: OutpostFiles) -> None:
     ids = outpost.answer(6)
     journal_id = UUID(str(outpost.exported()[0]["journal_id"]))
     for through in (Cursor(journal_id, 99), Cursor(uuid4(), 1)):
@@ -235,7 +235,7 @@ def test_a_place_that_is_not_there_releases_nothing(outpost: OutpostFiles) -> No
     assert requests(outpost.exported(unsent=True)) == ids
 
 
-def test_a_disk_that_takes_no_audit_line_keeps_back_no_record(outpost: OutpostFiles) -> None:
+def test_records_are_uploaded_although_the_audit_log_cannot_be_written(outpost: OutpostFiles) -> None:
     outpost.answer(3)
     (outpost.folder / "audit").write_text("a file, where a folder should be")
     assert outpost.hand_in() == 4
@@ -249,19 +249,19 @@ FAULTS: dict[str, Callable[[OutpostFiles], object]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_without_its_note_a_journal_whose_beginning_is_gone_goes_on_under_another_id(
+def test_a_journal_without_its_position_and_first_segment_continues_under_a_new_id(
     outpost: OutpostFiles, fault: str
 ) -> None:
-    # So many that the first segment is released.
+    # There are enough entries to release the first segment.
     outpost.answer(400)
     assert outpost.hand_in(300) == 300
     FAULTS[fault](outpost)
     after = outpost.again()
-    taken = after.records.take()
-    assert taken is not None
-    assert taken.journal_id != taken.writer_id
-    assert taken.place.number == 1
-    again = after.records.take()
-    assert again is not None
-    assert again.journal_id == taken.journal_id
+    batch = after.records.take()
+    assert batch is not None
+    assert batch.journal_id != batch.writer_id
+    assert batch.place.number == 1
+    repeated_batch = after.records.take()
+    assert repeated_batch is not None
+    assert repeated_batch.journal_id == batch.journal_id
     after.records.close()

@@ -1,4 +1,4 @@
-"""An outpost that tells a SIEM of its requests itself, whether the platform has heard of them or not."""
+"""An outpost sends events of its requests to a SIEM directly, whether the platform has its records or not."""
 
 import asyncio
 import hashlib
@@ -45,12 +45,12 @@ def collecting(receiver: Receiver) -> dict[str, str]:
 
 
 def events(receiver: Receiver) -> list[dict[str, Any]]:
-    """All that the collector was sent, in order."""
-    return [json.loads(line)["event"] for got in receiver.got for line in got.body.splitlines()]
+    """Returns all events that the collector has received, in order."""
+    return [json.loads(line)["event"] for request in receiver.got for line in request.body.splitlines()]
 
 
 def requests(receiver: Receiver) -> list[str]:
-    """Ids of the requests of which it was told, once each."""
+    """Returns the ids of the requests in the received events, without duplicates."""
     results = [
         event["http"]["request"]["id"] for event in events(receiver) if event["event"]["dataset"] == "gatehouse.audit"
     ]
@@ -74,7 +74,7 @@ def stored(trust: Trust, request_id: str) -> list[Any]:
     return trust.server.sql("SELECT id, action, details FROM audit_events WHERE request_id = %s", [request_id])
 
 
-async def test_a_collector_hears_the_same_of_a_request_as_the_platform(trust: Trust) -> None:
+async def test_a_collector_receives_the_same_events_as_the_platform(trust: Trust) -> None:
     async with Receiver.listening() as receiver:
         with OutpostServer(trust, **collecting(receiver)) as outpost:
             request_id = await ask(outpost, CARD)
@@ -86,7 +86,7 @@ async def test_a_collector_hears_the_same_of_a_request_as_the_platform(trust: Tr
             assert audit["event"]["action"] == row[1]
             assert audit["gatehouse"]["details"] == row[2]
             assert audit["gatehouse"]["details"]["outpost_id"] == str(outpost.id)
-            # Its place in the chain is not known here.
+            # The outpost does not know the position in the audit chain.
             assert not {"sequence", "hash"} & audit["event"].keys()
             of_the_platform = trust.server.sql("SELECT id FROM dlp_events WHERE request_id = %s", [request_id])
             assert [rule["event"]["id"] for rule in dlp] == [str(result) for (result,) in of_the_platform]
@@ -98,7 +98,7 @@ async def test_a_collector_hears_the_same_of_a_request_as_the_platform(trust: Tr
             assert TOKEN not in figures + outpost.log + json.dumps(status)
 
 
-async def test_what_a_collector_has_not_taken_waits_for_it_over_kills_of_the_outpost(trust: Trust) -> None:
+async def test_unsent_events_survive_kills_of_the_outpost(trust: Trust) -> None:
     async with Receiver.listening() as receiver:
         receiver.otherwise = 503
         with OutpostServer(trust, **collecting(receiver)) as outpost:
@@ -117,7 +117,7 @@ async def test_what_a_collector_has_not_taken_waits_for_it_over_kills_of_the_out
             receiver.otherwise = 200
             await until(lambda: len(requests(receiver)) == len(questions))
             assert requests(receiver) == questions
-            # Then nobody needs the journals of the dead ones any more; and the platform has each request once.
+            # Then the journals of dead processes are deleted, and the platform has each request once.
             journal = outpost.home / "outpost" / "journal"
             await until(lambda: len(list(journal.glob("*-*"))) == 1)
             assert [len(stored(trust, question)) for question in questions] == [1] * len(questions)
@@ -128,7 +128,7 @@ async def test_what_a_collector_has_not_taken_waits_for_it_over_kills_of_the_out
             outpost.wait()
             last = await ask(outpost)
             await until(lambda: last in requests(receiver))
-            # What was noted as sent is not sent again.
+            # Events before the stored position are not sent again.
             assert len(events(receiver)) == sent + 1
 
 
@@ -163,7 +163,7 @@ def _cut_off(outpost: OutpostServer) -> str:
         return str(answer.headers["x-request-id"])
 
 
-async def test_what_is_too_large_is_sent_in_parts_and_at_last_passed_over(trust: Trust) -> None:
+async def test_a_large_batch_is_split_and_a_single_large_event_is_skipped(trust: Trust) -> None:
     async with Receiver.listening() as receiver:
         with OutpostServer(trust, **collecting(receiver)) as outpost:
             receiver.otherwise = 503
@@ -181,17 +181,21 @@ async def test_what_is_too_large_is_sent_in_parts_and_at_last_passed_over(trust:
             receiver.otherwise = picky
             status = await until_status(outpost, lambda match: match["skipped"] == 1 and match["waiting_bytes"] == 0)
             assert (status["sent"], status["fault"]) == (5, None)
-            taken = [
-                got for got in receiver.got if len(got.body.splitlines()) <= 2 and b"no-such-model" not in got.body
+            accepted = [
+                request
+                for request in receiver.got
+                if len(request.body.splitlines()) <= 2 and b"no-such-model" not in request.body
             ]
             results = [
-                json.loads(line)["event"]["http"]["request"]["id"] for got in taken for line in got.body.splitlines()
+                json.loads(line)["event"]["http"]["request"]["id"]
+                for request in accepted
+                for line in request.body.splitlines()
             ]
             assert results == requests[:2] + requests[3:]
             assert "siem_event_too_large" in outpost.log
 
 
-async def test_syslog_gets_each_event_as_a_message(trust: Trust) -> None:
+async def test_syslog_receives_each_event_as_a_message(trust: Trust) -> None:
     async with listening(tls()) as log:
         siem = {
             "SIEM_DIRECT_TYPE": "syslog",
@@ -206,14 +210,14 @@ async def test_syslog_gets_each_event_as_a_message(trust: Trust) -> None:
         assert request_id.encode() in message
 
 
-async def test_a_webhook_gets_signed_batches(trust: Trust) -> None:
+async def test_a_webhook_receives_signed_batches(trust: Trust) -> None:
     async with Receiver.listening() as receiver:
         with OutpostServer(trust, **{**collecting(receiver), "SIEM_DIRECT_TYPE": "webhook"}) as outpost:
             request_id = await ask(outpost)
-            got, *_ = await receiver.until(1)
-        digest = hmac.new(TOKEN.encode(), got.body, hashlib.sha256).hexdigest()
-        assert got.headers["X-Service-Signature"] == f"sha256={digest}"
-        (event,) = got.json["payload"]["events"]
+            request, *_ = await receiver.until(1)
+        digest = hmac.new(TOKEN.encode(), request.body, hashlib.sha256).hexdigest()
+        assert request.headers["X-Service-Signature"] == f"sha256={digest}"
+        (event,) = request.json["payload"]["events"]
         assert event["http"]["request"]["id"] == request_id
 
 
@@ -225,7 +229,7 @@ async def test_a_file_gets_requests_and_operators_calls_below_the_organizations_
         event = json.loads(line)
         assert event["http"]["request"]["id"] == request_id
         assert event["organization"]["id"] == path.parent.name
-        # An operator's call is told as the platform has it.
+        # The event of an operator's call is the same as on the platform.
         answer = operator.put("/admin/api/override/routing", json={"routes": {"gpt-4o": "sandbox/echo"}})
         assert answer.status_code == 200, answer.text
         _, line = await until(lambda: len(lines := path.read_bytes().splitlines()) > 1 and lines)
@@ -237,7 +241,7 @@ async def test_a_file_gets_requests_and_operators_calls_below_the_organizations_
         assert rows == [(event["event"]["id"],)]
 
 
-async def test_an_operator_can_try_the_receiver_out(trust: Trust) -> None:
+async def test_an_operator_can_test_the_receiver(trust: Trust) -> None:
     async with Receiver.listening() as receiver:
         with OutpostServer(trust, **collecting(receiver)) as outpost, outpost.admin() as operator:
             body = (await asyncio.to_thread(operator.post, "/admin/api/siem/test")).json()
@@ -249,7 +253,7 @@ async def test_an_operator_can_try_the_receiver_out(trust: Trust) -> None:
             assert outpost.log.count("outpost.siem_tested") == 2
 
 
-def test_without_a_receiver_there_is_nothing_to_try(outpost: OutpostServer, operator: httpx2.Client) -> None:
+def test_without_a_receiver_the_test_is_refused(outpost: OutpostServer, operator: httpx2.Client) -> None:
     answer = operator.post("/admin/api/siem/test")
     assert (answer.status_code, answer.json()["error"]) == (409, "siem_not_configured")
     assert operator.get("/admin/api/status").json()["siem"] is None

@@ -1,4 +1,4 @@
-"""An outpost's records on the platform: once each and in order, whoever dies or is away meanwhile."""
+"""Records of an outpost are stored at the platform once and in order, even if processes are killed or unavailable."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 from tests.support.outpost_server import OutpostServer, Trust, asking, stored, until, verified
 
-#: The outpost's ends by kill -9 (20 prove more), and the requests of a day without the platform (100,000).
+#: The number of kills of the outpost (20 test more), and of requests of a day without the platform (100,000).
 KILLS = int(os.environ.get("OUTPOST_KILLS", "4"))
 AWAY = int(os.environ.get("OUTPOST_AWAY_REQUESTS", "3000"))
 WAIT_SECONDS = 60 + AWAY / 100
@@ -26,7 +26,8 @@ def journal(outpost: OutpostServer) -> int:
 
 
 class Callers:
-    """Asks until `stop`; `answered` are the requests whose answers were complete, `asked` all."""
+    """Sends requests until `stop`. `answered` contains the requests with a complete response, and `asked` contains all
+    requests."""
 
     def __init__(self, outpost: OutpostServer, count: int = 4) -> None:
         self.answered: list[str] = []
@@ -64,7 +65,7 @@ class Callers:
                 time.sleep(0.01)
 
 
-def test_requests_are_the_platforms_records_within_seconds(trust: Trust, outpost: OutpostServer) -> None:
+def test_records_of_requests_are_uploaded_within_seconds(trust: Trust, outpost: OutpostServer) -> None:
     for _ in range(3):
         assert outpost.ask().status_code == 200
     until(lambda: len(stored(trust, outpost)) == 3)
@@ -73,7 +74,7 @@ def test_requests_are_the_platforms_records_within_seconds(trust: Trust, outpost
     assert status["journal"]["fault"] is None
 
 
-def test_kill_9_loses_no_complete_answer_and_doubles_none(trust: Trust) -> None:
+def test_kill_9_loses_and_duplicates_no_complete_response(trust: Trust) -> None:
     with OutpostServer(trust) as outpost:
         callers = Callers(outpost)
         for _ in range(KILLS):
@@ -83,7 +84,7 @@ def test_kill_9_loses_no_complete_answer_and_doubles_none(trust: Trust) -> None:
             outpost.start()
             outpost.wait()
         callers.stop()
-        # What a kill has interrupted is recorded too, so there may be more than what was answered.
+        # Requests that a kill interrupted are also recorded, so there may be more records than complete responses.
         until(lambda: set(callers.answered) <= set(stored(trust, outpost)))
         until(lambda: len(list((outpost.home / "outpost/journal").glob("*-*"))) == 1)
         usage_rows = usage(trust, callers.request_ids)
@@ -91,12 +92,12 @@ def test_kill_9_loses_no_complete_answer_and_doubles_none(trust: Trust) -> None:
         assert {request_id for request_id, _ in usage_rows} >= set(callers.answered)
         succeeded = {request_id for request_id, outcome in usage_rows if outcome == "success"}
         assert succeeded >= set(callers.answered)
-        # Streams that were cut off have ended, as the platform sees it.
+        # At the platform, interrupted streams have ended.
         assert trust.server.sql("SELECT 1 FROM open_streams") == []
         assert "the chain is whole" in verified(trust)
 
 
-def test_a_day_without_the_platform_is_handed_in_when_it_is_back(trust: Trust) -> None:
+def test_the_records_of_a_day_without_the_platform_are_uploaded_afterwards(trust: Trust) -> None:
     with OutpostServer(trust) as outpost:
         assert outpost.ask().status_code == 200
         until(lambda: len(stored(trust, outpost)) == 1)
@@ -107,7 +108,7 @@ def test_a_day_without_the_platform_is_handed_in_when_it_is_back(trust: Trust) -
             callers.stop()
             assert callers.answered == callers.request_ids or set(callers.answered) == set(callers.request_ids)
             assert journal(outpost) < 2_000 * len(callers.answered)
-            # The disk turns one byte of one record. A stream has two entries, whose first is no record.
+            # One byte of one record is damaged. A stream has two entries, and the first of them is not a record.
             spoilt = next(item for item in callers.answered[AWAY // 100 :] if int(item.rpartition("-")[2]) % 3)
             (segment, *_) = sorted((outpost.home / "outpost/journal").glob("*-*/*.log"))
             with segment.open("r+b") as file:
@@ -121,7 +122,7 @@ def test_a_day_without_the_platform_is_handed_in_when_it_is_back(trust: Trust) -
         records = stored(trust, outpost)[1:]
         assert len(records) == len(set(records)) == len(callers.answered) - 1
         assert set(records) == set(callers.answered) - {spoilt}
-        # In order: each caller asked one after the other.
+        # The records are in order, because each caller sent its requests one after the other.
         for caller in range(4):
             numbers = [int(record.rpartition("-")[2]) for record in records if record.split("-")[1] == str(caller)]
             assert numbers == sorted(numbers)
@@ -153,13 +154,13 @@ def test_a_full_journal_refuses_requests_and_loses_none(trust: Trust) -> None:
         outpost.environment["PLATFORM_MANAGEMENT_URL"] = trust.server.url
         outpost.start()
         until(lambda: set(callers.answered) <= set(stored(trust, outpost)))
-        # What was handed in makes room.
+        # Uploaded records free space.
         outpost.wait()
         assert outpost.ask().status_code == 200
 
 
-def test_a_platform_that_went_back_gets_again_what_it_lacks(trust: Trust) -> None:
-    """As one does that was restored from a backup."""
+def test_a_platform_restored_from_a_backup_receives_the_missing_records(trust: Trust) -> None:
+    """The platform's tables are reset to an earlier state, as after a restore from a backup."""
     with OutpostServer(trust) as outpost, outpost.admin() as operator:
         back = "UPDATE outpost_positions SET sequence = sequence - 3 WHERE outpost_id = %s"
 
@@ -173,10 +174,11 @@ def test_a_platform_that_went_back_gets_again_what_it_lacks(trust: Trust) -> Non
 
         ask_until_stored(5)
         trust.server.sql(back, [outpost.id])
-        # It has them still, and says so: nothing is there twice.
+        # The platform still has these records and reports it, so no record is stored twice.
         ask_until_stored(10)
         assert (status()["rejected"], status()["lost"]) == (3, 0)
-        # What is not kept any more cannot be sent again; the rest is, and the chain says what is missing.
+        # Records that are no longer stored cannot be sent again. The other records are sent, and the chain names the
+        # gap.
         until((outpost.home / "outpost/audit/00000001.jsonl").exists)
         (outpost.home / "outpost/audit/00000001.jsonl").unlink()
         trust.server.sql(back, [outpost.id])
@@ -190,7 +192,7 @@ def test_a_platform_that_went_back_gets_again_what_it_lacks(trust: Trust) -> Non
         ask_until_stored(20)
 
 
-def test_without_the_note_of_what_was_handed_in_nothing_is_lost_or_doubled(trust: Trust) -> None:
+def test_without_the_stored_position_no_record_is_lost_or_duplicated(trust: Trust) -> None:
     with OutpostServer(trust) as outpost:
         for _ in range(3):
             assert outpost.ask().status_code == 200

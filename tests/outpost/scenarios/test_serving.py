@@ -1,4 +1,4 @@
-"""An outpost beside a platform, both as processes: policy, callers, refusals."""
+"""An outpost and a platform as processes: policy, callers, refusals."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ def own_token(secret: str = JWT_SECRET, algorithm: str = "HS256", **claims: obje
     return jwt.encode({"alg": algorithm}, payload, OctKey.import_key(secret.encode()), algorithms=[algorithm])
 
 
-def test_an_own_client_is_let_in_by_its_token(outpost: OutpostServer) -> None:
+def test_a_client_of_the_outpost_is_admitted_by_its_token(outpost: OutpostServer) -> None:
     assert outpost.ask(key=own_token()).status_code == 200
 
 
@@ -45,24 +45,22 @@ def test_an_own_client_is_let_in_by_its_token(outpost: OutpostServer) -> None:
         ".".join(["eyJhbGciOiJub25lIn0", own_token().split(".")[1], ""]),
     ],
 )
-def test_a_token_that_is_not_its_own_or_over_is_refused(outpost: OutpostServer, token: str) -> None:
+def test_a_foreign_or_expired_token_is_refused(outpost: OutpostServer, token: str) -> None:
     answer = outpost.ask(key=token)
     assert answer.status_code == 401, answer.text
 
 
-def test_an_own_token_without_the_scope_is_refused(outpost: OutpostServer) -> None:
+def test_a_clients_token_without_the_scope_is_refused(outpost: OutpostServer) -> None:
     answer = outpost.ask(key=own_token(scope="api:read"))
     assert (answer.status_code, answer.json()["error"]["type"]) == (403, "authentication_error")
 
 
-def test_an_own_token_of_a_user_is_good_while_the_organization_has_the_user(
-    trust: Trust, outpost: OutpostServer
-) -> None:
+def test_a_token_of_a_user_is_valid_while_the_user_exists(trust: Trust, outpost: OutpostServer) -> None:
     with trust.admin() as admin:
-        made = admin.post("/api/admin/users", json={"email": "leaver@example.com", "role": "user"})
-        assert made.status_code == 201, made.text
-        user = f"/api/admin/users/{made.json()['id']}"
-        token = own_token(sub=made.json()["id"])
+        created = admin.post("/api/admin/users", json={"email": "leaver@example.com", "role": "user"})
+        assert created.status_code == 201, created.text
+        user = f"/api/admin/users/{created.json()['id']}"
+        token = own_token(sub=created.json()["id"])
         _wait_for(200, outpost, token)
         assert admin.patch(user, json={"is_active": False}).status_code == 200
         refused = _wait_for(401, outpost, token)
@@ -86,15 +84,15 @@ def test_a_changed_rule_comes_into_force_without_a_restart(trust: Trust, outpost
     config = {"keywords": ["zanzibar"]}
     rule = {"name": "z", "filter_type": "keyword_block", "config": config, "scope": "org", "priority": 5}
     with trust.admin() as admin:
-        made = admin.post("/api/admin/content-filters/", json=rule)
-        assert made.status_code == 201, made.text
+        created = admin.post("/api/admin/content-filters/", json=rule)
+        assert created.status_code == 201, created.text
         deadline = time.monotonic() + 10
         while outpost.ask(text).status_code == 200:
             assert time.monotonic() < deadline
-        assert admin.delete(f"/api/admin/content-filters/{made.json()['id']}").status_code == 204
+        assert admin.delete(f"/api/admin/content-filters/{created.json()['id']}").status_code == 204
 
 
-def test_a_kept_bundle_serves_while_the_platform_is_away(trust: Trust) -> None:
+def test_a_stored_bundle_is_used_while_the_platform_is_unavailable(trust: Trust) -> None:
     with OutpostServer(trust) as outpost:
         assert outpost.ask().status_code == 200
         outpost.kill()
@@ -104,7 +102,7 @@ def test_a_kept_bundle_serves_while_the_platform_is_away(trust: Trust) -> None:
         assert outpost.ask().status_code == 200
 
 
-def test_after_a_restart_it_is_in_touch_without_waiting_for_a_change(trust: Trust) -> None:
+def test_after_a_restart_the_first_poll_does_not_wait_for_a_change(trust: Trust) -> None:
     with OutpostServer(trust) as outpost:
         etag, deadline = outpost.home / "outpost" / "bundle.etag", time.monotonic() + 10
         while not (etag.exists() and etag.read_bytes()):
@@ -132,15 +130,15 @@ def test_the_tasks_of_its_event_loop_are_a_figure(outpost: OutpostServer) -> Non
 def test_a_second_process_of_a_home_is_refused(outpost: OutpostServer) -> None:
     assert outpost.process is not None
     command = [sys.executable, "-P", "-m", "gatehouse", "serve", "outpost", "--port", "0", "--admin-port", "0"]
-    done = subprocess.run(command, env=outpost.started_with, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 1
-    assert f"in use by process {outpost.process.pid} at {outpost.url}; stop that process" in done.stderr
-    # Nobody else looks into what it keeps.
+    process = subprocess.run(command, env=outpost.started_with, capture_output=True, text=True, timeout=60, check=False)
+    assert process.returncode == 1
+    assert f"in use by process {outpost.process.pid} at {outpost.url}; stop that process" in process.stderr
+    # Other users cannot read its files.
     assert (outpost.home / "outpost").stat().st_mode & 0o777 == 0o700
     assert outpost.ask().status_code == 200
 
 
-def test_without_any_bundle_it_says_so(trust: Trust) -> None:
+def test_without_a_bundle_requests_are_503(trust: Trust) -> None:
     outpost = OutpostServer(trust, PLATFORM_MANAGEMENT_URL="http://127.0.0.1:9")
     outpost.start()
     try:
@@ -162,7 +160,7 @@ def test_the_kill_switch_rejects_everything_until_it_is_released(outpost: Outpos
             with outpost.client() as client:
                 refused = client.post(path, json=body)
             assert (refused.status_code, refused.json()["error"]["code"]) == (503, "kill_switch_active")
-        # It outlives the process.
+        # It stays engaged after a restart.
         outpost.kill()
         outpost.start()
         assert outpost.ask().status_code == 503

@@ -1,4 +1,4 @@
-"""TLS on both sides: the platform asks outposts for their certificate, and an outpost's own listeners speak TLS."""
+"""TLS on both sides: the platform requests the certificates of outposts, and an outpost's own listeners use TLS."""
 
 import ssl
 import time
@@ -34,7 +34,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
 
 @pytest.fixture(scope="module")
 def asking(served: Served) -> Iterator[Trust]:
-    """A platform that asks for certificates."""
+    """Yields a platform that requests certificates."""
     server = GatehouseServer(env={"TLS_CERT_PATH": str(served.certificate), "TLS_KEY_PATH": str(served.key)})
     trust = Trust(server)
     trust.verify = served.trusted()
@@ -47,7 +47,7 @@ def asking(served: Served) -> Iterator[Trust]:
 
 @pytest.fixture(scope="module")
 def secured(asking: Trust, served: Served) -> Iterator[OutpostServer]:
-    """An outpost of it, whose own ports speak TLS."""
+    """Yields an outpost of this platform, whose own ports use TLS."""
     environment = {
         "TLS_CA_BUNDLE": str(served.authority), "PROXY_TLS_CERT_PATH": str(served.certificate),
         "PROXY_TLS_KEY_PATH": str(served.key),
@@ -64,7 +64,7 @@ def token(outpost: OutpostServer) -> str:
 
 
 def issued(authority: Authority, folder: Path) -> tuple[Path, Path]:
-    """The files of an outpost's certificate, and of its key."""
+    """Returns the files of an outpost's certificate and of its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     certificate, path = folder / "client.pem", folder / "client.key"
     certificate.write_bytes(authority.issue(key).public_bytes(Encoding.PEM))
@@ -100,13 +100,13 @@ def test_a_token_is_valid_only_on_a_connection_with_its_certificate(
 ) -> None:
     own = call(asking, served.trusted(secured.certificate, secured.key), token(secured))
     assert own.status_code == 200, own.text
-    another = issued(asking.authority, tmp_path)
-    for context in (served.trusted(), served.trusted(*another)):
+    foreign = issued(asking.authority, tmp_path)
+    for context in (served.trusted(), served.trusted(*foreign)):
         refused = call(asking, context, token(secured))
         assert (refused.status_code, refused.json()["error"]) == (401, "client_certificate_missing")
 
 
-def test_everybody_else_may_do_without(asking: Trust, secured: OutpostServer, served: Served) -> None:
+def test_other_clients_need_no_certificate(asking: Trust, secured: OutpostServer, served: Served) -> None:
     with asking.admin() as admin:
         assert admin.get("/api/admin/config").status_code == 200
     context = served.trusted(secured.certificate, secured.key)
@@ -126,13 +126,13 @@ def test_after_a_renewal_the_new_certificate_is_used(asking: Trust, secured: Out
     config = {"keywords": ["samarkand"]}
     rule = {"name": "s", "filter_type": "keyword_block", "config": config, "scope": "org", "priority": 5}
     with asking.admin() as admin:
-        # The first is the answer to what was asked before; the second comes over a new connection.
+        # The first bundle is the response to the earlier poll. The second one arrives over a new connection.
         for round_ in ("one", "two"):
             rule["name"] = round_
-            made = admin.post("/api/admin/content-filters/", json=rule)
-            assert made.status_code == 201, made.text
+            created = admin.post("/api/admin/content-filters/", json=rule)
+            assert created.status_code == 201, created.text
             until(lambda: secured.ask("samarkand").status_code == 403)
-            assert admin.delete(f"/api/admin/content-filters/{made.json()['id']}").status_code == 204
+            assert admin.delete(f"/api/admin/content-filters/{created.json()['id']}").status_code == 204
             until(lambda: secured.ask("samarkand").status_code == 200)
     with secured.admin() as operator:
         status = operator.get("/admin/api/status").json()

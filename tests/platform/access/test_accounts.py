@@ -160,8 +160,8 @@ async def test_a_common_password_is_refused_everywhere(platform: RunningPlatform
 
 
 async def user(tenant: Tenant) -> dict[str, Any]:
-    made: dict[str, Any] = (await tenant.admin.client.post(USERS, json={"email": address()})).json()
-    return made
+    resource: dict[str, Any] = (await tenant.admin.client.post(USERS, json={"email": address()})).json()
+    return resource
 
 
 async def test_only_a_session_changes_a_password(platform: RunningPlatform, tenant: Tenant) -> None:

@@ -166,7 +166,9 @@ async def test_enabling_a_key_needs_a_second_factor_and_disabling_it_does_not(
     assert (await machine.patch(f"{ADMIN}/{created['id']}", json={"is_enabled": True})).status_code == 200
 
 
-async def test_lists_contain_the_scopes_of_a_key_and_who_disabled_it(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_lists_contain_the_scopes_of_a_key_and_the_user_who_disabled_it(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     platform.sql("UPDATE tenants SET feature_flags = '{\"api_key_scoping\": true}' WHERE id = %s", [tenant.id])
     body = {"description": "x", "scopes": ["chat:write", "api:read"]}
     created = (await tenant.user.client.post(BASE, json=body)).json()

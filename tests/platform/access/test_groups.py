@@ -64,6 +64,42 @@ async def test_a_group_is_created_read_and_listed_by_name(tenant: Tenant, other_
     assert listed == {"groups": [first, {**group, "member_count": 1}], "total": 2}
 
 
+@pytest.mark.parametrize(
+    ("parameters", "names", "total"),
+    [
+        ({}, ["Accounts", "Cards", "Payments"], 3),
+        ({"limit": 2}, ["Accounts", "Cards"], 3),
+        ({"limit": 2, "offset": 2}, ["Payments"], 3),
+        ({"offset": 1}, ["Cards", "Payments"], 3),
+        ({"sort": "-name", "limit": 1}, ["Payments"], 3),
+        ({"sort": "-member_count"}, ["Cards", "Accounts", "Payments"], 3),
+        ({"sort": "created_at"}, ["Payments", "Accounts", "Cards"], 3),
+        ({"search": "CARD"}, ["Cards", "Payments"], 2),
+        ({"search": "g-7"}, ["Accounts"], 1),
+        ({"search": "%"}, [], 0),
+        ({"search": "CARD", "limit": 1, "sort": "-name"}, ["Payments"], 2),
+    ],
+)
+async def test_the_list_is_paged_searched_and_sorted(
+    tenant: Tenant, other_tenant: Tenant, parameters: dict[str, Any], names: list[str], total: int
+) -> None:
+    await create_group(other_tenant, "Cards")
+    await create_group(tenant, description="Card data")
+    await create_group(tenant, "Accounts", external_group_id="g-7")
+    await add_to_group(tenant, await create_group(tenant, "Cards"), tenant.user)
+    listed = (await tenant.auditor.client.get(BASE, params=parameters)).json()
+    assert ([group["name"] for group in listed["groups"]], listed["total"]) == (names, total)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("limit", "0"), ("limit", "501"), ("offset", "-1"), ("sort", "tenant_id"), ("search", "x" * 256), ("page", "2")],
+)
+async def test_an_invalid_parameter_of_the_list_is_named(tenant: Tenant, name: str, value: str) -> None:
+    refused = await tenant.admin.client.get(BASE, params={name: value})
+    assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (422, ["query", name])
+
+
 async def test_an_update_changes_the_named_fields_and_null_clears(platform: RunningPlatform, tenant: Tenant) -> None:
     group = await create_group(tenant, description="x", external_group_id="g-1")
     path = f"{BASE}/{group['id']}"

@@ -97,10 +97,10 @@ async def self_registration(world: World, password: str) -> int:
 
 
 async def invitation(world: World, password: str) -> int:
-    made = await world.tenant.admin.client.post(USERS, json={"email": world.email})
-    if made.status_code != 201:
-        return made.status_code
-    body = {"email": world.email, "password": password, "invitation_token": made.json()["invitation_token"]}
+    created = await world.tenant.admin.client.post(USERS, json={"email": world.email})
+    if created.status_code != 201:
+        return created.status_code
+    body = {"email": world.email, "password": password, "invitation_token": created.json()["invitation_token"]}
     return (await world.platform.anonymous.post(REGISTER, json=body)).status_code
 
 
@@ -113,9 +113,9 @@ async def scim(world: World, password: str) -> int:
     """Provision the user as a directory does: if the user exists, find and replace it."""
     directory = await directory_of(world.platform, world.tenant)
     body = {"schemas": [USER], "userName": world.email, "active": True, "displayName": "The CEO", "password": password}
-    made = await directory.client.post("/api/scim/v2/Users", json=body)
-    if made.status_code != 409:
-        return made.status_code
+    created = await directory.client.post("/api/scim/v2/Users", json=body)
+    if created.status_code != 409:
+        return created.status_code
     (user_id,) = await directory.matching_ids("/Users", f'userName eq "{world.email}"')
     return (await directory.client.put(f"/api/scim/v2/Users/{user_id}", json=body)).status_code
 
@@ -154,7 +154,7 @@ def second_status(first: Source, second: Source) -> int:
 
 @pytest.mark.parametrize("second", SOURCES, ids=lambda source: f"then-{source.__name__}")
 @pytest.mark.parametrize("first", SOURCES, ids=lambda source: source.__name__)
-async def test_a_second_source_takes_over_an_account_only_where_it_may(
+async def test_a_second_source_takes_over_an_account_only_if_permitted(
     world: World, first: Source, second: Source
 ) -> None:
     """For every ordered pair of sources: the address has one account, the second password does not open the account of
@@ -187,9 +187,9 @@ async def test_a_second_source_takes_over_an_account_only_where_it_may(
 async def test_an_invitation_that_a_machine_issued_proves_no_address(world: World) -> None:
     """The machine has received the token in the response and can accept the invitation itself."""
     machine = await world.platform.new_m2m(world.tenant.id, *SCOPES)
-    made = await machine.post(USERS, json={"email": world.email})
-    assert made.status_code == 201, made.text
-    body = {"email": world.email, "password": FIRST, "invitation_token": made.json()["invitation_token"]}
+    created = await machine.post(USERS, json={"email": world.email})
+    assert created.status_code == 201, created.text
+    body = {"email": world.email, "password": FIRST, "invitation_token": created.json()["invitation_token"]}
     assert (await world.platform.anonymous.post(REGISTER, json=body)).status_code == 201
     await world.create_credentials()
     assert await saml(world, SECOND) == 303
@@ -279,17 +279,17 @@ async def test_a_key_that_is_being_enabled_while_its_account_is_linked_stays_dis
 async def test_a_key_that_waits_to_be_enabled_while_its_session_ends_stays_disabled(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
-    made = (await tenant.user.client.post("/api/auth/api-keys", json={"description": "late"})).json()
-    path = f"/api/auth/api-keys/{made['id']}"
+    created = (await tenant.user.client.post("/api/auth/api-keys", json={"description": "late"})).json()
+    path = f"/api/auth/api-keys/{created['id']}"
     assert (await tenant.user.client.patch(path, json={"is_enabled": False})).status_code == 200
     with platform.owner_transaction() as transaction:
-        transaction.execute("SELECT 1 FROM api_keys WHERE id = %s FOR UPDATE", [made["id"]])
+        transaction.execute("SELECT 1 FROM api_keys WHERE id = %s FOR UPDATE", [created["id"]])
         enabling = asyncio.create_task(tenant.user.client.patch(path, json={"is_enabled": True}))
         while not platform.sql("SELECT 1 FROM pg_locks WHERE NOT granted"):
             await asyncio.sleep(0.01)
         transaction.execute("UPDATE sessions SET revoked_at = now() WHERE user_id = %s", [tenant.user.id])
     assert (await enabling).status_code == 401
-    assert platform.sql("SELECT is_enabled FROM api_keys WHERE id = %s", [made["id"]]) == [(False,)]
+    assert platform.sql("SELECT is_enabled FROM api_keys WHERE id = %s", [created["id"]]) == [(False,)]
 
 
 # taking over an account ----------------------------------------------------------------------------------------------
@@ -343,9 +343,9 @@ async def test_single_sign_on_of_the_owner_ends_all_credentials_of_a_stranger(wo
 
 
 async def test_an_outstanding_invitation_is_void_after_its_account_is_linked(world: World) -> None:
-    made = (await world.tenant.admin.client.post(USERS, json={"email": world.email})).json()
+    created = (await world.tenant.admin.client.post(USERS, json={"email": world.email})).json()
     assert await saml(world, "") == 303
-    body = {"email": world.email, "password": FIRST, "invitation_token": made["invitation_token"]}
+    body = {"email": world.email, "password": FIRST, "invitation_token": created["invitation_token"]}
     assert (await world.platform.anonymous.post(REGISTER, json=body)).status_code == 403
 
 
@@ -379,7 +379,7 @@ async def test_an_account_of_an_unproven_domain_is_not_taken_over(world: World) 
     assert (refused.status_code, refused.json()) == (
         403,
         {
-            "detail": "An account with this address was made here, and the organization has not proven the address's"
+            "detail": "An account with this address was created here, and the organization has not proven the address's"
             " domain. Ask your administrator to prove the domain, or to remove the account.",
             "reason": "address_not_proven",
         },
@@ -438,8 +438,8 @@ async def test_a_machine_cannot_change_the_address_of_an_administrator(world: Wo
     administrator."""
     platform, tenant = world.platform, world.tenant
     machine = await platform.new_m2m(tenant.id, "admin:write", "api:read", "api:write", "chat:write")
-    made = await machine.post("/api/admin/scim/token", json={"description": "the machine's"})
-    directory = Directory(platform.client(made.json()["token"]), "", "")
+    created = await machine.post("/api/admin/scim/token", json={"description": "the machine's"})
+    directory = Directory(platform.client(created.json()["token"]), "", "")
     await administrator(world, FIRST)
     user_id = world.account()["id"]
     operator = role == "operator"

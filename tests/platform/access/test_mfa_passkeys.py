@@ -44,9 +44,9 @@ async def finish(who: Member, credential: dict[str, Any], name: str = "a key") -
     )
 
 
-async def enrol(platform: RunningPlatform, who: Member, **made: Any) -> Authenticator:
+async def enrol(platform: RunningPlatform, who: Member, **created: Any) -> Authenticator:
     """Enrol a passkey, which steps up the member's session."""
-    key = Authenticator(**made)
+    key = Authenticator(**created)
     answer = await finish(who, key.create(await begin(who)))
     assert answer.status_code == 200, answer.text
     await use(platform, who, answer.json()["tokens"])

@@ -237,7 +237,7 @@ async def test_a_machine_may_use_only_unrestricted_models(platform: RunningPlatf
     assert {model["id"] for model in (await machine.get("/v1/models")).json()["data"]} == {"sandbox/stream-50", SLASHED}
 
 
-async def test_a_rule_survives_its_model_and_applies_when_it_is_added_again(
+async def test_a_rule_is_kept_without_its_model_and_applies_when_the_model_is_added_again(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     rules = await group_of(tenant, tenant.user)

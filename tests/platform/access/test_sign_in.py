@@ -325,8 +325,8 @@ async def test_a_sign_in_continues_to_the_requested_page(ada: Member, visitor: V
 @pytest.fixture
 async def protected(public: RunningPlatform, tenant: Tenant) -> tuple[Member, str, list[str]]:
     """Return a member with an authenticator app, the secret of the app, and the recovery codes."""
-    made = await member(public, tenant)
-    return made, *await enrol(public, made)
+    created = await member(public, tenant)
+    return created, *await enrol(public, created)
 
 
 async def test_a_sign_in_continues_after_the_second_factor(

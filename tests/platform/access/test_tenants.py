@@ -200,7 +200,7 @@ async def _create_tenant(portal: Any) -> str:
     return tenant_id
 
 
-async def test_the_owner_gets_a_key_of_which_only_the_hash_is_sent(platform: RunningPlatform) -> None:
+async def test_the_portal_sends_only_the_hash_of_the_owners_key(platform: RunningPlatform) -> None:
     portal = await platform.new_m2m(None, "admin:write")
     tenant_id, email, (key, result) = await _create_tenant(portal), f"ada-{uuid4().hex[:8]}@example.test", _key()
     answer = await portal.put(f"{BASE}/{tenant_id}/owner", json={"email": email, **result})

@@ -323,7 +323,7 @@ async def test_a_platform_wide_client_has_no_users(platform: RunningPlatform) ->
     assert (await machine.get(BASE)).status_code == 403
 
 
-async def test_step_up_is_required_if_the_policy_says_so(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_step_up_is_required_if_the_policy_requires_it(platform: RunningPlatform, tenant: Tenant) -> None:
     await platform.require_mfa(tenant.id)
     platform.touch("tenant", tenant.id)
     await platform.refresh()

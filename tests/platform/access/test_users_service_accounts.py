@@ -18,31 +18,31 @@ async def account(tenant: Tenant, role: str = "user") -> dict[str, Any]:
     body = {"email": f"bot-{uuid4().hex[:10]}@example.test", "kind": "service", "role": role}
     answer = await tenant.admin.client.post(USERS, json=body)
     assert answer.status_code == 201, answer.text
-    made: dict[str, Any] = answer.json()
-    return made
+    created: dict[str, Any] = answer.json()
+    return created
 
 
 def keys_of(user_id: object) -> str:
     return f"{USERS}/{user_id}/api-keys"
 
 
-async def key_of(platform: RunningPlatform, tenant: Tenant, made: dict[str, Any]) -> httpx2.AsyncClient:
-    answer = await tenant.admin.client.post(keys_of(made["id"]), json=NEW)
+async def key_of(platform: RunningPlatform, tenant: Tenant, created: dict[str, Any]) -> httpx2.AsyncClient:
+    answer = await tenant.admin.client.post(keys_of(created["id"]), json=NEW)
     assert answer.status_code == 201, answer.text
     return platform.client(answer.json()["api_key"])
 
 
 async def test_an_administrator_creates_a_service_accounts_key(platform: RunningPlatform, tenant: Tenant) -> None:
-    made = await account(tenant)
-    answer = await tenant.admin.client.post(keys_of(made["id"]), json={**NEW, "expires_in_days": 30})
+    created = await account(tenant)
+    answer = await tenant.admin.client.post(keys_of(created["id"]), json={**NEW, "expires_in_days": 30})
     assert answer.status_code == 201, answer.text
     key = answer.json()
-    assert (key["user_id"], key["description"], key["is_enabled"]) == (made["id"], "nightly", True)
+    assert (key["user_id"], key["description"], key["is_enabled"]) == (created["id"], "nightly", True)
     assert (await platform.client(key["api_key"]).get("/v1/models")).status_code == 200
     listed = (await tenant.auditor.client.get(KEYS)).json()
     assert listed == [{name: value for name, value in key.items() if name != "api_key"}]
     (event,) = await platform.audit(tenant, "api_key.created")
-    assert (event["actor_id"], event["details"]["user_id"]) == (str(tenant.admin.id), made["id"])
+    assert (event["actor_id"], event["details"]["user_id"]) == (str(tenant.admin.id), created["id"])
     assert key["api_key"] not in str(event)
     assert (await tenant.admin.client.delete(f"{KEYS}/{key['id']}")).status_code == 204
     assert (await platform.client(key["api_key"]).get("/v1/models")).status_code == 401
@@ -51,22 +51,22 @@ async def test_an_administrator_creates_a_service_accounts_key(platform: Running
 async def test_administrators_and_auditors_list_a_users_keys(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
-    made = await account(tenant)
+    created = await account(tenant)
     await platform.new_key(tenant.user)
-    ids = [(await tenant.admin.client.post(keys_of(made["id"]), json=NEW)).json()["id"] for _ in range(2)]
-    listed = await tenant.auditor.client.get(keys_of(made["id"]))
+    ids = [(await tenant.admin.client.post(keys_of(created["id"]), json=NEW)).json()["id"] for _ in range(2)]
+    listed = await tenant.auditor.client.get(keys_of(created["id"]))
     assert [key["id"] for key in listed.json()] == ids[::-1]
     assert "api_key" not in listed.json()[0]
     for client, status in ((platform.anonymous, 401), (tenant.user.client, 403), (other_tenant.admin.client, 404)):
-        assert (await client.get(keys_of(made["id"]))).status_code == status
+        assert (await client.get(keys_of(created["id"]))).status_code == status
 
 
 async def test_a_key_has_the_accounts_current_rights(platform: RunningPlatform, tenant: Tenant) -> None:
-    made = await account(tenant, "auditor")
-    key = await key_of(platform, tenant, made)
+    created = await account(tenant, "auditor")
+    key = await key_of(platform, tenant, created)
     assert (await key.get(USERS)).status_code == 200
     assert (await key.post(USERS, json={"email": "x@example.test"})).status_code == 403
-    await tenant.admin.client.patch(f"{USERS}/{made['id']}", json={"role": "user"})
+    await tenant.admin.client.patch(f"{USERS}/{created['id']}", json={"role": "user"})
     assert (await key.get(USERS)).status_code == 403
 
 
@@ -74,9 +74,9 @@ async def test_a_key_has_the_accounts_current_rights(platform: RunningPlatform, 
 async def test_a_service_accounts_keys_end_with_the_account(
     platform: RunningPlatform, tenant: Tenant, verb: str
 ) -> None:
-    made = await account(tenant)
-    key = await key_of(platform, tenant, made)
-    path = f"{USERS}/{made['id']}"
+    created = await account(tenant)
+    key = await key_of(platform, tenant, created)
+    path = f"{USERS}/{created['id']}"
     if verb == "delete":
         assert (await tenant.admin.client.delete(path)).status_code == 204
         assert (await tenant.admin.client.get(KEYS)).json() == []
@@ -88,7 +88,7 @@ async def test_a_service_accounts_keys_end_with_the_account(
 async def test_an_administrator_cannot_create_keys_of_a_person(tenant: Tenant) -> None:
     answer = await tenant.admin.client.post(keys_of(tenant.user.id), json=NEW)
     assert (answer.status_code, answer.json()) == (
-        409, {"detail": "Only a service account's keys are made by administrators. People make their own."},
+        409, {"detail": "Administrators can create keys only for service accounts. Users create their own keys."},
     )  # fmt: skip
 
 
@@ -126,7 +126,7 @@ async def test_a_bad_field_is_named(tenant: Tenant, body: dict[str, object], fie
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", field])
 
 
-async def test_step_up_is_required_if_the_policy_says_so(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_step_up_is_required_if_the_policy_requires_it(platform: RunningPlatform, tenant: Tenant) -> None:
     path = keys_of((await account(tenant))["id"])
     await platform.require_mfa(tenant.id)
     answer = await tenant.admin.client.post(path, json=NEW)

@@ -1,11 +1,11 @@
-"""Work that an answer does not wait for."""
+"""Background tasks, for which answers do not wait."""
 
 import asyncio
 
 from gatehouse.platform.background.tasks import BackgroundTasks
 
 
-async def test_work_is_done_after_and_before_the_end() -> None:
+async def test_tasks_run_in_the_background_and_are_finished_at_the_end() -> None:
     later, done, gate = BackgroundTasks(), [], asyncio.Event()
 
     async def work(number: int) -> None:
@@ -20,7 +20,7 @@ async def test_work_is_done_after_and_before_the_end() -> None:
     assert done == [0, 1, 2]
 
 
-async def test_what_fails_takes_nothing_else_with_it() -> None:
+async def test_a_failing_task_does_not_affect_others() -> None:
     later, done = BackgroundTasks(), []
 
     async def fails() -> None:
@@ -35,7 +35,7 @@ async def test_what_fails_takes_nothing_else_with_it() -> None:
     assert done == [1]
 
 
-async def test_a_flood_waits_for_its_own_work() -> None:
+async def test_too_many_tasks_make_their_creator_wait() -> None:
     later, gate = BackgroundTasks(), asyncio.Event()
 
     async def work() -> None:

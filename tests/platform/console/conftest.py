@@ -4,13 +4,14 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final
 from uuid import UUID, uuid4
 
 import httpx2
 import pytest
 from playwright.async_api import Browser, BrowserContext, Locator, Page, expect
 from tests.support import chromium
+from tests.support.accessibility import AXE, assert_no_violations, is_accessible
 from tests.support.chromium import PHONE, page_of
 from tests.support.members import HASH
 from tests.support.platform import PASSWORD
@@ -22,7 +23,6 @@ from gatehouse.platform.console.files import BUILT, INDEX
 
 ROOT: Final = Path(__file__).parents[3]
 CONSOLE: Final = ROOT / "console"
-_AXE: Final = CONSOLE / "node_modules" / "axe-core" / "axe.min.js"
 DESK: Final = {"width": 1440, "height": 900}
 
 
@@ -38,7 +38,7 @@ class Colleague:
 @pytest.fixture(scope="session")
 def console() -> Path:
     """The folder of the built files."""
-    if not (BUILT / INDEX).is_file() or not _AXE.is_file():
+    if not (BUILT / INDEX).is_file() or not AXE.is_file():
         pytest.skip("the console is not built: make setup")
     return BUILT
 
@@ -145,6 +145,39 @@ def recorded_call(server: GatehouseServer, key: str, content: str = "Hello", mod
     return request_id
 
 
+async def check_paging(
+    page: Page, table: str, mark: str, *, total: int, by_name: bool, rows_per_page: int = 50
+) -> None:
+    """Go through a list that is searched for `mark`, sort it by name, and search for a single row. The names end with
+    two digits, from 00 to `total` less one. `by_name`: the list is sorted by name from the beginning."""
+    rows = page.get_by_role("table", name=table, exact=True).get_by_role("row").filter(has_text=mark)
+    await expect(rows).to_have_count(rows_per_page)
+    pager = page.get_by_role("navigation", name="Pages")
+    await expect(pager).to_contain_text(f"of {total}")
+    await pager.get_by_role("button", name="Next").click()
+    await expect(rows).to_have_count(total - rows_per_page)
+    assert "page=2" in page.url
+    await page.reload()
+    await expect(rows).to_have_count(total - rows_per_page)
+    header = page.get_by_role("columnheader", name="Name")
+    for order, first in (("ascending", 0), ("descending", total - 1)):
+        if order == "descending" or not by_name:
+            await header.get_by_role("button").press("Enter")
+            await page.wait_for_url(lambda url: "page=" not in url)
+        await expect(header).to_have_attribute("aria-sort", order)
+        if order == "descending" or not by_name:
+            await expect(rows.first).to_contain_text(f"{mark} {first:02}")
+    assert "sort=-name" in page.url
+    await check_screen(page)
+    await page.get_by_role("searchbox").fill(f"{mark} {total - 1:02}")
+    await page.keyboard.press("Enter")
+    await expect(rows).to_have_count(1)
+    await page.get_by_role("searchbox").fill(f"{mark} of nobody")
+    await page.keyboard.press("Enter")
+    await page.get_by_role("main").get_by_role("button", name="Clear").last.click()
+    assert "search=" not in page.url
+
+
 def modal(page: Page) -> Locator:
     """The open dialog. Messages in the corner have the same role."""
     return page.locator('[role=dialog][tabindex="-1"]')
@@ -155,31 +188,5 @@ async def check_screen(page: Page) -> None:
     await is_accessible(page)
     await page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    await _assert_no_violations(page, _ALL_RULES)
+    await assert_no_violations(page)
     await page.set_viewport_size(DESK)  # type: ignore[arg-type]
-
-
-async def is_accessible(page: Page) -> None:
-    """Check the page with axe (WCAG 2.2, AA) in the dark theme, in which only colors differ, and in the light one."""
-    await _assert_no_violations(page, _COLORS, "dark")
-    await _assert_no_violations(page, _ALL_RULES)
-
-
-async def _assert_no_violations(page: Page, rules: dict[str, Any], scheme: Literal["light", "dark"] = "light") -> None:
-    await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-    if not await page.evaluate("'axe' in window"):
-        await page.evaluate(_AXE.read_text())
-    violations: list[dict[str, Any]] = await page.evaluate(_RUN_AXE, rules)
-    assert violations == [], scheme
-
-
-_ALL_RULES: Final = {
-    "type": "tag",
-    "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
-}
-_COLORS: Final = {"type": "rule", "values": ["color-contrast"]}
-_RUN_AXE: Final = """async (rules) => {
-  const { violations } = await axe.run(document, { runOnly: rules });
-  return violations.map(({ id, help, nodes }) => ({ id, help, where: nodes.map((node) => node.html.slice(0, 200)),
-    why: nodes[0].failureSummary }));
-}"""

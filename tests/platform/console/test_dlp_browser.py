@@ -8,7 +8,8 @@ from typing import Final
 import httpx2
 import pytest
 from playwright.async_api import Locator, Page, expect
-from tests.platform.console.conftest import Colleague, SignIn, api, call_model, check_screen, is_accessible, modal
+from tests.platform.console.conftest import Colleague, SignIn, api, call_model, check_screen, modal
+from tests.support.accessibility import is_accessible
 from tests.support.chromium import needs_chromium
 from tests.support.server import GatehouseServer
 

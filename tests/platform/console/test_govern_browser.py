@@ -16,11 +16,12 @@ from tests.platform.console.conftest import (
     SignIn,
     api,
     call_model,
+    check_paging,
     check_screen,
-    is_accessible,
     modal,
     recorded_call,
 )
+from tests.support.accessibility import is_accessible
 from tests.support.chromium import needs_chromium
 from tests.support.server import GatehouseServer
 
@@ -191,7 +192,7 @@ async def test_the_chain_is_verified_and_a_break_is_named(
         await dialog.get_by_role("button", name="Verify", exact=True).press("Enter")
         await expect(result).to_contain_text("The chain is broken")
         places = result.get_by_role("region", name="Where the chain is broken")
-        await expect(places.get_by_role("listitem")).to_have_text("Event 2 changed: its hash is another")
+        await expect(places.get_by_role("listitem")).to_have_text("Event 2 changed: its hash does not match")
         await is_accessible(page)
     finally:
         server.sql(change, [reason, DEFAULT_TENANT])
@@ -415,6 +416,32 @@ async def test_bundles_are_exported_and_imported_and_the_report_is_downloaded(
     await check_screen(page)
     await page.get_by_role("button", name="Done").press("Enter")
     await expect(page.get_by_role("row").filter(has_text=name)).to_contain_text("GDPR 1")
+
+
+async def test_bundles_are_paged_sorted_and_filtered_by_the_server(
+    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+) -> None:
+    admin, mark = api(server, colleague("admin")), f"Many {uuid4().hex[:8]}"
+    body = {"regulatory_framework": "GDPR", "version": "1", "seed_rule_mappings": ["iban"], "enabled": False}
+    for number in range(51):
+        admin.post(BUNDLES, json={**body, "name": f"{mark} {number:02}"}).raise_for_status()
+    body = {**body, "name": f"{mark} 51", "regulatory_framework": "SOX", "enabled": True}
+    bundle = admin.post(BUNDLES, json=body).json()["id"]
+    admin.post(f"{BUNDLES}/{bundle}/archive").raise_for_status()
+    try:
+        await sign_in("auditor", f"/console/compliance?search={mark.replace(' ', '+')}&bundle={bundle}")
+        await expect(modal(page)).to_contain_text("SOX 1")
+        await page.keyboard.press("Escape")
+        await check_paging(page, "Bundles", mark, total=52, by_name=True)
+        rows = page.get_by_role("row").filter(has_text=mark)
+        for label, value in (("Status", "Enabled"), ("Framework", "SOX"), ("State", "Archived")):
+            await page.get_by_label(label).select_option(value)
+            await expect(rows).to_have_count(1)
+            await expect(rows).to_contain_text(f"{mark} 51")
+            await page.get_by_role("button", name="Clear").click()
+            await expect(rows).to_have_count(50)
+    finally:
+        server.sql("DELETE FROM compliance_bundles WHERE name LIKE %s", [f"{mark}%"])
 
 
 # who sees what ------------------------------------------------------------------------------------------------------

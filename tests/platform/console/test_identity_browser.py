@@ -15,9 +15,9 @@ from tests.platform.console.conftest import (
     api,
     call_model,
     check_screen,
-    is_accessible,
     modal,
 )
+from tests.support.accessibility import is_accessible
 from tests.support.chromium import needs_chromium, page_of
 from tests.support.identity_provider import IdentityProvider, identity_provider
 from tests.support.receiver import HERE, Receiver, certificate
@@ -268,7 +268,7 @@ async def test_the_policies_for_second_factors_and_sessions_are_changed(
     await is_accessible(page)
     await save.click()
     # It would lock the administrator out, who has no factor.
-    await expect(panel.get_by_role("alert")).to_contain_text("You have no second factor")
+    await expect(panel.get_by_role("alert")).to_contain_text("you have none that the organization accepts")
     await panel.get_by_label("Who needs one").select_option("Nobody")
     await panel.get_by_label("Passkeys").uncheck()
     await panel.get_by_label("Ask again after (minutes)").fill("5")

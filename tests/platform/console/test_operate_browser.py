@@ -16,11 +16,12 @@ from tests.platform.console.conftest import (
     SignIn,
     api,
     call_model,
+    check_paging,
     check_screen,
-    is_accessible,
     modal,
     recorded_call,
 )
+from tests.support.accessibility import is_accessible
 from tests.support.chromium import needs_chromium
 from tests.support.receiver import HERE, Receiver, certificate
 from tests.support.server import GatehouseServer
@@ -30,6 +31,7 @@ pytestmark = needs_chromium
 GROUPS = "/api/admin/groups"
 BUDGETS = "/api/admin/budgets"
 WEBHOOKS = "/api/admin/webhooks/"
+ALERTS = "/api/alerts"
 CATALOG = "/api/admin/models/catalog/"
 
 
@@ -131,6 +133,20 @@ async def test_a_group_is_created_gets_members_and_is_deleted(
     names = [group["name"] for group in admin.get(GROUPS).json()["groups"]]
     assert renamed not in names
     assert taken in names
+
+
+async def test_groups_are_paged_sorted_and_searched_by_the_server(
+    server: GatehouseServer, page: Page, sign_in: SignIn, admin: httpx2.Client
+) -> None:
+    mark = new_name("Many")
+    ids = [new_group(admin, f"{mark} {number:02}") for number in range(52)]
+    try:
+        await sign_in("auditor", f"/console/groups?search={mark.replace(' ', '+')}&group={ids[-1]}")
+        await expect(modal(page)).to_contain_text("The group has no members")
+        await page.keyboard.press("Escape")
+        await check_paging(page, "Groups", mark, total=52, by_name=True)
+    finally:
+        server.sql("DELETE FROM groups WHERE name LIKE %s", [f"{mark}%"])
 
 
 # model access -------------------------------------------------------------------------------------------------------
@@ -400,6 +416,32 @@ async def test_the_states_of_deliveries_are_shown_with_their_errors(
         admin.delete(f"{WEBHOOKS}{webhook}").raise_for_status()
 
 
+async def test_webhooks_are_paged_sorted_and_filtered_by_the_server(
+    server: GatehouseServer, page: Page, sign_in: SignIn, admin: httpx2.Client, receiver: Receiver
+) -> None:
+    mark = new_name("Many")
+    body = {"url": receiver.url, "events": ["quota_exceeded"], "secret": "a secret of the test", "enabled": False}
+    for number in range(51):
+        admin.post(WEBHOOKS, json={**body, "name": f"{mark} {number:02}"}).raise_for_status()
+    body = {**body, "name": f"{mark} 51", "events": ["usage_threshold"], "enabled": True}
+    webhook = admin.post(WEBHOOKS, json=body).json()["id"]
+    try:
+        await sign_in("auditor", f"/console/webhooks?search={mark.replace(' ', '+')}&page=2&webhook={webhook}")
+        await expect(modal(page)).to_contain_text("Nothing was sent yet")
+        await page.keyboard.press("Escape")
+        await page.get_by_role("button", name="Previous").click()
+        await check_paging(page, "Webhooks", mark, total=52, by_name=False)
+        rows = row(page, mark)
+        for label, value in (("Status", "Enabled"), ("Events", "usage_threshold")):
+            await page.get_by_label(label).select_option(value)
+            await expect(rows).to_have_count(1)
+            await expect(rows).to_contain_text(f"{mark} 51")
+            await page.get_by_role("button", name="Clear").click()
+            await expect(rows).to_have_count(50)
+    finally:
+        server.sql("DELETE FROM webhooks WHERE name LIKE %s", [f"{mark}%"])
+
+
 # alerts -------------------------------------------------------------------------------------------------------------
 
 
@@ -457,6 +499,32 @@ async def test_an_alert_is_created_triggers_and_is_deleted(
     await choose(page, name, "Delete")
     await dialog.get_by_role("button", name="Delete").click()
     await expect(page.get_by_role("heading", name="No alerts yet")).to_be_visible()
+
+
+async def test_alerts_are_paged_sorted_and_filtered_by_the_server(
+    server: GatehouseServer, page: Page, sign_in: SignIn, admin: httpx2.Client
+) -> None:
+    mark = new_name("Many")
+    body = {"metric_type": "cost", "threshold": 1, "comparison": "gt", "window_minutes": 5, "enabled": False}
+    for number in range(51):
+        admin.post(ALERTS, json={**body, "name": f"{mark} {number:02}"}).raise_for_status()
+    body = {**body, "name": f"{mark} 51", "metric_type": "error_rate", "enabled": True}
+    rule = admin.post(ALERTS, json=body).json()["id"]
+    try:
+        await sign_in("auditor", f"/console/alerts?search={mark.replace(' ', '+')}&page=2&alert={rule}")
+        await expect(modal(page)).to_contain_text("The alert has not triggered yet")
+        await page.keyboard.press("Escape")
+        await page.get_by_role("button", name="Previous").click()
+        await check_paging(page, "Alerts", mark, total=52, by_name=False)
+        rows = row(page, mark)
+        for label, value in (("Status", "Enabled"), ("Metric", "Error rate")):
+            await page.get_by_label(label).select_option(value)
+            await expect(rows).to_have_count(1)
+            await expect(rows).to_contain_text(f"{mark} 51")
+            await page.get_by_role("button", name="Clear").click()
+            await expect(rows).to_have_count(50)
+    finally:
+        server.sql("DELETE FROM alert_rules WHERE name LIKE %s", [f"{mark}%"])
 
 
 # who sees what ------------------------------------------------------------------------------------------------------

@@ -1,10 +1,13 @@
-"""Settings, feature flags and mail domains of the organization in Chromium."""
+"""Settings, feature flags, mail domains, allowlist and configuration of the organization in Chromium."""
 
+import asyncio
+import re
 from collections.abc import Callable
 from uuid import uuid4
 
-from playwright.async_api import Page, expect
+from playwright.async_api import Locator, Page, Route, expect
 from tests.platform.console.conftest import Colleague, SignIn, api, check_screen, modal
+from tests.support.accessibility import is_accessible
 from tests.support.chromium import needs_chromium
 from tests.support.server import GatehouseServer
 
@@ -15,20 +18,24 @@ pytestmark = needs_chromium
 NAME = "SELECT name FROM tenants WHERE id = %s"
 
 
+def panel(page: Page, name: str) -> Locator:
+    return page.get_by_role("region", name=name, exact=True)
+
+
 async def test_settings_are_changed_and_a_bad_one_is_named(
     server: GatehouseServer, page: Page, sign_in: SignIn
 ) -> None:
     ((before,),) = server.sql(NAME, [DEFAULT_TENANT])
     await sign_in("admin", "/console/organization")
-    await expect(page.get_by_role("button", name="Save")).to_be_disabled()
+    await expect(panel(page, "Settings").get_by_role("button", name="Save")).to_be_disabled()
     await check_screen(page)
     await page.get_by_label("Time zone").fill("Nowhere/Land")
-    await page.get_by_role("button", name="Save").click()
+    await panel(page, "Settings").get_by_role("button", name="Save").click()
     await expect(page.get_by_label("Time zone")).to_have_attribute("aria-invalid", "true")
     await page.get_by_label("Time zone").fill("UTC")
     for name in ("Analytical Engines", before):
         await page.get_by_label("Name", exact=True).fill(name)
-        await page.get_by_role("button", name="Save").click()
+        await panel(page, "Settings").get_by_role("button", name="Save").click()
         await expect(page.get_by_role("complementary").get_by_text(name, exact=True).first).to_be_visible()
         assert server.sql(NAME, [DEFAULT_TENANT]) == [(name,)]
 
@@ -69,10 +76,10 @@ async def test_the_second_of_two_administrators_is_told(
     await page.goto("/console/organization")
     await page.get_by_label("Contact").fill("second@example.test")
     assert first.put("/api/v1/admin/org/settings", json={"timezone": "Europe/Paris"}).status_code == 200
-    await page.get_by_role("button", name="Save").click()
+    await panel(page, "Settings").get_by_role("button", name="Save").click()
     await expect(refusal).to_be_visible()
     await expect(page.get_by_label("Time zone")).to_have_value("Europe/Paris")
-    await page.get_by_role("button", name="Save").click()
+    await panel(page, "Settings").get_by_role("button", name="Save").click()
     await expect(page.get_by_text("The settings were saved.").first).to_be_visible()
     settings = first.get("/api/v1/admin/org/settings").json()
     assert (settings["timezone"], settings["contact_email"]) == ("Europe/Paris", "second@example.test")
@@ -106,6 +113,112 @@ async def test_a_feature_is_switched_by_keyboard(server: GatehouseServer, page: 
     await expect(switch).not_to_be_checked()
 
 
+async def test_settings_show_where_their_values_come_from(
+    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+) -> None:
+    server.sql("UPDATE tenants SET session_policy = '{}', mfa_policy = '{}' WHERE id = %s", [DEFAULT_TENANT])
+    server.touch("tenant", DEFAULT_TENANT)
+    server.settled()
+    await sign_in("admin", "/console/organization")
+    field = panel(page, "Settings").get_by_label("A session without requests ends after (minutes)")
+    await expect(field).to_have_accessible_description("Default.")
+    await field.fill("470")
+    await panel(page, "Settings").get_by_role("button", name="Save").click()
+    await expect(field).to_have_accessible_description("Set by the organization.")
+    switch = page.get_by_role("switch", name="Forwarding to a SIEM")
+    await expect(switch).to_have_accessible_description(re.compile("Default"))
+
+    await page.goto("/console/sign-in")
+    level = panel(page, "Second factors").get_by_label("Who needs one")
+    await expect(level).to_have_accessible_description(re.compile("Default"))
+    tokens = panel(page, "Sessions").get_by_label("Refresh tokens")
+    await expect(tokens).to_have_accessible_description(re.compile("Default"))
+    await tokens.uncheck()
+    await panel(page, "Sessions").get_by_role("button", name="Save").click()
+    await expect(tokens).to_have_accessible_description(re.compile("Set by the organization"))
+    answer = api(server, colleague("auditor")).get("/api/v1/admin/org/session-policy").json()
+    assert (answer["refresh_token_enabled"], answer["sources"]["refresh_token_enabled"]) == (False, "organization")
+    server.sql("UPDATE tenants SET session_policy = '{}' WHERE id = %s", [DEFAULT_TENANT])
+    server.touch("tenant", DEFAULT_TENANT)
+
+
+async def test_an_entry_of_the_configuration_is_changed(server: GatehouseServer, page: Page, sign_in: SignIn) -> None:
+    server.sql("DELETE FROM system_config WHERE tenant_id = %s", [DEFAULT_TENANT])
+    await sign_in("admin", "/console/organization")
+    entries = panel(page, "Configuration").get_by_role("listitem")
+    await expect(entries.filter(has_text="api_variant")).to_contain_text("for the whole platform")
+    await expect(entries.filter(has_text="api_variant").get_by_role("button")).to_have_count(0)
+    messages = entries.filter(has_text="max_conversation_messages")
+    await expect(messages).to_contain_text("1000Default.")
+    await messages.get_by_role("button", name="Edit max_conversation_messages").click()
+    await modal(page).get_by_label("Value").fill("none")
+    await modal(page).get_by_role("button", name="Save").click()
+    await expect(modal(page).get_by_label("Value")).to_have_attribute("aria-invalid", "true")
+    await is_accessible(page)
+    await modal(page).get_by_label("Value").fill("900")
+    await modal(page).get_by_role("button", name="Save").click()
+    await expect(messages).to_contain_text("900Set by the organization.")
+    await page.get_by_role("button", name="Edit registry_enforcement").press("Enter")
+    await modal(page).get_by_label("Value").select_option("warn")
+    await modal(page).get_by_role("button", name="Save").click()
+    await expect(entries.filter(has_text="registry_enforcement")).to_contain_text("warnSet by the organization.")
+    stored = server.sql("SELECT key, value FROM system_config WHERE tenant_id = %s ORDER BY key", [DEFAULT_TENANT])
+    assert stored == [("max_conversation_messages", "900"), ("registry_enforcement", "warn")]
+    server.sql("DELETE FROM system_config WHERE tenant_id = %s", [DEFAULT_TENANT])
+    server.touch("policy", DEFAULT_TENANT)
+
+
+async def test_the_allowlist_is_set_and_does_not_exclude_the_administrator(
+    server: GatehouseServer, page: Page, sign_in: SignIn
+) -> None:
+    await sign_in("admin", "/console/organization")
+    allowlist = panel(page, "IP allowlist")
+    addresses = allowlist.get_by_label("Addresses", exact=True)
+    await allowlist.get_by_label("Accept credentials from these addresses only").check()
+    await addresses.fill("everywhere")
+    await allowlist.get_by_role("button", name="Save").click()
+    await expect(addresses).to_have_attribute("aria-invalid", "true")
+    await addresses.fill("192.0.2.7/24")
+    await allowlist.get_by_role("button", name="Save").click()
+    await expect(allowlist.get_by_role("alert")).to_contain_text("you would lock yourself out")
+    await addresses.fill("192.0.2.7/24\n127.0.0.0/8")
+    await allowlist.get_by_role("button", name="Save").click()
+    await expect(page.get_by_text("The allowlist was saved.").first).to_be_visible()
+    await expect(addresses).to_have_value("192.0.2.0/24\n127.0.0.0/8")
+    query = "SELECT ip_allowlist FROM tenants WHERE id = %s"
+    cidrs = ["192.0.2.0/24", "127.0.0.0/8"]
+    ((stored,),) = server.sql(query, [DEFAULT_TENANT])
+    assert (stored["enabled"], stored["cidrs"]) == (True, cidrs)
+    await allowlist.get_by_label("Accept credentials from these addresses only").uncheck()
+    async with page.expect_response(lambda response: response.request.method == "PUT"):
+        await allowlist.get_by_role("button", name="Save").click()
+    ((stored,),) = server.sql(query, [DEFAULT_TENANT])
+    assert (stored["enabled"], stored["cidrs"]) == (False, cidrs)
+
+
+async def test_request_fields_are_allowed_and_refused_again(
+    server: GatehouseServer, page: Page, sign_in: SignIn
+) -> None:
+    await sign_in("admin", "/console/organization")
+    fields = panel(page, "Request fields")
+    await fields.get_by_label("Search allowed fields").fill("service_tier")
+    await fields.get_by_role("checkbox", name="service_tier").check()
+    await fields.get_by_label("Further names").fill("not a name")
+    await fields.get_by_role("button", name="Save").click()
+    await expect(fields.get_by_role("alert").first).to_be_visible()
+    await fields.get_by_label("Further names").fill("tools.web_search")
+    await fields.get_by_role("button", name="Save").click()
+    await expect(page.get_by_text("The allowed fields were saved.").first).to_be_visible()
+    query = "SELECT request_fields FROM tenants WHERE id = %s"
+    assert server.sql(query, [DEFAULT_TENANT]) == [({"allowed": ["service_tier", "tools.web_search"]},)]
+    await page.reload()
+    for name in ("service_tier", "tools.web_search"):
+        await fields.get_by_role("checkbox", name=name).uncheck()
+    async with page.expect_response(lambda response: response.request.method == "PUT"):
+        await fields.get_by_role("button", name="Save").click()
+    assert server.sql(query, [DEFAULT_TENANT]) == [({"allowed": []},)]
+
+
 async def test_a_domain_is_added_checked_and_removed(server: GatehouseServer, page: Page, sign_in: SignIn) -> None:
     domain = f"{uuid4().hex[:10]}.test"
     await sign_in("admin", "/console/organization")
@@ -131,8 +244,39 @@ async def test_a_domain_is_added_checked_and_removed(server: GatehouseServer, pa
     assert server.sql(query, [domain]) == []
 
 
+async def test_a_list_whose_first_load_is_under_way_shows_what_was_added(
+    server: GatehouseServer, page: Page, sign_in: SignIn
+) -> None:
+    """The first answer, from before the change, arrives after it."""
+    domain = f"{uuid4().hex[:10]}.test"
+    loads: list[Route] = []
+    added = asyncio.Event()
+
+    async def hold_first_load(route: Route) -> None:
+        loads.append(route)
+        if route.request.method != "GET" or len(loads) > 1:
+            await route.continue_()
+            return
+        answer = await route.fetch()
+        await added.wait()
+        await route.fulfill(response=answer)
+
+    await page.route("**/api/v1/admin/org/allowed-domains", hold_first_load)
+    await sign_in("admin", "/console/organization")
+    await page.get_by_role("button", name="Add domain").click()
+    await modal(page).get_by_label("Domain").fill(domain)
+    async with page.expect_response(lambda response: response.request.method == "POST"):
+        await modal(page).get_by_role("button", name="Add domain").click()
+    added.set()
+    await expect(modal(page)).to_be_hidden()
+    await expect(page.get_by_role("listitem").filter(has_text=domain)).to_be_visible()
+    server.sql("DELETE FROM allowed_domains WHERE domain = %s", [domain])
+
+
 async def test_auditors_look_and_change_nothing(page: Page, sign_in: SignIn) -> None:
     await sign_in("auditor", "/console/organization")
     await expect(page.get_by_role("switch", name="Data-loss prevention")).to_be_disabled()
-    await expect(page.get_by_role("button", name="Save")).to_have_count(0)
+    await expect(page.get_by_role("button", name=re.compile("Save|Edit"))).to_have_count(0)
+    await expect(panel(page, "IP allowlist").get_by_label("Addresses", exact=True)).to_be_disabled()
+    await expect(panel(page, "Configuration").get_by_role("listitem").first).to_be_visible()
     await expect(page.get_by_role("button", name="Add domain")).to_have_count(0)

@@ -14,10 +14,10 @@ from tests.platform.console.conftest import (
     api,
     call_model,
     check_screen,
-    is_accessible,
     modal,
     recorded_call,
 )
+from tests.support.accessibility import is_accessible
 from tests.support.chromium import needs_chromium
 from tests.support.server import GatehouseServer
 
@@ -29,7 +29,7 @@ SECRET = "sk-of-the-console-4711"
 CATALOG = "/api/admin/models/catalog/"
 POLICIES = "/api/admin/cost-routing/policies"
 #: Buttons that only administrators have.
-CHANGES = re.compile("Add|Actions for|New policy|Simulate|Discover|Register model|Move")
+CHANGES = re.compile("Add|Own endpoint|Actions for|New policy|Simulate|Discover|Register model|Move")
 
 
 def new_name(kind: str) -> str:
@@ -93,6 +93,80 @@ async def test_a_providers_credentials_are_removed(server: GatehouseServer, page
     assert server.sql("SELECT sealed_credentials FROM providers WHERE id = 'mistral'") == [(None,)]
 
 
+async def test_a_service_is_added_from_a_preset_and_removed(
+    server: GatehouseServer, page: Page, sign_in: SignIn
+) -> None:
+    await sign_in("admin", "/console/providers")
+    await page.get_by_role("button", name="Add provider").click()
+    dialog = modal(page)
+    await dialog.get_by_label("Provider").select_option("Groq")
+    await expect(dialog.get_by_label("Name in model ids")).to_have_value("groq")
+    await expect(dialog.get_by_label("Base URL")).to_have_value("https://api.groq.com/openai/v1")
+    documentation = dialog.get_by_role("link", name="Documentation of Groq")
+    await expect(documentation).to_have_attribute("href", "https://console.groq.com/docs/openai")
+    await check_screen(page)
+    await dialog.get_by_role("button", name="Add provider").press("Enter")
+    await expect(dialog.get_by_role("alert")).to_have_text("Enter a value.")
+    await dialog.get_by_label("API key").fill(SECRET)
+    await dialog.get_by_role("button", name="Add provider").press("Enter")
+    await expect(dialog).to_be_hidden()
+    row = page.get_by_role("row").filter(has_text="groq")
+    await expect(row).to_contain_text("Groq")
+    query = "SELECT name, kind, config->>'base_url' FROM providers WHERE id = 'groq'"
+    assert server.sql(query) == [("Groq", "openai_compatible", "https://api.groq.com/openai/v1")]
+
+    # A server of one's own needs no key, and its address can be another.
+    await page.get_by_role("button", name="Add provider").click()
+    await dialog.get_by_label("Provider").select_option("vLLM")
+    await dialog.get_by_label("Base URL").fill(BASE_URL)
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("row").filter(has_text="vllm")).to_contain_text("Active")
+
+    for name in ("Groq", "vLLM"):
+        await choose(page, name, "Remove…")
+        await dialog.get_by_role("button", name="Remove").click()
+        await expect(dialog).to_be_hidden()
+        await expect(page.get_by_role("row").filter(has_text=name)).to_have_count(0)
+    assert server.sql("SELECT id FROM providers WHERE id IN ('groq', 'vllm')") == []
+
+
+async def test_a_second_account_of_a_kind_has_a_name_of_its_own(
+    server: GatehouseServer, page: Page, sign_in: SignIn
+) -> None:
+    await sign_in("admin", "/console/providers")
+    dialog = modal(page)
+    for name, endpoint in (("azure_openai", "https://one.example"), ("azure-eu", "https://two.example")):
+        await page.get_by_role("button", name="Add provider").click()
+        await dialog.get_by_label("Provider").select_option("Azure OpenAI")
+        await dialog.get_by_label("API key").fill(SECRET)
+        await dialog.get_by_label("Endpoint").fill(endpoint)
+        if name == "azure-eu":
+            await expect(dialog.get_by_label("Name in model ids")).to_have_value("azure-openai-2")
+            await dialog.get_by_label("Name in model ids").fill("azure_openai")
+            await page.keyboard.press("Enter")
+            await expect(dialog.get_by_role("alert")).to_contain_text("A provider of this name exists.")
+            await is_accessible(page)
+            await dialog.get_by_label("Name in model ids").fill(name)
+        await page.keyboard.press("Enter")
+        await expect(dialog).to_be_hidden()
+    await expect(page.get_by_role("row").filter(has_text="azure-eu")).to_contain_text("Azure OpenAI")
+    await check_screen(page)
+    query = "SELECT id, kind, config->>'hosted_endpoint' FROM providers WHERE kind = 'azure_openai' ORDER BY id"
+    assert server.sql(query) == [
+        ("azure-eu", "azure_openai", "https://two.example"),
+        ("azure_openai", "azure_openai", "https://one.example"),
+    ]
+    await choose(page, "azure-eu", "Replace credentials")
+    await dialog.get_by_label("API key").fill("another")
+    await dialog.get_by_role("button", name="Save credentials").click()
+    await expect(dialog).to_be_hidden()
+    for name in ("azure-eu", "Azure OpenAI"):
+        await choose(page, name, "Remove…")
+        await dialog.get_by_role("button", name="Remove").click()
+        await expect(dialog).to_be_hidden()
+    assert server.sql(query) == []
+
+
 async def test_a_model_is_added_edited_deactivated_and_removed(
     server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
 ) -> None:
@@ -136,12 +210,61 @@ async def test_a_model_is_added_edited_deactivated_and_removed(
     assert server.sql(query) == []
 
 
-async def test_new_models_of_the_providers_are_added(server: GatehouseServer, page: Page, sign_in: SignIn) -> None:
-    server.sql("DELETE FROM model_configs WHERE model_id = 'embed'")
+async def test_new_models_of_the_providers_are_chosen_and_added(
+    server: GatehouseServer, page: Page, sign_in: SignIn
+) -> None:
+    query = "SELECT model_id FROM model_configs WHERE model_id IN ('embed', 'echo') AND provider = 'sandbox'"
+    server.sql("DELETE FROM model_configs WHERE model_id IN ('embed', 'echo')")
     await sign_in("admin", "/console/models")
-    await page.get_by_role("button", name="Add new models").click()
-    await expect(page.get_by_text(re.compile("models? w(as|ere) added")).first).to_be_visible()
+    dialog = modal(page)
+    await page.get_by_role("button", name="Discover").click()
+    await expect(dialog.get_by_label("sandbox/echo")).not_to_be_checked()
+    await dialog.get_by_role("button", name="Add 0 models").click()
+    await expect(dialog.get_by_role("alert")).to_have_text("Choose a model.")
+    await dialog.get_by_label("sandbox/embed").check()
+    await is_accessible(page)
+    await dialog.get_by_role("button", name="Add one model").click()
+    await expect(page.get_by_text("One model was added.").first).to_be_visible()
     await expect(page.get_by_role("row", name=re.compile("sandbox.embed"))).to_be_visible()
+    assert server.sql(query) == [("embed",)]
+    await page.get_by_role("button", name="Discover").press("Enter")
+    await dialog.get_by_role("button", name=re.compile("Choose all")).click()
+    await dialog.get_by_role("button", name=re.compile("^Add")).click()
+    await expect(dialog).to_be_hidden()
+    assert sorted(server.sql(query)) == [("echo",), ("embed",)]
+    await page.get_by_role("button", name="Discover").click()
+    await expect(dialog.get_by_role("status")).to_have_text("The catalog has all models of its providers.")
+    await dialog.get_by_role("button", name="Done").click()
+
+
+async def test_an_endpoint_of_ones_own_is_added_with_its_models(
+    server: GatehouseServer, page: Page, sign_in: SignIn
+) -> None:
+    await sign_in("admin", "/console/models")
+    await page.get_by_role("button", name="Own endpoint").click()
+    dialog = modal(page)
+    await dialog.get_by_label("Name in model ids").fill("our-lab")
+    await dialog.get_by_label("Display name").fill("Our lab")
+    await dialog.get_by_label("Base URL").fill("not a URL")
+    await dialog.get_by_label("API key").fill(SECRET)
+    await dialog.get_by_role("button", name="Another model").click()
+    for number, model in enumerate(("small", "large"), start=1):
+        group = dialog.get_by_role("group", name=f"Model {number}")
+        await group.get_by_label("Model id").fill(model)
+        await group.get_by_label("Context window").fill("8192")
+        await group.get_by_label("million input tokens").fill("0.15")
+        await group.get_by_label("million output tokens").fill("0.6")
+    await is_accessible(page)
+    await dialog.get_by_role("button", name="Add endpoint").click()
+    await expect(dialog.get_by_label("Base URL")).to_have_attribute("aria-invalid", "true")
+    await dialog.get_by_label("Base URL").fill(BASE_URL)
+    await dialog.get_by_role("button", name="Add endpoint").click()
+    await expect(page.get_by_text("Our lab was added.").first).to_be_visible()
+    query = "SELECT model_id, cost_per_input_token FROM model_configs WHERE provider = 'our-lab' ORDER BY model_id"
+    assert server.sql(query) == [("large", Decimal("0.00000015")), ("small", Decimal("0.00000015"))]
+    await page.get_by_label("Search").fill("large")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("row", name=re.compile("our-lab.large"))).to_be_visible()
 
 
 # routing policies -----------------------------------------------------------------------------------------------------

@@ -15,9 +15,9 @@ from tests.platform.console.conftest import (
     api,
     call_model,
     enter_password,
-    is_accessible,
     recorded_call,
 )
+from tests.support.accessibility import is_accessible
 from tests.support.chromium import PHONE, needs_chromium
 from tests.support.members import code_of
 from tests.support.server import GatehouseServer

@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import httpx2
 from playwright.async_api import Page, expect
-from tests.platform.console.conftest import Colleague, SignIn, api, check_screen, is_accessible, modal
+from tests.platform.console.conftest import Colleague, SignIn, api, check_screen, modal
+from tests.support.accessibility import is_accessible
 from tests.support.chromium import needs_chromium
 from tests.support.members import code_of
 from tests.support.platform import PASSWORD

@@ -7,7 +7,8 @@ from pathlib import Path
 import httpx2
 import pytest
 from playwright.async_api import Browser, Page, expect
-from tests.platform.console.conftest import DESK, SignIn, call_model, check_screen, is_accessible, modal
+from tests.platform.console.conftest import DESK, SignIn, call_model, check_screen, modal
+from tests.support.accessibility import is_accessible
 from tests.support.chromium import needs_chromium, page_of
 from tests.support.server import GatehouseServer
 

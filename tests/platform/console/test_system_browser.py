@@ -9,7 +9,8 @@ from uuid import uuid4
 import httpx2
 import pytest
 from playwright.async_api import Locator, Page, expect
-from tests.platform.console.conftest import Colleague, SignIn, api, check_screen, enter_password, is_accessible, modal
+from tests.platform.console.conftest import Colleague, SignIn, api, check_screen, enter_password, modal
+from tests.support.accessibility import is_accessible
 from tests.support.chromium import needs_chromium
 from tests.support.receiver import HERE, Receiver, certificate
 from tests.support.server import GatehouseServer

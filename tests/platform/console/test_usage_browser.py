@@ -7,7 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.async_api import Page, expect
-from tests.platform.console.conftest import Colleague, SignIn, api, check_screen, is_accessible, recorded_call
+from tests.platform.console.conftest import Colleague, SignIn, api, check_screen, recorded_call
+from tests.support.accessibility import is_accessible
 from tests.support.server import GatehouseServer
 
 PHONE = {"width": 390, "height": 844}

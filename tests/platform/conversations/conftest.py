@@ -13,13 +13,13 @@ from tests.support.upstream import Behave, Connection
 BASE = "/api/conversations"
 CARD = "4242 4242 4242 4242"
 
-#: Start a conversation of the client's user and return its path.
+#: Creates a conversation of the client's user and returns its path.
 Begin = Callable[..., Awaitable[str]]
 
 
 @pytest.fixture
-async def talking(platform: RunningPlatform, tenant: Tenant) -> Tenant:
-    """The organization has some of the sandbox's models. Titles are not generated."""
+async def tenant_with_models(platform: RunningPlatform, tenant: Tenant) -> Tenant:
+    """An organization with some of the sandbox's models. Titles are not generated."""
     models = ("echo", "status-503", "stream-50", "cut", "slow-200ms")
     await platform.add_provider(tenant.id, "sandbox", "sandbox", *models, max_retries=0)
     await tenant.admin.client.put("/api/admin/config/auto_title_enabled", json={"value": "false"})
@@ -27,9 +27,9 @@ async def talking(platform: RunningPlatform, tenant: Tenant) -> Tenant:
 
 
 @pytest.fixture
-async def begin(talking: Tenant) -> Begin:
+async def begin(tenant_with_models: Tenant) -> Begin:
     async def begin(client: httpx2.AsyncClient | None = None, **body: Any) -> str:
-        client = client or talking.user.client
+        client = client or tenant_with_models.user.client
         answer = await client.post(BASE, json={"model": "sandbox/echo", **body})
         assert answer.status_code == 201, answer.text
         return f"{BASE}/{answer.json()['id']}"
@@ -49,8 +49,8 @@ def contents(messages: list[dict[str, Any]]) -> list[tuple[str, str]]:
     return [(message["role"], message["content"]) for message in messages]
 
 
-async def redacting(platform: RunningPlatform, tenant: Tenant, action: str = "redact", **config: Any) -> None:
-    """A rule about card numbers."""
+async def add_dlp_rule(platform: RunningPlatform, tenant: Tenant, action: str = "redact", **config: Any) -> None:
+    """Create a rule about card numbers."""
     rule = {
         "detector_name": "cards", "detector_type": "regex", "entity_type": "credit_card", "action_tier": action,
         "config_json": config,
@@ -59,10 +59,10 @@ async def redacting(platform: RunningPlatform, tenant: Tenant, action: str = "re
     await platform.refresh()
 
 
-async def of_own(platform: RunningPlatform, talking: Tenant, url: str) -> str:
-    """A conversation of the user with a model of a provider that the test controls."""
-    await platform.add_provider(talking.id, "own", "openai_compatible", "m", base_url=url, max_retries=0)
-    made = await talking.user.client.post(BASE, json={"model": "own/m"})
+async def conversation_with_provider(platform: RunningPlatform, tenant_with_models: Tenant, url: str) -> str:
+    """Create a conversation of the user with a model of a provider that the test controls."""
+    await platform.add_provider(tenant_with_models.id, "own", "openai_compatible", "m", base_url=url, max_retries=0)
+    made = await tenant_with_models.user.client.post(BASE, json={"model": "own/m"})
     return f"{BASE}/{made.json()['id']}"
 
 
@@ -72,7 +72,7 @@ def completion(text: str) -> bytes:
 
 
 def answering(*texts: str) -> Behave:
-    """A provider that answers with the texts in order, and then always with the last one."""
+    """Behave like a provider that answers with the texts in order, and then always with the last one."""
     left = list(texts)
 
     async def behave(connection: Connection) -> None:
@@ -82,7 +82,7 @@ def answering(*texts: str) -> Behave:
 
 
 def chunk(text: str) -> bytes:
-    """Of a stream."""
+    """A chunk of a stream."""
     body = {"id": "x", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": text}}]}
     return b"data: " + msgspec.json.encode(body) + b"\n\n"
 

@@ -14,7 +14,7 @@ from gatehouse.policy.records import ModelRecord
 
 
 def __messages(text: str) -> list[PromptMessage]:
-    """Messages of four letters, which are five tokens. `Q` is a question, `A` an answer, `.` an empty answer."""
+    """Return messages of four letters, which are five tokens. `Q` is a question, `A` an answer, `.` an empty answer."""
     roles = {"Q": "user", "A": "assistant", ".": "assistant"}
     return [PromptMessage(roles[item], "" if item == "." else f"{item}{n:03}") for n, item in enumerate(text)]
 
@@ -33,7 +33,7 @@ def __messages(text: str) -> list[PromptMessage]:
         ("QAQ", 5, "Q002"),
     ],
 )
-def test_the_newest_that_fit_are_sent_from_a_question_on(turns: str, tokens: int, sent: str) -> None:
+def test_the_newest_messages_that_fit_are_sent_starting_with_a_question(turns: str, tokens: int, sent: str) -> None:
     assert " ".join(item.content for item in newest_that_fit(__messages(turns), tokens)) == sent
 
 
@@ -46,10 +46,12 @@ def test_the_newest_that_fit_are_sent_from_a_question_on(turns: str, tokens: int
         (8_000, 8_000, 6_000),
     ],
 )
-def test_a_quarter_of_the_window_is_the_answers_or_less(window: int | None, output: int | None, tokens: int) -> None:
+def test_at_most_a_quarter_of_the_context_window_is_left_for_the_answer(
+    window: int | None, output: int | None, tokens: int
+) -> None:
     model = ModelRecord(id=uuid4(), provider="p", model_id="m", context_window=window, max_output_tokens=output)
     assert max_prompt_tokens(model) == tokens
 
 
-def test_tokens_are_counted_by_bytes() -> None:
+def test_tokens_are_estimated_from_bytes() -> None:
     assert [PromptMessage("user", text).tokens for text in ("abcd", "abcde", "\u9580\u9580")] == [5, 6, 6]

@@ -5,11 +5,11 @@ import json
 from tests.platform.conversations.conftest import (
     CARD,
     Begin,
+    add_dlp_rule,
     answering,
     contents,
+    conversation_with_provider,
     messages_of,
-    of_own,
-    redacting,
 )
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.upstream import upstream
@@ -19,10 +19,10 @@ THIRD = "4000 0566 5566 5556"
 
 
 async def test_a_label_of_an_earlier_message_never_stands_for_a_later_value(
-    platform: RunningPlatform, talking: Tenant, begin: Begin
+    platform: RunningPlatform, tenant_with_models: Tenant, begin: Begin
 ) -> None:
-    await redacting(platform, talking, reversible=True)
-    client, path = talking.user.client, await begin()
+    await add_dlp_rule(platform, tenant_with_models, reversible=True)
+    client, path = tenant_with_models.user.client, await begin()
     await client.post(f"{path}/messages", json={"content": f"first {CARD}"})
     await client.post(f"{path}/messages", json={"content": f"then {OTHER}"})
     assert contents(await messages_of(client, path))[2:] == [
@@ -30,12 +30,15 @@ async def test_a_label_of_an_earlier_message_never_stands_for_a_later_value(
     ]  # fmt: skip
 
 
-async def test_values_of_answers_are_numbered_after_those_of_earlier_turns(
-    platform: RunningPlatform, talking: Tenant
+async def test_labels_of_answers_get_numbers_after_those_of_earlier_turns(
+    platform: RunningPlatform, tenant_with_models: Tenant
 ) -> None:
-    await redacting(platform, talking)
+    await add_dlp_rule(platform, tenant_with_models)
     async with upstream(answering(f"one is {OTHER}", f"another is {THIRD}, or {OTHER}")) as provider:
-        client, path = talking.user.client, await of_own(platform, talking, provider.url)
+        client, path = (
+            tenant_with_models.user.client,
+            await conversation_with_provider(platform, tenant_with_models, provider.url),
+        )
         await client.post(f"{path}/messages", json={"content": f"mine is {CARD}"})
         answer = await client.post(f"{path}/messages", json={"content": "and another?"})
         shown = json.loads(provider.requests[-1].body)["messages"]
@@ -45,14 +48,17 @@ async def test_values_of_answers_are_numbered_after_those_of_earlier_turns(
     assert contents(shown)[:2] == [("user", "mine is [CREDIT_CARD_1]"), ("assistant", "one is [CREDIT_CARD_2]")]
 
 
-async def test_labels_that_the_model_is_not_shown_any_more_are_not_given_again(
-    platform: RunningPlatform, talking: Tenant
+async def test_labels_that_the_model_no_longer_sees_are_not_reused(
+    platform: RunningPlatform, tenant_with_models: Tenant
 ) -> None:
-    await redacting(platform, talking, reversible=True)
+    await add_dlp_rule(platform, tenant_with_models, reversible=True)
     async with upstream(answering("x" * 400, "[CREDIT_CARD_1] or [CREDIT_CARD_2]?")) as provider:
-        client, path = talking.user.client, await of_own(platform, talking, provider.url)
-        platform.sql("UPDATE model_configs SET context_window = 150 WHERE tenant_id = %s", [talking.id])
-        platform.touch("policy", talking.id)
+        client, path = (
+            tenant_with_models.user.client,
+            await conversation_with_provider(platform, tenant_with_models, provider.url),
+        )
+        platform.sql("UPDATE model_configs SET context_window = 150 WHERE tenant_id = %s", [tenant_with_models.id])
+        platform.touch("policy", tenant_with_models.id)
         await platform.refresh()
         await client.post(f"{path}/messages", json={"content": f"mine is {CARD}"})
         answer = await client.post(f"{path}/messages", json={"content": f"or {OTHER}"})
@@ -63,23 +69,28 @@ async def test_labels_that_the_model_is_not_shown_any_more_are_not_given_again(
     assert contents(await messages_of(client, path))[-1] == ("assistant", "[CREDIT_CARD_1] or [CREDIT_CARD_2]?")
 
 
-async def test_the_numbers_of_labels_never_go_back(platform: RunningPlatform, talking: Tenant, begin: Begin) -> None:
-    await redacting(platform, talking)
-    client, path = talking.user.client, await begin()
+async def test_the_numbers_of_labels_never_decrease(
+    platform: RunningPlatform, tenant_with_models: Tenant, begin: Begin
+) -> None:
+    await add_dlp_rule(platform, tenant_with_models)
+    client, path = tenant_with_models.user.client, await begin()
     for content in (f"{CARD} and {OTHER}", "nothing", THIRD):
         await client.post(f"{path}/messages", json={"content": content})
     kept = [message["content"] for message in await messages_of(client, path) if message["role"] == "user"]
     assert kept == ["[CREDIT_CARD_1] and [CREDIT_CARD_2]", "nothing", "[CREDIT_CARD_3]"]
     query = "SELECT label_numbers FROM conversations WHERE tenant_id = %s"
-    assert platform.sql(query, [talking.id]) == [({"CREDIT_CARD": 3},)]
+    assert platform.sql(query, [tenant_with_models.id]) == [({"CREDIT_CARD": 3},)]
 
 
-async def test_a_summary_gives_no_label_of_the_conversation_to_another_value(
-    platform: RunningPlatform, talking: Tenant
+async def test_a_summary_does_not_reuse_labels_of_the_conversation(
+    platform: RunningPlatform, tenant_with_models: Tenant
 ) -> None:
-    await redacting(platform, talking)
+    await add_dlp_rule(platform, tenant_with_models)
     async with upstream(answering("noted", f"They said {OTHER}.")) as provider:
-        client, path = talking.user.client, await of_own(platform, talking, provider.url)
+        client, path = (
+            tenant_with_models.user.client,
+            await conversation_with_provider(platform, tenant_with_models, provider.url),
+        )
         await client.post(f"{path}/messages", json={"content": f"mine is {CARD}"})
         summary = await client.post(f"{path}/summary")
     assert summary.json()["summary"] == "They said [CREDIT_CARD_2]."

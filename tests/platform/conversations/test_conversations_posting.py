@@ -1,4 +1,4 @@
-"""A post goes through the whole pipeline, and messages are stored as the model received and sent them."""
+"""A posted message goes through the whole pipeline, and messages are stored as the model received and sent them."""
 
 import asyncio
 import json
@@ -11,12 +11,12 @@ import pytest
 from tests.platform.conversations.conftest import (
     CARD,
     Begin,
+    add_dlp_rule,
     answering,
     completion,
     contents,
+    conversation_with_provider,
     messages_of,
-    of_own,
-    redacting,
     stored,
 )
 from tests.support.journal import Journal
@@ -26,8 +26,8 @@ from tests.support.upstream import Connection, upstream
 from gatehouse.foundation.settings import Settings
 
 
-async def test_a_post_keeps_question_and_answer(talking: Tenant, begin: Begin) -> None:
-    client, path = talking.user.client, await begin()
+async def test_a_post_stores_question_and_answer(tenant_with_models: Tenant, begin: Begin) -> None:
+    client, path = tenant_with_models.user.client, await begin()
     answer = await client.post(f"{path}/messages", json={"content": "  hello\n    there "})
     assert answer.status_code == 201
     posted = answer.json()
@@ -42,17 +42,22 @@ async def test_a_post_keeps_question_and_answer(talking: Tenant, begin: Begin) -
     assert [message["status"] for message in kept] == ["complete", "complete"]
 
 
-async def test_nothing_that_was_said_is_readable_in_the_database(
-    platform: RunningPlatform, talking: Tenant, begin: Begin
+async def test_the_texts_of_messages_are_encrypted_in_the_database(
+    platform: RunningPlatform, tenant_with_models: Tenant, begin: Begin
 ) -> None:
     path = await begin()
-    await talking.user.client.post(f"{path}/messages", json={"content": "the nightingale sings"})
-    assert "nightingale" not in stored(platform, talking.id)
+    await tenant_with_models.user.client.post(f"{path}/messages", json={"content": "the nightingale sings"})
+    assert "nightingale" not in stored(platform, tenant_with_models.id)
 
 
-async def test_earlier_messages_are_sent_along(platform: RunningPlatform, talking: Tenant) -> None:
+async def test_earlier_messages_are_sent_with_the_question(
+    platform: RunningPlatform, tenant_with_models: Tenant
+) -> None:
     async with upstream(answering("certainly")) as provider:
-        client, path = talking.user.client, await of_own(platform, talking, provider.url)
+        client, path = (
+            tenant_with_models.user.client,
+            await conversation_with_provider(platform, tenant_with_models, provider.url),
+        )
         await client.post(f"{path}/messages", json={"content": "one"})
         await client.post(f"{path}/messages", json={"content": "two"})
         first, second = (json.loads(request.body)["messages"] for request in provider.requests)
@@ -60,11 +65,16 @@ async def test_earlier_messages_are_sent_along(platform: RunningPlatform, talkin
     assert contents(second) == [("user", "one"), ("assistant", "certainly"), ("user", "two")]
 
 
-async def test_only_as_much_is_sent_as_the_model_has_room_for(platform: RunningPlatform, talking: Tenant) -> None:
+async def test_only_messages_that_fit_in_the_context_window_are_sent(
+    platform: RunningPlatform, tenant_with_models: Tenant
+) -> None:
     async with upstream(answering("x" * 400)) as provider:
-        client, path = talking.user.client, await of_own(platform, talking, provider.url)
-        platform.sql("UPDATE model_configs SET context_window = 400 WHERE tenant_id = %s", [talking.id])
-        platform.touch("policy", talking.id)
+        client, path = (
+            tenant_with_models.user.client,
+            await conversation_with_provider(platform, tenant_with_models, provider.url),
+        )
+        platform.sql("UPDATE model_configs SET context_window = 400 WHERE tenant_id = %s", [tenant_with_models.id])
+        platform.touch("policy", tenant_with_models.id)
         await platform.refresh()
         for word in ("one", "two", "three", "four"):
             await client.post(f"{path}/messages", json={"content": word})
@@ -76,11 +86,14 @@ async def test_only_as_much_is_sent_as_the_model_has_room_for(platform: RunningP
 
 
 async def test_a_redacted_value_reaches_neither_the_model_nor_the_database(
-    platform: RunningPlatform, talking: Tenant
+    platform: RunningPlatform, tenant_with_models: Tenant
 ) -> None:
-    await redacting(platform, talking)
+    await add_dlp_rule(platform, tenant_with_models)
     async with upstream(answering(f"Your card is {CARD}.")) as provider:
-        client, path = talking.user.client, await of_own(platform, talking, provider.url)
+        client, path = (
+            tenant_with_models.user.client,
+            await conversation_with_provider(platform, tenant_with_models, provider.url),
+        )
         answer = await client.post(f"{path}/messages", json={"content": f"my card is {CARD}"})
         assert CARD not in str([request.body for request in provider.requests])
     assert (answer.headers["X-DLP-Action"], CARD in answer.text) == ("REDACT", False)
@@ -90,11 +103,11 @@ async def test_a_redacted_value_reaches_neither_the_model_nor_the_database(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_what_is_turned_back_for_the_caller_is_kept_as_a_label(
-    platform: RunningPlatform, talking: Tenant, begin: Begin, stream: bool
+async def test_a_value_that_is_restored_for_the_caller_is_stored_as_its_label(
+    platform: RunningPlatform, tenant_with_models: Tenant, begin: Begin, stream: bool
 ) -> None:
-    await redacting(platform, talking, reversible=True)
-    client, path = talking.user.client, await begin()
+    await add_dlp_rule(platform, tenant_with_models, reversible=True)
+    client, path = tenant_with_models.user.client, await begin()
     answer = await client.post(f"{path}/messages", json={"content": f"my card is {CARD} ok", "stream": stream})
     shown = _streamed(answer.text) if stream else answer.json()["assistant_message"]["content"]
     assert shown == f"my card is {CARD} ok"
@@ -103,22 +116,24 @@ async def test_what_is_turned_back_for_the_caller_is_kept_as_a_label(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_blocked_question_is_refused_as_the_gateway_does_and_leaves_nothing(
-    platform: RunningPlatform, talking: Tenant, begin: Begin, stream: bool
+async def test_a_blocked_question_is_refused_like_by_the_gateway_and_not_stored(
+    platform: RunningPlatform, tenant_with_models: Tenant, begin: Begin, stream: bool
 ) -> None:
-    await redacting(platform, talking, "block")
-    client, path = talking.user.client, await begin()
+    await add_dlp_rule(platform, tenant_with_models, "block")
+    client, path = tenant_with_models.user.client, await begin()
     answer = await client.post(f"{path}/messages", json={"content": f"my card is {CARD}", "stream": stream})
     direct = {"model": "sandbox/echo", "messages": [{"role": "user", "content": CARD}], "stream": stream}
     as_ever = await client.post("/v1/chat/completions", json=direct)
     assert (answer.status_code, answer.headers["X-DLP-Action"]) == (403, "BLOCK")
     assert answer.json() == as_ever.json()
     assert await messages_of(client, path) == []
-    assert platform.sql("SELECT count(*) FROM conversation_messages WHERE tenant_id = %s", [talking.id]) == [(0,)]
+    assert platform.sql("SELECT count(*) FROM conversation_messages WHERE tenant_id = %s", [tenant_with_models.id]) == [
+        (0,)
+    ]
 
 
-async def test_a_failed_provider_is_reported_and_stores_nothing(talking: Tenant, begin: Begin) -> None:
-    client, path = talking.user.client, await begin(model="sandbox/status-503")
+async def test_a_failed_provider_is_reported_and_stores_nothing(tenant_with_models: Tenant, begin: Begin) -> None:
+    client, path = tenant_with_models.user.client, await begin(model="sandbox/status-503")
     answer = await client.post(f"{path}/messages", json={"content": "hello"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "all_providers_failed")
     assert await messages_of(client, path) == []
@@ -126,30 +141,32 @@ async def test_a_failed_provider_is_reported_and_stores_nothing(talking: Tenant,
     assert [message["sequence"] for message in again.json().values()] == [1, 2]
 
 
-async def test_a_kill_switch_stops_conversations_too(platform: RunningPlatform, talking: Tenant, begin: Begin) -> None:
-    client, path = talking.user.client, await begin()
+async def test_a_kill_switch_stops_conversations_too(
+    platform: RunningPlatform, tenant_with_models: Tenant, begin: Begin
+) -> None:
+    client, path = tenant_with_models.user.client, await begin()
     switch = "/api/v1/admin/kill-switch/providers/sandbox"
-    off = await talking.admin.client.post(f"{switch}/disable", json={"reason": "other"})
+    off = await tenant_with_models.admin.client.post(f"{switch}/disable", json={"reason": "other"})
     assert off.status_code == 200, off.text
     refused = await client.post(f"{path}/messages", json={"content": "hello"})
     assert (refused.status_code, refused.json()["error"]["type"]) == (503, "provider_unavailable")
-    await talking.admin.client.post(f"{switch}/enable")
+    await tenant_with_models.admin.client.post(f"{switch}/enable")
     assert (await client.post(f"{path}/messages", json={"content": "hello"})).status_code == 201
 
 
-async def test_policy_rules_are_evaluated_for_a_post(talking: Tenant, begin: Begin) -> None:
+async def test_policy_rules_are_evaluated_for_a_post(tenant_with_models: Tenant, begin: Begin) -> None:
     rule = {"name": "none of it", "condition": "model == 'sandbox/echo'", "action": "BLOCK"}
-    made = await talking.admin.client.post("/api/admin/policies", json=rule)
+    made = await tenant_with_models.admin.client.post("/api/admin/policies", json=rule)
     assert made.status_code == 201, made.text
     path = await begin()
-    refused = await talking.user.client.post(f"{path}/messages", json={"content": "hello"})
+    refused = await tenant_with_models.user.client.post(f"{path}/messages", json={"content": "hello"})
     assert (refused.status_code, refused.json()["error"]["rule_id"]) == (403, made.json()["id"])
 
 
-async def test_a_post_is_counted_once_and_recorded_once_as_the_callers(
-    platform: RunningPlatform, talking: Tenant, begin: Begin, settings: Settings
+async def test_a_post_is_counted_and_recorded_once_for_its_caller(
+    platform: RunningPlatform, tenant_with_models: Tenant, begin: Begin, settings: Settings
 ) -> None:
-    client, path = talking.user.client, await begin()
+    client, path = tenant_with_models.user.client, await begin()
     left = []
     for _ in range(2):
         answer = await client.post(f"{path}/messages", json={"content": "hello"})
@@ -158,16 +175,16 @@ async def test_a_post_is_counted_once_and_recorded_once_as_the_callers(
     await Journal(platform.installed.url, settings.gatehouse_home / "journal").drain()
     records = platform.sql(
         "SELECT user_id, status, model_id, request_id FROM usage_records WHERE tenant_id = %s ORDER BY timestamp",
-        [talking.id],
+        [tenant_with_models.id],
     )
-    assert [record[:3] for record in records] == [(talking.user.id, "success", "echo")] * 2
+    assert [record[:3] for record in records] == [(tenant_with_models.user.id, "success", "echo")] * 2
     assert records[1][3] == answer.headers["X-Request-Id"]
-    assert len(await platform.audit(talking, "gateway.request")) == 2
+    assert len(await platform.audit(tenant_with_models, "gateway.request")) == 2
 
 
-async def test_the_sixty_first_post_of_a_minute_is_refused(talking: Tenant, begin: Begin) -> None:
-    client, path = talking.user.client, await begin()
-    # Refused because it is malformed, and counted nevertheless.
+async def test_the_sixty_first_post_of_a_minute_is_refused(tenant_with_models: Tenant, begin: Begin) -> None:
+    client, path = tenant_with_models.user.client, await begin()
+    # A malformed post is refused, but it counts nevertheless.
     for _ in range(60):
         assert (await client.post(f"{path}/messages", json={})).status_code == 422
     refused = await client.post(f"{path}/messages", json={"content": "hello"})
@@ -175,18 +192,20 @@ async def test_the_sixty_first_post_of_a_minute_is_refused(talking: Tenant, begi
     assert (await client.get(f"{path}/messages")).status_code == 200
 
 
-async def test_a_full_conversation_says_so(talking: Tenant, begin: Begin) -> None:
-    client, path = talking.user.client, await begin()
-    await talking.admin.client.put("/api/admin/config/max_conversation_messages", json={"value": "3"})
+async def test_a_post_to_a_full_conversation_is_refused(tenant_with_models: Tenant, begin: Begin) -> None:
+    client, path = tenant_with_models.user.client, await begin()
+    await tenant_with_models.admin.client.put("/api/admin/config/max_conversation_messages", json={"value": "3"})
     assert (await client.post(f"{path}/messages", json={"content": "hello"})).status_code == 201
     full = await client.post(f"{path}/messages", json={"content": "hello"})
     assert (full.status_code, "max_conversation_messages" in full.json()["detail"]) == (409, True)
     assert len(await messages_of(client, path)) == 2
 
 
-async def test_posts_at_once_are_kept_in_pairs_and_never_pass_the_limit(talking: Tenant, begin: Begin) -> None:
-    client, path = talking.user.client, await begin(model="sandbox/slow-200ms")
-    await talking.admin.client.put("/api/admin/config/max_conversation_messages", json={"value": "6"})
+async def test_concurrent_posts_are_stored_in_pairs_and_within_the_limit(
+    tenant_with_models: Tenant, begin: Begin
+) -> None:
+    client, path = tenant_with_models.user.client, await begin(model="sandbox/slow-200ms")
+    await tenant_with_models.admin.client.put("/api/admin/config/max_conversation_messages", json={"value": "6"})
     answers = await asyncio.gather(
         *(client.post(f"{path}/messages", json={"content": f"number {n}"}) for n in range(5))
     )
@@ -198,7 +217,7 @@ async def test_posts_at_once_are_kept_in_pairs_and_never_pass_the_limit(talking:
 
 
 async def test_no_connection_to_the_database_is_held_while_the_model_answers(
-    platform: RunningPlatform, talking: Tenant
+    platform: RunningPlatform, tenant_with_models: Tenant
 ) -> None:
     reached, go_on = asyncio.Event(), asyncio.Event()
 
@@ -208,33 +227,33 @@ async def test_no_connection_to_the_database_is_held_while_the_model_answers(
         await connection.answer(completion("done"))
 
     async with upstream(behave) as provider:
-        path = await of_own(platform, talking, provider.url)
+        path = await conversation_with_provider(platform, tenant_with_models, provider.url)
         free = platform.host.database.available_connections()
-        post = asyncio.create_task(talking.user.client.post(f"{path}/messages", json={"content": "hello"}))
+        post = asyncio.create_task(tenant_with_models.user.client.post(f"{path}/messages", json={"content": "hello"}))
         await asyncio.wait_for(reached.wait(), 10)
         assert platform.host.database.available_connections() == free
-        assert await messages_of(talking.user.client, path) == []
+        assert await messages_of(tenant_with_models.user.client, path) == []
         go_on.set()
         assert (await post).status_code == 201
 
 
-async def test_a_place_that_a_killed_worker_left_is_given_up_after_an_hour(
-    platform: RunningPlatform, talking: Tenant, begin: Begin
+async def test_a_place_reserved_by_a_killed_worker_is_released_after_an_hour(
+    platform: RunningPlatform, tenant_with_models: Tenant, begin: Begin
 ) -> None:
-    client, path = talking.user.client, await begin()
+    client, path = tenant_with_models.user.client, await begin()
     await client.post(f"{path}/messages", json={"content": "hello"})
     long_ago = datetime.now(UTC) - timedelta(hours=2)
     platform.sql(
         "UPDATE conversation_messages SET status = 'pending', content = NULL, created_at = %s WHERE tenant_id = %s",
-        [long_ago, talking.id],
+        [long_ago, tenant_with_models.id],
     )
-    await talking.admin.client.put("/api/admin/config/max_conversation_messages", json={"value": "2"})
+    await tenant_with_models.admin.client.put("/api/admin/config/max_conversation_messages", json={"value": "2"})
     assert (await client.post(f"{path}/messages", json={"content": "again"})).status_code == 201
     assert contents(await messages_of(client, path)) == [("user", "again"), ("assistant", "again")]
 
 
-async def test_an_answer_to_a_conversation_that_was_deleted_meanwhile_is_kept_nowhere(
-    platform: RunningPlatform, talking: Tenant
+async def test_an_answer_is_not_stored_if_its_conversation_was_deleted_meanwhile(
+    platform: RunningPlatform, tenant_with_models: Tenant
 ) -> None:
     reached, go_on = asyncio.Event(), asyncio.Event()
 
@@ -244,17 +263,17 @@ async def test_an_answer_to_a_conversation_that_was_deleted_meanwhile_is_kept_no
         await connection.answer(completion("too late"))
 
     async with upstream(behave) as provider:
-        path = await of_own(platform, talking, provider.url)
-        post = asyncio.create_task(talking.user.client.post(f"{path}/messages", json={"content": "hello"}))
+        path = await conversation_with_provider(platform, tenant_with_models, provider.url)
+        post = asyncio.create_task(tenant_with_models.user.client.post(f"{path}/messages", json={"content": "hello"}))
         await asyncio.wait_for(reached.wait(), 10)
-        assert (await talking.user.client.delete(path)).status_code == 204
+        assert (await tenant_with_models.user.client.delete(path)).status_code == 204
         go_on.set()
         assert (await post).status_code == 201
-    assert stored(platform, talking.id) == ""
+    assert stored(platform, tenant_with_models.id) == ""
 
 
-async def test_a_deletion_just_when_the_answer_is_kept_fails_neither(
-    platform: RunningPlatform, talking: Tenant
+async def test_a_deletion_while_the_answer_is_stored_fails_neither(
+    platform: RunningPlatform, tenant_with_models: Tenant
 ) -> None:
     reached, go_on = asyncio.Event(), asyncio.Event()
 
@@ -264,40 +283,45 @@ async def test_a_deletion_just_when_the_answer_is_kept_fails_neither(
         await connection.answer(completion("too late"))
 
     async with upstream(behave) as provider:
-        path = await of_own(platform, talking, provider.url)
-        post = asyncio.create_task(talking.user.client.post(f"{path}/messages", json={"content": "hello"}))
+        path = await conversation_with_provider(platform, tenant_with_models, provider.url)
+        post = asyncio.create_task(tenant_with_models.user.client.post(f"{path}/messages", json={"content": "hello"}))
         await asyncio.wait_for(reached.wait(), 10)
-        # Like DELETE: locks the conversation when it reads it, and deletes its messages too.
+        # Like DELETE: locks the conversation when it is read, and deletes its messages too.
         with psycopg.connect(platform.installed.owner_url) as deleting:
-            deleting.execute("SELECT 1 FROM conversations WHERE tenant_id = %s FOR UPDATE", [talking.id])
+            deleting.execute("SELECT 1 FROM conversations WHERE tenant_id = %s FOR UPDATE", [tenant_with_models.id])
             go_on.set()
             async with asyncio.timeout(10):
                 while platform.sql("SELECT count(*) FROM pg_locks WHERE NOT granted") == [(0,)]:
                     await asyncio.sleep(0.01)
-            deleting.execute("DELETE FROM conversations WHERE tenant_id = %s", [talking.id])
+            deleting.execute("DELETE FROM conversations WHERE tenant_id = %s", [tenant_with_models.id])
         assert (await post).status_code == 201
-    assert stored(platform, talking.id) == ""
+    assert stored(platform, tenant_with_models.id) == ""
 
 
 @pytest.mark.parametrize("body", [b'{"choices": []}', b'{"choices": [{"index": 0, "message": {"content": [7]}}]}'])
 @pytest.mark.parametrize("call", ["messages", "summary"])
-async def test_an_answer_that_cannot_be_read_is_the_providers_fault_and_leaves_nothing(
-    platform: RunningPlatform, talking: Tenant, call: str, body: bytes
+async def test_an_unreadable_answer_is_a_providers_error_and_is_not_stored(
+    platform: RunningPlatform, tenant_with_models: Tenant, call: str, body: bytes
 ) -> None:
     async def behave(connection: Connection) -> None:
         await connection.answer(body)
 
     async with upstream(behave) as provider:
-        client, path = talking.user.client, await of_own(platform, talking, provider.url)
+        client, path = (
+            tenant_with_models.user.client,
+            await conversation_with_provider(platform, tenant_with_models, provider.url),
+        )
         await client.post(f"{path}/messages", json={"content": "first", "model": "sandbox/echo"})
         answer = await client.post(f"{path}/{call}", json={"content": "x"} if call == "messages" else None)
     assert (answer.status_code, answer.json()["error"]["type"]) == (502, "provider_error")
-    assert platform.sql("SELECT count(*) FROM conversation_messages WHERE tenant_id = %s", [talking.id]) == [(2,)]
+    assert platform.sql("SELECT count(*) FROM conversation_messages WHERE tenant_id = %s", [tenant_with_models.id]) == [
+        (2,)
+    ]
     assert (await client.get(path)).json()["summary"] is None
 
 
-async def test_the_answer_to_a_client_that_has_left_is_there_when_it_comes_back(
-    platform: RunningPlatform, talking: Tenant
+async def test_the_answer_to_a_client_that_disconnected_is_stored(
+    platform: RunningPlatform, tenant_with_models: Tenant
 ) -> None:
     reached, go_on = asyncio.Event(), asyncio.Event()
 
@@ -307,8 +331,8 @@ async def test_the_answer_to_a_client_that_has_left_is_there_when_it_comes_back(
         await connection.answer(completion("done"))
 
     async with upstream(behave) as provider, platform.listening() as url:
-        path = await of_own(platform, talking, provider.url)
-        headers = {"Authorization": f"Bearer {talking.user.token}"}
+        path = await conversation_with_provider(platform, tenant_with_models, provider.url)
+        headers = {"Authorization": f"Bearer {tenant_with_models.user.token}"}
         async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=30) as stranger:
             post = asyncio.create_task(stranger.post(f"{path}/messages", json={"content": "hello"}))
             await asyncio.wait_for(reached.wait(), 10)
@@ -316,7 +340,7 @@ async def test_the_answer_to_a_client_that_has_left_is_there_when_it_comes_back(
             await asyncio.wait({post})
         go_on.set()
         async with asyncio.timeout(10):
-            while not (kept := await messages_of(talking.user.client, path)):
+            while not (kept := await messages_of(tenant_with_models.user.client, path)):
                 await asyncio.sleep(0.01)
     assert contents(kept) == [("user", "hello"), ("assistant", "done")]
 
@@ -334,23 +358,25 @@ async def test_the_answer_to_a_client_that_has_left_is_there_when_it_comes_back(
         ({"content": "x", "temperature": 1}, "temperature"),
     ],
 )
-async def test_a_bad_field_is_named(talking: Tenant, begin: Begin, body: dict[str, Any], field: str) -> None:
+async def test_a_bad_field_is_named(tenant_with_models: Tenant, begin: Begin, body: dict[str, Any], field: str) -> None:
     path = await begin()
-    answer = await talking.user.client.post(f"{path}/messages", json=body)
+    answer = await tenant_with_models.user.client.post(f"{path}/messages", json=body)
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", field])
 
 
-async def test_half_a_character_is_refused_by_its_field(talking: Tenant, begin: Begin) -> None:
+async def test_a_lone_surrogate_is_refused_and_its_field_named(tenant_with_models: Tenant, begin: Begin) -> None:
     headers = {"Content-Type": "application/json"}
-    answer = await talking.user.client.post(
+    answer = await tenant_with_models.user.client.post(
         f"{await begin()}/messages", content=b'{"content": "\\ud800"}', headers=headers
     )
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", "content"])
 
 
-async def test_an_unknown_model_is_the_gateways_404(talking: Tenant, begin: Begin) -> None:
+async def test_an_unknown_model_is_the_gateways_404(tenant_with_models: Tenant, begin: Begin) -> None:
     path = await begin()
-    answer = await talking.user.client.post(f"{path}/messages", json={"content": "x", "model": "nobody/nothing"})
+    answer = await tenant_with_models.user.client.post(
+        f"{path}/messages", json={"content": "x", "model": "nobody/nothing"}
+    )
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "model_not_found")
 
 

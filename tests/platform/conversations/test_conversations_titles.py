@@ -1,7 +1,7 @@
-"""Titles and summaries that models generate (docs/conversations.md, Titles and summaries)."""
+"""Titles and summaries that models generate (docs/conversations.md, "Titles and summaries")."""
 
 import pytest
-from tests.platform.conversations.conftest import CARD, Begin, answering, messages_of, redacting, stored
+from tests.platform.conversations.conftest import CARD, Begin, add_dlp_rule, answering, messages_of, stored
 from tests.support.journal import Journal
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.upstream import upstream
@@ -11,10 +11,10 @@ from gatehouse.platform.conversations.conversations.calls.titles import cleaned
 
 
 @pytest.fixture
-async def titled(talking: Tenant) -> Tenant:
-    """The organization in which titles are generated."""
-    await talking.admin.client.put("/api/admin/config/auto_title_enabled", json={"value": "true"})
-    return talking
+async def titled(tenant_with_models: Tenant) -> Tenant:
+    """An organization in which titles are generated."""
+    await tenant_with_models.admin.client.put("/api/admin/config/auto_title_enabled", json={"value": "true"})
+    return tenant_with_models
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -44,9 +44,9 @@ async def test_an_owners_title_is_kept_without_a_model_call(
 
 
 async def test_no_title_is_generated_if_the_setting_is_off(
-    platform: RunningPlatform, talking: Tenant, begin: Begin
+    platform: RunningPlatform, tenant_with_models: Tenant, begin: Begin
 ) -> None:
-    client, path = talking.user.client, await begin()
+    client, path = tenant_with_models.user.client, await begin()
     await client.post(f"{path}/messages", json={"content": "Gates of Rome"})
     await platform.host.later.settle()
     assert (await client.get(path)).json()["title"] is None
@@ -55,7 +55,7 @@ async def test_no_title_is_generated_if_the_setting_is_off(
 async def test_the_configured_model_generates_titles_through_the_pipeline(
     platform: RunningPlatform, titled: Tenant, begin: Begin, settings: Settings
 ) -> None:
-    await redacting(platform, titled)
+    await add_dlp_rule(platform, titled)
     async with upstream(answering(f'"About {CARD}"\n')) as provider:
         await platform.add_provider(titled.id, "own", "openai_compatible", "m", base_url=provider.url, max_retries=0)
         await titled.admin.client.put("/api/admin/config/auto_title_model", json={"value": "own/m"})
@@ -108,9 +108,9 @@ def test_a_title_is_reduced_to_one_short_line(reply: str, title: str) -> None:
 
 
 async def test_a_summary_of_the_messages_is_generated_and_stored(
-    platform: RunningPlatform, talking: Tenant, begin: Begin
+    platform: RunningPlatform, tenant_with_models: Tenant, begin: Begin
 ) -> None:
-    client, path = talking.user.client, await begin()
+    client, path = tenant_with_models.user.client, await begin()
     await client.post(f"{path}/messages", json={"content": "the nightingale sings"})
     answer = await client.post(f"{path}/summary")
     assert answer.status_code == 200, answer.text
@@ -119,16 +119,18 @@ async def test_a_summary_of_the_messages_is_generated_and_stored(
     assert (summary["model"], summary["messages"]) == ("sandbox/echo", 2)
     shown = (await client.get(path)).json()
     assert (shown["summary"], shown["summarized_at"]) == (summary["summary"], summary["summarized_at"])
-    assert "nightingale" not in stored(platform, talking.id)
+    assert "nightingale" not in stored(platform, tenant_with_models.id)
 
 
 async def test_the_preferred_summarizer_gets_the_stored_messages(
-    platform: RunningPlatform, talking: Tenant, begin: Begin
+    platform: RunningPlatform, tenant_with_models: Tenant, begin: Begin
 ) -> None:
-    await redacting(platform, talking, reversible=True)
+    await add_dlp_rule(platform, tenant_with_models, reversible=True)
     async with upstream(answering("In short: [CREDIT_CARD_1].")) as provider:
-        await platform.add_provider(talking.id, "own", "openai_compatible", "m", base_url=provider.url, max_retries=0)
-        client, path = talking.user.client, await begin()
+        await platform.add_provider(
+            tenant_with_models.id, "own", "openai_compatible", "m", base_url=provider.url, max_retries=0
+        )
+        client, path = tenant_with_models.user.client, await begin()
         chosen = await client.put("/api/users/me/preferences", json={"default_summarizer_model_id": "own/m"})
         assert chosen.status_code == 200, chosen.text
         await client.post(f"{path}/messages", json={"content": f"my card is {CARD}"})
@@ -139,25 +141,25 @@ async def test_the_preferred_summarizer_gets_the_stored_messages(
 
 
 async def test_a_summary_goes_through_the_pipeline_and_is_recorded(
-    platform: RunningPlatform, talking: Tenant, begin: Begin, settings: Settings
+    platform: RunningPlatform, tenant_with_models: Tenant, begin: Begin, settings: Settings
 ) -> None:
-    client, path = talking.user.client, await begin()
+    client, path = tenant_with_models.user.client, await begin()
     await client.post(f"{path}/messages", json={"content": "I am EMP-123456"})
-    # A later rule applies to earlier messages.
-    await redacting(platform, talking, pattern="EMP-[0-9]{6}")
+    # A rule that was added later applies to earlier messages.
+    await add_dlp_rule(platform, tenant_with_models, pattern="EMP-[0-9]{6}")
     summary = await client.post(f"{path}/summary")
     assert (summary.headers["X-DLP-Action"], "EMP-" in summary.text) == ("REDACT", False)
-    assert await _paths(platform, talking, settings) == [f"{path}/messages", f"{path}/summary"]
+    assert await _paths(platform, tenant_with_models, settings) == [f"{path}/messages", f"{path}/summary"]
 
 
-async def test_an_empty_conversation_has_no_summary(begin: Begin, talking: Tenant) -> None:
+async def test_an_empty_conversation_has_no_summary(begin: Begin, tenant_with_models: Tenant) -> None:
     path = await begin()
-    answer = await talking.user.client.post(f"{path}/summary")
+    answer = await tenant_with_models.user.client.post(f"{path}/summary")
     assert (answer.status_code, answer.json()) == (409, {"detail": "The conversation has no messages yet."})
 
 
-async def test_a_refused_summary_is_reported_and_replaces_nothing(talking: Tenant, begin: Begin) -> None:
-    client, path = talking.user.client, await begin()
+async def test_a_refused_summary_is_reported_and_replaces_nothing(tenant_with_models: Tenant, begin: Begin) -> None:
+    client, path = tenant_with_models.user.client, await begin()
     await client.post(f"{path}/messages", json={"content": "hello"})
     first = (await client.post(f"{path}/summary")).json()["summary"]
     await client.patch(path, json={"model": "sandbox/status-503"})
@@ -167,6 +169,6 @@ async def test_a_refused_summary_is_reported_and_replaces_nothing(talking: Tenan
 
 
 async def _paths(platform: RunningPlatform, tenant: Tenant, settings: Settings) -> list[str]:
-    """Model calls in the audit chain."""
+    """Return the request paths of model calls from the audit chain."""
     await Journal(platform.installed.url, settings.gatehouse_home / "journal").drain()
     return [event["details"]["path"] for event in await platform.audit(tenant, "gateway.request")]

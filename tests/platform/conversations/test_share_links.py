@@ -1,9 +1,9 @@
-"""Share links (docs/conversations.md, Sharing)."""
+"""Share links (docs/conversations.md, "Sharing")."""
 
 from uuid import UUID, uuid4
 
 import pytest
-from tests.platform.conversations.conftest import BASE, Begin, redacting, stored
+from tests.platform.conversations.conftest import BASE, Begin, add_dlp_rule, stored
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.values import shows
 
@@ -13,15 +13,17 @@ SHARED = f"{BASE}/shared"
 
 
 @pytest.fixture
-async def path(talking: Tenant, begin: Begin) -> str:
+async def path(tenant_with_models: Tenant, begin: Begin) -> str:
     """A conversation with one question and its answer."""
     path = await begin(title="Gates")
-    await talking.user.client.post(f"{path}/messages", json={"content": "hello"})
+    await tenant_with_models.user.client.post(f"{path}/messages", json={"content": "hello"})
     return path
 
 
-async def test_everybody_reads_by_a_share_link(platform: RunningPlatform, talking: Tenant, path: str) -> None:
-    answer = await talking.user.client.post(f"{path}/share_links")
+async def test_anybody_can_read_a_conversation_by_its_share_link(
+    platform: RunningPlatform, tenant_with_models: Tenant, path: str
+) -> None:
+    answer = await tenant_with_models.user.client.post(f"{path}/share_links")
     assert answer.status_code == 201
     link = answer.json()
     assert UUID(link["token"]).version == 4
@@ -37,15 +39,22 @@ async def test_everybody_reads_by_a_share_link(platform: RunningPlatform, talkin
         ("user", "hello"),
         ("assistant", "hello"),
     ]
-    for secret in (str(talking.user.id), str(talking.id), talking.user.email, path.rpartition("/")[2]):
+    for secret in (
+        str(tenant_with_models.user.id),
+        str(tenant_with_models.id),
+        tenant_with_models.user.email,
+        path.rpartition("/")[2],
+    ):
         assert secret not in shown.text
-    (event,) = await platform.audit(talking, "share_link.created")
+    (event,) = await platform.audit(tenant_with_models, "share_link.created")
     assert (event["resource_id"], link["token"] in str(event)) == (link["id"], False)
 
 
-async def test_a_link_shows_later_messages_page_by_page(platform: RunningPlatform, talking: Tenant, path: str) -> None:
-    link = (await talking.user.client.post(f"{path}/share_links")).json()
-    await talking.user.client.post(f"{path}/messages", json={"content": "later"})
+async def test_a_link_shows_later_messages_page_by_page(
+    platform: RunningPlatform, tenant_with_models: Tenant, path: str
+) -> None:
+    link = (await tenant_with_models.user.client.post(f"{path}/share_links")).json()
+    await tenant_with_models.user.client.post(f"{path}/messages", json={"content": "later"})
     first = (await platform.anonymous.get(link["url"], params={"limit": 3})).json()
     query = {"limit": 3, "cursor": first["next_cursor"]}
     rest = (await platform.anonymous.get(link["url"], params=query)).json()
@@ -53,19 +62,21 @@ async def test_a_link_shows_later_messages_page_by_page(platform: RunningPlatfor
     assert rest["has_more"] is False
 
 
-async def test_a_link_shows_labels_instead_of_values(platform: RunningPlatform, talking: Tenant, begin: Begin) -> None:
-    await redacting(platform, talking, reversible=True)
+async def test_a_link_shows_labels_instead_of_values(
+    platform: RunningPlatform, tenant_with_models: Tenant, begin: Begin
+) -> None:
+    await add_dlp_rule(platform, tenant_with_models, reversible=True)
     path = await begin()
-    await talking.user.client.post(f"{path}/messages", json={"content": "card 4242 4242 4242 4242"})
-    link = (await talking.user.client.post(f"{path}/share_links")).json()
+    await tenant_with_models.user.client.post(f"{path}/messages", json={"content": "card 4242 4242 4242 4242"})
+    link = (await tenant_with_models.user.client.post(f"{path}/share_links")).json()
     shown = (await platform.anonymous.get(link["url"])).text
     assert ("[CREDIT_CARD_1]" in shown, shows(shown, "4242")) == (True, False)
 
 
 async def test_a_revoked_link_shows_nothing_and_remains_in_the_list(
-    platform: RunningPlatform, talking: Tenant, path: str
+    platform: RunningPlatform, tenant_with_models: Tenant, path: str
 ) -> None:
-    client = talking.user.client
+    client = tenant_with_models.user.client
     first, second = [(await client.post(f"{path}/share_links")).json() for _ in range(2)]
     for _ in range(2):
         assert (await client.delete(f"{path}/share_links/{first['id']}")).status_code == 204
@@ -73,61 +84,65 @@ async def test_a_revoked_link_shows_nothing_and_remains_in_the_list(
     assert (gone.status_code, gone.json()) == (404, {"detail": "Share link not found"})
     assert (await platform.anonymous.get(second["url"])).status_code == 200
     assert (await client.get(f"{path}/share_links")).json() == [{**first, "revoked": True}, second]
-    assert len(await platform.audit(talking, "share_link.revoked")) == 1
+    assert len(await platform.audit(tenant_with_models, "share_link.revoked")) == 1
 
 
-async def test_a_link_is_revoked_by_its_token_too(platform: RunningPlatform, talking: Tenant, path: str) -> None:
-    client = talking.user.client
+async def test_a_link_can_be_revoked_by_its_token(
+    platform: RunningPlatform, tenant_with_models: Tenant, path: str
+) -> None:
+    client = tenant_with_models.user.client
     link, other = [(await client.post(f"{path}/share_links")).json() for _ in range(2)]
     assert (await client.delete(f"{path}/share_links/{link['token']}")).status_code == 204
     assert (await platform.anonymous.get(link["url"])).status_code == 404
     assert (await platform.anonymous.get(other["url"])).status_code == 200
-    (event,) = await platform.audit(talking, "share_link.revoked")
+    (event,) = await platform.audit(tenant_with_models, "share_link.revoked")
     assert (event["resource_id"], link["token"] in str(event)) == (link["id"], False)
 
 
 async def test_a_deactivated_owners_links_show_nothing_until_they_are_back(
-    platform: RunningPlatform, talking: Tenant, path: str
+    platform: RunningPlatform, tenant_with_models: Tenant, path: str
 ) -> None:
-    link = (await talking.user.client.post(f"{path}/share_links")).json()
-    user = f"/api/admin/users/{talking.user.id}"
-    assert (await talking.admin.client.patch(user, json={"is_active": False})).status_code == 200
+    link = (await tenant_with_models.user.client.post(f"{path}/share_links")).json()
+    user = f"/api/admin/users/{tenant_with_models.user.id}"
+    assert (await tenant_with_models.admin.client.patch(user, json={"is_active": False})).status_code == 200
     assert (await platform.anonymous.get(link["url"])).status_code == 404
-    await talking.admin.client.patch(user, json={"is_active": True})
+    await tenant_with_models.admin.client.patch(user, json={"is_active": True})
     assert (await platform.anonymous.get(link["url"])).status_code == 200
 
 
 async def test_links_are_deleted_with_their_owner_conversation_or_organization(
-    platform: RunningPlatform, talking: Tenant, begin: Begin
+    platform: RunningPlatform, tenant_with_models: Tenant, begin: Begin
 ) -> None:
-    client = talking.user.client
+    client = tenant_with_models.user.client
     links = [(await client.post(f"{await begin()}/share_links")).json() for _ in range(3)]
     await client.delete(f"{BASE}/{links[0]['conversation_id']}")
     assert (await platform.anonymous.get(links[0]["url"])).status_code == 404
-    platform.sql("UPDATE tenants SET deleted_at = now() WHERE id = %s", [talking.id])
+    platform.sql("UPDATE tenants SET deleted_at = now() WHERE id = %s", [tenant_with_models.id])
     assert (await platform.anonymous.get(links[1]["url"])).status_code == 404
-    platform.sql("UPDATE tenants SET deleted_at = NULL WHERE id = %s", [talking.id])
+    platform.sql("UPDATE tenants SET deleted_at = NULL WHERE id = %s", [tenant_with_models.id])
     assert (await platform.anonymous.get(links[1]["url"])).status_code == 200
-    assert (await talking.admin.client.delete(f"/api/admin/users/{talking.user.id}")).status_code == 204
+    assert (
+        await tenant_with_models.admin.client.delete(f"/api/admin/users/{tenant_with_models.user.id}")
+    ).status_code == 204
     assert (await platform.anonymous.get(links[1]["url"])).status_code == 404
 
 
 async def test_the_database_does_not_contain_readable_tokens(
-    platform: RunningPlatform, talking: Tenant, path: str
+    platform: RunningPlatform, tenant_with_models: Tenant, path: str
 ) -> None:
-    link = (await talking.user.client.post(f"{path}/share_links")).json()
-    assert link["token"] not in stored(platform, talking.id)
-    assert (await talking.user.client.get(f"{path}/share_links")).json() == [link]
+    link = (await tenant_with_models.user.client.post(f"{path}/share_links")).json()
+    assert link["token"] not in stored(platform, tenant_with_models.id)
+    assert (await tenant_with_models.user.client.get(f"{path}/share_links")).json() == [link]
 
 
-async def test_keys_and_tokens_open_as_the_change_of_the_master_key_opens_them(
-    platform: RunningPlatform, talking: Tenant, path: str
+async def test_stored_keys_and_tokens_can_be_decrypted_as_the_master_keys_change_does(
+    platform: RunningPlatform, tenant_with_models: Tenant, path: str
 ) -> None:
-    await talking.user.client.post(f"{path}/share_links")
+    await tenant_with_models.user.client.post(f"{path}/share_links")
     for sealed in SEALED:
         if sealed.table in {"conversations", "share_links"}:
             query = f"SELECT id, {sealed.column} FROM {sealed.table} WHERE tenant_id = %s"
-            ((row_id, text),) = platform.sql(query, [talking.id])
+            ((row_id, text),) = platform.sql(query, [tenant_with_models.id])
             assert platform.host.sealer.open(text, context=sealed.context(row_id))
 
 
@@ -138,22 +153,24 @@ async def test_an_invented_token_shows_nothing(platform: RunningPlatform, token:
 
 
 async def test_another_conversations_link_cannot_be_revoked_here(
-    platform: RunningPlatform, talking: Tenant, path: str, begin: Begin
+    platform: RunningPlatform, tenant_with_models: Tenant, path: str, begin: Begin
 ) -> None:
-    link = (await talking.user.client.post(f"{path}/share_links")).json()
+    link = (await tenant_with_models.user.client.post(f"{path}/share_links")).json()
     elsewhere = await begin()
     for missing in (link["id"], link["token"], uuid4()):
-        answer = await talking.user.client.delete(f"{elsewhere}/share_links/{missing}")
+        answer = await tenant_with_models.user.client.delete(f"{elsewhere}/share_links/{missing}")
         assert (answer.status_code, answer.json()) == (404, {"detail": "Share link not found"})
     assert (await platform.anonymous.get(link["url"])).status_code == 200
 
 
-async def test_a_link_gives_no_write_access(platform: RunningPlatform, talking: Tenant, path: str) -> None:
-    link = (await talking.user.client.post(f"{path}/share_links")).json()
+async def test_a_link_gives_no_write_access(platform: RunningPlatform, tenant_with_models: Tenant, path: str) -> None:
+    link = (await tenant_with_models.user.client.post(f"{path}/share_links")).json()
     for method in ("POST", "PUT", "PATCH", "DELETE"):
         assert (await platform.anonymous.request(method, link["url"])).status_code == 405
 
 
-async def test_readers_are_limited_by_their_address(platform: RunningPlatform, talking: Tenant, path: str) -> None:
+async def test_readers_are_limited_by_their_address(
+    platform: RunningPlatform, tenant_with_models: Tenant, path: str
+) -> None:
     answer = await platform.anonymous.get(f"{SHARED}/{uuid4()}")
     assert answer.headers["X-RateLimit-Limit"] == "30"

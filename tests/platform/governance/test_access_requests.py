@@ -20,7 +20,7 @@ NO_LIMITS = {"limit_usd": None, "limit_requests": None, "limit_tokens": None}
 
 @pytest.fixture
 async def catalog(platform: RunningPlatform, tenant: Tenant) -> None:
-    """Two restricted models, an open one, and one that is not active."""
+    """Add two restricted models, an open model, and an inactive model."""
     await platform.add_provider(tenant.id, "closed", "sandbox", "echo", "small", "open", "old")
     platform.sql(
         "UPDATE model_configs SET access = 'restricted', is_active = model_id <> 'old'"
@@ -71,11 +71,13 @@ async def budgets_of(tenant: Tenant) -> list[dict[str, Any]]:
     return budgets
 
 
-# asking ---------------------------------------------------------------------------------------------------------------
+# creation -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("catalog")
-async def test_a_request_is_what_its_person_and_administrators_read(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_the_person_and_administrators_read_the_created_request(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     created = await request(tenant.user, **FOR_MODEL)
     assert created == {
         **NO_LIMITS, **FOR_MODEL, "id": created["id"], "user_id": str(tenant.user.id), "period": None,
@@ -110,7 +112,7 @@ async def test_lists_are_paged_and_filtered_and_persons_see_their_own(tenant: Te
 
 
 @pytest.mark.usefixtures("catalog")
-async def test_the_models_that_a_person_can_ask_for(tenant: Tenant) -> None:
+async def test_the_list_of_models_that_a_person_can_request(tenant: Tenant) -> None:
     assert await requestable(tenant.user) == ["closed/echo", "closed/small"]
     assert await requestable(tenant.user, search="ECHO") == [MODEL]
     assert await requestable(tenant.user, page=2, page_size=1) == ["closed/small"]
@@ -119,7 +121,7 @@ async def test_the_models_that_a_person_can_ask_for(tenant: Tenant) -> None:
     assert await requestable(tenant.auditor) == ["closed/echo", "closed/small"]
     await tenant.user.client.delete(f"{OWN}/{created['id']}")
     assert await requestable(tenant.user) == ["closed/echo", "closed/small"]
-    # Neither a model that is granted, nor one that is denied.
+    # A model that a group of the person allows or denies cannot be requested.
     for access_type in ("ALLOW", "DENY"):
         group_id = await new_group(tenant, access_type, access_type, tenant.user.id)
         assert await requestable(tenant.user) == ["closed/small"]
@@ -156,7 +158,7 @@ async def test_bad_input_is_422_with_the_name_of_the_field(tenant: Tenant, body:
 
 
 @pytest.mark.usefixtures("catalog")
-async def test_a_second_pending_request_for_the_same_is_409(tenant: Tenant) -> None:
+async def test_a_second_pending_request_for_the_same_model_or_limit_is_409(tenant: Tenant) -> None:
     for body in (FOR_MODEL, FOR_LIMIT):
         answers = await asyncio.gather(*(tenant.user.client.post(OWN, json=body) for _ in range(4)))
         assert sorted(answer.status_code for answer in answers) == [201, 409, 409, 409]
@@ -165,7 +167,7 @@ async def test_a_second_pending_request_for_the_same_is_409(tenant: Tenant) -> N
     await request(tenant.auditor, **FOR_MODEL)
 
 
-async def test_a_person_has_a_limit_of_pending_requests_also_for_requests_at_the_same_time(
+async def test_the_number_of_pending_requests_of_a_person_is_limited_also_for_concurrent_requests(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     platform.sql(
@@ -193,7 +195,7 @@ async def test_the_oldest_final_requests_of_a_person_are_deleted(
     assert [item["id"] for item in page["items"]] == [pending["id"], created["id"], of_auditor["id"]]
 
 
-async def test_a_request_below_the_present_budget_is_422(tenant: Tenant) -> None:
+async def test_a_request_below_the_current_budget_is_422(tenant: Tenant) -> None:
     budget = {"scope_type": "user", "scope_id": str(tenant.user.id), "period": "month", "limit_usd": 300}
     await tenant.admin.client.post("/api/admin/budgets", json=budget)
     for fields, field in (({"limit_usd": 299}, "limit_usd"), ({"limit_usd": 400, "limit_tokens": 1}, "limit_tokens")):
@@ -219,11 +221,11 @@ async def test_a_withdrawn_request_is_final_and_only_its_person_withdraws(
     assert (event["actor_id"], event["resource_id"]) == (str(tenant.user.id), created["id"])
 
 
-# deciding -------------------------------------------------------------------------------------------------------------
+# decisions ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("catalog")
-async def test_an_approved_model_may_be_used_when_the_answer_comes(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_approved_model_can_be_used_from_the_response_on(platform: RunningPlatform, tenant: Tenant) -> None:
     created = await request(tenant.user, **FOR_MODEL)
     assert await call_status(tenant.user) == 404
     answer = await approve(tenant, created, reason="Until May.")
@@ -243,7 +245,7 @@ async def test_an_approved_model_may_be_used_when_the_answer_comes(platform: Run
 
 
 @pytest.mark.usefixtures("catalog")
-async def test_approvals_at_the_same_time_share_the_models_group(tenant: Tenant) -> None:
+async def test_concurrent_approvals_share_the_models_group(tenant: Tenant) -> None:
     requests = [await request(person, **FOR_MODEL) for person in (tenant.user, tenant.auditor)]
     answers = await asyncio.gather(*(approve(tenant, created) for created in requests))
     assert [answer.status_code for answer in answers] == [200, 200]
@@ -270,7 +272,7 @@ async def test_an_approval_can_name_a_group_that_allows_the_model(tenant: Tenant
 
 
 @pytest.mark.usefixtures("catalog")
-async def test_an_approval_that_a_denial_would_defeat_is_409_and_names_the_group(tenant: Tenant) -> None:
+async def test_an_approval_is_409_if_a_group_of_the_person_denies_the_model(tenant: Tenant) -> None:
     created = await request(tenant.user, **FOR_MODEL)
     denying = await new_group(tenant, "contractors", "DENY", tenant.user.id)
     answer = await approve(tenant, created)
@@ -285,7 +287,7 @@ async def test_an_approval_that_a_denial_would_defeat_is_409_and_names_the_group
 
 
 @pytest.mark.usefixtures("catalog")
-async def test_an_approval_without_a_way_to_give_the_model_is_409(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_approval_is_409_if_the_model_cannot_be_granted(platform: RunningPlatform, tenant: Tenant) -> None:
     created = await request(tenant.user, **FOR_MODEL)
     group_id = await new_group(tenant, f"Access to {MODEL}", None)
     answer = await approve(tenant, created)
@@ -328,7 +330,7 @@ async def test_an_approved_limit_creates_or_raises_the_persons_budget(
         ({}, {"unknown": 1}, "unknown"),
     ],
 )
-async def test_an_approval_that_lowers_or_does_not_fit_is_422(
+async def test_an_approval_with_a_lower_limit_or_unsuitable_fields_is_422(
     tenant: Tenant, fields: dict[str, Any], body: dict[str, Any], field: str
 ) -> None:
     created = await request(tenant.user, **FOR_LIMIT | fields)
@@ -341,13 +343,13 @@ async def test_an_approval_that_lowers_or_does_not_fit_is_422(
 
 
 @pytest.mark.usefixtures("catalog")
-async def test_an_approval_of_a_model_takes_no_limits(tenant: Tenant) -> None:
+async def test_an_approval_of_a_model_with_limits_is_422(tenant: Tenant) -> None:
     created = await request(tenant.user, **FOR_MODEL)
     answer = await approve(tenant, created, limit_usd=1)
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", "limit_usd"])
 
 
-async def test_a_denial_gives_nothing_and_is_final(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_denial_changes_no_budget_and_is_final(platform: RunningPlatform, tenant: Tenant) -> None:
     created = await request(tenant.user, **FOR_LIMIT)
     answer = await tenant.admin.client.post(f"{ALL}/{created['id']}/deny", json={"reason": "Too dear."})
     assert (answer.status_code, answer.json()["status"]) == (200, "denied")
@@ -360,11 +362,11 @@ async def test_a_denial_gives_nothing_and_is_final(platform: RunningPlatform, te
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", "reason"])
     (event,) = await platform.audit(tenant, "access_request.denied")
     assert (event["actor_id"], event["reason"]) == (str(tenant.admin.id), "Too dear.")
-    # After a final one the person can ask again.
+    # The person can create a new request after the decision.
     await request(tenant.user, **FOR_LIMIT)
 
 
-async def test_one_of_several_decisions_at_the_same_time_counts(tenant: Tenant) -> None:
+async def test_one_of_several_concurrent_decisions_is_stored(tenant: Tenant) -> None:
     created = await request(tenant.user, **FOR_LIMIT)
     answers = await asyncio.gather(
         *(tenant.admin.client.post(f"{ALL}/{created['id']}/{verb}", json={}) for verb in ("approve", "deny") * 3)
@@ -398,7 +400,7 @@ async def test_callers_without_the_right_are_refused(platform: RunningPlatform, 
     assert (await writing_key.post(OWN, json=FOR_LIMIT | {"period": "day"})).status_code == 201
 
 
-async def test_the_request_of_another_organization_is_404(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_a_request_of_another_organization_is_404(tenant: Tenant, other_tenant: Tenant) -> None:
     theirs = await request(other_tenant.user, **FOR_LIMIT)
     for row_id in (theirs["id"], str(uuid4()), "x"):
         for method, path in (
@@ -421,7 +423,7 @@ async def test_nobody_approves_their_own_request_and_the_attempt_is_audited(
 
 
 @pytest.mark.usefixtures("catalog")
-async def test_machines_approve_only_where_the_settings_allow_it(
+async def test_machines_approve_only_if_the_settings_allow_it(
     platform: RunningPlatform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for_limit, for_model = await request(tenant.user, **FOR_LIMIT), await request(tenant.user, **FOR_MODEL)

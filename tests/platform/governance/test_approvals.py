@@ -1,4 +1,4 @@
-"""Approvals: the endpoints, and the port on which a held request waits (docs/approvals.md)."""
+"""Approvals: the endpoints, and the wait of a held request for its decision (docs/approvals.md)."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -56,18 +56,18 @@ async def new_request(platform: RunningPlatform, tenant: Tenant) -> CallRequest:
 
 @asynccontextmanager
 async def port(platform: RunningPlatform, *, seconds: float = 20, url: str | None = None) -> AsyncIterator[Any]:
-    """The port of another worker; this platform decides its approvals."""
+    """Run the approvals of another worker. The platform's endpoints decide them."""
     database = Database(url or platform.installed.url, pool_size=1)
-    made = LiveApprovals(database, platform.host.node, platform.host.replica, seconds=seconds)
+    created = LiveApprovals(database, platform.host.node, platform.host.replica, seconds=seconds)
     try:
-        yield made
+        yield created
     finally:
         if url is None:
-            await made.stop()
+            await created.stop()
         await database.close()
 
 
-def held_by(platform: RunningPlatform, x: CallRequest) -> tuple[Any, ...] | None:
+def approval_row(platform: RunningPlatform, x: CallRequest) -> tuple[Any, ...] | None:
     rows = platform.sql(
         "SELECT id, status, decided_at FROM approvals WHERE request_id = %s", [x.identified.received.request_id]
     )
@@ -75,24 +75,24 @@ def held_by(platform: RunningPlatform, x: CallRequest) -> tuple[Any, ...] | None
     return result
 
 
-async def until_held(platform: RunningPlatform, x: CallRequest) -> UUID:
+async def wait_until_held(platform: RunningPlatform, x: CallRequest) -> UUID:
     async with asyncio.timeout(10):
-        while (row := held_by(platform, x)) is None:
+        while (row := approval_row(platform, x)) is None:
             await asyncio.sleep(0.01)
     approval_id: UUID = row[0]
     return approval_id
 
 
-async def until_it_waits() -> None:
-    """Wait until the worker knows that its approval is stored, which others may see earlier."""
+async def wait_until_polling() -> None:
+    """Wait until the worker knows that its approval is stored. Other processes may see the row earlier."""
     async with asyncio.timeout(10):
         while all(task.get_name() != "approvals" for task in asyncio.all_tasks()):
             await asyncio.sleep(0.01)
 
 
-async def until_ended(platform: RunningPlatform, x: CallRequest) -> str:
+async def wait_until_ended(platform: RunningPlatform, x: CallRequest) -> str:
     async with asyncio.timeout(10):
-        while (row := held_by(platform, x)) is None or row[1] == "pending":
+        while (row := approval_row(platform, x)) is None or row[1] == "pending":
             await asyncio.sleep(0.01)
     return str(row[1])
 
@@ -132,7 +132,7 @@ async def test_an_approval_describes_its_request(platform: RunningPlatform, tena
 
 @pytest.mark.parametrize(("verb", "status"), [("approve", "approved"), ("deny", "denied")])
 @pytest.mark.parametrize("body", [{"json": {"reason": "seen"}}, {}])
-async def test_a_decision_records_who_and_why(
+async def test_a_decision_records_the_person_and_the_reason(
     platform: RunningPlatform, tenant: Tenant, verb: str, status: str, body: dict[str, Any]
 ) -> None:
     approval_id = add(platform, tenant)
@@ -160,7 +160,7 @@ async def test_a_decision_is_final(platform: RunningPlatform, tenant: Tenant, ve
     assert (await tenant.admin.client.get(f"{BASE}/{approval_id}")).json()["status"] == status
 
 
-async def test_of_two_concurrent_decisions_one_counts(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_one_of_several_concurrent_decisions_is_accepted(platform: RunningPlatform, tenant: Tenant) -> None:
     approval_id = add(platform, tenant)
     answers = await asyncio.gather(
         *(tenant.admin.client.post(f"{BASE}/{approval_id}/{verb}", json={}) for verb in ("approve", "deny") * 4)
@@ -168,7 +168,7 @@ async def test_of_two_concurrent_decisions_one_counts(platform: RunningPlatform,
     assert sorted(answer.status_code for answer in answers) == [200] + [409] * 7
 
 
-async def test_an_overdue_approval_reads_as_expired(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_overdue_approval_is_shown_as_expired(platform: RunningPlatform, tenant: Tenant) -> None:
     approval_id = add(platform, tenant)
     platform.sql("UPDATE approvals SET expires_at = now() WHERE id = %s", [approval_id])
     answer = await tenant.admin.client.post(f"{BASE}/{approval_id}/approve", json={})
@@ -236,9 +236,9 @@ async def test_the_creator_of_a_service_accounts_key_cannot_approve_its_requests
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     account = {"email": f"bot@{tenant.slug}.test", "role": "user", "kind": "service"}
-    made = await tenant.admin.client.post("/api/admin/users", json=account)
-    assert made.status_code == 201, made.text
-    account_id = made.json()["id"]
+    created = await tenant.admin.client.post("/api/admin/users", json=account)
+    assert created.status_code == 201, created.text
+    account_id = created.json()["id"]
     key = await tenant.admin.client.post(f"/api/admin/users/{account_id}/api-keys", json={"description": "bot"})
     assert key.status_code == 201, key.text
     approval_id = add(platform, tenant, user_id=UUID(account_id))
@@ -248,7 +248,7 @@ async def test_the_creator_of_a_service_accounts_key_cannot_approve_its_requests
     assert (await other.client.post(f"{BASE}/{approval_id}/approve", json={})).status_code == 200
 
 
-async def test_keys_and_clients_approve_nothing(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_keys_and_clients_cannot_approve(platform: RunningPlatform, tenant: Tenant) -> None:
     approval_id = add(platform, tenant)
     client, _ = await new_admin_client(platform, tenant, tenant.auditor.id)
     key = platform.client(await platform.new_key(tenant.admin))
@@ -282,9 +282,9 @@ async def test_a_service_accounts_key_does_not_approve_its_creators_request(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     account = {"email": f"bot@{tenant.slug}.test", "role": "admin", "kind": "service"}
-    made = await tenant.admin.client.post("/api/admin/users", json=account)
-    assert made.status_code == 201, made.text
-    keys = f"/api/admin/users/{made.json()['id']}/api-keys"
+    created = await tenant.admin.client.post("/api/admin/users", json=account)
+    assert created.status_code == 201, created.text
+    keys = f"/api/admin/users/{created.json()['id']}/api-keys"
     key = await tenant.admin.client.post(keys, json={"description": "bot"})
     assert key.status_code == 201, key.text
     machine = platform.client(key.json()["api_key"])
@@ -313,33 +313,33 @@ async def test_bad_input_is_named(
     assert [fault["loc"] for fault in answer.json()["detail"]] == [loc]
 
 
-# the port ------------------------------------------------------------------------------------------------------------
+# held requests -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("verb", "goes_on"), [("approve", True), ("deny", False)])
+@pytest.mark.parametrize(("verb", "continues"), [("approve", True), ("deny", False)])
 async def test_a_held_request_continues_at_once_after_the_decision(
-    platform: RunningPlatform, tenant: Tenant, verb: str, goes_on: bool
+    platform: RunningPlatform, tenant: Tenant, verb: str, continues: bool
 ) -> None:
     async with port(platform) as approvals:
         x = await new_request(platform, tenant)
         waiting = asyncio.create_task(approvals.decision(x, ASK))
-        approval_id = await until_held(platform, x)
+        approval_id = await wait_until_held(platform, x)
         body = (await tenant.admin.client.get(f"{BASE}/{approval_id}")).json()
         assert (body["user_id"], body["model"]) == (str(tenant.user.id), "sandbox/echo")
         assert (body["rule_name"], body["entity_types"]) == ("Cards", ["credit_card"])
         assert "4111 1111" not in str(body)
-        # After the first poll only a notification can be this fast.
+        # The first poll is over, so only a notification can deliver the decision in this time.
         await asyncio.sleep(0.1)
         assert (await tenant.admin.client.post(f"{BASE}/{approval_id}/{verb}", json={})).status_code == 200
         async with asyncio.timeout(live.POLL_INTERVAL_SECONDS * 0.7):
-            assert await waiting is goes_on
+            assert await waiting is continues
 
 
 async def test_a_decision_is_found_without_a_notification(platform: RunningPlatform, tenant: Tenant) -> None:
     async with port(platform) as approvals:
         x = await new_request(platform, tenant)
         waiting = asyncio.create_task(approvals.decision(x, ASK))
-        approval_id = await until_held(platform, x)
+        approval_id = await wait_until_held(platform, x)
         platform.sql("UPDATE approvals SET status = 'approved' WHERE id = %s", [approval_id])
         async with asyncio.timeout(5):
             assert await waiting
@@ -350,25 +350,25 @@ async def test_each_of_many_held_requests_gets_its_own_decision(platform: Runnin
         requests = [await new_request(platform, tenant) for _ in range(20)]
         waiting = [asyncio.create_task(approvals.decision(x, ASK)) for x in requests]
         for number, x in enumerate(requests):
-            approval_id = await until_held(platform, x)
+            approval_id = await wait_until_held(platform, x)
             await tenant.admin.client.post(f"{BASE}/{approval_id}/{'deny' if number % 3 else 'approve'}", json={})
         async with asyncio.timeout(10):
             assert await asyncio.gather(*waiting) == [number % 3 == 0 for number in range(20)]
 
 
-async def test_without_a_decision_in_time_it_is_refused(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_held_request_is_refused_after_the_timeout(platform: RunningPlatform, tenant: Tenant) -> None:
     async with port(platform, seconds=0.2) as approvals:
         x = await new_request(platform, tenant)
         assert await approvals.decision(x, ASK) is False
-        assert held_by(platform, x)[1] == "expired"  # type: ignore[index]
+        assert approval_row(platform, x)[1] == "expired"  # type: ignore[index]
 
 
-async def test_a_decision_at_the_last_moment_counts(platform: RunningPlatform, tenant: Tenant) -> None:
-    """The decision is committed before the timeout, and read only then."""
+async def test_a_decision_shortly_before_the_timeout_is_used(platform: RunningPlatform, tenant: Tenant) -> None:
+    """The decision is committed before the timeout, but read only at the timeout."""
     async with port(platform, seconds=0.5) as approvals:
         x = await new_request(platform, tenant)
         waiting = asyncio.create_task(approvals.decision(x, ASK))
-        approval_id = await until_held(platform, x)
+        approval_id = await wait_until_held(platform, x)
         await asyncio.sleep(0.1)
         platform.sql("UPDATE approvals SET status = 'approved' WHERE id = %s", [approval_id])
         assert await waiting
@@ -378,11 +378,11 @@ async def test_a_client_that_disconnects_cancels_its_approval(platform: RunningP
     async with port(platform) as approvals:
         x = await new_request(platform, tenant)
         waiting = asyncio.create_task(approvals.decision(x, ASK))
-        approval_id = await until_held(platform, x)
+        approval_id = await wait_until_held(platform, x)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        assert await until_ended(platform, x) == "cancelled"
+        assert await wait_until_ended(platform, x) == "cancelled"
         answer = await tenant.admin.client.post(f"{BASE}/{approval_id}/approve", json={})
         assert (answer.status_code, answer.json()["status"]) == (409, "cancelled")
 
@@ -394,9 +394,9 @@ async def test_a_worker_that_ends_cancels_its_held_requests(platform: RunningPla
     database = Database(platform.installed.url, pool_size=1)
     approvals = LiveApprovals(database, node, platform.host.replica, seconds=20)
     waiting = asyncio.create_task(approvals.decision(x, ASK))
-    await until_held(platform, x)
+    await wait_until_held(platform, x)
     await approvals.stop()
-    assert held_by(platform, x)[1] == "cancelled"  # type: ignore[index]
+    assert approval_row(platform, x)[1] == "cancelled"  # type: ignore[index]
     waiting.cancel()
     await node.leave()
     await database.close()
@@ -405,55 +405,57 @@ async def test_a_worker_that_ends_cancels_its_held_requests(platform: RunningPla
 async def test_approvals_of_a_dead_worker_are_cancelled_and_those_of_a_live_one_are_not(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
-    mine, dead, overdue = add(platform, tenant), add(platform, tenant, node=new_id()), add(platform, tenant)
+    pending, dead, overdue = add(platform, tenant), add(platform, tenant, node=new_id()), add(platform, tenant)
     platform.sql("UPDATE approvals SET expires_at = now() - interval '1 minute' WHERE id = %s", [overdue])
     async with port(platform) as approvals:
         await approvals.start()
         rows = platform.sql("SELECT id::text, status FROM approvals WHERE tenant_id = %s", [tenant.id])
-    assert dict(rows) == {mine: "pending", dead: "cancelled", overdue: "expired"}
+    assert dict(rows) == {pending: "pending", dead: "cancelled", overdue: "expired"}
 
 
 async def test_a_request_is_refused_if_no_approval_can_be_stored(platform: RunningPlatform, tenant: Tenant) -> None:
-    nowhere = "postgresql://postgres:@127.0.0.1:1/postgres"
-    async with port(platform, url=nowhere) as approvals:
+    unreachable_url = "postgresql://postgres:@127.0.0.1:1/postgres"
+    async with port(platform, url=unreachable_url) as approvals:
         x = await new_request(platform, tenant)
         with pytest.raises(ApprovalUnavailable):
             await approvals.decision(x, ASK)
 
 
-@pytest.mark.parametrize("cut", ["refuse", "swallow"])
+@pytest.mark.parametrize("failure", ["refuse", "swallow"])
 async def test_a_request_is_refused_if_its_decision_cannot_be_read(
-    platform: RunningPlatform, tenant: Tenant, cut: str
+    platform: RunningPlatform, tenant: Tenant, failure: str
 ) -> None:
-    with relay(platform.host.settings.gatehouse_home / "postgres" / ".s.PGSQL.5432") as way:
-        async with port(platform, seconds=0.6, url=way.url) as approvals:
+    with relay(platform.host.settings.gatehouse_home / "postgres" / ".s.PGSQL.5432") as database_relay:
+        async with port(platform, seconds=0.6, url=database_relay.url) as approvals:
             x = await new_request(platform, tenant)
             waiting = asyncio.create_task(approvals.decision(x, ASK))
-            approval_id = await until_held(platform, x)
-            getattr(way, cut)()
+            approval_id = await wait_until_held(platform, x)
+            getattr(database_relay, failure)()
             answer = await tenant.admin.client.post(f"{BASE}/{approval_id}/approve", json={})
             assert answer.status_code == 200
             async with asyncio.timeout(10):
                 try:
-                    let_through = await waiting
+                    is_approved = await waiting
                 except ApprovalUnavailable:
-                    # Others see the row a moment before the worker that inserted it.
-                    let_through = False
-            assert let_through is False
-            way.mend()
+                    # Other processes see the row shortly before the worker that inserted it.
+                    is_approved = False
+            assert is_approved is False
+            database_relay.mend()
 
 
-async def test_a_decision_is_read_once_the_database_is_back(platform: RunningPlatform, tenant: Tenant) -> None:
-    with relay(platform.host.settings.gatehouse_home / "postgres" / ".s.PGSQL.5432") as way:
-        async with port(platform, url=way.url) as approvals:
+async def test_a_decision_is_read_when_the_database_is_available_again(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    with relay(platform.host.settings.gatehouse_home / "postgres" / ".s.PGSQL.5432") as database_relay:
+        async with port(platform, url=database_relay.url) as approvals:
             x = await new_request(platform, tenant)
             waiting = asyncio.create_task(approvals.decision(x, ASK))
-            approval_id = await until_held(platform, x)
-            await until_it_waits()
-            way.refuse()
+            approval_id = await wait_until_held(platform, x)
+            await wait_until_polling()
+            database_relay.refuse()
             await tenant.admin.client.post(f"{BASE}/{approval_id}/approve", json={})
             await asyncio.sleep(0.5)
-            way.mend()
+            database_relay.mend()
             async with asyncio.timeout(10):
                 assert await waiting
 
@@ -464,20 +466,20 @@ async def test_a_worker_holds_a_limited_number_of_requests(
     monkeypatch.setattr(live, "MAX_HELD_PER_TENANT", 2)
     monkeypatch.setattr(live, "MAX_HELD_REQUESTS", 3)
     async with port(platform) as approvals:
-        requests = [await new_request(platform, of) for of in (tenant, tenant, other_tenant)]
+        requests = [await new_request(platform, owner) for owner in (tenant, tenant, other_tenant)]
         waiting = [asyncio.create_task(approvals.decision(x, ASK)) for x in requests[:2]]
-        await asyncio.gather(*(until_held(platform, x) for x in requests[:2]))
+        await asyncio.gather(*(wait_until_held(platform, x) for x in requests[:2]))
         with pytest.raises(TooManyHeld):
             await approvals.decision(await new_request(platform, tenant), ASK)
         waiting.append(asyncio.create_task(approvals.decision(requests[2], ASK)))
-        await until_held(platform, requests[2])
+        await wait_until_held(platform, requests[2])
         with pytest.raises(TooManyHeld):
             await approvals.decision(await new_request(platform, other_tenant), ASK)
-        approval_id = await until_held(platform, requests[0])
+        approval_id = await wait_until_held(platform, requests[0])
         await tenant.admin.client.post(f"{BASE}/{approval_id}/approve", json={})
         assert await waiting[0]
         waiting.append(asyncio.create_task(approvals.decision(x := await new_request(platform, tenant), ASK)))
-        await until_held(platform, x)
+        await wait_until_held(platform, x)
         for task in waiting:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)

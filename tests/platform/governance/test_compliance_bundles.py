@@ -22,14 +22,14 @@ def body(**fields: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-async def made(tenant: Tenant, **fields: Any) -> dict[str, Any]:
+async def create_bundle(tenant: Tenant, **fields: Any) -> dict[str, Any]:
     answer = await tenant.admin.client.post(BASE, json=body(**fields))
     assert answer.status_code == 201, answer.text
     bundle: dict[str, Any] = answer.json()
     return bundle
 
 
-def announced(platform: RunningPlatform, tenant: Tenant) -> list[dict[str, Any]]:
+def state_changes(platform: RunningPlatform, tenant: Tenant) -> list[dict[str, Any]]:
     query = "SELECT payload FROM outbox WHERE tenant_id = %s AND event_type = 'bundle_state_change' ORDER BY id"
     return [payload for (payload,) in platform.sql(query, [tenant.id])]
 
@@ -38,9 +38,9 @@ def announced(platform: RunningPlatform, tenant: Tenant) -> list[dict[str, Any]]
 
 
 async def test_a_bundle_is_created_read_and_listed_by_name(tenant: Tenant, other_tenant: Tenant) -> None:
-    bundle = await made(tenant, description="Cards and accounts")
-    first = await made(tenant, name="Accounts", enabled=False, seed_rule_mappings=[])
-    await made(other_tenant)
+    bundle = await create_bundle(tenant, description="Cards and accounts")
+    first = await create_bundle(tenant, name="Accounts", enabled=False, seed_rule_mappings=[])
+    await create_bundle(other_tenant)
     assert bundle["created_at"] == bundle["updated_at"]
     assert bundle == {
         **body(), "id": bundle["id"], "description": "Cards and accounts", "enabled": True, "state": "active",
@@ -51,18 +51,54 @@ async def test_a_bundle_is_created_read_and_listed_by_name(tenant: Tenant, other
     assert (await tenant.auditor.client.get(BASE)).json() == [first, bundle]
 
 
+@pytest.mark.parametrize(
+    ("parameters", "names", "total"),
+    [
+        ({}, ["Accounts", "Card data", "Health"], 3),
+        ({"limit": 2}, ["Accounts", "Card data"], 3),
+        ({"limit": 2, "offset": 2}, ["Health"], 3),
+        ({"sort": "-name", "limit": 1}, ["Health"], 3),
+        ({"sort": "regulatory_framework"}, ["Health", "Card data", "Accounts"], 3),
+        ({"search": "CARD"}, ["Card data", "Health"], 2),
+        ({"regulatory_framework": "SOX"}, ["Accounts"], 1),
+        ({"enabled": "false"}, ["Accounts"], 1),
+        ({"state": "archived"}, ["Health"], 1),
+        ({"state": "active", "sort": "-updated_at"}, ["Accounts", "Card data"], 2),
+    ],
+)
+async def test_the_list_is_paged_filtered_and_sorted(
+    tenant: Tenant, other_tenant: Tenant, parameters: dict[str, Any], names: list[str], total: int
+) -> None:
+    await create_bundle(other_tenant)
+    await create_bundle(tenant)
+    health = await create_bundle(tenant, name="Health", regulatory_framework="HIPAA", description="Cards of patients")
+    await create_bundle(tenant, name="Accounts", regulatory_framework="SOX", enabled=False)
+    assert (await tenant.admin.client.post(f"{BASE}/{health['id']}/archive")).status_code == 200
+    listed = await tenant.auditor.client.get(BASE, params=parameters)
+    assert ([bundle["name"] for bundle in listed.json()], listed.headers["x-total-count"]) == (names, str(total))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("limit", "201"), ("offset", "-1"), ("sort", "state"), ("state", "gone"), ("regulatory_framework", "none")],
+)
+async def test_an_invalid_parameter_of_the_list_is_named(tenant: Tenant, name: str, value: str) -> None:
+    refused = await tenant.admin.client.get(BASE, params={name: value})
+    assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (422, ["query", name])
+
+
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-async def test_a_bundle_takes_every_framework(tenant: Tenant, framework: str) -> None:
-    assert (await made(tenant, regulatory_framework=framework))["regulatory_framework"] == framework
+async def test_every_framework_is_accepted(tenant: Tenant, framework: str) -> None:
+    assert (await create_bundle(tenant, regulatory_framework=framework))["regulatory_framework"] == framework
 
 
-async def test_recognisers_are_entity_types_too(tenant: Tenant) -> None:
+async def test_entity_types_of_recognisers_are_accepted(tenant: Tenant) -> None:
     names = ["person", "organization", "location", "address", "date_of_birth"]
-    assert (await made(tenant, seed_rule_mappings=[*names, "person"]))["seed_rule_mappings"] == names
+    assert (await create_bundle(tenant, seed_rule_mappings=[*names, "person"]))["seed_rule_mappings"] == names
 
 
 async def test_an_update_changes_only_the_named_fields(platform: RunningPlatform, tenant: Tenant) -> None:
-    bundle = await made(tenant, description="x")
+    bundle = await create_bundle(tenant, description="x")
     path = f"{BASE}/{bundle['id']}"
     changed = (await tenant.admin.client.put(path, json={"version": "5", "description": None})).json()
     assert changed == {**bundle, "version": "5", "description": None, "updated_at": changed["updated_at"]}
@@ -74,17 +110,17 @@ async def test_an_update_changes_only_the_named_fields(platform: RunningPlatform
 
 
 async def test_a_name_is_unique_in_an_organization(tenant: Tenant, other_tenant: Tenant) -> None:
-    await made(tenant)
-    second = await made(tenant, name="Second")
-    await made(other_tenant)
+    await create_bundle(tenant)
+    second = await create_bundle(tenant, name="Second")
+    await create_bundle(other_tenant)
     assert (await tenant.admin.client.post(BASE, json=body())).status_code == 409
     answer = await tenant.admin.client.put(f"{BASE}/{second['id']}", json={"name": "Card data"})
     assert answer.status_code == 409
     assert "Card data" in answer.json()["detail"]
 
 
-async def test_a_removed_bundle_is_gone(platform: RunningPlatform, tenant: Tenant) -> None:
-    bundle = await made(tenant)
+async def test_a_deleted_bundle_is_not_found(platform: RunningPlatform, tenant: Tenant) -> None:
+    bundle = await create_bundle(tenant)
     assert (await tenant.admin.client.delete(f"{BASE}/{bundle['id']}")).status_code == 204
     assert (await tenant.admin.client.get(f"{BASE}/{bundle['id']}")).status_code == 404
     (created,) = await platform.audit(tenant, "compliance_bundle.created")
@@ -102,7 +138,7 @@ async def test_a_removed_bundle_is_gone(platform: RunningPlatform, tenant: Tenan
     ],
 )  # fmt: skip
 async def test_a_bad_field_is_named(tenant: Tenant, field: str, value: object) -> None:
-    bundle = await made(tenant, name="Before")
+    bundle = await create_bundle(tenant, name="Before")
     for answer in (
         await tenant.admin.client.post(BASE, json=body(**{field: value})),
         await tenant.admin.client.put(f"{BASE}/{bundle['id']}", json={field: value}),
@@ -115,8 +151,10 @@ async def test_a_bad_field_is_named(tenant: Tenant, field: str, value: object) -
 # states --------------------------------------------------------------------------------------------------------------
 
 
-async def test_each_change_of_state_is_announced_and_audited(platform: RunningPlatform, tenant: Tenant) -> None:
-    bundle = await made(tenant)
+async def test_every_change_of_state_creates_an_outbox_event_and_an_audit_event(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    bundle = await create_bundle(tenant)
     path = f"{BASE}/{bundle['id']}"
     admin = tenant.admin.client
     body = (await admin.post(f"{path}/archive")).json()
@@ -127,7 +165,7 @@ async def test_each_change_of_state_is_announced_and_audited(platform: RunningPl
     body = (await admin.post(f"{path}/acknowledge")).json()
     assert body["acknowledged_by"] == str(tenant.admin.id)
     assert datetime.fromisoformat(body["acknowledged_at"]).tzinfo is not None
-    moves = announced(platform, tenant)
+    moves = state_changes(platform, tenant)
     assert [(move["previous_state"], move["new_state"]) for move in moves] == [
         ("active", "archived"), ("archived", "active"), ("enabled", "disabled"), ("disabled", "enabled"),
         ("active", "acknowledged"),
@@ -145,38 +183,38 @@ async def test_each_change_of_state_is_announced_and_audited(platform: RunningPl
 @pytest.mark.parametrize(
     ("verb", "before"), [("archive", "archive"), ("activate", None), ("acknowledge", "acknowledge")]
 )
-async def test_setting_the_current_state_is_no_change(
+async def test_setting_the_current_state_changes_nothing(
     platform: RunningPlatform, tenant: Tenant, verb: str, before: str | None
 ) -> None:
-    path = f"{BASE}/{(await made(tenant))['id']}"
+    path = f"{BASE}/{(await create_bundle(tenant))['id']}"
     if before:
         await tenant.admin.client.post(f"{path}/{before}")
-    result, moves = (await tenant.admin.client.get(path)).json(), announced(platform, tenant)
+    result, moves = (await tenant.admin.client.get(path)).json(), state_changes(platform, tenant)
     answer = await tenant.admin.client.post(f"{path}/{verb}")
     assert (answer.status_code, answer.json()) == (200, result)
-    assert announced(platform, tenant) == moves
+    assert state_changes(platform, tenant) == moves
 
 
 @pytest.mark.parametrize(
-    ("change", "stays"),
+    ("change", "is_kept"),
     [
         ({"version": "5"}, False), ({"seed_rule_mappings": []}, False), ({"regulatory_framework": "SOX"}, False),
         ({"description": "x", "enabled": False, "name": "y"}, True),
     ],
 )  # fmt: skip
-async def test_an_acknowledgement_lasts_until_the_bundle_changes(
-    tenant: Tenant, change: dict[str, Any], stays: bool
+async def test_an_acknowledgement_is_kept_until_the_content_of_the_bundle_changes(
+    tenant: Tenant, change: dict[str, Any], is_kept: bool
 ) -> None:
-    path = f"{BASE}/{(await made(tenant))['id']}"
+    path = f"{BASE}/{(await create_bundle(tenant))['id']}"
     before = (await tenant.admin.client.post(f"{path}/acknowledge")).json()
     after = (await tenant.admin.client.put(path, json=change)).json()
     assert (after["acknowledged_at"], after["acknowledged_by"]) == (
-        (before["acknowledged_at"], before["acknowledged_by"]) if stays else (None, None)
+        (before["acknowledged_at"], before["acknowledged_by"]) if is_kept else (None, None)
     )
 
 
 async def test_an_active_bundle_redacts_its_entity_types(platform: RunningPlatform, tenant: Tenant) -> None:
-    """By default an e-mail address is only logged."""
+    """Without the bundle an e-mail address is only logged."""
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
     call = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "write to jane.doe@acme-corp.com"}]}
 
@@ -186,34 +224,34 @@ async def test_an_active_bundle_redacts_its_entity_types(platform: RunningPlatfo
         return "jane.doe" not in answer.text
 
     assert not await redacted()
-    path = f"{BASE}/{(await made(tenant, seed_rule_mappings=['email']))['id']}"
+    path = f"{BASE}/{(await create_bundle(tenant, seed_rule_mappings=['email']))['id']}"
     assert await redacted()
-    for act, expected in [
+    for request, expected in [
         (("POST", f"{path}/archive", None), False), (("POST", f"{path}/activate", None), True),
         (("PUT", path, {"enabled": False}), False), (("PUT", path, {"enabled": True}), True),
         (("PUT", path, {"seed_rule_mappings": ["iban"]}), False),
         (("PUT", path, {"seed_rule_mappings": ["email"]}), True), (("DELETE", path, None), False),
     ]:  # fmt: skip
-        method, where, sent = act
-        assert (await tenant.admin.client.request(method, where, json=sent)).is_success
-        assert await redacted() is expected, act
+        method, target, sent = request
+        assert (await tenant.admin.client.request(method, target, json=sent)).is_success
+        assert await redacted() is expected, request
 
 
 # export and import ---------------------------------------------------------------------------------------------------
 
 
 async def test_an_export_can_be_imported_by_another_organization(tenant: Tenant, other_tenant: Tenant) -> None:
-    bundle = await made(tenant, description="x", enabled=False)
-    await made(tenant, name="Accounts")
+    bundle = await create_bundle(tenant, description="x", enabled=False)
+    await create_bundle(tenant, name="Accounts")
     records = (await tenant.auditor.client.get(f"{EXPORT}/")).json()
     assert [record["name"] for record in records] == ["Accounts", "Card data"]
-    (one,) = (record for record in records if record["name"] == "Card data")
-    assert set(one) == {
+    (card_data,) = (record for record in records if record["name"] == "Card data")
+    assert set(card_data) == {
         "name", "description", "regulatory_framework", "version", "enabled", "seed_rule_mappings", "exported_at",
         "export_version", "state",
     }  # fmt: skip
     single = (await tenant.auditor.client.get(f"{EXPORT}/{bundle['id']}")).json()
-    assert {**single, "exported_at": one["exported_at"]} == one
+    assert {**single, "exported_at": card_data["exported_at"]} == card_data
     summary = (await other_tenant.admin.client.post(f"{EXPORT}/", json=records)).json()
     assert summary == {
         "created": 2, "skipped": 0, "replaced": 0, "created_names": ["Accounts", "Card data"], "skipped_names": [],
@@ -226,7 +264,7 @@ async def test_an_export_can_be_imported_by_another_organization(tenant: Tenant,
 
 
 async def test_an_archived_bundle_is_imported_as_archived(tenant: Tenant, other_tenant: Tenant) -> None:
-    bundle = await made(tenant)
+    bundle = await create_bundle(tenant)
     await tenant.admin.client.post(f"{BASE}/{bundle['id']}/archive")
     records = (await tenant.admin.client.get(f"{EXPORT}/")).json()
     assert records[0]["state"] == "archived"
@@ -234,7 +272,7 @@ async def test_an_archived_bundle_is_imported_as_archived(tenant: Tenant, other_
     assert (summary["created_names"], summary["archived_names"]) == (["Card data"], ["Card data"])
     (theirs,) = (await other_tenant.admin.client.get(BASE)).json()
     assert theirs["state"] == "archived"
-    # An active bundle that replaces it takes effect.
+    # An import in the replace mode also replaces the state.
     active = [{**records[0], "state": "active"}]
     summary = (await other_tenant.admin.client.post(f"{EXPORT}/", json=active, params={"mode": "replace"})).json()
     assert (summary["replaced_names"], summary["archived_names"]) == (["Card data"], [])
@@ -242,17 +280,17 @@ async def test_an_archived_bundle_is_imported_as_archived(tenant: Tenant, other_
 
 
 async def test_each_event_starts_from_the_state_of_the_previous_one(platform: RunningPlatform, tenant: Tenant) -> None:
-    path = f"{BASE}/{(await made(tenant))['id']}"
+    path = f"{BASE}/{(await create_bundle(tenant))['id']}"
     for verb in ("acknowledge", "archive", "activate"):
         await tenant.admin.client.post(f"{path}/{verb}")
     await tenant.admin.client.put(path, json={"version": "5"})
-    assert [(move["previous_state"], move["new_state"]) for move in announced(platform, tenant)] == [
+    assert [(move["previous_state"], move["new_state"]) for move in state_changes(platform, tenant)] == [
         ("active", "acknowledged"), ("acknowledged", "archived"), ("archived", "acknowledged"),
         ("acknowledged", "active"),
     ]  # fmt: skip
 
 
-async def test_an_empty_export(tenant: Tenant) -> None:
+async def test_an_export_without_bundles_is_empty(tenant: Tenant) -> None:
     assert (await tenant.admin.client.get(f"{EXPORT}/")).json() == []
 
 
@@ -260,7 +298,7 @@ async def test_an_empty_export(tenant: Tenant) -> None:
 async def test_an_import_handles_an_existing_name_by_its_mode(
     platform: RunningPlatform, tenant: Tenant, mode: str | None
 ) -> None:
-    bundle = await made(tenant)
+    bundle = await create_bundle(tenant)
     await tenant.admin.client.post(f"{BASE}/{bundle['id']}/archive")
     file = [body(version="5", enabled=False), body(name="New")]
     params = {"mode": mode} if mode else {}
@@ -276,10 +314,10 @@ async def test_an_import_handles_an_existing_name_by_its_mode(
     assert (after["id"], after["state"]) == (bundle["id"], "archived")
     assert len(await platform.audit(tenant, "compliance_bundle.created")) == 2
     assert len(await platform.audit(tenant, "compliance_bundle.updated")) == int(replaces)
-    assert [move["new_state"] for move in announced(platform, tenant)][1:] == (["disabled"] if replaces else [])
+    assert [move["new_state"] for move in state_changes(platform, tenant)][1:] == (["disabled"] if replaces else [])
 
 
-async def test_a_file_with_errors_changes_nothing_and_all_are_named(tenant: Tenant) -> None:
+async def test_a_file_with_errors_changes_nothing_and_all_errors_are_reported(tenant: Tenant) -> None:
     file = [
         body(name="Good"), body(name=""), body(regulatory_framework="PCI"),
         body(seed_rule_mappings=["credit_card", "cards"]), body(version=" "), {"name": "Half"},
@@ -326,7 +364,7 @@ WRITES = [
 
 
 async def test_administrators_change_and_auditors_read(platform: RunningPlatform, tenant: Tenant) -> None:
-    bundle = await made(tenant)
+    bundle = await create_bundle(tenant)
     reader = await platform.new_m2m(tenant.id, "admin:read")
     reads = [*(BASE + path.format(**bundle) for path in READS), f"{EXPORT}/", f"{EXPORT}/{bundle['id']}"]
     writes = [(method, BASE + path.format(**bundle)) for method, path in WRITES] + [("POST", f"{EXPORT}/")]
@@ -343,7 +381,7 @@ async def test_administrators_change_and_auditors_read(platform: RunningPlatform
 
 
 async def test_another_organizations_bundle_is_not_found(tenant: Tenant, other_tenant: Tenant) -> None:
-    bundle = await made(tenant)
+    bundle = await create_bundle(tenant)
     for item in (bundle["id"], str(uuid4())):
         paths = [("GET", f"{BASE}/{item}"), ("GET", f"{EXPORT}/{item}")]
         paths += [(method, BASE + path.format(id=item)) for method, path in WRITES[1:]]

@@ -28,8 +28,8 @@ async def bundle(tenant: Tenant, name: str, *entity_types: str, **fields: Any) -
         "name": name, "regulatory_framework": "PCI-DSS", "version": "4", "seed_rule_mappings": list(entity_types),
         **fields,
     }  # fmt: skip
-    made: str = (await tenant.admin.client.post("/api/admin/compliance-bundles", json=body)).json()["id"]
-    return made
+    created: str = (await tenant.admin.client.post("/api/admin/compliance-bundles", json=body)).json()["id"]
+    return created
 
 
 def hit(platform: RunningPlatform, tenant: Tenant, ago: int, entity: str, rule: str, action: str, events: int) -> None:
@@ -48,13 +48,13 @@ def requests(platform: RunningPlatform, tenant: Tenant, ago: int, entities: Sequ
 
 @pytest.fixture
 async def bundles(platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant) -> dict[str, str]:
-    """Two bundles that share an entity type, an archived one, and events of forty days."""
-    made = {
+    """Create two bundles that share an entity type, an archived bundle, and events of 31 days."""
+    created = {
         "Cards": await bundle(tenant, "Cards", "credit_card", "iban"),
         "People": await bundle(tenant, "People", "email", "iban", enabled=False),
         "Old": await bundle(tenant, "Old", "phone"),
     }
-    await tenant.admin.client.post(f"/api/admin/compliance-bundles/{made['Old']}/archive")
+    await tenant.admin.client.post(f"/api/admin/compliance-bundles/{created['Old']}/archive")
     for ago, entity, rule, action, events in [
         (0, "credit_card", "Cards", "block", 5), (0, "credit_card", "Cards", "redact", 3),
         (1, "iban", "IBAN", "prompt", 7), (1, "email", "Mail", "log_only", 11), (1, "email", "Mail", "allow", 2),
@@ -68,10 +68,10 @@ async def bundles(platform: RunningPlatform, tenant: Tenant, other_tenant: Tenan
     ]:  # fmt: skip
         requests(platform, tenant, ago, entities, number)
         requests(platform, other_tenant, ago, entities, 1_000_000)
-    return made
+    return created
 
 
-async def test_stats_of_a_bundle(tenant: Tenant, bundles: dict[str, str]) -> None:
+async def test_the_stats_of_a_bundle_are_complete(tenant: Tenant, bundles: dict[str, str]) -> None:
     body = (await tenant.auditor.client.get(f"{BASE}/bundles/{bundles['Cards']}/stats")).json()
     trend = body.pop("daily_trend")
     assert body == {
@@ -107,14 +107,14 @@ async def test_a_bundle_without_types_has_empty_stats(tenant: Tenant) -> None:
     }  # fmt: skip
 
 
-async def test_the_summary_counts_an_event_for_each_bundle_and_once_in_all(
+async def test_the_summary_counts_an_event_in_each_bundle_and_once_in_the_total(
     tenant: Tenant, bundles: dict[str, str]
 ) -> None:
     body = (await tenant.auditor.client.get(f"{BASE}/summary")).json()
     assert body == {
         "days": 30,
         "total_events": 41,
-        # Of a hundred requests, six have a card or an address and one an IBAN.
+        # Of a hundred requests, six contain a card number or an address, and one contains an IBAN.
         "coverage_percent": 7.0,
         "top_triggers": [
             {"rule_name": "IBAN", "bundle": "Cards", "event_count": 20},
@@ -148,7 +148,7 @@ async def test_a_summary_without_events_is_empty(tenant: Tenant) -> None:
     assert body == {"days": 7, "total_events": 0, "coverage_percent": 0.0, "top_triggers": [], "bundles": []}
 
 
-async def test_the_report_is_the_summary_and_every_active_bundles_stats(
+async def test_the_report_contains_the_summary_and_the_stats_of_every_active_bundle(
     tenant: Tenant, bundles: dict[str, str]
 ) -> None:
     client = tenant.auditor.client
@@ -182,7 +182,7 @@ async def test_compliance_figures_count_the_gateways_records(
     assert (details["bundle_id"], details["by_severity"]["critical"], details["by_action"]["block"]) == (cards, 1, 1)
 
 
-# the page ------------------------------------------------------------------------------------------------------------
+# HTML report ---------------------------------------------------------------------------------------------------------
 
 
 class Page(HTMLParser):
@@ -203,7 +203,7 @@ class Page(HTMLParser):
         self.text += data
 
 
-async def test_the_report_as_a_page(tenant: Tenant, bundles: dict[str, str]) -> None:
+async def test_the_report_is_available_as_html(tenant: Tenant, bundles: dict[str, str]) -> None:
     answer = await tenant.auditor.client.get(f"{BASE}/report", params={"format": "html"})
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
     page = Page(answer.text)
@@ -227,7 +227,7 @@ async def test_the_page_has_no_script_and_no_foreign_content(
         "tbody", "tr", "th", "td", "section", "svg", "path",
     }  # fmt: skip
     assert not {name for name in page.attributes if name.startswith("on")} | page.attributes & {"src", "href", "style"}
-    # In title, organization, bundle (twice), its description, and the rule with its bundle.
+    # The title, the organization, the bundle (twice), its description, and the rule contain the text.
     assert page.text.count(evil) >= 6
     assert "http" not in answer.text
     policy = answer.headers["content-security-policy"]
@@ -275,11 +275,12 @@ async def test_an_unknown_format_is_named(tenant: Tenant) -> None:
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["query", "format"])
 
 
-# size ----------------------------------------------------------------------------------------------------------------
+# size of queries -----------------------------------------------------------------------------------------------------
 
 
-async def test_figures_of_a_year_are_read_only_from_counts(platform: RunningPlatform, tenant: Tenant) -> None:
-    """With hundreds of thousands of foreign rows, only the period's own counts are read, and no events."""
+async def test_a_report_of_a_year_reads_only_counts(platform: RunningPlatform, tenant: Tenant) -> None:
+    """The report reads only the counts of its period, and no events, although other tenants have hundreds of thousands
+    of rows."""
     names = list(TAXONOMY)
     for owners, days, rules in (([tenant.id], 730, 2), ([uuid4() for _ in range(15)], 300, 1)):
         platform.sql(
@@ -299,31 +300,31 @@ async def test_figures_of_a_year_are_read_only_from_counts(platform: RunningPlat
         await bundle(tenant, f"Bundle {number}", *names[number * 7 : number * 7 + 14])
     requests: list[tuple[str, Any]] = []
 
-    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+    def record_query(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
         if "dlp_" in statement:
             requests.append((statement, parameters))
 
     engine = platform.host.database._app.sync_engine
-    event.listen(engine, "before_cursor_execute", note)
+    event.listen(engine, "before_cursor_execute", record_query)
     try:
-        for days, most in ((30, 1.0), (365, 5.0)):
-            began = perf_counter()
+        for days, max_seconds in ((30, 1.0), (365, 5.0)):
+            started = perf_counter()
             answer = await tenant.admin.client.get(f"{BASE}/report", params={"days": days})
-            assert perf_counter() - began < most
+            assert perf_counter() - started < max_seconds
             assert answer.json()["summary"]["total_events"] == days * 2 * 7 * len(names)
     finally:
-        event.remove(engine, "before_cursor_execute", note)
+        event.remove(engine, "before_cursor_execute", record_query)
     assert len(requests) == 2
     plans = [
         platform.sql(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", values)[0][0][0] for statement, values in requests
     ]
-    assert dict(_read(plans[0]["Plan"])) == {"dlp_counts": 30 * 2 * len(names), "dlp_request_counts": 30 * 100}
-    assert set(dict(_read(plans[1]["Plan"]))) == {"dlp_counts", "dlp_request_counts"}
+    assert dict(_rows_read(plans[0]["Plan"])) == {"dlp_counts": 30 * 2 * len(names), "dlp_request_counts": 30 * 100}
+    assert set(dict(_rows_read(plans[1]["Plan"]))) == {"dlp_counts", "dlp_request_counts"}
 
 
-def _read(plan: dict[str, Any]) -> Sequence[tuple[str, int]]:
-    """Rows read by table, including those that a filter drops."""
-    results = [pair for below in plan.get("Plans", []) for pair in _read(below)]
+def _rows_read(plan: dict[str, Any]) -> Sequence[tuple[str, int]]:
+    """Return the number of rows that a query plan reads from each table, including rows that a filter drops."""
+    results = [pair for child in plan.get("Plans", []) for pair in _rows_read(child)]
     if "Relation Name" in plan:
         rows = plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)
         results.append((plan["Relation Name"], round(rows * plan["Actual Loops"])))

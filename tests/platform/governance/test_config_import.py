@@ -49,7 +49,9 @@ def path(tenant: Tenant) -> str:
     return f"/v1/platform/tenants/{tenant.id}/config-import"
 
 
-async def taken(client: httpx2.AsyncClient, tenant: Tenant, config: dict[str, Any], **more: Any) -> dict[str, Any]:
+async def import_config(
+    client: httpx2.AsyncClient, tenant: Tenant, config: dict[str, Any], **more: Any
+) -> dict[str, Any]:
     answer = await client.post(path(tenant), json={"config": config, **more})
     assert answer.status_code == 200, answer.text
     body: dict[str, Any] = answer.json()
@@ -85,10 +87,10 @@ ALL = {
 NOTHING: dict[str, list[str]] = {part: [] for part in ALL}
 
 
-async def test_an_imported_configuration_is_in_force(
+async def test_an_imported_configuration_takes_effect(
     platform: RunningPlatform, portal: httpx2.AsyncClient, tenant: Tenant
 ) -> None:
-    report = await taken(portal, tenant, document())
+    report = await import_config(portal, tenant, document())
     assert {part: [item["name"] for item in report["imported"] if item["part"] == part] for part in ALL} == ALL
     assert (report["standard_patterns"], len(STANDARD)) == (75, 76)
     assert (report["missing_patterns"], report["errors"], report["dry_run"]) == ([], [], False)
@@ -110,16 +112,16 @@ async def test_an_imported_configuration_is_in_force(
 async def test_a_dry_run_reports_the_same_and_stores_nothing(
     platform: RunningPlatform, portal: httpx2.AsyncClient, tenant: Tenant
 ) -> None:
-    dry = await taken(portal, tenant, document(), dry_run=True)
+    dry = await import_config(portal, tenant, document(), dry_run=True)
     assert await resource_names(tenant) == NOTHING
     assert await platform.audit(tenant, "config.imported") == []
     assert await platform.audit(tenant, "dlp_rule.created") == []
-    assert dry == {**await taken(portal, tenant, document()), "dry_run": True}
+    assert dry == {**await import_config(portal, tenant, document()), "dry_run": True}
 
 
 async def test_a_second_import_changes_nothing(portal: httpx2.AsyncClient, tenant: Tenant) -> None:
-    await taken(portal, tenant, document())
-    again = await taken(portal, tenant, document())
+    await import_config(portal, tenant, document())
+    again = await import_config(portal, tenant, document())
     assert again["imported"] == []
     assert {item["part"] for item in again["skipped"]} == set(ALL)
     assert await resource_names(tenant) == ALL
@@ -131,14 +133,16 @@ async def test_white_space_around_a_name_is_ignored(portal: httpx2.AsyncClient, 
         "dlp_rules": [{**RULE, "name": " Cards "}],
         "content_filters": [{**FILTER, "name": "\tA"}],
     }
-    assert [item["name"] for item in (await taken(portal, tenant, config))["imported"]] == ["Cards", "A"]
-    assert (await taken(portal, tenant, config))["imported"] == []
+    assert [item["name"] for item in (await import_config(portal, tenant, config))["imported"]] == ["Cards", "A"]
+    assert (await import_config(portal, tenant, config))["imported"] == []
 
 
 async def test_skipped_entries_are_not_audited_as_created(
     platform: RunningPlatform, portal: httpx2.AsyncClient, tenant: Tenant
 ) -> None:
-    report = await taken(portal, tenant, document(compliance_bundles=[BUNDLE, BUNDLE, {**BUNDLE, "name": "Other"}]))
+    report = await import_config(
+        portal, tenant, document(compliance_bundles=[BUNDLE, BUNDLE, {**BUNDLE, "name": "Other"}])
+    )
     assert [error["where"] for error in report["errors"]] == ["compliance_bundles[1]"]
     events = await platform.audit(tenant, "compliance_bundle.created")
     assert [event["details"]["name"] for event in events] == ["Card data", "Other"]
@@ -147,7 +151,7 @@ async def test_skipped_entries_are_not_audited_as_created(
 async def test_an_entry_with_an_existing_name_is_skipped(portal: httpx2.AsyncClient, tenant: Tenant) -> None:
     own = {"name": "Employee numbers", "entity_type": "staff", "pattern": "S-[0-9]{4}", "action_tier": "block"}
     await tenant.admin.client.post("/api/admin/dlp-rules/custom-patterns", json=own)
-    report = await taken(portal, tenant, document())
+    report = await import_config(portal, tenant, document())
     assert {(item["part"], item["name"]) for item in report["skipped"]} == {("custom_patterns", "Employee numbers")}
     (row,) = (await tenant.admin.client.get("/api/admin/dlp-rules/custom-patterns")).json()
     assert row["pattern"] == "S-[0-9]{4}"
@@ -156,7 +160,7 @@ async def test_an_entry_with_an_existing_name_is_skipped(portal: httpx2.AsyncCli
 async def test_undefined_patterns_are_reported_as_missing(portal: httpx2.AsyncClient, tenant: Tenant) -> None:
     by_type = {**RULE, "name": "Badges", "entity_type": "badge_number"}
     config = document(patterns=[*STANDARD, "acme-contract", PATTERN["name"]], dlp_rules=[RULE, by_type])
-    report = await taken(portal, tenant, config)
+    report = await import_config(portal, tenant, config)
     assert report["standard_patterns"] == 76
     assert report["missing_patterns"] == ["acme-contract", "badge_number"]
     assert ("dlp_rules", "Badges") in {(item["part"], item["name"]) for item in report["skipped"]}
@@ -165,14 +169,16 @@ async def test_undefined_patterns_are_reported_as_missing(portal: httpx2.AsyncCl
 
 async def test_group_settings_are_imported_if_the_group_exists(portal: httpx2.AsyncClient, tenant: Tenant) -> None:
     group = (await tenant.admin.client.post("/api/admin/groups", json={"name": "Support"})).json()
-    elsewhere = str(uuid4())
+    unknown_group = str(uuid4())
     config = document(
-        group_overrides={group["id"]: {"credit_card": "ALLOW", "employee_id": "BLOCK"}, elsewhere: {"email": "ALLOW"}},
+        group_overrides={
+            group["id"]: {"credit_card": "ALLOW", "employee_id": "BLOCK"}, unknown_group: {"email": "ALLOW"}
+        },
         content_filters=[
-            {**FILTER, "name": "Here", "group_id": group["id"]}, {**FILTER, "name": "There", "group_id": elsewhere}
+            {**FILTER, "name": "Here", "group_id": group["id"]}, {**FILTER, "name": "There", "group_id": unknown_group}
         ],
     )  # fmt: skip
-    report = await taken(portal, tenant, config)
+    report = await import_config(portal, tenant, config)
     overrides = (await tenant.admin.client.get(f"/api/admin/groups/{group['id']}/dlp")).json()
     assert {override["entity_type"]: override["action"] for override in overrides} == {
         "credit_card": "ALLOW",
@@ -180,7 +186,7 @@ async def test_group_settings_are_imported_if_the_group_exists(portal: httpx2.As
     }
     assert (await resource_names(tenant))["content_filters"] == ["Here"]
     assert {(item["part"], item["name"]) for item in report["skipped"]} == {
-        ("group_overrides", elsewhere),
+        ("group_overrides", unknown_group),
         ("content_filters", "There"),
     }
 
@@ -203,10 +209,10 @@ FAULTS: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("part", "value", "where"), FAULTS)
-async def test_invalid_entries_are_named_by_position_and_the_rest_is_imported(
+async def test_invalid_entries_are_reported_with_their_position_and_valid_entries_are_imported(
     portal: httpx2.AsyncClient, tenant: Tenant, part: str, value: Any, where: str
 ) -> None:
-    report = await taken(portal, tenant, document(**{part: value}))
+    report = await import_config(portal, tenant, document(**{part: value}))
     assert [error["where"] for error in report["errors"]] == [where] or where in report["errors"][0]["where"], report[
         "errors"
     ]
@@ -236,14 +242,14 @@ async def test_a_malformed_document_is_refused(
     assert field in answer.json()["detail"][0]["loc"]
 
 
-async def test_unknown_sections_and_the_outposts_own_are_reported_as_skipped(
+async def test_unknown_sections_and_sections_of_the_outpost_are_reported_as_skipped(
     portal: httpx2.AsyncClient, tenant: Tenant
 ) -> None:
     config = {"version": "1.4", "moon_phases": [1], "overrides": {"disabled": {"openai": ["x"]}}}
-    report = await taken(portal, tenant, config)
+    report = await import_config(portal, tenant, config)
     assert [item["part"] for item in report["skipped"]] == ["moon_phases", "overrides"]
     many = {"version": "1.0", **{f"part_{number}": 1 for number in range(1_000)}}
-    assert len((await taken(portal, tenant, many))["skipped"]) == 100
+    assert len((await import_config(portal, tenant, many))["skipped"]) == 100
 
 
 async def test_only_the_platforms_client_imports(
@@ -267,12 +273,12 @@ async def test_only_the_platforms_client_imports(
 async def test_an_import_waits_for_a_concurrent_import_before_it_locks_rules(
     platform: RunningPlatform, tenant: Tenant, portal: httpx2.AsyncClient
 ) -> None:
-    await taken(portal, tenant, document())
+    await import_config(portal, tenant, document())
     more = document(dlp_rules=[{**RULE, "name": "More cards"}])
     with psycopg.connect(platform.installed.owner_url) as other:
-        # The two locks of an import of rules, in the order in which it takes them.
+        # Take the two locks of an import of rules in the order in which an import takes them.
         other.execute("SELECT pg_advisory_xact_lock(hashtext('gatehouse.dlp_rules'), hashtext(%s))", [str(tenant.id)])
-        waiting = asyncio.create_task(taken(portal, tenant, more))
+        waiting = asyncio.create_task(import_config(portal, tenant, more))
         async with asyncio.timeout(10):
             while platform.sql("SELECT count(*) FROM pg_locks WHERE NOT granted") == [(0,)]:
                 await asyncio.sleep(0.01)

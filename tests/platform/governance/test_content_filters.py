@@ -17,7 +17,7 @@ FILTER: dict[str, Any] = {
 }
 
 
-async def made(tenant: Tenant, **changed: Any) -> dict[str, Any]:
+async def create_filter(tenant: Tenant, **changed: Any) -> dict[str, Any]:
     answer = await tenant.admin.client.post(f"{BASE}/", json={**FILTER, **changed})
     assert answer.status_code == 201, answer.text
     content_filter: dict[str, Any] = answer.json()
@@ -45,27 +45,27 @@ async def sandbox(platform: RunningPlatform, tenant: Tenant) -> Tenant:
 
 
 async def test_a_filter_has_the_documented_fields(tenant: Tenant) -> None:
-    made_filter = await made(tenant)
-    assert made_filter == {
-        **FILTER, "id": made_filter["id"], "tenant_id": str(tenant.id), "description": None, "group_id": None,
-        "enabled": True, "created_at": made_filter["created_at"], "updated_at": made_filter["updated_at"],
+    content_filter = await create_filter(tenant)
+    assert content_filter == {
+        **FILTER, "id": content_filter["id"], "tenant_id": str(tenant.id), "description": None, "group_id": None,
+        "enabled": True, "created_at": content_filter["created_at"], "updated_at": content_filter["updated_at"],
     }  # fmt: skip
-    assert (await tenant.auditor.client.get(f"{BASE}/{made_filter['id']}")).json() == made_filter
+    assert (await tenant.auditor.client.get(f"{BASE}/{content_filter['id']}")).json() == content_filter
 
 
 async def test_the_list_is_in_the_order_of_evaluation(tenant: Tenant) -> None:
     assert (await tenant.admin.client.get(f"{BASE}/")).json() == []
     last, first, second = (
-        await made(tenant, priority=5),
-        await made(tenant, priority=-3),
-        await made(tenant, priority=5),
+        await create_filter(tenant, priority=5),
+        await create_filter(tenant, priority=-3),
+        await create_filter(tenant, priority=5),
     )
     listed = (await tenant.auditor.client.get(f"{BASE}/")).json()
     assert [item["id"] for item in listed] == [first["id"], last["id"], second["id"]]
 
 
 async def test_a_filter_takes_effect_with_the_response_and_ends_when_it_is_removed(sandbox: Tenant) -> None:
-    content_filter = await made(sandbox)
+    content_filter = await create_filter(sandbox)
     refused = await chat(sandbox.user, "what is FALCON?")
     assert (refused.status_code, refused.json()["error"]["filter_id"]) == (403, content_filter["id"])
     assert "alcon" not in refused.json()["error"]["message"]
@@ -83,7 +83,7 @@ async def test_a_filter_takes_effect_with_the_response_and_ends_when_it_is_remov
 
 async def test_a_groups_filter_applies_to_its_members(sandbox: Tenant) -> None:
     group_id = await group_of(sandbox, sandbox.user)
-    await made(sandbox, scope="group", group_id=group_id)
+    await create_filter(sandbox, scope="group", group_id=group_id)
     assert (await chat(sandbox.user, "falcon")).status_code == 403
     assert (await chat(sandbox.admin, "falcon")).status_code == 200
     assert (await sandbox.admin.client.delete(f"/api/admin/groups/{group_id}")).status_code == 204
@@ -91,15 +91,17 @@ async def test_a_groups_filter_applies_to_its_members(sandbox: Tenant) -> None:
 
 
 async def test_an_instruction_reaches_the_model(sandbox: Tenant) -> None:
-    """The sandbox's echo repeats the user's words; the tokens that it counts are those of the whole prompt."""
+    """The sandbox repeats only the user's text, but its usage counts the tokens of the whole prompt."""
     plain = (await chat(sandbox.user, "hello")).json()["usage"]["prompt_tokens"]
-    await made(sandbox, filter_type="custom_instruction", config={"instruction": "Be brief, and cite your sources."})
+    await create_filter(
+        sandbox, filter_type="custom_instruction", config={"instruction": "Be brief, and cite your sources."}
+    )
     assert (await chat(sandbox.user, "hello")).json()["usage"]["prompt_tokens"] > plain
 
 
 async def test_the_scope_can_be_changed(tenant: Tenant) -> None:
     group_id = await group_of(tenant)
-    content_filter = await made(tenant, scope="group", group_id=group_id)
+    content_filter = await create_filter(tenant, scope="group", group_id=group_id)
     path = f"{BASE}/{content_filter['id']}"
     changed = (await tenant.admin.client.put(path, json={"scope": "org"})).json()
     assert (changed["scope"], changed["group_id"]) == ("org", None)
@@ -150,7 +152,7 @@ async def test_missing_required_fields_are_named(tenant: Tenant, missing: str) -
 
 
 async def test_a_change_is_validated_as_a_whole_and_a_bad_one_changes_nothing(tenant: Tenant) -> None:
-    content_filter = await made(tenant)
+    content_filter = await create_filter(tenant)
     path = f"{BASE}/{content_filter['id']}"
     for body in ({"filter_type": "topic_block"}, {"config": {"keywords": []}}, {"name": None}, {"priority": None}):
         assert (await tenant.admin.client.put(path, json=body)).status_code == 400
@@ -161,7 +163,7 @@ async def test_a_change_is_validated_as_a_whole_and_a_bad_one_changes_nothing(te
 
 
 async def test_another_organizations_filter_and_group_are_not_found(tenant: Tenant, other_tenant: Tenant) -> None:
-    theirs = await made(other_tenant)
+    theirs = await create_filter(other_tenant)
     for method, body in (("GET", None), ("PUT", {"name": "mine"}), ("DELETE", None)):
         answer = await tenant.admin.client.request(method, f"{BASE}/{theirs['id']}", json=body)
         assert (answer.status_code, answer.json()) == (404, {"detail": "Content filter not found"})
@@ -171,7 +173,7 @@ async def test_another_organizations_filter_and_group_are_not_found(tenant: Tena
 
 
 async def test_only_permitted_roles_have_access(platform: RunningPlatform, tenant: Tenant) -> None:
-    path = f"{BASE}/{(await made(tenant))['id']}"
+    path = f"{BASE}/{(await create_filter(tenant))['id']}"
     reader = await platform.new_m2m(tenant.id, "admin:read")
     for client, reads, writes in (
         (platform.anonymous, 401, 401), (tenant.user.client, 403, 403), (tenant.auditor.client, 200, 403),
@@ -179,13 +181,13 @@ async def test_only_permitted_roles_have_access(platform: RunningPlatform, tenan
     ):  # fmt: skip
         assert (await client.get(f"{BASE}/")).status_code == reads
         assert (await client.get(path)).status_code == reads
-        for method, to, body in (("POST", f"{BASE}/", FILTER), ("PUT", path, {}), ("DELETE", path, None),
+        for method, target, body in (("POST", f"{BASE}/", FILTER), ("PUT", path, {}), ("DELETE", path, None),
                                  ("POST", f"{BASE}/test", {"text": "x"})):  # fmt: skip
-            assert (await client.request(method, to, json=body)).status_code == writes
+            assert (await client.request(method, target, json=body)).status_code == writes
 
 
 async def test_every_change_is_in_the_audit_log_without_the_keywords(platform: RunningPlatform, tenant: Tenant) -> None:
-    content_filter = await made(tenant)
+    content_filter = await create_filter(tenant)
     path = f"{BASE}/{content_filter['id']}"
     await tenant.admin.client.put(path, json={"enabled": False})
     await tenant.admin.client.delete(path)
@@ -200,36 +202,38 @@ async def test_the_number_of_keywords_is_limited(tenant: Tenant) -> None:
     words = [f"word{n}" for n in range(1_000)]
     many = {"keywords": words}
     for _ in range(10):
-        last = await made(tenant, config=many)
+        last = await create_filter(tenant, config=many)
     answer = await tenant.admin.client.post(f"{BASE}/", json=FILTER)
     assert (answer.status_code, "as many" in answer.json()["detail"]) == (409, True)
     answer = await tenant.admin.client.put(f"{BASE}/{last['id']}", json={"config": {"keywords": words[:998]}})
     assert answer.status_code == 200
-    await made(tenant)
+    await create_filter(tenant)
 
 
 async def test_filters_can_be_tested(platform: RunningPlatform, tenant: Tenant) -> None:
     group_id = await group_of(tenant)
-    words = await made(tenant)
-    own = await made(tenant, name="Own", scope="group", group_id=group_id, priority=1, config={"keywords": ["eagle"]})
-    result = await made(
+    words = await create_filter(tenant)
+    own = await create_filter(
+        tenant, name="Own", scope="group", group_id=group_id, priority=1, config={"keywords": ["eagle"]}
+    )
+    result = await create_filter(
         tenant, name="Tone", filter_type="custom_instruction", config={"instruction": "Be brief."}, priority=0
     )
-    await made(tenant, name="Off", enabled=False, config={"keywords": ["sparrow"]})
+    await create_filter(tenant, name="Off", enabled=False, config={"keywords": ["sparrow"]})
 
-    async def tried(text: str, **more: Any) -> dict[str, Any]:
+    async def evaluate(text: str, **more: Any) -> dict[str, Any]:
         answer = await tenant.admin.client.post(f"{BASE}/test", json={"text": text, **more})
         assert answer.status_code == 200, answer.text
         body: dict[str, Any] = answer.json()
         return body
 
-    assert await tried("eagle, sparrow") == {
+    assert await evaluate("eagle, sparrow") == {
         "blocked": False, "blocked_by": None, "filters_evaluated": 2, "failed": [], "failure": None,
         "instructions": [{"id": result["id"], "name": "Tone", "instruction": "Be brief."}],
     }  # fmt: skip
     blocked = {"id": words["id"], "name": "Project names", "filter_type": "keyword_block"}
-    assert (await tried("Project\tX"))["blocked_by"] == blocked
-    both = await tried("falcon and eagle", group_id=group_id)
+    assert (await evaluate("Project\tX"))["blocked_by"] == blocked
+    both = await evaluate("falcon and eagle", group_id=group_id)
     assert (both["blocked_by"]["id"], both["filters_evaluated"]) == (own["id"], 3)
     answer = await tenant.admin.client.post(f"{BASE}/test", json={"text": "x", "group_id": str(uuid4())})
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", "group_id"])

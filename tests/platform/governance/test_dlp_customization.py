@@ -18,37 +18,42 @@ PATTERN: dict[str, Any] = {
 }
 
 
-async def evaluated(tenant: Tenant, text: str) -> dict[str, Any]:
+async def evaluate(tenant: Tenant, text: str) -> dict[str, Any]:
     answer = await tenant.admin.client.post(f"{BASE}/evaluate", json={"text": text})
     assert answer.status_code == 200, answer.text
     body: dict[str, Any] = answer.json()
     return body
 
 
-async def made(tenant: Tenant, **changed: Any) -> dict[str, Any]:
+async def create_pattern(tenant: Tenant, **changed: Any) -> dict[str, Any]:
     answer = await tenant.admin.client.post(PATTERNS, json={**PATTERN, **changed})
     assert answer.status_code == 201, answer.text
     pattern: dict[str, Any] = answer.json()
     return pattern
 
 
-async def test_a_suppressed_pattern_finds_nothing_until_the_suppression_is_removed(tenant: Tenant) -> None:
+async def test_a_suppressed_pattern_has_no_effect_until_the_suppression_is_removed(tenant: Tenant) -> None:
     body = {"pattern_id": "credit-card", "reason": "test cards only"}
     answer = await tenant.admin.client.post(SUPPRESSIONS, json=body)
-    made = answer.json()
+    suppression = answer.json()
     assert answer.status_code == 201
-    assert made == {**body, "id": made["id"], "created_at": made["created_at"], "created_by": str(tenant.admin.id)}
-    assert (await tenant.auditor.client.get(SUPPRESSIONS)).json() == [made]
-    evaluation = await evaluated(tenant, CARD)
+    assert suppression == {
+        **body,
+        "id": suppression["id"],
+        "created_at": suppression["created_at"],
+        "created_by": str(tenant.admin.id),
+    }
+    assert (await tenant.auditor.client.get(SUPPRESSIONS)).json() == [suppression]
+    evaluation = await evaluate(tenant, CARD)
     assert (evaluation["final_action"], evaluation["suppressed_rule_ids"]) == ("allow", ["credit-card"])
-    assert (await tenant.admin.client.delete(f"{SUPPRESSIONS}/{made['id']}")).status_code == 204
-    assert (await evaluated(tenant, CARD))["final_action"] == "redact"
+    assert (await tenant.admin.client.delete(f"{SUPPRESSIONS}/{suppression['id']}")).status_code == 204
+    assert (await evaluate(tenant, CARD))["final_action"] == "redact"
     assert (await tenant.admin.client.get(SUPPRESSIONS)).json() == []
 
 
 async def test_a_suppression_applies_only_to_its_organization(tenant: Tenant, other_tenant: Tenant) -> None:
     await tenant.admin.client.post(SUPPRESSIONS, json={"pattern_id": "credit-card"})
-    assert (await evaluated(other_tenant, CARD))["final_action"] == "redact"
+    assert (await evaluate(other_tenant, CARD))["final_action"] == "redact"
     assert (await other_tenant.admin.client.get(SUPPRESSIONS)).json() == []
 
 
@@ -64,7 +69,7 @@ async def test_a_bad_suppression_is_400_and_names_the_field(tenant: Tenant, body
 
 
 async def test_a_custom_pattern_has_its_fields_and_defaults(tenant: Tenant) -> None:
-    pattern = await made(tenant)
+    pattern = await create_pattern(tenant)
     times = {name: pattern[name] for name in ("id", "created_at", "updated_at")}
     defaults = {
         "category": "pii",
@@ -78,39 +83,39 @@ async def test_a_custom_pattern_has_its_fields_and_defaults(tenant: Tenant) -> N
 
 
 async def test_a_custom_pattern_takes_effect_with_the_response(tenant: Tenant) -> None:
-    pattern = await made(tenant)
-    evaluation = await evaluated(tenant, "Ask EMP-123456.")
+    pattern = await create_pattern(tenant)
+    evaluation = await evaluate(tenant, "Ask EMP-123456.")
     assert (evaluation["final_action"], evaluation["custom_org_patterns"]) == ("redact", ["Employee numbers"])
     (rule,) = evaluation["matched_rules"]
     assert (rule["rule_id"], rule["source"]) == (pattern["id"], "organization")
     changed = {"pattern": "BADGE-[0-9]{3}", "action_tier": "block"}
     answer = await tenant.admin.client.put(f"{PATTERNS}/{pattern['id']}", json=changed)
     assert answer.json() == {**pattern, **changed, "updated_at": answer.json()["updated_at"]}
-    assert (await evaluated(tenant, "Ask EMP-123456."))["final_action"] == "allow"
-    assert (await evaluated(tenant, "Ask BADGE-123."))["final_action"] == "block"
+    assert (await evaluate(tenant, "Ask EMP-123456."))["final_action"] == "allow"
+    assert (await evaluate(tenant, "Ask BADGE-123."))["final_action"] == "block"
     assert (await tenant.admin.client.delete(f"{PATTERNS}/{pattern['id']}")).status_code == 204
-    evaluation = await evaluated(tenant, "Ask BADGE-123.")
+    evaluation = await evaluate(tenant, "Ask BADGE-123.")
     assert (evaluation["final_action"], evaluation["custom_org_patterns"]) == ("allow", [])
 
 
 async def test_context_words_decide_if_the_threshold_requires_them(tenant: Tenant) -> None:
-    await made(tenant, context_words=["badge"], confidence_threshold=0.9)
-    assert (await evaluated(tenant, "Ask EMP-123456."))["final_action"] == "allow"
-    assert (await evaluated(tenant, "The badge is EMP-123456."))["final_action"] == "redact"
+    await create_pattern(tenant, context_words=["badge"], confidence_threshold=0.9)
+    assert (await evaluate(tenant, "Ask EMP-123456."))["final_action"] == "allow"
+    assert (await evaluate(tenant, "The badge is EMP-123456."))["final_action"] == "redact"
 
 
-async def test_a_disabled_custom_pattern_finds_nothing(tenant: Tenant) -> None:
-    await made(tenant, enabled=False)
-    assert (await evaluated(tenant, "Ask EMP-123456."))["custom_org_patterns"] == []
+async def test_a_disabled_custom_pattern_has_no_effect(tenant: Tenant) -> None:
+    await create_pattern(tenant, enabled=False)
+    assert (await evaluate(tenant, "Ask EMP-123456."))["custom_org_patterns"] == []
 
 
 async def test_names_are_unique_in_an_organization(tenant: Tenant, other_tenant: Tenant) -> None:
-    await made(tenant)
-    other = await made(tenant, name="another")
+    await create_pattern(tenant)
+    other = await create_pattern(tenant, name="another")
     assert (await tenant.admin.client.post(PATTERNS, json=PATTERN)).status_code == 409
     answer = await tenant.admin.client.put(f"{PATTERNS}/{other['id']}", json={"name": PATTERN["name"]})
     assert answer.status_code == 409
-    await made(other_tenant)
+    await create_pattern(other_tenant)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +135,7 @@ async def test_names_are_unique_in_an_organization(tenant: Tenant, other_tenant:
 async def test_a_bad_custom_pattern_is_400_names_the_field_and_changes_nothing(
     tenant: Tenant, changed: dict[str, Any], field: str
 ) -> None:
-    pattern = await made(tenant, name="there")
+    pattern = await create_pattern(tenant, name="there")
     for answer in (
         await tenant.admin.client.post(PATTERNS, json={**PATTERN, **changed}),
         await tenant.admin.client.put(f"{PATTERNS}/{pattern['id']}", json=changed),
@@ -152,7 +157,7 @@ async def test_there_are_at_most_a_thousand_custom_patterns(platform: RunningPla
 async def test_every_change_is_in_the_audit_chain_without_the_pattern(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
-    pattern = await made(tenant)
+    pattern = await create_pattern(tenant)
     await tenant.admin.client.put(f"{PATTERNS}/{pattern['id']}", json={"enabled": False})
     await tenant.admin.client.delete(f"{PATTERNS}/{pattern['id']}")
     body = {"pattern_id": "iban", "reason": "not ours"}
@@ -167,7 +172,7 @@ async def test_every_change_is_in_the_audit_chain_without_the_pattern(
 
 
 async def test_resources_of_another_organization_are_not_found(tenant: Tenant, other_tenant: Tenant) -> None:
-    pattern = await made(tenant)
+    pattern = await create_pattern(tenant)
     suppression = (await tenant.admin.client.post(SUPPRESSIONS, json={"pattern_id": "iban"})).json()
     client = other_tenant.admin.client
     for method, path, missing in [
@@ -182,8 +187,8 @@ async def test_resources_of_another_organization_are_not_found(tenant: Tenant, o
     assert len((await tenant.admin.client.get(PATTERNS)).json()) == 1
 
 
-async def test_users_see_nothing_and_auditors_change_nothing(platform: RunningPlatform, tenant: Tenant) -> None:
-    pattern = await made(tenant)
+async def test_users_cannot_read_and_auditors_cannot_change(platform: RunningPlatform, tenant: Tenant) -> None:
+    pattern = await create_pattern(tenant)
     suppression = (await tenant.admin.client.post(SUPPRESSIONS, json={"pattern_id": "iban"})).json()
     for path in (SUPPRESSIONS, PATTERNS):
         assert (await platform.anonymous.get(path)).status_code == 401

@@ -40,7 +40,9 @@ async def test_the_taxonomy_contains_all_types_of_patterns_and_recognisers(tenan
 
 
 @pytest.mark.parametrize("path", [AVAILABLE, TYPES])
-async def test_only_administrators_and_auditors_read_it(platform: RunningPlatform, tenant: Tenant, path: str) -> None:
+async def test_only_administrators_and_auditors_read_the_library(
+    platform: RunningPlatform, tenant: Tenant, path: str
+) -> None:
     assert (await platform.anonymous.get(path)).status_code == 401
     assert (await tenant.user.client.get(path)).status_code == 403
     reader = await platform.new_m2m(tenant.id, "admin:read")

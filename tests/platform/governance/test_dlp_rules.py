@@ -16,11 +16,11 @@ RULE: dict[str, Any] = {
     "config_json": {"pattern": "EMP-[0-9]{6}"},
 }
 TEXT = "Ask EMP-123456."
-#: Fields of a rule that are not set by its creator.
+#: Fields of a rule that the platform sets.
 COMPUTED = {"id", "stream_max_length", "updated_at"}
 
 
-async def made(tenant: Tenant, **changed: Any) -> dict[str, Any]:
+async def create_rule(tenant: Tenant, **changed: Any) -> dict[str, Any]:
     answer = await tenant.admin.client.post(f"{BASE}/", json={**RULE, **changed})
     assert answer.status_code == 201, answer.text
     rule: dict[str, Any] = answer.json()
@@ -41,7 +41,7 @@ async def rules_without_time(tenant: Tenant) -> list[dict[str, Any]]:
 
 
 async def test_a_rule_has_the_documented_fields_and_defaults(tenant: Tenant) -> None:
-    rule = await made(tenant)
+    rule = await create_rule(tenant)
     assert rule == {
         **RULE, "id": rule["id"], "enabled": True, "confidence_threshold": 0.5, "stream_max_length": None,
         "updated_at": rule["updated_at"],
@@ -50,7 +50,7 @@ async def test_a_rule_has_the_documented_fields_and_defaults(tenant: Tenant) -> 
     assert (await tenant.auditor.client.get(f"{BASE}/")).json() == [rule]
 
 
-#: Patterns, a text that each matches, and whether its matches are unbounded.
+#: Patterns, with a text that matches, and whether the length of their matches is unbounded.
 RE2: list[tuple[str, str, bool]] = [
     (r"BEGIN SECRET[\s\S]+?END SECRET", "BEGIN SECRET" + "abc" * 40 + "END SECRET", True),
     (r"\w+@\w+(\.\w+)+", "someone@mail.example.com", True),
@@ -66,11 +66,11 @@ RE2: list[tuple[str, str, bool]] = [
 
 
 @pytest.mark.parametrize(("pattern", "value", "unbounded"), RE2)
-async def test_a_pattern_has_the_meaning_of_re2_up_to_the_model(
+async def test_a_pattern_has_the_meaning_of_re2_in_a_call(
     platform: RunningPlatform, tenant: Tenant, pattern: str, value: str, unbounded: bool
 ) -> None:
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
-    rule = await made(tenant, config_json={"pattern": pattern})
+    rule = await create_rule(tenant, config_json={"pattern": pattern})
     assert rule["stream_max_length"] == (4_096 if unbounded else None)
     (stored,) = (await tenant.admin.client.get(f"{BASE}/")).json()
     assert stored == rule
@@ -78,14 +78,14 @@ async def test_a_pattern_has_the_meaning_of_re2_up_to_the_model(
     body = {"model": "sandbox/echo", "messages": messages}
     answer = await tenant.user.client.post("/v1/chat/completions", json=body)
     assert (answer.status_code, answer.headers["x-dlp-action"]) == (200, "REDACT"), answer.text
-    # The answer's other fields hold numbers, the time among them.
+    # Other fields of the response contain numbers, such as the time, so only the content is checked.
     content = answer.json()["choices"][0]["message"]["content"]
     assert content.startswith("[EMPLOYEE_ID_")
     assert value not in content
 
 
 async def test_a_rule_takes_effect_with_the_response_and_ends_when_it_is_removed(tenant: Tenant) -> None:
-    rule = await made(tenant)
+    rule = await create_rule(tenant)
     assert await action(tenant) == "redact"
     await tenant.admin.client.put(f"{BASE}/{rule['id']}", json={"action_tier": "block"})
     assert await action(tenant) == "block"
@@ -97,9 +97,11 @@ async def test_a_rule_takes_effect_with_the_response_and_ends_when_it_is_removed
 
 
 async def test_the_list_is_filtered(tenant: Tenant) -> None:
-    regex = await made(tenant)
-    off = await made(tenant, detector_name="off", enabled=False)
-    people = await made(tenant, detector_name="people", detector_type="ner", entity_type="person", config_json={})
+    regex = await create_rule(tenant)
+    off = await create_rule(tenant, detector_name="off", enabled=False)
+    people = await create_rule(
+        tenant, detector_name="people", detector_type="ner", entity_type="person", config_json={}
+    )
     for query, expected in [
         ({}, [regex, off, people]),
         ({"enabled": "true"}, [regex, people]),
@@ -111,8 +113,8 @@ async def test_the_list_is_filtered(tenant: Tenant) -> None:
         assert (await tenant.admin.client.get(f"{BASE}/", params=query)).json() == expected, query
 
 
-async def test_every_change_stores_a_version_that_survives_the_rule(tenant: Tenant) -> None:
-    rule = await made(tenant)
+async def test_every_change_stores_a_version_that_is_kept_after_the_rule_is_deleted(tenant: Tenant) -> None:
+    rule = await create_rule(tenant)
     await tenant.admin.client.put(f"{BASE}/{rule['id']}", json={"action_tier": "block"})
     await tenant.admin.client.delete(f"{BASE}/{rule['id']}")
     versions = (await tenant.auditor.client.get(f"{BASE}/{rule['id']}/versions")).json()
@@ -132,7 +134,7 @@ async def test_every_change_stores_a_version_that_survives_the_rule(tenant: Tena
 async def test_every_change_is_in_the_audit_chain_without_the_pattern(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
-    rule = await made(tenant)
+    rule = await create_rule(tenant)
     await tenant.admin.client.put(f"{BASE}/{rule['id']}", json={"action_tier": "block"})
     await tenant.admin.client.delete(f"{BASE}/{rule['id']}")
     await tenant.admin.client.post(f"{BASE}/import", json={"rules": [RULE]})
@@ -176,12 +178,12 @@ async def test_every_change_is_in_the_audit_chain_without_the_pattern(
 async def test_a_bad_body_is_400_and_names_the_field(tenant: Tenant, changed: dict[str, Any], field: str) -> None:
     answer = await tenant.admin.client.post(f"{BASE}/", json={**RULE, **changed})
     assert answer.status_code == 400, answer.text
-    named = {".".join(map(str, fault["loc"][1:])) for fault in answer.json()["detail"]}
-    assert field in named
+    reported_fields = {".".join(map(str, fault["loc"][1:])) for fault in answer.json()["detail"]}
+    assert field in reported_fields
     assert (await tenant.admin.client.get(f"{BASE}/")).json() == []
 
 
-async def test_a_lone_surrogate_is_400_too(tenant: Tenant) -> None:
+async def test_a_lone_surrogate_in_a_pattern_is_400(tenant: Tenant) -> None:
     body = b'{"detector_name": "x", "detector_type": "regex", "entity_type": "x", "action_tier": "redact", %s}'
     for config in (
         b'"config_json": {"pattern": "\\ud800"}',
@@ -207,10 +209,10 @@ async def test_a_lone_surrogate_is_400_too(tenant: Tenant) -> None:
         (r"\C", "not bytes", 0),
     ],
 )
-async def test_a_bad_pattern_is_400_with_its_reason_and_place_and_changes_nothing(
+async def test_a_bad_pattern_is_400_with_reason_and_position_and_changes_nothing(
     platform: RunningPlatform, tenant: Tenant, pattern: str, reason: str, position: int | None
 ) -> None:
-    rule = await made(tenant)
+    rule = await create_rule(tenant)
     for answer in (
         await tenant.admin.client.post(f"{BASE}/", json={**RULE, "config_json": {"pattern": pattern}}),
         await tenant.admin.client.put(f"{BASE}/{rule['id']}", json={"config_json": {"pattern": pattern}}),
@@ -227,7 +229,7 @@ async def test_a_bad_pattern_is_400_with_its_reason_and_place_and_changes_nothin
 
 
 async def test_a_changed_detector_validates_the_pattern_again(tenant: Tenant) -> None:
-    rule = await made(tenant)
+    rule = await create_rule(tenant)
     answer = await tenant.admin.client.put(f"{BASE}/{rule['id']}", json={"detector_type": "ner"})
     assert answer.status_code == 400
     assert answer.json()["detail"][0]["loc"] == ["body", "config_json", "pattern"]
@@ -239,20 +241,20 @@ async def test_a_changed_detector_validates_the_pattern_again(tenant: Tenant) ->
 async def test_a_rule_without_a_pattern_applies_to_the_built_in_patterns_of_its_type(tenant: Tenant) -> None:
     card = "Pay with 4111 1111 1111 1111."
     assert await action(tenant, card) == "redact"
-    await made(tenant, entity_type="credit_card", action_tier="log_only", config_json={})
+    await create_rule(tenant, entity_type="credit_card", action_tier="log_only", config_json={})
     assert await action(tenant, card) == "log_only"
 
 
 async def test_the_pattern_keeps_its_white_space(tenant: Tenant) -> None:
-    await made(tenant, config_json={"pattern": "EMP-[0-9]{6} "})
+    await create_rule(tenant, config_json={"pattern": "EMP-[0-9]{6} "})
     assert await action(tenant, "EMP-123456.") == "allow"
     assert await action(tenant, "EMP-123456 called") == "redact"
 
 
 async def test_an_export_imports_into_another_organization(tenant: Tenant, other_tenant: Tenant) -> None:
-    first = await made(tenant)
+    first = await create_rule(tenant)
     people = {"detector_type": "ner", "entity_type": "person", "config_json": {}, "enabled": False}
-    await made(tenant, detector_name="people", **people)
+    await create_rule(tenant, detector_name="people", **people)
     exported = (await tenant.auditor.client.get(f"{BASE}/export")).json()
     assert set(exported) == {"version", "exported_at", "tenant_id", "rules"}
     assert (exported["version"], exported["tenant_id"]) == ("1.0", str(tenant.id))
@@ -277,7 +279,7 @@ async def test_an_export_imports_into_another_organization(tenant: Tenant, other
 async def test_an_import_handles_existing_names_by_its_mode(
     tenant: Tenant, mode: str, imported: int, skipped: int, names: list[str], tiers: list[str]
 ) -> None:
-    there = await made(tenant)
+    existing = await create_rule(tenant)
     rules = [{**RULE, "action_tier": "block"}, {**RULE, "detector_name": "New", "action_tier": "block"}]
     answer = await tenant.admin.client.post(f"{BASE}/import", json={"rules": rules, "conflict_mode": mode})
     body = answer.json()
@@ -285,14 +287,16 @@ async def test_an_import_handles_existing_names_by_its_mode(
     listed = (await tenant.admin.client.get(f"{BASE}/")).json()
     assert [rule["detector_name"] for rule in listed] == names
     assert [rule["action_tier"] for rule in listed] == tiers
-    assert listed[0]["id"] == there["id"]
-    versions = (await tenant.admin.client.get(f"{BASE}/{there['id']}/versions")).json()
+    assert listed[0]["id"] == existing["id"]
+    versions = (await tenant.admin.client.get(f"{BASE}/{existing['id']}/versions")).json()
     assert len(versions) == (2 if mode == "overwrite" else 1)
 
 
-async def test_overwriting_with_its_own_export_changes_nothing_even_with_duplicate_names(tenant: Tenant) -> None:
-    await made(tenant)
-    await made(tenant, entity_type="credit_card", config_json={})
+async def test_an_import_of_the_own_export_in_overwrite_mode_changes_nothing_even_with_duplicate_names(
+    tenant: Tenant,
+) -> None:
+    await create_rule(tenant)
+    await create_rule(tenant, entity_type="credit_card", config_json={})
     before = await rules_without_time(tenant)
     exported = (await tenant.admin.client.get(f"{BASE}/export")).json()
     answer = await tenant.admin.client.post(f"{BASE}/import", json={**exported, "conflict_mode": "overwrite"})
@@ -300,8 +304,8 @@ async def test_overwriting_with_its_own_export_changes_nothing_even_with_duplica
     assert await rules_without_time(tenant) == before
 
 
-async def test_overwriting_adds_duplicates_that_only_the_file_has(tenant: Tenant) -> None:
-    there = await made(tenant)
+async def test_the_overwrite_mode_adds_duplicates_that_only_the_file_contains(tenant: Tenant) -> None:
+    existing = await create_rule(tenant)
     rules = [{**RULE, "action_tier": "block"}, {**RULE, "action_tier": "log_only"}]
     answer = await tenant.admin.client.post(f"{BASE}/import", json={"rules": rules, "conflict_mode": "overwrite"})
     assert answer.json()["imported"] == 2
@@ -310,7 +314,7 @@ async def test_overwriting_adds_duplicates_that_only_the_file_has(tenant: Tenant
         ("Employee numbers", "block"),
         ("Employee numbers", "log_only"),
     ]
-    assert listed[0]["id"] == there["id"]
+    assert listed[0]["id"] == existing["id"]
 
 
 async def test_a_name_with_invalid_unicode_is_reported_with_replacements(tenant: Tenant) -> None:
@@ -323,7 +327,7 @@ async def test_a_name_with_invalid_unicode_is_reported_with_replacements(tenant:
     assert fault["error"].startswith("detector_name: ")
 
 
-async def test_renaming_goes_on_until_the_name_is_free(tenant: Tenant) -> None:
+async def test_the_rename_mode_repeats_the_suffix_until_the_name_is_free(tenant: Tenant) -> None:
     for _ in range(3):
         await tenant.admin.client.post(f"{BASE}/import", json={"rules": [RULE], "conflict_mode": "rename"})
     names = [rule["detector_name"] for rule in (await tenant.admin.client.get(f"{BASE}/")).json()]
@@ -336,7 +340,7 @@ async def test_a_duplicate_name_is_409_in_skip_mode_and_nothing_is_imported(tena
     assert (await tenant.admin.client.get(f"{BASE}/")).json() == []
 
 
-async def test_invalid_rules_are_reported_and_the_rest_is_imported(tenant: Tenant) -> None:
+async def test_invalid_rules_are_reported_and_valid_rules_are_imported(tenant: Tenant) -> None:
     bad = [
         {**RULE, "detector_name": "no pattern", "config_json": {}},
         RULE,
@@ -370,7 +374,7 @@ async def test_there_are_at_most_a_thousand_rules(platform: RunningPlatform, ten
 
 
 async def test_another_organizations_rule_is_not_found(tenant: Tenant, other_tenant: Tenant) -> None:
-    rule = await made(tenant)
+    rule = await create_rule(tenant)
     client = other_tenant.admin.client
     for method, path in [("GET", ""), ("PUT", ""), ("DELETE", ""), ("GET", "/versions")]:
         for rule_id in (rule["id"], uuid4()):
@@ -380,8 +384,8 @@ async def test_another_organizations_rule_is_not_found(tenant: Tenant, other_ten
     assert await action(other_tenant) == "allow"
 
 
-async def test_users_see_nothing_and_auditors_change_nothing(platform: RunningPlatform, tenant: Tenant) -> None:
-    rule = await made(tenant)
+async def test_users_cannot_read_and_auditors_cannot_change(platform: RunningPlatform, tenant: Tenant) -> None:
+    rule = await create_rule(tenant)
     for path in (f"{BASE}/", f"{BASE}/{rule['id']}", f"{BASE}/export", f"{BASE}/{rule['id']}/versions"):
         assert (await platform.anonymous.get(path)).status_code == 401
         assert (await tenant.user.client.get(path)).status_code == 403

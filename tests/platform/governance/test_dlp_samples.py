@@ -1,4 +1,4 @@
-"""Samples of an organization's requests: kept on request, sealed, labelled, and replayed."""
+"""Samples of an organization's requests: setting, storage, labels and replay."""
 
 import json
 from datetime import timedelta
@@ -34,7 +34,7 @@ async def sandbox(platform: RunningPlatform, tenant: Tenant) -> Tenant:
     return tenant
 
 
-async def replayed(tenant: Tenant, **body: Any) -> dict[str, Any]:
+async def replay_samples(tenant: Tenant, **body: Any) -> dict[str, Any]:
     answer = await tenant.admin.client.post(REPLAY, json=body)
     assert answer.status_code == 200, answer.text
     response_body: dict[str, Any] = answer.json()
@@ -44,7 +44,9 @@ async def replayed(tenant: Tenant, **body: Any) -> dict[str, Any]:
 # the setting ------------------------------------------------------------------------------------------------------
 
 
-async def test_nothing_is_kept_until_an_administrator_says_so(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_no_sample_is_stored_until_an_administrator_enables_sampling(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
     assert (await tenant.auditor.client.get(SETTING)).json() == {"share": 0.0, "retention_days": 30}
     await chat(tenant.user, CARD)
@@ -55,7 +57,7 @@ async def test_nothing_is_kept_until_an_administrator_says_so(platform: RunningP
     assert (await tenant.admin.client.get(SAMPLES)).json() == {"samples": [], "total": 0}
 
 
-async def test_a_change_of_the_setting_is_audited_and_partial(
+async def test_a_change_of_the_setting_is_audited_and_may_be_partial(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     answer = await tenant.admin.client.put(SETTING, json={"share": 0.25, "retention_days": 7})
@@ -84,10 +86,10 @@ async def test_only_administrators_change_the_setting(platform: RunningPlatform,
         assert (await person.client.put(SETTING, json={"share": 1})).status_code == 403
 
 
-# what is kept -----------------------------------------------------------------------------------------------------
+# contents of samples ----------------------------------------------------------------------------------------------
 
 
-async def test_a_sample_is_listed_without_what_it_says_and_stored_sealed(
+async def test_a_sample_is_listed_without_its_texts_and_stored_encrypted(
     platform: RunningPlatform, sandbox: Tenant
 ) -> None:
     answer = await chat(sandbox.user, "Hello", CARD)
@@ -109,18 +111,18 @@ async def test_a_sample_is_listed_without_what_it_says_and_stored_sealed(
     assert not any(b"4111 1111" in path.read_bytes() for path in journal.rglob("*") if path.is_file())
 
 
-async def test_a_request_that_dlp_blocks_is_kept_too(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_a_request_that_dlp_blocks_is_sampled(platform: RunningPlatform, sandbox: Tenant) -> None:
     await sandbox.admin.client.post("/api/admin/dlp-rules/", json=PROJECT)
     assert (await chat(sandbox.user, CARD)).status_code == 403
     await drained(platform)
     assert (await sandbox.admin.client.get(SAMPLES)).json()["total"] == 1
 
 
-async def test_an_organization_has_so_many_a_minute_and_a_worker(
+async def test_the_number_of_samples_per_minute_and_worker_is_limited(
     platform: RunningPlatform, sandbox: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(contents, "MAX_PER_MINUTE", 2)
-    # In this module alone: the event loop's timers use the same clock.
+    # The patch is limited to this module, because the event loop's timers use the same clock.
     monkeypatch.setattr(contents, "time", SimpleNamespace(monotonic=lambda: 1e9))
     for _ in range(4):
         assert (await chat(sandbox.user, CARD)).status_code == 200
@@ -128,7 +130,7 @@ async def test_an_organization_has_so_many_a_minute_and_a_worker(
     assert (await sandbox.admin.client.get(SAMPLES)).json()["total"] == 2
 
 
-async def test_a_long_request_is_cut(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_the_texts_of_a_long_request_are_truncated(platform: RunningPlatform, sandbox: Tenant) -> None:
     await chat(sandbox.user, "x" * 99_990, "y" * 100, "z")
     await drained(platform)
     (sample,) = (await sandbox.admin.client.get(SAMPLES)).json()["samples"]
@@ -141,15 +143,15 @@ def test_a_sealed_sample_is_bound_to_its_row() -> None:
     sealer = Sealer({"k": bytes(32)}, "k")
     tenant_id, sample_id = uuid4(), uuid4()
     sealed = contents.SealingSampler(sealer).seal(tenant_id, sample_id, encode(Contents(texts=["a", "b"])))
-    assert contents.opened(sealer, tenant_id, sample_id, *sealed).texts == ["a", "b"]
+    assert contents.decrypt(sealer, tenant_id, sample_id, *sealed).texts == ["a", "b"]
     with pytest.raises(Tampered):
-        contents.opened(sealer, tenant_id, uuid4(), *sealed)
+        contents.decrypt(sealer, tenant_id, uuid4(), *sealed)
 
 
-async def test_a_sample_has_the_answer_and_what_was_decided_then(platform: RunningPlatform, sandbox: Tenant) -> None:
-    """The sample contains the provider's answer, also the text that a rule blocks."""
+async def test_a_sample_contains_the_answer_and_the_decisions(platform: RunningPlatform, sandbox: Tenant) -> None:
+    """The sample contains the answer of the provider, including text that a rule blocks."""
     await sandbox.admin.client.post("/api/admin/policies", json={"name": "a", "condition": "true", "action": "LOG"})
-    # Only the answer has it.
+    # The pattern matches only the answer.
     rule = {**PROJECT, "config_json": {"pattern": '"echo"'}}
     await sandbox.admin.client.post("/api/admin/dlp-rules/", json=rule)
     answer = await chat(sandbox.user, "Hello", response_format={"type": "json_object"})
@@ -164,7 +166,7 @@ async def test_a_sample_has_the_answer_and_what_was_decided_then(platform: Runni
     assert sample["context"]["dlp"] == {"action": "ALLOW", "entities": [], "counts": {}}
 
 
-async def test_whatever_keeps_a_sample_from_being_kept_is_no_matter_of_the_request(
+async def test_an_error_of_sampling_does_not_affect_the_request(
     platform: RunningPlatform, sandbox: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object) -> None:
@@ -176,7 +178,7 @@ async def test_whatever_keeps_a_sample_from_being_kept_is_no_matter_of_the_reque
     assert (await sandbox.admin.client.get(SAMPLES)).json()["total"] == 0
 
 
-def test_a_journals_entry_of_the_version_before_is_read() -> None:
+def test_a_journal_entry_of_the_previous_version_is_read() -> None:
     sampled = Sampled(
         id=uuid4(), tenant_id=uuid4(), timestamp=1.0, request_id="r", actor_type="user", user_id=None, api_key_id=None,
         client_id=None, ip="", requested_model="m", provider=None, model_id=None, sealed_key="k", contents="c", texts=1,
@@ -188,7 +190,7 @@ def test_a_journals_entry_of_the_version_before_is_read() -> None:
     assert (entry.characters, entry.answer_texts) == (2, None)
 
 
-async def test_vectors_are_no_texts(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_embeddings_are_not_stored_as_answers(platform: RunningPlatform, sandbox: Tenant) -> None:
     await sandbox.user.client.post("/v1/embeddings", json={"model": "sandbox/echo", "input": "Hello"})
     await drained(platform)
     (sample,) = (await sandbox.admin.client.get(SAMPLES)).json()["samples"]
@@ -202,7 +204,7 @@ async def test_vectors_are_no_texts(platform: RunningPlatform, sandbox: Tenant) 
         ("/v1/chat/completions", {"fallbacks": ["sandbox/echo"]}),
     ],
 )  # fmt: skip
-async def test_a_streams_answer_is_kept_as_one_text(
+async def test_the_answer_of_a_stream_is_stored_as_one_text(
     platform: RunningPlatform, sandbox: Tenant, path: str, more: dict[str, Any]
 ) -> None:
     text = "My card is 4111 1111 1111 1111."
@@ -218,7 +220,9 @@ async def test_a_streams_answer_is_kept_as_one_text(
     assert (sample["answer_texts"], shown["dlp_action"]) == (len(shown["answer"]), "redact")
 
 
-async def test_a_blocked_streams_answer_is_kept_as_it_came(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_the_answer_of_a_blocked_stream_is_stored_as_the_provider_sent_it(
+    platform: RunningPlatform, sandbox: Tenant
+) -> None:
     rule = {**PROJECT, "config_json": {"pattern": '"echo"'}}
     await sandbox.admin.client.post("/api/admin/dlp-rules/", json=rule)
     sample_id = await kept(platform, sandbox, "Hello", response_format={"type": "json_object"}, stream=True)
@@ -227,7 +231,7 @@ async def test_a_blocked_streams_answer_is_kept_as_it_came(platform: RunningPlat
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_an_answer_that_is_too_long_is_not_kept(
+async def test_an_answer_that_is_too_long_is_not_stored(
     platform: RunningPlatform, sandbox: Tenant, monkeypatch: pytest.MonkeyPatch, stream: bool
 ) -> None:
     monkeypatch.setattr(sampling, "MAX_ANSWER_BYTES", 100)
@@ -236,11 +240,11 @@ async def test_an_answer_that_is_too_long_is_not_kept(
     assert (sample["contents"], sample["answer"], sample["answer_texts"]) == (["Hello"], None, None)
 
 
-async def test_what_a_user_asked_goes_with_the_user(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_a_users_samples_are_deleted_with_the_user(platform: RunningPlatform, sandbox: Tenant) -> None:
     await kept(platform, sandbox, CARD)
     await chat(sandbox.user, CARD)
     assert (await sandbox.admin.client.delete(f"/api/admin/users/{sandbox.user.id}")).status_code == 204
-    # One is still in the journal.
+    # One of the two samples is still in the journal.
     await drained(platform)
     assert (await sandbox.admin.client.get(SAMPLES)).json()["total"] == 0
 
@@ -255,33 +259,33 @@ def add(platform: RunningPlatform, tenant: Tenant, *, days: int = 0) -> UUID:
     return sample_id
 
 
-async def test_samples_are_removed_when_their_days_are_over_unless_records_are_held(
+async def test_samples_are_deleted_after_the_retention_period_unless_there_is_a_legal_hold(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     class Tools:
         database = platform.host.database
 
-    async def left() -> set[UUID]:
+    async def remaining_ids() -> set[UUID]:
         await prune(Tools())  # type: ignore[arg-type]
         query = "SELECT id FROM dlp_samples WHERE tenant_id IN (%s, %s)"
         return {sample_id for (sample_id,) in platform.sql(query, [tenant.id, other_tenant.id])}
 
     await tenant.admin.client.put(SETTING, json={"retention_days": 7})
-    old, young, others = (
+    old, recent, foreign = (
         add(platform, tenant, days=8),
         add(platform, tenant, days=6),
         add(platform, other_tenant, days=8),
     )
     hold = "/api/v1/admin/retention/legal-hold"
     assert (await tenant.admin.client.put(hold, json={"reason": "a dispute"})).status_code < 300
-    assert await left() == {old, young, others}
+    assert await remaining_ids() == {old, recent, foreign}
     assert (await tenant.admin.client.delete(hold)).status_code < 300
-    assert await left() == {young, others}
+    assert await remaining_ids() == {recent, foreign}
     platform.sql("UPDATE tenants SET deleted_at = now() WHERE id = %s", [other_tenant.id])
-    assert await left() == {young}
+    assert await remaining_ids() == {recent}
 
 
-# looking and labelling --------------------------------------------------------------------------------------------
+# reading and labelling --------------------------------------------------------------------------------------------
 
 
 async def test_reading_a_sample_is_audited(platform: RunningPlatform, sandbox: Tenant) -> None:
@@ -297,7 +301,7 @@ async def test_reading_a_sample_is_audited(platform: RunningPlatform, sandbox: T
     assert "4111" not in str(event)
 
 
-async def test_a_reviewer_says_what_is_in_a_sample(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_a_reviewer_labels_the_entity_types_of_a_sample(platform: RunningPlatform, sandbox: Tenant) -> None:
     sample_id = await kept(platform, sandbox, CARD)
     answer = await labelled(sandbox, sample_id, labels={"credit_card": True, "email": False})
     shown = answer.json()
@@ -326,7 +330,7 @@ async def test_bad_labels_name_the_field(tenant: Tenant, platform: RunningPlatfo
     assert (answer.status_code, answer.json()["detail"][0]["loc"][1]) == (400, field)
 
 
-async def test_a_sample_is_removed(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_sample_can_be_deleted(platform: RunningPlatform, tenant: Tenant) -> None:
     sample_id = add(platform, tenant)
     assert (await tenant.admin.client.delete(f"{SAMPLES}/{sample_id}")).status_code == 204
     assert (await tenant.admin.client.delete(f"{SAMPLES}/{sample_id}")).status_code == 404
@@ -360,7 +364,7 @@ async def test_only_administrators_label(platform: RunningPlatform, tenant: Tena
         assert (await person.client.put(path, json={"labels": {}})).status_code == 403
 
 
-async def test_another_organizations_sample_is_not_there(
+async def test_another_organizations_sample_is_not_found(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     path = f"{SAMPLES}/{add(platform, other_tenant)}"
@@ -376,10 +380,10 @@ async def test_another_organizations_sample_is_not_there(
 # replay -----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_draft_rule_is_tried_on_recorded_requests(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_a_draft_rule_is_replayed_on_recorded_requests(platform: RunningPlatform, sandbox: Tenant) -> None:
     await kept(platform, sandbox, "Nothing here")
     sample_id = await kept(platform, sandbox, "Hello", CARD)
-    replay = await replayed(sandbox, add_rule=PROJECT, recorded={"last": 10})
+    replay = await replay_samples(sandbox, add_rule=PROJECT, recorded={"last": 10})
     assert Replayed.model_validate(replay, extra="forbid").model_dump(mode="json") == replay
     assert (replay["samples"], replay["totals"]["block"], replay["totals_now"]["redact"]) == (2, 1, 1)
     first, second = replay["results"]
@@ -398,22 +402,22 @@ async def test_a_draft_rule_is_tried_on_recorded_requests(platform: RunningPlatf
     assert (await sandbox.admin.client.get("/api/admin/dlp-rules/")).json() == []
 
 
-async def test_an_excerpt_masks_what_is_found_now_and_not_by_the_draft(
+async def test_an_excerpt_masks_findings_of_the_current_rules_that_the_draft_does_not_find(
     platform: RunningPlatform, sandbox: Tenant
 ) -> None:
     await kept(platform, sandbox, CARD)
-    replay = await replayed(sandbox, rules=[PROJECT], suppressions=["credit-card"], recorded={})
+    replay = await replay_samples(sandbox, rules=[PROJECT], suppressions=["credit-card"], recorded={})
     match, _ = replay["results"][0]["matches"]
     assert match["excerpt"] == "s 9999 9999 9999 9999, or ask xxxxxx-99."
 
 
-async def test_a_draft_is_measured_by_reviewers_labels(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_a_replay_measures_a_draft_by_the_labels(platform: RunningPlatform, sandbox: Tenant) -> None:
     texts = ("Aurora-1", "Aurora-2", "Project Borealis", "nothing")
     ids = [await kept(platform, sandbox, text) for text in texts]
     for sample_id, there in zip(ids, (True, False, True, False), strict=True):
         await labelled(sandbox, sample_id, labels={"project": there})
     await kept(platform, sandbox, "Aurora-3")
-    replay = await replayed(sandbox, add_rule=PROJECT, recorded={})
+    replay = await replay_samples(sandbox, add_rule=PROJECT, recorded={})
     assert (replay["samples"], replay["labelled"]) == (5, 4)
     assert replay["measures"] == [
         {
@@ -421,11 +425,13 @@ async def test_a_draft_is_measured_by_reviewers_labels(platform: RunningPlatform
             "right_now": 0, "wrong_now": 0, "missed_now": 2, "precision_now": None, "recall_now": 0.0,
         }
     ]  # fmt: skip
-    only = await replayed(sandbox, add_rule=PROJECT, recorded={"labelled": True, "last": 2})
-    assert [one["id"] for one in only["results"]] == [ids[3], ids[2]]
+    latest = await replay_samples(sandbox, add_rule=PROJECT, recorded={"labelled": True, "last": 2})
+    assert [result["id"] for result in latest["results"]] == [ids[3], ids[2]]
 
 
-async def test_samples_that_are_too_old_or_do_not_open_are_left_out(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_a_replay_skips_samples_that_are_too_old_or_cannot_be_decrypted(
+    platform: RunningPlatform, sandbox: Tenant
+) -> None:
     sample_id = await kept(platform, sandbox, CARD)
     add(platform, sandbox)
     old = platform.sql(
@@ -435,12 +441,12 @@ async def test_samples_that_are_too_old_or_do_not_open_are_left_out(platform: Ru
         [sample_id],
     )
     assert old
-    replay = await replayed(sandbox, recorded={"days": 2})
-    assert [one["id"] for one in replay["results"]] == [sample_id]
+    replay = await replay_samples(sandbox, recorded={"days": 2})
+    assert [result["id"] for result in replay["results"]] == [sample_id]
 
 
-async def test_a_sample_of_the_version_before_is_read(platform: RunningPlatform, sandbox: Tenant) -> None:
-    """Samples of the earlier version, which had the texts of the request only."""
+async def test_a_sample_of_the_previous_version_is_read(platform: RunningPlatform, sandbox: Tenant) -> None:
+    """Samples of the earlier version contain only the texts of the request."""
     sample_id = uuid4()
     sealed_key, sealed = contents.SealingSampler(platform.host.sealer).seal(
         sandbox.id, sample_id, json.dumps(["Hello", CARD]).encode()
@@ -452,23 +458,23 @@ async def test_a_sample_of_the_version_before_is_read(platform: RunningPlatform,
     )
     shown = (await sandbox.admin.client.post(f"{SAMPLES}/{sample_id}/reveal")).json()
     assert (shown["contents"], shown["answer"], shown["context"]) == (["Hello", CARD], None, None)
-    replay = await replayed(sandbox, add_rule=PROJECT, recorded={})
+    replay = await replay_samples(sandbox, add_rule=PROJECT, recorded={})
     (result,) = replay["results"]
     assert (result["action"], result["action_now"], result["action_then"]) == ("block", "redact", None)
     # The earlier result is unknown, so the draft is compared with the current rules.
     assert (replay["changed"], sum(replay["totals_then"].values())) == ([str(sample_id)], 0)
 
 
-async def test_the_overrides_of_the_callers_groups_hold(platform: RunningPlatform, sandbox: Tenant) -> None:
-    made = (await sandbox.admin.client.post("/api/admin/groups", json={"name": "clerks"})).json()
-    group = f"/api/admin/groups/{made['id']}"
+async def test_a_replay_applies_the_overrides_of_the_callers_groups(platform: RunningPlatform, sandbox: Tenant) -> None:
+    created = (await sandbox.admin.client.post("/api/admin/groups", json={"name": "clerks"})).json()
+    group = f"/api/admin/groups/{created['id']}"
     member = await sandbox.admin.client.post(f"{group}/members", json={"user_id": str(sandbox.user.id)})
     assert member.status_code < 300, member.text
     overrides = [{"entity_type": "credit_card", "action": "ALLOW"}]
     answer = await sandbox.admin.client.put(f"{group}/dlp", json=overrides)
     assert answer.status_code == 200, answer.text
     await kept(platform, sandbox, CARD)
-    (result,) = (await replayed(sandbox, recorded={}))["results"]
+    (result,) = (await replay_samples(sandbox, recorded={}))["results"]
     assert (result["action"], result["action_then"]) == ("allow", "allow")
 
 
@@ -485,7 +491,7 @@ async def test_a_bad_replay_names_the_field(tenant: Tenant, body: dict[str, Any]
     assert ".".join(map(str, answer.json()["detail"][0]["loc"][1:])) == field
 
 
-async def test_samples_are_sent_or_recorded_and_not_both(tenant: Tenant) -> None:
+async def test_a_replay_needs_either_sent_or_recorded_samples(tenant: Tenant) -> None:
     for body in ({}, {"samples": ["x"], "recorded": {}}):
         answer = await tenant.admin.client.post(REPLAY, json=body)
         assert (answer.status_code, "`recorded`" in answer.text) == (400, True)

@@ -13,7 +13,8 @@ from gatehouse.platform.governance.model_registry.schemas import Status
 BASE = "/api/admin/models"
 A, B = {"X-API-Variant": "a"}, {"X-API-Variant": "b"}
 CHAT = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "hi"}]}
-#: Permitted changes of the status (docs/model-registry.md, Validation). `unclassified` changes as `draft` does.
+#: Permitted changes of the status (docs/model-registry.md, Validation). `unclassified` permits the same change as
+#: `draft`.
 PERMITTED = {
     ("draft", "pending_validation"), ("unclassified", "pending_validation"), ("pending_validation", "in_validation"),
     ("in_validation", "validated"), ("in_validation", "needs_remediation"), ("in_validation", "deprecated"),
@@ -26,17 +27,17 @@ def body(**fields: Any) -> dict[str, Any]:
     return {"provider": "openai", "model_id": "gpt-4o", **fields}
 
 
-async def made(tenant: Tenant, headers: dict[str, str] | None = None, **fields: Any) -> dict[str, Any]:
+async def create_entry(tenant: Tenant, headers: dict[str, str] | None = None, **fields: Any) -> dict[str, Any]:
     answer = await tenant.admin.client.post(BASE, json=body(**fields), headers=headers)
     assert answer.status_code == 201, answer.text
     entry: dict[str, Any] = answer.json()
     return entry
 
 
-def called(
+def insert_usage(
     platform: RunningPlatform, tenant: Tenant, model_id: str, requests: int, day: date, provider: str = "openai"
 ) -> None:
-    """Insert a usage record as the keeper writes it."""
+    """Insert a usage record in the format of the keeper."""
     moment = datetime.combine(day, time(12), UTC)
     platform.sql(
         "INSERT INTO model_days (tenant_id, provider, model_id, day, requests, first_at, last_at)"
@@ -48,8 +49,8 @@ def called(
 # entries -------------------------------------------------------------------------------------------------------------
 
 
-async def test_an_entry_has_the_fields_of_both_variants(platform: RunningPlatform, tenant: Tenant) -> None:
-    entry = await made(tenant)
+async def test_a_new_entry_has_the_documented_fields(platform: RunningPlatform, tenant: Tenant) -> None:
+    entry = await create_entry(tenant)
     assert entry == {
         "id": entry["id"], "model_id": "gpt-4o", "provider": "openai", "display_name": "gpt-4o",
         "risk_tier": "unclassified", "validation_status": "draft", "owner": None, "description": None, "tags": [],
@@ -77,38 +78,40 @@ async def test_variant_b_requires_a_tier(tenant: Tenant) -> None:
         answer = await tenant.admin.client.post(BASE, json=body(**tier), headers=B)
         assert (answer.status_code, answer.json()["error"]) == (400, "validation_error")
         assert answer.json()["details"][0]["field"] == "risk_tier"
-    assert (await made(tenant, B, risk_tier="tier_4"))["risk_tier"] == "tier_4"
+    assert (await create_entry(tenant, B, risk_tier="tier_4"))["risk_tier"] == "tier_4"
 
 
-async def test_in_variant_a_the_pair_and_in_b_the_id_is_unique(tenant: Tenant, other_tenant: Tenant) -> None:
-    await made(tenant, A)
-    await made(other_tenant, A)
+async def test_provider_and_model_are_unique_in_variant_a_and_the_model_in_variant_b(
+    tenant: Tenant, other_tenant: Tenant
+) -> None:
+    await create_entry(tenant, A)
+    await create_entry(other_tenant, A)
     again = await tenant.admin.client.post(BASE, json=body(), headers=A)
     assert (again.status_code, again.json()["error"]) == (409, "model_already_exists")
-    elsewhere = body(provider="hosted", risk_tier="tier_2")
-    refused = await tenant.admin.client.post(BASE, json=elsewhere, headers=B)
+    other_provider = body(provider="hosted", risk_tier="tier_2")
+    refused = await tenant.admin.client.post(BASE, json=other_provider, headers=B)
     assert (refused.status_code, refused.json()["error"]) == (409, "model_already_exists")
-    # The pair is free; only the id is taken.
+    # The conflict concerns only the id, so the message does not name the provider.
     assert "hosted" not in refused.json()["message"]
-    assert (await tenant.admin.client.post(BASE, json=elsewhere, headers=A)).status_code == 201
+    assert (await tenant.admin.client.post(BASE, json=other_provider, headers=A)).status_code == 201
 
 
 @pytest.mark.parametrize("tags", [["prod", "a"], {"prod": "", "a": ""}])
 async def test_tags_are_a_list_in_a_and_an_object_in_b(tenant: Tenant, tags: Any) -> None:
-    entry = await made(tenant, tags=tags)
+    entry = await create_entry(tenant, tags=tags)
     path = f"{BASE}/{entry['id']}"
     assert (await tenant.admin.client.get(path, headers=A)).json()["tags"] == ["prod", "a"]
     assert (await tenant.admin.client.get(path, headers=B)).json()["tags"] == {"prod": "", "a": ""}
 
 
-async def test_tags_are_replaced_as_a_whole(tenant: Tenant) -> None:
-    entry = await made(tenant, B, risk_tier="tier_1", tags={"team": "payments", "stage": "pilot"})
+async def test_an_update_replaces_all_tags(tenant: Tenant) -> None:
+    entry = await create_entry(tenant, B, risk_tier="tier_1", tags={"team": "payments", "stage": "pilot"})
     changed = await tenant.admin.client.put(f"{BASE}/{entry['id']}", json={"tags": {"stage": "live"}}, headers=B)
     assert changed.json()["tags"] == {"stage": "live"}
 
 
 async def test_an_update_changes_only_the_named_fields(platform: RunningPlatform, tenant: Tenant) -> None:
-    entry = await made(tenant, owner="Ada", display_name="GPT", description="x")
+    entry = await create_entry(tenant, owner="Ada", display_name="GPT", description="x")
     path = f"{BASE}/{entry['id']}"
     sent = {"risk_tier": "tier_2", "owner": None, "display_name": None, "description": "x", "provider": "openai"}
     changed = (await tenant.admin.client.put(path, json=sent)).json()
@@ -130,19 +133,23 @@ async def test_an_update_changes_only_the_named_fields(platform: RunningPlatform
 
 @pytest.mark.parametrize("field", ["model_id", "provider"])
 @pytest.mark.parametrize(("headers", "status"), [(A, 422), (B, 400)])
-async def test_model_and_provider_are_fixed(tenant: Tenant, field: str, headers: dict[str, str], status: int) -> None:
-    entry = await made(tenant)
+async def test_model_and_provider_cannot_be_changed(
+    tenant: Tenant, field: str, headers: dict[str, str], status: int
+) -> None:
+    entry = await create_entry(tenant)
     answer = await tenant.admin.client.put(f"{BASE}/{entry['id']}", json={field: "other"}, headers=headers)
     assert (answer.status_code, answer.json()["error"]) == (status, "validation_error")
     assert answer.json()["details"][0]["field"] == field
 
 
-async def test_a_deleted_entry_is_gone_and_its_events_keep_the_name(platform: RunningPlatform, tenant: Tenant) -> None:
-    entry = await made(tenant)
+async def test_a_deleted_entry_is_not_found_and_its_events_keep_the_name(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    entry = await create_entry(tenant)
     path = f"{BASE}/{entry['id']}"
     assert (await tenant.admin.client.delete(path)).status_code == 204
-    gone = await tenant.admin.client.get(path)
-    assert (gone.status_code, gone.json()["error"]) == (404, "model_not_found")
+    missing = await tenant.admin.client.get(path)
+    assert (missing.status_code, missing.json()["error"]) == (404, "model_not_found")
     (event,) = await platform.audit(tenant, "registered_model.deleted")
     assert (event["target_provider"], event["target_model"]) == ("openai", "gpt-4o")
 
@@ -154,7 +161,7 @@ async def test_a_deleted_entry_is_gone_and_its_events_keep_the_name(platform: Ru
 async def test_a_status_changes_only_as_permitted(
     platform: RunningPlatform, tenant: Tenant, old: str, new: str
 ) -> None:
-    entry = await made(tenant)
+    entry = await create_entry(tenant)
     platform.sql("UPDATE registered_models SET validation_status = %s WHERE id = %s", [old, entry["id"]])
     answer = await tenant.admin.client.put(f"{BASE}/{entry['id']}", json={"validation_status": new}, headers=B)
     events = await platform.audit(tenant, "registered_model.updated")
@@ -170,7 +177,7 @@ async def test_a_status_changes_only_as_permitted(
 
 
 async def test_a_forbidden_status_change_changes_nothing_else(tenant: Tenant) -> None:
-    entry = await made(tenant)
+    entry = await create_entry(tenant)
     path = f"{BASE}/{entry['id']}"
     answer = await tenant.admin.client.put(path, json={"owner": "Ada", "validation_status": "validated"})
     assert answer.json()["message"] == (
@@ -179,8 +186,8 @@ async def test_a_forbidden_status_change_changes_nothing_else(tenant: Tenant) ->
     assert (await tenant.admin.client.get(path)).json() == entry
 
 
-async def test_setting_the_current_status_is_no_change(tenant: Tenant) -> None:
-    entry = await made(tenant)
+async def test_setting_the_current_status_changes_nothing(tenant: Tenant) -> None:
+    entry = await create_entry(tenant)
     answer = await tenant.admin.client.put(f"{BASE}/{entry['id']}", json={"validation_status": "draft"})
     assert (answer.status_code, answer.json()) == (200, entry)
 
@@ -198,8 +205,8 @@ async def test_an_entry_starts_as_draft_or_unclassified(tenant: Tenant, status: 
 async def test_the_list_is_newest_first_in_the_variants_envelope(
     tenant: Tenant, other_tenant: Tenant, headers: dict[str, str], name: str
 ) -> None:
-    entries = [(await made(tenant, model_id=f"m-{number}"))["id"] for number in range(3)]
-    await made(other_tenant)
+    entries = [(await create_entry(tenant, model_id=f"m-{number}"))["id"] for number in range(3)]
+    await create_entry(other_tenant)
     body = (await tenant.auditor.client.get(BASE, headers=headers)).json()
     assert set(body) == {name, "total", "limit", "offset"}
     assert ([entry["id"] for entry in body[name]], body["total"]) == (entries[::-1], 3)
@@ -211,7 +218,7 @@ async def test_the_list_is_newest_first_in_the_variants_envelope(
 @pytest.mark.parametrize(
     ("headers", "limit", "status"), [(A, 500, 200), (A, 501, 422), (B, 200, 200), (B, 201, 400), (B, 0, 400)]
 )
-async def test_the_list_has_the_variants_bounds(
+async def test_the_list_has_the_limits_of_the_variant(
     tenant: Tenant, headers: dict[str, str], limit: int, status: int
 ) -> None:
     answer = await tenant.admin.client.get(BASE, params={"limit": limit}, headers=headers)
@@ -240,8 +247,8 @@ async def test_the_list_has_the_variants_bounds(
 async def test_the_list_is_filtered(
     tenant: Tenant, headers: dict[str, str], query: dict[str, str], expected: set[str]
 ) -> None:
-    await made(tenant, risk_tier="tier_1")
-    await made(
+    await create_entry(tenant, risk_tier="tier_1")
+    await create_entry(
         tenant, provider="anthropic", model_id="claude-x", validation_status="unclassified", display_name="Sonnet",
         description="For Customers",
     )  # fmt: skip
@@ -251,10 +258,10 @@ async def test_the_list_is_filtered(
 
 
 async def test_calls_of_the_last_thirty_days_are_counted(platform: RunningPlatform, tenant: Tenant) -> None:
-    entry = await made(tenant)
+    entry = await create_entry(tenant)
     today = datetime.now(UTC).date()
     for days, model, records in [(0, "gpt-4o", 3), (29, "gpt-4o", 4), (30, "gpt-4o", 100), (0, "other", 50)]:
-        called(platform, tenant, model, records, today - timedelta(days=days))
+        insert_usage(platform, tenant, model, records, today - timedelta(days=days))
     shown = (await tenant.admin.client.get(f"{BASE}/{entry['id']}")).json()
     assert shown["request_count_30d"] == 7
     first, last = today - timedelta(days=30), today
@@ -269,7 +276,7 @@ async def test_the_catalog_keeps_its_own_path_and_format(tenant: Tenant) -> None
     assert (await tenant.admin.client.get(f"{BASE}/catalog/{uuid4()}")).json() == {"detail": "Model config not found"}
 
 
-# in force ------------------------------------------------------------------------------------------------------------
+# effect on requests --------------------------------------------------------------------------------------------------
 
 
 async def test_policy_rules_use_a_registry_change_from_the_response_on(tenant: Tenant) -> None:
@@ -284,7 +291,7 @@ async def test_policy_rules_use_a_registry_change_from_the_response_on(tenant: T
         return (await tenant.user.client.post("/v1/chat/completions", json=CHAT)).status_code
 
     assert await chat() == 200
-    registered = await made(tenant, **entry, risk_tier="tier_1")
+    registered = await create_entry(tenant, **entry, risk_tier="tier_1")
     assert await chat() == 403
     await client.put(f"{BASE}/{registered['id']}", json={"risk_tier": "tier_3"})
     assert await chat() == 200
@@ -294,7 +301,7 @@ async def test_policy_rules_use_a_registry_change_from_the_response_on(tenant: T
     assert await chat() == 200
 
 
-# callers -------------------------------------------------------------------------------------------------------------
+# permissions and input -----------------------------------------------------------------------------------------------
 
 
 def calls(entry_id: object) -> list[tuple[str, str, Any]]:
@@ -302,8 +309,10 @@ def calls(entry_id: object) -> list[tuple[str, str, Any]]:
     return [("GET", path, None), ("PUT", path, {"owner": "Eve"}), ("DELETE", path, None)]
 
 
-async def test_users_see_no_registry_and_auditors_change_nothing(platform: RunningPlatform, tenant: Tenant) -> None:
-    entry = await made(tenant)
+async def test_users_cannot_read_the_registry_and_auditors_cannot_change_it(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    entry = await create_entry(tenant)
     for method, path, sent in [("GET", BASE, None), ("POST", BASE, body(model_id="x")), *calls(entry["id"])]:
         assert (await platform.anonymous.request(method, path, json=sent)).status_code == 401
         assert (await tenant.user.client.request(method, path, json=sent)).status_code == 403
@@ -312,7 +321,7 @@ async def test_users_see_no_registry_and_auditors_change_nothing(platform: Runni
 
 
 async def test_another_organizations_entry_is_not_found(tenant: Tenant, other_tenant: Tenant) -> None:
-    theirs = await made(other_tenant)
+    theirs = await create_entry(other_tenant)
     for entry_id in (theirs["id"], uuid4()):
         for method, path, sent in calls(entry_id):
             answer = await tenant.admin.client.request(method, path, json=sent)

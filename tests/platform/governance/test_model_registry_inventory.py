@@ -9,7 +9,7 @@ import pytest
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.platform.governance.model_registry import service
-from gatehouse.platform.governance.model_registry.tiers import inferred
+from gatehouse.platform.governance.model_registry.tiers import infer_tier
 
 BASE = "/api/admin/models"
 DISCOVER = f"{BASE}/discover"
@@ -18,11 +18,11 @@ A, B = {"X-API-Variant": "a"}, {"X-API-Variant": "b"}
 TODAY = datetime.now(UTC).date()
 
 
-def called(
+def insert_usage(
     platform: RunningPlatform, tenant: Tenant, model_id: str, *, days_ago: int = 0, requests: int = 1,
     provider: str = "openai",
 ) -> datetime:  # fmt: skip
-    """Insert a usage record as the keeper writes it, with the time of the call."""
+    """Insert a usage record in the format of the keeper and return the time of the call."""
     day = TODAY - timedelta(days=days_ago)
     moment = datetime.combine(day, time(), UTC)
     platform.sql(
@@ -33,7 +33,7 @@ def called(
     return moment
 
 
-async def made(tenant: Tenant, **fields: Any) -> dict[str, Any]:
+async def create_entry(tenant: Tenant, **fields: Any) -> dict[str, Any]:
     body = {"provider": "openai", "model_id": "gpt-4o", "risk_tier": "tier_2", **fields}
     answer = await tenant.admin.client.post(BASE, json=body, headers=B)
     assert answer.status_code == 201, answer.text
@@ -41,7 +41,7 @@ async def made(tenant: Tenant, **fields: Any) -> dict[str, Any]:
     return entry
 
 
-async def discovered(tenant: Tenant, headers: dict[str, str], **body: Any) -> dict[str, Any]:
+async def discover(tenant: Tenant, headers: dict[str, str], **body: Any) -> dict[str, Any]:
     answer = await tenant.admin.client.post(DISCOVER, json=body, headers=headers)
     assert answer.status_code == 200, answer.text
     response_body: dict[str, Any] = answer.json()
@@ -52,11 +52,11 @@ async def discovered(tenant: Tenant, headers: dict[str, str], **body: Any) -> di
 
 
 async def test_called_models_that_are_not_registered_become_drafts(platform: RunningPlatform, tenant: Tenant) -> None:
-    await made(tenant)
-    called(platform, tenant, "gpt-4o", requests=3)
-    first = called(platform, tenant, "gpt-4o-mini", days_ago=40, requests=100)
-    last = called(platform, tenant, "gpt-4o-mini", requests=2)
-    discovery = await discovered(tenant, A)
+    await create_entry(tenant)
+    insert_usage(platform, tenant, "gpt-4o", requests=3)
+    first = insert_usage(platform, tenant, "gpt-4o-mini", days_ago=40, requests=100)
+    last = insert_usage(platform, tenant, "gpt-4o-mini", requests=2)
+    discovery = await discover(tenant, A)
     assert (discovery["discovered"], discovery["created"], discovery["existing"], discovery["dry_run"]) == (
         2,
         1,
@@ -75,19 +75,21 @@ async def test_called_models_that_are_not_registered_become_drafts(platform: Run
         name: value for name, value in new.items() if name != "status"
     }
     (event,) = [
-        one for one in await platform.audit(tenant, "registered_model.created") if "discovered" in one["details"]
+        record
+        for record in await platform.audit(tenant, "registered_model.created")
+        if "discovered" in record["details"]
     ]
     assert (event["resource_id"], event["target_provider"], event["target_model"]) == (
         entry["id"], "openai", "gpt-4o-mini",
     )  # fmt: skip
     assert event["details"] == {"risk_tier": "unclassified", "validation_status": "draft", "discovered": True}
-    again = await discovered(tenant, A)
+    again = await discover(tenant, A)
     assert (again["created"], again["existing"]) == (0, 2)
 
 
 async def test_a_dry_run_reports_the_drafts_and_stores_nothing(platform: RunningPlatform, tenant: Tenant) -> None:
-    called(platform, tenant, "gpt-4o")
-    discovery = await discovered(tenant, A, dry_run=True, auto_assign_tier=True)
+    insert_usage(platform, tenant, "gpt-4o")
+    discovery = await discover(tenant, A, dry_run=True, auto_assign_tier=True)
     assert (discovery["discovered"], discovery["created"], discovery["existing"], discovery["dry_run"]) == (
         1,
         0,
@@ -114,9 +116,9 @@ async def test_a_dry_run_reports_the_drafts_and_stores_nothing(platform: Running
 async def test_tiers_are_assigned_as_requested(
     platform: RunningPlatform, tenant: Tenant, headers: dict[str, str], body: dict[str, Any], tiers: tuple[str, str]
 ) -> None:
-    called(platform, tenant, "claude-3-haiku-20240307", provider="anthropic")
-    called(platform, tenant, "in-house-7", provider="own")
-    discovery = await discovered(tenant, headers, **body)
+    insert_usage(platform, tenant, "claude-3-haiku-20240307", provider="anthropic")
+    insert_usage(platform, tenant, "in-house-7", provider="own")
+    discovery = await discover(tenant, headers, **body)
     assert tuple(model["risk_tier"] for model in discovery["models"]) == tiers
 
 
@@ -131,38 +133,38 @@ async def test_tiers_are_assigned_as_requested(
     ],
 )  # fmt: skip
 def test_the_longest_matching_prefix_sets_the_tier(model_id: str, tier: str) -> None:
-    assert inferred(model_id) == tier
+    assert infer_tier(model_id) == tier
 
 
 @pytest.mark.parametrize(("lookback", "count"), [(1, 1), (7, 1), (8, 2), (365, 2)])
 async def test_discovery_looks_back_the_requested_number_of_days(
     platform: RunningPlatform, tenant: Tenant, lookback: int, count: int
 ) -> None:
-    called(platform, tenant, "today")
-    called(platform, tenant, "last-week", days_ago=7)
-    assert (await discovered(tenant, A, lookback_days=lookback))["discovered"] == count
+    insert_usage(platform, tenant, "today")
+    insert_usage(platform, tenant, "last-week", days_ago=7)
+    assert (await discover(tenant, A, lookback_days=lookback))["discovered"] == count
 
 
-async def test_without_a_body_the_defaults_hold(platform: RunningPlatform, tenant: Tenant) -> None:
-    called(platform, tenant, "gpt-4o", days_ago=29)
-    called(platform, tenant, "gpt-4", days_ago=30)
+async def test_without_a_body_the_defaults_apply(platform: RunningPlatform, tenant: Tenant) -> None:
+    insert_usage(platform, tenant, "gpt-4o", days_ago=29)
+    insert_usage(platform, tenant, "gpt-4", days_ago=30)
     answer = await tenant.admin.client.post(DISCOVER, headers=A)
     assert [model["model_id"] for model in answer.json()["models"]] == ["gpt-4o"]
 
 
-async def test_another_organizations_calls_are_not_found(
+async def test_calls_of_another_organization_are_not_discovered(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
-    called(platform, other_tenant, "gpt-4o")
-    assert (await discovered(tenant, A))["models"] == []
+    insert_usage(platform, other_tenant, "gpt-4o")
+    assert (await discover(tenant, A))["models"] == []
 
 
 async def test_a_full_registry_accepts_no_more_entries(
     platform: RunningPlatform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service, "MAX_MODELS", 1)
-    called(platform, tenant, "one")
-    called(platform, tenant, "two")
+    insert_usage(platform, tenant, "one")
+    insert_usage(platform, tenant, "two")
     answer = await tenant.admin.client.post(DISCOVER, json={}, headers=A)
     assert (answer.status_code, answer.json()["error"]) == (409, "too_many_models")
     assert (await tenant.admin.client.get(BASE, headers=A)).json()["total"] == 0
@@ -188,7 +190,7 @@ async def test_bad_input_names_the_field(
     assert fault["field"] == field
 
 
-async def test_auditors_may_export_but_not_discover(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_auditors_can_export_but_not_discover(platform: RunningPlatform, tenant: Tenant) -> None:
     for method, path, auditors in (("POST", DISCOVER, 403), ("GET", EXPORT, 200)):
         assert (await platform.anonymous.request(method, path)).status_code == 401
         assert (await tenant.user.client.request(method, path)).status_code == 403
@@ -198,13 +200,13 @@ async def test_auditors_may_export_but_not_discover(platform: RunningPlatform, t
 # export --------------------------------------------------------------------------------------------------------------
 
 
-def sheet(text: str) -> list[dict[str, str]]:
+def csv_rows(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
 async def test_variant_a_exports_json_and_its_own_csv(platform: RunningPlatform, tenant: Tenant) -> None:
-    entry = await made(tenant, owner="Ada", description='two\nlines, "quoted"', tags={"x": "", "y": "1"})
-    moment = called(platform, tenant, "gpt-4o", requests=5)
+    entry = await create_entry(tenant, owner="Ada", description='two\nlines, "quoted"', tags={"x": "", "y": "1"})
+    moment = insert_usage(platform, tenant, "gpt-4o", requests=5)
     answer = await tenant.auditor.client.get(EXPORT, headers=A)
     assert answer.headers["content-type"] == "application/json"
     shown = (await tenant.auditor.client.get(f"{BASE}/{entry['id']}", headers=A)).json()
@@ -216,7 +218,7 @@ async def test_variant_a_exports_json_and_its_own_csv(platform: RunningPlatform,
         "id,model_id,provider,display_name,risk_tier,validation_status,owner,description,tags,request_count_30d,"
         "first_seen_at,created_at,updated_at"
     )
-    (row,) = sheet(answer.text)
+    (row,) = csv_rows(answer.text)
     assert row == {
         "id": entry["id"], "model_id": "gpt-4o", "provider": "openai", "display_name": "gpt-4o", "risk_tier": "tier_2",
         "validation_status": "draft", "owner": "Ada", "description": 'two\nlines, "quoted"', "tags": "x|y",
@@ -226,12 +228,12 @@ async def test_variant_a_exports_json_and_its_own_csv(platform: RunningPlatform,
     assert datetime.fromisoformat(row["first_seen_at"]) == moment
 
 
-async def test_variant_b_exports_a_dated_csv_and_json_as_its_list(tenant: Tenant) -> None:
-    entry = await made(tenant, tags={"team": "payments", "ä": ""})
+async def test_variant_b_exports_a_csv_with_a_date_or_the_json_of_its_list(tenant: Tenant) -> None:
+    entry = await create_entry(tenant, tags={"team": "payments", "ä": ""})
     answer = await tenant.admin.client.get(EXPORT, headers=B)
     assert answer.headers["content-disposition"] == f'attachment; filename="model-inventory-{TODAY}.csv"'
     assert answer.text.splitlines()[0].split(",")[8:] == ["tags", "last_seen_at", "created_at", "updated_at"]
-    (row,) = sheet(answer.text)
+    (row,) = csv_rows(answer.text)
     assert (row["tags"], row["last_seen_at"]) == ('{"team": "payments", "ä": ""}', "")
     body = (await tenant.admin.client.get(EXPORT, params={"format": "json"}, headers=B)).json()
     assert body == (await tenant.admin.client.get(BASE, headers=B)).json()["models"]
@@ -240,8 +242,8 @@ async def test_variant_b_exports_a_dated_csv_and_json_as_its_list(tenant: Tenant
 
 @pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@SUM(A1)"])
 async def test_no_cell_of_a_csv_is_a_formula(tenant: Tenant, cell: str) -> None:
-    await made(tenant, display_name=cell, owner=cell, description=cell, model_id=cell, tags={cell: ""})
-    (row,) = sheet((await tenant.admin.client.get(EXPORT, params={"format": "csv"}, headers=A)).text)
+    await create_entry(tenant, display_name=cell, owner=cell, description=cell, model_id=cell, tags={cell: ""})
+    (row,) = csv_rows((await tenant.admin.client.get(EXPORT, params={"format": "csv"}, headers=A)).text)
     for column in ("model_id", "display_name", "owner", "description", "tags"):
         assert row[column] == f"'{cell}"
 
@@ -260,8 +262,8 @@ async def test_no_cell_of_a_csv_is_a_formula(tenant: Tenant, cell: str) -> None:
 async def test_the_export_is_filtered(
     tenant: Tenant, headers: dict[str, str], query: dict[str, str], expected: list[str]
 ) -> None:
-    await made(tenant)
-    await made(tenant, provider="anthropic", model_id="claude-x", risk_tier="tier_1")
+    await create_entry(tenant)
+    await create_entry(tenant, provider="anthropic", model_id="claude-x", risk_tier="tier_1")
     answer = await tenant.admin.client.get(EXPORT, params=query, headers=headers)
     assert [entry["model_id"] for entry in answer.json()] == expected
 
@@ -279,11 +281,11 @@ async def test_a_bad_parameter_is_named(
 async def test_a_large_export_is_complete_and_has_no_foreign_entries(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
-    await made(other_tenant)
+    await create_entry(other_tenant)
     platform.sql(
         "INSERT INTO registered_models (id, tenant_id, model_id, provider)"
         " SELECT gen_random_uuid(), %s, 'm-' || n, 'p' FROM generate_series(1, 2500) n",
         [tenant.id],
     )
-    rows = sheet((await tenant.admin.client.get(EXPORT, headers=B)).text)
+    rows = csv_rows((await tenant.admin.client.get(EXPORT, headers=B)).text)
     assert len({row["model_id"] for row in rows}) == len(rows) == 2500

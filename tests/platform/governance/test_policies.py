@@ -11,7 +11,7 @@ BASE = "/api/admin/policies"
 POLICY: dict[str, Any] = {"name": "No echo", "condition": 'model == "sandbox/echo"', "action": "BLOCK"}
 
 
-async def made(tenant: Tenant, **changed: Any) -> dict[str, Any]:
+async def create_policy(tenant: Tenant, **changed: Any) -> dict[str, Any]:
     answer = await tenant.admin.client.post(BASE, json={**POLICY, **changed})
     assert answer.status_code == 201, answer.text
     policy: dict[str, Any] = answer.json()
@@ -29,26 +29,28 @@ async def sandbox(platform: RunningPlatform, tenant: Tenant) -> Tenant:
     return tenant
 
 
-async def test_a_rule_has_these_fields_and_defaults(tenant: Tenant) -> None:
-    policy = await made(tenant)
+async def test_a_rule_has_the_documented_fields_and_defaults(tenant: Tenant) -> None:
+    policy = await create_policy(tenant)
     assert policy == {
         **POLICY, "id": policy["id"], "tenant_id": str(tenant.id), "description": None, "priority": 100,
         "enabled": True, "route_to": None, "terminal": True, "message": None, "created_at": policy["created_at"],
         "updated_at": policy["updated_at"],
     }  # fmt: skip
     assert (await tenant.auditor.client.get(f"{BASE}/{policy['id']}")).json() == policy
-    assert (await made(tenant, name="a log", action="LOG"))["terminal"] is False
-    assert (await made(tenant, name="the last log", action="LOG", terminal=True))["terminal"] is True
+    assert (await create_policy(tenant, name="a log", action="LOG"))["terminal"] is False
+    assert (await create_policy(tenant, name="the last log", action="LOG", terminal=True))["terminal"] is True
 
 
 async def test_the_list_is_in_the_order_of_evaluation(tenant: Tenant) -> None:
-    a, b, c = [await made(tenant, name=name, priority=priority) for name, priority in (("a", 5), ("b", 1), ("c", 5))]
+    a, b, c = [
+        await create_policy(tenant, name=name, priority=priority) for name, priority in (("a", 5), ("b", 1), ("c", 5))
+    ]
     listed = (await tenant.auditor.client.get(BASE)).json()
     assert [policy["id"] for policy in listed] == [b["id"], a["id"], c["id"]]
 
 
 async def test_a_rule_takes_effect_with_the_response_and_ends_when_it_is_removed(sandbox: Tenant) -> None:
-    policy = await made(sandbox, message="Use another.")
+    policy = await create_policy(sandbox, message="Use another.")
     answer = await chat(sandbox.user)
     assert answer.status_code == 403
     assert answer.json()["error"] == {
@@ -66,14 +68,14 @@ async def test_a_rule_takes_effect_with_the_response_and_ends_when_it_is_removed
 
 
 async def test_a_rule_reroutes_a_call(sandbox: Tenant) -> None:
-    await made(sandbox, action="ROUTE", route_to="sandbox/slow-1ms")
+    await create_policy(sandbox, action="ROUTE", route_to="sandbox/slow-1ms")
     assert (await chat(sandbox.user)).headers["X-Gateway-Model"] == "slow-1ms"
 
 
-async def test_rules_see_the_registrys_tier_and_that_of_unregistered_models(
+async def test_rules_use_the_risk_tier_of_registered_and_unregistered_models(
     platform: RunningPlatform, sandbox: Tenant
 ) -> None:
-    await made(sandbox, condition='model_risk_tier == "tier_1" || validation_status == "deprecated"')
+    await create_policy(sandbox, condition='model_risk_tier == "tier_1" || validation_status == "deprecated"')
     assert (await chat(sandbox.user)).status_code == 200
     await sandbox.admin.client.put("/api/admin/config/unregistered_model_tier", json={"value": "tier_1"})
     assert (await chat(sandbox.user)).status_code == 403
@@ -83,10 +85,10 @@ async def test_rules_see_the_registrys_tier_and_that_of_unregistered_models(
     assert (await chat(sandbox.user)).status_code == 200
 
 
-async def test_without_governance_no_rule_is_evaluated_and_that_is_audited_once(
+async def test_with_governance_disabled_no_rule_is_evaluated_and_the_change_is_audited_once(
     platform: RunningPlatform, sandbox: Tenant
 ) -> None:
-    await made(sandbox)
+    await create_policy(sandbox)
     for value, status in (("false", 200), ("false", 200), ("true", 403)):
         await sandbox.admin.client.put("/api/admin/config/governance_enabled", json={"value": value})
         assert (await chat(sandbox.user)).status_code == status
@@ -118,7 +120,7 @@ async def test_without_governance_no_rule_is_evaluated_and_that_is_audited_once(
 async def test_bad_input_is_400_and_names_the_field(sandbox: Tenant, changed: dict[str, Any], field: str) -> None:
     answer = await sandbox.admin.client.post(BASE, json={**POLICY, **changed})
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", field])
-    policy = await made(sandbox)
+    policy = await create_policy(sandbox)
     assert (await sandbox.admin.client.put(f"{BASE}/{policy['id']}", json=changed)).status_code == 400
     assert (await sandbox.admin.client.get(BASE)).json() == [policy]
 
@@ -129,29 +131,29 @@ async def test_an_error_in_a_condition_has_its_reason_and_position(tenant: Tenan
 
 
 async def test_a_changed_action_removes_the_target(sandbox: Tenant) -> None:
-    policy = await made(sandbox, action="ROUTE", route_to="sandbox/slow-1ms")
+    policy = await create_policy(sandbox, action="ROUTE", route_to="sandbox/slow-1ms")
     changed = (await sandbox.admin.client.put(f"{BASE}/{policy['id']}", json={"action": "BLOCK"})).json()
     assert (changed["action"], changed["route_to"]) == ("BLOCK", None)
 
 
 async def test_a_name_is_unique(tenant: Tenant) -> None:
-    await made(tenant)
-    other = await made(tenant, name="other")
+    await create_policy(tenant)
+    other = await create_policy(tenant, name="other")
     answer = await tenant.admin.client.post(BASE, json=POLICY)
-    assert (answer.status_code, answer.json()["detail"]) == (409, "There is a policy rule of this name.")
+    assert (answer.status_code, answer.json()["detail"]) == (409, "The organization has a policy rule of this name.")
     assert (await tenant.admin.client.put(f"{BASE}/{other['id']}", json={"name": "No echo"})).status_code == 409
 
 
 async def test_another_organizations_rule_is_not_found(tenant: Tenant, other_tenant: Tenant) -> None:
-    theirs = await made(other_tenant)
+    theirs = await create_policy(other_tenant)
     for method, body in (("GET", None), ("PUT", {"name": "mine"}), ("DELETE", None)):
         answer = await tenant.admin.client.request(method, f"{BASE}/{theirs['id']}", json=body)
         assert (answer.status_code, answer.json()) == (404, {"detail": "Policy not found"})
-    await made(tenant)
+    await create_policy(tenant)
 
 
 async def test_only_permitted_roles_have_access(platform: RunningPlatform, tenant: Tenant) -> None:
-    path = f"{BASE}/{(await made(tenant))['id']}"
+    path = f"{BASE}/{(await create_policy(tenant))['id']}"
     reader = await platform.new_m2m(tenant.id, "admin:read")
     for client, reads, writes in (
         (platform.anonymous, 401, 401), (tenant.user.client, 403, 403), (tenant.auditor.client, 200, 403),
@@ -159,13 +161,13 @@ async def test_only_permitted_roles_have_access(platform: RunningPlatform, tenan
     ):  # fmt: skip
         assert (await client.get(BASE)).status_code == reads
         assert (await client.get(path)).status_code == reads
-        for method, to, body in (("POST", BASE, POLICY), ("PUT", path, {}), ("DELETE", path, None),
+        for method, target, body in (("POST", BASE, POLICY), ("PUT", path, {}), ("DELETE", path, None),
                                  ("POST", f"{BASE}/test", {})):  # fmt: skip
-            assert (await client.request(method, to, json=body)).status_code == writes
+            assert (await client.request(method, target, json=body)).status_code == writes
 
 
 async def test_every_change_is_in_the_audit_log(platform: RunningPlatform, tenant: Tenant) -> None:
-    policy = await made(tenant)
+    policy = await create_policy(tenant)
     await tenant.admin.client.put(f"{BASE}/{policy['id']}", json={"priority": 7})
     await tenant.admin.client.delete(f"{BASE}/{policy['id']}")
     details = {}
@@ -178,7 +180,7 @@ async def test_every_change_is_in_the_audit_log(platform: RunningPlatform, tenan
     assert details["deleted"] == {"name": "No echo"}
 
 
-async def tried(tenant: Tenant, **body: Any) -> dict[str, Any]:
+async def run_trial(tenant: Tenant, **body: Any) -> dict[str, Any]:
     answer = await tenant.admin.client.post(f"{BASE}/test", json=body)
     assert answer.status_code == 200, answer.text
     response_body: dict[str, Any] = answer.json()
@@ -195,11 +197,13 @@ async def test_a_condition_can_be_tested_without_a_rule(tenant: Tenant) -> None:
         ' && tokens == 9 && cost_usd == 0.5 && ip.in_range("10.0.0.0/8") && "g" in groups && user.role == "client"'
         ' && time.getHours() == 23 && model_risk_tier == "tier_4" && validation_status == "unregistered"'
     )
-    trial = await tried(tenant, condition=condition, context=context)
+    trial = await run_trial(tenant, condition=condition, context=context)
     assert (trial["matched"], trial["error"], trial["rules"]) == (True, None, [])
-    trial = await tried(tenant, condition=f'user.id == "{tenant.admin.id}" && cost_usd == null && size(groups) == 0')
+    trial = await run_trial(
+        tenant, condition=f'user.id == "{tenant.admin.id}" && cost_usd == null && size(groups) == 0'
+    )
     assert trial["matched"] is True
-    trial = await tried(tenant, condition='dlp.counts["iban"] > 1')
+    trial = await run_trial(tenant, condition='dlp.counts["iban"] > 1')
     assert (trial["matched"], "iban" in trial["error"]) == (False, True)
     answer = await tenant.admin.client.post(f"{BASE}/test", json={"condition": "colour == 1"})
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", "condition"])
@@ -207,12 +211,12 @@ async def test_a_condition_can_be_tested_without_a_rule(tenant: Tenant) -> None:
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", "context", "colour"])
 
 
-async def test_the_rules_in_force_can_be_tested(sandbox: Tenant) -> None:
-    log = await made(sandbox, name="log", action="LOG", condition="true", priority=1)
-    await made(sandbox, name="broken", action="ALLOW", condition='dlp.counts["iban"] > 1', priority=2)
-    block = await made(sandbox, name="block", priority=3)
-    await made(sandbox, name="never", priority=4, condition="true")
-    trial = await tried(sandbox, context={"model": "sandbox/echo"})
+async def test_the_current_rules_can_be_tested(sandbox: Tenant) -> None:
+    log = await create_policy(sandbox, name="log", action="LOG", condition="true", priority=1)
+    await create_policy(sandbox, name="broken", action="ALLOW", condition='dlp.counts["iban"] > 1', priority=2)
+    block = await create_policy(sandbox, name="block", priority=3)
+    await create_policy(sandbox, name="never", priority=4, condition="true")
+    trial = await run_trial(sandbox, context={"model": "sandbox/echo"})
     assert (trial["action"], trial["rule_id"], trial["rule_name"], trial["matched"]) == (
         "BLOCK",
         block["id"],
@@ -226,10 +230,10 @@ async def test_the_rules_in_force_can_be_tested(sandbox: Tenant) -> None:
     assert trial["rules"][0]["id"] == log["id"]
 
 
-async def test_a_request_waits_for_a_person(sandbox: Tenant) -> None:
+async def test_a_request_waits_for_an_approval(sandbox: Tenant) -> None:
     admin = sandbox.admin.client
     await admin.patch("/api/v1/admin/org/feature-flags/human_in_loop", json={"enabled": True})
-    policy = await made(sandbox, action="REQUIRE_APPROVAL")
+    policy = await create_policy(sandbox, action="REQUIRE_APPROVAL")
     for decision, status in (("approve", 200), ("deny", 403)):
         waiting = asyncio.create_task(chat(sandbox.user))
         async with asyncio.timeout(20):

@@ -1,4 +1,4 @@
-"""Drafts of policy rules, tried on samples of an organization's own requests."""
+"""Replays of an organization's samples with drafts of policy rules."""
 
 from typing import Any
 
@@ -12,7 +12,8 @@ from gatehouse.platform.governance.replays import pace
 BASE = "/api/admin/policies"
 REPLAY = f"{BASE}/replay"
 CARD = "My card is 4111 1111 1111 1111."
-#: a draft
+#: Drafts of rules.
+
 CARDS: dict[str, Any] = {"name": "No cards", "condition": '"credit_card" in dlp.entities', "action": "BLOCK"}
 ECHO: dict[str, Any] = {"name": "No echo", "condition": 'model == "sandbox/echo"', "action": "BLOCK"}
 
@@ -23,7 +24,7 @@ async def sandbox(platform: RunningPlatform, tenant: Tenant) -> Tenant:
     return tenant
 
 
-async def replayed(tenant: Tenant, **body: Any) -> dict[str, Any]:
+async def replay_samples(tenant: Tenant, **body: Any) -> dict[str, Any]:
     answer = await tenant.admin.client.post(REPLAY, json={"recorded": {}, **body})
     assert answer.status_code == 200, answer.text
     response_body: dict[str, Any] = answer.json()
@@ -34,10 +35,10 @@ def actions(replay: dict[str, Any]) -> list[tuple[str, str, str]]:
     return [(result["action"], result["action_now"], result["action_then"]) for result in replay["results"]]
 
 
-async def test_a_draft_is_tried_on_recorded_requests(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_a_draft_of_policies_is_replayed_on_recorded_requests(platform: RunningPlatform, sandbox: Tenant) -> None:
     harmless = await kept(platform, sandbox, "Hello")
     card = await kept(platform, sandbox, CARD)
-    replay = await replayed(sandbox, add_rule=CARDS, recorded={"last": 10})
+    replay = await replay_samples(sandbox, add_rule=CARDS, recorded={"last": 10})
     assert PoliciesReplayed.model_validate(replay).model_dump(mode="json") == replay
     assert [result["id"] for result in replay["results"]] == [card, harmless]
     assert actions(replay) == [("BLOCK", "ALLOW", "ALLOW"), ("ALLOW", "ALLOW", "ALLOW")]
@@ -53,32 +54,30 @@ async def test_a_draft_is_tried_on_recorded_requests(platform: RunningPlatform, 
     (event,) = await platform.audit(sandbox, "dlp_sample.replayed")
     assert event["details"] == {"draft": "policies", "samples": 2, "last": 10, "days": None, "labelled": None}
     assert event["actor_id"] == str(sandbox.admin.id)
-    # The draft is not in force.
+    # The replay neither stores nor applies the draft.
     assert (await sandbox.admin.client.get(BASE)).json() == []
     assert (await chat(sandbox.user, CARD)).status_code == 200
 
 
-async def test_what_was_decided_then_stands_beside_what_would_be_decided_now(
+async def test_a_replay_shows_the_recorded_the_current_and_the_draft_decision(
     platform: RunningPlatform, sandbox: Tenant
 ) -> None:
     rule = (await sandbox.admin.client.post(BASE, json=ECHO)).json()
     blocked = await kept(platform, sandbox, "Hello")
     await sandbox.admin.client.put(f"{BASE}/{rule['id']}", json={"action": "LOG", "terminal": False})
-    replay = await replayed(sandbox, rules=[])
+    replay = await replay_samples(sandbox, rules=[])
     assert (actions(replay), replay["changed"]) == ([("ALLOW", "LOG", "BLOCK")], [blocked])
-    replay = await replayed(sandbox, add_rule=CARDS)
+    replay = await replay_samples(sandbox, add_rule=CARDS)
     assert actions(replay) == [("LOG", "LOG", "BLOCK")]
-    replay = await replayed(sandbox, rules=[{**ECHO, "action": "ROUTE", "route_to": "sandbox/slow-1ms"}])
+    replay = await replay_samples(sandbox, rules=[{**ECHO, "action": "ROUTE", "route_to": "sandbox/slow-1ms"}])
     assert replay["results"][0]["route_to"] == "sandbox/slow-1ms"
 
 
-async def test_a_sample_is_about_the_place_that_the_call_was_meant_for(
-    platform: RunningPlatform, sandbox: Tenant
-) -> None:
-    """Whatever answered in the end."""
+async def test_a_replay_uses_the_model_that_the_caller_requested(platform: RunningPlatform, sandbox: Tenant) -> None:
+    """The model is the one that the caller requested, even if another model answered."""
     await sandbox.admin.client.post(BASE, json={**ECHO, "action": "ROUTE", "route_to": "sandbox/slow-1ms"})
     await kept(platform, sandbox, "Hello", fallbacks=["sandbox/slow-1ms"])
-    replay = await replayed(sandbox, rules=[ECHO])
+    replay = await replay_samples(sandbox, rules=[ECHO])
     assert actions(replay) == [("BLOCK", "ROUTE", "ROUTE")]
     assert replay["results"][0]["model"] == "sandbox/echo"
 
@@ -98,21 +97,23 @@ async def test_a_sample_is_about_the_place_that_the_call_was_meant_for(
         'time > timestamp("2020-01-01T00:00:00Z") && time.getFullYear() > 2020',
     ],
 )
-async def test_a_sample_has_all_that_rules_see(platform: RunningPlatform, sandbox: Tenant, condition: str) -> None:
+async def test_a_sample_contains_all_variables_of_rules(
+    platform: RunningPlatform, sandbox: Tenant, condition: str
+) -> None:
     await kept(platform, sandbox, CARD, max_tokens=95)
-    replay = await replayed(sandbox, add_rule={"name": "a", "condition": condition, "action": "BLOCK"})
+    replay = await replay_samples(sandbox, add_rule={"name": "a", "condition": condition, "action": "BLOCK"})
     assert (replay["results"][0]["failed"], actions(replay)) == ([], [("BLOCK", "ALLOW", "ALLOW")])
 
 
-async def test_a_condition_that_fails_is_named(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_a_replay_names_the_rule_whose_condition_fails(platform: RunningPlatform, sandbox: Tenant) -> None:
     await kept(platform, sandbox, "Hello")
     failing = {**CARDS, "condition": 'dlp.counts["ssn"] > 2'}
-    replay = await replayed(sandbox, add_rule={**failing, "action": "LOG"})
+    replay = await replay_samples(sandbox, add_rule={**failing, "action": "LOG"})
     assert (actions(replay)[0][0], replay["results"][0]["failed"], replay["results"][0]["rules"]) == (
         "ALLOW", ["No cards"], [],
     )  # fmt: skip
     assert [(rule["samples"], rule["failed"]) for rule in replay["rules"]] == [(0, 1)]
-    replay = await replayed(sandbox, add_rule=failing)
+    replay = await replay_samples(sandbox, add_rule=failing)
     assert (actions(replay)[0][0], replay["results"][0]["rules"]) == ("BLOCK", ["No cards"])
 
 
@@ -121,17 +122,17 @@ async def test_rules_are_in_the_order_of_their_priority(platform: RunningPlatfor
     await kept(platform, sandbox, "Hello")
     exempt = {"name": "Exempt", "condition": "true", "action": "ALLOW"}
     for priority, action in ((49, "ALLOW"), (50, "BLOCK"), (51, "BLOCK")):
-        replay = await replayed(sandbox, add_rule={**exempt, "priority": priority})
+        replay = await replay_samples(sandbox, add_rule={**exempt, "priority": priority})
         assert replay["results"][0]["action"] == action
-    replay = await replayed(sandbox, add_rule={**exempt, "priority": 1, "enabled": False})
+    replay = await replay_samples(sandbox, add_rule={**exempt, "priority": 1, "enabled": False})
     assert replay["results"][0]["action"] == "BLOCK"
 
 
-async def test_a_draft_is_judged_as_if_rules_were_in_force(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_a_draft_is_evaluated_as_if_governance_were_enabled(platform: RunningPlatform, sandbox: Tenant) -> None:
     await sandbox.admin.client.post(BASE, json=ECHO)
     await sandbox.admin.client.put("/api/admin/config/governance_enabled", json={"value": "false"})
     await kept(platform, sandbox, "Hello")
-    assert actions(await replayed(sandbox)) == [("BLOCK", "ALLOW", "ALLOW")]
+    assert actions(await replay_samples(sandbox)) == [("BLOCK", "ALLOW", "ALLOW")]
 
 
 async def test_requests_without_evaluated_rules_are_omitted(platform: RunningPlatform, sandbox: Tenant) -> None:
@@ -139,11 +140,11 @@ async def test_requests_without_evaluated_rules_are_omitted(platform: RunningPla
     await sandbox.admin.client.post("/api/admin/dlp-rules/", json=rule)
     await chat(sandbox.user, CARD)
     await kept(platform, sandbox, "Hello")
-    replay = await replayed(sandbox, add_rule=ECHO)
+    replay = await replay_samples(sandbox, add_rule=ECHO)
     assert (replay["samples"], replay["left_out"], replay["complete"]) == (1, 1, True)
 
 
-async def test_a_draft_is_measured_by_what_reviewers_say_it_should_do(
+async def test_a_draft_is_measured_by_the_expected_actions_of_reviewers(
     platform: RunningPlatform, sandbox: Tenant
 ) -> None:
     texts = (CARD, CARD, "Secret", "Hello")
@@ -152,7 +153,7 @@ async def test_a_draft_is_measured_by_what_reviewers_say_it_should_do(
         assert (await labelled(sandbox, sample_id, expected_action=expected)).status_code == 200
     unlabelled = await kept(platform, sandbox, CARD)
     await labelled(sandbox, unlabelled, labels={"credit_card": True})
-    replay = await replayed(sandbox, add_rule=CARDS)
+    replay = await replay_samples(sandbox, add_rule=CARDS)
     assert (replay["samples"], replay["labelled"]) == (5, 4)
     assert replay["measures"] == [
         {
@@ -164,27 +165,27 @@ async def test_a_draft_is_measured_by_what_reviewers_say_it_should_do(
             "right_now": 0, "wrong_now": 0, "missed_now": 2, "precision_now": None, "recall_now": 0.0,
         },
     ]  # fmt: skip
-    only = await replayed(sandbox, add_rule=CARDS, recorded={"labelled": True})
-    assert [result["id"] for result in only["results"]] == ids[::-1]
-    others = await replayed(sandbox, add_rule=CARDS, recorded={"labelled": False})
-    assert [result["id"] for result in others["results"]] == [unlabelled]
+    reviewed = await replay_samples(sandbox, add_rule=CARDS, recorded={"labelled": True})
+    assert [result["id"] for result in reviewed["results"]] == ids[::-1]
+    not_reviewed = await replay_samples(sandbox, add_rule=CARDS, recorded={"labelled": False})
+    assert [result["id"] for result in not_reviewed["results"]] == [unlabelled]
 
 
 async def test_another_organizations_samples_are_not_read(
     platform: RunningPlatform, sandbox: Tenant, other_tenant: Tenant
 ) -> None:
     await kept(platform, sandbox, "Hello")
-    assert (await replayed(other_tenant, add_rule=ECHO))["samples"] == 0
+    assert (await replay_samples(other_tenant, add_rule=ECHO))["samples"] == 0
 
 
-async def test_what_time_does_not_allow_is_left_out_and_said_so(
+async def test_a_replay_that_takes_too_long_is_marked_incomplete(
     platform: RunningPlatform, sandbox: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(2):
         await chat(sandbox.user, "Hello")
     await drained(platform)
     monkeypatch.setattr(pace, "MAX_REPLAY_SECONDS", -1.0)
-    replay = await replayed(sandbox, add_rule=ECHO)
+    replay = await replay_samples(sandbox, add_rule=ECHO)
     assert (replay["samples"], replay["complete"], replay["left_out"]) == (0, False, 0)
 
 
@@ -210,7 +211,7 @@ async def test_one_replay_runs_at_a_time(sandbox: Tenant) -> None:
         ({"recorded": {}, "add_rule": {**ECHO, "route_to": "sandbox/echo"}}, "add_rule.route_to"),
     ],
 )
-async def test_a_bad_draft_is_400_that_names_the_field(
+async def test_a_bad_draft_is_400_and_names_the_field(
     platform: RunningPlatform, sandbox: Tenant, body: dict[str, Any], field: str
 ) -> None:
     answer = await sandbox.admin.client.post(REPLAY, json=body)

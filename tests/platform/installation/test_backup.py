@@ -26,7 +26,7 @@ class Make(Protocol):
 
 
 def of_database(platform: RunningPlatform, name: str, home: Path) -> Installation:
-    """Run the command with this database of the running server, a separate home, and the server's master key."""
+    """Return an installation with this database of the running server, a separate home, and the server's master key."""
     url = platform.installed.owner_url.replace("/postgres?", f"/{name}?")
     home.mkdir()
     settings = platform.installed.settings.model_copy(update={"gatehouse_home": home})
@@ -35,7 +35,7 @@ def of_database(platform: RunningPlatform, name: str, home: Path) -> Installatio
 
 @pytest.fixture(scope="module")
 def template(platform: RunningPlatform, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The name of a database that `prepare` has migrated. Tests copy it instead of migrating another one."""
+    """Return the name of a database that `prepare` has migrated. Tests copy it instead of migrating another one."""
     name = f"b_{uuid4().hex}"
     platform._owner.execute(f"CREATE DATABASE {name}")
     setup.prepare(of_database(platform, name, tmp_path_factory.mktemp("template") / name))
@@ -44,7 +44,7 @@ def template(platform: RunningPlatform, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture
 def make(platform: RunningPlatform, template: str, tmp_path: Path) -> Make:
-    """Creates databases in the running server: empty, or `prepared` like for a first start."""
+    """Create databases in the running server: empty ones, or `prepared` ones as after a first start."""
 
     def made(*, prepared: bool = False) -> Installation:
         name = f"b_{uuid4().hex}"
@@ -64,7 +64,7 @@ def counts(installed: Installation) -> dict[object, object]:
     return {name: rows(installed, f"SELECT count(*) FROM {name}") for (name,) in tables}
 
 
-def test_what_was_saved_comes_back(make: Make, tmp_path: Path) -> None:
+def test_a_restored_database_equals_the_saved_one(make: Make, tmp_path: Path) -> None:
     first, second, file = make(prepared=True), make(), tmp_path / "saved.tar"
     writer = first.home / "journal" / str(uuid4())
     writer.mkdir(parents=True)
@@ -83,8 +83,8 @@ def test_what_was_saved_comes_back(make: Make, tmp_path: Path) -> None:
         assert connection.execute("SELECT count(*) FROM users").fetchone() == (0,)
 
 
-def test_revisions_go_on_beyond_those_that_are_lost(make: Make, tmp_path: Path) -> None:
-    """An outpost knows the later version, and refuses older ones, even with a kill switch."""
+def test_revisions_after_a_restore_are_higher_than_lost_ones(make: Make, tmp_path: Path) -> None:
+    """An outpost knows a later version than the restored one, and would refuse older ones, even with a kill switch."""
     installed, file = make(prepared=True), tmp_path / "saved.tar"
     backup.save(installed, file)
     with psycopg.connect(installed.owner_url) as connection:
@@ -97,14 +97,14 @@ def test_revisions_go_on_beyond_those_that_are_lost(make: Make, tmp_path: Path) 
     assert restored > lost
 
 
-def test_a_backup_is_readable_by_its_owner_alone_and_holds_no_key(make: Make, tmp_path: Path) -> None:
+def test_a_backup_is_readable_only_by_its_owner_and_contains_no_key(make: Make, tmp_path: Path) -> None:
     first, file = make(prepared=True), tmp_path / "saved.tar"
     backup.save(first, file)
     assert file.stat().st_mode & 0o077 == 0
     assert all(key not in file.read_bytes() for key in first.master_keys.keys.values())
 
 
-def test_another_master_key_is_refused_before_anything_is_changed(make: Make, tmp_path: Path) -> None:
+def test_another_master_key_is_refused_before_any_change(make: Make, tmp_path: Path) -> None:
     first, second, file = make(prepared=True), make(), tmp_path / "saved.tar"
     backup.save(first, file)
     stranger = msgspec.structs.replace(second, master_keys=MasterKeys("other", {"other": b"x" * 32}))
@@ -124,7 +124,7 @@ def test_an_installation_is_replaced_only_on_request(make: Make, tmp_path: Path)
     assert rows(first, "SELECT name FROM tenants") == [("Default",)]
 
 
-def test_nothing_is_restored_under_running_processes(make: Make, tmp_path: Path) -> None:
+def test_restoring_is_refused_while_processes_run(make: Make, tmp_path: Path) -> None:
     first, file = make(prepared=True), tmp_path / "saved.tar"
     backup.save(first, file)
     with psycopg.connect(first.owner_url) as connection:
@@ -134,14 +134,14 @@ def test_nothing_is_restored_under_running_processes(make: Make, tmp_path: Path)
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive"])
-def test_what_is_no_backup_is_refused(make: Make, tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_a_backup_is_refused(make: Make, tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "x.tar"
     file.write_bytes(content)
     with pytest.raises((CannotRestore, tarfile.TarError)):
         backup.load(make(), file)
 
 
-def test_a_backup_comes_back_under_another_owner(make: Make, tmp_path: Path, platform: RunningPlatform) -> None:
+def test_a_backup_can_be_restored_for_another_owner(make: Make, tmp_path: Path, platform: RunningPlatform) -> None:
     first, second, file = make(prepared=True), make(), tmp_path / "saved.tar"
     backup.save(first, file)
     owner, name = f"owner_{uuid4().hex}", urlsplit(second.url).path[1:]
@@ -160,7 +160,9 @@ def test_a_backup_comes_back_under_another_owner(make: Make, tmp_path: Path, pla
         assert connection.execute("SELECT count(*) FROM users").fetchone() == (0,)
 
 
-def test_a_login_that_sees_only_a_part_makes_no_backup(make: Make, tmp_path: Path, platform: RunningPlatform) -> None:
+def test_a_login_that_cannot_read_every_row_makes_no_backup(
+    make: Make, tmp_path: Path, platform: RunningPlatform
+) -> None:
     installed, reader = make(prepared=True), f"reader_{uuid4().hex}"
     platform.sql(f"CREATE ROLE {reader} LOGIN")
     platform.sql(f"GRANT gatehouse_app, gatehouse_service TO {reader}")
@@ -170,7 +172,7 @@ def test_a_login_that_sees_only_a_part_makes_no_backup(make: Make, tmp_path: Pat
     assert list(tmp_path.glob("saved.tar*")) == []
 
 
-def test_a_dump_that_is_cut_off_replaces_nothing(make: Make, tmp_path: Path) -> None:
+def test_a_truncated_dump_replaces_nothing(make: Make, tmp_path: Path) -> None:
     installed, file, cut = make(prepared=True), tmp_path / "saved.tar", tmp_path / "cut.tar"
     backup.save(installed, file)
     with tarfile.open(file) as archive, tarfile.open(cut, "w") as broken:
@@ -186,7 +188,7 @@ def test_a_dump_that_is_cut_off_replaces_nothing(make: Make, tmp_path: Path) -> 
     assert counts(installed) == before
 
 
-def test_what_the_journal_holds_since_the_backup_is_kept(make: Make, tmp_path: Path) -> None:
+def test_records_of_the_journal_after_the_backup_are_kept(make: Make, tmp_path: Path) -> None:
     installed, file = make(prepared=True), tmp_path / "saved.tar"
     segment = installed.home / "journal" / str(uuid4()) / "00000001.log"
     segment.parent.mkdir(parents=True)
@@ -197,9 +199,7 @@ def test_what_the_journal_holds_since_the_backup_is_kept(make: Make, tmp_path: P
     assert segment.read_bytes() == b"a record\nanother\n"
 
 
-def test_a_file_that_is_there_is_replaced_only_when_forced(
-    make: Make, tmp_path: Path, platform: RunningPlatform
-) -> None:
+def test_an_existing_file_is_replaced_only_if_forced(make: Make, tmp_path: Path, platform: RunningPlatform) -> None:
     installed, file = make(prepared=True), tmp_path / "saved.tar"
     file.write_bytes(b"last week's")
     env = {

@@ -9,7 +9,7 @@ from gatehouse.platform.changes.change import DEFAULT_TENANT
 from gatehouse.platform.installation.bootstrap import trial_key_file
 
 
-def test_a_trial_key_that_somebody_deleted_does_not_come_back(platform: RunningPlatform, tmp_path: Path) -> None:
+def test_a_deleted_trial_key_is_not_created_again(platform: RunningPlatform, tmp_path: Path) -> None:
     url, settings = platform.installed.owner_url, Settings.from_environment({"GATEHOUSE_HOME": str(tmp_path)})
     path = trial_key_file(url, settings)
     assert path is not None
@@ -20,7 +20,7 @@ def test_a_trial_key_that_somebody_deleted_does_not_come_back(platform: RunningP
     assert trial_key_file(url, settings) is None
 
 
-def test_the_sandboxes_models_say_what_they_can(platform: RunningPlatform) -> None:
+def test_the_sandboxs_models_state_their_capabilities(platform: RunningPlatform) -> None:
     can = dict(
         platform.sql(
             "SELECT model_id, capabilities FROM model_configs WHERE provider = 'sandbox' AND tenant_id = %s",

@@ -1,4 +1,4 @@
-"""`gatehouse doctor` with a broken installation, and the errors of other commands."""
+"""`gatehouse doctor` with a faulty installation, and the errors of other commands."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ def in_a_process(*command: str, environment: Mapping[str, str]) -> subprocess.Co
     return subprocess.run([program, *command], env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_a_sound_installation_has_no_failure(platform: RunningPlatform) -> None:
+def test_a_healthy_installation_has_no_failure(platform: RunningPlatform) -> None:
     environment = {"PATH": os.environ["PATH"], "GATEHOUSE_HOME": str(platform.installed.home)}
     done = in_a_process("doctor", environment=environment)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -43,13 +43,13 @@ def test_a_wrong_master_key_is_reported_with_the_remedy(platform: RunningPlatfor
     assert "mend: set GATEHOUSE_MASTER_KEY" in done.stdout
 
 
-def test_a_setting_that_makes_no_sense_is_named(platform: RunningPlatform) -> None:
+def test_an_invalid_setting_is_named(platform: RunningPlatform) -> None:
     done = doctor(platform.installed.home, JOURNAL_SYNC="sometimes")
     assert done.returncode == 1
     assert "JOURNAL_SYNC" in done.stdout
 
 
-def test_a_dead_database_is_reported_in_one_line(tmp_path: Path) -> None:
+def test_an_unreachable_database_is_reported_in_one_line(tmp_path: Path) -> None:
     url = "postgresql://nobody:hunter2@127.0.0.1:9/none"
     done = doctor(tmp_path, DATABASE_URL=url, GATEHOUSE_MASTER_KEY="A" * 43 + "=")
     assert done.returncode == 1
@@ -57,7 +57,7 @@ def test_a_dead_database_is_reported_in_one_line(tmp_path: Path) -> None:
     assert "hunter2" not in done.stdout + done.stderr
 
 
-def test_the_mail_server_is_tried_without_a_mail(platform: RunningPlatform) -> None:
+def test_the_mail_server_is_checked_without_sending_a_mail(platform: RunningPlatform) -> None:
     public, sender = "https://gatehouse.test", "gatehouse@gatehouse.test"
     with mail_server() as server:
         environment = {"SMTP_URL": server.url, "MAIL_FROM": sender, "PUBLIC_URL": public}
@@ -68,7 +68,7 @@ def test_the_mail_server_is_tried_without_a_mail(platform: RunningPlatform) -> N
     assert (done.returncode, "warn  mail: 127.0.0.1" in done.stdout) == (0, True)
 
 
-def test_a_redis_that_is_away_is_a_warning(platform: RunningPlatform) -> None:
+def test_an_unreachable_redis_is_a_warning(platform: RunningPlatform) -> None:
     done = doctor(platform.installed.home, REDIS_URL="redis://127.0.0.1:9")
     assert done.returncode == 0
     assert "warn  redis" in done.stdout
@@ -78,7 +78,7 @@ def test_a_redis_that_is_away_is_a_warning(platform: RunningPlatform) -> None:
     "command", [["doctor"], ["migrate"], ["migrate", "--check"], ["serve", "platform"], ["worker"]]
 )
 @pytest.mark.parametrize("fault", ["no rights", "no database", "no URL"])
-def test_a_database_that_cannot_be_used_is_a_line_with_the_mend(
+def test_an_unusable_database_is_reported_in_one_line_with_the_remedy(
     platform: RunningPlatform, tmp_path: Path, command: list[str], fault: str
 ) -> None:
     url = platform.installed.url
@@ -99,7 +99,7 @@ def test_a_database_that_cannot_be_used_is_a_line_with_the_mend(
     assert mends[fault] in output
 
 
-def test_a_login_that_cannot_act_as_the_roles_is_found_before_serving(
+def test_a_login_that_cannot_take_the_roles_is_reported_before_serving(
     platform: RunningPlatform, tmp_path: Path
 ) -> None:
     name = f"reader_{uuid4().hex}"
@@ -120,7 +120,7 @@ def test_a_login_that_cannot_act_as_the_roles_is_found_before_serving(
     platform.sql(f"DROP OWNED BY {name}")
 
 
-async def test_a_pooler_that_lends_connections_by_the_transaction_is_found_before_anything_runs_on_it(
+async def test_a_pooler_in_transaction_mode_is_reported_before_the_start(
     platform: RunningPlatform, tmp_path: Path
 ) -> None:
     async with pooler(platform.installed.home / "postgres" / ".s.PGSQL.5432") as url:

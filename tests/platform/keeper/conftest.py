@@ -10,7 +10,7 @@ from tests.support.platform import RunningPlatform, Tenant
 
 @pytest.fixture
 async def tenant(platform: RunningPlatform) -> Tenant:
-    """An organization that sees its records however old they are: tests have dates of their own."""
+    """An organization with an unlimited hot window, because tests use their own dates."""
     made = await platform.new_tenant()
     platform.show_all(made)
     return made

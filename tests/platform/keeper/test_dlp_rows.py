@@ -1,4 +1,4 @@
-"""What the drain stores of detection: events, the figures of compliance, and `dlp_trigger`."""
+"""What the keeper stores of detection: events, the counts for compliance reports, and the event `dlp_trigger`."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ def blocked(event: DlpEvent) -> DlpEvent:
     return msgspec.structs.replace(event, status="blocked", action="block", severity="critical")
 
 
-async def test_an_event_is_listed_as_it_was_found(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> None:
+async def test_an_event_is_listed_with_its_fields(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> None:
     group = new_id()
     call = outcome(
         tenant.id, timestamp=NOON, user_id=tenant.user.id, group_ids=(group,), dlp_events=(CARD, EMAIL),
@@ -57,7 +57,7 @@ async def test_an_event_is_listed_as_it_was_found(platform: RunningPlatform, ten
     }  # fmt: skip
 
 
-async def test_a_model_that_nobody_reached_is_named_as_the_caller_did(
+async def test_an_unresolved_model_is_named_as_in_the_request(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     call = outcome(tenant.id, provider=None, model_id=None, outcome="refused", dlp_events=(blocked(CARD),))
@@ -114,8 +114,10 @@ async def test_hits_and_requests_are_counted_by_day(
     assert requests(platform, other_tenant) == {("2026-05-06", ()): 1}
 
 
-async def test_whatever_is_found_can_be_counted(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> None:
-    """All of the taxonomy in one request, and names longer than an index takes."""
+async def test_every_type_of_finding_can_be_counted(
+    platform: RunningPlatform, tenant: Tenant, journal: Journal
+) -> None:
+    """All types of the taxonomy in one request, and names that are longer than an index entry may be."""
     everything = tuple(msgspec.structs.replace(CARD, entity_type=name) for name in TAXONOMY)
     own = msgspec.structs.replace(CARD, entity_type="x" * 5_000, rule_name="\t\\" * 5_000)
     call = outcome(tenant.id, timestamp=NOON, dlp_events=(*everything, own))
@@ -133,7 +135,7 @@ def triggers(platform: RunningPlatform, tenant: Tenant) -> list[dict[str, Any]]:
     return [payload for (payload,) in platform.sql(query, [tenant.id])]
 
 
-async def test_whoever_listens_hears_once_of_a_request_and_of_all_its_findings(
+async def test_a_request_is_announced_once_with_all_its_findings(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     def hit(rule_id: str | None, action: str, status: str) -> DlpEvent:
@@ -162,7 +164,7 @@ async def test_whoever_listens_hears_once_of_a_request_and_of_all_its_findings(
     }  # fmt: skip
 
 
-async def test_a_request_in_which_rules_only_logged_says_so_and_is_no_trigger_in_the_minutes(
+async def test_a_request_with_only_logged_findings_is_announced_but_is_no_trigger(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     logged = msgspec.structs.replace(CARD, action="log_only", status="logged")
@@ -176,7 +178,7 @@ async def test_a_request_in_which_rules_only_logged_says_so_and_is_no_trigger_in
     assert rows == [(1, 0)]
 
 
-async def test_a_scan_has_events_and_nothing_else(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> None:
+async def test_a_scan_has_only_events(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> None:
     like = outcome(tenant.id, timestamp=datetime(2019, 5, 6, tzinfo=UTC).timestamp(), dlp_events=(CARD,))
     scan = Scanned(**{name: getattr(like, name) for name in Scanned.__struct_fields__})
     await journal.append(encode(scan))
@@ -201,7 +203,7 @@ async def test_a_record_that_is_prepared_twice_gives_the_same_events(tenant: Ten
     assert len(first.triggers) == 1
 
 
-async def test_what_was_drained_is_not_counted_again(
+async def test_stored_records_are_not_counted_again(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     await journal.append(outcome(tenant.id, timestamp=NOON, dlp_events=(CARD,)))
@@ -213,7 +215,7 @@ async def test_what_was_drained_is_not_counted_again(
     assert len(triggers(platform, tenant)) == 1
 
 
-async def test_a_streams_events_are_those_of_its_end(
+async def test_a_streams_events_come_from_its_last_record(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     call = outcome(tenant.id, timestamp=NOON, stream=True, dlp_events=(CARD,))
@@ -226,7 +228,7 @@ async def test_a_streams_events_are_those_of_its_end(
     assert sum(hits(platform, tenant).values()) == 2
 
 
-async def test_what_a_dead_worker_was_asking_about_is_cancelled(
+async def test_pending_findings_of_a_dead_worker_are_cancelled(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     pending = msgspec.structs.replace(CARD, status="pending", action="prompt", severity="high")
@@ -258,7 +260,7 @@ async def test_the_last_hours_triggers_are_counted(platform: RunningPlatform, te
 async def test_two_keepers_at_once_count_everything(
     platform: RunningPlatform, tenant: Tenant, journal: Journal, tmp_path: Any
 ) -> None:
-    """Two machines, many days and kinds in different orders: neither waits for the other for ever."""
+    """Two machines store many days and types in different orders. Neither must wait for the other forever."""
     second = Journal(platform.installed.url, tmp_path / "second")
     moments = [NOON + day * 86_400 for day in range(40)]
     for item, days in ((journal, moments), (second, moments[::-1])):
@@ -270,7 +272,7 @@ async def test_two_keepers_at_once_count_everything(
     assert sum(requests(platform, tenant).values()) == 2 * 5 * 40
 
 
-async def test_news_that_nobody_fetched_are_dropped_after_a_week(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_events_that_nobody_fetched_are_deleted_after_a_week(platform: RunningPlatform, tenant: Tenant) -> None:
     platform.sql(
         "INSERT INTO outbox (id, tenant_id, event_type, payload, created_at) SELECT gen_random_uuid(), %s,"
         " 'dlp_trigger', '{}', now() - n * interval '6 days' FROM generate_series(0, 2) AS n",

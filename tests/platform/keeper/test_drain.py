@@ -1,4 +1,6 @@
-"""The drain over the real database: what is stored, once, whatever the journal holds and however the keeper ends."""
+"""Storing the journal's records in the real database: each is stored once, whatever the journal contains and however
+the keeper ends.
+"""
 
 import asyncio
 import time
@@ -20,8 +22,8 @@ from gatehouse.platform.keeper.store import Overtaken, Store
 
 
 def stored(platform: RunningPlatform, tenant: Tenant) -> dict[UUID, str]:
-    """Status by usage record; each is asserted to be there once, with its audit event and in every count, and the chain
-    to be whole."""
+    """Return the status of each usage record. Assert that each is stored once, with its audit event and in every count,
+    and that the chain is valid."""
     usage = platform.sql("SELECT id, status FROM usage_records WHERE tenant_id = %s", [tenant.id])
     of_requests = "tenant_id = %s AND action = 'gateway.request'"
     events = platform.sql(f"SELECT id, outcome FROM audit_events WHERE {of_requests}", [tenant.id])
@@ -48,9 +50,7 @@ async def test_a_request_becomes_a_usage_record_and_an_audit_event(
     assert (drain.status.rows, drain.status.rejected, drain.status.backlog_bytes) == (4, 0, 0)
 
 
-async def test_what_was_drained_is_not_drained_again(
-    platform: RunningPlatform, tenant: Tenant, journal: Journal
-) -> None:
+async def test_stored_records_are_not_stored_again(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> None:
     first, second = outcome(tenant.id), outcome(tenant.id)
     await journal.append(first)
     await journal.drain()
@@ -63,7 +63,7 @@ async def test_what_was_drained_is_not_drained_again(
     assert not [path for path in journal.path.iterdir() if path.is_dir()]
 
 
-async def test_a_dead_writers_position_goes_with_its_files(
+async def test_a_dead_writers_position_is_deleted_with_its_files(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     await journal.append(outcome(tenant.id))
@@ -76,7 +76,7 @@ async def test_a_dead_writers_position_goes_with_its_files(
     assert platform.sql(query, [writer]) == [(0,)]
 
 
-async def test_a_stream_without_an_end_was_interrupted_once_its_writer_is_dead(
+async def test_an_unfinished_stream_of_a_dead_writer_is_recorded_as_interrupted(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     ended, broken, cut = (outcome(tenant.id, stream=True) for _ in range(3))
@@ -94,7 +94,7 @@ async def test_a_stream_without_an_end_was_interrupted_once_its_writer_is_dead(
     assert row == (None, None, True)
 
 
-async def test_a_stream_that_began_and_ended_in_one_batch_is_one_record(
+async def test_a_stream_within_one_batch_is_one_record(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     call = outcome(tenant.id, stream=True, outcome="cancelled", status=499)
@@ -104,7 +104,7 @@ async def test_a_stream_that_began_and_ended_in_one_batch_is_one_record(
     assert stored(platform, tenant) == {call.id: "cancelled"}
 
 
-async def test_text_that_postgresql_cannot_hold_does_not_cost_the_record(
+async def test_a_record_with_text_that_postgresql_cannot_store_is_stored(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     model = ' a\0b\tc\nd\re\\f\\N\'"\u2028\U0001f600{x,"y"}\\'
@@ -121,7 +121,7 @@ async def test_text_that_postgresql_cannot_hold_does_not_cost_the_record(
     assert result == {"NULL": (model.replace("\0", "\ufffd"), "\t"), "\\": ("", '"')}
 
 
-async def test_a_batch_of_several_organizations_and_months_is_in_their_chains(
+async def test_a_batch_of_several_organizations_and_months_is_stored_in_their_chains(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, journal: Journal
 ) -> None:
     platform.show_all(other_tenant)
@@ -157,7 +157,7 @@ async def test_a_slow_database_gets_smaller_batches(
     assert set(stored(platform, tenant)) == {call.id for call in calls}
 
 
-async def test_a_providers_impossible_token_counts_do_not_cost_the_record(
+async def test_a_record_with_impossible_token_counts_is_stored(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     call = outcome(tenant.id, output_tokens=10**30)
@@ -166,7 +166,7 @@ async def test_a_providers_impossible_token_counts_do_not_cost_the_record(
     assert set(stored(platform, tenant)) == {call.id}
 
 
-async def test_a_record_that_cannot_be_stored_is_put_aside_and_holds_nothing_up(
+async def test_a_record_that_cannot_be_stored_is_set_aside_and_does_not_block_others(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     good = [outcome(tenant.id) for _ in range(9)]
@@ -182,7 +182,7 @@ async def test_a_record_that_cannot_be_stored_is_put_aside_and_holds_nothing_up(
     assert all(part in aside for part in ("a lot", "no record", str(twice.id), str(nobodys.id)))
 
 
-async def test_records_of_months_long_past_find_their_place(
+async def test_records_of_months_long_ago_are_stored(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     old = outcome(tenant.id, timestamp=datetime(2019, 5, 17, tzinfo=UTC).timestamp())
@@ -193,10 +193,10 @@ async def test_records_of_months_long_past_find_their_place(
     assert platform.sql("SELECT count(*) FROM usage_records_201905 WHERE id = %s", [old.id]) == [(1,)]
 
 
-async def test_rows_without_a_month_move_into_it_when_it_is_made(
+async def test_rows_move_into_their_months_partition_when_it_is_created(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
-    """Administration's events of a month that nobody had made yet must not keep it from being made."""
+    """Administration's events of a month without a partition must not prevent the creation of the partition."""
     insert = "INSERT INTO dlp_events (tenant_id, id, timestamp, request_id, direction, status)"
     platform.sql(f"{insert} VALUES (%s, %s, '2017-02-03', 'r', 'input', 'logged')", [tenant.id, new_id()])
     call = outcome(tenant.id, timestamp=datetime(2017, 2, 4, tzinfo=UTC).timestamp())
@@ -206,10 +206,11 @@ async def test_rows_without_a_month_move_into_it_when_it_is_made(
     assert platform.sql("SELECT count(*) FROM dlp_events_201702") == [(1,)]
 
 
-async def test_a_keeper_that_was_overtaken_stores_nothing(
+async def test_a_keeper_that_was_replaced_stores_nothing(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
-    """Killed while it committed, with the commit still under way: the next one must not store the batch again."""
+    """The first keeper was killed while its commit was still in progress. The next one must not store the batch
+    again."""
     call = outcome(tenant.id, stream=True)
     await journal.append(call, opened(outcome(tenant.id, stream=True)))
     batch = JournalReader(journal.path).batch()
@@ -232,7 +233,7 @@ async def test_a_keeper_that_was_overtaken_stores_nothing(
     assert set(stored(platform, tenant)) == {call.id}
 
 
-async def test_an_error_at_any_statement_leaves_nothing_or_everything(
+async def test_an_error_at_any_statement_stores_nothing_or_everything(
     platform: RunningPlatform, tenant: Tenant, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The connection breaks at each step of the transaction in turn, and once after the commit."""
@@ -265,7 +266,7 @@ async def test_an_error_at_any_statement_leaves_nothing_or_everything(
     assert set(stored(platform, tenant)) == {call.id for call in calls}
 
 
-async def test_a_second_keeper_of_a_home_waits_for_the_first(
+async def test_a_second_keeper_of_the_same_home_waits_for_the_first(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     first, second = Drain(platform.installed.url, journal.path), Drain(platform.installed.url, journal.path)
@@ -286,7 +287,7 @@ async def test_a_second_keeper_of_a_home_waits_for_the_first(
     assert (first.status.rows, second.status.rows) == (1, 1)
 
 
-async def test_administration_and_the_drain_share_the_chain(
+async def test_administration_and_the_keeper_share_the_chain(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     drain = Drain(platform.installed.url, journal.path)

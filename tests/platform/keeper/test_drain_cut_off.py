@@ -1,5 +1,5 @@
-"""A keeper that is cut off from PostgreSQL in the midst of a batch, wherever that is: others do not wait for its locks
-until TCP finds out, which may take hours."""
+"""A keeper loses its connection to PostgreSQL at any point of a batch. Others do not wait for its locks until TCP
+notices, which may take hours."""
 
 import asyncio
 import time
@@ -15,9 +15,9 @@ from tests.support.relay import Relay, relay
 from gatehouse.engine.records.outcome import Opened, Outcome
 from gatehouse.platform.keeper.drain import Drain
 
-#: as fractions of what the keeper sends for the batch, and after it
+#: Fractions of what the keeper sends for the batch, and points after it.
 CUTS = [*(number / 16 for number in range(16)), 0.97, 0.98, 0.99]
-#: Seconds. It is two nearly everywhere, and twenty between the messages of one statement.
+#: In seconds. The wait is two seconds nearly everywhere, and twenty between the messages of one statement.
 WAIT_SECONDS = 25
 
 
@@ -72,7 +72,7 @@ async def cut_off(platform: RunningPlatform, socket: Path, path: Path, after: in
     await near.killed()
 
 
-async def test_whoever_needs_what_a_keeper_had_locked_waits_for_seconds_wherever_it_was_cut_off(
+async def test_the_locks_of_a_disconnected_keeper_are_released_within_seconds(
     platform: RunningPlatform, tenant: Tenant, tmp_path: Path
 ) -> None:
     socket = platform.host.settings.gatehouse_home / "postgres" / ".s.PGSQL.5432"

@@ -16,9 +16,7 @@ def tools(platform: RunningPlatform) -> Tools:
     return tools_of(platform.host)
 
 
-async def test_housekeeping_removes_what_is_over_and_nothing_else(
-    platform: RunningPlatform, tenant: Tenant, tools: Tools
-) -> None:
+async def test_housekeeping_removes_only_expired_rows(platform: RunningPlatform, tenant: Tenant, tools: Tools) -> None:
     dead, alive, gone, kept = (uuid4() for _ in range(4))
     for node, age in ((dead, "2 hours"), (alive, "1 minute")):
         platform.sql(
@@ -54,9 +52,7 @@ async def test_housekeeping_removes_what_is_over_and_nothing_else(
     assert platform.sql("SELECT to_regclass(%s) IS NOT NULL", [ahead]) == [(True,)]
 
 
-async def test_budgets_periods_that_are_long_over_are_pruned(
-    platform: RunningPlatform, tools: Tools, tenant: Tenant
-) -> None:
+async def test_budget_periods_of_long_ago_are_pruned(platform: RunningPlatform, tools: Tools, tenant: Tenant) -> None:
     kept: set[UUID] = set()
     gone: set[UUID] = set()
     for period, ended, expected in (

@@ -1,4 +1,4 @@
-"""What content filters and policy rules said about a request, in its audit event."""
+"""The results of content filters and policy rules in a request's audit event."""
 
 from typing import Any
 from uuid import UUID
@@ -8,7 +8,7 @@ from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.engine.records.outcome import RuleEvent
 
-SAID = RuleEvent(
+RULE_EVENT = RuleEvent(
     kind="policy_rule", rule_id=str(UUID(int=1)), rule_name="No echo", action="BLOCK", result="matched",
     model="sandbox/echo",
 )  # fmt: skip
@@ -18,10 +18,10 @@ async def rules_in_events(platform: RunningPlatform, tenant: Tenant) -> list[Any
     return [event["details"].get("rules") for event in await platform.audit(tenant, "gateway.request")]
 
 
-async def test_it_is_in_the_event_of_a_request_that_rules_spoke_about(
+async def test_the_results_of_rules_are_in_the_requests_audit_event(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
-    await journal.append(outcome(tenant.id, rule_events=(SAID,)), outcome(tenant.id))
+    await journal.append(outcome(tenant.id, rule_events=(RULE_EVENT,)), outcome(tenant.id))
     await journal.drain()
     assert await rules_in_events(platform, tenant) == [
         [{
@@ -32,10 +32,10 @@ async def test_it_is_in_the_event_of_a_request_that_rules_spoke_about(
     ]  # fmt: skip
 
 
-async def test_it_is_there_for_a_stream_that_was_interrupted(
+async def test_the_results_of_rules_are_in_the_event_of_an_interrupted_stream(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
-    await journal.append(opened(outcome(tenant.id, rule_events=(SAID,), stream=True)))
+    await journal.append(opened(outcome(tenant.id, rule_events=(RULE_EVENT,), stream=True)))
     await journal.killed()
     await journal.append(outcome(tenant.id))
     await journal.drain()

@@ -1,4 +1,4 @@
-"""Latencies of models, which workers share through the database."""
+"""Latencies of models, which workers exchange through the database."""
 
 import pytest
 from tests.support.platform import RunningPlatform
@@ -26,7 +26,7 @@ def workers(platform: RunningPlatform) -> tuple[Worker, Worker]:
     return Worker(platform), Worker(platform)
 
 
-async def test_one_worker_knows_what_another_has_seen(workers: tuple[Worker, Worker]) -> None:
+async def test_a_worker_knows_the_latencies_that_another_measured(workers: tuple[Worker, Worker]) -> None:
     one, two = workers
     one.latencies.answered(MODEL, 250, stream=False)
     await one.shared.exchange()
@@ -34,7 +34,7 @@ async def test_one_worker_knows_what_another_has_seen(workers: tuple[Worker, Wor
     assert two.median == pytest.approx(250, rel=0.05)
 
 
-async def test_a_report_counts_once_however_often_it_is_read(workers: tuple[Worker, Worker]) -> None:
+async def test_a_report_that_is_read_repeatedly_counts_once(workers: tuple[Worker, Worker]) -> None:
     one, two = workers
     one.latencies.answered(MODEL, 1_000, stream=False)
     await one.shared.exchange()
@@ -46,7 +46,7 @@ async def test_a_report_counts_once_however_often_it_is_read(workers: tuple[Work
     assert two.median == pytest.approx(10, rel=0.05)
 
 
-async def test_a_worker_begins_with_what_the_others_saw_in_the_last_minutes(
+async def test_a_new_worker_starts_with_the_others_latencies_of_the_last_minutes(
     platform: RunningPlatform, workers: tuple[Worker, Worker]
 ) -> None:
     one, two = workers
@@ -58,7 +58,7 @@ async def test_a_worker_begins_with_what_the_others_saw_in_the_last_minutes(
     assert two.median == pytest.approx(250, rel=0.05)
 
 
-async def test_what_cannot_be_read_is_left_out(platform: RunningPlatform, workers: tuple[Worker, Worker]) -> None:
+async def test_unreadable_reports_are_ignored(platform: RunningPlatform, workers: tuple[Worker, Worker]) -> None:
     one, two = workers
     platform.sql("INSERT INTO latency_reports (node, body) VALUES (%s, %s) RETURNING id", [new_id(), b"of tomorrow"])
     one.latencies.answered(MODEL, 250, stream=False)

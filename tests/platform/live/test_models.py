@@ -28,7 +28,7 @@ async def test_a_change_warns_of_a_model_that_its_own_organization_needs(
     assert answer.headers["X-Gateway-Warning"].startswith("The model of the ner tier is not loaded")
     answer = await other_tenant.admin.client.post(RULES, json=PROJECT)
     assert (answer.status_code, "X-Gateway-Warning" in answer.headers) == (201, False)
-    # A model is no longer needed after its last rule was removed.
+    # A model is no longer needed after the last rule that uses it was removed.
     (rule,) = (await tenant.admin.client.get(RULES)).json()
     answer = await tenant.admin.client.delete(f"{RULES}{rule['id']}")
     assert (answer.status_code, "X-Gateway-Warning" in answer.headers) == (204, False)

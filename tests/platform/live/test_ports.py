@@ -1,4 +1,4 @@
-"""Live state as the engine's ports."""
+"""The engine's ports, implemented with live state."""
 
 import os
 
@@ -10,7 +10,7 @@ from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.platform.live.ports import CredentialsUnreadable, SealedSecrets, sealing_context
 
 
-def test_what_was_opened_for_one_row_does_not_open_for_a_row_that_copied_it() -> None:
+def test_a_ciphertext_copied_to_another_row_cannot_be_decrypted() -> None:
     sealer = Sealer({"k": os.urandom(32)}, "k")
     mine, theirs = TenantId(new_id()), TenantId(new_id())
     sealed = sealer.seal(b'{"api_key": "secret"}', context=sealing_context(mine, "openai"))

@@ -1,4 +1,4 @@
-"""Counting sign-in attempts in PostgreSQL (docs/rate-limits.md)."""
+"""Sign-in attempts are counted in PostgreSQL (docs/rate-limits.md)."""
 
 import asyncio
 from uuid import uuid4
@@ -19,11 +19,11 @@ def key(kind: str = "login") -> str:
 
 
 def workers(platform: RunningPlatform, count: int = 4) -> list[TryCounters]:
-    """Counters of several workers: each remembers its own refusals."""
+    """Return the counters of several workers. Each remembers its own refusals."""
     return [TryCounters(platform.host.database) for _ in range(count)]
 
 
-async def test_of_many_concurrent_attempts_exactly_the_limit_passes_over_all_workers(
+async def test_concurrent_attempts_pass_up_to_the_limit_over_all_workers(
     platform: RunningPlatform,
 ) -> None:
     tried, all_workers = key(), workers(platform)
@@ -46,7 +46,7 @@ async def test_two_claims_count_together_or_not_at_all(platform: RunningPlatform
 async def test_many_attempts_from_one_address_at_different_accounts_do_not_deadlock(
     platform: RunningPlatform,
 ) -> None:
-    """Claims in any order: two that wait for each other's locks would never end."""
+    """Attempts claim keys in any order. Two transactions that wait for each other's locks would never end."""
     a, b, all_workers = key(), key(), workers(platform)
     claims = [((a, 1000), (b, 1000)), ((b, 1000), (a, 1000))]
     takes = (all_workers[number % 4].take_all(*claims[number % 2]) for number in range(200))
@@ -60,7 +60,7 @@ async def test_the_window_slides_and_a_refused_attempt_is_not_counted(platform: 
     assert (await one.take(tried, 2)).allowed
     await asyncio.sleep(0.8)
     assert (await other.take(tried, 2)).allowed
-    # The first worker knows that a slot is free, which the second does not.
+    # The first worker knows that a slot is free. The second does not.
     assert [(await counters.take(tried, 2)).allowed for counters in (one, other, one)] == [False] * 3
     await asyncio.sleep(0.8)
     assert [(await counters.take(tried, 2)).allowed for counters in (one, other)] == [True, False]

@@ -1,4 +1,4 @@
-"""The last use of API keys, as their rows show it (docs/authentication.md, API keys)."""
+"""The last use of API keys, as stored in their rows (docs/authentication.md, "API keys")."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime

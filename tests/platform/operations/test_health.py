@@ -1,4 +1,4 @@
-"""Probes and the health of the system (docs/operations.md, Probes)."""
+"""Probes and the health of the system (docs/operations.md, "Probes")."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -62,7 +62,7 @@ async def test_a_worker_that_is_not_ready_names_the_failed_check(
     platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch, part: str, name: str, value: object, failing: str
 ) -> None:
     if part == "feed":
-        # Patched on the class, because the feed itself continues and would report success.
+        # The attribute is replaced in the class, because the feed itself continues and would report success.
         monkeypatch.setattr(type(platform.host.feed), name, property(lambda _: value, lambda *_: None), raising=False)
         monkeypatch.setattr(type(platform.host.feed), "lag_seconds", property(lambda _: 60.0))
     else:

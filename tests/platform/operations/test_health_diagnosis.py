@@ -22,7 +22,7 @@ async def findings(person: Person) -> dict[str, dict[str, Any]]:
     return {finding["check"]: finding for finding in answer.json()["findings"]}
 
 
-async def test_a_sound_installation_has_no_failure(platform: RunningPlatform) -> None:
+async def test_a_healthy_installation_has_no_failure(platform: RunningPlatform) -> None:
     operator = await platform.operator()
     answer = (await operator.client.get(PATH)).json()
     assert answer["node"] == platform.host.node.name
@@ -33,7 +33,7 @@ async def test_a_sound_installation_has_no_failure(platform: RunningPlatform) ->
     assert all(finding["remedy"] is None for finding in answer["findings"] if finding["verdict"] == "ok")
 
 
-async def test_what_is_wrong_is_named_with_what_to_do(
+async def test_each_problem_is_named_with_its_remedy(
     platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     operator, silent = await platform.operator(), f"machine-{uuid4().hex[:8]}"
@@ -50,7 +50,7 @@ async def test_what_is_wrong_is_named_with_what_to_do(
     assert "a secret of the operator" not in answer.text
     by_check = {finding["check"]: finding for finding in answer.json()["findings"]}
     assert (by_check["settings"]["verdict"], by_check["settings"]["remedy"]) == (
-        "warn", "name it RATE_LIMIT_TIERS, or remove it",
+        "warn", "rename it to RATE_LIMIT_TIERS, or remove it",
     )  # fmt: skip
     assert by_check["master key"]["verdict"] == "fail"
     assert "GATEHOUSE_MASTER_KEY" in by_check["master key"]["remedy"]
@@ -59,11 +59,11 @@ async def test_what_is_wrong_is_named_with_what_to_do(
     platform.sql("DELETE FROM nodes WHERE name = %s", [silent])
 
 
-async def test_a_frozen_database_is_a_finding_within_seconds(
+async def test_an_unresponsive_database_is_reported_within_seconds(
     platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(diagnosis, "_TIMEOUT_SECONDS", 0.5)
-    # The caller is identified from memory.
+    # The operator's session is known from memory.
     operator = await platform.operator()
     with relay(platform.host.settings.gatehouse_home / "postgres" / ".s.PGSQL.5432") as way:
         database = Database(way.url, pool_size=2)
@@ -81,7 +81,7 @@ async def test_a_frozen_database_is_a_finding_within_seconds(
         await database.close()
 
 
-async def test_administrators_and_auditors_see_verdicts_and_nothing_of_the_machine(tenant: Tenant) -> None:
+async def test_administrators_and_auditors_see_results_without_details_of_the_machine(tenant: Tenant) -> None:
     for person in (tenant.admin, tenant.auditor):
         answer = (await person.client.get(PATH)).json()
         assert answer["node"] is None

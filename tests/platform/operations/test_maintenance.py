@@ -64,7 +64,7 @@ async def test_probes_stay_open_and_readiness_names_maintenance(platform: Runnin
     assert (await platform.anonymous.get("/metrics")).status_code == 200
     ready = await platform.anonymous.get("/api/health/ready")
     assert (ready.status_code, ready.json()["failing_checks"]) == (503, ["maintenance"])
-    # This worker answers with the message, and ends the maintenance.
+    # This worker answers with the message, and can end the maintenance.
     assert (await platform.anonymous.get("/api/health/ready?for=traffic")).status_code == 200
     assert (await operator.client.get("/api/admin/system/health")).status_code == 200
 
@@ -116,7 +116,7 @@ async def test_maintenance_waits_for_workers_that_may_still_accept_requests(
     platform.sql("INSERT INTO nodes (id, name, pid, host) VALUES (gen_random_uuid(), 'behind', 1, 'elsewhere')")
     try:
         closing = asyncio.create_task(close(operator, 20))
-        # Longer than the wait for confirmations of a change.
+        # This is longer than the wait for confirmations of a change.
         await asyncio.sleep(3.5)
         assert not closing.done()
         platform.sql("UPDATE nodes SET revision = 1000000000, seen_at = now() WHERE name = 'behind'")

@@ -1,5 +1,5 @@
-"""Unsafe URLs of webhooks, alerts and SIEM receivers: each is refused when it is saved and when something is sent, is
-recorded, and is never connected to."""
+"""Unsafe URLs of webhooks, alerts and SIEM receivers. Each is refused when it is saved and when something is sent, the
+refusal is recorded, and no connection is made."""
 
 from collections.abc import AsyncIterator
 from typing import Any, Protocol
@@ -24,23 +24,23 @@ from gatehouse.platform.operations.alerts.schedule import run_due
 from gatehouse.platform.operations.siem.forwarding import Forwarding
 from gatehouse.platform.operations.webhooks.delivering import Deliveries
 
-#: Receivers with HTTP: the type of the resource, and the type of the SIEM's receiver.
+#: Receivers that use HTTP: the type of the resource, followed by the type of the SIEM receiver.
 HTTP = ["webhook", "alert", "siem hec", "siem webhook"]
-#: A public address, so that no name is looked up. Nothing is sent to it.
+#: A public IP address, so that no name is resolved. Nothing is sent to it.
 OUTSIDE = "https://8.8.8.8/"
 
 
 class Kind(Protocol):
-    """A way to set a receiver: the `field` of the request's body, and the `resource` type."""
+    """A way to set a receiver's URL, with the `field` of the request's body and the type of the `resource`."""
 
     field: str
     resource: str
 
     async def save(self, url: str) -> tuple[int, Any]:
-        """Return status and body of the answer."""
+        """Save the URL. Return status and body of the answer."""
 
     async def sent(self, tools: Tools, url: str) -> str | None:
-        """Send something to the URL, which was saved before it became unsafe, and return what is recorded."""
+        """Send something to the URL, which was saved before it became unsafe. Return the recorded error."""
 
 
 class Webhook:
@@ -153,7 +153,7 @@ def kind(request: pytest.FixtureRequest, platform: RunningPlatform, tenant: Tena
 
 @pytest.fixture
 async def strict(platform: RunningPlatform) -> AsyncIterator[Tools]:
-    """The `Tools` of a job process that may only connect to public addresses."""
+    """The `Tools` of a job process that may connect only to public addresses."""
     host = platform.host
     receivers = Receivers(EgressGuard())
     yield Tools(
@@ -163,7 +163,7 @@ async def strict(platform: RunningPlatform) -> AsyncIterator[Tools]:
     await receivers.close()
 
 
-async def test_what_leads_inside_is_not_saved_and_is_in_the_audit_chain(
+async def test_an_internal_url_is_not_saved_and_the_attempt_is_audited(
     kind: Kind, platform: RunningPlatform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connecting_nowhere(monkeypatch)
@@ -176,18 +176,22 @@ async def test_what_leads_inside_is_not_saved_and_is_in_the_audit_chain(
     assert all(event["actor_id"] == str(tenant.admin.id) and event["reason"] for event in events)
 
 
-async def test_what_parsers_read_differently_is_not_saved(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_urls_that_parsers_interpret_differently_are_not_saved(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
     connecting_nowhere(monkeypatch)
     urls = MALFORMED_URLS
     if kind.field == "host":
-        # It has no scheme and no port, and surrounding spaces are removed.
+        # A syslog receiver has no scheme and no port in this field, and surrounding spaces are removed.
         urls = [url for url in urls if url.startswith("https://") and not set(url[8:]) & set(":\t\r\n")]
     for url in urls:
         status, body = await kind.save(url)
         assert (status, body["detail"][0]["loc"][-1]) == (422 if kind.resource == "siem" else 400, kind.field), url
 
 
-async def test_a_name_that_leads_inside_is_not_saved(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_name_that_resolves_to_an_internal_address_is_not_saved(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
     connecting_nowhere(monkeypatch)
     for addresses in INSIDE:
         with monkeypatch.context() as patch:
@@ -196,7 +200,7 @@ async def test_a_name_that_leads_inside_is_not_saved(kind: Kind, monkeypatch: py
         assert (status, body["detail"][0]["loc"][-1]) == (422 if kind.resource == "siem" else 400, kind.field)
 
 
-async def test_what_leads_inside_when_it_is_sent_is_on_record_and_connects_to_nothing(
+async def test_sending_to_an_internal_url_is_recorded_and_makes_no_connection(
     kind: Kind, strict: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connecting_nowhere(monkeypatch)
@@ -207,7 +211,7 @@ async def test_what_leads_inside_when_it_is_sent_is_on_record_and_connects_to_no
         assert error.startswith("blocked by the address guard: "), url
 
 
-async def test_a_name_that_leads_elsewhere_since_it_was_saved_connects_to_nothing(
+async def test_no_connection_is_made_if_a_saved_name_now_resolves_to_an_internal_address(
     kind: Kind, strict: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connecting_nowhere(monkeypatch)
@@ -224,7 +228,7 @@ async def test_a_name_that_leads_elsewhere_since_it_was_saved_connects_to_nothin
 
 
 @pytest.mark.parametrize("kind", HTTP, indirect=True)
-async def test_a_redirect_is_followed_nowhere(kind: Kind, strict: Tools, receiver: Receiver) -> None:
+async def test_redirects_are_not_followed(kind: Kind, strict: Tools, receiver: Receiver) -> None:
     receivers = receiver.trusted()
     tools = msgspec.structs.replace(strict, receivers=receivers)
     for status, location in ((301, receiver.url), (302, "http://169.254.169.254/"), (307, receiver.url), (308, "//x/")):
@@ -234,7 +238,7 @@ async def test_a_redirect_is_followed_nowhere(kind: Kind, strict: Tools, receive
         assert error == f"the receiver answered {status} with a redirect, which is not followed"
         assert len(receiver.got) == before + 1
         if isinstance(kind, Webhook):
-            # Otherwise there would be another attempt.
+            # Without this, another attempt would be due.
             kind.hooks.platform.sql("UPDATE webhook_deliveries SET next_attempt_at = NULL")
             kind.hooks.platform.sql("UPDATE webhook_queues SET due_at = NULL")
     await receivers.close()

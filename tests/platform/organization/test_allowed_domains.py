@@ -1,4 +1,4 @@
-"""An organization's mail domains (docs/organization.md, Mail domains)."""
+"""An organization's mail domains (docs/organization.md, "Mail domains")."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -80,7 +80,7 @@ async def test_the_same_domain_again_is_409(tenant: Tenant, domain: str) -> None
     assert (again.status_code, again.json()["error"]) == (409, "domain_exists")
 
 
-async def test_only_its_dns_record_proves_a_domain(
+async def test_a_domain_is_verified_only_by_its_dns_record(
     platform: RunningPlatform, tenant: Tenant, names: NameServer, domain: str
 ) -> None:
     entry = await add(tenant, domain)
@@ -99,7 +99,7 @@ async def test_only_its_dns_record_proves_a_domain(
     assert (event["resource_id"], event["details"]) == (domain, {"by": "dns", "addresses": 0})
 
 
-async def test_name_servers_that_fail_are_503_and_prove_nothing(tenant: Tenant, names: NameServer, domain: str) -> None:
+async def test_failing_name_servers_are_503_and_verify_nothing(tenant: Tenant, names: NameServer, domain: str) -> None:
     await add(tenant, domain)
     names.broken = True
     answer = await verify(tenant, domain)
@@ -107,7 +107,7 @@ async def test_name_servers_that_fail_are_503_and_prove_nothing(tenant: Tenant, 
     assert (await tenant.admin.client.get(BASE)).json()["entries"][0]["verified"] is False
 
 
-async def test_a_domain_is_proven_for_one_organization(
+async def test_a_domain_is_verified_for_one_organization(
     tenant: Tenant, other_tenant: Tenant, names: NameServer, domain: str
 ) -> None:
     await prove(tenant, names, await add(tenant, domain))
@@ -148,7 +148,7 @@ async def test_only_operators_name_another_organization(
     assert own.status_code == 200
 
 
-async def test_addresses_of_a_proven_domain_are_verified_until_it_is_removed(
+async def test_addresses_of_a_verified_domain_are_verified_until_it_is_removed(
     platform: RunningPlatform, tenant: Tenant, names: NameServer, domain: str
 ) -> None:
     await prove(tenant, names, await add(tenant, domain))
@@ -176,7 +176,7 @@ async def test_a_registered_user_joins_the_domains_group(
     ((user_id,),) = platform.sql("SELECT id FROM users WHERE email = %s", [f"ada@{domain}"])
     (member,) = (await tenant.admin.client.get(f"/api/admin/groups/{group}/members")).json()
     assert member["user_id"] == str(user_id)
-    # Every worker knows it already: the user's first request is that of a member.
+    # Every worker knows the user already: their first request is that of a member.
     live = platform.host.replica.users[user_id]
     assert [str(group) for group in live.groups] == [group]
     (event,) = await platform.audit(tenant, "group.member_added")
@@ -194,7 +194,7 @@ async def test_a_removed_group_leaves_the_domain_without_one(
     assert (await platform.anonymous.post("/api/auth/register", json=registration)).status_code == 202
 
 
-async def test_registering_can_be_opened_and_closed_without_losing_the_proof(
+async def test_registration_can_be_switched_on_and_off_without_losing_the_verification(
     platform: RunningPlatform, tenant: Tenant, names: NameServer, domain: str
 ) -> None:
     group = (await tenant.admin.client.post("/api/admin/groups", json={"name": "newcomers"})).json()["id"]
@@ -269,10 +269,10 @@ async def test_callers_without_the_right_are_refused(platform: RunningPlatform, 
     assert (await tenant.user.client.get(BASE)).status_code == 403
 
 
-async def test_proving_a_domain_verifies_existing_addresses(
+async def test_verifying_a_domain_verifies_existing_addresses(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, names: NameServer, domain: str
 ) -> None:
-    """This includes the portal's owner, who exists before any domain."""
+    """This includes the address of the portal's owner, who exists before any domain."""
     portal = await platform.new_m2m(None, "admin:write")
     key = mint_api_key()
     owner = {"email": f"owner@{domain}", "key_prefix": key.shown, "key_sha256": key.digest.hex()}

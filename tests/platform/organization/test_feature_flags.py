@@ -100,7 +100,7 @@ async def test_without_credential_intelligence_no_secrets_are_detected(
     assert await types_found() == ["aws_access_key", "credit_card"]
     await switch("credential_intelligence", enabled=False)
     assert await types_found() == ["credit_card"]
-    # Types of the organization's own rules are found nevertheless.
+    # Types of the organization's own rules are still found.
     rule = {"detector_name": "x", "detector_type": "regex", "entity_type": "aws_access_key", "action_tier": "block"}
     await tenant.admin.client.post("/api/admin/dlp-rules/", json=rule)
     assert await types_found() == ["aws_access_key", "credit_card"]

@@ -10,7 +10,7 @@ from tests.support.platform import RunningPlatform, Tenant
 from gatehouse.foundation.http.addresses import ClientAddresses
 
 BASE = "/api/v1/admin/org/ip-allowlist"
-#: the address of the tests' calls
+#: The address range from which the tests call.
 HERE = ["127.0.0.0/8"]
 CHAT = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "hi"}]}
 OUTSIDE = {"X-Forwarded-For": "198.51.100.7"}
@@ -18,7 +18,7 @@ OUTSIDE = {"X-Forwarded-For": "198.51.100.7"}
 
 @pytest.fixture
 def behind_a_proxy(platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tests' own address is a trusted proxy, so `X-Forwarded-For` sets the caller's address."""
+    """Make the tests' own address a trusted proxy, so that `X-Forwarded-For` sets the caller's address."""
     gateway = platform.app._app
     trusted = ClientAddresses(HERE)
     monkeypatch.setattr(gateway, "addresses", trusted)
@@ -56,7 +56,7 @@ async def test_a_list_that_would_lock_the_caller_out_is_refused(
 async def test_an_enforced_list_cannot_exclude_the_caller_by_any_endpoint(tenant: Tenant) -> None:
     assert (await put(tenant, enabled=True, cidrs=HERE)).status_code == 200
     assert (await put(tenant, cidrs=["192.0.2.0/24"])).status_code == 400
-    # A second factor alone would not be enough, because factors get lost.
+    # A second factor alone would not be enough, because factors can be lost.
     assert (await put(tenant, cidrs=["192.0.2.0/24"], bypass_for_mfa=True)).status_code == 400
     settings = await tenant.admin.client.put("/api/v1/admin/org/settings", json={"ip_allowlist": ["192.0.2.0/24"]})
     assert (settings.status_code, settings.json()["code"]) == (400, "caller_address_excluded")
@@ -69,7 +69,7 @@ async def test_a_list_written_through_the_settings_is_enforced(tenant: Tenant) -
     assert (await tenant.admin.client.get(BASE)).json() == {"enabled": False, "cidrs": [], "bypass_for_mfa": False}
     assert (await tenant.admin.client.put(path, json={"ip_allowlist": HERE})).status_code == 200
     assert (await tenant.admin.client.get(BASE)).json() == {"enabled": True, "cidrs": HERE, "bypass_for_mfa": False}
-    # Other fields do not change the list; an empty list ends it.
+    # Changes of other fields leave the list unchanged. An empty list disables it.
     assert (await tenant.admin.client.put(path, json={"timezone": "Europe/London"})).status_code == 200
     assert (await tenant.admin.client.get(BASE)).json()["enabled"] is True
     assert (await tenant.admin.client.put(path, json={"ip_allowlist": []})).status_code == 200

@@ -1,5 +1,5 @@
-"""The session and MFA policies: valid values, and who may set them (docs/organization.md). The tests of sessions and
-second factors show their effects."""
+"""The session and MFA policies: valid values, and who may set them (docs/organization.md). Their effects are tested
+with sessions and second factors."""
 
 from typing import Any
 
@@ -10,8 +10,10 @@ SESSION = "/api/v1/admin/org/session-policy"
 MFA = "/api/v1/admin/org/mfa-policy"
 
 
-async def test_an_organization_that_set_nothing_has_the_defaults(tenant: Tenant) -> None:
-    assert (await tenant.auditor.client.get(SESSION)).json() == {
+async def test_the_defaults_apply_to_a_new_organization(tenant: Tenant) -> None:
+    session = (await tenant.auditor.client.get(SESSION)).json()
+    assert session.pop("sources") == dict.fromkeys(session, "default")
+    assert session == {
         "session_timeout_minutes": 1440,
         "idle_timeout_minutes": 480,
         "concurrent_sessions": "unlimited",
@@ -19,7 +21,9 @@ async def test_an_organization_that_set_nothing_has_the_defaults(tenant: Tenant)
         "refresh_token_enabled": True,
         "refresh_token_ttl_days": 30,
     }
-    assert (await tenant.auditor.client.get(MFA)).json() == {
+    mfa = (await tenant.auditor.client.get(MFA)).json()
+    assert mfa.pop("sources") == dict.fromkeys(mfa, "default")
+    assert mfa == {
         "enforcement_level": "optional",
         "sensitive_endpoints_require_mfa": True,
         "mfa_methods": ["totp", "webauthn"],
@@ -40,13 +44,32 @@ async def test_only_the_sent_fields_change_and_are_audited(
     platform: RunningPlatform, tenant: Tenant, path: str, sent: dict[str, Any], action: str
 ) -> None:
     before = (await tenant.admin.client.get(path)).json()
+    after = {**before, **sent, "sources": {**before["sources"], **dict.fromkeys(sent, "organization")}}
     answer = await tenant.admin.client.put(path, json=sent)
-    assert (answer.status_code, answer.json()) == (200, {**before, **sent})
-    assert (await tenant.auditor.client.get(path)).json() == {**before, **sent}
+    assert (answer.status_code, answer.json()) == (200, after)
+    assert (await tenant.auditor.client.get(path)).json() == after
     again = await tenant.admin.client.put(path, json=sent)
     assert again.json() == answer.json()
     (event,) = await platform.audit(tenant, action)
     assert event["details"] == {**sent, "before": {name: before[name] for name in sent}}
+
+
+async def test_the_configuration_that_requires_a_second_factor_is_the_source_of_the_level(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def level() -> tuple[str, str]:
+        policy = (await tenant.auditor.client.get(MFA)).json()
+        return policy["enforcement_level"], policy["sources"]["enforcement_level"]
+
+    monkeypatch.setenv("MFA_REQUIRED", "true")
+    assert await level() == ("required", "environment")
+    configuration = "/api/admin/config/mfa_required"
+    assert (await tenant.admin.client.put(configuration, json={"value": "false"})).status_code == 200
+    assert await level() == ("optional", "default")
+    assert (await tenant.admin.client.put(MFA, json={"enforcement_level": "off"})).status_code == 200
+    assert await level() == ("off", "organization")
+    monkeypatch.delenv("MFA_REQUIRED")
+    assert await level() == ("off", "organization")
 
 
 async def test_a_policy_has_reached_every_worker_when_the_response_arrives(
@@ -81,16 +104,16 @@ async def test_a_deadline_is_a_time_and_null_removes_it(tenant: Tenant) -> None:
 async def test_the_grace_period_starts_with_the_level_and_does_not_restart_with_every_change(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
-    def begun() -> Any:
+    def grace_start() -> Any:
         return platform.sql("SELECT mfa_policy_changed_at FROM tenants WHERE id = %s", [tenant.id])[0][0]
 
     await tenant.admin.client.put(MFA, json={"mfa_assertion_ttl_seconds": 60})
-    assert begun() is None
+    assert grace_start() is None
     await tenant.admin.client.put(MFA, json={"enforcement_level": "required"})
-    first = begun()
+    first = grace_start()
     assert first is not None
     await tenant.admin.client.put(MFA, json={"enforcement_level": "required", "mfa_assertion_ttl_seconds": 120})
-    assert begun() == first
+    assert grace_start() == first
 
 
 @pytest.mark.parametrize(

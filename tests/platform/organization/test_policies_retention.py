@@ -1,4 +1,4 @@
-"""The retention policy: storage and validation (docs/organization.md, Retention)."""
+"""The retention policy: storage and validation (docs/organization.md, "Retention")."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from tests.support.platform import RunningPlatform, Tenant
 BASE = "/api/v1/admin/retention/policy"
 
 
-async def test_an_organization_that_set_nothing_has_the_defaults_and_no_archival_yet(tenant: Tenant) -> None:
+async def test_a_new_organization_has_the_defaults_and_was_not_archived_yet(tenant: Tenant) -> None:
     assert (await tenant.auditor.client.get(BASE)).json() == {
         "hot_retention_days": 90,
         "warm_retention_days": 365,
@@ -43,7 +43,7 @@ async def test_only_the_sent_fields_change_and_are_audited(
     ("schedule", "kept"),
     [("*/15 * * * *", "*/15 * * * *"), ("  0   3 * jan-mar 1-5 ", "0 3 * jan-mar 1-5"), ("0 0 29 2 *", "0 0 29 2 *")],
 )
-async def test_a_schedule_is_cron(tenant: Tenant, schedule: str, kept: str) -> None:
+async def test_a_schedule_is_a_cron_expression(tenant: Tenant, schedule: str, kept: str) -> None:
     answer = await tenant.admin.client.put(BASE, json={"archiver_schedule": schedule})
     assert (answer.status_code, answer.json()["archiver_schedule"]) == (200, kept)
 

@@ -1,4 +1,4 @@
-"""The fields of model calls that an organization allows."""
+"""The additional fields of model calls that an organization allows."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ async def drained(platform: RunningPlatform) -> None:
     await Journal(platform.installed.url, platform.host.settings.gatehouse_home / "journal").drain()
 
 
-async def test_nothing_is_allowed_until_an_administrator_says_so(tenant: Tenant) -> None:
+async def test_no_field_is_allowed_by_default(tenant: Tenant) -> None:
     answer = await tenant.auditor.client.get(BASE)
     shown = answer.json()
     assert (answer.status_code, shown["allowed"], shown["unknown_fields"]) == (200, [], "pass")
@@ -42,7 +42,7 @@ async def test_nothing_is_allowed_until_an_administrator_says_so(tenant: Tenant)
     assert "etag" in answer.headers
 
 
-async def test_an_allowed_field_passes_from_the_answer_on(
+async def test_an_allowed_field_is_forwarded_once_the_change_is_answered(
     platform: RunningPlatform, sandbox: Tenant, other_tenant: Tenant
 ) -> None:
     refused = await chat(sandbox.user, service_tier="priority")
@@ -89,14 +89,14 @@ async def test_a_malformed_list_is_refused_and_named(tenant: Tenant, body: Any, 
     assert field in answer.text
 
 
-async def test_only_administrators_change_it(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_only_administrators_change_the_list(platform: RunningPlatform, tenant: Tenant) -> None:
     assert (await platform.client("nobody").get(BASE)).status_code == 401
     assert (await tenant.user.client.get(BASE)).status_code == 403
     for person in (tenant.user, tenant.auditor):
         assert (await person.client.put(BASE, json={"allowed": []})).status_code == 403
 
 
-async def test_policies_can_be_tried_with_fields_and_a_simulation_sees_them(sandbox: Tenant) -> None:
+async def test_policies_can_be_tested_and_simulated_with_fields(sandbox: Tenant) -> None:
     trial = {"condition": '"models" in request.fields', "context": {"request": {"fields": ["models"]}}}
     result = (await sandbox.admin.client.post("/api/admin/policies/test", json=trial)).json()
     assert (result["matched"], result["error"]) == (True, None)

@@ -9,11 +9,11 @@ from tests.support.platform import RunningPlatform, Tenant
 BASE = "/api/v1/admin/org/settings"
 FIELDS = {
     "org_id", "display_name", "slug", "allowed_domains", "contact_email", "timezone", "session_timeout_minutes",
-    "idle_timeout_minutes", "ip_allowlist", "feature_flags", "created_at", "updated_at",
+    "idle_timeout_minutes", "ip_allowlist", "feature_flags", "sources", "created_at", "updated_at",
 }  # fmt: skip
 
 
-async def test_settings_show_every_field_as_in_force(tenant: Tenant) -> None:
+async def test_every_field_is_shown_with_its_value_in_force(tenant: Tenant) -> None:
     answer = await tenant.auditor.client.get(BASE)
     assert answer.status_code == 200
     settings = answer.json()
@@ -50,9 +50,11 @@ async def test_an_unchanged_setting_is_not_audited_and_keeps_its_version(
         assert await platform.audit(tenant, action) == []
 
 
-async def test_a_subset_of_the_flags_is_switched_by_their_rules(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_flags_sent_with_the_settings_follow_their_rules(platform: RunningPlatform, tenant: Tenant) -> None:
     answer = await tenant.admin.client.put(BASE, json={"feature_flags": {"human_in_loop": True}})
-    flags = answer.json()["feature_flags"]
+    flags, sources = answer.json()["feature_flags"], answer.json()["sources"]
+    assert (sources["feature_flags.human_in_loop"], sources["feature_flags.dlp_enabled"]) == ("organization", "default")
+    assert sources["session_timeout_minutes"] == "default"
     assert (flags["human_in_loop"], flags["dlp_enabled"], len(flags)) == (True, True, 9)
     (event,) = await platform.audit(tenant, "feature_flag.changed")
     assert event["resource_id"] == "human_in_loop"
@@ -68,7 +70,7 @@ async def test_fields_of_other_families_are_validated_by_their_rules(platform: R
     answer = await tenant.admin.client.put(BASE, json=sent)
     assert answer.status_code == 200, answer.text
     settings = answer.json()
-    # A shorter session timeout sent alone also shortens the idle timeout.
+    # A shorter session timeout that is sent alone also shortens the idle timeout.
     assert (settings["session_timeout_minutes"], settings["idle_timeout_minutes"]) == (60, 60)
     assert settings["ip_allowlist"] == ["127.0.0.0/8"]
     assert settings["allowed_domains"] == ["example.com", "example.org"]
@@ -145,7 +147,7 @@ async def test_organizations_see_only_their_own_settings(tenant: Tenant, other_t
     assert (theirs["org_id"], theirs["timezone"]) == (str(other_tenant.id), "UTC")
 
 
-async def test_of_two_changes_of_the_same_version_one_is_refused(tenant: Tenant) -> None:
+async def test_only_one_of_two_changes_of_the_same_version_is_made(tenant: Tenant) -> None:
     version = (await tenant.admin.client.get(BASE)).headers["ETag"]
     changes = [{"display_name": "One"}, {"timezone": "Europe/Paris"}]
     answers = await asyncio.gather(
@@ -154,7 +156,7 @@ async def test_of_two_changes_of_the_same_version_one_is_refused(tenant: Tenant)
     assert sorted(answer.status_code for answer in answers) == [200, 412]
     result = next(answer.json() for answer in answers if answer.status_code == 412)
     assert result["error"] == "precondition_failed"
-    # The next change succeeds with the version of the change's own response.
+    # The next change succeeds with the version from the answer to the first.
     done = next(answer for answer in answers if answer.status_code == 200)
     again = {"If-Match": done.headers["ETag"]}
     assert (await tenant.admin.client.put(BASE, json={"timezone": "Asia/Tokyo"}, headers=again)).status_code == 200

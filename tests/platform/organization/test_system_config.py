@@ -26,9 +26,12 @@ async def test_every_entry_shows_its_category_default_and_editability(tenant: Te
         "max_conversation_messages", "unregistered_model_tier", "registry_enforcement",
     }  # fmt: skip
     for one in entries:
-        assert set(one) == {"key", "category", "value", "default", "source", "editable", "description"}
+        assert set(one) == {"key", "category", "value", "default", "source", "editable", "choices", "description"}
         assert isinstance(one["value"], str)
     assert (await entry(tenant, "unregistered_model_tier"))["default"] == "tier_4"
+    assert (await entry(tenant, "registry_enforcement"))["choices"] == ["off", "warn", "block"]
+    assert (await entry(tenant, "mfa_required"))["choices"] == ["true", "false"]
+    assert (await entry(tenant, "max_conversation_messages"))["choices"] is None
 
 
 async def test_a_value_comes_from_the_organization_then_the_environment_then_the_default(
@@ -91,7 +94,7 @@ async def test_the_environments_value_is_in_force(
     await platform.refresh()
     flag = {"json": {"enabled": True}}
     assert (await tenant.admin.client.patch(FLAGS, **flag)).json()["error"] == "mfa_required"
-    # The organization's own value takes precedence.
+    # The organization's own value has priority.
     stepped_up = await platform.new_person(tenant.id, "admin", mfa_at=time())
     await stepped_up.client.put(f"{BASE}/mfa_required", json={"value": "false"})
     assert (await tenant.admin.client.patch(FLAGS, **flag)).status_code == 200
@@ -160,7 +163,7 @@ async def test_a_change_is_in_the_audit_chain(platform: RunningPlatform, tenant:
 
 async def test_an_unchanged_value_is_not_audited_and_keeps_its_time(platform: RunningPlatform, tenant: Tenant) -> None:
     path = f"{BASE}/max_conversation_messages"
-    # Set to the current value, it no longer follows the environment.
+    # A value that was set no longer follows the environment, even if it is the same.
     assert (await tenant.admin.client.put(path, json={"value": "1000"})).status_code == 200
     row = "SELECT value, updated_at FROM system_config WHERE tenant_id = %s"
     before = platform.sql(row, [tenant.id])
@@ -180,10 +183,10 @@ async def test_requiring_a_second_factor_takes_effect_at_once_without_grace(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     platform.sql("UPDATE tenants SET mfa_policy = '{\"grace_period_hours\": 0}' WHERE id = %s", [tenant.id])
-    # By a key, which needs no second factor: in a session a user without one may not set it.
+    # An API key needs no second factor. In a session, a user without one may not set it.
     key = platform.client(await platform.new_key(tenant.admin))
     assert (await key.put(f"{BASE}/mfa_required", json={"value": "true"})).status_code == 200
     assert (await tenant.admin.client.patch(FLAGS, json={"enabled": True})).json()["error"] == "mfa_required"
     assert (await other_tenant.admin.client.patch(FLAGS, json={"enabled": True})).status_code == 200
-    # Even the setting itself cannot be reverted without a second factor.
+    # Even this setting cannot be reset without a second factor.
     assert (await tenant.admin.client.put(f"{BASE}/mfa_required", json={"value": "false"})).status_code == 403

@@ -1,4 +1,4 @@
-"""Policy snapshots: compiled in advance, replaced, and kept after errors."""
+"""Policy snapshots: compiled in advance, replaced by newer ones, and kept if a newer one has errors."""
 
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
@@ -11,7 +11,7 @@ from gatehouse.policy.records import TenantRecords
 from gatehouse.policy.snapshot import Snapshot
 
 
-async def test_one_organizations_faults_do_not_keep_a_worker_from_starting(
+async def test_faults_of_an_organizations_policy_do_not_prevent_the_start(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def compiled(records: TenantRecords, before: Snapshot | None) -> Snapshot | list[PolicyFault]:
@@ -27,7 +27,7 @@ async def test_one_organizations_faults_do_not_keep_a_worker_from_starting(
         await publisher.current(faulty)
 
 
-async def test_the_organization_that_called_longest_ago_is_forgotten_first(
+async def test_the_least_recently_used_snapshot_is_discarded_first(
     platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(snapshots, "MAX_SNAPSHOTS", 2)

@@ -40,7 +40,7 @@ async def make_events(tenant: Tenant, count: int) -> None:
         assert (await tenant.user.client.post("/api/auth/api-keys", json=body)).status_code == 201
 
 
-async def test_events_come_in_order_of_their_sequence_with_hashes_that_join(tenant: Tenant) -> None:
+async def test_events_are_ordered_by_sequence_and_linked_by_hashes(tenant: Tenant) -> None:
     await make_events(tenant, 3)
     events = await read(tenant.admin.client)
     assert all(set(event) == FIELDS for event in events)
@@ -54,7 +54,7 @@ async def test_events_come_in_order_of_their_sequence_with_hashes_that_join(tena
     assert datetime.fromisoformat(first["timestamp"]).utcoffset() == timedelta(0)
 
 
-async def test_a_cursor_gives_every_event_once_while_more_are_written(tenant: Tenant) -> None:
+async def test_pages_contain_every_event_once_while_others_are_written(tenant: Tenant) -> None:
     await make_events(tenant, 4)
     page = (await tenant.admin.client.get(EVENTS, params={"limit": 3})).json()
     await make_events(tenant, 2)
@@ -63,7 +63,7 @@ async def test_a_cursor_gives_every_event_once_while_more_are_written(tenant: Te
     assert (rest["has_more"], rest["next_cursor"]) == (False, None)
 
 
-async def test_newest_first_gives_the_same_events_in_reverse_and_its_tail_what_comes_later(tenant: Tenant) -> None:
+async def test_descending_order_has_the_same_events_and_its_tail_cursor_gives_later_ones(tenant: Tenant) -> None:
     await make_events(tenant, 5)
     newest_first = {"order": "desc", "limit": 2}
     page = (await tenant.admin.client.get(EVENTS, params=newest_first)).json()
@@ -74,7 +74,7 @@ async def test_newest_first_gives_the_same_events_in_reverse_and_its_tail_what_c
     assert [event["sequence"] for event in later] == [6, 7]
     keys = await read(tenant.admin.client, action="api_key.created", **newest_first)
     assert [event["sequence"] for event in keys] == [7, 6, 5, 4, 3, 2, 1]
-    # The default, sent explicitly, stays valid with the cursors that it made.
+    # The default order, sent explicitly, is accepted with cursors that were made without it.
     oldest_first = (await tenant.admin.client.get(EVENTS, params={"order": "asc", "limit": 2})).json()
     rest = await read(tenant.admin.client, cursor=oldest_first["tail_cursor"], order="asc")
     assert [event["sequence"] for event in rest] == [3, 4, 5, 6, 7]
@@ -106,9 +106,7 @@ async def test_an_empty_cursor_is_the_first_page(tenant: Tenant) -> None:
     assert [event["sequence"] for event in answer.json()["events"]] == [1]
 
 
-async def test_each_filter_narrows_and_stays_with_the_cursor(
-    platform: RunningPlatform, tenant: Tenant, journal: Journal
-) -> None:
+async def test_each_filter_applies_to_all_pages(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> None:
     await make_events(tenant, 2)
     call = outcome(tenant.id, user_id=tenant.user.id, outcome="refused", error_code="model_not_found")
     await journal.append(call)
@@ -126,13 +124,13 @@ async def test_each_filter_narrows_and_stays_with_the_cursor(
     assert await read(client, to="2020-01-01T00:00:00") == []
 
 
-async def test_a_period_contains_its_events_in_any_order_of_writing(
+async def test_a_period_contains_its_events_in_whatever_order_they_were_written(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     dice, midnight = random.Random(5), datetime(2026, 3, 10, tzinfo=UTC)
     await make_events(tenant, 2)
     for _ in range(4):
-        # Each batch has random times within two days, with many empty hours. The next batch may be earlier.
+        # Each batch has random times within two days, and many hours are empty. The next batch may be earlier.
         hours = [dice.randrange(48) for _ in range(3)]
         moments = [midnight + timedelta(hours=dice.choice(hours), minutes=dice.random() * 60) for _ in range(12)]
         await journal.append(*(outcome(tenant.id, timestamp=moment.timestamp()) for moment in moments))

@@ -1,4 +1,4 @@
-"""`gatehouse audit verify` and GET /v1/audit/verification detect changes of the chain by the owner of the database."""
+"""`gatehouse audit verify` and GET /v1/audit/verification detect changes that the owner of the database makes."""
 
 from collections.abc import Awaitable, Callable
 from uuid import uuid4
@@ -18,7 +18,7 @@ Chain = Callable[[str], Awaitable[list[int]]]
 
 
 async def verified(tenant: Tenant, limit: int) -> tuple[list[Break], int]:
-    """Verify the chain by the API in parts of `limit` events. Return its breaks and the number of events."""
+    """Verify the chain through the API in parts of `limit` events. Return the breaks and the number of events."""
     breaks, events, after = [], 0, 0
     while after is not None:
         answer = await tenant.auditor.client.get(VERIFICATION, params={"after": after, "limit": limit})
@@ -32,8 +32,8 @@ async def verified(tenant: Tenant, limit: int) -> tuple[list[Break], int]:
 
 @pytest.fixture
 async def chain(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> Chain:
-    """Create eight events of administration and the gateway, run a statement on them, and return where the chain
-    breaks, by the command and by the API."""
+    """Create eight events of administration and the gateway. Return a function that runs a statement on them and
+    returns where the chain is broken, according to the command and the API."""
     await make_events(tenant, 3)
     await journal.append(*(outcome(tenant.id, user_id=tenant.user.id, ip=f"203.0.113.{item}") for item in range(3)))
     await journal.drain()
@@ -69,13 +69,13 @@ async def test_a_changed_hash_breaks_the_event_and_the_one_after_it(chain: Chain
 
 
 class Forger:
-    """Rewrites events of a chain together with their hashes, as the owner of the database could."""
+    """Rewrite events of a chain together with their hashes, as the owner of the database could."""
 
     def __init__(self, platform: RunningPlatform, tenant: Tenant) -> None:
         self._platform, self._tenant = platform, tenant
 
     def rewrite(self, sequence: int, *, reason: str | None = None, prev_hash: bytes | None = None) -> bytes:
-        """Changes the event and gives it the hash that fits its new content. Returns that hash."""
+        """Change the event and set the hash that matches its new content. Return this hash."""
         names = [*AuditEvent.__struct_fields__, "prev_hash", "personal_digest"]
         query = f"SELECT {', '.join(names)} FROM audit_events WHERE tenant_id = %s AND sequence = %s"
         [values] = self._platform.sql(query, [self._tenant.id, sequence])
@@ -96,7 +96,7 @@ async def test_an_event_that_was_changed_with_its_hash_is_named_by_the_next(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     Forger(platform, tenant).rewrite(5, reason="forged")
-    assert platform.breaks(tenant) == [Break(6, "does not follow the event before it")]
+    assert platform.breaks(tenant) == [Break(6, "does not follow the previous event")]
 
 
 @pytest.mark.usefixtures("chain")
@@ -104,7 +104,7 @@ async def test_the_last_event_changed_with_its_hash_is_named_by_the_head(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     Forger(platform, tenant).rewrite(8, reason="forged")
-    assert platform.breaks(tenant) == [Break(8, "not the end that the chain's head names (8)")]
+    assert platform.breaks(tenant) == [Break(8, "differs from the end that the chain's head names (8)")]
 
 
 @pytest.mark.usefixtures("chain")
@@ -133,31 +133,31 @@ async def test_two_events_that_changed_places_are_named(chain: Chain) -> None:
     assert {4, 5} <= set(result)
 
 
-async def test_an_event_put_in_is_named(chain: Chain) -> None:
+async def test_an_inserted_event_is_named(chain: Chain) -> None:
     columns = "actor_type, action, outcome, salt, personal_digest, prev_hash, hash"
     copied = f"SELECT tenant_id, sequence, gen_random_uuid(), timestamp + interval '1 second', {columns}"
     into = f"INSERT INTO audit_events (tenant_id, sequence, id, timestamp, {columns})"
     assert set(await chain(f"{into} {copied} FROM audit_events WHERE THE_CHAIN AND sequence = 3")) == {3}
 
 
-async def test_an_event_put_behind_the_end_is_named(chain: Chain) -> None:
+async def test_an_appended_event_is_named(chain: Chain) -> None:
     columns = "actor_type, action, outcome, salt, personal_digest, prev_hash"
     copied = f"SELECT tenant_id, 9, gen_random_uuid(), timestamp, {columns}, hash"
     into = f"INSERT INTO audit_events (tenant_id, sequence, id, timestamp, {columns}, hash)"
     assert set(await chain(f"{into} {copied} FROM audit_events WHERE THE_CHAIN AND sequence = 8")) == {9}
 
 
-async def test_a_head_that_was_set_back_is_named(chain: Chain) -> None:
+async def test_a_head_that_was_reset_is_named(chain: Chain) -> None:
     assert await chain("UPDATE audit_heads SET sequence = 7 WHERE THE_CHAIN") == [8]
 
 
-async def test_an_anonymised_event_still_holds(chain: Chain) -> None:
-    """Its personal fields and their salt are removed. The hash covers the other fields and the digest, which stays."""
+async def test_an_anonymised_event_is_still_valid(chain: Chain) -> None:
+    """Its personal fields and their salt are removed. The hash covers the other fields and the digest, which remain."""
     forgotten = "actor_id = NULL, ip = NULL, details = '{}', salt = NULL"
     assert await chain(f"UPDATE audit_events SET {forgotten} WHERE THE_CHAIN AND sequence = 5") == []
 
 
-async def test_the_command_says_where_and_ends_with_1(
+async def test_the_command_reports_the_position_and_ends_with_status_1(
     platform: RunningPlatform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await make_events(tenant, 2)
@@ -167,13 +167,13 @@ async def test_the_command_says_where_and_ends_with_1(
     platform.sql("UPDATE audit_events SET reason = 'x' WHERE tenant_id = %s AND sequence = 2", [tenant.id])
     broken = CliRunner().invoke(cli, ["audit", "verify", "--tenant", tenant.slug])
     assert broken.exit_code == 1
-    assert broken.output == f"{tenant.slug}: BROKEN\n  sequence 2: changed: its hash is another\n"
+    assert broken.output == f"{tenant.slug}: BROKEN\n  sequence 2: changed: its hash does not match\n"
     unknown = CliRunner().invoke(cli, ["audit", "verify", "--tenant", f"t-{uuid4()}"])
     assert unknown.exit_code == 1
     assert "there is no organization with the slug" in unknown.output
 
 
-async def test_the_api_verifies_after_an_event_and_names_the_head(tenant: Tenant) -> None:
+async def test_the_api_verifies_from_an_event_on_and_returns_the_head(tenant: Tenant) -> None:
     await make_events(tenant, 4)
     part = (await tenant.admin.client.get(VERIFICATION, params={"after": 2, "limit": 1})).json()
     events = (await tenant.admin.client.get("/v1/audit/events")).json()["events"]

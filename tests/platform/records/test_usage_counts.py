@@ -1,5 +1,4 @@
-"""The counts for the usage list: they match the records after every change, and pages that use them equal those
-without."""
+"""The counts for the usage list equal the records after every change, and pages that use them equal those without."""
 
 import random
 import threading
@@ -26,7 +25,7 @@ OF_USERS = "(SELECT * FROM usage_counts UNION ALL SELECT * FROM usage_count_delt
 
 
 def random_calls(tenant: Tenant, count: int) -> list[Outcome[UUID]]:
-    """Insert records of three days, most of them in two hours."""
+    """Create calls on three days, most of them within two hours."""
     dice, groups, users = random.Random(count), [new_id(), None], [tenant.user.id, tenant.admin.id, None]
     calls = []
     for _ in range(count):
@@ -60,7 +59,7 @@ def assert_counts_are_the_records(platform: RunningPlatform, tenant: Tenant) -> 
     return sum(there.values())
 
 
-async def test_every_count_is_the_records_whoever_adds_or_removes(
+async def test_counts_equal_the_records_whatever_adds_or_removes_them(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     await journal.append(*random_calls(tenant, 60))
@@ -92,16 +91,16 @@ async def test_every_count_is_the_records_whoever_adds_or_removes(
         assert platform.sql(f"SELECT count(*) FROM {table} WHERE tenant_id = %s", [tenant.id]) == [(0,)]
 
 
-async def test_two_fold_at_once_and_each_count_is_there_once(
+async def test_concurrent_folding_counts_each_record_once(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     await journal.append(*random_calls(tenant, 60))
     await journal.drain()
     with psycopg.connect(platform.installed.owner_url) as first:
         assert first.execute(FOLD).fetchone() >= (1,)
-        # No process waits for another that is folding counts.
+        # No process waits for another that folds counts.
         assert platform.sql(FOLD) == [(0,)]
-        # A concurrent reader sees each count once.
+        # A concurrent reader sees each record counted once.
         assert assert_counts_are_the_records(platform, tenant) == 60
     assert assert_counts_are_the_records(platform, tenant) == 60
     crowd = [threading.Thread(target=lambda: platform.sql(FOLD)) for _ in range(4)]
@@ -115,7 +114,7 @@ async def test_two_fold_at_once_and_each_count_is_there_once(
 
 
 @pytest.mark.parametrize("few", [1, 5, 2_000])
-async def test_pages_are_those_of_the_records_themselves(
+async def test_pages_equal_those_computed_from_the_records(
     platform: RunningPlatform, tenant: Tenant, journal: Journal, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
     monkeypatch.setattr(by_day, "_MAX_SORTED_RECORDS", few)
@@ -158,7 +157,7 @@ async def test_pages_are_those_of_the_records_themselves(
 
 
 def _moment(dice: random.Random) -> datetime:
-    """Many of the times are at the start of a day or an hour."""
+    """Return a random time. Many are at the start of a day or an hour."""
     minutes = dice.choice((dice.random() * 130, dice.random() * 3 * 24 * 60))
     moment = MIDNIGHT + timedelta(minutes=minutes)
     return dice.choice(
@@ -166,7 +165,7 @@ def _moment(dice: random.Random) -> datetime:
     )
 
 
-async def test_the_application_cannot_change_what_lists_count_on(platform: RunningPlatform) -> None:
+async def test_the_application_role_cannot_change_counts(platform: RunningPlatform) -> None:
     for table in ("usage_counts", "usage_count_deltas", "usage_totals", "usage_hour_totals", "audit_hours"):
         rights = platform.sql("SELECT has_table_privilege('gatehouse_app', %s, 'INSERT, UPDATE, DELETE')", [table])
         assert rights == [(False,)]

@@ -21,7 +21,7 @@ FIELDS = {
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
 
-async def test_a_record_says_what_was_used(tenant: Tenant, journal: Journal) -> None:
+async def test_a_record_contains_these_fields(tenant: Tenant, journal: Journal) -> None:
     call = outcome(tenant.id, user_id=tenant.user.id, timestamp=NOON.timestamp(), cost_usd="0.0000000123456789012345")
     await journal.append(call)
     await journal.drain()
@@ -33,11 +33,11 @@ async def test_a_record_says_what_was_used(tenant: Tenant, journal: Journal) -> 
     assert set(record) == FIELDS
     assert (record["id"], record["timestamp"]) == (str(call.id), "2026-03-10T12:00:00Z")
     assert (record["status"], record["input_tokens"], record["output_tokens"]) == ("success", 3, 5)
-    # A number with all its digits.
+    # The cost is a number with all its digits.
     assert '"cost_usd":0.0000000123456789012345' in answer.text or '"cost_usd":1.23456789012345E-8' in answer.text
 
 
-async def test_pages_of_every_size_give_every_record_once_newest_first(tenant: Tenant, journal: Journal) -> None:
+async def test_pages_of_any_size_contain_every_record_once_newest_first(tenant: Tenant, journal: Journal) -> None:
     chance = random.Random(3)
     calls = [
         outcome(tenant.id, timestamp=(NOON - timedelta(hours=chance.random() * 120)).timestamp()) for _ in range(40)
@@ -58,7 +58,7 @@ async def test_pages_of_every_size_give_every_record_once_newest_first(tenant: T
     assert (beyond["records"], beyond["total"]) == ([], 40)
 
 
-async def test_the_records_of_one_key_are_listed_to_those_who_may_see_them(tenant: Tenant, journal: Journal) -> None:
+async def test_the_records_of_a_key_are_listed_for_permitted_callers(tenant: Tenant, journal: Journal) -> None:
     key, other_key = new_id(), new_id()
     calls = [
         outcome(
@@ -82,7 +82,7 @@ async def test_the_records_of_one_key_are_listed_to_those_who_may_see_them(tenan
     assert (await tenant.admin.client.get(RECORDS, params=of_nobody)).json()["total"] == 0
 
 
-async def test_filters_narrow_total_and_pages(tenant: Tenant, journal: Journal) -> None:
+async def test_filters_apply_to_total_and_pages(tenant: Tenant, journal: Journal) -> None:
     group, hour = new_id(), timedelta(hours=1)
     await journal.append(
         outcome(tenant.id, user_id=tenant.user.id, timestamp=NOON.timestamp(), group_id=group),
@@ -103,7 +103,7 @@ async def test_filters_narrow_total_and_pages(tenant: Tenant, journal: Journal) 
     assert await total(model_id="echo") == 2
     assert await total(model_id="echo", provider="sandbox") == 1
     assert await total(model_id="nothing") == 0
-    # Whole days, days cut in two, and both ends in one day; from is inside, to is not.
+    # Whole days, parts of days, and a period within one day. The start is included, the end is not.
     assert await total(**{"from": "2026-03-10", "to": "2026-03-11"}) == 2
     assert await total(**{"from": "2026-03-10T12:00:00Z"}) == 3
     assert await total(**{"from": "2026-03-10T12:00:01Z"}) == 2
@@ -154,7 +154,7 @@ async def test_a_record_is_read_by_its_id(
     assert set(listed) == FIELDS
     assert '"cost_usd":1.234567890123E-8' in answer.text
     for call in slow:
-        # The id is made when the request ends.
+        # The id is generated when the request ends.
         assert (await tenant.auditor.client.get(f"{RECORDS}/{call.id}")).status_code == 200
     for client, call_id, status in (
         (platform.anonymous, mine.id, 401),

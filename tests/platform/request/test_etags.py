@@ -1,4 +1,4 @@
-"""`ETag` and `If-Match`: of two concurrent changes of a row, neither overwrites the other unnoticed."""
+"""`ETag` and `If-Match`: two concurrent changes of a row never overwrite each other unnoticed."""
 
 import asyncio
 from typing import Any
@@ -15,7 +15,7 @@ async def path(tenant: Tenant) -> str:
     return f"{GROUPS}/{group['id']}"
 
 
-async def test_a_row_is_shown_with_its_version_which_a_change_moves(tenant: Tenant, path: str) -> None:
+async def test_a_row_has_a_version_that_every_change_replaces(tenant: Tenant, path: str) -> None:
     first = (await tenant.auditor.client.get(path)).headers["ETag"]
     assert (await tenant.admin.client.get(path)).headers["ETag"] == first
     changed = await tenant.admin.client.put(path, json={"description": "x"}, headers={"If-Match": first})
@@ -24,7 +24,7 @@ async def test_a_row_is_shown_with_its_version_which_a_change_moves(tenant: Tena
     assert (await tenant.admin.client.get(path)).headers["ETag"] == changed.headers["ETag"]
 
 
-async def test_of_two_changes_to_one_version_at_once_exactly_one_is_made(
+async def test_exactly_one_of_two_concurrent_changes_of_a_version_is_made(
     platform: RunningPlatform, tenant: Tenant, path: str
 ) -> None:
     for round_ in range(5):
@@ -39,7 +39,7 @@ async def test_of_two_changes_to_one_version_at_once_exactly_one_is_made(
     assert len(await platform.audit(tenant, "group.updated")) == 5
 
 
-async def test_of_two_changes_at_once_that_name_no_version_both_stay(tenant: Tenant, path: str) -> None:
+async def test_two_concurrent_changes_without_a_version_are_both_made(tenant: Tenant, path: str) -> None:
     await asyncio.gather(
         tenant.admin.client.put(path, json={"name": "Other"}),
         tenant.admin.client.put(path, json={"description": "Handles card data"}),
@@ -49,7 +49,7 @@ async def test_of_two_changes_at_once_that_name_no_version_both_stay(tenant: Ten
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
-async def test_a_stale_version_changes_nothing_and_is_no_event(
+async def test_a_request_with_a_stale_version_changes_and_announces_nothing(
     platform: RunningPlatform, tenant: Tenant, path: str, method: str
 ) -> None:
     stale = (await tenant.admin.client.get(path)).headers["ETag"]
@@ -62,21 +62,19 @@ async def test_a_stale_version_changes_nothing_and_is_no_event(
 
 
 @pytest.mark.parametrize("form", ["{}", "W/{}", '"another", {}', "*"])
-async def test_the_version_may_be_one_of_several_weakened_by_a_proxy_or_any(
-    tenant: Tenant, path: str, form: str
-) -> None:
+async def test_the_version_may_be_in_a_list_weak_or_a_wildcard(tenant: Tenant, path: str, form: str) -> None:
     version = (await tenant.admin.client.get(path)).headers["ETag"]
     headers = {"If-Match": form.format(version)}
     assert (await tenant.admin.client.put(path, json={"description": "x"}, headers=headers)).status_code == 200
 
 
 @pytest.mark.parametrize("form", ["nonsense", '""', '"another"', ""])
-async def test_what_is_no_version_of_the_row_is_412(tenant: Tenant, path: str, form: str) -> None:
+async def test_a_value_that_is_no_version_of_the_row_is_412(tenant: Tenant, path: str, form: str) -> None:
     answer = await tenant.admin.client.put(path, json={}, headers={"If-Match": form})
     assert answer.status_code == 412
 
 
-async def test_a_row_without_versions_is_never_the_one_that_is_meant(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_if_match_never_matches_a_row_without_versions(platform: RunningPlatform, tenant: Tenant) -> None:
     await platform.new_key(tenant.user)
     (key,) = (await tenant.user.client.get("/api/auth/api-keys")).json()
     own = f"/api/auth/api-keys/{key['id']}"
@@ -85,7 +83,7 @@ async def test_a_row_without_versions_is_never_the_one_that_is_meant(platform: R
     assert (await tenant.user.client.patch(own, json={"is_enabled": False})).status_code == 200
 
 
-async def test_what_is_another_organizations_is_404_whatever_version_is_named(
+async def test_another_organizations_row_is_404_whatever_the_version(
     other_tenant: Tenant, tenant: Tenant, path: str
 ) -> None:
     version = (await tenant.admin.client.get(path)).headers["ETag"]
@@ -101,7 +99,7 @@ async def test_a_sign_in_does_not_move_a_users_version(platform: RunningPlatform
     assert (await tenant.admin.client.patch(path, json=body, headers={"If-Match": version})).status_code == 200
 
 
-async def test_another_persons_row_is_404_whatever_version_is_named(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_another_users_row_is_404_whatever_the_version(platform: RunningPlatform, tenant: Tenant) -> None:
     await platform.new_key(tenant.user)
     (key,) = (await tenant.user.client.get("/api/auth/api-keys")).json()
     own = f"/api/auth/api-keys/{key['id']}"
@@ -109,7 +107,7 @@ async def test_another_persons_row_is_404_whatever_version_is_named(platform: Ru
     assert (answer.status_code, "ETag" in answer.headers) == (404, False)
 
 
-async def test_what_has_a_loader_of_its_own_has_versions_too(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_resources_with_their_own_loader_have_versions(platform: RunningPlatform, tenant: Tenant) -> None:
     admin = tenant.admin.client
     client = (await admin.post("/api/admin/oauth-clients/", json={"name": "a machine"})).json()["client_id"]
     await platform.add_provider(tenant.id, "acme", "openai_compatible", base_url="http://acme.test/v1")
@@ -122,7 +120,7 @@ async def test_what_has_a_loader_of_its_own_has_versions_too(platform: RunningPl
         assert (await admin.request(method, path, json=body, headers=named)).status_code == 412
 
 
-async def test_a_groups_version_is_its_overrides_too(tenant: Tenant, path: str) -> None:
+async def test_a_groups_version_covers_its_overrides(tenant: Tenant, path: str) -> None:
     named = {"If-Match": (await tenant.admin.client.get(path)).headers["ETag"]}
     overrides = [{"entity_type": "credit_card", "action": "BLOCK"}]
     assert (await tenant.admin.client.put(f"{path}/dlp", json=overrides, headers=named)).status_code == 200

@@ -38,7 +38,7 @@ async def test_a_bad_field_is_named_in_plain_words(
     [(b'{"text', "invalid_json"), (b"[]", "invalid_json"), (b'{"a": \xff}', "invalid_json"), (b"{a}", "invalid_json"),
      (b'{"text":' + b"[" * 200 + b"]" * 200 + b"}", "nested_too_deep")],
 )  # fmt: skip
-async def test_what_is_no_json_says_so_everywhere_alike(tenant: Tenant, path: str, body: bytes, code: str) -> None:
+async def test_invalid_json_has_the_same_error_on_every_path(tenant: Tenant, path: str, body: bytes, code: str) -> None:
     answer = await tenant.admin.client.post(path, content=body)
     error = answer.json()["error"]
     assert (answer.status_code, error["code"]) == (400, code)

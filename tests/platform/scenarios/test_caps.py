@@ -1,4 +1,4 @@
-"""Limits on the number of an organization's rows also hold for concurrent requests."""
+"""Limits on the number of an organization's rows are respected by concurrent requests."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -22,7 +22,8 @@ Create = Callable[[httpx2.AsyncClient, str, int], Awaitable[httpx2.Response]]
 
 
 def _post(path: str, **body: Any) -> Create:
-    """`NAME` is replaced by a name for each request, `PARENT` by the id of a group or conversation."""
+    """Return a function that posts the body. `NAME` is replaced by a name for each request, and `PARENT` by the id of a
+    group or conversation."""
 
     def fill(value: Any, parent: str, number: int) -> Any:
         if isinstance(value, str):
@@ -38,7 +39,7 @@ def _post(path: str, **body: Any) -> Create:
 
 
 P = "gatehouse.platform"
-#: for each family: where its limit is, and the request that creates a row
+#: For each family: the module with its limit, and the request that creates a row.
 FAMILIES: dict[str, tuple[str, Create]] = {
     "access requests": (
         f"{P}.governance.access_requests.service.MAX_PENDING",
@@ -129,15 +130,15 @@ async def test_creations_that_arrive_together_stay_within_the_limit(
     assert sorted(answer.status_code for answer in answers) == [201] + [409] * (_PARALLEL_REQUESTS - 1), answers[0].text
 
 
-#: Families with a limit for each user, which have their own test.
-OF_USERS = {f"{P}.access.api_keys.service", f"{P}.access.mfa.enrolment"}
+#: Families with a limit for each user. They have their own tests.
+LIMITED_BY_USER = {f"{P}.access.api_keys.service", f"{P}.access.mfa.enrolment"}
 
 
 def test_every_family_with_a_limit_is_tested_here() -> None:
     source = Path(gatehouse.platform.__file__).parent
     users = [path for path in source.rglob("*.py") if "await require_room(" in path.read_text("utf-8")]
     modules = {".".join((P, *path.relative_to(source).with_suffix("").parts)) for path in users}
-    assert modules == OF_USERS | {limit.rpartition(".")[0] for limit, _ in FAMILIES.values()}
+    assert modules == LIMITED_BY_USER | {limit.rpartition(".")[0] for limit, _ in FAMILIES.values()}
 
 
 async def test_keys_made_together_stay_within_a_users_limit(platform: RunningPlatform, tenant: Tenant) -> None:
@@ -152,5 +153,5 @@ async def test_keys_made_together_stay_within_a_users_limit(platform: RunningPla
     assert sorted(answer.status_code for answer in answers) == [201] + [409] * (_PARALLEL_REQUESTS - 1)
     refused = next(answer for answer in answers if answer.status_code == 409)
     assert refused.json()["detail"] == f"A user has at most {limit} API keys. Remove one that is not used any more."
-    # Those of another user are counted separately.
+    # The keys of another user are counted separately.
     assert (await create(tenant.auditor.client, "", 0)).status_code == 201

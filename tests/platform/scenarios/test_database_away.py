@@ -8,7 +8,7 @@ from tests.support.platform import RunningPlatform, Tenant
 from gatehouse.foundation.identity import TenantId
 
 
-async def test_a_pool_that_is_used_up_is_503_and_not_a_fault(
+async def test_an_exhausted_connection_pool_is_503_and_not_500(
     platform: RunningPlatform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = platform.host.database
@@ -26,7 +26,7 @@ async def test_a_pool_that_is_used_up_is_503_and_not_a_fault(
     assert (await tenant.admin.client.get("/api/auth/api-keys")).status_code == 200
 
 
-async def test_nobody_tries_to_get_in_while_the_database_does_not_count(
+async def test_sign_in_is_refused_while_attempts_cannot_be_counted(
     platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = platform.host.database

@@ -1,4 +1,4 @@
-"""Metrics of requests, and the corresponding log lines."""
+"""Metrics of requests, and the log lines that belong to them."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from gatehouse.policy.governance import DlpRuleRecord, GovernanceRecords
 CHAT: dict[str, Any] = {"messages": [{"role": "user", "content": "Hi"}]}
 
 
-async def test_a_model_without_a_price_is_warned_of_once(tmp_path: Path) -> None:
+async def test_a_model_without_a_price_is_logged_once(tmp_path: Path) -> None:
     harness = EngineHarness()
     harness.serve("one", "free-of-words", "unpriced", "priced")
     for index in (0, 1):
@@ -41,7 +41,7 @@ def counting(tmp_path: Path, *rules: DlpRuleRecord, dlp: bool = True) -> tuple[E
     return harness, figures
 
 
-async def test_a_request_that_dlp_looked_at_counts_with_its_time_and_what_was_done(tmp_path: Path) -> None:
+async def test_a_request_that_dlp_inspected_counts_with_its_duration_and_action(tmp_path: Path) -> None:
     rule = {"id": "r", "name": "r", "detector_type": "regex", "entity_type": "email", "action": "block"}
     harness, figures = counting(tmp_path, msgspec.convert(rule, DlpRuleRecord))
     card = {"messages": [{"role": "user", "content": "my card is 4111 1111 1111 1111"}]}
@@ -55,7 +55,7 @@ async def test_a_request_that_dlp_looked_at_counts_with_its_time_and_what_was_do
     assert figures.dlp_triggers.values == {("redact",): 1.0, ("block",): 1.0}
 
 
-async def test_a_request_that_dlp_did_not_look_at_does_not_count(tmp_path: Path) -> None:
+async def test_a_request_that_dlp_did_not_inspect_does_not_count(tmp_path: Path) -> None:
     harness, figures = counting(tmp_path, dlp=False)
     await harness.engine.answer(harness.request({**CHAT, "model": "one/m"}))
     assert (figures.dlp_requests.values, figures.dlp_triggers.values) == ({}, {})
@@ -68,7 +68,7 @@ def test_a_tiers_failures_count_by_reason(tmp_path: Path) -> None:
     assert figures.tier_failures.values == {("ner", "timeout"): 2.0, ("ner", "crashed"): 1.0}
 
 
-async def test_what_the_model_registry_objects_to_counts_by_reason_and_action(tmp_path: Path) -> None:
+async def test_violations_of_the_model_registry_count_by_reason_and_action(tmp_path: Path) -> None:
     harness, figures = counting(tmp_path)
     for mode in ("warn", "block"):
         harness.governance = msgspec.convert({"registry_enforcement": mode}, GovernanceRecords)

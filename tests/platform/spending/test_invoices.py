@@ -42,8 +42,8 @@ async def sydney(platform: RunningPlatform, tenant: Tenant) -> Tenant:
     return tenant
 
 
-async def test_a_months_invoice_has_its_models_and_is_made_once(platform: RunningPlatform, sydney: Tenant) -> None:
-    # March ends in Sydney at 13:00 UTC of its last day.
+async def test_a_months_invoice_lists_its_models_and_is_created_once(platform: RunningPlatform, sydney: Tenant) -> None:
+    # March ends in Sydney at 13:00 UTC on its last day.
     used(platform, sydney, "2031-03-31T12:59:59Z", "big", "0.1")
     used(platform, sydney, "2031-03-01T00:00:00Z", "big", "0.2")
     used(platform, sydney, "2031-03-15T00:00:00Z", "small", None)
@@ -64,6 +64,6 @@ async def test_a_months_invoice_has_its_models_and_is_made_once(platform: Runnin
     }  # fmt: skip
 
 
-async def test_nobody_is_charged_for_nothing(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_no_invoice_is_created_for_a_month_without_usage(platform: RunningPlatform, tenant: Tenant) -> None:
     await run_at(platform, "2032-05-01T02:00:00Z")
     assert announced(platform, tenant) == []

@@ -40,7 +40,7 @@ class Faulty(Database):
     """A database whose service transactions fail at the point `at`: `begin`, `commit`, or `after` the commit."""
 
     at = ""
-    #: seconds before the failure
+    #: The time in seconds before the failure.
     slow = 0.0
 
     @contextlib.asynccontextmanager
@@ -103,37 +103,37 @@ async def workers(platform: RunningPlatform) -> AsyncIterator[Workers]:
         await spender.stop()
 
 
-async def tried(spender: Spender, of: Budget, taking: CallAmounts = ONE, *, enforced: bool = True) -> Reserved | None:
+async def reserve(spender: Spender, of: Budget, taking: CallAmounts = ONE, *, enforced: bool = True) -> Reserved | None:
     try:
         return await spender.reserve([of], taking, enforced=enforced)
     except QuotaExceeded:
         return None
 
 
-async def test_of_200_at_once_over_four_workers_exactly_50_pass(workers: Workers, tenant: Tenant) -> None:
+async def test_of_200_concurrent_calls_to_four_workers_exactly_50_pass(workers: Workers, tenant: Tenant) -> None:
     four, of = await workers.start(4), budget(tenant, limit_requests=50)
-    passed = await asyncio.gather(*(tried(four[n % 4], of) for n in range(200)))
+    passed = await asyncio.gather(*(reserve(four[n % 4], of) for n in range(200)))
     assert sum(item is not None for item in passed) == 50
     assert (await workers.granted(of))[1] == 50
 
 
-async def test_what_is_set_aside_and_not_used_serves_others(workers: Workers, tenant: Tenant) -> None:
+async def test_unused_reservations_are_available_to_other_calls(workers: Workers, tenant: Tenant) -> None:
     four, of = await workers.start(4), budget(tenant, limit_usd=Decimal(1))
     dear = CallAmounts(nano_usd=400_000_000, requests=1)
-    first, second = await tried(four[0], of, dear), await tried(four[1], of, dear)
+    first, second = await reserve(four[0], of, dear), await reserve(four[1], of, dear)
     assert first is not None
     assert second is not None
-    assert await tried(four[2], of, dear) is None
+    assert await reserve(four[2], of, dear) is None
     four[0].settle(first, CallAmounts(nano_usd=1_000_000, requests=1))
     four[1].settle(second, None)
     async with asyncio.timeout(5):
-        while (third := await tried(four[2], of, dear)) is None:
+        while (third := await reserve(four[2], of, dear)) is None:
             await asyncio.sleep(0.1)
     four[2].settle(third, CallAmounts(nano_usd=400_000_000, requests=1))
-    # 1 - .001 - .4: the rest is exact to nine digits.
-    assert await tried(four[3], of, CallAmounts(nano_usd=599_000_001, requests=1)) is None
+    # 1 - 0.001 - 0.4: the remainder is exact to nine digits.
+    assert await reserve(four[3], of, CallAmounts(nano_usd=599_000_001, requests=1)) is None
     async with asyncio.timeout(5):
-        while await tried(four[3], of, CallAmounts(nano_usd=599_000_000, requests=1)) is None:
+        while await reserve(four[3], of, CallAmounts(nano_usd=599_000_000, requests=1)) is None:
             await asyncio.sleep(0.1)
 
 
@@ -158,40 +158,40 @@ async def test_a_refusal_names_the_next_period_and_one_event_is_announced(worker
     }  # fmt: skip
 
 
-async def test_a_budget_that_warns_refuses_nobody_and_tells(workers: Workers, tenant: Tenant) -> None:
+async def test_a_warning_budget_refuses_no_call_and_announces_an_event(workers: Workers, tenant: Tenant) -> None:
     (one,) = await workers.start(1)
     of = budget(tenant, limit_requests=2, action="warn")
     for _ in range(5):
-        assert await tried(one, of) is not None
+        assert await reserve(one, of) is not None
     async with asyncio.timeout(5):
         while not await workers.events(tenant, "quota_exceeded"):
             await asyncio.sleep(0.1)
 
 
-async def test_the_next_period_has_room_again(workers: Workers, tenant: Tenant) -> None:
+async def test_calls_are_accepted_again_in_the_next_period(workers: Workers, tenant: Tenant) -> None:
     (one,) = await workers.start(1)
     of = budget(tenant, limit_requests=1, period="minute")
-    assert await tried(one, of) is not None
-    assert await tried(one, of) is None
+    assert await reserve(one, of) is not None
+    assert await reserve(one, of) is None
     workers.clock.move(60)
-    assert await tried(one, of) is not None
+    assert await reserve(one, of) is not None
 
 
 async def test_a_changed_limit_holds_for_the_next_call(workers: Workers, tenant: Tenant) -> None:
     (one,) = await workers.start(1)
     of = budget(tenant, limit_requests=100)
     for _ in range(10):
-        assert await tried(one, of) is not None
-    assert await tried(one, budget(tenant, id=of.id, limit_requests=10)) is None
-    assert await tried(one, budget(tenant, id=of.id, limit_requests=11)) is not None
+        assert await reserve(one, of) is not None
+    assert await reserve(one, budget(tenant, id=of.id, limit_requests=10)) is None
+    assert await reserve(one, budget(tenant, id=of.id, limit_requests=11)) is not None
 
 
-async def test_what_nobody_needs_is_given_back(workers: Workers, tenant: Tenant) -> None:
+async def test_unneeded_leases_are_returned(workers: Workers, tenant: Tenant) -> None:
     (one,) = await workers.start(1)
     of = budget(tenant, limit_usd=Decimal(1), limit_requests=1_000, limit_tokens=1_000)
     call = CallAmounts(nano_usd=5, requests=1, tokens=7)
     for _ in range(30):
-        reserved = await tried(one, of, call)
+        reserved = await reserve(one, of, call)
         assert reserved is not None
         one.settle(reserved, call)
     async with asyncio.timeout(5):
@@ -199,11 +199,11 @@ async def test_what_nobody_needs_is_given_back(workers: Workers, tenant: Tenant)
             await asyncio.sleep(0.1)
 
 
-async def test_a_worker_that_stops_gives_back_what_it_has_not_spent(workers: Workers, tenant: Tenant) -> None:
+async def test_a_worker_that_stops_returns_its_unspent_leases(workers: Workers, tenant: Tenant) -> None:
     (one,) = await workers.start(1)
     of = budget(tenant, limit_requests=1_000)
     for _ in range(30):
-        reserved = await tried(one, of)
+        reserved = await reserve(one, of)
         assert reserved is not None
         one.settle(reserved, ONE)
     await one.stop()
@@ -211,15 +211,15 @@ async def test_a_worker_that_stops_gives_back_what_it_has_not_spent(workers: Wor
     assert (await workers.granted(of))[1] == 30
 
 
-async def test_a_worker_that_forgot_a_quiet_budget_knows_what_it_has_spent(workers: Workers, tenant: Tenant) -> None:
+async def test_a_worker_that_discarded_an_idle_budget_knows_the_spent_amount(workers: Workers, tenant: Tenant) -> None:
     (one,) = await workers.start(1)
     of = budget(tenant, limit_requests=3)
-    reserved = await tried(one, of)
+    reserved = await reserve(one, of)
     assert reserved is not None
     one.settle(reserved, ONE)
     await asyncio.sleep(1.2)
     one._accounts.clear()
-    assert [await tried(one, of) is not None for _ in range(3)] == [True, True, False]
+    assert [await reserve(one, of) is not None for _ in range(3)] == [True, True, False]
 
 
 async def test_each_threshold_of_the_plans_limit_is_announced_once(workers: Workers, tenant: Tenant) -> None:
@@ -227,7 +227,7 @@ async def test_each_threshold_of_the_plans_limit_is_announced_once(workers: Work
     of = budget(tenant, id=tenant.id, limit_requests=10, plan=True)
     recorded = text("UPDATE budget_leases SET recorded_requests = :n WHERE budget_id = :id AND writer_id = :writer")
     for n in range(1, 12):
-        reserved = await tried(one, of)
+        reserved = await reserve(one, of)
         assert (reserved is None) == (n == 11)
         if reserved is not None:
             one.settle(reserved, ONE)
@@ -242,7 +242,7 @@ async def test_each_threshold_of_the_plans_limit_is_announced_once(workers: Work
     ]  # fmt: skip
 
 
-async def test_without_the_database_what_was_granted_is_spent_and_then_nobody_is_let_in(
+async def test_without_the_database_calls_are_refused_when_the_leases_are_spent(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     away = Database("postgresql://nobody@127.0.0.1:1/none", pool_size=1)
@@ -271,36 +271,37 @@ async def settled_at(workers: Workers, of: Budget, requests: int) -> None:
             await asyncio.sleep(0.05)
 
 
-async def gives_back(workers: Workers, spender: Spender, of: Budget) -> None:
-    """The worker sends one request to the ledger for all its accounts, so an error of one affects all."""
+async def wait_for_return(workers: Workers, spender: Spender, of: Budget) -> None:
+    """Wait until the leases are returned. The worker sends one request to the ledger for all its accounts, so an error
+    of one affects all."""
     reserved = await spender.reserve([of], ONE, enforced=True)
     spender.settle(reserved, None)
     await settled_at(workers, of, 0)
 
 
 @pytest.mark.parametrize("hopeless", [900, 1_500])
-async def test_a_call_that_does_not_fit_leaves_what_is_left_to_others(
+async def test_a_call_that_exceeds_the_remainder_leaves_it_to_others(
     workers: Workers, tenant: Tenant, hopeless: int
 ) -> None:
     one, other = await workers.start(2)
     of = budget(tenant, limit_tokens=1_000)
-    first = await tried(one, of, CallAmounts(tokens=200))
+    first = await reserve(one, of, CallAmounts(tokens=200))
     assert first is not None
     one.settle(first, CallAmounts(tokens=200))
     for _ in range(3):
-        assert await tried(one, of, CallAmounts(tokens=hopeless)) is None
-        # Refused here and on other workers, also later: 800 are left.
-        assert await tried(one, of, CallAmounts(tokens=100)) is not None
-        assert await tried(other, of, CallAmounts(tokens=100)) is not None
+        assert await reserve(one, of, CallAmounts(tokens=hopeless)) is None
+        # The call is refused here and by other workers, also later: 800 are left.
+        assert await reserve(one, of, CallAmounts(tokens=100)) is not None
+        assert await reserve(other, of, CallAmounts(tokens=100)) is not None
 
 
 async def test_listeners_get_the_spent_amount_and_not_the_refused_one(workers: Workers, tenant: Tenant) -> None:
     (one,) = await workers.start(1)
     of = budget(tenant, limit_tokens=1_000)
-    assert await tried(one, of, CallAmounts(tokens=5_000)) is None
+    assert await reserve(one, of, CallAmounts(tokens=5_000)) is None
     assert await workers.events(tenant, "quota_exceeded") == []
-    assert await tried(one, of, CallAmounts(tokens=700)) is not None
-    assert await tried(one, of, CallAmounts(tokens=700)) is None
+    assert await reserve(one, of, CallAmounts(tokens=700)) is not None
+    assert await reserve(one, of, CallAmounts(tokens=700)) is None
     async with asyncio.timeout(5):
         while not (events := await workers.events(tenant, "quota_exceeded")):
             await asyncio.sleep(0.1)
@@ -308,9 +309,7 @@ async def test_listeners_get_the_spent_amount_and_not_the_refused_one(workers: W
     assert (event["limit_value"], event["current_usage"]) == (1_000, 700)
 
 
-async def test_where_one_of_two_budgets_refuses_nothing_is_set_aside_in_the_other(
-    workers: Workers, tenant: Tenant
-) -> None:
+async def test_if_one_of_two_budgets_refuses_nothing_is_reserved_in_the_other(workers: Workers, tenant: Tenant) -> None:
     (one,) = await workers.start(1)
     wide, narrow = budget(tenant, limit_requests=100), budget(tenant, limit_requests=1)
     for expected in (True, False, False):
@@ -322,7 +321,7 @@ async def test_where_one_of_two_budgets_refuses_nothing_is_set_aside_in_the_othe
     await settled_at(workers, wide, 1)
 
 
-async def test_a_client_that_leaves_while_the_ledger_is_asked_leaves_nothing_set_aside(
+async def test_nothing_stays_reserved_if_the_client_disconnects_during_a_request_to_the_ledger(
     workers: Workers, tenant: Tenant
 ) -> None:
     (one,) = await workers.start(1)
@@ -334,13 +333,11 @@ async def test_a_client_that_leaves_while_the_ledger_is_asked_leaves_nothing_set
     assert all(
         isinstance(item, asyncio.CancelledError) for item in await asyncio.gather(*calls, return_exceptions=True)
     )
-    assert await tried(one, of, CallAmounts(requests=10)) is not None
+    assert await reserve(one, of, CallAmounts(requests=10)) is not None
 
 
 @pytest.mark.parametrize("at", ["commit", "after"])
-async def test_what_is_given_back_in_vain_is_given_back_again(
-    workers: Workers, faulty: Faulty, tenant: Tenant, at: str
-) -> None:
+async def test_a_failed_return_is_tried_again(workers: Workers, faulty: Faulty, tenant: Tenant, at: str) -> None:
     workers.database = faulty
     (one,) = await workers.start(1)
     of = budget(tenant, limit_requests=1_000)
@@ -380,7 +377,7 @@ async def test_a_call_without_an_answer_in_time_is_not_reported_as_over_budget(
     assert {type(item) for item in results} == {BudgetUnavailable}
 
 
-async def test_who_is_never_quick_enough_is_not_told_that_the_budget_is_spent(
+async def test_a_call_that_gets_no_lease_in_time_is_not_reported_as_over_budget(
     workers: Workers, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Other calls have used everything that the ledger granted."""
@@ -396,34 +393,34 @@ async def test_who_is_never_quick_enough_is_not_told_that_the_budget_is_spent(
         await one.reserve([of], ONE, enforced=True)
 
 
-async def test_a_clock_that_goes_back_finds_the_account_that_it_left(workers: Workers, tenant: Tenant) -> None:
+async def test_the_former_account_is_used_when_the_clock_goes_back(workers: Workers, tenant: Tenant) -> None:
     (one,) = await workers.start(1)
     of, other = budget(tenant, limit_requests=4, period="minute"), budget(tenant, limit_requests=50)
     workers.clock.move(60 - workers.clock.now() % 60 - 1)
-    # A call is in progress in each of two minutes.
-    assert await tried(one, of) is not None
+    # A call is in progress in each of the two minutes.
+    assert await reserve(one, of) is not None
     for seconds in (2, -2, 2, -2):
         workers.clock.move(seconds)
-        await tried(one, of)
+        await reserve(one, of)
         await asyncio.sleep(0.6)
-    assert await tried(one, of) is not None
-    assert await tried(one, of) is None
-    await gives_back(workers, one, other)
+    assert await reserve(one, of) is not None
+    assert await reserve(one, of) is None
+    await wait_for_return(workers, one, other)
 
 
 async def test_another_time_zone_with_the_same_midnight_has_the_same_period(workers: Workers, tenant: Tenant) -> None:
     (one,) = await workers.start(1)
     of_berlin = budget(tenant, "Europe/Berlin", limit_requests=2)
     of_paris = budget(tenant, "Europe/Paris", id=of_berlin.id, limit_requests=2)
-    assert await tried(one, of_berlin) is not None
-    assert await tried(one, of_paris) is not None
+    assert await reserve(one, of_berlin) is not None
+    assert await reserve(one, of_paris) is not None
     await asyncio.sleep(0.6)
-    assert await tried(one, of_paris) is None
-    assert await tried(one, of_berlin) is None
-    await gives_back(workers, one, budget(tenant, limit_requests=1))
+    assert await reserve(one, of_paris) is None
+    assert await reserve(one, of_berlin) is None
+    await wait_for_return(workers, one, budget(tenant, limit_requests=1))
 
 
-async def test_a_limit_that_comes_later_counts_what_is_on_record(workers: Workers, tenant: Tenant) -> None:
+async def test_a_limit_that_is_added_later_counts_recorded_usage(workers: Workers, tenant: Tenant) -> None:
     first, second = await workers.start(2)
     dollars = budget(tenant, limit_usd=Decimal(10))
     reserved = await first.reserve([dollars], CallAmounts(nano_usd=1, requests=1), enforced=True)
@@ -434,27 +431,25 @@ async def test_a_limit_that_comes_later_counts_what_is_on_record(workers: Worker
         )
         await session.commit()
     both = budget(tenant, id=dollars.id, limit_usd=Decimal(10), limit_requests=6)
-    assert [await tried(second, both) is not None for _ in range(2)] == [True, False]
+    assert [await reserve(second, both) is not None for _ in range(2)] == [True, False]
 
 
-async def test_a_provider_that_tells_nonsense_spoils_nobody_elses_budget(workers: Workers, tenant: Tenant) -> None:
+async def test_impossible_usage_of_a_provider_does_not_affect_other_budgets(workers: Workers, tenant: Tenant) -> None:
     (one,) = await workers.start(1)
     mad, sane = budget(tenant, limit_tokens=10, action="warn"), budget(tenant, limit_requests=10)
-    reserved = await tried(one, mad)
+    reserved = await reserve(one, mad)
     assert reserved is not None
     one.settle(reserved, CallAmounts(nano_usd=10**30, requests=1, tokens=10**30))
     await asyncio.sleep(0.7)
     assert (await workers.granted(mad))[2] == 2**62
-    await gives_back(workers, one, sane)
+    await wait_for_return(workers, one, sane)
 
 
-async def test_a_budget_in_dollars_that_is_spent_refuses_before_anything_is_done(
-    workers: Workers, tenant: Tenant
-) -> None:
+async def test_a_spent_budget_in_dollars_refuses_before_any_work(workers: Workers, tenant: Tenant) -> None:
     (one,) = await workers.start(1)
     of, taking = budget(tenant, limit_usd=Decimal(1)), CallAmounts(nano_usd=10**9, requests=1)
-    assert await tried(one, of, taking) is not None
-    assert await tried(one, of, taking) is None
+    assert await reserve(one, of, taking) is not None
+    assert await reserve(one, of, taking) is None
     assert one.exhausted([of]) is not None
 
 
@@ -463,7 +458,7 @@ async def test_a_worker_that_does_not_know_a_plans_new_limit_announces_nothing(
 ) -> None:
     (one,) = await workers.start(1)
     former = budget(tenant, id=tenant.id, limit_requests=10, plan=True)
-    assert await tried(one, former) is not None
+    assert await reserve(one, former) is not None
     month = span("month", workers.clock.now(), ZoneInfo("UTC"))
     platform.sql(
         "SELECT set_config('gatehouse.operator', 'on', true), gatehouse_begin_budget(%s, %s, 'tenant', %s,"
@@ -482,7 +477,7 @@ async def test_a_worker_that_does_not_know_a_plans_new_limit_announces_nothing(
     assert announced == [[], [(0.8, 100)]]
 
 
-async def test_a_worker_that_stops_in_the_midst_does_not_hold_up_the_others(workers: Workers, tenant: Tenant) -> None:
+async def test_a_worker_that_stops_during_a_request_does_not_block_others(workers: Workers, tenant: Tenant) -> None:
     (one,) = await workers.start(1)
     of = budget(tenant, limit_requests=10)
     now = workers.clock.now()
@@ -504,10 +499,10 @@ async def test_a_time_zone_does_not_restart_the_plans_month(workers: Workers, te
     (one,) = await workers.start(1)
     for zone, passes in (("UTC", True), ("Asia/Tokyo", False), ("America/New_York", False)):
         of = budget(tenant, zone, id=tenant.id, limit_requests=1, plan=True)
-        assert (await tried(one, of) is not None) == passes
+        assert (await reserve(one, of) is not None) == passes
 
 
-async def test_a_groups_figure_is_of_the_current_month(
+async def test_a_groups_spending_is_of_the_current_month(
     platform: RunningPlatform, workers: Workers, tenant: Tenant
 ) -> None:
     figures = platform.host.figures

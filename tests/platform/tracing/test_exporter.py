@@ -1,4 +1,4 @@
-"""Traces at a collector: a real HTTP server that parses the messages."""
+"""Traces at a collector, which is a real HTTP server that parses the messages."""
 
 import asyncio
 import contextlib
@@ -40,7 +40,7 @@ CONVENTIONS = {result for name, result in vars(gen_ai_attributes).items() if nam
 
 @dataclass
 class Collector:
-    """Answers with `statuses` in turn, then 200."""
+    """A collector that answers with `statuses` in turn, then with 200."""
 
     url: str = ""
     statuses: list[int] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Collector:
     headers: list[dict[str, str]] = field(default_factory=list)
     raw: bytes = b""
     request_count: int = 0
-    #: the number of spans that it reports as rejected
+    #: The number of spans that it reports as rejected.
     answer: bytes = b""
 
     async def take(self, request: web.Request) -> web.Response:
@@ -99,7 +99,7 @@ async def collector() -> AsyncIterator[Collector]:
 
 @asynccontextmanager
 async def exporting(url: str, home: Path, **environment: str) -> AsyncIterator[tuple[Exporter, PlatformMetrics]]:
-    """The exporter is stopped at the end, so that waiting spans are sent."""
+    """Run an exporter. It is stopped at the end, so that waiting spans are sent."""
     figures = PlatformMetrics(home)
     settings = Settings.from_environment({"OTEL_EXPORTER_OTLP_ENDPOINT": url, **environment})
     made = Exporter(settings, SYSTEM_CLOCK, figures.spans_exported, figures.spans_dropped)
@@ -115,7 +115,7 @@ def engine(traces: Exporter) -> tuple[EngineHarness, Received]:
     harness.serve("one", "m")
     harness.serve("two", "m", kind="mistral")
     harness.ports.traces = traces
-    # Uses the real clock, with which the times of spans are compared.
+    # The real clock, with which the times of spans are compared.
     harness.ports.clock = SYSTEM_CLOCK
     body = {"model": "one/m", "fallbacks": ["two/m"], "messages": [{"role": "user", "content": SECRET}]}
     received = harness.request(body)
@@ -124,7 +124,9 @@ def engine(traces: Exporter) -> tuple[EngineHarness, Received]:
     return harness, received
 
 
-async def test_a_request_is_a_server_span_with_a_client_span_a_try(collector: Collector, tmp_path: Path) -> None:
+async def test_a_request_is_a_server_span_with_a_client_span_for_each_attempt(
+    collector: Collector, tmp_path: Path
+) -> None:
     async with exporting(collector.url, tmp_path) as (traces, figures):
         harness, received = engine(traces)
         harness.outbound.script = [BROKEN, (200, [completion(SECRET, usage=(10, 5))])]
@@ -148,7 +150,7 @@ async def test_a_request_is_a_server_span_with_a_client_span_a_try(collector: Co
         "gen_ai.usage.output_tokens": 5, "server.address": "two.test", "server.port": 80,
     }  # fmt: skip
     assert expected.items() <= good.items()
-    # Tokens must be in one span only, so that sums over spans are right.
+    # Tokens must be in only one span, so that sums over spans are correct.
     assert not [name for name in server if name.startswith("gen_ai.")]
     assert server["gatehouse.requested_model"] == "one/m"
     assert server["gatehouse.fallbacks"] == 1
@@ -159,7 +161,7 @@ async def test_a_request_is_a_server_span_with_a_client_span_a_try(collector: Co
     assert figures.spans_dropped.values.get(("stopped",), 0.0) == 0
 
 
-async def test_no_text_of_a_request_or_an_answer_is_in_a_span(collector: Collector, tmp_path: Path) -> None:
+async def test_spans_contain_no_text_of_requests_and_answers(collector: Collector, tmp_path: Path) -> None:
     async with exporting(collector.url, tmp_path) as (traces, _):
         for model in ("one/m", f"{SECRET}/x"):
             harness, received = engine(traces)
@@ -176,7 +178,7 @@ async def test_no_text_of_a_request_or_an_answer_is_in_a_span(collector: Collect
     )  # fmt: skip
 
 
-async def test_tokens_of_caches_are_tokens_of_the_input(collector: Collector, tmp_path: Path) -> None:
+async def test_cached_tokens_are_counted_as_input_tokens(collector: Collector, tmp_path: Path) -> None:
     async with exporting(collector.url, tmp_path) as (traces, _):
         harness, received = engine(traces)
         usage = {
@@ -215,7 +217,7 @@ async def test_parameters_of_a_request_are_traced_as_numbers_and_never_as_text(
     assert sum(figures.spans_dropped.values.values()) == 0
 
 
-async def test_names_are_those_of_the_conventions(collector: Collector, tmp_path: Path) -> None:
+async def test_attribute_names_follow_the_semantic_conventions(collector: Collector, tmp_path: Path) -> None:
     async with exporting(collector.url, tmp_path) as (traces, _):
         for kind in KINDS:
             harness, received = engine(traces)
@@ -229,12 +231,14 @@ async def test_names_are_those_of_the_conventions(collector: Collector, tmp_path
     assert {"gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model"} <= result
     known = {genaiprovidernamevalue.value for genaiprovidernamevalue in GenAiProviderNameValues}
     own = {span["gen_ai.provider.name"] for span in collector.spans if span["kind"] == "CLIENT"} - known
-    # The conventions have no names for these.
+    # The conventions have no names for these providers.
     assert own <= {"openai_compatible", "ollama", "byoe", "sandbox"}
     assert {span["gen_ai.operation.name"] for span in collector.spans if span["kind"] == "CLIENT"} == {"chat"}
 
 
-async def test_a_route_names_no_conversation_and_its_call_does(collector: Collector, tmp_path: Path) -> None:
+async def test_a_conversations_id_is_in_the_calls_span_and_not_in_the_route(
+    collector: Collector, tmp_path: Path
+) -> None:
     conversation = "01a20229-27de-792e-8b51-90ac3704c38f"
     async with exporting(collector.url, tmp_path) as (traces, _):
         harness, received = engine(traces)
@@ -248,7 +252,7 @@ async def test_a_route_names_no_conversation_and_its_call_does(collector: Collec
     assert call["gen_ai.conversation.id"] == conversation
 
 
-async def test_what_a_provider_claims_to_have_used_stops_no_trace(collector: Collector, tmp_path: Path) -> None:
+async def test_impossible_usage_of_a_provider_does_not_prevent_tracing(collector: Collector, tmp_path: Path) -> None:
     async with exporting(collector.url, tmp_path) as (traces, figures):
         for tokens in (10**30, 3):
             harness, received = engine(traces)
@@ -258,7 +262,7 @@ async def test_what_a_provider_claims_to_have_used_stops_no_trace(collector: Col
     assert figures.spans_exported.values == {(): 4.0}
 
 
-async def test_spans_that_cannot_be_encoded_do_not_stop_those_that_follow(
+async def test_spans_that_cannot_be_encoded_do_not_block_later_ones(
     collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exporter, "_EXPORT_INTERVAL_SECONDS", 0.01)
@@ -276,7 +280,7 @@ async def test_spans_that_cannot_be_encoded_do_not_stop_those_that_follow(
     assert len(collector.spans) == 2
 
 
-async def test_a_request_is_answered_and_recorded_whose_spans_cannot_be_made(
+async def test_a_request_is_answered_and_recorded_if_its_spans_cannot_be_created(
     collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: Any) -> None:
@@ -291,9 +295,7 @@ async def test_a_request_is_answered_and_recorded_whose_spans_cannot_be_made(
     assert figures.spans_dropped.values[("not_made",)] == 2.0
 
 
-async def test_what_the_collector_says_it_will_not_have_is_not_counted_as_sent(
-    collector: Collector, tmp_path: Path
-) -> None:
+async def test_spans_that_the_collector_rejects_are_not_counted_as_sent(collector: Collector, tmp_path: Path) -> None:
     collector.answer = ExportTraceServiceResponse(
         partial_success=ExportTracePartialSuccess(rejected_spans=1, error_message="too old")
     ).SerializeToString()
@@ -316,7 +318,7 @@ async def test_a_broken_streams_call_and_request_are_both_errors(collector: Coll
     assert (client["error"], server["error"], client["error.type"]) == (True, True, server["error.type"])
 
 
-async def test_the_resource_is_what_the_environment_says(collector: Collector, tmp_path: Path) -> None:
+async def test_the_resource_is_set_by_the_environment(collector: Collector, tmp_path: Path) -> None:
     body = {
         "OTEL_SERVICE_NAME": "the-gateway", "OTEL_RESOURCE_ATTRIBUTES": "team=ai%20platform, region=eu",
         "OTEL_EXPORTER_OTLP_HEADERS": "Authorization=Basic%20a2V5, api-key=k=1, x-team=ai", "ENVIRONMENT": "staging",
@@ -332,11 +334,11 @@ async def test_the_resource_is_what_the_environment_says(collector: Collector, t
     }.items() <= attributes.items()  # fmt: skip
     headers = collector.headers[0]
     assert (headers["content-type"], headers["api-key"], headers["x-team"]) == ("application/x-protobuf", "k=1", "ai")
-    # In the formats of the vendors.
+    # In the formats that vendors document.
     assert headers["authorization"] == "Basic a2V5"
 
 
-async def test_what_the_collector_refuses_for_a_while_is_sent_again(
+async def test_spans_that_the_collector_refuses_temporarily_are_sent_again(
     collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exporter, "_RETRY_DELAYS_SECONDS", (0.0, 0.0))
@@ -350,7 +352,7 @@ async def test_what_the_collector_refuses_for_a_while_is_sent_again(
 
 
 @pytest.mark.parametrize("statuses", [[400], [503, 503, 503]])
-async def test_what_it_does_not_take_is_dropped_and_counted(
+async def test_spans_that_the_collector_refuses_are_dropped_and_counted(
     collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statuses: list[int]
 ) -> None:
     monkeypatch.setattr(exporter, "_RETRY_DELAYS_SECONDS", (0.0, 0.0))
@@ -363,7 +365,7 @@ async def test_what_it_does_not_take_is_dropped_and_counted(
     assert figures.spans_dropped.values[("not_taken",)] == 2.0
 
 
-async def test_more_than_the_queue_holds_is_dropped_and_the_request_goes_on(
+async def test_spans_beyond_the_queues_limit_are_dropped_and_the_request_continues(
     collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exporter, "MAX_QUEUED_SPANS", 5)
@@ -376,7 +378,7 @@ async def test_more_than_the_queue_holds_is_dropped_and_the_request_goes_on(
     assert figures.spans_dropped.values[("queue_full",)] == 4.0
 
 
-async def test_batches_hold_whole_requests(
+async def test_all_spans_of_a_request_are_in_one_batch(
     collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exporter, "MAX_BATCH_SPANS", 5)
@@ -389,7 +391,9 @@ async def test_batches_hold_whole_requests(
     assert sizes == [4, 4, 2]
 
 
-async def test_a_collector_that_is_away_keeps_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unreachable_collector_does_not_affect_requests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(exporter, "_RETRY_DELAYS_SECONDS", (0.0,))
     async with exporting("http://127.0.0.1:9", tmp_path) as (traces, figures):
         harness, received = engine(traces)
@@ -423,7 +427,7 @@ async def test_an_unsampled_request_is_not_sent(collector: Collector, tmp_path: 
     assert collector.request_count == 0
 
 
-async def test_spans_are_sent_while_it_runs(
+async def test_spans_are_sent_while_the_exporter_runs(
     collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exporter, "_EXPORT_INTERVAL_SECONDS", 0.01)
@@ -456,7 +460,7 @@ async def test_the_platforms_own_requests_are_traced_over_http(
     assert "total;dur=" in answer.headers["X-Gateway-Timing"]
     client, server = collector.spans
     assert (server["trace"], server["parent"], server["gatehouse.tenant_id"]) == (TRACE, PARENT, str(tenant.id))
-    # Several lines are one list.
+    # Several header lines are one list.
     assert server["state"] == "a=1,b=2,c=3"
     assert server["gatehouse.request_id"] == answer.headers["X-Request-Id"]
     assert (client["gen_ai.provider.name"], client["error"]) == ("sandbox", False)
@@ -464,13 +468,13 @@ async def test_the_platforms_own_requests_are_traced_over_http(
 
 
 @pytest.mark.parametrize("url", ["collector:4318", "ftp://collector", "http://"])
-def test_an_endpoint_that_is_no_web_address_ends_the_start(url: str) -> None:
+def test_an_invalid_endpoint_prevents_the_start(url: str) -> None:
     with pytest.raises(BadSettings, match="OTEL_EXPORTER_OTLP_ENDPOINT"):
         Settings.from_environment({"OTEL_EXPORTER_OTLP_ENDPOINT": url})
 
 
 @pytest.mark.parametrize("headers", ["key\u00e9=1", "x-key=a%0Ab", "two words=1"])
-def test_headers_that_cannot_be_ends_the_start_and_tell_no_secret(tmp_path: Path, headers: str) -> None:
+def test_invalid_headers_prevent_the_start_and_are_not_shown(tmp_path: Path, headers: str) -> None:
     settings = Settings.from_environment(
         {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_EXPORTER_OTLP_HEADERS": headers}
     )

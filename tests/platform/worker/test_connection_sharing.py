@@ -1,4 +1,4 @@
-"""The acceptors of two workers on one socket, in one process."""
+"""Two workers accept connections on the same socket, here in one process."""
 
 import asyncio
 import contextlib
@@ -33,7 +33,7 @@ class Worker:
 
 
 @contextlib.asynccontextmanager
-async def two() -> AsyncIterator[tuple[list[Worker], tuple[str, int]]]:
+async def two_workers() -> AsyncIterator[tuple[list[Worker], tuple[str, int]]]:
     with socket.create_server(("127.0.0.1", 0)) as listener, listener.dup() as again:
         workers = [Worker(board, item) for board, item in zip(ConnectionBoard.of(2), (listener, again), strict=True)]
         try:
@@ -59,33 +59,33 @@ async def connection_counts(workers: list[Worker], number: int) -> list[int]:
     return [len(worker.connections) for worker in workers]
 
 
-async def test_connections_that_come_one_by_one_go_to_who_has_fewer() -> None:
-    async with two() as (workers, address):
+async def test_single_connections_go_to_the_worker_with_fewer_connections() -> None:
+    async with two_workers() as (workers, address):
         with contextlib.ExitStack() as stack:
-            # Connections that one worker already has.
+            # Connections that one worker has already.
             more = [Connection(stack.enter_context(socket.socket())) for _ in range(6)]
             for connection in more:
                 workers[0].connections.add(connection)
             for number in range(7, 13):
                 await connect(stack, address)
                 await connection_counts(workers, number)
-                # Longer than the maximum time for which a connection is left to another worker.
+                # Longer than the maximum time for which a connection is left to the other worker.
                 await asyncio.sleep(0.06)
             assert [len(worker.connections) for worker in workers] == [6, 6]
 
 
-async def test_a_burst_is_halved() -> None:
-    async with two() as (workers, address):
+async def test_a_burst_is_divided_equally() -> None:
+    async with two_workers() as (workers, address):
         with contextlib.ExitStack() as stack:
             await asyncio.gather(*(connect(stack, address) for _ in range(40)))
             assert await connection_counts(workers, 40) == [20, 20]
 
 
-async def test_who_does_not_look_is_not_waited_for_twice() -> None:
-    async with two() as (workers, address):
+async def test_a_worker_that_does_not_accept_is_waited_for_only_once() -> None:
+    async with two_workers() as (workers, address):
         with contextlib.ExitStack() as stack:
             workers[0].connections.add(Connection(stack.enter_context(socket.socket())))
-            # A stopped worker is still in the shared table, and accepts nothing.
+            # A stopped worker is still in the shared table, but accepts nothing.
             asyncio.get_running_loop().remove_reader(workers[1].acceptor._listener)
             began = asyncio.get_running_loop().time()
             for _ in range(10):
@@ -95,8 +95,8 @@ async def test_who_does_not_look_is_not_waited_for_twice() -> None:
 
 
 @pytest.mark.parametrize("late", [False, True])
-async def test_whoever_comes_when_the_server_has_ended_is_told_too(late: bool) -> None:
-    async with two() as (workers, address):
+async def test_a_connection_that_arrives_after_the_server_ended_is_shut_down(late: bool) -> None:
+    async with two_workers() as (workers, address):
         with contextlib.ExitStack() as stack:
             if late:
                 workers[0].may_serve.clear()

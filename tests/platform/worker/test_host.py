@@ -18,7 +18,7 @@ from gatehouse.platform.worker.host import PlatformHost
 async def test_expired_counts_are_purged_without_requests(
     platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The counts of rate limits (docs/rate-limits.md)."""
+    """Counts of rate limits (docs/rate-limits.md)."""
     monkeypatch.setattr(host, "_PURGE_INTERVAL_SECONDS", 0.02)
     monkeypatch.setattr(host, "MemoryCounters", partial(MemoryCounters, window=0.05))
     async with RunningPlatform.start(platform.installed.settings) as another:
@@ -34,7 +34,7 @@ async def test_expired_counts_are_purged_without_requests(
 async def test_a_failed_start_stops_the_started_parts(platform: RunningPlatform, tmp_path: Path) -> None:
     settings = platform.installed.settings.model_copy(update={"gatehouse_home": tmp_path})
     keys = platform.installed.master_keys
-    # Without the tables the start fails at the change feed, after other parts were started.
+    # Without the tables, the start fails at the change feed, after other parts were started.
     failing = PlatformHost(settings, Database(platform.installed.url, schema="pg_catalog"), keys)
     failing.build()
     before = asyncio.all_tasks()

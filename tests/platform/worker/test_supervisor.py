@@ -1,4 +1,4 @@
-"""`gatehouse serve platform` as a process: failures of the start, of a second start, and of the end."""
+"""`gatehouse serve platform` as a process: failures of the start, a second start, and the end."""
 
 import contextlib
 import os
@@ -27,7 +27,7 @@ START_SECONDS = 150.0
 
 
 class Home:
-    """One GATEHOUSE_HOME; each `start` is another process."""
+    """One GATEHOUSE_HOME. Each `start` is another process."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -62,7 +62,7 @@ class Home:
         return self.log.read_text() if self.log.exists() else ""
 
     def password(self) -> str:
-        """Return the first admin's password from the file."""
+        """Return the first admin's password from its file."""
         password = (self.home / "first-admin").read_text().splitlines()[1]
         WATCH.secret(password, "the first admin's password")
         return password
@@ -83,7 +83,7 @@ class Home:
 
 
 def children_of(process: psutil.Process) -> list[psutil.Process]:
-    """Return all its descendants, or none if it has ended."""
+    """Return all descendants of the process, or none if it has ended."""
     try:
         return process.children(recursive=True)
     except psutil.NoSuchProcess:
@@ -91,7 +91,7 @@ def children_of(process: psutil.Process) -> list[psutil.Process]:
 
 
 def gateways_of(process: psutil.Process) -> set[int]:
-    """The process ids of the supervisor's gateways. A child may end, or be a zombie, while it is looked at."""
+    """Return the process ids of the supervisor's gateways. A child may end, or be a zombie, meanwhile."""
     gateways = set()
     for child in children_of(process):
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -115,7 +115,7 @@ def stop(process: "subprocess.Popen[bytes] | subprocess.Popen[str]") -> int:
 
 @pytest.fixture
 def home() -> Iterator[Home]:
-    # Short: a socket's name may have 100 characters.
+    # The path must be short, because the name of a socket may have 100 characters.
     with tempfile.TemporaryDirectory(prefix="gs", dir="/tmp", ignore_cleanup_errors=True) as directory:
         running = Home(Path(directory) / "home")
         yield running
@@ -124,7 +124,7 @@ def home() -> Iterator[Home]:
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Home]:
-    """A home whose first start is over, for tests that leave it as it was."""
+    """A home after its first start, for tests that leave it unchanged."""
     with tempfile.TemporaryDirectory(prefix="gs", dir="/tmp", ignore_cleanup_errors=True) as directory:
         running = Home(Path(directory) / "home")
         running.env["GATEHOUSE_ADMIN_PASSWORD"] = "the first admin's password"
@@ -162,7 +162,7 @@ def test_all_bad_settings_are_reported_at_once_and_nothing_is_started(
 ) -> None:
     faulty = BAD | own
     if words == ("worker",):
-        # It listens nowhere.
+        # This role listens on no port.
         faulty = {name: value for name, value in faulty.items() if not name.startswith("TLS_")}
     done = home.command(*words, **faulty)
     assert done.returncode == 2
@@ -176,7 +176,7 @@ def test_all_bad_settings_are_reported_at_once_and_nothing_is_started(
     assert not home.home.exists()
 
 
-def test_a_first_administrators_password_is_judged_before_the_database_is_started(home: Home) -> None:
+def test_the_first_admins_password_is_checked_before_the_database_is_started(home: Home) -> None:
     done = home.command("serve", "platform", GATEHOUSE_ADMIN_PASSWORD="password123")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith("gatehouse: GATEHOUSE_ADMIN_PASSWORD: ")
@@ -184,7 +184,7 @@ def test_a_first_administrators_password_is_judged_before_the_database_is_starte
     assert not home.home.exists()
 
 
-def test_a_first_start_on_a_taken_port_starts_no_database(home: Home) -> None:
+def test_a_first_start_on_a_used_port_starts_no_database(home: Home) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         done = home.command("serve", "platform", "--port", port)
@@ -197,12 +197,12 @@ def test_a_first_start_on_a_taken_port_starts_no_database(home: Home) -> None:
     assert stop(process) == 0
 
 
-def test_the_first_admins_password_is_there_until_it_was_used(home: Home) -> None:
+def test_the_file_with_the_first_admins_password_exists_until_its_first_use(home: Home) -> None:
     file = home.home / "first-admin"
     process, _ = home.start()
     password = home.password()
     assert file.stat().st_mode & 0o777 == 0o600
-    # What is no terminal may be kept somewhere.
+    # Output that does not go to a terminal may be stored somewhere.
     secrets = "the password, and a link to set your own, are"
     assert f"First admin: admin@gatehouse.local; {secrets} in {file} until its first use" in home.log_text()
     assert password not in home.log_text()
@@ -231,15 +231,15 @@ def test_a_reset_password_is_shown_once(home: Home) -> None:
 
 @pytest.fixture(scope="class")
 def server(shared: Home) -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
-    """The supervisor and the URL of a server of `shared`. A setting's name is misspelt."""
+    """Return the supervisor and the URL of a server of `shared`. The name of one setting is misspelt."""
     process, url = shared.start(**UNLIMITED, RATE_LIMIT_REQUEST_PER_MINUTE="5")
     yield process, url
     assert stop(process) == 0
     assert embedded.pid(shared.home) is None
 
 
-class TestOneServer:
-    """What leaves a server as it was: one start for all."""
+class TestSharedServer:
+    """Tests that leave a server unchanged share one start."""
 
     @pytest.mark.usefixtures("server")
     def test_a_misspelt_setting_is_reported(self, shared: Home) -> None:
@@ -265,11 +265,11 @@ class TestOneServer:
         )
         assert process.poll() is None
         until(lambda: httpx2.get(f"{url}/api/health/ready").status_code == 200, 20)
-        # A command uses the running server's database, and leaves it running.
+        # A command uses the running server's database, and does not stop it.
         assert shared.command("users", "list").returncode == 0
         until(lambda: httpx2.get(f"{url}/api/health/ready").status_code == 200, 20)
         assert embedded.pid(shared.home) is not None
-        # Nor is it replaced under it.
+        # A backup is possible while the server runs, and does not replace an existing file.
         saved = shared.command("backup", str(shared.home / "saved.tar"))
         assert (saved.returncode, saved.stderr) == (0, "")
         again = shared.command("backup", str(shared.home / "saved.tar"))
@@ -279,7 +279,7 @@ class TestOneServer:
         assert f"in use by process {process.pid}" in refused.stderr
 
     @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-    def test_a_database_that_dies_is_started_again_while_the_gateway_goes_on(
+    def test_a_database_that_dies_is_restarted_while_the_gateway_continues(
         self, shared: Home, server: tuple["subprocess.Popen[bytes]", str], number: int
     ) -> None:
         process, url = server
@@ -310,7 +310,7 @@ def test_only_the_process_that_started_the_database_stops_it(shared: Home) -> No
     assert embedded.pid(shared.home) is None
 
 
-def test_a_killed_supervisor_frees_the_home_at_once(shared: Home) -> None:
+def test_a_killed_supervisor_releases_the_home_at_once(shared: Home) -> None:
     process, _ = shared.start()
     process.kill()
     process.wait(10)
@@ -329,7 +329,7 @@ def test_a_killed_supervisor_frees_the_home_at_once(shared: Home) -> None:
         ("first-admin", signal.SIGKILL),
     ],
 )
-def test_a_first_start_that_is_ended_loses_nothing(home: Home, number: signal.Signals, moment: str) -> None:
+def test_a_first_start_that_is_interrupted_can_be_repeated(home: Home, number: signal.Signals, moment: str) -> None:
     process = home.begin()
     until((home.home / moment).exists)
     family = children_of(psutil.Process(process.pid))
@@ -350,12 +350,12 @@ def test_a_wrong_master_key_is_refused(shared: Home) -> None:
     assert done.returncode == 2
     assert "GATEHOUSE_MASTER_KEY: it does not open what is sealed in the database" in done.stderr
     assert "Traceback" not in done.stderr
-    # The error is the last line, and what was started is stopped.
+    # The error is the last line, and everything that was started is stopped.
     assert done.stderr.splitlines()[-1].startswith("gatehouse: ")
     assert embedded.pid(shared.home) is None
 
 
-def test_a_wrong_master_key_is_refused_with_a_database_of_ones_own(shared: Home) -> None:
+def test_a_wrong_master_key_is_refused_with_an_external_database(shared: Home) -> None:
     other = Home(shared.home.parent / "other")
     url = embedded.start(shared.home)
     try:

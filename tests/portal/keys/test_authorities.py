@@ -27,7 +27,7 @@ async def chain(portal: RunningPortal) -> list[x509.Certificate]:
     return x509.load_pem_x509_certificates(pem.encode())
 
 
-async def test_one_is_made_at_the_first_start_and_stays(apart: RunningPortal) -> None:
+async def test_an_authority_is_created_at_the_first_start_only(apart: RunningPortal) -> None:
     issuing, authority, _ = await apart.host.authorities.issuing()
     assert x5c.parse_authority(authority.pem) == authority.certificate
     with psycopg.connect(apart.installed.owner_url) as connection:
@@ -35,7 +35,7 @@ async def test_one_is_made_at_the_first_start_and_stays(apart: RunningPortal) ->
     assert (await apart.host.authorities.issuing())[0] == issuing
 
 
-async def test_another_one_issues_and_the_one_before_is_trusted_until_its_last_certificate_ends(
+async def test_after_a_rotation_the_former_authority_is_trusted_until_its_certificates_expire(
     apart: RunningPortal,
 ) -> None:
     (first,) = await chain(apart)
@@ -49,13 +49,13 @@ async def test_another_one_issues_and_the_one_before_is_trusted_until_its_last_c
     assert await chain(apart) == [second]
 
 
-async def test_of_a_stolen_one_nothing_is_believed(apart: RunningPortal) -> None:
+async def test_certificates_of_a_stolen_authority_are_not_trusted(apart: RunningPortal) -> None:
     _, stolen, _ = await apart.host.authorities.issuing()
     rotated(apart)
     rotated(apart, stolen=True)
     (only,) = await chain(apart)
-    done = apart.sql("SELECT details FROM audit WHERE action = 'authority.rotated' ORDER BY at")
-    assert done == [({"stolen": False},), ({"stolen": True},)]
+    rotations = apart.sql("SELECT details FROM audit WHERE action = 'authority.rotated' ORDER BY at")
+    assert rotations == [({"stolen": False},), ({"stolen": True},)]
     issued = stolen.issue("an outpost", "an organization", lifetime=CERTIFICATE_LIFETIME)
     root = CertificateAuthority.from_pem(issued.certificate, issued.key.encode())
     token = x5c.sign({"sub": "an outpost", "aud": "here"}, root.key, [root.certificate])
@@ -64,7 +64,7 @@ async def test_of_a_stolen_one_nothing_is_believed(apart: RunningPortal) -> None
         x5c.verify(token, [only], audience="here")
 
 
-async def test_an_authority_more_than_the_platform_takes_is_refused(apart: RunningPortal) -> None:
+async def test_more_authorities_than_the_platform_accepts_are_refused(apart: RunningPortal) -> None:
     for _ in range(MAX_AUTHORITIES - 1):
         rotated(apart)
     assert len(await chain(apart)) == MAX_AUTHORITIES
@@ -76,13 +76,13 @@ async def test_an_authority_more_than_the_platform_takes_is_refused(apart: Runni
     assert len(await chain(apart)) == 1
 
 
-async def test_what_an_authority_issues_does_not_outlive_it() -> None:
+async def test_a_certificate_expires_no_later_than_its_authority() -> None:
     short = CertificateAuthority.make("a short one", lifetime=timedelta(days=1))
     assert short.issue("a", "b", lifetime=CERTIFICATE_LIFETIME).expires_at == short.certificate.not_valid_after_utc
 
 
-async def test_a_certificate_of_an_outpost_is_no_authoritys(apart: RunningPortal) -> None:
-    """Whoever holds one cannot make others."""
+async def test_a_certificate_of_an_outpost_cannot_issue_certificates(apart: RunningPortal) -> None:
+    """The holder of a certificate cannot issue others."""
     _, authority, _ = await apart.host.authorities.issuing()
     issued = authority.issue("an outpost", "an organization", lifetime=CERTIFICATE_LIFETIME)
     root = CertificateAuthority.from_pem(issued.certificate, issued.key.encode())
@@ -93,5 +93,5 @@ async def test_a_certificate_of_an_outpost_is_no_authoritys(apart: RunningPortal
 
 
 def forge(root: CertificateAuthority) -> Any:
-    made = root.issue("x", "y", lifetime=timedelta(days=1))
-    return CertificateAuthority.from_pem(made.certificate, made.key.encode())
+    issued = root.issue("x", "y", lifetime=timedelta(days=1))
+    return CertificateAuthority.from_pem(issued.certificate, issued.key.encode())

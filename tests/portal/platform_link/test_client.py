@@ -1,4 +1,4 @@
-"""What the portal hears of the platform: how long it waits, how much it reads, and a refusal in words."""
+"""Calls from the portal to the platform: timeouts, large responses, and the text of refusals."""
 
 import asyncio
 from typing import Any
@@ -15,7 +15,7 @@ from gatehouse.portal.settings import PortalSettings
 
 
 async def result_for(answer: Any, *, status: int = 200, after: float = 0.0, **how: Any) -> Any:
-    """What a call gives where the platform answers so."""
+    """Returns the result of a call for this response of the platform."""
 
     async def behave(connection: Connection) -> None:
         if "/oauth/token" in connection.head:
@@ -35,7 +35,7 @@ async def result_for(answer: Any, *, status: int = 200, after: float = 0.0, **ho
             await outbound.close()
 
 
-async def test_a_call_is_waited_for_as_long_as_its_caller_says() -> None:
+async def test_a_call_has_the_timeout_of_its_caller() -> None:
     assert await result_for({}, after=0.6, timeout_seconds=5) == {}
     with pytest.raises(PortalPlatformUnavailable, match="timeout"):
         await result_for({}, after=0.6, timeout_seconds=0.2)

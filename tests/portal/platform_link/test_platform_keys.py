@@ -1,4 +1,4 @@
-"""The platform's keys, asked of something that is no platform or does not answer."""
+"""The platform's keys, fetched from a server that is not a platform or does not respond."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ from gatehouse.portal.settings import PortalSettings
 
 @asynccontextmanager
 async def answering(body: bytes, status: bytes = b"200 OK") -> AsyncIterator[tuple[str, list[bytes]]]:
-    """A server that answers so, whatever it is asked. Gives its address, and the lines that it was asked with."""
+    """Yields a server with the same response to all requests: its URL, and the request lines that it has received."""
     requests: list[bytes] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -47,7 +47,7 @@ async def keys_of(address: str, home: Path) -> AsyncIterator[PlatformKeys]:
         await outbound.close()
 
 
-async def test_of_a_platform_that_fails_many_strangers_ask_once(tmp_path: Path) -> None:
+async def test_after_a_failed_fetch_callers_do_not_fetch_again_immediately(tmp_path: Path) -> None:
     async with (
         answering(b"{}", b"503 Service Unavailable") as (address, request),
         keys_of(address, tmp_path) as keys,
@@ -64,7 +64,7 @@ async def test_of_a_platform_that_fails_many_strangers_ask_once(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("body", [b"{}", b"[]", b"null", b"7", b'{"keys": 7}', b'{"keys": [7, null]}'])
-async def test_what_answers_otherwise_is_no_platform(body: bytes, tmp_path: Path) -> None:
+async def test_another_server_is_not_accepted_as_the_platform(body: bytes, tmp_path: Path) -> None:
     async with answering(body) as (address, _), keys_of(address, tmp_path) as keys:
         with pytest.raises(PlatformKeysUnavailable):
             await keys.verify("x.y.z", audience="here")

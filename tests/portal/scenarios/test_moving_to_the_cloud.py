@@ -24,11 +24,11 @@ from gatehouse.foundation.secrets.passwords import hash_now
 from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 PAGE = Path(__file__).parents[3] / "docs/moving-to-the-cloud.md"
-#: The first sets what this test sets.
+#: The first block sets variables, which this test sets itself.
 BLOCKS = re.findall(r"^```bash\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)[1:]
 PASSWORD = "the mover's long password"
 ADMIN = "/api/admin"
-#: Tenant and outpost have what an organization has before it moves.
+#: The tenant and the outpost have the configuration of an organization before it moves.
 BEFORE: list[tuple[str, dict[str, Any]]] = [
     (f"{ADMIN}/dlp-rules/", {"detector_name": "Cards", "detector_type": "regex", "entity_type": "credit_card",
                              "action_tier": "block"}),
@@ -58,15 +58,15 @@ def until(holds: Callable[[], object], *, patience: float = 60) -> None:
 
 @pytest.fixture(scope="module")
 def outpost(portal: PortalServer) -> Iterator[RegisteredOutpost]:
-    """Of an organization that has rules and filters of its own, and the sandbox's models."""
+    """Yields an outpost of an organization with rules and filters of its own, and with the sandbox's models."""
     platform = portal.platform
     org_id, _ = portal.new_org(tenant_id=str(DEFAULT_TENANT))
     with httpx2.Client(base_url=platform.url, headers={"X-API-Key": platform.key}, timeout=30) as admin:
         flag = admin.patch("/api/v1/admin/org/feature-flags/outpost_enabled", json={"enabled": True})
         assert flag.status_code == 200, flag.text
         for path, body in BEFORE:
-            made = admin.post(path, json=body)
-            assert made.status_code == 201, (path, made.text)
+            created = admin.post(path, json=body)
+            assert created.status_code == 201, (path, created.text)
     registration = portal.register(org_id)
     with RegisteredOutpost(platform, registration, CLOUD_PORTAL_URL=portal.url) as running:
         with running.admin() as operator:
@@ -75,7 +75,7 @@ def outpost(portal: PortalServer) -> Iterator[RegisteredOutpost]:
 
 
 def environment(portal: PortalServer, outpost: RegisteredOutpost, home: Path) -> dict[str, str]:
-    """What the page's first block sets. The cloud is another tenant of the same platform."""
+    """Returns the variables that the first block of the page sets. The cloud is another tenant of the same platform."""
     platform, email = portal.platform, f"ada-{uuid4().hex[:8]}@example.test"
     org_id, _ = portal.new_org(contact_email=email)
     platform.sql("UPDATE users SET password_hash = %s WHERE email = %s", [hash_now(PASSWORD), email])
@@ -99,11 +99,11 @@ def test_the_walk_through_leads_to_the_cloud_and_back(
     portal: PortalServer, outpost: RegisteredOutpost, tmp_path: Path
 ) -> None:
     script = "set -euo pipefail\n" + "\n".join(f"{block}\necho '== {at}'" for at, block in enumerate(BLOCKS))
-    done = subprocess.run(
+    process = subprocess.run(
         ["bash", "-c", script], env=environment(portal, outpost, tmp_path), cwd=tmp_path, capture_output=True,
         text=True, timeout=300, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert process.returncode == 0, (process.stdout, process.stderr)
 
     exported = json.loads((tmp_path / "outpost-config.json").read_text())
     assert (exported["version"], len(exported["patterns"])) == ("1.0", 75)
@@ -118,14 +118,14 @@ def test_the_walk_through_leads_to_the_cloud_and_back(
         ("content_filters", "Projects"),
         ("compliance_bundles", "Card data"),
     }
-    # Both judge as the organization's rules say.
+    # Both apply the rules of the organization.
     verdicts = [json.loads(line) for line in (tmp_path / "cloud.txt").read_text().splitlines()]
     assert [verdict["action"] for verdict in verdicts] == ["ALLOW", "BLOCK", "ALLOW", "REDACT", "BLOCK"], verdicts
-    assert "the same verdicts" in done.stdout
-    assert "Hello, cloud" in done.stdout
-    assert "Hello again" in done.stdout
+    assert "the same verdicts" in process.stdout
+    assert "Hello, cloud" in process.stdout
+    assert "Hello again" in process.stdout
     assert (tmp_path / "outpost-audit.jsonl").read_text().count("\n") >= 1
-    assert int(done.stdout.split("== 8")[1].split()[0]) >= 1
+    assert int(process.stdout.split("== 8")[1].split()[0]) >= 1
 
 
 def test_the_page_states_the_length_of_the_parallel_run(portal: PortalServer) -> None:

@@ -44,7 +44,7 @@ def token(registration: dict[str, Any], audience: str = "gatehouse") -> str:
 
 
 def polled(portal: PortalServer, registration: dict[str, Any]) -> int:
-    """What the platform says to the outpost."""
+    """Returns the platform's response to a poll of the outpost."""
     headers = {"Authorization": f"Bearer {token(registration)}"}
     return httpx2.get(registration["bundle_url"], headers=headers, timeout=30).status_code
 
@@ -61,14 +61,14 @@ def enable(portal: PortalServer, key: str) -> None:
 
 @pytest.fixture(scope="module")
 def org(portal: PortalServer) -> UUID:
-    """An organization on a tenant of its own, whose outposts are let in."""
+    """Yields an organization with a tenant of its own, whose outposts are admitted."""
     org_id, key = portal.new_org()
     enable(portal, key)
     return org_id
 
 
 def test_a_registered_outpost_serves_until_it_is_revoked(portal: PortalServer) -> None:
-    # The tenant that has the sandbox's models.
+    # This tenant has the sandbox's models.
     org_id, key = portal.new_org(tenant_id=str(DEFAULT_TENANT))
     enable(portal, key)
     registration = portal.register(org_id)
@@ -80,7 +80,7 @@ def test_a_registered_outpost_serves_until_it_is_revoked(portal: PortalServer) -
         assert answer.status_code == 200, answer.text
         until(lambda: portal.admin.get(at).json()["last_seen_at"] is not None)
         assert portal.admin.get(at).json()["reported"]["status"] in {"ready", "not_ready"}
-        # A renewal under way: the new files are read, and the old certificate goes on as well.
+        # During a renewal the new files are read, and the old certificate remains valid.
         renewed = portal.admin.post(f"{at}/renew").json()
         until(lambda: polled(portal, renewed) == 200)
         assert polled(portal, registration) == 200
@@ -101,12 +101,12 @@ def test_a_cancelled_organizations_outposts_are_refused(portal: PortalServer) ->
     until(lambda: polled(portal, registration) == 200)
     assert portal.admin.delete(f"/v1/orgs/{org_id}").status_code == 204
     until(lambda: polled(portal, registration) == 401)
-    # Its tenant's end is told first.
+    # The deletion of the tenant is sent first.
     until(lambda: str(org_id) not in str(portal.platform.sql("SELECT organizations, outposts FROM outpost_trust")))
 
 
 def test_a_foreign_change_of_the_trust_is_corrected(portal: PortalServer, org: UUID) -> None:
-    """Everything is told again within half a minute."""
+    """The complete list is sent again within half a minute."""
     registration = portal.register(org)
     until(lambda: polled(portal, registration) == 200)
     nobody: dict[str, Any] = {"ca_certificates": [], "organizations": [], "outposts": []}
@@ -157,19 +157,25 @@ def test_a_webhooks_dead_letter_is_reported_to_its_organization(portal: PortalSe
             return [item for item in items if item["subject_id"] == str(webhook_id)]
 
         until(notifications_of_webhook)
-        (one,) = notifications_of_webhook()
-        assert (one["type"], one["severity"], one["resolved_at"]) == ("dead_letter", "warning", None)
-        assert one["message"].startswith('Deliveries of the webhook "on call" have failed for good, the last of them')
+        (notification,) = notifications_of_webhook()
+        assert (notification["type"], notification["severity"], notification["resolved_at"]) == (
+            "dead_letter",
+            "warning",
+            None,
+        )
+        assert notification["message"].startswith(
+            'Deliveries of the webhook "on call" have failed for good, the last of them'
+        )
         until(lambda: not portal.sql("SELECT 1 FROM portal_notices"))
-        resolved = client.post(f"/v1/orgs/{org}/notifications/{one['id']}/resolve")
+        resolved = client.post(f"/v1/orgs/{org}/notifications/{notification['id']}/resolve")
         assert resolved.json()["resolved_at"] is not None
-        # The next one is news.
+        # The next notice creates a new notification.
         die(portal, tenant_id, webhook_id)
         until(lambda: len(notifications_of_webhook()) == 2)
 
 
 def die(portal: PortalServer, tenant_id: UUID, webhook_id: UUID) -> None:
-    """A delivery that has failed for the last time half a minute ago."""
+    """Stores a delivery whose last attempt failed half a minute ago."""
     portal.sql(
         "INSERT INTO webhook_deliveries (id, tenant_id, webhook_id, event_type, payload, status, next_attempt_at,"
         " dead_at) VALUES (%s, %s, %s, 'new_conversation', '{}', 'failed', NULL, now())",
@@ -213,7 +219,7 @@ def test_jobs_continue_after_the_platform_was_unavailable(portal: PortalServer, 
         # Registered before the platform has its organization.
         body = {"name": "Early", "slug": f"o-{uuid4().hex[:12]}", "plan_tier": "starter"}
         early = portal.register(UUID(portal.admin.post("/v1/orgs", json=body).json()["org"]["id"]))
-        # A job that was taken in the moment in which the database ended is taken again when its lease is over.
+        # A job that was started when the database ended runs again after its lease.
         failed = "SELECT 1 FROM portal.jobs WHERE kind = 'trust_push' AND error = 'connect_failed'"
         until(lambda: portal.sql(failed), patience=120)
     finally:
@@ -221,6 +227,6 @@ def test_jobs_continue_after_the_platform_was_unavailable(portal: PortalServer, 
     until(lambda: polled(portal, gone) == 401)
     until(lambda: polled(portal, new) == 200)
     assert polled(portal, stays) == 200
-    # Known, and not let in: that is the feature flag's affair.
+    # The outpost is known, but not admitted, because the feature flag is off.
     portal.sql("UPDATE portal.jobs SET run_at = now() WHERE kind = 'org_provision' AND status = 'queued'")
     until(lambda: polled(portal, early) == 403)

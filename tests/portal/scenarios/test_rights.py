@@ -23,7 +23,7 @@ OPERATIONS = [
 
 
 def schemes(operation: dict[str, Any]) -> set[str]:
-    """Any one of them opens it."""
+    """Returns the names of the security schemes, of which each permits the operation."""
     return {scheme for item in operation.get("security", ()) for scheme in item}
 
 
@@ -33,7 +33,7 @@ def _those(fits: Callable[[dict[str, Any]], bool]) -> list[Any]:
     ]
 
 
-#: Nobody shows anything for these.
+#: These operations need no credential.
 OPEN = {
     ("GET", "/api/health/live"), ("GET", "/api/health/ready"), ("GET", "/metrics"), ("GET", "/.well-known/jwks.json"),
     ("GET", "/v1/auth/sso/login"), ("GET", "/v1/auth/sso/callback"),
@@ -43,7 +43,7 @@ ADMIN_KEY_ONLY = _those(lambda operation: schemes(operation) == {"adminKey"})
 ORG_TOKEN = _those(lambda operation: "orgToken" in schemes(operation))
 ORG_TOKEN_ONLY = _those(lambda operation: schemes(operation) == {"orgToken"})
 ADMINS = _those(lambda operation: operation.get("x-required-role") == "admin")
-#: Outposts, and the platform: neither the admin key nor any organization's token opens these.
+#: These operations are for outposts and the platform. They refuse the admin key and organization tokens.
 MACHINES = _those(lambda operation: bool(schemes(operation)) and not schemes(operation) & {"adminKey", "orgToken"})
 
 
@@ -62,7 +62,7 @@ async def cast(portal: RunningPortal) -> Cast:
 
 
 def filled(path: str, org: Org) -> str:
-    """The path with the organization's id in it, and ids that nobody has."""
+    """Returns the path with the organization's id, and with unknown ids for other parameters."""
     return re.sub(r"\{\w+\}", lambda _: str(uuid4()), path.replace("{org_id}", str(org.id)))
 
 
@@ -75,8 +75,8 @@ async def status(client: httpx2.AsyncClient, method: str, path: str, org: Org, *
     return answer.status_code
 
 
-def test_every_operation_says_who_may_call_it() -> None:
-    """One that asks for nothing is entered above, by hand."""
+def test_every_operation_declares_its_callers() -> None:
+    """An operation without a caller must be in the list above."""
     result = {(method, path) for method, path, operation in OPERATIONS if "security" not in operation}
     assert result == OPEN
     assert {scheme for _, _, operation in OPERATIONS for scheme in schemes(operation)} <= set(
@@ -94,7 +94,7 @@ async def test_machine_endpoints_refuse_other_credentials(
     portal: RunningPortal, cast: Cast, method: str, path: str
 ) -> None:
     for client in (portal.admin, cast.org.client):
-        # 503: without a platform nobody can say who it would be.
+        # 503 is also accepted: without a platform its keys cannot be fetched.
         assert (await client.request(method, filled(path, cast.org))).status_code in {401, 403, 503}
 
 
@@ -135,21 +135,21 @@ async def test_a_cancelled_organization_cannot_be_administered(
 async def test_an_invalid_token_is_refused(portal: RunningPortal, cast: Cast, method: str, path: str) -> None:
     claims = {"sub": str(cast.org.id), "plan": "enterprise"}
     now = int(time.time())
-    good = await portal.signed(claims)
+    valid_token = await portal.signed(claims)
     forged = jwt.SigningKey.generate()
-    bad = {
+    invalid_tokens = {
         "nothing": "",
         "another scheme": "Basic YTpi",
         "no token": "Bearer ",
         "malformed": "Bearer x.y.z",
         "expired": f"Bearer {await portal.signed(claims, iat=now - 100, exp=now - 10)}",
-        "signed by somebody else": f"Bearer {jwt.sign(await portal.host.keys.verify(good), forged)}",
-        "cut": f"Bearer {good[:-8]}",
+        "signed by somebody else": f"Bearer {jwt.sign(await portal.host.keys.verify(valid_token), forged)}",
+        "cut": f"Bearer {valid_token[:-8]}",
         "for another audience": f"Bearer {await portal.signed(claims, aud='somebody else')}",
         "without an organization": f"Bearer {await portal.signed({'plan': 'enterprise'})}",
         "of no organization's form": f"Bearer {await portal.signed({'sub': 'x'})}",
     }
-    for why, authorization in bad.items():
+    for why, authorization in invalid_tokens.items():
         assert await status(portal.anonymous, method, path, cast.org, Authorization=authorization) == 401, why
 
 
@@ -186,7 +186,7 @@ async def test_members_are_refused_administrators_operations(
 
 
 async def test_a_members_current_role_applies(portal: RunningPortal, org: Org) -> None:
-    """Whatever the token says."""
+    """The role in the token does not matter."""
     member = await portal.new_member(org, "member", claimed="admin")
     assert (await member.client.patch(f"{org.path}/settings", json={"name": "Mine"})).status_code == 403
     await org.client.put(f"{org.path}/members/{member.id}", json={"role": "admin"})
@@ -200,6 +200,6 @@ async def test_wrong_credentials_of_one_address_are_limited(portal: RunningPorta
     headers = {"X-API-Key": "guess after guess", "X-Forwarded-For": "203.0.113.77"}
     answers = [(await portal.anonymous.post("/v1/orgs", json={}, headers=headers)).status_code for _ in range(61)]
     assert (answers[:60], answers[60]) == ([401] * 60, 429)
-    # The right one is not kept out by them.
+    # The correct credential is still accepted.
     right = await portal.admin.post("/v1/orgs", json={}, headers={"X-Forwarded-For": "203.0.113.77"})
     assert right.status_code == 422

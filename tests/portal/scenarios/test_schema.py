@@ -1,4 +1,4 @@
-"""The portal's database, and what the code believes of it: nobody sees another organization's rows."""
+"""The portal's schema matches the code, and no organization can see the rows of another one."""
 
 import importlib
 import pkgutil
@@ -19,12 +19,12 @@ for module in pkgutil.walk_packages(gatehouse.portal.__path__, "gatehouse.portal
     if module.name.endswith(".table"):
         importlib.import_module(module.name)
 
-#: Rows of these are nobody's: keys, and what migrations know. No route's session reads them.
+#: Tables whose rows belong to no organization: keys and the state of migrations. Sessions of routes do not read them.
 NOBODYS = {"signing_keys", "authorities", "alembic_version", "schema_compatibility"}
 
 
 def test_every_mapped_column_is_as_the_migrations_made_it(portal: RunningPortal) -> None:
-    """Columns, types and nullability; indexes and keys are the migrations' own affair."""
+    """Compares columns, types and nullability. The models do not describe indexes and keys."""
     engine = create_engine(sqlalchemy_url(portal.installed.owner_url))
     with engine.connect() as connection:
         connection.execute(text("SET search_path = portal"))
@@ -53,25 +53,25 @@ def test_row_level_security_shows_only_one_organizations_rows(portal: RunningPor
         " WHERE schemaname = 'portal' AND 'gatehouse_app' = ANY (roles)"
     )
     wider = {table: set(conditions) for table, *conditions in policies if set(conditions) != {own}}
-    # Its own row, and jobs that are about all organizations at once.
+    # The organization's own row, and jobs that concern all organizations.
     assert wider == {
         "organizations": {own.replace("org_id", "id")},
         "jobs": {f"((org_id IS NULL) OR {own})"},
     }
 
 
-async def test_a_session_sees_its_organizations_rows_whatever_a_query_forgot(
+async def test_a_session_sees_only_its_organizations_rows_even_if_a_query_has_no_condition(
     portal: RunningPortal, org: Org, other_org: Org
 ) -> None:
     await portal.new_member(org)
-    theirs = await portal.new_member(other_org)
+    foreign_member = await portal.new_member(other_org)
     async with portal.host.database.tenant(TenantId(org.id)) as session:
-        # PostgreSQL alone, then the session alone.
+        # Test PostgreSQL alone, then the session alone.
         assert (await session.execute(text("SELECT DISTINCT org_id FROM members"))).scalars().all() == [org.id]
         assert (await session.execute(text("SELECT id FROM organizations"))).scalars().all() == [org.id]
         await session.execute(text("SELECT set_config('gatehouse.tenant', :t, true)"), {"t": str(other_org.id)})
         assert await session.scalar(select(func.count()).select_from(PortalMemberRow)) == 0
-        assert await session.get(PortalMemberRow, theirs.id) is None
+        assert await session.get(PortalMemberRow, foreign_member.id) is None
 
 
 def test_every_sealed_column_can_be_sealed_again(portal: RunningPortal) -> None:

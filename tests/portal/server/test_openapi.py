@@ -1,4 +1,4 @@
-"""The portal's OpenAPI document: what it says of secrets, bodies and errors."""
+"""The portal's OpenAPI document: secrets, bodies and errors."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ BY_NAME = {f"{method} {path}": (method, path, operation) for method, path, opera
 
 
 def fields(schema: dict[str, Any]) -> Iterator[str]:
-    """The names of all fields, however deep."""
+    """Returns the names of all fields, at any depth."""
     if (reference := schema.get("$ref")) is not None:
         schema = DOCUMENT["components"]["schemas"][reference.rsplit("/", 1)[1]]
     for name, inner in schema.get("properties", {}).items():
@@ -48,7 +48,7 @@ def test_an_operation_is_described_and_its_errors_have_the_portals_form(name: st
             assert schemas(answer) == [{"$ref": "#/components/schemas/PortalError"}]
 
 
-def test_the_command_line_prints_it_without_a_database() -> None:
+def test_the_command_line_prints_the_document_without_a_database() -> None:
     command = [sys.executable, "-P", "-m", "gatehouse", "openapi", "portal"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert json.loads(printed) == DOCUMENT

@@ -1,5 +1,6 @@
-"""Made-up texts for the semantic heads, all written for this project: attacks, and harmless texts that look like them.
+"""Generates texts for the semantic heads: attacks, and harmless texts that are similar to attacks. All were written for
+this project.
 
-Each module has one generator a kind of text. A generator takes a `random.Random` and yields one text; `pick` and the
-rest of `words.py` fill the templates.
+Each module has one function for each kind of text. It takes a `random.Random` and returns one text. The functions in
+`words.py` fill the templates.
 """

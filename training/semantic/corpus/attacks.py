@@ -1,5 +1,6 @@
 # ruff: noqa: E501, RUF001 - sentences stay whole, in the letters of their language
-"""Attacks: instructions that are to override those in force, taking them out, and personas without rules."""
+"""Generates attacks: instructions that are supposed to override the current ones, attempts to extract the current ones,
+and personas without rules."""
 
 from random import Random
 
@@ -200,7 +201,7 @@ def persona(random: Random) -> str:
 
 
 def order(random: Random) -> str:
-    """An instruction that makes sense only inside a text that the model is to work on."""
+    """Return an instruction that is only meaningful within a text that the model works on."""
     if random.random() < 0.25:
         return fill(random, random.choice(_CODE_ORDERS), payload=_PAYLOADS)
     head = fill(random, random.choice(_ADDRESSES))
@@ -209,7 +210,7 @@ def order(random: Random) -> str:
 
 
 def smuggled(random: Random) -> str:
-    """A harmless frame around a harmful order, which the model is to work on and will rather follow."""
+    """Return a harmless task on a harmful instruction. A model may follow the instruction instead of the task."""
     verb = random.choice(("Translate", "Polish", "Rewrite", "Proofread", "Summarise", "Shorten"))
     thing = random.choice(("sentence", "text", "paragraph", "lines", "content"))
     harm = random.choice(
@@ -225,7 +226,7 @@ def smuggled(random: Random) -> str:
 
 
 def buried(random: Random, carrier: str) -> str:
-    """An injection in a text that somebody else wrote."""
+    """Return an injection within a text by someone else."""
     return put_into(random, carrier, random.choice((override, order, order, extraction))(random))
 
 

@@ -1,6 +1,6 @@
 # ruff: noqa: E501, RUF001 - sentences stay whole, in the letters of their language
-"""Harmless texts, a kind for each class of attack: the same forms, carriers and words, and nobody orders a model to leave
-its task."""
+"""Harmless texts, a kind for each class of attack: the same forms, carriers and words, and nobody orders a model to
+leave its task."""
 
 import base64
 import codecs
@@ -237,7 +237,7 @@ def system(random: Random) -> str:
 
 
 def in_carrier(random: Random) -> str:
-    """Structured data in which all orders are for people."""
+    """Return structured data in which all instructions are for people."""
     made = random.choice((colleague, colleague, document, about_attacks, plain, task, foreign))(random)
     return carried(random, made)
 

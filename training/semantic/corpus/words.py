@@ -69,7 +69,8 @@ def pick(random: Random, choices: Sequence[str]) -> str:
 
 
 def fill(random: Random, template: str, **more: Sequence[str]) -> str:
-    """`{role}`, `{subject}` and the like become one of their words each; `(a|b|)` becomes one of its parts."""
+    """Fill a template. `{role}`, `{subject}` and similar names are replaced by one of their words. `(a|b|)` is replaced
+    by one of its parts."""
     while alternatives := re.search(r"\(([^()]*\|[^()]*)\)", template):
         chosen = random.choice(alternatives[1].split("|"))
         template = template[: alternatives.start()] + chosen + template[alternatives.end() :]
@@ -94,7 +95,7 @@ def sample(random: Random, choices: Sequence[str], low: int, high: int) -> list[
 
 
 def spoil(random: Random, text: str) -> str:
-    """What people do to texts: shouting, no capitals, a lost letter, a missing stop."""
+    """Return the text with a typical change: all capitals, no capitals, a missing letter, or a missing full stop."""
     match random.randrange(8):
         case 0:
             return text.lower()

@@ -1,4 +1,4 @@
-"""The 76 built-in patterns, as data. They are platform rules, in force for every organization."""
+"""The 76 built-in patterns, as data. They apply to every organization."""
 
 from typing import Final
 

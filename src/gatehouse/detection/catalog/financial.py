@@ -7,7 +7,8 @@ from gatehouse.detection.catalog.shapes import GUESS, alone, among_words, entry,
 from gatehouse.detection.validators import both, proves, refutes, wallets
 from gatehouse.detection.validators import financial as check
 
-#: Groups of digits on cards: Visa, Mastercard and most others; American Express; Diners Club; 19 digits; 6 and 13.
+#: Groups of digits on cards, in this order: Visa, Mastercard and most other cards; American Express; Diners Club; cards
+#: with 19 digits in five groups; cards with 19 digits in groups of 6 and 13.
 _CARD_GROUPS: Final = (
     (r"[2-6]\d{3}", r"\d{4}", r"\d{4}", r"\d{4}"),
     (r"(?:3[47]\d{2}|1800|2131)", r"\d{6}", r"\d{5}"),
@@ -15,7 +16,8 @@ _CARD_GROUPS: Final = (
     (r"[2-6]\d{3}", r"\d{4}", r"\d{4}", r"\d{4}", r"\d{3}"),
     (r"[2-6]\d{5}", r"\d{13}"),
 )
-#: Separators between the groups in addition to blank and hyphen, and the characters of each.
+#: Separators between the groups in addition to blank and hyphen. Each has a regex and its characters, for a character
+#: class.
 _RARE_SEPARATORS: Final = (
     (" {2,3}", " "),
     (r"\t", r"\t"),
@@ -39,9 +41,10 @@ PATTERNS = (
         "credit_card",
         "Payment card number",
         word(r"[1-9]\d{12,18}", 0.3, check.likely_card),
-        # In a card's groups, the check digit and the beginning are enough evidence, whatever the context.
+        # If the digits are grouped as on a card, the check digit and the prefix are enough evidence without context.
         *(word(r"[ \-]".join(groups), 0.7, refutes(check.card)) for groups in _CARD_GROUPS),
-        # In other groups, it must not be part of a longer row of numbers, or must have a context word.
+        # If the digits are grouped in another way, the number must not be part of a longer row of numbers, or it must
+        # have a context word.
         isolated(r"[2-6]\d{1,5}(?:[ \-]\d{2,6}){2,6}", r" \-", 0.3, check.distinctive_card),
         *(
             word(rf"[1-9](?:[ \-]?\d){{{length - 1}}}", 0.3, check.likely_card, needs_context=True)
@@ -160,7 +163,7 @@ PATTERNS = (
         "VAT or goods and services tax number",
         word(r"DE\d{9}|DE \d{3} \d{3} \d{3}", 0.6, refutes(check.de_vat)),
         word(r"DE[ .\-]?\d{3}[.\-]\d{3}[.\-]\d{3}", 0.6, refutes(check.de_vat)),
-        # In lower case `de` is a word: `de 150 000 000 euros`.
+        # `de` in lower case is also a word: `de 150 000 000 euros`.
         word(r"de ?\d{3} ?\d{3} ?\d{3}", 0.3, refutes(check.de_vat), needs_context=True, ignore_case=True),
         alone(r"de ?\d{3} ?\d{3} ?\d{3}", 0.6, refutes(check.de_vat), ignore_case=True),
         word(r"ATU\d{8}|NL\d{9}B\d{2}|BE ?0\d{3}\.?\d{3}\.?\d{3}|PL\d{10}|SE\d{10}01", 0.7),
@@ -190,7 +193,7 @@ PATTERNS = (
         alone(r"\d{3} \d{3} \d{3}", 0.6, refutes(check.acn)),
         word(r"\d{3}-\d{2}-\d{5}", 0.6, refutes(check.kr_business)),
         alone(r"\d{10}", GUESS, refutes(check.kr_business)),
-        # Only limited companies: numbers of other kinds begin like dates and years.
+        # Only numbers of limited companies, because those of other organizations begin like dates and years.
         among_words(r"5[5-9]\d{4}-\d{4}", 0.6, refutes(check.se_organization)),
         word(r"\d{6}-\d{4}", 0.3, refutes(check.se_organization), needs_context=True),
         alone(r"\d{10}", GUESS, refutes(check.se_organization)),
@@ -216,7 +219,7 @@ PATTERNS = (
     financial(
         "card_security_code",
         "Card security code",
-        # Not after a hyphen: `CVV-123` is a product name.
+        # A hyphen between name and value does not count, because `CVV-123` is a product name.
         shape(
             r"\b(?:cvv2?|security code|cvc2?|verification (?:code|value)|csc)"
             r"(?:\W{0,3}(?:is|code|number)\W{0,3}|[^\w\-]\W{0,2})?"

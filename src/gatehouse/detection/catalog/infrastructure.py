@@ -8,9 +8,9 @@ from gatehouse.detection.validators import network, refutes
 infrastructure = partial(entry, "infrastructure", "log_only")
 
 _LABELS = r"[A-Za-z0-9][A-Za-z0-9\-]{0,30}(?:\.[A-Za-z0-9\-]{1,31}){0,2}"
-#: Top-level domains. At most sixteen in one alternation, because RE2's filter recognizes no literals in longer ones.
-#: Those that are words (`in`, `it`, `is`, `no`, `at`, `so`, `me`, `to`) are left out: a sentence that ends without a
-#: blank before the next one would look like a domain.
+#: Top-level domains. One alternation has at most sixteen, because RE2's filter recognizes no literals in longer
+#: alternations. Domains that are also words (`in`, `it`, `is`, `no`, `at`, `so`, `me`, `to`) are left out. With them,
+#: the end of a sentence without a blank before the next sentence would look like a domain.
 _TOP_LEVEL_DOMAINS = (
     "com|org|net|edu|gov|mil|int|info|biz|io|ai|app|dev|co|eu|tv",
     "de|uk|fr|es|nl|be|ch|se|dk|fi|pl|cz|pt|gr|ie|ru",
@@ -79,7 +79,7 @@ PATTERNS = (
             0.7,
             ignore_case=True,
         ),
-        # The plain path, and the path in JSON strings, where each level doubles the backslashes.
+        # The plain path, and the path in up to three levels of JSON strings. Each level doubles the backslashes.
         *(
             shape(rf"(?P<value>\\{{{2 * count}}}[\w.\-]{{2,30}}\\{{{count}}}[\w$.\-]{{1,30}})", 0.7)
             for count in (1, 2, 4, 8)

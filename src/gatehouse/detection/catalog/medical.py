@@ -1,4 +1,4 @@
-"""Patients, practitioners, insurers, diagnoses."""
+"""Patterns for numbers of patients, practitioners and insurers, and for diagnoses."""
 
 from functools import partial
 
@@ -9,7 +9,7 @@ from gatehouse.detection.validators.checksums import digits, luhn
 
 medical = partial(entry, "medical", "redact")
 
-#: Characters of the US Medicare beneficiary identifier, which has no S, L, O, I, B, Z.
+#: The characters of a US Medicare beneficiary identifier. The letters S, L, O, I, B and Z do not occur.
 _LETTER, _EITHER = "[AC-HJKMNP-RT-Y]", "[0-9AC-HJKMNP-RT-Y]"
 _DEA = "[ABCDEFGHJKLMPRSTUX][A-Z9]\\d{7}"
 _MBI = rf"[1-9]{_LETTER}{_EITHER}\d-?{_LETTER}{_EITHER}\d-?{_LETTER}{{2}}\d{{2}}"

@@ -1,4 +1,4 @@
-"""Contact data and location of persons: e-mail, phone, parts of addresses, vehicle plates, devices."""
+"""Patterns for contact data and locations of persons: e-mail, phone, parts of addresses, vehicle plates, devices."""
 
 from functools import partial
 
@@ -20,7 +20,8 @@ _UK_POSTCODE = (
     r" ?\d[ABD-HJLNP-UW-Z]{2}"
 )
 _STREET = r"(?:Street|St|Avenue|Ave|Road|Rd|Boulevard|Blvd|Lane|Ln|Terrace|Ter|Parkway|Pkwy|Highway|Hwy|Crescent)"
-#: Words for streets that also have other meanings: `16 Google Drive links`, `3 Click Close`, `2023 Supreme Court`.
+#: Words for streets that also have other meanings, as in `16 Google Drive links`, `3 Click Close` and
+#: `2023 Supreme Court`.
 _STREET_OR_WORD = r"(?:Drive|Dr|Court|Ct|Square|Sq|Place|Pl|Close|Way)"
 _HOUSE = r"\d{1,5}[A-Za-z]?(?: [NSEW]\.?)?(?: [A-Z][\w'.\-]{1,16}){1,3}"
 _UNIT = r"(?:,? (?:Apt|Suite|Ste|Unit|#)\.? ?\w{1,6})"
@@ -29,7 +30,8 @@ _TURKISH_PLATE = r"(?:0[1-9]|[1-7]\d|8[01]) [A-Z]{1,3} \d{2,4}"
 _INDIAN_STATES = (
     r"(?:A[NPRS]|B[HR]|C[GH]|D[DLN]|G[AJ]|H[PR]|J[HK]|K[AL]|L[AD]|M[HLNPZ]|N[LAE]|O[DR]|P[BY]|RJ|SK|T[NRSG]|U[KP]|WB)"
 )
-#: Seconds also as two minute signs, or as doubled quotes, as within quotes in CSV.
+#: Signs for minutes and seconds. Seconds may be written as two minute signs, or as two double quotes, as in a quoted
+#: field of CSV.
 _MINUTES, _SECONDS = "['\u2032]", "(?:\"{1,2}|[\u2033]|['\u2032]{2})"
 _DEGREES = rf"\d{{1,3}}°\s?\d{{1,2}}{_MINUTES}\s?\d{{1,2}}(?:\.\d{{1,4}})?{_SECONDS}?\s?"
 
@@ -115,7 +117,7 @@ PATTERNS = (
         word(r"[A-ZÄÖÜ]{1,3}[ \-][A-ZÄÖÜ]{1,2}[ \-][1-9]\d{0,3}[EH]?", 0.3),
         alone(r"[A-ZÄÖÜ]{1,3}[ \-][A-ZÄÖÜ]{1,2}[ \-][1-9]\d{0,3}[EH]?", 0.6),
         word(_UK_PLATE, GUESS),
-        # British plates with hyphens or from before 2001, and other forms of Indian, Turkish and embassy plates.
+        # British plates with hyphens or from before 2001, other forms of Indian and Turkish plates, and embassy plates.
         word(
             r"[A-HJ-PR-Y]{2}(?:0[1-9]|[1-7]\d)-[A-HJ-PR-Z]{3}|[A-HJ-NPR-TV-Y]\d{1,3}[ \-]?[A-HJ-PR-Y][A-HJ-PR-Z]{2}"
             r"|[A-HJ-PR-Z]{3}[ \-]?\d{1,3}[A-HJ-NPR-TV-Y]|(?:0[1-9]|[1-7]\d|8[01])-?[A-Z]{1,3}-?\d{2,4}"
@@ -159,7 +161,8 @@ PATTERNS = (
         shape(rf"{_DEGREES}[NS],?\s{{0,2}}{_DEGREES}[EW]", 0.8),
         context=words("latitude, longitude, lat, lng, lon, gps, coordinates, coords, position, location, geo"),
         examples=("GPS: 52.520008, 13.404954", "48°51'24\"N 2°21'03\"E"),
-        # Four decimals are accurate to ten metres, and usual in requests to weather services.
+        # Coordinates with four decimals do not count. They are accurate to only ten metres, and are usual in requests
+        # to weather services.
         counterexamples=("[0.52520, 0.13404]", "lat 91.12345, 13.40495", "coordinates: 52.5200, 13.4049"),
     ),
 )

@@ -1,4 +1,4 @@
-"""Dates, and dates of birth."""
+"""Patterns for dates and dates of birth."""
 
 from gatehouse.detection.catalog.shapes import entry, shape, word, words
 from gatehouse.detection.validators import refutes
@@ -26,7 +26,7 @@ _DATE = "|".join(
         rf"{_MONTH}\.?[ \-,]{{1,2}}{_YEAR}",
     )
 )
-#: A month with a capital letter and a day; a month and a year.
+#: A short date: the name of a month with a capital letter and a day, or a month and a year.
 _SHORT_DATE = "|".join(
     (
         rf"(?-i:{_NAMED_MONTH})\.? {_DAY}(?:st|nd|rd|th)?",

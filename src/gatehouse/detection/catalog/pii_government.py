@@ -1,7 +1,7 @@
-"""Numbers that governments issue to persons.
+"""Patterns for numbers that governments issue to persons.
 
-Numbers that consist of digits only, with a check digit that is right in one of ten cases, need more evidence: a context
-word, their usual grouping, or that they are the whole text.
+A number that consists only of digits needs more evidence than its check digit, which is right by chance in one of ten
+cases. The evidence is a context word, the usual grouping of the digits, or that the number is the complete text.
 """
 
 from functools import partial
@@ -41,7 +41,7 @@ PATTERNS = (
         alone(r"\d{3}[ \-]\d{3}[ \-]\d{3}", 0.6, refutes(world.ca_sin)),
         word(r"\d{9}|\d{3}[ \-]\d{3}[ \-]\d{3}", 0.3, refutes(world.ca_sin), needs_context=True),
         shape(r"\b(?:SIN|NAS)\W{1,3}(?P<value>\d{3}[ \-]?\d{3}[ \-]?\d{3})\b", 0.6, refutes(world.ca_sin)),
-        # Not `sin` and `nas` alone, which are Spanish and Polish words.
+        # `sin` and `nas` alone are not context words, because they are Spanish and Polish words.
         context=words(
             "sin:, sin=, sin\", sin', sin is, sin number, sin no, sin #, my sin, your sin, his sin, "
             "her sin, social insurance, numéro d'assurance sociale, nas:, nas=, nas\", mon nas, le nas, numéro nas"
@@ -69,7 +69,7 @@ PATTERNS = (
         word(r"[2-9]\d{11}|[2-9]\d{3}[ :\-]\d{4}[ :\-]\d{4}", 0.3, refutes(world.in_aadhaar), needs_context=True),
         alone(r"[2-9]\d{11}", GUESS, refutes(world.in_aadhaar)),
         alone(r"[2-9]\d{3}[ :\-]\d{4}[ :\-]\d{4}", 0.6, refutes(world.in_aadhaar)),
-        # Not `uid`, which also names users, calendar entries and objects of clusters.
+        # `uid` is not a context word, because it also names users, calendar entries and objects of clusters.
         context=words("aadhaar, aadhar, uidai"),
         examples=("3998 7654 3211", "Aadhaar 399876543211"),
         counterexamples=(
@@ -126,7 +126,7 @@ PATTERNS = (
             needs_context=True,
             ignore_case=True,
         ),
-        # Formats of US states.
+        # Formats of the driving licences of US states.
         word(
             r"[A-Z]\d{3,4}|[A-Z]{2}\d{2,4}|\d{3}[A-Z]{2}\d{4}|\d{2}[A-Z]{3}\d{5}|[A-Z]{3}\d{6}|\d{6}-\d{3}|\d{7,9}[A-Z]"
             r"|\d{8}[A-Z]{2}|[A-Z]{2}\d{6}[A-Z]|[A-Z]\d{18}|\d{16}|U1[A-Z0-9]{7}[A-Z]",
@@ -149,7 +149,7 @@ PATTERNS = (
     pii(
         "national_id_europe",
         "National identity number (Europe)",
-        # Upper case only, because hashes contain the lower-case form.
+        # The letter must be in upper case, because hashes contain the lower-case form.
         word(r"\d{8}-?[A-HJ-NP-TV-Z]|\d{7}-[A-HJ-NP-TV-Z]", 0.6, proves(europe.es_nif)),
         word(r"\d{7,8}-?[A-HJ-NP-TV-Z]", 0.3, proves(europe.es_nif), needs_context=True, ignore_case=True),
         alone(r"\d{7,8}-?[A-HJ-NP-TV-Z]", 0.6, proves(europe.es_nif), ignore_case=True),
@@ -207,7 +207,7 @@ PATTERNS = (
         word(r"\d{6}/\d{4}", 0.7, refutes(europe.cz_birth_number)),
         word(r"\d{4} ?\d{6}", 0.3, refutes(europe.at_social_security), needs_context=True),
         word(r"\d{7}[A-W][A-IW]?", 0.3, refutes(europe.ie_pps), needs_context=True),
-        # Italian identity cards, paper and electronic.
+        # Italian identity cards on paper, and electronic ones.
         shape(
             r"identit[àa]\W{1,3}(?:[\w.°]{1,14}\W{1,3}){0,3}?"
             r"(?P<value>[A-Z]{2} ?\d{7}|\d{7}[A-Z]{2}|[A-Z]{2}\d{5}[A-Z]{2})\b",

@@ -1,5 +1,5 @@
-"""Makes up tokens for the examples. They are not in the source, so that secret scanners do not report this
-repository."""
+"""Generates tokens for the examples of the patterns. The tokens are not written in the source, because secret scanners
+would report this repository."""
 
 import hashlib
 import string
@@ -12,7 +12,7 @@ HEX: Final = "0123456789abcdef"
 
 
 def body(length: int, alphabet: str = BASE62, seed: str = "gatehouse") -> str:
-    """Return `length` characters of `alphabet` that look random and are the same for each call."""
+    """Return `length` characters of `alphabet` that look random. Equal arguments give equal results."""
     characters: list[str] = []
     block = seed.encode()
     while len(characters) < length:

@@ -1,4 +1,4 @@
-"""Secrets of clouds, code hosts, package registries, and services that run on clouds."""
+"""Patterns for secrets of clouds, code hosts, package registries, and services that run on clouds."""
 
 from gatehouse.detection.catalog.assignment import ASSIGNMENT, SPACED_ASSIGNMENT, named
 from gatehouse.detection.catalog.samples import HEX, LOWER, UPPER, body
@@ -19,7 +19,7 @@ PATTERNS = (
             ignore_case=True,
         ),
         shape(r"\bABSK[A-Za-z0-9+/]{109,269}={0,2}", 0.95, token(2.0), opening="ABSK"),
-        # In quotes, after a name with a word for a key.
+        # A value in quotes after a name that contains a word for a key.
         shape(
             r"aws[^\n\"']{0,20}(?:key|pwd|pass|token)[^\n\"']{0,20}[\"'](?P<value>[A-Za-z0-9/+]{40})[\"']",
             0.9,

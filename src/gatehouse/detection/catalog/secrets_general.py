@@ -1,4 +1,5 @@
-"""Secrets that are not specific to a vendor: keys, headers, connection strings, passwords, and files with them."""
+"""Patterns for secrets that are not specific to a vendor: keys, headers, connection strings, passwords, and files that
+contain them."""
 
 from typing import Final
 
@@ -25,12 +26,13 @@ _NAMES: Final = (
     r"(?:(?:[_\-]|key|db)?passw(?:or)?d|secret|pwd|_pass|private_key|-pass|api_key|keypass|apikey|dbpass|api-key|contrase[ñn]a"
     r"|private-key|auth_token|privatekey|auth-token|priv_key|authtoken|privkey)"
 )
-#: Names of keys that are also names of database columns.
+#: Names of keys that may also be names of database columns.
 _KEY_NAMES: Final = (
     r"(?:auth_key|service_key|account_key|client_key|db_key|database_key|authkey|servicekey|accountkey|clientkey|dbkey"
     r"|databasekey|auth-key|service-key|account-key|client-key|db-key)"
 )
-#: The text between such a name and a value in quotes: `"] = "`, `[32] = @"`, `: &str = "`, `" value="`, `.assign("`.
+#: The text between one of `_KEY_NAMES` and a value in quotes: `"] = "`, `[32] = @"`, `: &str = "`, `" value="`,
+#: `.assign("`.
 _QUOTED_ASSIGNMENT: Final = (
     r"(?:\[\d{0,3}\])?[\\\"'`]{0,2}\]?\)?(?::?\s&?str(?:ing)?\??)?\s{0,3}"
     r"(?:[:!=?.]{0,2}=>?|:|,|>|\(|\{|\|\||\.assign\(|value=|\{\s{1,4}default\s{1,4}=|is|)\s{0,3}[@(]?\\{0,2}[\"'`]"
@@ -43,7 +45,7 @@ _DESCRIBING_NAME_END: Final = (
     r"hash|selector|frame|stone|usage|limit|page|mesh|meshing|down|pressed|index|manager|provider|reset|revision|"
     r"prefix|suffix|format|state|status|digest|checksum|fingerprint|build|image|job|trace|span)"
 )
-#: The assignment to such a name, from its end on.
+#: The end of such a name and the assignment to it. It is used as a decoy.
 _DECOY: Final = rf"[\w\-]{{0,12}}?{_DESCRIBING_NAME_END}{ASSIGNMENT}[^\s\"']{{0,40}}"
 _PUBLIC_NAME: Final = (
     r"(?:public|primary|foreign|partition|sort|cache|csrf|xsrf|bucket|object|row|schema|map|page|continuation|issuer|"
@@ -56,7 +58,7 @@ _KEY: Final = (
     r"|admin|user|deploy|storage|webhook)[_\-. ]?key"
     r"|auth[_\-]|[_\-]auth|[a-z0-9][_\-]key|key_base|_salt)"
 )
-#: Names of long random values that are no secrets, including all ids.
+#: Names of long random values that are not secret, including all ids.
 _PUBLIC_VALUES: Final = (
     r"public[_\-. ]?key|pub[_\-]?key|public[_\-]?token|integrity|checksum|digest|fingerprint|thumbprint|signature|etag|"
     r"cursor|page[_\-]?token|sync[_\-]?token|continuation|next[_\-]?token|nonce|[_\-. \"']hash|"
@@ -68,14 +70,14 @@ _PASSWORDS: Final = (
     r"hasło|"
     r"has[łl]em|parola)|şifre(?:niz|m)?|пароль|パスワ[ー\-]ド|密码|비밀번호"
 )
-#: The text between a name and its value in a sentence, in the languages above.
+#: The text between a name and its value in a sentence, in the languages of `_PASSWORDS`.
 _SENTENCE_ASSIGNMENT: Final = (
     r"(?:\s{0,3}[=:]\s{0,3}|は\s?"
     r"|\s{1,3}(?:is|was|lautet|ist|est|es|è|é|to|jest|será|zal|wordt|to:|is:|ist:|est:|es:|is now)\s{1,3})"
 )
 _VALUE: Final = r"[\w=.~+/|@%\-]{12,60}"
 
-#: Names whose values are often longer than the maximum of a shape without an opening.
+#: Names whose values are often longer than the maximum length of a shape without an opening.
 _LONG_VALUE_NAMES: Final = (
     "access_token",
     "accesstoken",
@@ -252,14 +254,14 @@ PATTERNS = (
             bare_password,
             ignore_case=True,
         ),
-        # In a quoted field of CSV, which doubles quotes.
+        # A value in a quoted field of CSV, in which quotes are doubled.
         shape(
             rf"{_NAMES}(?:{_DECOY}|[\w\-]{{0,12}}{_QUOTED_ASSIGNMENT}\"(?P<value>[^\"\r\n]{{4,56}})\"\")",
             0.8,
             password,
             ignore_case=True,
         ),
-        # Words count as a password only if the name is `password` with little added.
+        # A value that is a word counts only if the name is `password`, with little text before or after it.
         shape(
             rf"(?:passwd|password|passphrase)(?:{_DECOY}|\w{{0,16}}\s?:?=\s?"
             r"[\"']{1,2}(?P<value>[a-z]{3,12}(?:[ \-][a-z]{2,12}){3,5})[\"'])",
@@ -370,7 +372,7 @@ PATTERNS = (
             r"[\"'](?P<value>[A-Za-z0-9+/_\-]{40,100}={0,2})[\"']",
             0.6,
             unnamed_key,
-            # There may be the value before a change between them: `"..." -> "..."`.
+            # The previous value may be between the name and the value: `"..." -> "..."`.
             not_preceded_by=rf"(?:{_PUBLIC_VALUES})[\w.\-]{{0,8}}{ASSIGNMENT}[^\s\"']{{0,16}}"
             r"(?:[\w+/=\-]{0,50}[\"']\s{0,2}->\s{0,2}[\"'])?",
         ),

@@ -1,4 +1,4 @@
-"""Secrets of services: chat, payment, mail, models, monitoring, and others."""
+"""Patterns for secrets of services: chat, payment, mail, models, monitoring, and others."""
 
 from gatehouse.detection.catalog.assignment import named
 from gatehouse.detection.catalog.samples import HEX, LOWER, UPPER, body
@@ -207,7 +207,7 @@ PATTERNS = (
             token(3.0),
             opening=".webhook.office.com",
         ),
-        # The id of an app and its secret.
+        # An app id and the secret of the app.
         shape(r"\b(?P<value>[1-9]\d{14,15}(?:\||%7C)[\w\-]{27})\b", 0.85, token(3.5)),
         shape(r"\bEAA[A-Z][A-Za-z0-9]{80,250}", 0.85, token(3.5), opening="EAA"),
         shape(r"\bAAAAAAAAAAAAAAAAAAAAA[A-Za-z0-9%]{60,110}", 0.85, opening="AAAAAAAAAAAAAAAAAAAAA"),

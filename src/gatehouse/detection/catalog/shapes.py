@@ -1,7 +1,7 @@
-"""Functions with which the modules of the catalog make shapes and patterns.
+"""Functions that create the shapes and patterns of the catalog.
 
-RE2's filter needs the literals of a regex. It recognizes them if alternatives are written out (`cos_|cos-` instead of
-`cos[_-]`) and adjacent alternatives do not begin with the same characters.
+RE2's filter needs the literals of a regex. It recognizes them only if alternatives are written out (`cos_|cos-` instead
+of `cos[_-]`), and if adjacent alternatives do not begin with the same characters.
 """
 
 from gatehouse.detection.pattern import ActionTier, Category, Pattern, Shape, Validator
@@ -11,21 +11,21 @@ from gatehouse.detection.validators import both, undecided
 from gatehouse.detection.validators.dates import no_time
 from gatehouse.detection.validators.secrets import token
 
-#: Score of an uncertain finding: it is logged, and by default not redacted.
+#: Score of an uncertain finding. It is logged, but not redacted by default.
 GUESS = 0.55
 #: Maximum length of a shape that does not begin with a literal.
 MAX_CHARACTERS_WITHOUT_OPENING = 128
-#: Beginning and end of the whole text, or of one of the texts that are scanned together.
+#: Beginning and end of a complete text, which may be one of several texts that are scanned together.
 _BEGINNING = f"(?:^|{TEXT_BEGINS})"
 _END = f"(?:$|{TEXT_ENDS})"
 
 
 def width(regex: str) -> int:
-    """Return the length of the longest match in code points. Uses Python's parser, so the catalog's regexes keep to the
-    common syntax of RE2 and Python's `re`."""
+    """Return the length of the longest match in code points. Uses Python's parser, so the regexes of the catalog must
+    have a syntax that both RE2 and Python's `re` accept."""
     longest: int = parser.parse(regex).getwidth()[1]
     if longest >= 1 << 20:
-        raise ValueError(f"not bounded: {regex}")
+        raise ValueError(f"the length of a match is not bounded: {regex}")
     return longest
 
 
@@ -66,7 +66,8 @@ def word(
     needs_context: bool = False,
     ignore_case: bool = False,
 ) -> Shape:
-    """Return a shape for `regex` without adjacent ASCII letters or digits, and not within a UUID."""
+    """Return a shape for `regex` as a word: no ASCII letter or digit is adjacent, and the match is not within a
+    UUID."""
     return shape(
         rf"\b(?:{regex})\b",
         score,
@@ -78,9 +79,9 @@ def word(
 
 
 def alone(regex: str, score: float, validator: Validator = undecided, *, ignore_case: bool = False) -> Shape:
-    """Return a shape for `regex` as the whole text, apart from blanks and quotes, such as an answer or a field. A whole
-    line is not enough, because columns of other numbers look the same. Unix times are rejected, because they are more
-    frequent as a whole text than such values."""
+    """Return a shape for `regex` as the complete text, apart from blanks, quotes and punctuation. Such a text may be an
+    answer or a field. A complete line is not enough, because columns of other numbers look the same. Unix times are
+    rejected, because a complete text is more often a Unix time than such a value."""
     whole_text = rf"{_BEGINNING}[ \t\"']{{0,4}}(?P<value>{regex})[ \t\"',;.]{{0,4}}\r?\n?{_END}"
     return shape(whole_text, score, both(no_time, validator), ignore_case=ignore_case)
 
@@ -90,8 +91,8 @@ _LETTER = "[A-Za-z\u00c0-\u024f\u0370-\u04ff\u3040-\u30ff\u4e00-\u9fff\uac00-\ud
 
 
 def among_words(regex: str, score: float, validator: Validator | None = None) -> Shape:
-    """Return a shape for `regex` in a sentence: the words before and after it, if any, begin or end with a letter. In
-    tables and logs, numbers, quotes and brackets surround it."""
+    """Return a shape for `regex` in a sentence. The word before it must end with a letter, and the word after it must
+    begin with a letter. In tables and logs, other characters surround it: numbers, quotes and brackets."""
     before = rf"(?:{_BEGINNING}|{_LETTER}[,:;.]?\s)"
     after = rf"[.,;:!?)]{{0,2}}(?:\s{_LETTER}|{_END})"
     return shape(rf"{before}(?P<value>{regex}){after}", score, validator)
@@ -105,8 +106,8 @@ def isolated(
     *,
     ignore_case: bool = False,
 ) -> Shape:
-    """Return a shape for `regex` as a word that is not part of a row of numbers: no digit is before or after it, also
-    not with up to three `separators` between. `separators` are characters as in a character class."""
+    """Return a shape for `regex` as a word that is not part of a row of numbers. No digit may be before or after it,
+    even if up to three `separators` are between them. `separators` is the content of a character class."""
     before = rf"(?:^|[^0-9{separators}])[{separators}]{{0,3}}"
     after = rf"[{separators}]{{0,3}}(?:[^0-9{separators}]|$)"
     return shape(rf"{before}\b(?P<value>{regex})\b{after}", score, validator, ignore_case=ignore_case)
@@ -118,8 +119,8 @@ def vendor(regex: str, *, bits: float = 2.5, opening: str | None = None, score: 
 
 
 def words(comma_separated: str) -> tuple[str, ...]:
-    """Return context words. Phrases are also returned as names of fields: `tax id` as `tax_id`, `tax-id` and
-    `taxid`."""
+    """Return context words. For each phrase of several words, also return names of fields: for `tax id`, these are
+    `tax_id`, `tax-id` and `taxid`."""
     phrases = comma_separated.split(", ")
     joined = (phrase.replace(" ", between) for phrase in phrases if " " in phrase for between in ("_", "-", ""))
     return tuple(dict.fromkeys((*phrases, *joined)))
@@ -158,8 +159,8 @@ def entry(
     examples: tuple[str, ...] = (),
     counterexamples: tuple[str, ...] = (),
 ) -> Pattern:
-    """Return a pattern of a category other than `secret`. Its entity type is `pattern_id`, unless several patterns
-    share one."""
+    """Return a pattern of a category other than `secret`. `entity_type` is only set if several patterns have the same
+    entity type; otherwise the entity type is `pattern_id`."""
     return Pattern(
         id=pattern_id.replace("_", "-"),
         name=name,

@@ -18,14 +18,14 @@ from gatehouse.foundation.processes.children import die_with_parent
 def run() -> None:
     """Read files until the input ends or the process is killed."""
     die_with_parent(signal.SIGKILL)
-    # Ctrl-C reaches all processes of a terminal.
+    # Ctrl-C is sent to all processes of a terminal, but only the parent process ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Output of libraries must not mix with the answers.
+    # Libraries that print to standard output must not disturb the answers.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    for limit, most in ((resource.RLIMIT_DATA, MEMORY_BYTES), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
+    for limit, maximum in ((resource.RLIMIT_DATA, MEMORY_BYTES), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
         _, inherited = resource.getrlimit(limit)
-        bound = most if inherited == resource.RLIM_INFINITY else min(most, inherited)
+        bound = maximum if inherited == resource.RLIM_INFINITY else min(maximum, inherited)
         resource.setrlimit(limit, (bound, bound))
     decoder = msgspec.msgpack.Decoder(Question)
     while size := int.from_bytes(sys.stdin.buffer.read(LENGTH_PREFIX_BYTES), "little"):
@@ -35,14 +35,15 @@ def run() -> None:
 
 
 def _answer(question: Question, answers: IO[bytes]) -> bool:
-    """Read one file, and return whether this process can continue: not after a lack of memory."""
+    """Read one file and write the answer. Return whether this process can continue, which is false after a lack of
+    memory."""
     out_of_memory = False
     try:
         reading = read(question.data, declared_as_text=question.declared_as_text)
         message = msgspec.msgpack.encode(reading)
     except MemoryError:
         out_of_memory = True
-    # A fault of a library fails only this file.
+    # If a library fails, only this file is reported as unread.
     except Exception:
         message = msgspec.msgpack.encode(Reading("", (Unread("file", "broken"),)))
     if out_of_memory:

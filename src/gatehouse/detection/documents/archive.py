@@ -1,4 +1,4 @@
-"""Archives, among them office documents. Every file in an archive is read."""
+"""Reads archives, including office documents. All files in an archive are read."""
 
 import zipfile
 import zlib
@@ -15,18 +15,19 @@ _ENCRYPTED: Final = 0x1
 _XML: Final = (".xml", ".rels", ".xhtml", ".opf", ".ncx")
 _SHEETS: Final = "xl/worksheets/"
 _SHARED: Final = "xl/sharedStrings.xml"
-_BAD: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, ValueError, RuntimeError)
+_READ_ERRORS: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, ValueError, RuntimeError)
 
 
 class BadArchive(Exception):
-    """The file is no archive, or is damaged."""
+    """The file is not an archive, or is damaged."""
 
 
 def read_archive(data: bytes, output: Output, read_file: Callable[[bytes, Output], None]) -> None:
-    """Read all files of an archive, those that are not XML with `read_file`. Raises `BadArchive`, `Enough`."""
+    """Read all files in an archive. Files that are not XML are read with `read_file`. Raises `BadArchive` and
+    `LimitReached`."""
     try:
         archive = zipfile.ZipFile(BytesIO(data))
-    except _BAD:
+    except _READ_ERRORS:
         raise BadArchive from None
     shared = _shared_strings(archive, output)
     for member in archive.infolist():
@@ -36,7 +37,7 @@ def read_archive(data: bytes, output: Output, read_file: Callable[[bytes, Output
         output.member()
         output.write(name + SEPARATOR)
         if member.flag_bits & _ENCRYPTED:
-            output.miss("file", "encrypted")
+            output.add_unread("file", "encrypted")
             continue
         try:
             with archive.open(member) as file:
@@ -45,8 +46,8 @@ def read_archive(data: bytes, output: Output, read_file: Callable[[bytes, Output
                 else:
                     with output.level():
                         read_file(b"".join(_pieces(file, output)), output)
-        except (*_BAD, BadMarkup):
-            output.miss("file", "broken")
+        except (*_READ_ERRORS, BadMarkup):
+            output.add_unread("file", "broken")
         output.write(SEPARATOR)
 
 
@@ -58,8 +59,8 @@ def _shared_strings(archive: zipfile.ZipFile, output: Output) -> list[str]:
     try:
         with archive.open(_SHARED) as file:
             Markup(pieces.append).read(_pieces(file, output))
-    except (*_BAD, BadMarkup):
-        output.miss("file", "broken")
+    except (*_READ_ERRORS, BadMarkup):
+        output.add_unread("file", "broken")
     return "".join(pieces).split(STRING_END)
 
 

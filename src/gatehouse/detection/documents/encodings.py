@@ -1,7 +1,7 @@
 """Decodes bytes to text, in any encoding.
 
-`decoded` recognizes Unicode, and text that is ASCII except for a few characters, fast enough for a request. `guessed`
-is for all other bytes.
+`decoded` recognizes Unicode, and text that is ASCII except for a few characters. It is fast enough for the request
+path. `guessed` recognizes all other encodings.
 """
 
 import codecs
@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 
 from gatehouse.detection.documents.kinds import kind_of
 
-#: Control characters that do not occur in texts. Terminal logs have escapes, old printouts form feeds and backspaces.
+#: Control characters that do not occur in texts. Escapes, form feeds and backspaces are not included, because they
+#: occur in terminal logs and old printouts.
 _CONTROLS: Final = bytes(sorted({*range(0x20), 0x7F} - {*b"\t\n\v\f\r\b\x1b"}))
 _HIGH: Final = bytes(range(0x80, 0x100))
 _MARKS: Final = (
@@ -21,26 +22,28 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-#: Characters of texts that are not visible.
+#: Characters that occur in texts but are not visible.
 _BLANKS: Final = frozenset("\t\n\v\f\r\b\x1b\x1e\ufeff\xa0\u3000")
-#: Matches a line that contains bytes that are not ASCII.
+#: A line that contains bytes that are not ASCII.
 _NOT_ASCII_LINE: Final = re.compile(rb"(?m)^[^\n\x80-\xff]*+[\x80-\xff][^\n]*\n?")
-#: Bytes or characters in one step.
+#: Number of bytes that are processed in one step.
 _STEP: Final = 256 * 1024
-#: Bytes or characters that are examined to recognize an encoding.
+#: Maximum bytes or characters that are examined to recognize UTF-16 or visible text.
 _SAMPLE: Final = 4096
+#: Approximate maximum of the bytes that are examined to guess an encoding.
 _MAX_SAMPLE_BYTES: Final = 16 * 1024
 
 
 class DecodedText(NamedTuple):
-    """A decoded text. `encoding` is the codec that encodes it again."""
+    """A decoded text. `encoding` is the codec that it was decoded with, and that can encode it again."""
 
     text: str
     encoding: str
 
 
 def decoded(data: bytes) -> Generator[None, None, DecodedText | None]:
-    """Return `data` as text if it is Unicode, or ASCII with few other bytes; else None. In steps of a millisecond."""
+    """Return `data` as text if it is Unicode, or ASCII with few other bytes. Otherwise return None. The generator
+    yields about every millisecond."""
     wide = yield from _marked_or_wide(data)
     if wide is not None:
         return wide
@@ -56,7 +59,7 @@ def decoded(data: bytes) -> Generator[None, None, DecodedText | None]:
         return DecodedText(text, "utf-8") if controls <= 0.3 * len(data) else None
     if controls > 0.05 * len(data):
         return None
-    # Multi-byte characters in the right form do not occur by chance.
+    # If most bytes that are not ASCII form valid characters of UTF-8, the text is UTF-8. This does not occur by chance.
     if bad <= 0.02 * len(data) and bad < 0.2 * high:
         return DecodedText(text, "utf-8")
     if high <= max(0.05 * len(data), 2):
@@ -66,11 +69,12 @@ def decoded(data: bytes) -> Generator[None, None, DecodedText | None]:
 
 
 def _marked_or_wide(data: bytes) -> Generator[None, None, DecodedText | None]:
-    """Return the encoding if the data begins with a byte order mark, or is UTF-16 without one."""
+    """Return the decoded text if the data begins with a byte order mark, or is UTF-16 without one. Otherwise return
+    None."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             text = yield from _decode(data, encoding)
-            if _is_drawn(text):
+            if _is_visible(text):
                 return DecodedText(text, encoding)
     wide = _utf16(data)
     if wide is None:
@@ -97,16 +101,16 @@ def begins_like_text(beginning: bytes) -> bool:
 
 
 def guessed(data: bytes) -> DecodedText | None:
-    """Return `data` as text in the most likely encoding; None if no encoding gives text. The choice takes about ten
+    """Return `data` as text in the most likely encoding, or None if no encoding gives text. Takes about ten
     milliseconds."""
-    # Imported here, because it is rarely needed and slow to import.
+    # Imported here, because the library is rarely needed and slow to import.
     from charset_normalizer import from_bytes  # noqa: PLC0415
 
     best = from_bytes(_sample(data)).best()
     if best is None:
         return None
     text = data.decode(best.encoding, "replace")
-    return DecodedText(text, best.encoding) if _is_drawn(text) else None
+    return DecodedText(text, best.encoding) if _is_visible(text) else None
 
 
 def _decode(data: bytes, encoding: str) -> Generator[None, None, str]:
@@ -119,8 +123,8 @@ def _decode(data: bytes, encoding: str) -> Generator[None, None, str]:
 
 
 def _utf16(data: bytes) -> str | None:
-    """Return the byte order of UTF-16 without a mark: in Latin text one of two bytes is nearly always zero, in other
-    text often (blanks, digits)."""
+    """Return the encoding if the data is UTF-16 without a byte order mark. Of each two bytes, one is nearly always zero
+    in Latin text, and often zero in other text, because of blanks and digits."""
     middle = len(data) // 2 & ~1
     half = _SAMPLE // 2
     sample = data[:_SAMPLE] if len(data) <= _SAMPLE else data[:half] + data[middle : middle + half]
@@ -130,19 +134,20 @@ def _utf16(data: bytes) -> str | None:
     if max(first, second) < max(0.02 * units, 1) or min(first, second) > 0.1 * max(first, second):
         return None
     encoding = "utf-16-le" if second > first else "utf-16-be"
-    return encoding if _is_drawn(sample.decode(encoding, "replace")) else None
+    return encoding if _is_visible(sample.decode(encoding, "replace")) else None
 
 
-def _is_drawn(text: str) -> bool:
-    """Return whether nearly all characters of a sample are visible, or blanks."""
+def _is_visible(text: str) -> bool:
+    """Return whether nearly all characters of a sample of the text are visible or blank."""
     middle = len(text) // 2
     sample = text if len(text) <= _SAMPLE else text[: _SAMPLE // 2] + text[middle : middle + _SAMPLE // 2]
-    undrawn = sum(not (character.isprintable() or character in _BLANKS) for character in sample)
-    return undrawn + sample.count("\ufffd") <= 0.05 * len(sample)
+    invisible = sum(not (character.isprintable() or character in _BLANKS) for character in sample)
+    return invisible + sample.count("\ufffd") <= 0.05 * len(sample)
 
 
 def _sample(data: bytes) -> bytes:
-    """Return the lines that are not ASCII, because only they show the encoding."""
+    """Return the lines of long data that are not ASCII, because only they show the encoding. Short data is returned
+    unchanged."""
     if len(data) <= _MAX_SAMPLE_BYTES:
         return data
     lines: list[bytes] = []
@@ -155,6 +160,7 @@ def _sample(data: bytes) -> bytes:
     sample = b"".join(lines)
     if len(sample) <= 2 * _MAX_SAMPLE_BYTES:
         return sample
-    # One long line. In every multi-byte encoding the second byte of a character is at least this.
+    # The sample has one long line. It is cut after one of the characters below. In every multi-byte encoding, the
+    # second byte of a character is at least `0`, so the cut is not before a second byte.
     cut = sample[:_MAX_SAMPLE_BYTES]
     return cut[: max(map(cut.rfind, (b" ", b",", b";", b".", b"0"))) + 1] or cut

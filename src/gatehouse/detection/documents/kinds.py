@@ -3,11 +3,11 @@
 import re
 from typing import Final, Literal, TypeAlias
 
-#: `pdf`, `archive` (ZIP, also office documents) and `compound` (older office formats, encrypted documents) may have
-#: texts. `file` is another known format, which is not read.
+#: The kinds of files. `pdf`, `archive` (ZIP files and office documents) and `compound` (older office formats and
+#: encrypted documents) may contain texts. `file` is any other known format, which is not read.
 Kind: TypeAlias = Literal["image", "audio", "file", "pdf", "archive", "compound"]
 
-#: Bytes before the header of a PDF, at most.
+#: Number of bytes at the beginning of a file in which the header of a PDF must begin.
 _PDF_WITHIN: Final = 1024
 _PDF: Final = b"%PDF-"
 _COMPOUND: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -39,7 +39,8 @@ _OTHERS: Final[tuple[tuple[Kind, re.Pattern[bytes]], ...]] = (
 
 
 def kind_of(data: bytes) -> Kind | None:
-    """Return the kind, or None if the first bytes are not specific. A text may begin with any bytes."""
+    """Return the kind of a file, or None if its first bytes are of no known format. A text file may begin with any
+    bytes, so it may have a kind too."""
     if data.startswith(_ARCHIVE):
         return "archive"
     if data.startswith(_COMPOUND):

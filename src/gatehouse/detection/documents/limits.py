@@ -2,18 +2,21 @@
 
 from typing import Final
 
-#: Code points of a file with all files in it. The rest is not read.
+#: Maximum code points of the texts of a file and of all files in it. Further text is not read.
 MAX_CHARACTERS: Final = 4 * 1024**2
+#: Maximum pages of a PDF that are read.
 MAX_PAGES: Final = 2_000
-#: Files in an archive, and their unpacked bytes, nested archives included.
+#: Maximum files in an archive, including those in nested archives.
 MAX_MEMBERS: Final = 10_000
+#: Maximum unpacked bytes of an archive, including those of nested archives.
 MAX_UNPACKED_BYTES: Final = 64 * 1024**2
-#: Levels of nested files: a spreadsheet in a presentation in an archive.
+#: Maximum levels of nested files. A spreadsheet in a presentation in an archive has three levels.
 MAX_LEVELS: Final = 3
-#: Levels of XML elements.
+#: Maximum levels of XML elements.
 MAX_DEPTH: Final = 1_000
-#: Objects of a page that are searched for pictures, and annotations of a page.
+#: Maximum objects of a page that are searched for pictures.
 MAX_PAGE_OBJECTS: Final = 2_000
+#: Maximum annotations of a page that are read.
 MAX_ANNOTATIONS: Final = 1_000
-#: Writable memory of a reading process.
+#: Maximum writable memory of a process that reads files.
 MEMORY_BYTES: Final = 512 * 1024**2

@@ -1,4 +1,5 @@
-"""Extracts the text of XML while it is parsed: without a tree, entities or document type declarations."""
+"""Extracts the text of XML documents. The parser builds no tree, and refuses entities and document type
+declarations."""
 
 from collections.abc import Callable, Iterable
 from decimal import Decimal, InvalidOperation
@@ -8,31 +9,33 @@ from xml.parsers import expat
 from gatehouse.detection.documents.limits import MAX_DEPTH
 from gatehouse.detection.separator import SEPARATOR
 
-#: Elements of office documents whose texts are separate. The runs of a paragraph are one text, because a number may
-#: span several runs.
+#: Parts of the names of XML namespaces of office documents.
 _OFFICE: Final = ("wordprocessingml", "drawingml", "spreadsheetml", "presentationml")
-_LINES: Final = frozenset({"p", "tr", "row", "comment", "pt", "v", "f", "txbxContent", "footnote", "endnote"})
-#: Separates the shared strings of a spreadsheet. XML cannot have this character.
+#: Elements of office documents that end a line of text. The runs of a paragraph are not included, because a number may
+#: span several runs.
+_LINE_ELEMENTS: Final = frozenset({"p", "tr", "row", "comment", "pt", "v", "f", "txbxContent", "footnote", "endnote"})
+#: Separates the shared strings of a spreadsheet. This character does not occur in XML.
 STRING_END: Final = "\0"
-_CELLS: Final = frozenset({"tc", "c"})
-_MARKS: Final = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "s": " "}
-#: Inline elements of all other documents.
-_WITHIN: Final = frozenset(
+_CELL_ELEMENTS: Final = frozenset({"tc", "c"})
+_MARK_ELEMENTS: Final = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "s": " "}
+#: Elements of all other documents that do not separate texts.
+_INLINE_ELEMENTS: Final = frozenset(
     {"span", "a", "b", "i", "u", "s", "em", "strong", "font", "small", "sub", "sup", "code", "mark", "tab"}
 )
-#: Attributes with a text.
-_TEXTS: Final = frozenset({"descr", "title", "alt", "tooltip", "Target", "href"})
+#: Attributes that contain a text.
+_TEXT_ATTRIBUTES: Final = frozenset({"descr", "title", "alt", "tooltip", "Target", "href"})
 _CELL: Final = " | "
-#: A number with more digits was not written by a person.
+#: Maximum decimal exponent of a number that is written without exponent. Persons do not write longer numbers.
 _MAX_EXPONENT: Final = 30
 
 
 class BadMarkup(Exception):
-    """The data is not XML, or has what no document needs: declared entities, a thousand levels of elements."""
+    """The data is not XML, or contains declared entities or too many levels of elements, which no document needs."""
 
 
 class Markup:
-    """Passes the texts of one document to `write`. `shared` are the strings that a spreadsheet's cells refer to."""
+    """Passes the texts of one document to `write`. `shared` are the strings that the cells of a spreadsheet refer
+    to."""
 
     def __init__(self, write: Callable[[str], None], shared: list[str] | None = None) -> None:
         self._write = write
@@ -51,7 +54,7 @@ class Markup:
         parser.StartDoctypeDeclHandler = self._doctype
 
     def read(self, pieces: Iterable[bytes]) -> None:
-        """Parse the document. Raises `BadMarkup`, and the exceptions of `write`."""
+        """Parse the document. Raises `BadMarkup` and the exceptions of `write`."""
         try:
             for piece in pieces:
                 self._parser.Parse(piece)
@@ -64,12 +67,12 @@ class Markup:
         if self._depth > MAX_DEPTH:
             raise BadMarkup
         for attribute, value in attributes.items():
-            if attribute.rpartition(" ")[2] in _TEXTS:
+            if attribute.rpartition(" ")[2] in _TEXT_ATTRIBUTES:
                 self._write(value + SEPARATOR)
         space, _, local = name.rpartition(" ")
         if _is_office(space):
-            if local in _MARKS:
-                self._write(_MARKS[local])
+            if local in _MARK_ELEMENTS:
+                self._write(_MARK_ELEMENTS[local])
             elif self._shared is not None and local == "c":
                 self._cell_type = attributes.get("t", "n")
             elif self._shared is not None and local == "v":
@@ -82,12 +85,12 @@ class Markup:
             self._write(self._of_cell("".join(self._value)))
             self._value = None
         elif not _is_office(space):
-            self._write("" if local in _WITHIN else SEPARATOR)
+            self._write("" if local in _INLINE_ELEMENTS else SEPARATOR)
         elif local == "si":
             self._write(STRING_END)
-        elif local in _CELLS:
+        elif local in _CELL_ELEMENTS:
             self._write(_CELL)
-        elif local in _LINES:
+        elif local in _LINE_ELEMENTS:
             self._write("\n")
 
     def _text(self, text: str) -> None:
@@ -116,7 +119,7 @@ def _is_office(space: str) -> bool:
 
 
 def _plain_number(value: str) -> str:
-    """Return a number as people write it: a spreadsheet may have `4.111E+15`."""
+    """Return a number without exponent, as people write it. In a spreadsheet, it may be stored as `4.111E+15`."""
     if "E" not in value:
         return value
     try:

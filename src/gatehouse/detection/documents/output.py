@@ -1,4 +1,4 @@
-"""Collects the texts of a file, within its limits."""
+"""Collects the texts of a file, up to the limits of `limits`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,30 +8,31 @@ import msgspec
 
 from gatehouse.detection.documents.limits import MAX_CHARACTERS, MAX_LEVELS, MAX_MEMBERS, MAX_UNPACKED_BYTES
 
-#: `no_text`: a picture or recording. `unknown_format`: only a part of the text may have been extracted. `not_asked`: no
-#: reading process was available.
+#: The reasons why a file was not read. `no_text` is used for a picture or recording. `unknown_format` means that only a
+#: part of the text may have been extracted. `not_asked` means that no process was available to read the file.
 Reason: TypeAlias = Literal[
     "no_text", "unknown_format", "encrypted", "broken", "too_large", "too_many", "timeout", "crashed", "not_asked"
 ]
 
 
 class Unread(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A file, or a part of one, that was not read. `kind` is `image`, `audio` or `file`."""
+    """A file or a part of a file that was not read. `kind` is `image`, `audio` or `file`."""
 
     kind: str
     reason: Reason
 
 
 class Reading(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The result. `encoding` is the codec of a text file, None if the text was extracted from a document."""
+    """The result of reading a file. `encoding` is the codec of a text file. It is None if the text was extracted from a
+    document."""
 
     text: str
     unread: tuple[Unread, ...] = ()
     encoding: str | None = None
 
 
-class Enough(Exception):
-    """A limit is reached. The result is what was read before."""
+class LimitReached(Exception):
+    """A limit is reached. The result contains only the text that was read before."""
 
 
 class Output:
@@ -46,38 +47,38 @@ class Output:
         self._levels_left = MAX_LEVELS
 
     def write(self, text: str) -> None:
-        """Add a text. Raises `Enough`."""
+        """Add a text. Raises `LimitReached`."""
         self._texts.append(text[: self._characters_left])
         self._characters_left -= len(text)
         if self._characters_left < 0:
-            self.enough()
+            self.limit_reached()
 
-    def miss(self, kind: str, reason: Reason) -> None:
+    def add_unread(self, kind: str, reason: Reason) -> None:
         self._unread[Unread(kind, reason)] = None
 
-    def enough(self) -> None:
-        """Note that a limit is reached. Raises `Enough`."""
-        self.miss("file", "too_large")
-        raise Enough
+    def limit_reached(self) -> None:
+        """Record that a limit is reached, and raise `LimitReached`."""
+        self.add_unread("file", "too_large")
+        raise LimitReached
 
     def unpacked(self, size: int) -> None:
-        """Count unpacked bytes. Raises `Enough`."""
+        """Count unpacked bytes. Raises `LimitReached`."""
         self._bytes_left -= size
         if self._bytes_left < 0:
-            self.enough()
+            self.limit_reached()
 
     def member(self) -> None:
-        """Count a file of an archive. Raises `Enough`."""
+        """Count a file of an archive. Raises `LimitReached`."""
         self._members_left -= 1
         if self._members_left < 0:
-            self.enough()
+            self.limit_reached()
 
     @contextmanager
     def level(self) -> Iterator[None]:
-        """A context for a nested file. Raises `Enough`."""
+        """Return a context manager for reading a nested file. Raises `LimitReached`."""
         self._levels_left -= 1
         if self._levels_left < 0:
-            self.enough()
+            self.limit_reached()
         try:
             yield
         finally:

@@ -1,4 +1,4 @@
-"""Reads PDF with PDFium: pages, comments, forms, attachments, and metadata."""
+"""Reads PDF files with PDFium: pages, comments, forms, attachments, and metadata."""
 
 from collections.abc import Callable, Iterator
 from ctypes import create_string_buffer
@@ -11,21 +11,21 @@ from gatehouse.detection.documents.limits import MAX_ANNOTATIONS, MAX_PAGE_OBJEC
 from gatehouse.detection.documents.output import Output
 from gatehouse.detection.separator import SEPARATOR
 
-#: Keys of the texts of a comment, a form's field and a link.
-_TEXTS: Final = (b"Contents", b"V", b"DV", b"TU", b"RC")
+#: Keys of the texts in comments, fields of forms, and links.
+_TEXT_KEYS: Final = (b"Contents", b"V", b"DV", b"TU", b"RC")
 
 
 class BadPdf(Exception):
-    """The file is no PDF, or is damaged beyond repair."""
+    """The file is not a PDF, or is too damaged to be read."""
 
 
 def read_pdf(data: bytes, output: Output, read_file: Callable[[bytes, Output], None]) -> None:
-    """Read a document, its attachments with `read_file`. Raises `BadPdf`, `Enough`."""
+    """Read a document. Attachments are read with `read_file`. Raises `BadPdf` and `LimitReached`."""
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
         if error.err_code in {pdfium.FPDF_ERR_PASSWORD, pdfium.FPDF_ERR_SECURITY}:
-            output.miss("file", "encrypted")
+            output.add_unread("file", "encrypted")
             return
         raise BadPdf from None
     for text in document.get_metadata_dict(skip_empty=True).values():
@@ -40,21 +40,21 @@ def read_pdf(data: bytes, output: Output, read_file: Callable[[bytes, Output], N
             page = document[number]
             output.write(page.get_textpage().get_text_range() + SEPARATOR)
         except pypdfium2.PdfiumError:
-            output.miss("file", "broken")
+            output.add_unread("file", "broken")
             continue
         for text in _annotations(page):
             output.write(text + SEPARATOR)
         has_pictures = has_pictures or _has_pictures(page)
         page.close()
     if has_pictures:
-        output.miss("image", "no_text")
+        output.add_unread("image", "no_text")
     _attached(document, output, read_file)
     if pages > MAX_PAGES:
-        output.enough()
+        output.limit_reached()
 
 
 def _has_pictures(page: pypdfium2.PdfPage) -> bool:
-    # Programs nest forms two levels deep; a hostile file may nest more.
+    # Usual programs nest forms at most two levels deep. A hostile file may have more levels, which are not searched.
     return _any_picture(page.raw, pdfium.FPDFPage_CountObjects, pdfium.FPDFPage_GetObject, levels=2)
 
 
@@ -74,9 +74,9 @@ def _any_picture(holder: Any, count: Any, get: Any, *, levels: int) -> bool:
 def _annotations(page: pypdfium2.PdfPage) -> Iterator[str]:
     for number in range(min(pdfium.FPDFPage_GetAnnotCount(page.raw), MAX_ANNOTATIONS)):
         annotation = pdfium.FPDFPage_GetAnnot(page.raw, number)
-        for name in _TEXTS:
+        for name in _TEXT_KEYS:
             size = pdfium.FPDFAnnot_GetStringValue(annotation, name, None, 0)
-            # An empty text has the two bytes of its end.
+            # A text ends with two zero bytes, so an empty text has two bytes.
             if size > 2:
                 buffer = create_string_buffer(size)
                 pdfium.FPDFAnnot_GetStringValue(
@@ -94,7 +94,7 @@ def _attached(document: pypdfium2.PdfDocument, output: Output, read_file: Callab
             output.write(attachment.get_name() + SEPARATOR)
             data = bytes(attachment.get_data())
         except pypdfium2.PdfiumError:
-            output.miss("file", "broken")
+            output.add_unread("file", "broken")
             continue
         output.unpacked(len(data))
         with output.level():

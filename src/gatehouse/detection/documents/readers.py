@@ -14,15 +14,15 @@ from gatehouse.detection.documents.output import Reading, Unread
 
 log = structlog.get_logger(__name__)
 
-#: Bytes of a message's length, little-endian.
+#: Number of bytes of the length before each message, little-endian.
 LENGTH_PREFIX_BYTES: Final = 4
-#: Files that are read concurrently.
+#: Maximum number of files that are read concurrently.
 READERS: Final = 2
-#: Maximum total size of files that are read or wait.
+#: Maximum total size of the files that are being read or wait to be read.
 MAX_WAITING_BYTES: Final = 64 * 1024**2
-#: Files after which a process is replaced, because libraries may leak memory.
+#: Number of files after which a process is replaced, because libraries may leak memory.
 _MAX_FILES: Final = 200
-#: Environment variables that are passed to the process. None is a secret.
+#: Environment variables that are passed to the process. They contain no secrets.
 _ENVIRONMENT: Final = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "COVERAGE_PROCESS_START")
 
 
@@ -30,7 +30,7 @@ Failure: TypeAlias = Literal["timeout", "overloaded", "unavailable"]
 
 
 class NotRead(Exception):
-    """The file was not read. The cause is the pool, not the file."""
+    """The file was not read, for a reason that has nothing to do with the file."""
 
     def __init__(self, reason: Failure) -> None:
         super().__init__(reason)
@@ -49,7 +49,7 @@ class _DocumentReader:
 
 
 class Readers:
-    """The pool. Call `stop` in the event loop that used it."""
+    """The pool of processes. `stop` must be called in the event loop that used the pool."""
 
     def __init__(self, *, readers: int = READERS) -> None:
         self._free = asyncio.Semaphore(readers)
@@ -57,9 +57,9 @@ class Readers:
         self._waiting_bytes = 0
 
     async def read(self, data: bytes, *, declared_as_text: bool, deadline: float) -> Reading:
-        """Return the result. A file that takes longer than `deadline` (monotonic time in seconds), or crashes its
-        process, is reported as unread. Raises `NotRead` if no process is free before `deadline`, or if the waiting
-        files have too many bytes."""
+        """Return the content of a file. The file is reported as unread if reading does not end before `deadline`, a
+        monotonic time in seconds, or crashes the process. Raises `NotRead` if no process is free before `deadline`, or
+        if the waiting files have too many bytes."""
         if self._waiting_bytes and self._waiting_bytes + len(data) > MAX_WAITING_BYTES:
             raise NotRead("overloaded")
         self._waiting_bytes += len(data)
@@ -81,7 +81,7 @@ class Readers:
         self._idle.clear()
 
     def _reusable(self) -> _DocumentReader | None:
-        """Return a running process that has read a file before, if there is one."""
+        """Return an idle process that is still running, or None."""
         while self._idle:
             reader = self._idle.pop()
             if reader.process.returncode is None:

@@ -1,8 +1,8 @@
 """The entities tier: people, organizations, places, addresses, dates of birth (docs/dlp-entities.md).
 
-The embedded model is in the package and needs nothing else. `NER_MODEL_PATH` names another one: a folder with a GLiNER
-or a spaCy model. Every model reads texts in units (`detection.units`), so that a stream and the whole text have the
-same findings.
+The embedded model is part of the package and needs nothing else. `NER_MODEL_PATH` selects another model: it is the path
+of a folder with a GLiNER or spaCy model. Every model reads texts in units (`detection.units`), so that a stream has the
+same findings as the complete text.
 """
 
 from pathlib import Path
@@ -13,9 +13,10 @@ from gatehouse.detection.models import Recognizer
 
 
 def open_recognizer(path: Path | None = None) -> Recognizer:
-    """Return the embedded recognizer, or the one of `path`. Loads the model: call it in the process that runs it.
+    """Load a model and return its recognizer: the embedded model, or the model in the folder `path`. Call this function
+    in the process that runs the model.
 
-    Raises a `ModelUnusable` with a message for the operator.
+    Raises `EntitiesModelUnusable` with a message for the operator.
     """
     if path is None:
         from gatehouse.detection.entities.embedded import EmbeddedRecognizer  # noqa: PLC0415

@@ -1,9 +1,9 @@
-"""Recognizes postal addresses by their form: a number beside a street name, post office boxes, military mail.
+"""Recognizes postal addresses by their form: a number next to a street name, post office boxes, and military mail.
 
-The words for streets are English, German, Dutch, and of the Romance, Scandinavian and some Slavic languages. Each word
-of a text is replaced by a letter for its class, and an address is a regular expression over these letters. This keeps
-the expressions readable, and the matching time is bounded by the length of the text. Adjacent parts of an address are
-one finding, including a town with a post code after the street.
+The words for streets are English, German and Dutch, and words of the Romance, the Scandinavian and some Slavic
+languages. Each word of a text is replaced by a letter for its class, and an address is a regular expression over these
+letters. This keeps the expressions readable, and the matching time is bounded by the length of the text. Adjacent parts
+of an address are one finding, including a town with a post code after the street.
 """
 
 import re
@@ -19,11 +19,11 @@ _TOKEN: Final = re.compile(
 )
 
 _WORDS: Final = {
-    # Last words of the names of streets.
+    # Words at the end of street names.
     "S": "street str st avenue ave av road rd boulevard blvd lane ln drive dr court ct place pl square sq squares "
     "terrace parkway pkwy highway hwy circle cir trail crescent close alley mews turnpike plaza island "
     "islands garden gardens grove hill row walk way wharf quay bypass crossing loop ridge utca tee iela",
-    # Words before the name of a street.
+    # Words before street names.
     "B": "rue avenue boulevard chemin impasse quai allée via viale piazza corso calle avenida avda plaza paseo "
     "carrera rua travessa praça ulica ul ulitsa os al strada bulevardul calea rambla camino rúa",
     "M": "de du des la le les del della dei dos das da do di van den der y e of the los las",
@@ -35,20 +35,20 @@ _WORDS: Final = {
     "D": "n s e w ne nw se sw",
 }
 _CLASS: Final = {word: letter for letter, words in reversed(_WORDS.items()) for word in words.split()}
-#: Names of streets in one word: Hauptstraße, Mellemvej, Skolegatan.
+#: Street names that are one word: Hauptstraße, Mellemvej, Skolegatan.
 _ENDING: Final = re.compile(
     r"(?i).{2,}(?:stra(?:ß|ss)e|gasse|platz|allee|damm|ufer|weg|vej|gade|gata|gatan|gaten|v[äa]gen|veien|vei|vegen|"
     r"katu|laan|straat|plein|gracht|dijk|str[æe]ti|braut|g[øo]tu|singel)|.{3,}str\."
 )
-#: Common words that precede the name of a street only if they are capitalized.
+#: Common words that count as words before a street name only if they are capitalized.
 _CAPITAL_ONLY: Final = frozenset(("via", "place", "corso", "os", "al", "plaza", "strada", "avenue"))
 #: The first and the second part of a British post code.
 _POST_CODE_START: Final = re.compile(r"[A-Z]{1,2}\d[A-Z\d]?")
 _POST_CODE_END: Final = re.compile(r"\d[A-Z]{2}")
 
-# The letters in addition to those of `_WORDS`: N number, Z number that may be a post code, K and k the parts of a
-# British post code, O ordinal, C capitalized word, w another word, E name of a street in one word, "," comma or line
-# end, # number sign, z anything else.
+# The letters in addition to those of `_WORDS`: N is a number, Z a number that may be a post code, K and k the parts of
+# a British post code, O an ordinal number, C a capitalized word, w another word, E a street name that is one word, ","
+# a comma or the end of a line, # a number sign, and z anything else.
 _NUMBER: Final = "[NZ]"
 _NAME: Final = "[COFDP]"
 _PARTS: Final = (
@@ -59,7 +59,7 @@ _PARTS: Final = (
     # 7 rue Charles Corbeau; rue de la Sarthe 421; ul. Miła 53
     rf"{_NUMBER},?B(?:M{{0,2}}{_NAME}){{1,4}}(?:,?{_NUMBER})?",
     rf"(?:{_NUMBER},?)?B(?:M{{0,2}}{_NAME}){{1,4}},?{_NUMBER}",
-    # 692 Kuuse 53 Apt. 641: no word for a street, but one for an apartment
+    # 692 Kuuse 53 Apt. 641: there is no word for a street, but a word for an apartment
     rf"{_NUMBER},?[CODMS]{{1,4}},?{_NUMBER}(?=,{{0,2}}U#?{_NUMBER})",
     # PO Box 12; PSC 6293, Box 8158; FPO AE 25990; Suite 055
     rf"PX{_NUMBER}",

@@ -1,4 +1,4 @@
-"""Recognizes dates of birth: a complete date shortly after words for it."""
+"""Recognizes dates of birth: a complete date shortly after words such as "date of birth"."""
 
 from typing import Final
 
@@ -23,14 +23,14 @@ _DATE: Final = (
     rf"|{_MONTH}[ -]{_DAY}(?:st|nd|rd|th)?,?[ -]{_YEAR}"
     rf"|{_YEAR}年\d{{1,2}}月\d{{1,2}}日)"
 )
-_SAID: Final = (
+_BIRTH_WORDS: Final = (
     r"(?:\bdate[ _-]?of[ _-]?birth|\bbirth[ _-]?(?:date|day)|\bdob|\bd\.o\.b\.?|\bborn|\bgeboren|"
     r"\bgeburtsdatum|\bgeb\.|\bgeburtstag|\bn[ée]e?(?:\(e\))? le|\bdate de naissance|"
     r"\bfecha de nacimiento|\bnacid[oa] el|\bdata di nascita|\bnat[oa] il|\bdata de nascimento|"
     r"\bgeboortedatum|\bf[øo]dselsdato|\bfödelsedatum|出生日期|生年月日)"
 )
-#: Up to 30 code points may lie between, such as "(dd/mm/yyyy):" of a form.
-_BIRTH: Final = re2.compile(rf"(?i){_SAID}[\"']?[^\d]{{0,30}}?({_DATE})(?:\D|$)")
+#: Up to 30 code points may be between the words and the date, such as "(dd/mm/yyyy):" in a form.
+_BIRTH: Final = re2.compile(rf"(?i){_BIRTH_WORDS}[\"']?[^\d]{{0,30}}?({_DATE})(?:\D|$)")
 
 
 def find(unit: str) -> list[Finding]:

@@ -1,11 +1,11 @@
-"""Common functions for models of other vendors: names of labels, and overlapping findings."""
+"""Functions for models of other vendors: they translate the names of labels and remove overlapping findings."""
 
 from collections.abc import Iterable
 from typing import Final
 
 from gatehouse.detection.findings import Finding
 
-#: Labels of other vendors, with the names of the taxonomy.
+#: Maps labels of other vendors to the names of the taxonomy.
 _OWN_NAMES: Final = {
     "per": "person",
     "people": "person",
@@ -24,14 +24,14 @@ _OWN_NAMES: Final = {
 
 
 def own_name(label: str) -> str:
-    """Return the name of a vendor's label: that of the taxonomy if there is one, else snake case."""
+    """Return the name of the taxonomy for a vendor's label. If there is none, return the label in snake case."""
     snake = "_".join(label.lower().replace("-", " ").split())
     return _OWN_NAMES.get(snake, snake)
 
 
 def without_overlaps(findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings in order. Of overlapping findings the one with the highest score stays, then the longest,
-    then the first."""
+    """Return the findings in order, without overlaps. Of overlapping findings, only the one with the highest score is
+    returned. If scores are equal, it is the longest one, and then the first one."""
     kept: list[Finding] = []
     for finding in sorted(findings, key=lambda f: (-f.score, f.start - f.end, f.start)):
         if all(finding.end <= other.start or other.end <= finding.start for other in kept):

@@ -1,4 +1,4 @@
-"""The embedded recognizer: a small network for names, rules for addresses and dates of birth."""
+"""The embedded recognizer. A small network recognizes names, and rules recognize addresses and dates of birth."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ DATA: Final = Path(__file__).with_name("data")
 
 
 class EmbeddedRecognizer:
-    """The recognizer. Its calls block, on one thread."""
+    """The recognizer. Its calls block and use one thread."""
 
     entities: tuple[str, ...] = (*KINDS, addresses.ENTITY, births.ENTITY)
 
@@ -33,8 +33,8 @@ class EmbeddedRecognizer:
         return findings
 
     def _read_unit(self, unit: str) -> list[Finding]:
-        """Return the findings of a unit. If a rule and the network overlap, the rule counts, because it is more
-        specific."""
+        """Return the findings of a unit. If findings of a rule and of the network overlap, only the finding of the rule
+        is returned, because rules are more specific."""
         certain = addresses.find(unit)
         certain += [birth for birth in births.find(unit) if not overlaps(birth, certain)]
         names = [name for name in self._tagger.find(unit) if not overlaps(name, certain)]

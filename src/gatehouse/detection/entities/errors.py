@@ -4,14 +4,14 @@ from pathlib import Path
 
 
 class EntitiesModelUnusable(Exception):
-    """`NER_MODEL_PATH` does not name a model that can run here. The base class of the others."""
+    """The model at `NER_MODEL_PATH` cannot be used. Base class of the other errors."""
 
 
 class UnknownModel(EntitiesModelUnusable):
     def __init__(self, path: Path) -> None:
         super().__init__(
-            f"{path} is no model of named entities: a GLiNER folder has gliner_config.json, a spaCy folder has "
-            "config.cfg and meta.json"
+            f"{path} contains no model for named entities: a GLiNER folder must contain gliner_config.json, a spaCy "
+            "folder must contain config.cfg and meta.json"
         )
 
 

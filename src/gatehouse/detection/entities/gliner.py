@@ -1,7 +1,8 @@
-"""Recognizers for the folder of a GLiNER model: its ONNX export if there is one, else the library `gliner`.
+"""Recognizers for the folder of a GLiNER model. They run the ONNX export of the model if the folder contains one.
+Otherwise they use the library `gliner`.
 
-GLiNER reads labels and text together: `<<ENT>> person <<ENT>> location <<SEP>> Ada ...`, and scores each run of up to
-`max_width` words for each label.
+GLiNER reads labels and text together: `<<ENT>> person <<ENT>> location <<SEP>> Ada ...`. It computes a score for each
+sequence of up to `max_width` words and each label.
 """
 
 import importlib
@@ -21,12 +22,12 @@ from gatehouse.detection.findings import Finding
 from gatehouse.detection.models import Recognizer
 from gatehouse.detection.units import units
 
-#: Labels of every request, in the words that these models know best.
+#: Labels that are searched for in every text, in the wording that GLiNER models recognize best.
 LABELS: Final = ("person", "organization", "location", "address", "date of birth")
 THRESHOLD: Final = 0.5
-#: Further labels of one run; each adds to its time.
+#: Maximum additional labels of one run. Each label makes the run slower.
 LABELS_AT_A_TIME: Final = 25
-#: Words of one run; longer units are read in parts.
+#: Maximum words of one run. Longer units are read in parts.
 WINDOW: Final = 200
 
 _WORD: Final = re.compile(r"\w+(?:[-_]\w+)*|\S")
@@ -42,7 +43,7 @@ def open_gliner(path: Path) -> Recognizer:
 
 
 class _Gliner:
-    """The common base of both recognizers. Calls block."""
+    """The base class of both recognizers. Calls block."""
 
     entities: tuple[str, ...] = tuple(own_name(label) for label in LABELS)
 
@@ -50,8 +51,8 @@ class _Gliner:
         return [self._read(text, labels) for text in texts]
 
     def _read(self, text: str, labels: Sequence[str]) -> list[Finding]:
-        """Return the findings. Each further label is read by itself, so that the label of one rule hides no finding
-        from another rule."""
+        """Return the findings in a text. Findings of different additional labels may overlap, so that the label of one
+        rule does not hide the finding of another rule."""
         findings: list[Finding] = []
         by_label: dict[str, list[Finding]] = {}
         words = [label.replace("_", " ") for label in labels]
@@ -67,7 +68,7 @@ class _Gliner:
         return sorted(findings, key=lambda finding: finding.start)
 
     def _read_unit(self, unit: str, labels: Sequence[str], *, nested: bool = False) -> list[Finding]:
-        """Return the findings of a unit. With `nested` findings of several labels may overlap."""
+        """Return the findings of a unit. If `nested` is true, findings of different labels may overlap."""
         raise NotImplementedError
 
 
@@ -82,11 +83,11 @@ class GlinerLibrary(_Gliner):
         try:
             gliner = importlib.import_module("gliner")
         except ImportError:
-            way_out = "pip install gliner, or export the model to ONNX and put model.onnx and tokenizer.json beside it"
+            way_out = "pip install gliner, or export the model to ONNX and put model.onnx and tokenizer.json next to it"
             raise LibraryMissing(path, "gliner", way_out) from None
         try:
             self._model: Any = gliner.GLiNER.from_pretrained(str(path), local_files_only=True)
-        except Exception as fault:  # the library raises whatever its parts do
+        except Exception as fault:  # the library raises exceptions of many unrelated classes
             raise BadEntitiesModel(path, str(fault)) from fault
 
     def _read_unit(self, unit: str, labels: Sequence[str], *, nested: bool = False) -> list[Finding]:
@@ -97,7 +98,7 @@ class GlinerLibrary(_Gliner):
 
 
 class GlinerExport(_Gliner):
-    """The ONNX export of a span model, with onnxruntime on one thread."""
+    """Runs the ONNX export of a span model with onnxruntime on one thread."""
 
     def __init__(self, path: Path, export: Path) -> None:
         try:
@@ -106,20 +107,20 @@ class GlinerExport(_Gliner):
             options.intra_op_num_threads = 1
             self._session = onnxruntime.InferenceSession(str(export), options, providers=["CPUExecutionProvider"])
             self._tokenizer: Tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
-        except Exception as fault:  # onnxruntime and tokenizers raise Exception itself
+        except Exception as fault:  # onnxruntime and tokenizers raise the class `Exception` itself
             raise BadEntitiesModel(path, str(fault)) from fault
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         input_names = {model_input.name for model_input in self._session.get_inputs()}
         if input_names != _INPUTS:
             raise BadEntitiesModel(
-                path, f"only span models can run from ONNX, and this one takes {', '.join(sorted(input_names))}"
+                path, f"only span models can run from ONNX, but the inputs are {', '.join(sorted(input_names))}"
             )
         self._width = int(config.get("max_width", 12))
         self._mark, self._end = config.get("ent_token", "<<ENT>>"), config.get("sep_token", "<<SEP>>")
         for token in (self._mark, self._end):
             if self._tokenizer.token_to_id(token) is None:
-                raise BadEntitiesModel(path, f"tokenizer.json does not know {token}")
+                raise BadEntitiesModel(path, f"tokenizer.json does not contain the token {token}")
 
     def _read_unit(self, unit: str, labels: Sequence[str], *, nested: bool = False) -> list[Finding]:
         words = list(_WORD.finditer(unit))
@@ -155,7 +156,7 @@ class GlinerExport(_Gliner):
 
 
 def _words_mask(word_ids: list[int | None], prompt_words: int) -> np.ndarray:
-    """Return for each token the number of the word that it begins, from 1; 0 for other tokens."""
+    """Return for each token the number of the word that begins with it, from 1. Other tokens have 0."""
     mask = np.zeros((1, len(word_ids)), np.int64)
     previous: int | None = None
     for place, word in enumerate(word_ids):

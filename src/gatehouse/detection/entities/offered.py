@@ -1,4 +1,4 @@
-"""The labels that a `ner` rule may have. They depend on the model of `NER_MODEL_PATH`."""
+"""Returns the labels that a `ner` rule may have. They depend on the model at `NER_MODEL_PATH`."""
 
 import json
 from functools import cache
@@ -13,13 +13,14 @@ SPACY: Final = "meta.json"
 
 
 class Recognisers(NamedTuple):
-    """The labels of a model: `names`, and with `takes_any` every other label too (GLiNER)."""
+    """The labels that a model recognizes. `names` are always recognized. If `takes_any` is true, the model recognizes
+    every other label too (GLiNER)."""
 
     names: tuple[str, ...] = ENTITIES
     takes_any: bool = False
 
     def refusal(self, name: str) -> str | None:
-        """Return why a rule cannot have this label and what to do, or None if it can."""
+        """Return None if a rule can have this label, otherwise an error message that says why not and what to do."""
         if self.takes_any or name in self.names:
             return None
         return (
@@ -30,7 +31,7 @@ class Recognisers(NamedTuple):
 
 @cache
 def offered(model: Path | None) -> Recognisers:
-    """Return the labels of a model by its folder, without loading the model."""
+    """Return the labels of the model in a folder, or of the embedded model, without loading the model."""
     if model is None:
         return Recognisers()
     if (model / GLINER).is_file():
@@ -39,7 +40,7 @@ def offered(model: Path | None) -> Recognisers:
 
 
 def spacy_names(folder: Path) -> tuple[str, ...]:
-    """Return the labels in a spaCy model's `meta.json`; none if it cannot be read."""
+    """Return the labels in a spaCy model's `meta.json`, or an empty tuple if the file cannot be read."""
     try:
         labels = json.loads((folder / SPACY).read_text(encoding="utf-8")).get("labels", {})
     except (OSError, ValueError):

@@ -12,13 +12,13 @@ from gatehouse.detection.findings import Finding
 from gatehouse.detection.models import refuse_unknown
 from gatehouse.detection.units import units
 
-#: The score of all findings, because spaCy's statistical recognizers have none.
+#: The score of all findings. spaCy's statistical recognizers compute no scores.
 SCORE: Final = 0.85
 
 
 class SpacyRecognizer:
-    """The recognizer. Calls block, on one thread. It finds the labels that `meta.json` lists for `ner` and
-    `entity_ruler`."""
+    """The recognizer. Calls block and use one thread. It recognizes the labels that `meta.json` lists for `ner`,
+    `entity_ruler` and `span_ruler`."""
 
     def __init__(self, path: Path) -> None:
         try:

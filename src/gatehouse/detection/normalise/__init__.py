@@ -1,15 +1,16 @@
-"""Views of a text: its normalised forms, each with a map back to the caller's code points.
+"""Computes views of a text. A view is a normalised form of the text with a map back to the caller's code points.
 
-characters  the text itself: invisible code points are removed; full-width and mathematical characters, digits of other
-scripts, look-alikes, dashes and blanks become ASCII
-escapes     raw JSON with its escapes decoded, then as above
-spaced      the same without the separators between the characters of a value
-hidden      the text with the content of invisible characters in their place
-joined      the same without line breaks within a number or token
-decoded     the same with quoted-printable, HTML entities, URL encoding, hex and base64 decoded; only of whole texts
+characters  the text without invisible code points, and with ASCII characters instead of full-width and mathematical
+            characters, digits of other scripts, look-alikes, dashes and blanks
+escapes     the character view after the backslash escapes of JSON or source code have been decoded
+spaced      the character view without the separators between the characters of a value
+hidden      the text with the characters that invisible characters encode
+joined      the character view without line breaks within a number or token
+decoded     the text after quoted-printable, HTML entities, URL encoding, hex and base64 have been decoded; only
+            computed for complete texts
 
-All but the last are local: how a code point is read depends on a bounded number of neighbours, so that a stream is read
-like its whole text.
+In all views except `decoded`, the form of a code point depends only on a bounded number of neighbours. A stream
+therefore has the same views as the complete text.
 """
 
 from gatehouse.detection.normalise.characters import character_view
@@ -22,6 +23,7 @@ __all__ = ["LOOKALIKES", "SEPARATOR", "View", "seen"]
 
 
 def seen(text: str, *, json_escapes: bool) -> View:
-    """Return the view of `text` that patterns are matched against. `json_escapes`: the text is raw JSON."""
+    """Return the plain view of `text`, which patterns are matched against. `json_escapes` means that the text is raw
+    JSON, whose escapes are decoded first."""
     plain = unescaped(text) if json_escapes else None
     return character_view(text) if plain is None else character_view(plain.text).over(plain)

@@ -1,5 +1,5 @@
-"""The character view: each code point is read as one character or dropped, depending on itself and its near
-neighbours."""
+"""Computes the character view. Each code point is replaced by one character or removed. Only look-alikes depend on
+their neighbours."""
 
 import re
 from typing import Final
@@ -10,12 +10,12 @@ import numpy.typing as npt
 from gatehouse.detection.normalise.table import DELETED, LOOKALIKE, LOOKALIKES, TABLE, CodePoints
 from gatehouse.detection.normalise.view import View
 
-#: Characters of the view on either side of a look-alike that decide how it is read.
+#: Number of characters on either side of a look-alike that decide whether it is read as a Latin letter.
 REACH: Final = 32
 
-#: Characters that are processed together, so that a long text takes no more memory than a short one.
+#: Number of characters that are processed together. It bounds the memory that a long text needs.
 _BLOCK_CHARACTERS: Final = 1 << 16
-#: Code points below this are read unchanged.
+#: Code points below this one are unchanged.
 _ASCII: Final = 0x80
 
 _OTHER, _LATIN, _NATIVE, _JOINT = 0, 1, 2, 3
@@ -34,7 +34,7 @@ def _kinds() -> npt.NDArray[np.uint8]:
     return kinds
 
 
-#: Class of a code point in words with look-alikes: Greek, Cyrillic and Armenian letters are native.
+#: The class of each code point, for words with look-alikes. Greek, Cyrillic and Armenian letters are `_NATIVE`.
 _KINDS: Final = _kinds()
 
 
@@ -68,8 +68,8 @@ def character_view(text: str) -> View:
 
 
 def unsettled(view: View, source: str) -> int:
-    """Return the character from which on a view of `source` could change if the text continued: only the last token
-    can."""
+    """Return the first character of the view that could change if `source` continued. Only the last token can
+    change."""
     if source.isascii() and "\\" not in source:
         return len(view.text)
     token = _LAST_TOKEN.search(view.text, max(0, len(view.text) - REACH))
@@ -81,17 +81,17 @@ def unsettled(view: View, source: str) -> int:
 
 
 def _meant_as_latin(source: CodePoints, lookalikes: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return which look-alikes are read as Latin: those in a token that has Latin letters or digits, and no native
-    letter that has no look-alike.
+    """Return which look-alikes are read as Latin letters.
 
-    So a genuine Russian or Greek word is unchanged, also next to a number.
+    A look-alike is read as Latin if its token contains a Latin letter or digit, and contains no native letter without a
+    Latin look-alike. Genuine Russian and Greek words are therefore unchanged, also next to a number.
 
     """
     kinds = _KINDS[np.minimum(source, len(_KINDS) - 1)]
     kinds[lookalikes] = _OTHER
     word = (kinds != _OTHER) | lookalikes
     places = np.arange(len(source))
-    # The word around each position: from the last break before it to the next one.
+    # The word around each position extends from the last break before it to the next break.
     first = np.maximum.accumulate(np.where(word, -1, places)) + 1
     stop = np.minimum.accumulate(np.where(word, len(source), places)[::-1])[::-1]
     first = np.maximum(first, places - REACH)

@@ -1,10 +1,11 @@
 """Decodes text in other encodings: quoted-printable, HTML entities, URL encoding, and two levels of hex and base64.
 
-A *segment* is a run of characters that is hex or base64, or may be. A *digit* is a character of a segment, and a
-*group* is the number of digits that encode whole bytes: four in base64, two in hex.
+A *segment* is a run of characters that may be hex or base64. A *digit* is a character of a segment. A *group* is the
+smallest number of digits that encode complete bytes: four in base64, two in hex.
 
-A character decoded from an entity, `%XX` or `=XX` represents exactly that. A character decoded from hex or base64
-represents the whole segment if that is short, else the groups that encode it.
+A character that is decoded from an entity, `%XX` or `=XX` represents exactly the characters that encode it. A character
+that is decoded from hex or base64 represents the complete segment if the segment is short. Otherwise it represents the
+groups that encode it.
 """
 
 import binascii
@@ -23,23 +24,23 @@ from gatehouse.detection.normalise.view import Piece, View, spliced
 from gatehouse.detection.normalise.written import PLACES, QUOTES, entities, quoted
 from gatehouse.detection.regex.byte_search import ANYWHERE, Search, search_of
 
-#: Shorter segments are not decoded. Eight bytes have eleven digits in base64.
+#: Minimum length of a segment that is decoded. Eight bytes have eleven digits in base64.
 _MIN_SEGMENT_CHARACTERS: Final = 11
-#: A finding in a segment up to this length covers the whole segment. In a longer one, which may be a file, it covers
-#: only the digits that encode it.
+#: Maximum length of a segment that a finding in it covers completely. In a longer segment, which may be a file, a
+#: finding covers only the groups that encode it.
 _MAX_WHOLE_CHARACTERS: Final = 512
 #: The characters of a segment of hex or base64.
 ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
 
 
-def _quick(regex: str) -> Search:
-    """Return a search that returns the span of a match without its groups."""
+def _search(regex: str) -> Search:
+    """Return a search that returns only the span of a match, without its groups. This is faster."""
     options = re2.Options()
     options.never_capture = True
     return search_of(re2.compile(regex, options))
 
 
-_ANY_PLACE: Final = _quick(PLACES)
+_ANY_PLACE: Final = _search(PLACES)
 
 _PRINTABLE: Final = bytes(range(0x20, 0x7F)) + b"\t\r\n"
 _BASE64_DIGITS: Final = ALPHABET[:64]
@@ -71,15 +72,15 @@ def _group() -> str:
     return "".join(f"[{place}{'_-' if '/' in place else ''}]" for place in digits)
 
 
-#: The beginning of a segment: eight bytes of printable ASCII in hex, or two groups of it in base64, followed by another
-#: group or by a character that is not ASCII and may be invisible.
+#: The beginning of a segment of printable ASCII: eight bytes in hex, or two groups in base64. In base64, most of a
+#: third group or a character that is not ASCII must follow. This character may be an invisible one within the segment.
 _SEGMENTS: Final = (
     rf"(?:^|[^A-Za-z0-9+])(?:(?:0[xX])?(?:[2-7][0-9a-fA-F]|0[9aAdD]){{8}}"
     rf"|(?:{_group()}){{2}}(?:[A-Za-z0-9+/_=-]{{3}}|[A-Za-z0-9+/_=-]{{0,2}}[^\x00-\x7f]))"
 )
-_SEGMENT: Final = _quick(_SEGMENTS)
-#: ASCII within a segment whose beginning is unknown, is cut off or is not ASCII: twelve bytes in base64, ten in hex, or
-#: six characters of UTF-16.
+_SEGMENT: Final = _search(_SEGMENTS)
+#: Encoded ASCII within a segment whose beginning is unknown, is missing or is not ASCII: twelve bytes in base64, ten
+#: bytes in hex, or six characters of UTF-16.
 _HALF_UTF_16: Final = "A[ACDEFGH][AEIMQUYcgkosw048]A"
 _SHIFTED_SEGMENTS: Final = (
     rf"(?:{_group()}){{4}}"
@@ -87,51 +88,53 @@ _SHIFTED_SEGMENTS: Final = (
     rf"|{_HALF_UTF_16}[CDI-Za-f][AQgw][AB][A-Za-z0-9+/_-]{_HALF_UTF_16}"
     r"|(?:00[2-7][0-9a-fA-F]){6}"
 )
-_SHIFTED: Final = _quick(_SHIFTED_SEGMENTS)
+_SHIFTED: Final = _search(_SHIFTED_SEGMENTS)
 #: A line of base64 or hex that continues in the next one.
-_WRAPPED: Final = _quick(r"[A-Za-z0-9+/]{60}\r?\n[ \t]{0,8}[A-Za-z0-9+/]")
-#: Characters between the two lines: the line break and the indentation.
+_WRAPPED: Final = _search(r"[A-Za-z0-9+/]{60}\r?\n[ \t]{0,8}[A-Za-z0-9+/]")
+#: Maximum characters between the two lines: the line break and the indentation.
 _MAX_WRAP_CHARACTERS: Final = 10
 #: A line break within a segment, with encoded ASCII before or after it.
 _WRAPS: Final = (
     rf"(?:{_group()}){{2}}\r?\n[ \t]{{0,8}}[A-Za-z0-9+/]{{4}}|[A-Za-z0-9+/]{{4}}\r?\n[ \t]{{0,8}}(?:{_group()}){{2}}"
 )
-_QUOTED_PRINTABLE: Final = _quick(QUOTES)
-#: Matches most places of a text without backslashes where something may be encoded. `shifts_or_quotes` covers the
-#: others: in one regex with many more, they would give the automaton too many states.
+_QUOTED_PRINTABLE: Final = _search(QUOTES)
+#: Matches most places where text without backslashes may be encoded. `shifts_or_quotes` finds the other places. One
+#: regex for all of them would need an automaton with too many states.
 ENCODED: Final = f"{PLACES}|{_SEGMENTS}"
 _OTHERS: Final = f"{_SHIFTED_SEGMENTS}|{_WRAPS}|{QUOTES}"
-_SHIFTED_OR_QUOTED: Final = _quick(_OTHERS)
-_ENCODED: Final = _quick(f"{ENCODED}|{_OTHERS}")
-#: Characters of the two groups with which a segment begins.
+_SHIFTED_OR_QUOTED: Final = _search(_OTHERS)
+_ENCODED: Final = _search(f"{ENCODED}|{_OTHERS}")
+#: Number of digits in the two groups at the beginning of a segment.
 _BEGINNING_CHARACTERS: Final = 8
-#: Digits by which the encoding of a shifted segment is recognized, at most and at least.
+#: Maximum and minimum number of digits that are decoded to recognize the encoding of a shifted segment.
 _MAX_PROBE_DIGITS: Final = 16
 _MIN_PROBE_DIGITS: Final = 12
-#: Digits of a shifted segment that are decoded first. The number is doubled while all of them read as text.
+#: Number of digits of a shifted segment that are decoded first. The number is doubled while all of them decode to text.
 _FIRST_CHUNK_DIGITS: Final = 64
-#: Maximum digits before and after the text that still belong to the segment: a byte order mark, the rest of a group.
+#: Maximum digits before and after the decoded text that still belong to the segment. They encode a byte order mark or
+#: are a part of a group.
 _MAX_EDGE_DIGITS: Final = 7
 _PADDING: Final = re.compile("={0,2}")
-#: Digits at the beginning of a segment that are decoded first.
+#: Number of digits at the beginning of a segment that are decoded first.
 _PREFIX_DIGITS: Final = 128
-#: Minimum printable shares of the characters: of the first ones, which may be cut within a character, and of all.
+#: Minimum share of printable characters, in the decoded prefix and in the complete segment. The prefix may end within a
+#: character.
 _MIN_PRINTABLE_SHARE_OF_PREFIX: Final = 0.75
 _MIN_PRINTABLE_SHARE: Final = 0.9
 _DIGITS: Final = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _HEX: Final = re.compile(r"(?:0[xX])?([0-9a-fA-F]+)")
-#: Characters that are digits, but may also join a segment to the rest of a path or name.
+#: Digits that may also be separators between a segment and another part of a path or name.
 _JOINTS: Final = re.compile(r"[/_-]")
 
 
 def shifts_or_quotes(data: bytes) -> bool:
-    """Return whether a text may contain quoted-printable, or segments that are shifted or wrapped."""
+    """Return whether a text may contain quoted-printable text, shifted segments, or segments with line breaks."""
     return _SHIFTED_OR_QUOTED(ANYWHERE, data, 0, len(data))[0][0] >= 0
 
 
 def candidates(text: str) -> list[tuple[int, int]]:
-    """Return the spans of `text`, in code points, that look encoded. Most texts have none. Spans may end at an
-    invisible or encoded character, because a segment may contain such characters."""
+    """Return the spans of `text`, in code points, that may be encoded. Most texts have none. A span may end at an
+    invisible or encoded character within a segment."""
     view = without_escapes(View(text))
     if _ENCODED(ANYWHERE, view.data, 0, len(view.data))[0][0] < 0:
         return []
@@ -146,7 +149,7 @@ def candidates(text: str) -> list[tuple[int, int]]:
 
 
 def _match_spans(look: Search, view: View) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the matches, in characters."""
+    """Yield the span of each match, in characters."""
     data, place = view.data, 0
     while (span := look(ANYWHERE, data, place, len(data))[0])[0] >= 0:
         yield view.character(span[0]), view.character(span[1])
@@ -154,8 +157,9 @@ def _match_spans(look: Search, view: View) -> Iterator[tuple[int, int]]:
 
 
 def decoded_views(view: View) -> list[View]:
-    """Return `view` with everything decoded, or an empty list if nothing is encoded. If the decoded text contains
-    segments, they may also be values as they are, so a second view has these decoded too."""
+    """Return views with the encoded text of `view` decoded, or an empty list if nothing is encoded. If the decoded text
+    itself contains segments, a second view has these decoded too. The first view is still needed, because such a
+    segment may be a value that is not encoded."""
     has_encoded = False
     for look, pieces in ((_QUOTED_PRINTABLE, quoted), (_ANY_PLACE, entities)):
         if look(ANYWHERE, view.data, 0, len(view.data))[0][0] >= 0:
@@ -172,13 +176,13 @@ def decoded_views(view: View) -> list[View]:
     return [view] if second is None else [view, second]
 
 
-def _without_segments(view: View, which: Callable[["_Segment"], bool]) -> View | None:
-    """Return `view` with those segments decoded for which `which` returns true, or None if there are none."""
+def _without_segments(view: View, is_selected: Callable[["_Segment"], bool]) -> View | None:
+    """Return `view` with all segments decoded for which `is_selected` returns true, or None if there is none."""
     plain = _unwrapped(view)
     pieces = [
         piece
         for segment in _segments(plain)
-        if segment.data is not None and which(segment)
+        if segment.data is not None and is_selected(segment)
         for piece in segment.pieces(plain.text)
     ]
     return _decoded(plain, iter(pieces)) if pieces else None
@@ -194,7 +198,7 @@ def _unwrapped(view: View) -> View:
     data, place = view.data, 0
     removed: list[int] = []
     while (span := _WRAPPED(ANYWHERE, data, place, len(data))[0])[0] >= 0:
-        # A match ends with the first character of the next line, and the next match may begin there.
+        # A match ends with the first character of the next line. The next match may begin at this character.
         place = span[1] - 1
         next_line = view.character(place)
         wrap = view.text[next_line - _MAX_WRAP_CHARACTERS : next_line]
@@ -203,9 +207,9 @@ def _unwrapped(view: View) -> View:
 
 
 class _Segment(NamedTuple):
-    """A segment: the index of its first character, its characters, and the bytes that they encode, or None if these are
-    not text. After the first `prefix` characters, each group of `digits` characters encodes `size` bytes. `data` is
-    without the first `lead` of these bytes."""
+    """A segment. `start` is the index of its first character, and `written` its characters. `data` are the bytes that
+    they encode, or None if these are not text. After the first `prefix` characters, each group of `digits` characters
+    encodes `size` bytes. The first `lead` of these bytes are not part of `data`."""
 
     start: int
     written: str
@@ -217,8 +221,9 @@ class _Segment(NamedTuple):
     encoding: str = "utf-8"
 
     def pieces(self, text: str) -> Iterator[Piece]:
-        """Yield the decoded text in pieces of `text`: one piece for a short segment, and for a long one a piece for
-        each few groups. A blank is added where the decoded text would touch a letter or digit."""
+        """Yield the decoded segment as replacements of pieces of `text`. A short segment is one piece. A long segment
+        has one piece for every few groups. A blank is added where the decoded text would be next to a letter or
+        digit."""
         assert self.data is not None
         end = self.start + len(self.written)
         before = " " if self.start and text[self.start - 1].isalnum() else ""
@@ -229,10 +234,10 @@ class _Segment(NamedTuple):
         data, wide = self.data, self.encoding != "utf-8"
         step = 2 * self.size if wide else self.size
         begin, first = self.start, 0
-        # Numbers of bytes after which both a group and a character may end.
+        # The numbers of bytes after which both a group and a character may end.
         ends = (n for n in range(1 + wide, 2 * step + 1, 1 + wide) if (self.lead + n) % self.size == 0)
         for last in range(next(ends), len(data) + step, step):
-            # A character may be encoded by several groups.
+            # A piece must not end within a character, because several groups may encode one character.
             if wide or last >= len(data) or data[last] & 0xC0 != 0x80:
                 stop = self.start + self.prefix + (self.lead + last) // self.size * self.digits
                 stop = end if last >= len(data) else min(stop, end)
@@ -240,8 +245,9 @@ class _Segment(NamedTuple):
                 begin, first, before = stop, last, ""
 
     def covered(self) -> tuple[int, int]:
-        """Return how much of the segment encodes `data`, and where that ends. The segment with the greatest value is
-        the right reading: most of a text in UTF-16 can also be read in the wrong byte order."""
+        """Return the amount of digits that encode `data`, and the position where they end, for comparison. Of several
+        readings of the same digits, the one with the greatest value is right. For example, most of a text in UTF-16 can
+        also be decoded in the wrong byte order."""
         assert self.data is not None
         end = (self.start + self.prefix) * self.size + (self.lead + len(self.data)) * self.digits
         return len(self.data) * self.digits * (3 // self.size), end
@@ -254,7 +260,7 @@ class _Segment(NamedTuple):
 
 
 def reads_as_text(beginning: str) -> bool:
-    """Return whether a text that begins within a segment begins with a whole group of it."""
+    """Return whether a text that is cut out of a segment begins with a complete group that encodes text."""
     return next((segment.data is not None for segment in _anchored(View(beginning)) if segment.start == 0), False)
 
 
@@ -273,7 +279,7 @@ def _anchored(view: View) -> Iterator[_Segment]:
     """Yield the segments whose first character begins a group that encodes ASCII."""
     data, place = view.data, 0
     while (span := _SEGMENT(ANYWHERE, data, place, len(data))[0])[0] >= 0:
-        # A match includes the character before the segment, unless the segment begins the text.
+        # A match includes the character before the segment, unless the segment is at the beginning of the text.
         start = view.character(span[0])
         if start or not (view.text[0].isascii() and view.text[0].isalnum()):
             start += 1
@@ -301,7 +307,7 @@ def _hex(start: int, written: str) -> _Segment | None:
 
 
 def _of_hex(digits: str) -> bytes:
-    # If the segment is cut off, the last digit may be half of a byte.
+    # If the end of the segment is missing, the last digit may encode half of a byte. It is ignored.
     return bytes.fromhex(digits[: len(digits) // 2 * 2])
 
 
@@ -313,14 +319,15 @@ def _base64(start: int, written: str) -> _Segment | None:
 def _of_base64(digits: str) -> bytes:
     bare = digits.rstrip("=").translate(_URL_SAFE)
     if len(bare) % 4 == 1:
-        # A single digit of a group that is cut off encodes no byte.
+        # If the end of the segment is missing, the last group may have a single digit, which encodes no byte.
         bare = bare[:-1]
     return binascii.a2b_base64(bare + "=" * (-len(bare) % 4))
 
 
 def _text(digits: str, decode: Callable[[str], bytes]) -> bytes | None:
-    """Return the bytes that `digits` encode, or None if they are not text, that is mostly printable."""
-    # The beginning shows that most other data is not text, so that long data is not decoded for each possible start.
+    """Return the bytes that `digits` encode, or None if these are not text, which means mostly printable."""
+    # The beginning is decoded first. It shows for most other data that it is not text, so that long data is not decoded
+    # completely for each possible start.
     if (
         len(digits) > _PREFIX_DIGITS
         and _printable_share(decode(digits[:_PREFIX_DIGITS])) < _MIN_PRINTABLE_SHARE_OF_PREFIX
@@ -331,7 +338,7 @@ def _text(digits: str, decode: Callable[[str], bytes]) -> bytes | None:
 
 
 def _printable_share(data: bytes) -> float:
-    """Return the share of printable characters."""
+    """Return the share of printable characters in decoded bytes."""
     if not data.translate(None, _PRINTABLE):
         return 1.0
     text = _decode(data)
@@ -339,14 +346,15 @@ def _printable_share(data: bytes) -> float:
 
 
 def _decode(data: bytes) -> str:
-    """Decode UTF-8. An invalid byte becomes one character that is not printable, because a segment may be cut within a
-    character, and the rest must still be read."""
+    """Decode UTF-8. An invalid byte becomes one character that is not printable. It is not an error, because a segment
+    may begin or end within a character."""
     return data.decode("utf-8", "surrogateescape")
 
 
 def _shifted(view: View, low: int, high: int) -> Iterator[_Segment]:
-    """Yield the other segments between the characters `low` and `high`: those with digits before them or missing at
-    their beginning, those whose text does not begin with ASCII, and those in UTF-16."""
+    """Yield the segments between the characters `low` and `high` that `_anchored` does not find: segments with other
+    digits before them, segments without their first digits, segments whose text does not begin with ASCII, and segments
+    in UTF-16."""
     data, place, end = view.data, view.byte(low), view.byte(high)
     while (span := _SHIFTED(ANYWHERE, data, place, end)[0])[0] >= 0:
         start, stop = view.character(span[0]), view.character(span[1])
@@ -373,7 +381,8 @@ class _EncodingKind(NamedTuple):
     decode: Callable[[str], bytes]
 
     def readings(self, text: str, low: int, at: int, high: int) -> Iterator[_Segment]:
-        """Yield the segments around the group that begins `at`, one for each text encoding in which it is text."""
+        """Yield the possible segments around the group at index `at`, one for each text encoding in which the group is
+        text. The segments are between `low` and `high`."""
         head = self._digits_from(text, at, min(at + _MAX_PROBE_DIGITS, high))
         if len(head) < _MIN_PROBE_DIGITS:
             return
@@ -387,8 +396,8 @@ class _EncodingKind(NamedTuple):
         return written[: len(written) - len(written.lstrip(self.alphabet))]
 
     def _around(self, text: str, within: tuple[int, int], at: int, lead: int, form: TextEncoding) -> _Segment:
-        """Return the segment that extends forward and backward from byte `lead` of the group `at` as far as its bytes
-        are text. Little more than the segment is decoded."""
+        """Return the segment that extends forward and backward from byte `lead` of the group at index `at` as far as
+        the bytes are text. The digits are decoded in steps, so that little more than the segment is decoded."""
         low, high = within
         size = _FIRST_CHUNK_DIGITS
         while True:
@@ -412,20 +421,21 @@ class _EncodingKind(NamedTuple):
                 break
             size *= 2
         before = before[: backward.end()][::-1]
-        # Byte positions relative to the group `at`. `first` may be negative.
+        # Byte positions relative to the group at index `at`. `first` may be negative.
         first, last = lead - len(before), lead + len(after)
         begin, stop = at + first // self.size * self.digits, at - (-last * self.digits // self.size)
-        prefix = self._beside(text[max(low, begin - _MAX_EDGE_DIGITS - 1) : begin][::-1])
+        prefix = self._edge_digits(text[max(low, begin - _MAX_EDGE_DIGITS - 1) : begin][::-1])
         stop = min(stop, high)
-        rest = self._beside(text[stop : min(stop + _MAX_EDGE_DIGITS + 1, high)])
+        rest = self._edge_digits(text[stop : min(stop + _MAX_EDGE_DIGITS + 1, high)])
         padding = _PADDING.match(text, stop + rest)
         stop = padding.end() if padding is not None and padding.end() <= high else stop + rest
         start = begin - prefix
         data, lead = before + after, first % self.size
         return _Segment(start, text[start:stop], data, self.digits, self.size, prefix, lead, form.encoding)
 
-    def _beside(self, near: str) -> int:
-        """Return how many of the characters next to a segment belong to it: none if there are many digits."""
+    def _edge_digits(self, near: str) -> int:
+        """Return the number of digits in `near`, the characters next to a segment, that belong to the segment. Return 0
+        if there are more than `_MAX_EDGE_DIGITS`."""
         digits = len(near) - len(near.lstrip(self.alphabet))
         return digits if digits <= _MAX_EDGE_DIGITS else 0
 

@@ -1,4 +1,4 @@
-"""Decodes backslash escapes: those of raw JSON, and those of JSON or source code within a text."""
+"""Decodes backslash escapes, both in raw JSON and in JSON or source code within a text."""
 
 import re
 from bisect import bisect_left
@@ -13,12 +13,13 @@ _ESCAPE: Final = re.compile(
     r'|u(?P<code>[0-9a-fA-F]{4})|(?P<simple>["\\/bfnrt]))'
 )
 _SIMPLE: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-#: An escape, or a pair of them, that may be incomplete.
+#: An escape, or a pair of escapes for a surrogate pair, that may be incomplete.
 _INCOMPLETE: Final = re.compile(
     r"\\(?:u(?:[0-9a-fA-F]{0,3}|[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?))?\Z"
 )
 _MAX_ESCAPE_CHARACTERS: Final = 12
-#: An escape within a text. Each level of JSON in a JSON string doubles the backslashes: four levels have 15.
+#: An escape within a text. Each level of JSON within a JSON string doubles the number of backslashes. At four levels
+#: there are up to 15.
 _NESTED: Final = re.compile(r"""\\{1,15}(?:u(?P<code>[0-9a-fA-F]{4})|x(?P<byte>[0-9a-fA-F]{2})|(?P<simple>[nrt"'/]))""")
 _NESTED_INCOMPLETE: Final = re.compile(r"\\{1,15}(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?\Z")
 _MAX_NESTED_CHARACTERS: Final = 15 + len("u000")
@@ -27,8 +28,8 @@ _EDGES: Final = frozenset("\n\r\t\"'/")
 
 
 def unescaped(text: str) -> View | None:
-    """Return a view of the text with its escapes decoded, or None if there are none. `text` must not begin within an
-    escape."""
+    """Return a view of raw JSON with its escapes decoded, or None if there is no backslash. `text` must not begin
+    within an escape."""
     if "\\" not in text:
         return None
     pieces = ((match.start(), match.end(), _decoded_character(match)) for match in _ESCAPE.finditer(text))
@@ -36,17 +37,17 @@ def unescaped(text: str) -> View | None:
 
 
 def begun(text: str) -> int:
-    """Return the index at which `text` may contain the beginning of an escape, or its length."""
+    """Return the index of the incomplete escape at the end of `text`, or the length of `text` if there is none."""
     edge = max(0, len(text) - _MAX_ESCAPE_CHARACTERS)
     if "\\" not in text[edge:]:
         return len(text)
-    # Escapes are read from the left: the last backslash may itself be escaped.
+    # Escapes are read from left to right, because the last backslash may itself be escaped.
     position = edge
     while position and text[position - 1] == "\\":
         position -= 1
     for match in _ESCAPE.finditer(text, position):
         if _INCOMPLETE.match(text, match.start()):
-            # The first half of a pair, whose second half may follow.
+            # This is the first half of a surrogate pair. The second half may follow.
             return match.start()
         position = match.end()
     last = _INCOMPLETE.search(text, position)
@@ -54,8 +55,8 @@ def begun(text: str) -> int:
 
 
 class Nested(NamedTuple):
-    """A view with escapes decoded. For each escape, in order, the lists have: the view's character at which it is, its
-    start and end in the source, and the decoded character."""
+    """A view with decoded escapes. The four lists have one entry for each escape, in order: the index of its character
+    in the view, its start in the source, its end in the source, and the decoded character."""
 
     view: View
     escaped: list[int]
@@ -64,14 +65,15 @@ class Nested(NamedTuple):
     characters: list[str]
 
     def before(self, offset: int) -> int:
-        """Return `offset` of the source, or the start of the escape around it."""
+        """Return `offset` of the source, or the start of the escape that contains it."""
         escape = self._escape_at(offset)
         return offset if escape is None else self.begins[escape]
 
     def whole(self, start: int, end: int) -> tuple[int, int]:
-        """Return the span from `start` to `end` of the source without parts of escapes, since replacing a part of an
-        escape would leave an invalid one. A value ends before an escape into which it extends. It begins after the
-        escape of a blank or quote, and at the escape of any other character."""
+        """Return the span from `start` to `end` of the source, adjusted so that it contains no part of an escape. If a
+        part of an escape were replaced, the remaining part would be invalid. If the end is within an escape, the span
+        ends before this escape. If the start is within the escape of white space or a quote, the span begins after this
+        escape. If the start is within another escape, the span begins at this escape."""
         escape = self._escape_at(end)
         stop = end if escape is None else self.begins[escape]
         escape = self._escape_at(start)
@@ -90,8 +92,10 @@ class Nested(NamedTuple):
 
 def nested_view(view: View, *, final: bool) -> Nested | None:
     """Return `view` with the backslash escapes in its text decoded, up to the fourth level, or None if there are none.
-    JSON within a string has a line break as the two characters `\\n`, so that the value after it has a letter before
-    it. `final`: the text is complete, so that an escape at its end is not left out as incomplete."""
+
+    JSON within a string has a line break as the two characters `\\n`. Without this view, the letter `n` would be next
+    to the value that follows. `final` means that the text is complete. Otherwise an incomplete escape at its end is
+    left out."""
     text = view.text
     if "\\" not in text:
         return None
@@ -109,13 +113,13 @@ def nested_view(view: View, *, final: bool) -> Nested | None:
     assert source_view.ends is not None
     assert normalised.starts is not None
     begins = source_view.starts[replaced]
-    # Invisible characters are removed: their escape maps to the next character.
+    # The character view removes invisible characters. The escape of such a character maps to the next character.
     escaped = normalised.starts.searchsorted(begins)
     return Nested(normalised, escaped.tolist(), begins.tolist(), source_view.ends[replaced].tolist(), characters)
 
 
 def nested_begun(view: View, end: int) -> int:
-    """Return the first character, up to `end`, at which an escape may have begun, or `end`."""
+    """Return the index of the incomplete escape right before `end`, or `end` if there is none."""
     edge = max(0, end - _MAX_NESTED_CHARACTERS)
     text = view.text[edge:end]
     match = _NESTED_INCOMPLETE.search(text) if "\\" in text else None
@@ -123,7 +127,7 @@ def nested_begun(view: View, end: int) -> int:
 
 
 def without_escapes(view: View) -> View:
-    """Return `view` with its backslash escapes decoded, as in `nested_view`."""
+    """Return `view` with its backslash escapes decoded (see `nested_view`), or `view` itself if it has none."""
     nested = nested_view(view, final=True)
     return view if nested is None else nested.view
 

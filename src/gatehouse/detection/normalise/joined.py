@@ -1,4 +1,4 @@
-"""Numbers and tokens that are interrupted by a line break."""
+"""Computes a view in which numbers and tokens are not interrupted by line breaks."""
 
 from typing import Final
 
@@ -9,16 +9,16 @@ from gatehouse.detection.normalise.view import Offsets, View
 from gatehouse.detection.regex.byte_search import ANYWHERE, search_of
 from gatehouse.detection.separator import BETWEEN_TEXTS, SEPARATOR
 
-#: Characters after a line break that decide whether it is within a value.
+#: Number of characters after a line break that decide whether the break is within a value.
 LOOKAHEAD: Final = 26
 
 _LETTERS: Final = "[A-Za-z_.+/=-]"
 _PART: Final = "[0-9A-Za-z_.+/=-]"
-#: The last character before a break: `=` ends a token or precedes its value.
+#: The last character before a break. `=` is not included, because it ends a token or precedes its value.
 _LAST_CHARACTER: Final = "[0-9A-Za-z_.+/-]"
-#: A line break within a token. Both sides have digits, or one side mixes digits and letters, or both together have a
-#: form that only identifiers have. Two words of prose are not joined, nor a word and a number at the end or beginning
-#: of a line.
+#: A line break within a token. Both sides have digits, or one side mixes digits and letters, or both sides together
+#: have a form that only identifiers have. Two words of prose are not joined, and neither are a lower-case word and a
+#: plain number.
 _BREAK_PATTERN: Final = re2.compile(
     "|".join(
         (
@@ -35,21 +35,21 @@ _BREAK_PATTERN: Final = re2.compile(
     ).encode()
 )
 _next_break: Final = search_of(_BREAK_PATTERN)
-#: The end of a text that may be the beginning of such a match.
+#: The end of an incomplete text that may be the beginning of a match of `_BREAK_PATTERN`.
 _begun: Final = search_of(re2.compile(rb"(?:[0-9A-Za-z_.+/=:)@-] ?(?:\r?\n ?[0-9A-Za-z_.+/=:-]{0,25})|\r)\z"))
 _MAX_INCOMPLETE_BYTES: Final = 32
-#: Maximum bytes of such a match before its line break.
+#: Maximum bytes before the line break in a match of `_BREAK_PATTERN`.
 _MAX_BYTES_BEFORE_BREAK: Final = 28
 _SEPARATORS: Final = (SEPARATOR.encode(), BETWEEN_TEXTS.encode())
 
 
 def breaks(view: View, since: int = 0) -> list[int]:
-    """Return the characters from `since` on that are line breaks within a token, in order."""
+    """Return the positions of the line breaks within tokens, from character `since` on, in order."""
     positions: list[int] = []
     data = view.data
     place = view.byte(since)
     first = data.find(b"\n", place)
-    # Separators between the texts of a body are skipped, because a search from each of them would read the whole body.
+    # Separators between texts are skipped, because a search from each of them could read all texts that follow.
     while first >= 0 and data.startswith(_SEPARATORS, first):
         first = data.find(b"\n", data.index(b"\n", first + 1) + 1)
     if first < 0:
@@ -63,8 +63,8 @@ def breaks(view: View, since: int = 0) -> list[int]:
 
 
 def begun(view: View, end: int) -> int:
-    """Return the character, before `end`, of a line break of which the following text decides whether it is within a
-    token, or `end`."""
+    """Return the position before `end` of a line break that may be within a token, depending on text after `end`.
+    Return `end` if there is none."""
     size = view.byte(end)
     data = view.data[max(0, size - _MAX_INCOMPLETE_BYTES) : size]
     if b"\n" not in data and b"\r" not in data:
@@ -78,7 +78,8 @@ def begun(view: View, end: int) -> int:
 
 
 def joined(view: View, at: list[int]) -> tuple[View, list[int]]:
-    """Return `view` without the line breaks `at`, and the character before each of them."""
+    """Return `view` without the line breaks at the positions `at`, and the position of the character before each
+    removed line break."""
     removed: list[int] = []
     seams: list[int] = []
     for place in at:

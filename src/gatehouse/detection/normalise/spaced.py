@@ -1,6 +1,7 @@
-"""Values with separators between their characters: `4 2 4 2`, `4.2.4.2`, `4-2-4-2`.
+"""Computes a view of values whose characters are separated: `4 2 4 2`, `4.2.4.2`, `4-2-4-2`.
 
-Local: the nearest few separators of a row decide whether a character is one.
+A *row* is a sequence of single letters or digits with the same separator between them. Only the few nearest separators
+decide whether a character is a separator.
 """
 
 import re
@@ -14,19 +15,19 @@ from gatehouse.detection.normalise.view import Offsets, View
 from gatehouse.detection.regex import re2_syntax
 from gatehouse.detection.regex.byte_search import ANYWHERE, search_of
 
-#: Without the comma and the tab, which separate digits in lists and tables.
+#: The separators. Comma and tab are not included, because they separate digits in lists and tables.
 _SEPARATORS: Final = (" ", "  ", ".", "-", "_", "*", "|", "/", ":", "~", "+")
 #: Minimum characters of a row.
 _MIN_ROW_CHARACTERS: Final = 6
 #: Characters with which a value may begin.
 _VALUE_SIGNS: Final = frozenset("+(")
-#: Words of one letter, which do not belong to adjacent digits.
+#: Words of one letter. They do not belong to a row of digits next to them.
 _WORDS: Final = frozenset("aI")
 
 
 def _step(separator: str) -> str:
-    """Return a regex for a separator and the next character. The value may contain the separator itself, followed by
-    another one."""
+    """Return a regex for a separator and the next character. The separator character itself may be a character of the
+    value; then a separator is on either side of it."""
     one, sign = re.escape(separator), re.escape(separator[0])
     character = r"[^\s]" if separator.isspace() else rf"[^\n{sign}]"
     return rf"(?:{one}{sign}{one}|{one}){character}"
@@ -35,13 +36,13 @@ def _step(separator: str) -> str:
 _ANY_ROW: Final = "|".join(
     rf"[0-9A-Za-z](?:{_step(separator)}){{{_MIN_ROW_CHARACTERS - 1},}}" for separator in _SEPARATORS
 )
-#: Matches wherever characters are separated.
+#: Matches each row, with the character before it.
 ROWS: Final = f"(?:^|[^0-9A-Za-z])(?:{_ANY_ROW})"
 _options = re2.Options()
 _options.never_capture = True
 _options.longest_match = True
 _next_row: Final = search_of(re2.compile(ROWS, _options))
-#: Regexes that match within every row, from its second character on.
+#: Regexes of which one matches in each row, from the separator after its first character on.
 BEGUN_ROWS: Final = tuple(f"(?:{_step(separator)}){{3}}" for separator in _SEPARATORS)
 _begun: Final = search_of(
     re2.compile(
@@ -59,14 +60,15 @@ _STEPS: Final = {separator: re.compile(_step(separator)) for separator in _SEPAR
 
 
 class Spaced(NamedTuple):
-    """A view without the separators, and the characters after which one was removed, in order."""
+    """A view without the separators. `seams` are the positions of the characters after which a separator was removed,
+    in order."""
 
     view: View
     seams: list[int]
 
 
 def spaced_view(view: View) -> Spaced | None:
-    """Return the view without separators, or None if there are none."""
+    """Return the view without the separators of its rows, or None if it has no rows."""
     removed: list[int] = []
     seams: list[int] = []
     for first, end in _rows(view):
@@ -80,7 +82,7 @@ def spaced_view(view: View) -> Spaced | None:
 
 
 def spaced_begun(view: View, end: int) -> int:
-    """Return the second character, before `end`, of a row that may have begun, or `end`."""
+    """Return the position of the second character of a row that may continue after `end`, or `end` if there is none."""
     size = view.byte(end)
     start = _begun(ANYWHERE, view.data[:size], 0, size)[0][0]
     if not 0 <= start < size:
@@ -94,7 +96,7 @@ def _rows(view: View) -> Iterator[tuple[int, int]]:
     data, place = view.data, 0
     while (span := _next_row(ANYWHERE, data, place, len(data))[0])[0] >= 0:
         first, end = view.character(span[0]), view.character(span[1])
-        # A match includes the character before the row, unless the row is at the beginning.
+        # A match includes the character before the row, unless the row is at the beginning of the text.
         yield _with_sign(view.text, first if first == 0 and _is_alphanumeric(view.text) else first + 1), end
         place = view.byte(end - 1)
 
@@ -104,14 +106,16 @@ def _is_alphanumeric(text: str) -> bool:
 
 
 def _with_sign(text: str, first: int) -> int:
-    """Return the start of the row whose first letter or digit is at `first`, including a separated plus or bracket."""
+    """Return the start of the row whose first letter or digit is at `first`. A plus or bracket before it belongs to the
+    row if the same separator follows it."""
     separator = text[first + 1 : first + 3] if text[first + 2 : first + 3] == " " else text[first + 1]
     before = first - len(separator)
     return before - 1 if before > 0 and text[before:first] == separator and text[before - 1] in _VALUE_SIGNS else first
 
 
 def _gaps(text: str, first: int, end: int) -> list[tuple[int, int]]:
-    """Return the separators of a row, without adjacent words."""
+    """Return the spans of the separators of a row. Words of one letter at either end of the row are left out. Return an
+    empty list if the rest is too short or is only zeros and ones."""
     separator = text[first + 1]
     after_first = text[first + 1 : end]
     is_double = len(after_first) - len(after_first.lstrip(separator)) in {2, 5}
@@ -137,5 +141,5 @@ def _gaps(text: str, first: int, end: int) -> list[tuple[int, int]]:
 
 
 def _is_of_bits(row: str) -> bool:
-    """Return whether it is a row of a table of zeros and ones."""
+    """Return whether the row consists only of zeros and ones, as in a table of bits."""
     return not any(character.isalpha() or character in "23456789" for character in row)

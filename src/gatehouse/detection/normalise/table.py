@@ -1,10 +1,9 @@
 # ruff: noqa: RUF001 - this page is about letters that look alike
-"""The mapping of each code point to the one it is read as: one table over all of Unicode, for lookups with numpy.
+"""Maps each Unicode code point to the code point that replaces it. The map is one table, for lookups with numpy.
 
-A value is a code point or `DELETED`, with which the code point is dropped. If the bit `LOOKALIKE` is set, the rest of
-the value is the ASCII letter that the code point looks like, and `characters` decides by its neighbours whether it is
-read as that letter.
-"""
+A value of the table is a code point, or `DELETED` if the code point is removed. If the bit `LOOKALIKE` is set, the
+other bits are the ASCII letter that the code point looks like. The module `characters` then decides by the neighbours
+whether the code point is replaced."""
 
 import unicodedata
 from itertools import chain
@@ -21,7 +20,7 @@ LOOKALIKE: Final = np.uint32(0x80000000)
 _CYRILLIC: Final = dict(zip("АВЕЅІЈКМНОРСТУХаеѕіјорсухһԁԛԝҮүѵӏӀ", "ABESIJKMHOPCTYXaesijopcyxhdqwYyvlI", strict=True))
 _GREEK: Final = dict(zip("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧϹαονιρυϲκγ", "ABEZHIKMNOPTYXCaovipucky", strict=True))
 _ARMENIAN: Final = dict(zip("ՍԼՕօսոհցԁ", "ULOouhhgd", strict=False))
-#: Letters of other scripts and the ASCII letters they resemble.
+#: Maps letters of other scripts to the ASCII letters that they look like.
 LOOKALIKES: Final[dict[str, str]] = _ARMENIAN | _GREEK | _CYRILLIC
 
 _PUNCTUATION: Final[dict[str, str]] = {
@@ -45,13 +44,13 @@ _COMBINING: Final = (
     (0x20D0, 0x2100),
     (0xFE20, 0xFE30),
 )
-#: Invisible code points that are not in category Cf: fillers, variation selectors, reserved.
+#: Invisible code points that are not in category Cf: fillers, variation selectors and reserved code points.
 _INVISIBLE: Final = (
     (0x115F, 0x1161), (0x17B4, 0x17B6), (0x180B, 0x1810), (0x2065, 0x2066), (0x3164, 0x3165), (0xFE00, 0xFE10),
     (0xFFA0, 0xFFA1), (0xFFF0, 0xFFF9), (0xE0000, 0xE1000),
 )  # fmt: skip
-#: End of the mapped code points. Above it, and in the two gaps below it, are ideographs, syllables and private use,
-#: which are unchanged, and tags.
+#: End of the ranges of code points that are looked up. The code points outside the three ranges are ideographs,
+#: syllables and private use, which are unchanged, and tags, which `_INVISIBLE` has.
 _MAPPED_END: Final = 0x20000
 
 
@@ -67,7 +66,7 @@ def _read_as(point: int) -> int | None:
     digit = unicodedata.decimal(character, None)
     if digit is not None:
         return 0x30 + digit
-    # Accents that are part of a letter are kept, because customers write patterns with them.
+    # Letters with accents are unchanged, because customers write patterns with them.
     if unicodedata.decomposition(character).startswith("<"):
         plain = unicodedata.normalize("NFKC", character)
         if len(plain) == 1 and plain.isascii():

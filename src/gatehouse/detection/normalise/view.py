@@ -1,4 +1,4 @@
-"""A text as the patterns read it, with a map back to the caller's code points."""
+"""Defines a view: a text in the form that patterns are matched against, with a map back to the caller's code points."""
 
 from collections.abc import Iterable
 from typing import Final, TypeAlias
@@ -7,19 +7,22 @@ import numpy as np
 import numpy.typing as npt
 
 Offsets = npt.NDArray[np.int64]
-#: Start and end in a text, and their replacement.
+#: Start and end of a piece of a text, and its replacement.
 Piece: TypeAlias = tuple[int, int, str]
 
-#: Lone surrogates, which occur in JSON but not in UTF-8, are read as one character each.
+#: JSON may contain lone surrogates, which UTF-8 cannot encode. Each is replaced by one character.
 _SURROGATE_ERRORS: Final = "replace"
-#: Below this number of bytes an offset is computed on request; above, all are computed once.
+#: Maximum bytes of a text whose offsets are computed one by one. For a longer text, all offsets are computed once.
 _MAX_UNINDEXED_BYTES: Final = 2048
 
 
 class View:
-    """`text` is the normalised text. Its character `i` represents the code points `starts[i]` to `ends[i]` of the
-    source; None: the view is the source, character by character. Code points that are left out are before a character,
-    between the end of one and the start of the next."""
+    """A view of a source text.
+
+    `text` is the normalised text. Its character `i` represents the code points from `starts[i]` to `ends[i]` of the
+    source. If `starts` is None, each character represents the code point at the same position. If only `ends` is None,
+    each character represents one code point. Code points between the end of one character and the start of the next are
+    not part of the view."""
 
     __slots__ = ("_bytes", "_characters", "_narrow", "data", "ends", "starts", "text")
 
@@ -36,19 +39,20 @@ class View:
         return len(self.text)
 
     def character(self, byte: int) -> int:
-        """Return the character that begins at `byte` of `data`."""
+        """Return the index of the character that begins at `byte` of `data`."""
         if self._narrow:
             return byte
         if len(self.data) < _MAX_UNINDEXED_BYTES:
             return len(self.data[:byte].decode())
         if self._characters is None:
-            # The number of characters that begin before each byte. Access to a memoryview is faster than to an array.
+            # For each byte, the number of characters that begin before it. Access to an element of a memoryview is
+            # faster than access to an element of an array.
             begins = np.cumsum((np.frombuffer(self.data, np.uint8) & 0xC0) != 0x80, dtype=np.int32)
             self._characters = np.concatenate((np.zeros(1, np.int32), begins)).data
         return int(self._characters[byte])
 
     def byte(self, character: int) -> int:
-        """Return the byte of `data` at which `character` begins; the end for the one past the last."""
+        """Return the byte of `data` at which `character` begins, or the length of `data` for the end of the text."""
         if self._narrow:
             return character
         if character >= len(self.text):
@@ -60,33 +64,36 @@ class View:
         return int(self._bytes[character])
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
-        """Return the code points of the source for `text[start:end]`, which must not be empty."""
+        """Return the span of the source that `text[start:end]` represents. `text[start:end]` must not be empty."""
         if self.starts is None:
             return start, end
         last = end - 1
         return int(self.starts[start]), int(self.starts[last]) + 1 if self.ends is None else int(self.ends[last])
 
     def start_of(self, character: int, length: int) -> int:
-        """Return the start of `character` in a source of `length` code points: `length` for the one past the last."""
+        """Return the source position of `character`, or `length` for the end of the text. `length` is the length of the
+        source in code points."""
         if character >= len(self.text):
             return length
         return character if self.starts is None else int(self.starts[character])
 
     def at(self, offset: int) -> int:
-        """Return the first character that represents nothing before `offset` of the source."""
+        """Return the first character that begins at `offset` of the source or later."""
         if self.starts is None:
             return min(offset, len(self.text))
         return int(self.starts.searchsorted(offset))
 
     def around(self, start: int, end: int) -> tuple[int, int]:
-        """Return the characters that represent any of the source from `start` to `end`, which is not empty."""
+        """Return the range of characters that represent any part of the source from `start` to `end`. This part must
+        not be empty."""
         first, last = self.at(start), self.at(end)
         if first and self.origin(first - 1, first)[1] > start:
             first -= 1
         return first, last
 
     def over(self, below: "View") -> "View":
-        """Return this view of `below.text` as a view of the source of `below`."""
+        """Return a view with the text of this view and the source of `below`. The source of this view is
+        `below.text`."""
         if below.starts is None:
             return self
         if self.starts is None:
@@ -96,14 +103,14 @@ class View:
         return View(self.text, below.starts[self.starts], ends)
 
     def replaced(self) -> list[int]:
-        """Return the characters that represent more than one code point of the source, in order."""
+        """Return the indices of the characters that represent more than one code point of the source, in order."""
         if self.starts is None or self.ends is None:
             return []
         indices: list[int] = np.flatnonzero(self.ends - self.starts > 1).tolist()
         return indices
 
     def without(self, characters: Offsets) -> "View":
-        """Return this view without some of its characters, given by their indices in order."""
+        """Return this view without the characters at the indices `characters`, which must be in order."""
         kept = np.ones(len(self.text), dtype=bool)
         kept[characters] = False
         pieces, last = [], 0
@@ -116,9 +123,11 @@ class View:
 
 
 def spliced(text: str, pieces: Iterable[Piece]) -> View:
-    """Return `text` with each piece, in order, replaced. Each character of a replacement represents the whole piece."""
+    """Return a view of `text` with each piece replaced. The pieces must be in order. Each character of a replacement
+    represents the complete piece."""
     texts: list[str] = []
-    # The parts of the view, gaps and replacements in turn: start and end in the text, and length.
+    # The view consists of gaps between pieces and of replacements, in turn. The three lists have the start and end of
+    # each of them in the text, and its length in the view.
     begins: list[int] = [0]
     stops: list[int] = []
     lengths: list[int] = []

@@ -1,4 +1,4 @@
-"""Encoded characters: HTML entities, `%XX` of a URL, `=XX` of quoted-printable."""
+"""Decodes encoded characters: HTML entities, `%XX` in URLs, and `=XX` in quoted-printable text."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,8 @@ PLACES: Final = (
     r"|(?:%[0-9A-Fa-f]{2})+"
 )
 _PLACE: Final = re.compile(PLACES)
-#: Forms that occur only in quoted-printable: `x=20` and a line that ends with `=` occur in any code.
+#: Forms that occur only in quoted-printable text. A single `x=20` and a line that ends with `=` are not included,
+#: because they occur in source code.
 QUOTES: Final = (
     r"=[0-9A-F]{2}=[0-9A-F]{2}|=3D|=40[0-9A-Za-z-]{1,63}\.[A-Za-z]{2}"
     r"|=2[0DEF][0-9A-Za-z]{2,6}=2[0DEF][0-9A-Za-z]"
@@ -24,7 +25,7 @@ _QUOTED_BYTE: Final = re.compile(r"=(?:([0-9A-Fa-f]{2})|[ \t]*\r?\n)")
 
 
 def entities(text: str) -> Iterator[Piece]:
-    """Yield entities and `%XX`, decoded."""
+    """Yield the decoded character of each HTML entity and each `%XX`."""
     for match in _PLACE.finditer(text):
         start, end = match.span()
         encoded = match[0]
@@ -42,7 +43,7 @@ def _percent(start: int, encoded: str) -> Iterator[Piece]:
 
 
 def _of_bytes(data: bytes, places: list[int]) -> Iterator[Piece]:
-    """Yield the characters of `data`, whose byte `i` is encoded from `places[i]` to `places[i + 1]`."""
+    """Yield the characters of `data`. Byte `i` of `data` is encoded from `places[i]` to `places[i + 1]` of the text."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -55,12 +56,12 @@ def _of_bytes(data: bytes, places: list[int]) -> Iterator[Piece]:
 
 
 def quoted(text: str) -> Iterator[Piece]:
-    """Yield `=XX` and soft line breaks, decoded."""
+    """Yield the decoded character of each `=XX`, and remove soft line breaks."""
     for match in _QUOTED.finditer(text):
         start, end = match.span()
         signs = [sign for sign in _QUOTED_BYTE.finditer(text, start, end) if sign[1]]
         begin = signs[0].start() if signs else end
         if begin > start:
-            # A soft line break is removed: the character before it represents both.
+            # A soft line break is removed. The character before it represents both itself and the line break.
             yield max(0, start - 1), begin, text[max(0, start - 1) : start]
         yield from _of_bytes(bytes.fromhex("".join(sign[1] for sign in signs)), [*(s.start() for s in signs), end])

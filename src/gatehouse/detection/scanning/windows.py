@@ -321,7 +321,7 @@ class Scanner:
                 new, last = self._search_regions(rules, spaced.view, over, chains.spaced, last, final=final)
                 keep_best(findings, self._without_partial_escapes(new, nested))
             if hidden is not None:
-                over = self._regions(hidden.view, hidden.carried, last, chains.hidden)
+                over = self._regions(hidden.view, hidden.positions, last, chains.hidden)
                 new, last = self._search_regions(rules, hidden.view, over, chains.hidden, last, final=final)
                 keep_best(findings, self._without_partial_escapes(new, nested))
         settled = self._base + (last if nested is None else nested.before(last))

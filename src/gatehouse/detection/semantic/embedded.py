@@ -1,4 +1,5 @@
-"""The embedded classifier: MiniLM embeddings, trained heads, and zero-shot labels."""
+"""The embedded classifier. It uses MiniLM embeddings with trained heads, and zero-shot classification for other
+labels."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from gatehouse.detection.semantic.heads import ScoringHead, sigmoid, softmax
 from gatehouse.detection.semantic.zero_shot import Curve, ZeroShot, known_labels
 
 DATA: Final = Path(__file__).parent / "data"
-#: The class of the topics' head for texts without a topic; not a label.
+#: The class of the topics head for texts without a topic. It is not a label.
 OUT_OF_SCOPE: Final = "out_of_scope"
 
 
@@ -26,18 +27,18 @@ class Part(msgspec.Struct, frozen=True):
 
 class ReadWindows(msgspec.Struct, frozen=True):
     windows: list[Part]
-    #: the most suspicious passage, of a text that is longer than a window
+    #: the most suspicious passage; None for a short text
     passage: Part | None
 
 
 class EmbeddedClassifier:
-    """The classifier. The scores of a text are those of its best window, except for jailbreaks. They do not depend on
-    the other texts of a request."""
+    """The classifier. The score of a text for a label is the highest score of its windows, except for jailbreaks. It
+    does not depend on the other texts of a request."""
 
     def __init__(self, folder: Path = DATA, heads: Path | None = None, backbone: Backbone | None = None) -> None:
-        """`heads` replaces the heads of the folder, `backbone` is a backbone that is already open."""
+        """`heads` is a file that replaces the heads of the folder. `backbone` is a backbone that is already loaded."""
         self._backbone = backbone or Backbone(folder)
-        # No pickled objects: a data file must not be able to run code.
+        # Pickled objects are not allowed, because a data file must not be able to run code.
         with np.load(heads or folder / "heads.npz", allow_pickle=False) as arrays:
             self._attacks = ScoringHead(arrays, "attacks")
             self._topics = ScoringHead(arrays, "topics")
@@ -61,7 +62,7 @@ class EmbeddedClassifier:
         return [self._scores(self.read(text), labels) if text.strip() else dict.fromkeys(labels, 0.0) for text in texts]
 
     def embed(self, text: str) -> Vector:
-        """Return the vector of a short text, or of the first window of a longer one."""
+        """Return the vector of the first window of a text. A short text is one window."""
         return self._backbone.embed(self._backbone.tokens(text)[: windows.WINDOW])
 
     def read(self, text: str) -> ReadWindows:
@@ -69,7 +70,7 @@ class EmbeddedClassifier:
         buckets = ngrams.buckets(ids, self._attacks.buckets)
         spans = windows.spans(len(ids))
         if len(spans) > windows.MAX_WINDOWS:
-            spans = windows.chosen(spans, self._attacks.suspicion(buckets, spans))
+            spans = windows.choose(spans, self._attacks.suspicion(buckets, spans))
         passages = windows.passages(len(ids))
         passage = None
         if passages:
@@ -92,8 +93,8 @@ class EmbeddedClassifier:
         }
 
     def _attack_scores(self, read: ReadWindows) -> dict[str, float]:
-        """Return the scores of attacks. An injection is a sentence anywhere in a text. A jailbreak is most of its text,
-        so the mean of the windows counts as much as the maximum."""
+        """Return the scores of the attack labels. An injection may be one sentence anywhere in a text, so its score is
+        the maximum. A jailbreak takes up most of its text, so the mean of the windows counts as much as the maximum."""
         logits = _logits(self._attacks, read.windows)
         logits_by_class = dict(zip(self._attacks.classes, logits.max(axis=0), strict=True))
         jailbreak = self._attacks.classes.index("jailbreak")
@@ -104,9 +105,9 @@ class EmbeddedClassifier:
         return {label: float(sigmoid(logit)) for label, logit in logits_by_class.items()}
 
     def _topic_scores(self, read: ReadWindows) -> dict[str, float]:
-        """Return the scores of topics. The score of a domain is the sum of its intents: `banking` of balances,
-        transfers and so on. The square root is taken, because in doubt the class without a topic gets most of the
-        probability."""
+        """Return the scores of the topics. The probability of a domain is the sum of the probabilities of its intents;
+        for example, `banking` includes balances and transfers. The score is the square root of the probability, because
+        the class without a topic gets most of the probability of an uncertain text."""
         shares = np.stack([softmax(logits) for logits in _logits(self._topics, read.windows)])
         scores = np.zeros((len(shares), len(self._domains)), dtype=np.float32)
         np.add.at(scores.T, self._domain_of, shares.T)
@@ -116,5 +117,5 @@ class EmbeddedClassifier:
 
 
 def _logits(head: ScoringHead, parts: Sequence[Part]) -> Vector:
-    """Return the logits as an array [parts, classes]."""
+    """Return the logits of the parts as an array [parts, classes]."""
     return np.stack([head.logits(part.vector, ngrams.buckets(part.ids, head.buckets)) for part in parts])

@@ -4,14 +4,14 @@ from pathlib import Path
 
 
 class SemanticModelUnusable(Exception):
-    """`SEMANTIC_MODEL_PATH` does not name a model that can run here. The base class of the others."""
+    """The model at `SEMANTIC_MODEL_PATH` cannot be used. Base class of the other errors."""
 
 
 class FileMissing(SemanticModelUnusable):
     def __init__(self, folder: Path, name: str) -> None:
         super().__init__(
-            f"{folder} has no {name}: it must hold an ONNX export (model.onnx or onnx/model.onnx), config.json and "
-            "tokenizer.json"
+            f"{folder} has no {name}: the folder must contain an ONNX export (model.onnx or onnx/model.onnx), "
+            "config.json and tokenizer.json"
         )
 
 

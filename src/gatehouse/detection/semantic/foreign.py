@@ -1,7 +1,7 @@
-"""A model of the operator's own (`SEMANTIC_MODEL_PATH`): an ONNX export with config.json and tokenizer.json.
+"""Runs a model that the operator supplies (`SEMANTIC_MODEL_PATH`): an ONNX export with config.json and tokenizer.json.
 
-sequence classification    its classes are labels; texts are read in at most six windows
-sentence embeddings        serves every label without a trained head; the heads belong to the embedded model
+sequence classification    the classes of the model are labels; a text is read in at most six windows
+sentence embeddings        the model scores every label that has no trained head in the embedded model
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from gatehouse.detection.models import Classifier
-from gatehouse.detection.semantic.backbone import Vector, readable, session
+from gatehouse.detection.semantic.backbone import Vector, readable_part, session
 from gatehouse.detection.semantic.embedded import DATA, EmbeddedClassifier
 from gatehouse.detection.semantic.errors import BadSemanticModel, FileMissing
 from gatehouse.detection.semantic.heads import sigmoid, softmax
@@ -23,7 +23,7 @@ from gatehouse.detection.semantic.zero_shot import ZeroShot, known_labels
 
 _MAX_WINDOW_TOKENS: Final = 512
 _MAX_PARTS: Final = 6
-#: Labels of the classes of public guard models. Classes for harmless texts are no labels.
+#: Maps classes of public guard models to labels. Classes for harmless texts (`_HARMLESS`) are not labels.
 _NAMES: Final = {"injection": "prompt_injection", "jailbreak": "jailbreak"}
 _HARMLESS: Final = frozenset({"safe", "benign", "legit", "negative", "none", "neutral", "other", "not_injection"})
 _INPUTS: Final = ("input_ids", "attention_mask", "token_type_ids")
@@ -48,7 +48,9 @@ class _Model:
         self._session = _session(folder)
         unknown = [tensor.name for tensor in self._session.get_inputs() if tensor.name not in _INPUTS]
         if unknown:
-            raise BadSemanticModel(folder, f"it asks for the input {unknown[0]}, known are {', '.join(_INPUTS)}")
+            raise BadSemanticModel(
+                folder, f"the model needs the input {unknown[0]}; supported are {', '.join(_INPUTS)}"
+            )
         self._inputs = [tensor.name for tensor in self._session.get_inputs()]
         self.shapes = {output.name: output.shape for output in self._session.get_outputs()}
         self.outputs = {name: len(shape) for name, shape in self.shapes.items()}
@@ -56,13 +58,13 @@ class _Model:
         self._window = min(_MAX_WINDOW_TOKENS, self.config.max_position_embeddings - 2)
 
     def windows(self, text: str) -> list[NDArray[np.int64]]:
-        """Return the token ids of each window with special tokens. Of more than six windows the first, the last and
-        four between them are read; of a text without words none."""
+        """Return the token ids of each window, with special tokens. If a text has more than six windows, return the
+        first one, the last one and four between them. If a text has only white space, return no window."""
         if not text.strip():
             return []
         special = self._tokenizer.num_special_tokens_to_add(is_pair=False)
         self._tokenizer.enable_truncation(self._window, stride=(self._window - special) // 5)
-        whole = self._tokenizer.encode(readable(text))
+        whole = self._tokenizer.encode(readable_part(text))
         parts = [whole, *whole.overflowing]
         if len(parts) > _MAX_PARTS:
             parts = [parts[number] for number in np.linspace(0, len(parts) - 1, _MAX_PARTS).round().astype(int)]
@@ -75,23 +77,23 @@ class _Model:
 
 
 class ForeignClassifier:
-    """A sequence classification model for its own labels, and another classifier for the rest."""
+    """Uses a sequence classification model for its own labels, and the classifier `fallback` for all other labels."""
 
-    def __init__(self, model: _Model, rest: Classifier) -> None:
+    def __init__(self, model: _Model, fallback: Classifier) -> None:
         self._model = model
-        self._rest = rest
+        self._fallback = fallback
         self._columns = _columns(model)
 
     @property
     def labels(self) -> tuple[str, ...]:
-        return (*self._columns, *(label for label in self._rest.labels if label not in self._columns))
+        return (*self._columns, *(label for label in self._fallback.labels if label not in self._columns))
 
     def classify(self, texts: Sequence[str], labels: Sequence[str]) -> list[dict[str, float]]:
         others = [label for label in labels if label not in self._columns]
-        rest: list[dict[str, float]] = self._rest.classify(texts, others) if others else [{} for _ in texts]
+        results: list[dict[str, float]] = self._fallback.classify(texts, others) if others else [{} for _ in texts]
         if len(others) < len(labels):
-            rest = [scores | self._scores(text) for text, scores in zip(texts, rest, strict=True)]
-        return [{label: scores[label] for label in labels} for scores in rest]
+            results = [scores | self._scores(text) for text, scores in zip(texts, results, strict=True)]
+        return [{label: scores[label] for label in labels} for scores in results]
 
     def _scores(self, text: str) -> dict[str, float]:
         windows = self._model.windows(text)
@@ -106,7 +108,8 @@ class ForeignClassifier:
 
 
 class ForeignEmbeddings:
-    """A sentence embedding model for zero-shot labels, and the embedded classifier for labels with a head."""
+    """Uses a sentence embedding model for zero-shot labels, and the embedded classifier for labels with a trained
+    head."""
 
     def __init__(self, model: _Model, embedded: EmbeddedClassifier) -> None:
         self._model = model
@@ -154,14 +157,15 @@ class ForeignEmbeddings:
 
 
 def open_foreign(folder: Path, embedded: EmbeddedClassifier) -> Classifier:
-    """Open a model. Raises a `ModelUnusable`."""
+    """Load the model in a folder. Raises `SemanticModelUnusable`."""
     model = _Model(folder)
     if "logits" in model.outputs:
         return ForeignClassifier(model, embedded)
     if 2 in model.outputs.values() or 3 in model.outputs.values():
         return ForeignEmbeddings(model, embedded)
     raise BadSemanticModel(
-        folder, f"of its outputs ({', '.join(model.outputs)}) none is logits, tokens' or a sentence's vectors"
+        folder,
+        f"none of the outputs ({', '.join(model.outputs)}) is logits, vectors of tokens or the vector of a sentence",
     )
 
 
@@ -181,7 +185,7 @@ def _tokenizer(folder: Path) -> Tokenizer:
         raise FileMissing(folder, path.name)
     try:
         tokenizer = Tokenizer.from_file(str(path))
-    except Exception as fault:  # the library raises nothing narrower
+    except Exception as fault:  # the library raises the class `Exception` itself
         raise BadSemanticModel(folder, f"tokenizer.json: {fault}") from fault
     tokenizer.no_padding()
     return tokenizer
@@ -193,12 +197,12 @@ def _session(folder: Path) -> onnxruntime.InferenceSession:
         raise FileMissing(folder, "model.onnx")
     try:
         return session(path)
-    except Exception as fault:  # a dozen unrelated classes of onnxruntime
+    except Exception as fault:  # onnxruntime raises exceptions of many unrelated classes
         raise BadSemanticModel(folder, f"{path.name}: {fault}") from fault
 
 
 def _columns(model: _Model) -> dict[str, int]:
-    """Return labels and their classes. Raises `BadSemanticModel` if config.json names no usable class."""
+    """Return the index of the class for each label. Raises `BadSemanticModel` if config.json has no usable class."""
     columns = {}
     for number, name in model.config.id2label.items():
         label = "_".join(name.lower().replace("-", " ").replace("_", " ").split())

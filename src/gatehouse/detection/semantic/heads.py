@@ -1,4 +1,5 @@
-"""Trained heads: one hidden layer over the embedding, and weights for n-grams of tokens."""
+"""Trained heads of the embedded classifier. A head has one hidden layer over the embedding, and weights for n-grams of
+tokens."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,8 +14,10 @@ Array = NDArray[Any]
 
 
 class ScoringHead:
-    """A head with `classes` logits for a window; the caller converts them to scores. All arrays are in one file without
-    pickled objects: `{name}.hidden` [384, h], `.hidden_bias` [h], `.out` [h, c], `.bias` [c], `.grams` [buckets, c]."""
+    """Computes one logit for each of `classes` for a window of text. The caller converts the logits to scores.
+
+    The arrays have the names `{name}.hidden` [384, h], `.hidden_bias` [h], `.out` [h, c], `.bias` [c] and `.grams`
+    [buckets, c]."""
 
     def __init__(self, arrays: Mapping[str, Array], name: str) -> None:
         self.classes: tuple[str, ...] = tuple(map(str, arrays[f"{name}.classes"]))
@@ -33,7 +36,7 @@ class ScoringHead:
         return logits
 
     def suspicion(self, buckets: ngrams.Buckets, windows: list[tuple[int, int]]) -> Vector:
-        """Return for each window the weight of its n-grams for the most likely class."""
+        """Return for each window the summed weight of its n-grams, for the class with the greatest sum."""
         padded = np.concatenate([self._grams, np.zeros((1, len(self.classes)), dtype=np.float32)])
         running: Vector = np.cumsum(padded[buckets].sum(axis=0), axis=0, dtype=np.float32)
         before = np.concatenate([np.zeros((1, len(self.classes)), dtype=np.float32), running])

@@ -1,4 +1,5 @@
-"""N-grams of one to three tokens, hashed into buckets: they keep the order of words, which the embedding loses."""
+"""Hashes n-grams of one to three tokens into buckets. N-grams represent the order of words, which an embedding does not
+contain."""
 
 from typing import Final
 
@@ -15,8 +16,8 @@ Buckets = NDArray[np.int64]
 
 
 def buckets(ids: Ids, count: int) -> Buckets:
-    """Return an array [3, tokens]: for each token the buckets of the n-grams that begin there, -1 beyond the end of the
-    text. `count` is a power of two, at most 2**24."""
+    """Return an array [3, tokens] with the buckets of the n-grams that begin at each token. An n-gram that would extend
+    beyond the end of the text has -1. `count`, the number of buckets, is a power of two and at most 2**24."""
     result = np.full((_MAX_NGRAM_TOKENS, len(ids)), -1, dtype=np.int64)
     state = np.zeros(len(ids), dtype=np.uint64)
     for length in range(min(_MAX_NGRAM_TOKENS, len(ids))):
@@ -27,6 +28,7 @@ def buckets(ids: Ids, count: int) -> Buckets:
 
 
 def distinct(window_buckets: Buckets) -> tuple[Buckets, Vector]:
-    """Return the buckets of a window and their values: each bucket once, the vector of length 1."""
+    """Return the distinct buckets of a window, and an equal value for each bucket. The values form a vector of length
+    1."""
     used = np.unique(window_buckets[window_buckets >= 0])
     return used, np.full(len(used), 1 / np.sqrt(max(len(used), 1)), dtype=np.float32)

@@ -1,19 +1,19 @@
-"""Signs of an attack that do not depend on the rest of the text: letters that are invisible, but read by a model."""
+"""Detects signs of an attack without a model. The only sign are invisible letters that a model can read."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from gatehouse.detection.models import Classifier
-from gatehouse.detection.normalise.hidden import carried_texts
+from gatehouse.detection.normalise.hidden import hidden_texts
 
 _LABEL: Final = "prompt_injection"
 _SCORE: Final = 1.0
-#: Fewer hidden letters come from programs that draw flags.
+#: Minimum hidden letters that are a sign. Programs that draw flags produce fewer.
 _MIN_HIDDEN_LETTERS: Final = 4
 
 
-class Signed:
-    """A classifier whose scores are raised by signs."""
+class SignClassifier:
+    """Wraps a classifier. If a text has a sign of an attack, the label `prompt_injection` gets the score 1.0."""
 
     def __init__(self, classifier: Classifier) -> None:
         self._classifier = classifier
@@ -28,18 +28,18 @@ class Signed:
 
 
 def scores_of_signs(text: str, labels: Sequence[str]) -> dict[str, float]:
-    """Return the labels that the text has by a sign. Needs no model."""
+    """Return the score of each of `labels` for which the text has a sign. Other labels are left out."""
     return {_LABEL: _SCORE} if _LABEL in labels and _hides_letters(text) else {}
 
 
 def _hides_letters(text: str) -> bool:
     letters = others = 0
-    # A lone surrogate, which JSON may contain, cannot be searched.
-    for carried in carried_texts(text.encode(errors="replace").decode()):
-        letter_count = sum(map(str.isalpha, carried))
+    # JSON may contain lone surrogates, which cannot be searched. Each is replaced by a question mark.
+    for hidden_text in hidden_texts(text.encode(errors="replace").decode()):
+        letter_count = sum(map(str.isalpha, hidden_text))
         letters += letter_count
-        others += len(carried) - letter_count - carried.count(" ")
-        # Hidden numbers are left to the patterns.
+        others += len(hidden_text) - letter_count - hidden_text.count(" ")
+        # Hidden text that is mostly numbers is not a sign. Patterns detect hidden numbers.
         if letters >= max(_MIN_HIDDEN_LETTERS, others):
             return True
     return False

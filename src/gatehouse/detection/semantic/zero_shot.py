@@ -1,4 +1,5 @@
-"""Zero-shot labels: the similarity of a text to the examples or words of a label, relative to ordinary texts."""
+"""Scores labels without training (zero-shot), by the similarity of a text to the examples or words of a label, relative
+to ordinary texts."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -14,9 +15,9 @@ from gatehouse.detection.semantic.heads import sigmoid
 
 Vectors = NDArray[np.float32]
 
-#: Maximum cached vectors of custom labels.
-_KEPT: Final = 512
-#: Number of nearest examples of a label that count.
+#: Maximum labels whose prototypes are cached.
+_MAX_CACHED_PROTOTYPES: Final = 512
+#: Number of examples of a label that determine the similarity: the nearest ones.
 _NEAREST: Final = 2
 
 
@@ -26,7 +27,7 @@ class KnownLabel(msgspec.Struct, frozen=True):
 
 
 class Curve(msgspec.Struct, frozen=True):
-    """Convert a distance in standard deviations to a score, which is 0.5 at `middle`."""
+    """A logistic curve that converts a distance, in standard deviations, to a score. The score is 0.5 at `middle`."""
 
     slope: float
     middle: float
@@ -44,14 +45,14 @@ class _Prototype(msgspec.Struct, frozen=True):
 
 
 def nearness(texts: Vectors, prototypes: Vectors) -> Vector:
-    """Return for each text the mean similarity to the nearest prototypes."""
+    """Return for each text its mean similarity to the `_NEAREST` nearest prototypes."""
     similarities = np.sort(texts @ prototypes.T, axis=1)
     scores: Vector = similarities[:, -_NEAREST:].mean(axis=1)
     return scores
 
 
-def ordinary(background: Vectors, prototypes: Vectors) -> tuple[float, float]:
-    """Return mean and standard deviation of the similarities of ordinary texts."""
+def similarity_to_ordinary(background: Vectors, prototypes: Vectors) -> tuple[float, float]:
+    """Return the mean and standard deviation of the similarities of `background`, which are ordinary texts."""
     near = nearness(background, prototypes)
     return float(near.mean()), float(max(near.std(), 1e-3))
 
@@ -61,15 +62,19 @@ def known_labels(folder: Path) -> dict[str, KnownLabel]:
 
 
 def sentences(label: str) -> list[str]:
-    """Return the text of a label without examples: its name in words, a colon and its description."""
+    """Return sentences that represent a label without examples. A label is a name, optionally with a colon and a
+    description."""
     name, _, description = label.partition(":")
     words = " ".join(name.replace("_", " ").replace("-", " ").split()) or label
     return [words, f"This is about {words}.", *([description.strip()] if description.strip() else [])]
 
 
 class ZeroShot:
-    """`embed` returns the vector of a text, `examples` has the vectors of the known labels' examples. A similarity
-    counts relative to those of `background` and of the other labels' examples."""
+    """Scores labels by the similarity of a text to the examples or words of the label.
+
+    `embed` returns the vector of a text. `examples` has the vectors of the examples of each known label. A similarity
+    is measured in standard deviations from the similarities of ordinary texts. These are `background` and the examples
+    of the other labels."""
 
     def __init__(
         self,
@@ -87,23 +92,25 @@ class ZeroShot:
         self._prototypes: OrderedDict[str, _Prototype] = OrderedDict()
 
     def score(self, windows: Vectors, label: str) -> float:
-        """Return the score of a text: that of its best window."""
+        """Return the score of a text: the highest score of its windows."""
         return self._prototype(label).score(windows)
 
     def _prototype(self, label: str) -> _Prototype:
-        if (kept := self._prototypes.get(label)) is not None:
+        if (cached := self._prototypes.get(label)) is not None:
             self._prototypes.move_to_end(label)
-            return kept
+            return cached
         if label in self._examples:
-            made = self._made(self._examples[label], self._by_examples, label)
+            prototype = self._new_prototype(self._examples[label], self._by_examples, label)
         else:
-            made = self._made(np.stack([self._embed(text) for text in sentences(label)]), self._by_words, label)
-        self._prototypes[label] = made
-        if len(self._prototypes) > _KEPT:
+            prototype = self._new_prototype(
+                np.stack([self._embed(text) for text in sentences(label)]), self._by_words, label
+            )
+        self._prototypes[label] = prototype
+        if len(self._prototypes) > _MAX_CACHED_PROTOTYPES:
             self._prototypes.popitem(last=False)
-        return made
+        return prototype
 
-    def _made(self, vectors: Vectors, curve: Curve, label: str) -> _Prototype:
+    def _new_prototype(self, vectors: Vectors, curve: Curve, label: str) -> _Prototype:
         others = [examples for name, examples in self._examples.items() if name != label]
-        mean, deviation = ordinary(np.concatenate([self._background, *others]), vectors)
+        mean, deviation = similarity_to_ordinary(np.concatenate([self._background, *others]), vectors)
         return _Prototype(vectors, mean, deviation, curve)

@@ -1,10 +1,11 @@
-"""The two model tiers: they run outside of every event loop, and answer in bounded time.
+"""Runs the two model tiers outside of all event loops, and answers requests in bounded time.
 
-tiers       each tier's queue and its one thread; models are loaded on their first request
-process     the process of both tiers, one for each home: if it hangs, crashes or runs out of memory, only it ends
-guard       ends that process if a batch takes too long or the memory is used up
-wire        the messages on its socket
-detectors   the common part of all clients: time budget, bound, cache
-client      the client of the process
+tiers       the queue and the single thread of each tier; a model is loaded at its first request
+process     the detection process, which runs both tiers; there is one for each `GATEHOUSE_HOME`, and no other process
+            is affected if it hangs, crashes or runs out of memory
+guard       ends the detection process if a batch takes too long or memory is exhausted
+wire        the messages on the socket of the detection process
+detectors   the base class of all clients: time budget, limit of waiting texts, cache
+client      the client of the detection process
 in_process  the tiers in threads of the current process, for the command line
 """

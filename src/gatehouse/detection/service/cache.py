@@ -1,4 +1,4 @@
-"""A cache of answers: conversations send their history again with every turn."""
+"""Caches the answers of the model tiers. Conversations send the same texts again with every turn."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -9,14 +9,14 @@ from gatehouse.detection.models import TierName
 
 Key: TypeAlias = tuple[TierName, tuple[str, ...], bytes]
 
-#: A few megabytes: an answer is a few findings or scores.
+#: Maximum cached answers. An answer is a few findings or scores, so they take a few megabytes.
 ENTRIES: Final = 10_000
-#: An answer with more parts is not cached, so that the memory is bounded.
-_LARGEST: Final = 100
+#: Maximum findings or scores of an answer that is cached. It bounds the memory.
+_MAX_CACHED_PARTS: Final = 100
 
 
 def key(tier: TierName, labels: Sequence[str], text: str) -> Key:
-    """Return the key of a text. It has a digest of the text, not the text."""
+    """Return the key of a text. The key contains a digest of the text, but not the text itself."""
     return tier, tuple(labels), blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
@@ -33,7 +33,7 @@ class Cache:
         return answer
 
     def put(self, key: Key, answer: Any) -> None:
-        if len(answer) > _LARGEST:
+        if len(answer) > _MAX_CACHED_PARTS:
             return
         self._answers[key] = answer
         if len(self._answers) > ENTRIES:

@@ -1,4 +1,4 @@
-"""The client of the detection process. It reconnects when the process is restarted."""
+"""The client of the detection process. It connects again after the process has been restarted."""
 
 import asyncio
 import contextlib
@@ -20,18 +20,19 @@ log = structlog.get_logger(__name__)
 
 #: Seconds between two attempts to connect.
 _RECONNECT_INTERVAL_SECONDS: Final = 0.05
-#: Maximum time without the process for which requests wait, within their budgets. A restart takes a second.
+#: Maximum time for which requests, within their budgets, wait for a process that cannot be reached. A restart takes
+#: about a second.
 _RESTART_SECONDS: Final = 5.0
-#: Maximum time without the process for which `loaded` waits.
+#: Maximum time for which `loaded` waits for a process that cannot be reached.
 _MAX_AWAY_SECONDS: Final = 10.0
-#: Maximum bytes that wait to be sent to a process that does not read.
-_UNSENT: Final = 16 * 1024**2
+#: Maximum unsent bytes, if the process does not read its messages.
+_MAX_UNSENT_BYTES: Final = 16 * 1024**2
 #: Timeout of a request for the states of the tiers.
 _STATES_TIMEOUT_SECONDS: Final = 1.0
 
 
 class DetectionClient(TierDetectors):
-    """The client of one event loop: call `start` and `stop` in it."""
+    """The client for one event loop. `start` and `stop` must be called in this event loop."""
 
     def __init__(
         self,
@@ -43,8 +44,8 @@ class DetectionClient(TierDetectors):
         begin: Callable[[], None] = lambda: None,
         begun: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`begin` is called when the process is needed, so that it can be started. `begun` returns whether another
-        client has needed it."""
+        """`begin` is called when the process is first needed, so that the caller can start it. `begun` returns whether
+        the process has been started for another client."""
         super().__init__(budget=budget, queue=queue, on_failure=on_failure)
         self._begin = begin
         self._begun = begun
@@ -63,7 +64,7 @@ class DetectionClient(TierDetectors):
         self._used: set[TierName] = set()
 
     async def start(self) -> None:
-        """Start to connect in the background, once the process is needed. Returns at once."""
+        """Start the background task that connects to the process once it is needed. Returns at once."""
         self._task = asyncio.create_task(self._stay_connected(), name="detection client")
 
     async def stop(self) -> None:
@@ -73,8 +74,8 @@ class DetectionClient(TierDetectors):
                 await self._task
 
     def need(self, tier: TierName) -> bool:
-        """Load the model of a tier that a rule needs, so that no request waits for it. Return whether it was not needed
-        before."""
+        """Load the model of a tier that a rule needs, so that no request has to wait for the model. Return whether this
+        is the first call for this tier."""
         if tier in self._used:
             return False
         self._used.add(tier)
@@ -84,8 +85,9 @@ class DetectionClient(TierDetectors):
         return True
 
     async def loaded(self, timeout_seconds: float, tiers: Collection[TierName] | None = None) -> list[TierName]:
-        """Waits until the models of these tiers are loaded, without `tiers` those of all that were needed so far. Does
-        not wait for a detection process that cannot be reached. Returns the tiers whose models are not loaded."""
+        """Wait until the models of `tiers` are loaded, and return the tiers whose models are not loaded. Without
+        `tiers`, wait for all tiers that have been needed so far. The wait ends early if a model is unusable or the
+        process cannot be reached for `_MAX_AWAY_SECONDS`."""
         deadline = time.monotonic() + timeout_seconds
         awaited: Collection[TierName] = self._used if tiers is None else tiers
         while awaited:
@@ -98,14 +100,14 @@ class DetectionClient(TierDetectors):
         return []
 
     def want(self) -> None:
-        """Note that the process is needed from now on."""
+        """Record that the process is needed, and start it at the first call."""
         if not self._needed.is_set():
             self._needed_at = time.monotonic()
             self._needed.set()
             self._begin()
 
     async def _ask(self, tier: TierName, request: TierRequest, labels: Sequence[str], deadline: float) -> None:
-        # First, so that the model is loaded even if this request runs out of time.
+        # The tier is recorded first, so that its model is loaded even if this request runs out of time.
         self._used.add(tier)
         number = next(self._numbers)
         await self._answered(
@@ -129,7 +131,7 @@ class DetectionClient(TierDetectors):
             frame = wire.framed(question)
         except wire.TooLong:
             raise TierFailed(tier, "overloaded") from None
-        if writer.transport.get_write_buffer_size() > _UNSENT:
+        if writer.transport.get_write_buffer_size() > _MAX_UNSENT_BYTES:
             raise TierFailed(tier, "overloaded")
         self._requests[number] = request
         try:
@@ -138,7 +140,7 @@ class DetectionClient(TierDetectors):
             if failure := await request.over:
                 raise TierFailed(tier, failure)
         except asyncio.CancelledError:
-            # The client has disconnected, or the time is up.
+            # The caller has disconnected, or the time budget of the request is used up.
             _send(writer, wire.framed(wire.Cancel(number)))
             raise
         finally:
@@ -146,7 +148,7 @@ class DetectionClient(TierDetectors):
 
     async def _states(self) -> dict[TierName, TierState] | None:
         if self._begun():
-            # Another client has started the process, so connect to it to report its health.
+            # Another client has started the process. Connect to it, in order to report its health.
             self.want()
         if self._writer is None:
             return None
@@ -171,7 +173,7 @@ class DetectionClient(TierDetectors):
         return Health("unknown", "not running") if self._lost_at is None else Health("degraded", "not running")
 
     def _away_for(self) -> float:
-        """Return the seconds without a connection; 0 while connected."""
+        """Return the number of seconds without a connection, or 0 if connected."""
         if self._writer is not None:
             return 0.0
         return time.monotonic() - (self._needed_at if self._lost_at is None else self._lost_at)
@@ -195,7 +197,8 @@ class DetectionClient(TierDetectors):
                 finally:
                     writer.close()
             except (OSError, RuntimeError):
-                # Not reachable, or lost: uvloop raises RuntimeError for a lost connection.
+                # The process cannot be reached, or the connection was lost. uvloop raises RuntimeError for a lost
+                # connection.
                 pass
             except (msgspec.DecodeError, wire.TooLong):
                 log.exception("detection.bad_message")
@@ -207,10 +210,10 @@ class DetectionClient(TierDetectors):
         # A process that is about to end may still accept connections.
         if await wire.read(reader) is None:
             return
-        # Another process may have other models.
+        # A restarted process may use other models, so cached answers may be wrong.
         self._cache.clear()
         for tier in self._used:
-            # After a crash, the next request should not wait until the model is loaded.
+            # Load the models again after a restart, so that the next request does not have to wait for them.
             writer.write(wire.framed(wire.Load(next(self._numbers), tier)))
         self._writer = writer
         self._connected.set()
@@ -226,7 +229,7 @@ class DetectionClient(TierDetectors):
         log.warning("detection.lost")
 
     def _take(self, reply: wire.Reply) -> None:
-        """Pass a reply on. A reply to a request that ran out of time is dropped."""
+        """Pass a reply to its request. A reply to a request that has ended is dropped."""
         if isinstance(reply, wire.States):
             future = self._state_requests.get(reply.number)
             if future is not None and not future.done():
@@ -239,9 +242,9 @@ class DetectionClient(TierDetectors):
 
 
 def _send(writer: asyncio.StreamWriter, frame: bytes) -> bool:
-    """Write a frame and return whether the connection accepted it.
+    """Write a frame. Return whether the connection accepted it.
 
-    The connection may have been lost before the reader noticed: uvloop then raises RuntimeError.
+    uvloop raises RuntimeError if the connection was lost but the reader has not noticed yet.
     """
     try:
         writer.write(frame)

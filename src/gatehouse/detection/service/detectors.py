@@ -1,4 +1,4 @@
-"""The common base of the clients of the tiers in an event loop: a time budget, a bound, a cache."""
+"""The base class of the clients of the tiers: it adds a time budget, a limit of waiting texts, and a cache."""
 
 import asyncio
 import time
@@ -16,17 +16,17 @@ from gatehouse.detection.service.tiers import Failure, TierState
 from gatehouse.foundation.deadlines import Deadlines
 
 TIERS: Final[tuple[TierName, ...]] = ("ner", "llm")
-#: Time for which `health` reports a failure, unless a request succeeds meanwhile.
+#: Time for which `health` reports a failure. A later request that succeeds ends it.
 _REPORTED_SECONDS: Final = 60.0
 #: Maximum texts of one message, so that a long request does not block the event loop.
-_PART: Final = 256
-#: Additional time for the message that a file's time is up.
+_MAX_MESSAGE_TEXTS: Final = 256
+#: Additional time to wait for the message that reading a file has timed out.
 _ON_ITS_WAY_SECONDS: Final = 0.5
 
 
 class Health(msgspec.Struct, frozen=True):
-    """The health of a tier. `waiting` is the number of texts in its queue, None if unknown. `cause` may name local
-    files."""
+    """The health of a tier. `waiting` is the number of texts in its queue, or None if unknown. `cause` is an error
+    message that may contain paths of local files."""
 
     status: Literal["healthy", "degraded", "unknown"]
     detail: str
@@ -35,14 +35,14 @@ class Health(msgspec.Struct, frozen=True):
 
 
 class TierRequest:
-    """A request to a tier. Answers are cached as they arrive, so that a repeated request gets further than one that
-    timed out."""
+    """A request to a tier. `take` is called with each answer as it arrives and caches it. If a request times out, its
+    repetition therefore needs less time."""
 
     def __init__(self, texts: list[str], take: Callable[[int, Any], None]) -> None:
         self.texts = texts
         self._take = take
         self._left = len(texts)
-        #: the failure, or None when all texts have an answer
+        #: completes when the request ends; the result is the failure, or None if all texts have an answer
         self.over: asyncio.Future[Failure | None] = asyncio.get_running_loop().create_future()
 
     def complete(self, result: Mapping[int, Any] | Failure) -> None:
@@ -59,30 +59,32 @@ class TierRequest:
 
 
 class TierDetectors(ABC):
-    """The engine's port `Detectors`, for one event loop."""
+    """Implements the engine's port `Detectors` for one event loop."""
 
     def __init__(self, *, budget: float, queue: int, on_failure: Callable[[TierFailed], None] | None = None) -> None:
-        """`budget` is the timeout of a request in seconds, `queue` the maximum of texts that wait for a tier."""
+        """`budget` is the timeout of a request in seconds. `queue` is the maximum number of texts that wait for a
+        tier."""
         self._deadlines = Deadlines(budget)
         self._queue = queue
         self._on_failure = on_failure
         self._cache = Cache()
         self._waiting: dict[TierName, int] = dict.fromkeys(TIERS, 0)
-        #: the reason of the last failed request by tier, and its monotonic time
+        #: for each tier, the reason and the monotonic time of the last failure
         self._trouble: dict[str, tuple[str, float]] = {}
 
     async def entities(self, texts: Sequence[str], labels: Sequence[str] = ()) -> list[list[Finding]]:
-        """Return for each text the findings of the entities tier, including those of `labels`. Raises `TierFailed`, at
-        the latest after the time budget."""
+        """Return the findings of the entities tier for each text, including findings of `labels`. Raises `TierFailed`
+        if the tier fails or the time budget is used up."""
         return [list(findings) for findings in await self._answers("ner", texts, labels)]
 
     async def semantic(self, texts: Sequence[str], labels: Sequence[str]) -> list[dict[str, float]]:
-        """Return for each text the score of every label. Raises `TierFailed`, at the latest after the time budget."""
+        """Return the score of every label for each text. Raises `TierFailed` if the tier fails or the time budget is
+        used up."""
         return [dict(scores) for scores in await self._answers("llm", texts, labels)]
 
     async def document(self, data: bytes, *, declared_as_text: bool, seconds: float) -> Reading:
-        """Return the content of a file. `seconds` limits waiting and reading together. Raises `TierFailed`, at the
-        latest shortly after that time."""
+        """Return the content of a file. `seconds` is the maximum time for waiting and reading together. Raises
+        `TierFailed` if reading fails or this time is exceeded."""
         readings: list[Reading] = []
         request = TierRequest([""], lambda _, reading: readings.append(reading))
         try:
@@ -96,25 +98,25 @@ class TierDetectors(ABC):
         return readings[0]
 
     def waiting(self, tier: TierName) -> int:
-        """Return the number of texts without an answer."""
+        """Return the number of texts of a tier that wait for an answer."""
         return self._waiting[tier]
 
     async def health(self) -> dict[TierName, Health]:
-        """Return the health of each tier, within a second."""
+        """Return the health of each tier. Takes at most about a second."""
         states = await self._states()
         return {tier: self._health(tier, None if states is None else states[tier]) for tier in TIERS}
 
     @abstractmethod
     async def _ask(self, tier: TierName, request: TierRequest, labels: Sequence[str], deadline: float) -> None:
-        """Return when all texts have an answer. Raises `TierFailed`."""
+        """Send a request to a tier and wait until all texts have an answer. Raises `TierFailed`."""
 
     @abstractmethod
     async def _read(self, data: bytes, *, declared_as_text: bool, deadline: float, request: TierRequest) -> None:
-        """Return when the file has been read. Raises `TierFailed`."""
+        """Send a file and wait until it has been read. Raises `TierFailed`."""
 
     @abstractmethod
     async def _states(self) -> dict[TierName, TierState] | None:
-        """Return the states of the tiers; None without an answer."""
+        """Return the states of the tiers, or None if there is no answer."""
 
     def _unreachable(self) -> Health:
         """Return the health of a tier whose process cannot be reached."""
@@ -125,11 +127,11 @@ class TierDetectors(ABC):
         try:
             with self._deadlines.one():
                 deadline = time.monotonic() + self._deadlines.seconds
-                for start in range(0, len(texts), _PART):
+                for start in range(0, len(texts), _MAX_MESSAGE_TEXTS):
                     if start:
-                        # Cached answers need no wait: let other work run in between.
+                        # If all answers are cached, nothing else here would let other tasks run.
                         await asyncio.sleep(0)
-                    answers += await self._of_part(tier, texts[start : start + _PART], labels, deadline)
+                    answers += await self._of_part(tier, texts[start : start + _MAX_MESSAGE_TEXTS], labels, deadline)
         except TimeoutError:
             self._failed(TierFailed(tier, "timeout"))
         except TierFailed as failed:

@@ -1,4 +1,4 @@
-"""Ends the process of the models if it hangs or its memory is used up. The supervisor restarts it."""
+"""Ends the detection process if a model hangs or memory is exhausted. The supervisor restarts the process."""
 
 import contextlib
 import faulthandler
@@ -19,31 +19,32 @@ log = structlog.get_logger(__name__)
 
 #: Exit status of a process that ran out of memory.
 OUT_OF_MEMORY: Final = 71
-#: Share of the memory limit. If more is in use, a failure counts as a lack of memory.
+#: Share of the memory limit above which a failure counts as a lack of memory.
 _EXHAUSTED_SHARE: Final = 0.9
 
 
 class ProcessGuard:
-    """A context for each use of a model. Ends the process if the use takes too long, or fails for lack of memory.
+    """A context manager for each use of a model. It ends the process if the use takes too long or fails for lack of
+    memory.
 
-    The timer is faulthandler's. It needs no interpreter lock, so it works even if a library keeps that lock. It prints
-    the stack of each thread.
+    It uses the timer of `faulthandler`, which also works if a library never releases the interpreter lock. When the
+    timer ends the process, it prints the stack of each thread.
     """
 
     def __init__(self, memory_bytes: int) -> None:
         self._memory_bytes = memory_bytes
         self._lock = threading.Lock()
-        #: monotonic time at which the current use of each model must have ended
+        #: for each model in use, the monotonic time at which the use times out
         self._deadlines: dict[TierName, float] = {}
 
     def limit_memory(self) -> None:
-        """Set the memory limit. Call it once, before anything is loaded."""
-        # The limit is on writable memory: large libraries reserve address space that they do not use.
+        """Set the memory limit of the process. Call this method once, before a model is loaded."""
+        # The limit applies to writable memory, because large libraries reserve address space that they do not use.
         _, hard_limit = resource.getrlimit(resource.RLIMIT_DATA)
         if hard_limit != resource.RLIM_INFINITY:
             self._memory_bytes = min(self._memory_bytes, hard_limit)
         resource.setrlimit(resource.RLIMIT_DATA, (self._memory_bytes, self._memory_bytes))
-        # If the machine runs out of memory, the kernel kills this process before the database.
+        # If the machine runs out of memory, the kernel should kill this process and not the database.
         with contextlib.suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("800")
 
@@ -55,7 +56,7 @@ class ProcessGuard:
         except BaseException as error:
             if self._out_of_memory(error):
                 with contextlib.suppress(MemoryError):
-                    log.error("detection.out_of_memory", tier=tier)  # noqa: TRY400 - a traceback needs memory, too
+                    log.error("detection.out_of_memory", tier=tier)  # noqa: TRY400 - a traceback needs memory
                 os._exit(OUT_OF_MEMORY)
             raise
         finally:
@@ -78,8 +79,8 @@ class ProcessGuard:
             faulthandler.cancel_dump_traceback_later()
 
     def _out_of_memory(self, error: BaseException) -> bool:
-        """Return whether an error means a lack of memory. Libraries have their own errors for it, so the use is checked
-        too."""
+        """Return whether an error was caused by a lack of memory. Libraries raise their own exceptions in this case, so
+        the amount of used memory is checked too."""
         try:
             return isinstance(error, MemoryError) or _data_bytes() > _EXHAUSTED_SHARE * self._memory_bytes
         except MemoryError:

@@ -1,4 +1,4 @@
-"""The tiers in threads of the current process, for commands and tests. A model that hangs is not ended."""
+"""Runs the tiers in threads of the current process, for commands and tests. A model that hangs is not ended."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -24,10 +24,10 @@ class InProcessDetectors(TierDetectors):
     async def _ask(self, tier: TierName, request: TierRequest, labels: Sequence[str], deadline: float) -> None:
         loop = asyncio.get_running_loop()
 
-        def tell(result: dict[int, Any] | Failure) -> None:
+        def on_result(result: dict[int, Any] | Failure) -> None:
             loop.call_soon_threadsafe(request.complete, result)
 
-        job = TierJob[Any](request.texts, labels, deadline, tell)
+        job = TierJob[Any](request.texts, labels, deadline, on_result)
         if tier == "ner":
             self._tiers.entities.submit(job)
         else:

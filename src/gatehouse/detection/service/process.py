@@ -1,5 +1,5 @@
-"""The process of the models. It also starts the processes that read files. Requests come over a Unix socket, from any
-number of clients."""
+"""The detection process. It runs the models, and starts the processes that read files. Any number of clients send
+requests over a Unix socket."""
 
 import asyncio
 import os
@@ -23,18 +23,19 @@ from gatehouse.foundation.settings import Settings
 
 log = structlog.get_logger(__name__)
 
-#: Work by request number. A tier or task refers to its work until it is done, and then the entry disappears.
+#: Running work by request number. When work is done and its tier or task no longer refers to it, its entry disappears.
 RunningWork: TypeAlias = WeakValueDictionary[int, TierJob[Any] | asyncio.Task[None]]
-#: A batch that takes longer hangs. If this many time budgets are longer, they count instead.
+#: Time after which a batch counts as hung. The time is longer if `_HUNG_BUDGETS` time budgets are longer.
 HUNG_SECONDS: Final = 10.0
+#: Number of time budgets of a request after which a batch counts as hung.
 _HUNG_BUDGETS: Final = 10
 
 
 def run() -> None:
-    """Serve until the process is killed. There is nothing to save, so SIGTERM ends it at once."""
-    # A process that is stopped or hangs cannot end by request.
+    """Serve until the process is killed. SIGTERM ends the process at once, because it has nothing to save."""
+    # SIGKILL also ends a process that is stopped or hangs.
     die_with_parent(signal.SIGKILL)
-    # Ctrl-C reaches all processes of a terminal. Gateways that are draining still need this one.
+    # Ctrl-C is sent to all processes of a terminal. Gateways that are draining still need this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     settings = Settings.from_environment()
     logs.configure(settings.log_level)
@@ -42,7 +43,7 @@ def run() -> None:
 
 
 def serve(settings: Settings, load: TierModels, *, hung_seconds: float = HUNG_SECONDS) -> None:
-    """Serve, blocking. Ends the process if a model hangs or uses up the memory."""
+    """Serve. Blocks until the process ends. The process ends if a model hangs or memory is exhausted."""
     guard = ProcessGuard(settings.detection_memory_bytes)
     guard.limit_memory()
     budget = settings.dlp_tier_timeout_ms / 1000
@@ -71,8 +72,8 @@ class _Service:
             if not writer.is_closing():
                 writer.write(frame)
 
-        def tell(reply: wire.Reply) -> None:
-            """Send a reply, from any thread."""
+        def send_reply(reply: wire.Reply) -> None:
+            """Send a reply. May be called from any thread."""
             try:
                 frame = wire.framed(reply)
             except wire.TooLong:
@@ -81,26 +82,26 @@ class _Service:
 
         try:
             while (data := await wire.read(reader)) is not None:
-                self._take(wire.question.decode(data), tell, running)
+                self._take(wire.question.decode(data), send_reply, running)
         except (msgspec.DecodeError, wire.TooLong) as error:
-            log.error("detection.bad_message", error=type(error).__name__)  # noqa: TRY400 - it may quote the text
+            log.error("detection.bad_message", error=type(error).__name__)  # noqa: TRY400 - the error may quote text
         finally:
             writer.close()
             for work in list(running.values()):
                 work.cancel()
 
-    def _take(self, question: wire.Question, tell: Callable[[wire.Reply], None], running: RunningWork) -> None:
+    def _take(self, question: wire.Question, send_reply: Callable[[wire.Reply], None], running: RunningWork) -> None:
         number = question.number
         if isinstance(question, wire.AskEntities):
-            reply = _sender(wire.Entities, number, tell)
+            reply = _sender(wire.Entities, number, send_reply)
             running[number] = job = TierJob[Any](question.texts, question.labels, question.deadline, reply)
             self._tiers.entities.submit(job)
         elif isinstance(question, wire.AskSemantic):
-            reply = _sender(wire.Semantic, number, tell)
+            reply = _sender(wire.Semantic, number, send_reply)
             running[number] = job = TierJob[Any](question.texts, question.labels, question.deadline, reply)
             self._tiers.semantic.submit(job)
         elif isinstance(question, wire.AskDocument):
-            running[number] = task = asyncio.create_task(self._read(question, tell))
+            running[number] = task = asyncio.create_task(self._read(question, send_reply))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         elif isinstance(question, wire.Cancel):
@@ -109,24 +110,24 @@ class _Service:
         elif isinstance(question, wire.Load):
             (self._tiers.entities if question.tier == "ner" else self._tiers.semantic).load()
         else:
-            tell(wire.States(question.number, self._tiers.states()))
+            send_reply(wire.States(question.number, self._tiers.states()))
 
-    async def _read(self, question: wire.AskDocument, tell: Callable[[wire.Reply], None]) -> None:
+    async def _read(self, question: wire.AskDocument, send_reply: Callable[[wire.Reply], None]) -> None:
         try:
             reading = await self._readers.read(
                 question.data, declared_as_text=question.declared_as_text, deadline=question.deadline
             )
         except NotRead as error:
-            tell(wire.Failed(question.number, error.reason))
+            send_reply(wire.Failed(question.number, error.reason))
         else:
-            tell(wire.Document(question.number, reading))
+            send_reply(wire.Document(question.number, reading))
 
 
 def _listener(path: Path) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     path.unlink(missing_ok=True)
     with wire.reachable(path) as address:
-        # Prompts are sent over the socket, so only the owner may connect.
+        # Prompts are sent over the socket, so only the owner of the process may connect.
         before = os.umask(0o177)
         listener.bind(address)
         os.umask(before)
@@ -134,9 +135,9 @@ def _listener(path: Path) -> socket.socket:
 
 
 def _sender(
-    reply: type[wire.Entities | wire.Semantic], number: int, tell: Callable[[wire.Reply], None]
+    reply: type[wire.Entities | wire.Semantic], number: int, send_reply: Callable[[wire.Reply], None]
 ) -> Callable[[dict[int, Any] | Failure], None]:
     def send(result: dict[int, Any] | Failure) -> None:
-        tell(wire.Failed(number, result) if isinstance(result, str) else reply(number, result))
+        send_reply(wire.Failed(number, result) if isinstance(result, str) else reply(number, result))
 
     return send

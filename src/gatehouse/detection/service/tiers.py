@@ -1,7 +1,7 @@
-"""A tier: the queue of a model, and the one thread that runs it.
+"""A tier: the queue of a model, and the single thread that runs the model.
 
-Texts run in batches. The waiting requests take turns to put texts into the next batch, so that a long prompt delays
-others by a batch and not by all of its texts. Cancelled texts do not run.
+The model reads texts in batches. The waiting requests take turns in adding texts to the next batch. A long prompt
+therefore delays other requests by one batch, and not by all of its texts. Texts of cancelled requests are not read.
 """
 
 import threading
@@ -24,31 +24,31 @@ log = structlog.get_logger(__name__)
 Answer = TypeVar("Answer")
 Failure: TypeAlias = Literal["timeout", "overloaded", "crashed", "unavailable"]
 Phase: TypeAlias = Literal["idle", "loading", "loaded", "unusable"]
-#: Takes texts and labels, returns an answer for each text.
+#: A function that takes texts and labels and returns an answer for each text.
 Model: TypeAlias = Callable[[Sequence[str], Sequence[str]], Sequence[Answer]]
-#: A context for each use of a model, with its tier and timeout in seconds.
+#: A function that returns a context manager for one use of a model. It takes the tier and the timeout in seconds.
 Watch: TypeAlias = Callable[[TierName, float], AbstractContextManager[None]]
 
-#: Maximum texts and code points of a batch, which then takes about 0.1 s. A longer text is a batch of its own.
+#: Maximum texts and maximum code points of a batch, which then takes about 0.1 s. A longer text is read alone.
 BATCH_TEXTS: Final = 16
 BATCH_CODE_POINTS: Final = 4096
-#: Timeout for loading a model: models of other vendors need large libraries.
+#: Timeout for loading a model. It is long, because models of other vendors need large libraries.
 LOAD_SECONDS: Final = 120.0
-#: Seconds before a model that cannot be loaded is tried again.
+#: Seconds after which a model that could not be loaded is tried again.
 RETRY_SECONDS: Final = 30.0
 
 
 class TierModels(NamedTuple):
-    """Functions that load the models. Each is called once, in its tier's thread, at the first use."""
+    """Functions that load the models. Each is called in the thread of its tier, when the model is first needed."""
 
     recognizer: Callable[[], Recognizer]
     classifier: Callable[[], Classifier]
 
 
 def models(settings: Settings) -> TierModels:
-    """Return loaders of the embedded models, or of those of `NER_MODEL_PATH` and `SEMANTIC_MODEL_PATH`."""
+    """Return functions that load the models at `NER_MODEL_PATH` and `SEMANTIC_MODEL_PATH`, or the embedded models."""
 
-    # Numeric libraries are imported at first use, so that an idle process is small.
+    # Numeric libraries are imported at first use, so that an idle process needs little memory.
     def recognizer() -> Recognizer:
         from gatehouse.detection.entities import open_recognizer  # noqa: PLC0415
 
@@ -63,7 +63,8 @@ def models(settings: Settings) -> TierModels:
 
 
 class TierState(msgspec.Struct, frozen=True):
-    """The state of a tier. `waiting` counts texts, `detail` is the reason why a model could not be loaded."""
+    """The state of a tier. `waiting` is the number of waiting texts. `detail` is the reason why the model could not be
+    loaded."""
 
     phase: Phase
     waiting: int = 0
@@ -76,38 +77,38 @@ class BadModel(Exception):
 
 
 class TierJob(Generic[Answer]):
-    """The texts of one request. `deadline` is monotonic time in seconds. `tell` gets the answers as they arrive, by the
-    index of their texts, or one failure. It is called from any thread, and must not block."""
+    """The texts of one request. `deadline` is monotonic time in seconds. `on_result` gets the answers as they arrive,
+    by the index of their texts, or one failure. It is called from any thread, and must not block."""
 
-    __slots__ = ("__weakref__", "_tell", "deadline", "labels", "next", "over", "texts")
+    __slots__ = ("__weakref__", "_on_result", "deadline", "labels", "next", "over", "texts")
 
     def __init__(
         self,
         texts: Sequence[str],
         labels: Sequence[str],
         deadline: float,
-        tell: Callable[[dict[int, Answer] | Failure], None],
+        on_result: Callable[[dict[int, Answer] | Failure], None],
     ) -> None:
         self.texts = texts
         self.labels = tuple(labels)
         self.deadline = deadline
-        #: the first text that is in no batch yet
+        #: index of the first text that is not yet in a batch
         self.next = 0
         self.over = False
-        self._tell = tell
+        self._on_result = on_result
 
     def answer(self, answers: dict[int, Answer]) -> None:
         if not self.over:
-            self._tell(answers)
+            self._on_result(answers)
 
     def cancel(self) -> None:
-        """Cancel the texts that are in no batch yet."""
+        """Cancel the texts that are not yet in a batch."""
         self.over = True
 
     def fail(self, failure: Failure) -> None:
         if not self.over:
             self.over = True
-            self._tell(failure)
+            self._on_result(failure)
 
 
 class Tier(Generic[Answer]):
@@ -120,7 +121,7 @@ class Tier(Generic[Answer]):
         hung_after: float,
         watch: Watch = lambda name, seconds: nullcontext(),
     ) -> None:
-        """`queue` is the maximum of waiting texts, `hung_after` the timeout of a batch in seconds."""
+        """`queue` is the maximum number of waiting texts. `hung_after` is the timeout of a batch in seconds."""
         self._name = name
         self._load = load
         self._queue = queue
@@ -130,7 +131,7 @@ class Tier(Generic[Answer]):
         self._phase: Phase = "idle"
         self._detail: str | None = None
         self._retry_at = 0.0
-        #: guards the attributes below
+        #: the lock for the attributes below
         self._changed = threading.Condition()
         self._jobs: deque[TierJob[Answer]] = deque()
         self._waiting = 0
@@ -141,7 +142,8 @@ class Tier(Generic[Answer]):
         return TierState(self._phase, self._waiting, self._detail)
 
     def submit(self, job: TierJob[Answer]) -> None:
-        """Add a request, without blocking. If no text waits, a request with any number of texts is accepted."""
+        """Add a request to the queue, without blocking. If no text waits, a request is accepted with any number of
+        texts."""
         late: list[TierJob[Answer]] = []
         with self._changed:
             if not self._fits(job):
@@ -157,7 +159,7 @@ class Tier(Generic[Answer]):
             job.fail("overloaded")
 
     def load(self) -> None:
-        """Load the model before it is needed. Returns at once."""
+        """Start loading the model before a request needs it. Returns at once."""
         with self._changed:
             self._load_requested = True
             self._wake()
@@ -192,7 +194,7 @@ class Tier(Generic[Answer]):
         try:
             with self._watch(self._name, LOAD_SECONDS):
                 self._model = self._load()
-        # Libraries in Rust panic with a `BaseException`, which must not end the thread.
+        # A library in Rust may raise a `BaseException`, which must not end the thread.
         except BaseException as error:
             self._phase, self._detail = "unusable", f"{type(error).__name__}: {error}"
             self._retry_at = time.monotonic() + RETRY_SECONDS
@@ -202,7 +204,7 @@ class Tier(Generic[Answer]):
         return self._model
 
     def _batch(self) -> list[tuple[TierJob[Answer], int]]:
-        """Return the next batch, by length. All texts of a batch have the same labels."""
+        """Return the next batch, sorted by the length of the texts. All texts of a batch have the same labels."""
         batch: list[tuple[TierJob[Answer], int]] = []
         with self._changed:
             late = self._drop_late()
@@ -218,7 +220,7 @@ class Tier(Generic[Answer]):
                     job.next += 1
                     if job.next < len(job.texts):
                         takers.append(job)
-                # A request that had its turn moves to the end.
+                # Requests with a text in this batch move to the end of the queue.
                 served = dict.fromkeys(job for job, _ in batch)
                 rest = [job for job in self._jobs if job not in served]
                 self._jobs = deque([*rest, *(job for job in served if job.next < len(job.texts))])
@@ -232,7 +234,7 @@ class Tier(Generic[Answer]):
         if late:
             dropped = set(late)
             self._jobs = deque(job for job in self._jobs if job not in dropped)
-            # The texts of a failed job that are in a batch no longer wait.
+            # Texts that are already in a batch are counted in `_read`.
             self._waiting -= sum(len(job.texts) - job.next for job in late)
         return late
 
@@ -247,18 +249,18 @@ class Tier(Generic[Answer]):
         try:
             answers = self._ask(model, batch)
         except LabelsUnknown as error:
-            log.error("detection.labels_unknown", tier=self._name, error=str(error))  # noqa: TRY400 - not a fault here
+            log.error("detection.labels_unknown", tier=self._name, error=str(error))  # noqa: TRY400 - needs no stack
             self._no_longer_wait(len(batch))
             for job in dict.fromkeys(job for job, _ in batch):
                 job.fail("unavailable")
         except BaseException as error:
             if len(batch) > 1:
-                # One bad text must not fail the others.
+                # One faulty text must not make the other texts fail, so each text is read alone.
                 for place in batch:
                     self._read(model, [place])
                 return
             self._no_longer_wait(1)
-            # Only the place: the message may quote the text.
+            # Only the location in the code is logged, because the error message may quote the text.
             at = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{at.name}:{at.lineno}"
             log.error("detection.text_failed", tier=self._name, error=type(error).__name__, at=where)  # noqa: TRY400

@@ -1,4 +1,5 @@
-"""The messages on the socket: four bytes of length, little-endian, and a message in msgpack."""
+"""The messages on the socket of the detection process. A frame is the length in four bytes, little-endian, and a
+message in msgpack."""
 
 import asyncio
 import os
@@ -16,22 +17,23 @@ from gatehouse.detection.findings import Finding
 from gatehouse.detection.models import TierName
 from gatehouse.detection.service.tiers import Failure, TierState
 
-#: The socket, below `GATEHOUSE_HOME`.
+#: Name of the socket in `GATEHOUSE_HOME`.
 SOCKET: Final = "detection.sock"
-#: Both sides refuse longer messages.
+#: Maximum length of a message. Both sides refuse longer messages.
 MAX_MESSAGE_BYTES: Final = 128 * 1024**2
 _LENGTH_PREFIX_BYTES: Final = 4
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 
 
 class _Message(msgspec.Struct, array_like=True, tag=True, gc=False):
-    """`number` is chosen by the client, and returned with the answer."""
+    """A message. The client chooses `number`, and the answer has the same number."""
 
     number: int
 
 
 class AskEntities(_Message):
-    """`deadline` is monotonic time in seconds, which all processes of a machine share."""
+    """A request to the entities tier. `deadline` is a monotonic time in seconds. All processes of a machine have the
+    same monotonic clock."""
 
     deadline: float
     texts: list[str]
@@ -45,7 +47,7 @@ class AskSemantic(_Message):
 
 
 class AskDocument(_Message):
-    """A request to read a file. With `declared_as_text` the client has declared it as text."""
+    """A request to read a file. `declared_as_text` means that the caller of the API has declared the file as text."""
 
     deadline: float
     data: bytes
@@ -67,7 +69,7 @@ class AskStates(_Message):
 
 
 class Entities(_Message):
-    """Answers for some of the texts, by index: a long request is answered in parts."""
+    """Answers for some of the texts of a request, by index. A long request is answered in parts."""
 
     answers: dict[int, list[Finding]]
 
@@ -101,12 +103,12 @@ class TooLong(Exception):
 
 
 def framed(message: Question | Reply) -> bytes:
-    """Return the message with its length. Raises `TooLong`."""
+    """Return the frame of a message. Raises `TooLong`."""
     try:
         data = _encoder.encode(message)
     except UnicodeEncodeError:
         assert isinstance(message, AskEntities | AskSemantic)
-        # A lone surrogate. It is replaced by one character, so that offsets stay.
+        # A text contains a lone surrogate. It is replaced by one character, so that offsets do not change.
         data = _encoder.encode(
             msgspec.structs.replace(message, texts=[_SURROGATES.sub("\ufffd", text) for text in message.texts])
         )
@@ -116,7 +118,7 @@ def framed(message: Question | Reply) -> bytes:
 
 
 async def read(reader: asyncio.StreamReader) -> bytes | None:
-    """Return the next message, None at the end. Raises `TooLong`."""
+    """Return the next message, or None at the end of the connection. Raises `TooLong`."""
     try:
         size = int.from_bytes(await reader.readexactly(_LENGTH_PREFIX_BYTES), "little")
         if size > MAX_MESSAGE_BYTES:
@@ -128,10 +130,10 @@ async def read(reader: asyncio.StreamReader) -> bytes | None:
 
 @contextmanager
 def reachable(path: Path) -> Iterator[str]:
-    """Yield a short path of the socket: the system refuses paths of more than about a hundred bytes."""
+    """Yield a short path of a socket. The operating system refuses paths of more than about a hundred bytes."""
     directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        # Without /proc, the path of the home folder must be short.
+        # On a system without /proc, the path of the home folder must be short.
         yield f"/proc/self/fd/{directory}/{path.name}" if sys.platform == "linux" else str(path)
     finally:
         os.close(directory)

@@ -1,11 +1,13 @@
-"""Checks of text that a pattern's regex matched: check digits, structure, plausibility.
+"""Checks the text that the regex of a pattern matched: its check digits, structure and plausibility.
 
-Each module has predicates `(text) -> bool`, called with the matched text, separators included. A pattern wraps a
-predicate in one of three functions, which say what its result means:
+Each module has predicates `(text) -> bool`. A predicate is called with the matched text, including separators. A
+pattern wraps a predicate in one of three functions, which define how its result is used:
 
-- `proves`: true confirms the finding, false rejects it (a card's Luhn digit after known prefixes, IBAN's mod 97).
-- `refutes`: false rejects the finding, true says nothing (one number of ten has the right digit by chance).
-- `supports`: true confirms the finding, false says nothing (some issuers leave the digit out).
+- `proves`: True confirms the finding, and False rejects it. For checks that are right by chance in few cases, such as
+  the modulo 97 of an IBAN.
+- `refutes`: False rejects the finding, and True does not change it. For checks that are right by chance in many cases,
+  such as one check digit, which is right in one of ten numbers.
+- `supports`: True confirms the finding, and False does not change it. For check digits that some issuers leave out.
 """
 
 from collections.abc import Callable
@@ -32,7 +34,8 @@ def supports(check: Callable[[str], bool]) -> Validator:
 
 
 def both(*checks: Validator) -> Validator:
-    """Combine checks. Rejects if one of them rejects, else confirms if one confirms."""
+    """Return a validator that combines checks. It rejects the text if one of them rejects it. Otherwise it confirms the
+    text if one of them confirms it."""
 
     def verdict(text: str) -> bool | None:
         verdicts = [check(text) for check in checks]

@@ -1,5 +1,5 @@
-"""Check-digit schemes that several numbers share. All functions take ASCII digits, and letters if their text says
-so."""
+"""Check-digit schemes that are used by several kinds of numbers. The functions take ASCII digits. Only functions whose
+description mentions letters also accept letters."""
 
 from collections.abc import Iterable, Sequence
 from operator import mul
@@ -10,14 +10,14 @@ LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 class _Only(dict[int, str | None]):
-    """For `str.translate`: removes characters that are not in it."""
+    """A table for `str.translate` that removes all characters that are not in the table."""
 
     def __missing__(self, point: int) -> None:
         return None
 
 
 _DIGITS_ALONE: Final = _Only({ord(digit): digit for digit in DIGITS})
-#: For `bytes.translate`: twice a digit, less 9 where it has two digits.
+#: A table for `bytes.translate`. It replaces each digit by twice the digit, less 9 if that has two digits.
 _DOUBLED: Final = bytes(
     0x30 + (2 * (byte - 0x30) - 9 * (byte > 0x34)) if 0x30 <= byte < 0x3A else byte for byte in range(256)
 )
@@ -47,17 +47,17 @@ def luhn(text: str) -> bool:
 
 
 def letters_as_numbers(text: str) -> str:
-    """A is 10, Z is 35 (ISO 13616, ISO 17442, ISO 6166)."""
+    """Replace each letter by a number: A by 10, Z by 35 (ISO 13616, ISO 17442, ISO 6166). Digits are unchanged."""
     return "".join(str(int(character, 36)) for character in text)
 
 
 def mod_97(text: str) -> bool:
-    """ISO 7064 MOD 97-10 over letters and digits, the check digits last."""
+    """Check a text of letters and digits by ISO 7064 MOD 97-10. The check digits are the last two characters."""
     return int(letters_as_numbers(text)) % 97 == 1
 
 
 def mod_11_10(text: str) -> bool:
-    """ISO 7064 MOD 11,10: the German tax id, the Croatian OIB."""
+    """Check digits by ISO 7064 MOD 11,10, which the German tax id and the Croatian OIB use."""
     product = 10
     for character in text[:-1]:
         product = (product + int(character)) % 10 or 10
@@ -97,10 +97,11 @@ def verhoeff(text: str) -> bool:
 
 
 def repeated_731(text: str) -> int:
-    """Sum with the weights 7, 3, 1 (ICAO 9303: letters are 10 to 35)."""
+    """Return the sum of digits and letters with the repeated weights 7, 3, 1 (ICAO 9303). Letters count 10 to 35."""
     return sum(int(character, 36) * (7, 3, 1)[place % 3] for place, character in enumerate(text))
 
 
 def mod_11_check(text: str, weights: Sequence[int]) -> int:
-    """Return 11 less the weighted sum modulo 11: 1 to 11. The meaning of 10 and 11 depends on the scheme."""
+    """Return 11 minus the weighted sum modulo 11, which is between 1 and 11. The meaning of 10 and 11 depends on the
+    scheme."""
     return 11 - weighted(text, weights) % 11

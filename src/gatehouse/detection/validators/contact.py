@@ -14,7 +14,7 @@ _FILE_ENDINGS: Final = frozenset(
 
 
 def email_domain(text: str) -> bool:
-    """Return whether this is an e-mail address and no file name (`icon@2x.png`), without empty parts."""
+    """Return whether this is an e-mail address without empty parts, and not a file name (`icon@2x.png`)."""
     local, _, domain = text.rpartition("@")
     return (
         ".." not in text
@@ -25,13 +25,13 @@ def email_domain(text: str) -> bool:
 
 
 def international_phone(text: str) -> bool:
-    """E.164: at most 15 digits; an extension is not counted."""
+    """Return whether the number has 8 to 15 digits (E.164). The prefix `00` and an extension are not counted."""
     return 8 <= len(digits(text.partition("x")[0])) <= 15 + text.startswith("00") * 2
 
 
 def national_phone(text: str) -> bool:
-    """Return whether this is a local number: seven to eleven digits, not all equal, no date and no part of an IP
-    address."""
+    """Return whether this is a local number: it has seven to eleven digits that are not all equal, and is not a
+    date."""
     number = digits(text.partition("x")[0])
     return 7 <= len(number) <= 11 and not all_same(number) and not _ISO_DATE.match(text) and not _day_first(text)
 
@@ -40,7 +40,7 @@ def _day_first(text: str) -> bool:
     return _DATE.fullmatch(text) is not None and real_date(text)
 
 
-#: Compounds of `Platz` and `Weg` that are no streets: places to park, sit, work and store things; ways of doing things.
+#: German compounds of `Platz` and `Weg` that are not streets, such as places to park or work and ways of doing things.
 _NO_STREET: Final = re.compile(
     r"(?:arbeits|ausbildungs|camping|fenster|gang|kita|lade|lager|liege|medaillen|park|pflege|podest|praktikums|rang|rast|"
     r"schlaf|sitz|speicher|stamm|start|steck|steh|stell|studien|tabellen|therapie|treff|zelt)platz\s|"
@@ -51,12 +51,12 @@ _NO_STREET: Final = re.compile(
 
 
 def german_street(text: str) -> bool:
-    """Return whether this is an address and no place such as `Stellplatz 12` or `Rückweg 30`."""
+    """Return whether this is a street address, unlike `Stellplatz 12` or `Rückweg 30`."""
     return _NO_STREET.match(text) is None
 
 
 def real_date(text: str) -> bool:
-    """Return whether the date exists, with the day or the month first. A date with the name of a month is not
+    """Return whether the date exists. Either the day or the month may be first. A date with the name of a month is not
     checked."""
     if match := _ISO_DATE.match(text):
         return is_date(int(match[1]), int(match[2]), int(match[3]))

@@ -4,7 +4,7 @@ import calendar
 import re
 from typing import Final
 
-#: Seconds from 2017 to 2033, milliseconds from 2020 to 2033.
+#: A Unix time between 2014 and 2033, in seconds, milliseconds, microseconds or nanoseconds.
 _UNIX_TIME: Final = re.compile(r"1[4-9]\d{8}(?:\d{3}){0,3}")
 
 
@@ -13,7 +13,8 @@ def is_date(year: int, month: int, day: int) -> bool:
 
 
 def yymmdd(text: str) -> bool:
-    """Six digits; the century is not known, so 29 February counts where either century has it."""
+    """Return whether the first six digits are a date. The century is not known, so 29 February is accepted if it exists
+    in 19YY or 20YY."""
     year, month, day = int(text[:2]), int(text[2:4]), int(text[4:6])
     return any(is_date(century + year, month, day) for century in (1900, 2000))
 
@@ -27,5 +28,5 @@ def yyyymmdd(text: str) -> bool:
 
 
 def no_time(text: str) -> bool | None:
-    """Reject Unix times of these years."""
+    """Reject Unix times, with `_UNIX_TIME`."""
     return False if _UNIX_TIME.fullmatch(text) else None

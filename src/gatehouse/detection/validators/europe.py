@@ -1,4 +1,4 @@
-"""Numbers of persons in Europe."""
+"""Validates numbers of persons in Europe."""
 
 from typing import Final
 
@@ -31,7 +31,7 @@ def es_nie(text: str) -> bool:
 
 
 def fi_identity_code(text: str) -> bool:
-    """DDMMYY, the century's sign, three digits, a check character of the nine digits modulo 31."""
+    """Check DDMMYY, the sign of the century, three digits, and the check character: the nine digits modulo 31."""
     number = text.upper()
     century = 1800 if number[6] == "+" else 1900 if number[6] in "-UVWXY" else 2000
     born = is_date(century + int(number[4:6]), int(number[2:4]), int(number[:2]))
@@ -39,7 +39,7 @@ def fi_identity_code(text: str) -> bool:
 
 
 def se_personal(text: str) -> bool:
-    """Ten or twelve digits; a coordination number has 60 added to its day."""
+    """Check a number of ten or twelve digits. In a coordination number, 60 is added to the day."""
     number = digits(text)
     day = int(number[-6:-4])
     born = number[:-6] + f"{day - 60 if day > 60 else day:02d}"
@@ -48,8 +48,8 @@ def se_personal(text: str) -> bool:
 
 
 def se_personal_of_adults(text: str) -> bool:
-    """Return whether this is a number of a person born before 2000. Later numbers look like a current date followed by
-    a time or a serial number."""
+    """Return whether this is the number of a person who was born before 2000. Later numbers look like a current date
+    with a time or serial number."""
     number = digits(text)
     return (number[:2] in {"18", "19"} if len(number) == 12 else number[0] in "456789") and se_personal(text)
 
@@ -71,18 +71,20 @@ def it_fiscal_code(text: str) -> bool:
 
 
 def icao_checked(text: str) -> bool:
-    """The last character is the digit of ICAO 9303 over those before it."""
+    """Check that the last character is the check digit of ICAO 9303 for the characters before it."""
     number = compact(text)
     return number[-1].isdigit() and repeated_731(number[:-1]) % 10 == int(number[-1])
 
 
 def de_document(text: str) -> bool:
-    """Nine characters as issued since 2010 (a letter of the authority, no vowels), or `T` and eight digits before."""
+    """Check that there is a digit after the first character. Documents since 2010 have nine characters: a letter of the
+    authority, then digits and consonants. Older ones have `T` and eight digits."""
     return any(character.isdigit() for character in text[1:])
 
 
 def de_pension(text: str) -> bool:
-    """Area, DDMMYY, first letter of the name at birth, serial, check digit."""
+    """Check the date of birth and the check digit. The number has an area, DDMMYY, the first letter of the name at
+    birth, a serial number and the check digit."""
     number = text.upper()
     source = number[:8] + f"{LETTERS.index(number[8]) + 1:02d}" + number[9:11]
     products = (int(digit) * weight for digit, weight in zip(source, (2, 1, 2, 5, 7, 1, 2, 1, 2, 1, 2, 1), strict=True))
@@ -91,13 +93,14 @@ def de_pension(text: str) -> bool:
 
 
 def de_tax_id(text: str) -> bool:
-    """Eleven digits, none of them more than three times among the first ten."""
+    """Check the check digit of eleven digits. No digit may occur more than three times among the first ten."""
     number = digits(text)
     return number[0] != "0" and max(map(number[:10].count, number)) <= 3 and mod_11_10(number)
 
 
 def fr_nir(text: str) -> bool:
-    """Sex, year, month, place, order, and 97 less the number modulo 97; Corsica's 2A and 2B count as 19 and 18."""
+    """Check the month and the check number: 97 minus the number modulo 97. The number has sex, year, month, place and
+    order. Corsica's places 2A and 2B count as 19 and 18."""
     number = compact(text).replace("2A", "19", 1).replace("2B", "18", 1)
     month = int(number[3:5])
     return (1 <= month <= 12 or 20 <= month <= 42 or month >= 50) and 97 - int(number[:13]) % 97 == int(number[13:])
@@ -109,7 +112,8 @@ def nl_bsn(text: str) -> bool:
 
 
 def be_national(text: str) -> bool:
-    """Check the last two digits. For persons born since 2000 they are computed with a 2 before the number."""
+    """Check the month, the day and the last two digits. For persons born since 2000, a 2 is put before the number when
+    the last two digits are computed."""
     number = digits(text)
     return number[2:6] <= "1231" and any(
         97 - int(century + number[:9]) % 97 == int(number[9:]) for century in ("", "2")
@@ -130,7 +134,7 @@ def dk_cpr(text: str) -> bool:
 
 
 def ch_ahv(text: str) -> bool:
-    """EAN-13 with the country's 756."""
+    """Check the check digit of EAN-13. The number begins with 756, the code of Switzerland."""
     number = digits(text)
     return (10 - weighted(number[:12], (1, 3) * 6) % 10) % 10 == int(number[12])
 
@@ -142,8 +146,9 @@ def pt_nif(text: str) -> bool:
 
 
 def cz_birth_number(text: str) -> bool:
-    """YYMMDD, a woman's month with 50 added, a multiple of 11. Not with 20 added to the month, which is rare:
-    `202403/0042` is an invoice."""
+    """Check that the number begins with a date and is a multiple of 11. For women, 50 is added to the month. Numbers
+    with 20 added to the month are rare and not accepted, because they look like the number of an invoice:
+    `202403/0042`."""
     number = digits(text)
     month = int(number[2:4]) % 50
     return yymmdd(f"{number[:2]}{month:02d}{number[4:6]}") and int(number) % 11 == 0
@@ -167,7 +172,8 @@ def ie_pps(text: str) -> bool:
 
 
 def uk_driving_licence(text: str) -> bool:
-    """Surname, decade, month (51 to 62 for women), day, year."""
+    """Check the month, to which 50 is added for women, and the day. The number has surname, decade, month, day and
+    year."""
     number = text.upper()
     return int(number[6:8]) % 50 in range(1, 13) and 1 <= int(number[8:10]) <= 31
 

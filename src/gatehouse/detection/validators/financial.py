@@ -1,4 +1,4 @@
-"""Cards, accounts, securities, companies."""
+"""Validates numbers of cards, accounts, securities and companies."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ from gatehouse.detection.validators.checksums import (
     weighted,
 )
 
-#: prefixes from and to (both included), lengths
+#: The brands of cards: first prefix, last prefix, and possible numbers of digits.
 _BRANDS: Final[tuple[tuple[str, str, frozenset[int]], ...]] = (
     ("4", "4", frozenset({13, 16, 19})),  # Visa
     ("51", "55", frozenset({16})),  # Mastercard
@@ -49,7 +49,7 @@ _BY_FIRST_DIGIT: Final = {digit: [brand for brand in _BRANDS if brand[0][0] == d
 
 
 def card(text: str) -> bool:
-    """Luhn, and a prefix and length that some brand issues (ISO/IEC 7812)."""
+    """Check the Luhn digit, and that some brand issues cards with this prefix and length (ISO/IEC 7812)."""
     number = digits(text)
     return luhn(number) and any(
         len(number) in lengths and low <= number[: len(low)] <= high
@@ -57,16 +57,18 @@ def card(text: str) -> bool:
     )
 
 
-#: Numbers of 13 digits do not count: only old cards have them, but also all article numbers and times in milliseconds.
+#: Minimum digits of a distinctive card. Only old cards have 13 digits, while all article numbers and times in
+#: milliseconds have 13.
 _MIN_DISTINCTIVE_DIGITS: Final = 14
-#: Longer cards are rare, while many ids have 17 to 19 digits.
+#: Maximum digits of a distinctive card. Longer cards are rare, while many ids have 17 to 19 digits.
 _MAX_DISTINCTIVE_DIGITS: Final = 16
-#: Prefixes of Maestro, which allows all lengths. They cover a tenth of all numbers, so only cards of 16 digits count.
+#: Prefixes of Maestro, which issues cards of all lengths. A tenth of all numbers have one of these prefixes, so such a
+#: card is only distinctive if it has 16 digits.
 _WIDE: Final = ("50", "56", "57", "58", "63", "67")
 
 
 def distinctive_card(text: str) -> bool:
-    """Return whether this is a card with a prefix and length so specific that a right Luhn digit is proof."""
+    """Return whether the number is a card whose prefix and length are so specific that a right Luhn digit proves it."""
     number = digits(text)
     return (
         _MIN_DISTINCTIVE_DIGITS <= len(number) <= _MAX_DISTINCTIVE_DIGITS
@@ -78,7 +80,8 @@ def distinctive_card(text: str) -> bool:
 
 
 def likely_card(text: str) -> bool | None:
-    """Return True for a distinctive card, False for no card, and None if the check digit may be right by chance."""
+    """Return True for a distinctive card, None for another possible card, whose check digit may be right by chance, and
+    False for other numbers."""
     return card(text) and (distinctive_card(text) or None)
 
 
@@ -89,18 +92,19 @@ _IBANS: Final = (
     "MK:19 MN:20 MR:27 MT:31 MU:30 NI:28 NL:18 NO:15 OM:23 PK:24 PL:28 PS:29 PT:25 QA:29 RO:24 RS:22 RU:33 SA:24 "
     "SC:31 SD:18 SE:24 SI:19 SK:24 SM:27 SO:23 ST:25 SV:28 TL:23 TN:24 TR:26 UA:29 VA:22 VG:24 XK:20 YE:30"
 )
-#: country -> length
+#: Maps each country to the length of its IBANs.
 IBAN_LENGTHS: Final = {entry[:2]: int(entry[3:]) for entry in _IBANS.split()}
 
 
 def iban(text: str) -> bool:
-    """ISO 13616: the country's length, mod 97."""
+    """Check the length for the country, and the check digits modulo 97 (ISO 13616)."""
     number = compact(text)
     return len(number) == IBAN_LENGTHS.get(number[:2]) and mod_97(number[4:] + number[:4])
 
 
 def aba_routing(text: str) -> bool:
-    """Federal Reserve's prefixes and the 3-7-1 digit."""
+    """Check that the prefix is one of the Federal Reserve, and that the sum with the weights 3, 7, 1 is a multiple of
+    ten."""
     number = digits(text)
     prefix = int(number[:2])
     known = 1 <= prefix <= 12 or 21 <= prefix <= 32 or 61 <= prefix <= 72 or prefix == 80
@@ -124,12 +128,13 @@ def swift(text: str) -> bool:
 
 
 def isin(text: str) -> bool:
-    """ISO 6166: the country's letters, nine characters, Luhn over letters as numbers."""
+    """Check the country code, and the Luhn digit after letters are replaced by numbers (ISO 6166)."""
     return text[:2] in _COUNTRIES and luhn(letters_as_numbers(text))
 
 
 def mostly_digits(text: str) -> bool | None:
-    """Return whether few letters follow the country code, as in most securities. Random codes have many."""
+    """Reject a text in which more than a few letters follow the country code. Most securities have few letters, while
+    random codes have many."""
     return None if sum(map(str.isdigit, text)) > len(text) // 2 + 1 else False
 
 
@@ -142,18 +147,19 @@ def cusip(text: str) -> bool:
 
 
 def lei(text: str) -> bool:
-    """ISO 17442."""
+    """Check the check digits of a legal entity identifier (ISO 17442)."""
     return mod_97(text)
 
 
 def clabe(text: str) -> bool:
-    """Mexico: weights 3, 7, 1 over 17 digits, each product modulo 10."""
+    """Check the check digit of a Mexican CLABE: the weights 3, 7, 1 over 17 digits, each product modulo 10."""
     total = sum(int(digit) * (3, 7, 1)[place % 3] % 10 for place, digit in enumerate(text[:17]))
     return (10 - total % 10) % 10 == int(text[17])
 
 
 def abn(text: str) -> bool:
-    """Australia: weighted sum with the first digit less one is a multiple of 89."""
+    """Check an Australian business number: after 1 is subtracted from the first digit, the weighted sum is a multiple
+    of 89."""
     number = digits(text)
     return (
         number[0] != "0"
@@ -173,7 +179,8 @@ def kr_business(text: str) -> bool:
 
 
 def se_organization(text: str) -> bool:
-    """Check that the third digit is 2 or more, which a person's number does not have, and the Luhn digit."""
+    """Check the Luhn digit, and that the third digit is 2 or more. In the number of a person, the third digit is 0 or
+    1."""
     number = digits(text)
     return number[2] >= "2" and luhn(number)
 
@@ -194,22 +201,24 @@ def it_vat(text: str) -> bool:
 
 
 def fr_vat(text: str) -> bool:
-    """The two digits before a SIREN are computed from it; newer keys hold a letter."""
+    """Check the key, the two characters before the SIREN. If the key is two digits, it is computed from the SIREN. A
+    newer key that contains a letter is not checked."""
     number = compact(text)
     return not number[2:4].isdigit() or int(number[2:4]) == (12 + 3 * (int(number[4:]) % 97)) % 97
 
 
 def de_vat(text: str) -> bool:
-    """Check for nine digits, the first not 0. The check digit is not checked, because many printed numbers have a wrong
-    one."""
+    """Check that the first digit is not 0. The check digit is not checked, because it is wrong in many printed
+    numbers."""
     return digits(text)[0] != "0"
 
 
 def sg_uen(text: str) -> bool:
-    """Singapore: a year, five digits and a check letter; other entities have letters in between."""
+    """Check the check letter of a Singaporean number that consists of digits and this letter. Numbers with other
+    letters are not checked."""
     return not text[:9].isdigit() or "ZKCMDNERGWH"[weighted(text[:9], (10, 8, 6, 4, 9, 7, 5, 3, 1)) % 11] == text[9]
 
 
 def gstin(text: str) -> bool:
-    """India: a state's code before a PAN."""
+    """Check the code of the state, the first two digits of an Indian GSTIN."""
     return 1 <= int(text[:2]) <= 37 or text[:2] in {"97", "99"}

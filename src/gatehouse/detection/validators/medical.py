@@ -1,4 +1,4 @@
-"""Numbers of patients, practitioners and insurers."""
+"""Validates numbers of patients, practitioners and insurers."""
 
 from typing import Final
 
@@ -6,32 +6,35 @@ from gatehouse.detection.validators.checksums import LETTERS, all_same, compact,
 
 
 def nhs(text: str) -> bool:
-    """UK: eleven less the weighted sum modulo 11; 10 is never issued."""
+    """Check the check digit of a UK NHS number: 11 minus the weighted sum modulo 11. Numbers for which it would be 10
+    are never issued."""
     number = digits(text)
     check = (11 - weighted(number[:9], range(10, 1, -1)) % 11) % 11
     return not all_same(number) and check == int(number[9])
 
 
 def nhs_and_no_phone(text: str) -> bool:
-    """Check an NHS number, and reject North American phone numbers, whose area code and exchange begin with 2 to 9."""
+    """Check an NHS number, and reject North American phone numbers. Their area code and exchange begin with 2 to 9."""
     number = digits(text)
     return nhs(text) and not (number[0] >= "2" and number[3] >= "2")
 
 
 def npi(text: str) -> bool:
-    """US: Luhn with the issuer's prefix 80840."""
+    """Check the Luhn digit of a US NPI with the issuer's prefix 80840."""
     number = digits(text)
     return number[0] in "12" and luhn("80840" + number)
 
 
 def dea(text: str) -> bool:
-    """US: the sum of the odd places and twice that of the even ones ends in the last digit."""
+    """Check the last digit of a US DEA number: the last digit of the sum of the digits at odd places and twice the
+    digits at even places."""
     places = [int(digit) for digit in text[2:]]
     return (sum(places[0:6:2]) + 2 * sum(places[1:6:2])) % 10 == places[6]
 
 
 def kvnr(text: str) -> bool:
-    """Germany: the letter as two digits, weights 1 and 2 by turns, digit sums."""
+    """Check the check digit of a German health insurance number. The letter is replaced by two digits. The weights are
+    1 and 2 in turn, and the digits of each product are added."""
     number = compact(text)
     source = f"{LETTERS.index(number[0]) + 1:02d}{number[1:9]}"
     products = (int(digit) * (1, 2)[place % 2] for place, digit in enumerate(source))
@@ -39,7 +42,8 @@ def kvnr(text: str) -> bool:
 
 
 def lanr(text: str) -> bool:
-    """Germany's physicians: weights 4 and 9 by turns over six digits, the check digit seventh."""
+    """Check the seventh digit of a German physician's number: the check digit of the six digits before it, with the
+    weights 4 and 9 in turn."""
     return (10 - weighted(text[:6], (4, 9, 4, 9, 4, 9)) % 10) % 10 == int(text[6])
 
 
@@ -48,7 +52,8 @@ def au_medicare(text: str) -> bool:
     return number[0] in "23456" and weighted(number[:8], (1, 3, 7, 9, 1, 3, 7, 9)) % 10 == int(number[8])
 
 
-#: 38 and 51 are Berlin's and others' former areas; the rest are the Associations' codes.
+#: The first two digits of German practice numbers: the codes of the associations of physicians, and the codes 38 and 51
+#: of former areas.
 BSNR_AREAS: Final = frozenset(
     {*range(1, 4), 17, 20, 21, 31, 35, 38, 39, 40, 46, 47, 51, 52, 71, 72, 73, 74, 78, 79, 83, 88, 93, 98, 99}
 )

@@ -1,10 +1,10 @@
-"""Addresses of machines."""
+"""Validates network addresses of machines."""
 
 import ipaddress
 
 
 def ipv4(text: str) -> bool:
-    """Four decimal numbers up to 255 without leading zeros, with a prefix length or not."""
+    """Check that this is an IPv4 address: four numbers up to 255 without leading zeros. A prefix length may follow."""
     address, _, prefix = text.partition("/")
     try:
         parsed = ipaddress.IPv4Address(address)
@@ -23,7 +23,7 @@ def ipv6(text: str) -> bool:
 
 
 def mac(text: str) -> bool:
-    """Check that all separators are equal, and that the address is neither zero nor the broadcast address."""
+    """Check that all separators are the same, and that the address is neither zero nor the broadcast address."""
     digits = {character for character in text.lower() if character.isalnum()}
     separators = {character for character in text if not character.isalnum()}
     return len(separators) <= 1 and not digits <= {"0"} and not digits <= {"f"}

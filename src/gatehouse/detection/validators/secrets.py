@@ -1,4 +1,4 @@
-"""Rejects values that are no secrets: placeholders, references to variables, words, code."""
+"""Rejects values that are not secrets: placeholders, references to variables, words, and code."""
 
 import base64
 import binascii
@@ -53,7 +53,7 @@ _hash: Final = finder(r"^(?:sha(?:1|256|384|512)|md5|h1)[\-:]")
 _BETWEEN: Final = re.compile(r"[^A-Za-z0-9]+")
 #: A change from a lower-case letter to a capital, or between a letter and a digit.
 _CHANGE: Final = re.compile(r"[a-z](?=[A-Z0-9])|[0-9](?=[A-Za-z])|[A-Z](?=[0-9])")
-#: In shorter text, the changes do not show that it is random.
+#: Minimum length of a text for which such changes show that it is random.
 _MIN_MIXED_CHARACTERS: Final = 16
 
 
@@ -69,8 +69,8 @@ def placeholder(value: str) -> bool:
 
 
 def token(bits: float) -> Validator:
-    """Return a check for tokens of a published form. It rejects filler, and text with less than `bits` of entropy per
-    character."""
+    """Return a check for tokens in a published form. It rejects filler characters, and text with less than `bits` bits
+    of entropy per character."""
 
     def verdict(text: str) -> bool | None:
         return False if _filler(text) or entropy(text) < bits else None
@@ -93,13 +93,14 @@ def assigned_key(bits: float) -> Validator:
 
 
 def no_number(text: str) -> bool | None:
-    """Reject digits alone. After an ambiguous name they are a count or an id: `last_token=443288196862`."""
+    """Reject a text that consists only of digits. After an ambiguous name it is a count or an id:
+    `last_token=443288196862`."""
     return False if text.isdigit() else None
 
 
 def no_slug(text: str) -> bool | None:
-    """Reject words with short numbers. After a name that may be a column's they are a name: `us-east-1`,
-    `order_2024`."""
+    """Reject words with short numbers, such as `us-east-1` and `order_2024`. After a name that may be the name of a
+    column, they are names."""
     return False if _slug(text) else None
 
 
@@ -107,7 +108,7 @@ _slug: Final = finder(r"^[A-Za-z]+(?:[_\-.:/ ][A-Za-z]*\d{0,4})*$")
 
 
 def unnamed_key(text: str) -> bool | None:
-    """Check a value in quotes without a telling name. Also rejects the hashes of lock files."""
+    """Check a value in quotes whose name does not show that it is a secret. Also rejects the hashes of lock files."""
     return False if _hash(text) else _unnamed(text)
 
 
@@ -116,14 +117,14 @@ def _has_digit(text: str) -> bool:
 
 
 def _is_mixed_and_long(text: str) -> bool:
-    """Return whether capitals, lower-case letters and digits alternate more often than in names, whose words mostly
-    have more than four letters."""
+    """Return whether the text is long and changes between capitals, lower-case letters and digits more often than a
+    name does. The words of a name mostly have more than four letters."""
     return len(text) >= _MIN_MIXED_CHARACTERS and len(_CHANGE.findall(text)) * 4 >= len(text)
 
 
 def _reads_like_code(text: str) -> bool:
-    """Return whether the text is mostly words and numbers: `fooBar2`, `rc0.15.0_20231217-SNAPSHOT`, `X25519.KeyPair`,
-    `a/20231217093000-1.csv`."""
+    """Return whether the text consists mostly of words and numbers, like `fooBar2`, `rc0.15.0_20231217-SNAPSHOT`,
+    `X25519.KeyPair` and `a/20231217093000-1.csv`."""
     if _letters_of_code(text) and sum(map(str.isdigit, text)) * 6 < len(text):
         return True
     pieces = [piece for piece in _BETWEEN.split(text) if piece]
@@ -134,7 +135,8 @@ _unnamed: Final = assigned_key(4.4)
 
 
 def password(text: str) -> bool | None:
-    """Check a value in quotes after a name such as `password`. Rejects words alone, which are labels or fields."""
+    """Check a value in quotes after a name such as `password`. Rejects a value that consists only of words, because it
+    is a label or the name of a field."""
     if len(text) < 4 or not any(character.isalnum() for character in text):
         return False
     if placeholder(text) or _address(text) or text.isdigit() or " " in text:
@@ -154,7 +156,7 @@ def bare_password(text: str) -> bool | None:
 
 
 def configured(text: str) -> bool | None:
-    """Check a value in a place that can only have a value, such as a configuration file. Accepts words too."""
+    """Check a value in a place that can only contain a value, such as a configuration file. Accepts words too."""
     if len(text) < 3 or not any(character.isalnum() for character in text) or _address(text):
         return False
     if _no_values(text) or _filler(text) or _reference(text):
@@ -162,7 +164,7 @@ def configured(text: str) -> bool | None:
     return False if text.isdigit() and len(text) < 6 else None
 
 
-#: A word and a number, the form of many passwords.
+#: A word with a number after it. Many passwords have this form.
 _numbered: Final = finder(r"^[A-Za-z]{3,}[_$]?\d{2,}\$?$")
 
 _no_values: Final = finder(
@@ -179,9 +181,10 @@ _BASE62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 
 
 def crc32_base62(text: str) -> bool | None:
-    """Check GitHub's and npm's tokens: the last six characters are the CRC-32 of the thirty before them, in base 62.
+    """Confirm a token of GitHub or npm. Its last six characters are the CRC-32 of the thirty characters before them, in
+    base 62.
 
-    A wrong checksum does not reject a token, because older tokens and those of compatible servers have none."""
+    A wrong checksum does not reject a token, because older tokens and tokens of compatible servers have no checksum."""
     head, _, body = text.partition("_")
     if not head or len(body) != 36:
         return None
@@ -218,6 +221,7 @@ def user_and_password(text: str) -> bool | None:
 
 
 def private_key_body(text: str) -> bool | None:
-    """Check that there is data between the first and last line of a private key, not a short word or filler."""
+    """Check that there is data between the first and last line of a private key, and not just a short word or filler
+    characters."""
     body = "".join(text.split("-----")[2:3]).strip()
     return None if len(body) >= 12 and not _filler(body) else False

@@ -1,4 +1,5 @@
-"""Addresses of cryptocurrencies: base58check (Bitcoin and its kin, Tron, Ripple), bech32 (BIP 173, 350), EIP-55."""
+"""Validates addresses of cryptocurrencies: base58check (Bitcoin and related currencies, Tron, Ripple) and bech32
+(BIP 173, BIP 350)."""
 
 import hashlib
 from typing import Final
@@ -11,7 +12,7 @@ _BECH32_CHECK, _BECH32M_CHECK = 1, 0x2BC830A3
 
 
 def base58(text: str) -> bool:
-    """base58check; Ripple's addresses begin with `r` and have an alphabet of their own."""
+    """Check the checksum of base58check. Addresses of Ripple begin with `r` and use a different alphabet."""
     return _checked(text, _RIPPLE if text[0] == "r" else _BASE58)
 
 

@@ -1,4 +1,4 @@
-"""Numbers of persons in the Americas, Asia, Africa and Oceania."""
+"""Validates numbers of persons in the Americas, Asia, Africa and Oceania."""
 
 from typing import Final
 
@@ -14,12 +14,13 @@ from gatehouse.detection.validators.checksums import (
 )
 from gatehouse.detection.validators.dates import yymmdd, yyyymmdd
 
-#: Numbers that are never issued: those of advertisements and films, and the specimen of the form.
+#: Numbers that are never issued, because they were printed in advertisements, films or forms.
 _SSN_ADVERTISED: Final = frozenset({"078051120", "219099999", "457555462", "123456789"})
 
 
 def us_ssn(text: str) -> bool:
-    """Check that the area is not 000, 666 or above 899, the group not 00 and the serial number not 0000."""
+    """Check that the area is not 000, 666 or above 899, that the group is not 00, and that the serial number is not
+    0000. Also rejects numbers that are never issued."""
     number = digits(text)
     return (
         number[:3] not in {"000", "666"}
@@ -47,14 +48,15 @@ def au_tfn(text: str) -> bool:
 
 
 def in_aadhaar(text: str) -> bool:
-    """No 0 or 1 first, no palindrome, Verhoeff."""
+    """Check that the first digit is not 0 or 1, that the number is not a palindrome, and the Verhoeff check digit."""
     number = digits(text)
     return number[0] in "23456789" and number != number[::-1] and verhoeff(number)
 
 
 def kr_resident(text: str) -> bool:
-    """Date of birth and the digit of sex and century: 1 to 4 citizens, 5 to 8 foreigners; 3, 4, 7 and 8 were born since
-    2000, and nobody after 2039. Since 2020 no check digit."""
+    """Check the date of birth and the digit for sex and century. This digit is 1 to 4 for citizens and 5 to 8 for
+    foreigners. For persons born since 2000 it is 3, 4, 7 or 8; then the year must be before 2040. Numbers issued since
+    2020 have no check digit."""
     number = digits(text)
     return (
         not all_same(number) and yymmdd(number) and (number[6] in "1256" or (number[6] in "3478" and number[0] < "4"))
@@ -123,7 +125,7 @@ def il_identity(text: str) -> bool:
 
 
 def id_nik(text: str) -> bool:
-    """Province, then DDMMYY with 40 added to a woman's day."""
+    """Check the province and the date of birth, DDMMYY. For women, 40 is added to the day."""
     day = int(text[6:8])
     return 11 <= int(text[:2]) <= 96 and yymmdd(text[10:12] + text[8:10] + f"{day - 40 if day > 40 else day:02d}")
 
@@ -133,7 +135,7 @@ def my_nric(text: str) -> bool:
 
 
 def za_identity(text: str) -> bool:
-    """Date of birth, a digit of citizenship (0, 1, 2), Luhn."""
+    """Check the date of birth, the digit for citizenship (0, 1 or 2), and the Luhn digit."""
     return yymmdd(text) and text[10] in "012" and luhn(text)
 
 

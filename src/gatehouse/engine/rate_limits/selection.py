@@ -39,9 +39,9 @@ CLIENT_TIERS: Final[dict[str, int | None]] = {"standard": 1000, "premium": 5000,
 _PATHS_BY_ADDRESS: Final = frozenset(
     {LOGIN, "/api/auth/register", "/api/auth/refresh", "/api/health/live", "/api/health/ready", "/api/health/startup"}
 )
-#: Expensive operations whose limit applies to every caller. Only administrators and machines call them, and the own
-#: limits of those callers would otherwise replace the path's limit.
-_FOR_ALL_CALLERS: Final = frozenset({("POST", "/api/admin/dlp-rules/test")})
+#: Operations whose limit applies to every caller, because they are expensive or act on other systems. Only
+#: administrators and machines call them, and the own limits of those callers would otherwise replace the path's limit.
+_FOR_ALL_CALLERS: Final = frozenset({("POST", "/api/admin/dlp-rules/test"), ("POST", "/api/admin/mail/test")})
 #: Kinds of callers that are limited by a tier. SCIM tokens and outposts have the tier `premium`.
 _MACHINES: Final = frozenset({CallerKind.OAUTH_CLIENT, CallerKind.SCIM, CallerKind.OUTPOST})
 

@@ -29,6 +29,7 @@ DEFAULTS: Final = {
     "/api/conversations/shared/": 30,
     "POST /api/conversations/{id}/messages": 60,
     "POST /api/admin/dlp-rules/test": 10,
+    "POST /api/admin/mail/test": 5,
     "/api/health/live": 600,
     "/api/health/ready": 600,
     "/api/health/startup": 600,

@@ -18,9 +18,11 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Protocol, TypeVar
 
 import msgspec
-from fastapi import Depends, Query, Request
+from fastapi import Depends, Query, Request, Response
 from fastapi.dependencies.utils import get_dependant
-from sqlalchemy import ColumnElement, Select, func, select
+from fastapi.params import Query as QueryParameter
+from sqlalchemy import ColumnElement, Select, func, or_, select
+from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
 from gatehouse.foundation.errors import BadRequest
@@ -30,6 +32,10 @@ from gatehouse.foundation.http.variants import RequestVariant, Variant
 #: maximum offset and page number. Every list ends before it, and the resulting offset fits into PostgreSQL's bigint.
 _MAX_OFFSET: Final = 1_000_000_000
 _MAX_CURSOR_CHARS: Final = 4096
+#: Characters of a text to search for.
+_MAX_SEARCH_CHARS: Final = 255
+#: The header with the number of all matching rows, of lists that answer with a plain array.
+TOTAL_COUNT_HEADER: Final = "X-Total-Count"
 
 Row = TypeVar("Row")
 Statement = TypeVar("Statement", bound=Select[Any])
@@ -95,6 +101,17 @@ class OffsetWindow:
         return {name: items, "total": total, "limit": self.limit, "offset": self.offset}
 
 
+@dataclass(frozen=True, slots=True)
+class OptionalWindow:
+    """A window of a list that returns all rows unless the client sends `limit`."""
+
+    limit: int | None
+    offset: int
+
+    def apply(self, statement: Statement) -> Statement:
+        return statement.limit(self.limit).offset(self.offset)
+
+
 def page_window(
     *, default: int = 50, maximum: int = 200, size_name: str = "page_size"
 ) -> Callable[..., Awaitable[PageWindow]]:
@@ -119,6 +136,61 @@ def offset_window(*, default: int = 50, maximum: int = 200) -> Callable[..., Awa
         return OffsetWindow(limit, offset)
 
     return window
+
+
+def optional_window(*, maximum: int = 200) -> Callable[..., Awaitable[OptionalWindow]]:
+    """Return the dependency of a list that returns all rows unless the client sends `limit`."""
+
+    async def window(
+        limit: Annotated[
+            int | None, Query(ge=1, le=maximum, description="Rows to return at most. Without it, all rows.")
+        ] = None,
+        offset: Annotated[int, Query(ge=0, le=_MAX_OFFSET, description="Rows to skip.")] = 0,
+    ) -> OptionalWindow:
+        return OptionalWindow(limit, offset)
+
+    return window
+
+
+def search_parameter(description: str) -> QueryParameter:
+    """Return the declaration of a list's parameter `search`."""
+    parameter: QueryParameter = Query(max_length=_MAX_SEARCH_CHARS, pattern=r"^[^\x00]*$", description=description)
+    return parameter
+
+
+def sort_parameter() -> QueryParameter:
+    """Return the declaration of a list's parameter `sort`. Its values are the names of `sorted_by`'s columns, with and
+    without a leading minus."""
+    parameter: QueryParameter = Query(description="The field to sort by. A leading `-` sorts in descending order.")
+    return parameter
+
+
+def containing(statement: Statement, search: str | None, *columns: InstrumentedAttribute[Any]) -> Statement:
+    """Select rows in which one of the columns contains `search`, regardless of case."""
+    if not search:
+        return statement
+    return statement.where(or_(*(column.icontains(search, autoescape=True) for column in columns)))
+
+
+def sorted_by(
+    statement: Statement, sort: str, columns: Mapping[str, Any], *, unique: InstrumentedAttribute[Any]
+) -> Statement:
+    """Sort by the column of `sort`; empty values come last. `unique` orders rows with equal values, in the same
+    direction."""
+    descending = sort.startswith("-")
+    column = columns[sort.removeprefix("-")]
+    if descending:
+        return statement.order_by(column.desc().nulls_last(), unique.desc())
+    return statement.order_by(column.asc().nulls_last(), unique)
+
+
+async def windowed(
+    session: AsyncSession, statement: Select[Any], window: OptionalWindow, response: Response
+) -> Sequence[Any]:
+    """Return the window's rows of a query of one entity, and set the header with the number of all rows."""
+    total = (await session.execute(count_query(statement))).scalar_one()
+    response.headers[TOTAL_COUNT_HEADER] = str(total)
+    return (await session.scalars(window.apply(statement))).all()
 
 
 def by_variant(

@@ -3,9 +3,9 @@
 | | |
 |---|---|
 | `connection` | one connection: the order of its requests, its input buffer and its time limits |
-| `head` | a request's head: validated by the parser, then split into fields |
-| `framing` | where a body ends |
-| `turn` | one request to the gateway: its body as it arrives, and its response |
-| `answer` | the head of a response as bytes |
+| `head` | parses the head of a request |
+| `framing` | finds the end of a body |
+| `turn` | one request to the gateway: receives its body, and writes its response |
+| `answer` | encodes the head of a response |
 | `behind` | passes all other requests to uvicorn's protocol |
 """

@@ -15,17 +15,17 @@ CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class BadHeader(Exception):
-    """A header with a line break or NUL, which could inject a header or a second response."""
+    """A header contains a line break or a NUL character, which could add a header or a second response."""
 
 
 def head(status: int, defaults: bytes, headers: Mapping[str, str], more: str) -> bytes:
-    """Return the head of a response with its final empty line. `defaults` and `more` are complete lines. Raises
-    `BadHeader`."""
+    """Return the head of a response, including the final empty line. `defaults` and `more` consist of complete header
+    lines. Raises `BadHeader`."""
     names = tuple(headers)
     fields = _template(names) % tuple(headers.values())
     if fields.count("\n") != len(names) or fields.count("\r") != len(names) or "\0" in fields:
         raise BadHeader
-    # Model names may have characters outside Latin-1; the body's `model` field has the full name.
+    # Names of models may contain characters outside Latin-1. The `model` field of the body has the complete name.
     return b"%b%b%b\r\n" % (STATUS_LINE[status], defaults, (fields + more).encode("latin-1", "replace"))
 
 

@@ -1,5 +1,6 @@
-"""Passes requests that the lane does not answer to uvicorn's protocol, on the same connection, one at a time. uvicorn
-gets validated heads and reframed bodies, so that both protocols see the same requests."""
+"""Passes requests that the lane does not answer to uvicorn's protocol. The requests stay on the same connection and are
+passed on one at a time. uvicorn receives validated heads and re-encoded bodies, so that both protocols recognize the
+same requests."""
 
 import asyncio
 from typing import Any, NamedTuple, Protocol, cast
@@ -21,10 +22,10 @@ class ServerContext(NamedTuple):
 
 
 class LaneConnection(Protocol):
-    """The client's connection, as the fallback uses it."""
+    """The methods of the client's connection that the fallback uses."""
 
     def fallback_answered(self) -> None:
-        """Called when the response to a forwarded request is complete."""
+        """Called when the response to a forwarded request has been written."""
 
     def pause_reading(self) -> None: ...
 
@@ -32,7 +33,7 @@ class LaneConnection(Protocol):
 
 
 class _BorrowedTransport:
-    """The transport for uvicorn's protocol. The lane's connection does the reading."""
+    """The transport for uvicorn's protocol. It controls reading through the lane's connection."""
 
     __slots__ = ("_transport", "pause_reading", "resume_reading")
 
@@ -46,7 +47,8 @@ class _BorrowedTransport:
 
 
 class UvicornFallback(WatchfulProtocol):
-    """uvicorn's protocol, without a timer and not in the server's set of connections: the lane's connection is."""
+    """uvicorn's protocol without its timer. It is not in the server's set of connections, because the lane's connection
+    is already in the set."""
 
     def __init__(self, connection: LaneConnection, transport: asyncio.Transport, context: ServerContext) -> None:
         super().__init__(*context)
@@ -63,7 +65,7 @@ class UvicornFallback(WatchfulProtocol):
         return self.cycle is not None and self.cycle.response_started
 
     def begin(self, head: ParsedHead) -> None:
-        """Passes the head of a request to uvicorn's parser."""
+        """Pass the head of a request to uvicorn's parser."""
         self._chunked = head.length is None
         self.data_received(head.without_upgrade())
 

@@ -1,7 +1,7 @@
-"""One connection of a client: the order of its requests, and its time limits.
+"""One connection of a client: processes its requests in order, and enforces time limits.
 
-A request begins when the previous one is complete: its response written and its body read. Later requests wait as bytes
-in a bounded buffer.
+A request begins when the response to the previous one has been written and the body of the previous one has been read.
+The bytes of later requests wait in a bounded buffer.
 """
 
 import asyncio
@@ -29,7 +29,8 @@ _FAULT: Final = refusal(500, "Internal Server Error")
 
 
 class LaneConnection(asyncio.Protocol):
-    """A client's connection. One task answers its requests to the gateway; uvicorn's protocol answers the others."""
+    """A client's connection. One task answers its requests to the gateway. uvicorn's protocol answers its other
+    requests."""
 
     def __init__(self, gateway: Gateway, context: ServerContext) -> None:
         self._gateway = gateway
@@ -39,7 +40,7 @@ class LaneConnection(asyncio.Protocol):
         self._peer: str | None = None
         self._heads = HeadReader()
         self._arrived = b""
-        #: the body that is arriving, and its consumer
+        #: the framing and the consumer of the body that is arriving
         self._framing: Framing | None = None
         self._body_consumer: RequestCycle | UvicornFallback | None = None
         #: the request to the gateway that is being answered
@@ -51,14 +52,14 @@ class LaneConnection(asyncio.Protocol):
         self._forwarded = False
         self._advancing = self._reading_paused = self._lost = False
         self.stopping = False
-        #: a future while the client reads too slowly
+        #: a future that completes when the client has read enough; None unless the client reads too slowly
         self._drained: asyncio.Future[None] | None = None
         self._check_timer: asyncio.TimerHandle | None = None
-        #: what the client owed at the last check; compared by identity
-        self._owed: object = None
+        #: the object that represented the expected action of the client at the last check; compared by identity
+        self._awaited: object = None
         #: loop time since which the connection is idle; None before the first request
         self._idle_since: float | None = None
-        #: the server's default headers from which `_defaults` was made
+        #: the server's default headers that `_defaults` was computed from
         self._default_headers: object = None
         self._defaults = b""
 
@@ -83,7 +84,7 @@ class LaneConnection(asyncio.Protocol):
         self._lost = True
         self._arrived = b""
         self._framing = None
-        # Break the reference cycle between the reader and its parser, so that the garbage collector need not.
+        # Break the reference cycle between the reader and its parser, so that no garbage collection is needed.
         self._heads.partial = None
         task, fallback = self._task, self._fallback
         self._task = self._fallback = self._body_consumer = None
@@ -148,14 +149,14 @@ class LaneConnection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def fallback_answered(self) -> None:
-        """Ends a forwarded request."""
+        """End a forwarded request."""
         self._forwarded = False
         self._finish_request()
 
     # From input to requests.
 
     def _advance(self) -> None:
-        """Processes the input buffer until it is empty or a request must be answered first."""
+        """Process the input buffer until it is empty or the current request must be answered first."""
         if self._advancing:
             return
         self._advancing = True
@@ -175,14 +176,14 @@ class LaneConnection(asyncio.Protocol):
             self._advancing = False
 
     def _begin_request(self) -> bool:
-        """Begins the next request. Returns False if its head is incomplete or refused."""
+        """Begin the next request. Return False if its head is incomplete or refused."""
         head, self._arrived = self._heads.take(self._arrived)
         if len(self._arrived if head is None else head.raw) > protocol.MAX_HEAD_BYTES:
             self._refuse(_HEAD_TOO_LARGE)
             return False
         if head is None:
             return False
-        # uvicorn's side handles CORS and paths that must be unquoted.
+        # Requests with CORS, and paths that must be unquoted, are passed to uvicorn's protocol.
         is_cors = self._gateway.cross_origin and "origin" in head.connection_headers
         is_plain = not is_cors and "%" not in head.path and "#" not in head.path
         kind = find_kind(head.method, head.path) if is_plain else None
@@ -207,7 +208,7 @@ class LaneConnection(asyncio.Protocol):
             self._framing, self._body_consumer = head.framing(), cycle
         cycle.body = self._gateway.body(x, cycle.receive, complete)
         if self._task is None:
-            # A fresh context: forwarded requests have set context variables in the current one.
+            # The task needs a new context, because forwarded requests have set context variables in the current one.
             self._task = self._loop.create_task(self._serve(), context=Context())
             self._state.tasks.add(self._task)
             self._task.add_done_callback(self._state.tasks.discard)
@@ -230,7 +231,8 @@ class LaneConnection(asyncio.Protocol):
         consumer = self._body_consumer
         assert consumer is not None
         body, self._arrived = framing.take(self._arrived)
-        # The rest of a body after the gateway's response is discarded. uvicorn must get all of it to find its end.
+        # If the gateway has already responded, the remaining body is discarded. uvicorn must receive the complete body,
+        # because it detects the end itself.
         if body and (consumer is self._cycle or consumer is self._fallback):
             consumer.feed_body(body)
         if framing.done:
@@ -241,7 +243,7 @@ class LaneConnection(asyncio.Protocol):
                 self._mark_idle()
 
     def _finish_request(self) -> None:
-        """Ends an answered request and begins the next."""
+        """End an answered request and begin the next one."""
         self._mark_idle()
         self.resume_reading()
         self._advance()
@@ -250,7 +252,7 @@ class LaneConnection(asyncio.Protocol):
         self._idle_since = self._loop.time()
 
     def _refuse(self, response: bytes) -> None:
-        """Ends the connection after malformed input. A request that still reads its body is cancelled."""
+        """End the connection after malformed input. A request that is still reading its body is cancelled."""
         answering = self._cycle or (self._fallback if self._forwarded else None)
         if answering is None or not answering.begun:
             self.write(response)
@@ -259,7 +261,7 @@ class LaneConnection(asyncio.Protocol):
     # From requests to responses.
 
     async def _serve(self) -> None:
-        """Answers the requests to the gateway one after the other."""
+        """Answer the requests to the gateway one after the other."""
         cycle = self._cycle
         try:
             while True:
@@ -269,7 +271,7 @@ class LaneConnection(asyncio.Protocol):
                 assert cycle.body is not None
                 await self._gateway.serve(cycle.kind, cycle.x, cycle.body, cycle)
                 self._state.total_requests += 1
-                # Break the reference cycle between cycle and body, so that the garbage collector need not.
+                # Break the reference cycle between cycle and body, so that no garbage collection is needed.
                 self._cycle = cycle.body = None
                 if self.stopping or not cycle.keeps_alive:
                     self._close()
@@ -291,7 +293,7 @@ class LaneConnection(asyncio.Protocol):
         self._close()
 
     def _close(self) -> None:
-        # This task ends by itself; `connection_lost` must not cancel it.
+        # This task is about to end, so `connection_lost` must not cancel it.
         self._task = None
         if not self._lost:
             protocol.close(self._transport, self, self._state.connections)
@@ -299,16 +301,16 @@ class LaneConnection(asyncio.Protocol):
     # Time limits.
 
     def _check_progress(self) -> None:
-        """Closes the connection if the client owes the same thing as at the last check (the rest of a request, or
-        reading of its response), or if it was idle for too long. Costs one timer for each connection and nothing for
-        each request."""
-        owed = self._what_client_owes()
-        if owed is not None and owed is self._owed:
+        """Close the connection if the client has made no progress since the last check, or was idle for too long. The
+        client must send the request that it has begun, and must read its response. These checks cost one timer for each
+        connection, and nothing for each request."""
+        awaited = self._awaited_from_client()
+        if awaited is not None and awaited is self._awaited:
             self._transport.abort()
             return
-        self._owed = owed
+        self._awaited = awaited
         delay = protocol.CHECK_INTERVAL_SECONDS
-        if owed is None and self._idle_since is not None and self._cycle is None and not self._forwarded:
+        if awaited is None and self._idle_since is not None and self._cycle is None and not self._forwarded:
             remaining = self._idle_since + self._context.config.timeout_keep_alive - self._loop.time()
             if remaining <= 0:
                 self._transport.close()
@@ -316,12 +318,14 @@ class LaneConnection(asyncio.Protocol):
             delay = min(delay, remaining)
         self._check_timer = self._loop.call_later(delay, self._check_progress)
 
-    def _what_client_owes(self) -> object:
+    def _awaited_from_client(self) -> object:
+        """Return an object that represents what the client must do next, or None if nothing. The object changes when
+        the client makes progress."""
         if self._transport.is_closing():
             return self._transport
         if self._drained is not None:
             return self._drained
-        # Until a request is answered, the reader of its body limits the time.
+        # Until a request has been answered, the code that reads its body enforces the time limit.
         if self._cycle is not None or self._forwarded:
             return None
         if self._framing is not None:

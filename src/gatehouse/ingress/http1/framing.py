@@ -1,27 +1,27 @@
-"""Finds the end of a request's body (RFC 9112, 6 and 7). Strict: every deviation is an error."""
+"""Finds the end of a request's body (RFC 9112, 6 and 7). Every deviation from the standard is an error."""
 
 import re
 from typing import Final, Protocol
 
-#: A line of the chunked coding: a size or nothing, and its line break as far as it has arrived. Chunk extensions are
-#: refused: another reader could parse them differently and see a different next message.
+#: A line of the chunked coding: a size or nothing, and the part of its line break that has arrived. Chunk extensions
+#: are refused, because another server could parse them differently and recognize a different next request.
 _line: Final = re.compile(rb"([0-9A-Fa-f]{0,16})(?:(\r\n)|\r?\Z)").match
 
 
 class Malformed(Exception):
-    """The input is not a valid request, or two parsers could read different requests from it."""
+    """The input is not a valid request, or different servers could parse it as different requests."""
 
 
 class Framing(Protocol):
-    #: whether the whole body has been taken
+    #: whether the complete body has been taken
     done: bool
 
     def take(self, data: bytes) -> tuple[bytes, bytes]:
-        """Return the part of `data` that belongs to the body, and the rest after the body. Raises `Malformed`."""
+        """Return the bytes of `data` that are content of the body, and the bytes after the body. Raises `Malformed`."""
 
 
 class Sized:
-    """A body whose length is in its head."""
+    """A body whose length is in the head of the request."""
 
     __slots__ = ("_left", "done")
 
@@ -39,7 +39,7 @@ class Sized:
 
 
 class Chunked:
-    """A body in the chunked coding. Trailers are refused: their fields would not be validated."""
+    """A body in the chunked coding. Trailers are refused, because their fields would not be validated."""
 
     __slots__ = ("_after_chunk", "_last", "_left", "_partial_line", "done")
 
@@ -48,7 +48,7 @@ class Chunked:
         self._partial_line = b""
         #: bytes of the current chunk that have not arrived
         self._left = 0
-        #: whether the line break after a chunk's data is next, and whether the last chunk has been seen
+        #: `_after_chunk`: the line break after the data of a chunk is next; `_last`: the last chunk has been taken
         self._after_chunk = self._last = False
 
     def take(self, data: bytes) -> tuple[bytes, bytes]:

@@ -1,8 +1,9 @@
-"""Parses the head of a request: the parser validates it, then it is split into fields (RFC 9112, 3 to 6).
+"""Parses the head of a request. The parser `httptools` validates the head. Then the head is split into fields (RFC
+9112, 3 to 6).
 
-The parser checks the characters of fields and conflicting lengths. This module also refuses what the parser accepts and
-another server could read differently: a request line with more than two spaces, another protocol, a transfer coding
-other than `chunked`.
+The parser checks the characters of fields, and refuses conflicting lengths. This module also refuses heads that the
+parser accepts but another server could parse differently: a request line with more than two spaces, another protocol,
+or a transfer coding other than `chunked`.
 """
 
 import re
@@ -23,8 +24,8 @@ from gatehouse.ingress.receive import LISTS, READ
 _END: Final = b"\r\n\r\n"
 
 _request_line: Final = re.compile(r"([A-Z][A-Z-]*) ([!-~\x80-\xff]+) HTTP/1\.([01])").fullmatch
-#: The `Upgrade` field is removed before a request is forwarded: the offer is declined, and a parser that sees it would
-#: treat the body as data of the new protocol.
+#: The `Upgrade` field, which is removed before a request is forwarded. This declines the upgrade. With the field, the
+#: parser would treat the body as data of the new protocol.
 _upgrade_field: Final = re.compile(rb"\r\nupgrade:[^\r\n]*", re.IGNORECASE)
 
 #: headers that only the lane reads
@@ -34,16 +35,16 @@ _LISTS: Final = frozenset({*_CONNECTION_HEADERS, *LISTS})
 
 
 class ParsedHead(msgspec.Struct, gc=False):
-    """The head of a request. Names of headers are in lower case."""
+    """The head of a request. The names of headers are in lower case."""
 
     #: the head as received, with its final empty line
     raw: bytes
     method: str
     target: str
-    #: the target as sent, without its query and trailing slash
+    #: the target without its query and trailing slash, not unquoted
     path: str
     is_http10: bool
-    #: the headers in `receive.READ`
+    #: the headers whose names are in `receive.READ`
     headers: dict[str, str]
     #: the headers that only the lane reads
     connection_headers: dict[str, str]
@@ -52,7 +53,7 @@ class ParsedHead(msgspec.Struct, gc=False):
 
     @property
     def keeps_alive(self) -> bool:
-        """Return whether the client keeps the connection for another request. HTTP/1.0 connections are not kept."""
+        """Return whether the connection may be used for another request. Connections with HTTP/1.0 are closed."""
         if self.is_http10:
             return False
         options = self.connection_headers.get("connection", "").lower()
@@ -60,11 +61,11 @@ class ParsedHead(msgspec.Struct, gc=False):
 
     @property
     def expects_continue(self) -> bool:
-        """Return whether the client sends the body only after 100 Continue."""
+        """Return whether the client waits for 100 Continue before it sends the body."""
         return "expect" in self.headers and self.headers["expect"].lower() == "100-continue" and not self.is_http10
 
     def framing(self) -> Framing | None:
-        """Return the framing of the body, or None without a body."""
+        """Return the framing of the body, or None if there is no body."""
         if self.length is None:
             return Chunked()
         return Sized(self.length) if self.length else None
@@ -87,8 +88,8 @@ class HeadReader:
         self._complete = True
 
     def take(self, arrived: bytes) -> tuple[ParsedHead | None, bytes]:
-        """Return the head at the beginning of `arrived`, and the rest. For an incomplete head, return None and the
-        bytes to pass again when more has arrived. Raises `Malformed` as soon as an error is detected."""
+        """Return the head at the beginning of `arrived`, and the bytes after it. If the head is incomplete, return None
+        and the bytes to pass again when more bytes have arrived. Raises `Malformed` as soon as an error is detected."""
         parser, fed = self.partial, self._fed
         if parser is None:
             # Empty lines may precede a request (RFC 9112, 2.2).
@@ -124,7 +125,7 @@ def _feed(parser: httptools.HttpRequestParser, data: bytes) -> None:
 def _parse(raw: bytes) -> ParsedHead:
     first, *fields = raw[:-4].decode("latin-1").split("\r\n")
     line = _request_line(first)
-    # The data after CONNECT is not HTTP.
+    # CONNECT is refused, because the data after it is not HTTP.
     if line is None or line[1] == "CONNECT":
         raise Malformed
     headers: dict[str, str] = {}
@@ -143,7 +144,8 @@ def _parse(raw: bytes) -> ParsedHead:
 
 @lru_cache(maxsize=1024)
 def _name_of_read_header(raw_name: str) -> str | None:
-    """Return the name in lower case if the header is read, else None. Cached: clients use one or two spellings."""
+    """Return the name in lower case if the header is read, otherwise None. Results are cached, because clients use only
+    one or two spellings of a name."""
     name = raw_name.lower()
     return name if name in READ or name in _CONNECTION_HEADERS else None
 

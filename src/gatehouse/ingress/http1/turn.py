@@ -1,4 +1,4 @@
-"""One request to the gateway: its body as it arrives, and its response."""
+"""Processes one request to the gateway: receives its body, and writes its response."""
 
 import asyncio
 from collections.abc import Mapping
@@ -18,15 +18,15 @@ from gatehouse.ingress.http1.answer import (
 )
 from gatehouse.ingress.http1.head import ParsedHead
 
-#: reading from the socket pauses when this many bytes of a body are buffered
+#: number of buffered bytes of a body above which reading from the socket is paused
 HIGH_WATER_BYTES: Final = 64 * 1024
 
-#: a body up to this size is joined with its head and sent in one write
+#: maximum size of a body that is joined with its head and sent in one write
 _MAX_JOINED_BYTES: Final = 16 * 1024
 
 
 class ClientConnection(Protocol):
-    """The client's connection, as a request uses it."""
+    """The methods of the client's connection that a request uses."""
 
     #: header lines at the beginning of every response
     @property
@@ -34,10 +34,11 @@ class ClientConnection(Protocol):
 
     @property
     def stopping(self) -> bool:
-        """Return whether the server stops, so that no further request is read."""
+        """Return whether the server is stopping, so that no further request is read."""
 
     def write(self, *pieces: bytes) -> asyncio.Future[None] | None:
-        """Sends the pieces. Returns a future to wait for before the next write if the client reads too slowly."""
+        """Send the pieces. If the client reads too slowly, return a future that the caller must await before the next
+        write."""
 
     def pause_reading(self) -> None: ...
 
@@ -45,10 +46,10 @@ class ClientConnection(Protocol):
 
 
 class RequestCycle:
-    """One request and its response: an `answers.ResponseWriter` and an ASGI `receive`.
+    """One request and its response. Implements `answers.ResponseWriter`, and the function `receive` of ASGI.
 
-    `ended`: the whole body has arrived; `begun`: the response has started; `keeps_alive`: the connection may carry
-    another request.
+    `ended` is true when the complete body has arrived, `begun` when the response has started. `keeps_alive` is true if
+    the connection may be used for another request.
     """
 
     __slots__ = (
@@ -88,7 +89,7 @@ class RequestCycle:
 
     def end_body(self) -> None:
         self.ended = True
-        # The request is complete. Reading must continue, because only reading detects a disconnect.
+        # The request is complete. Reading must continue, because a disconnect is only detected by reading.
         self._connection.resume_reading()
         self._wake()
 
@@ -98,7 +99,7 @@ class RequestCycle:
             waiter.set_result(None)
 
     async def receive(self) -> Message:
-        """Return the part of the body that has arrived since the last call; waits for some."""
+        """Return the part of the body that has arrived since the last call. Wait until there is one."""
         self._connection.resume_reading()
         if not self._read:
             self._read = True
@@ -127,7 +128,7 @@ class RequestCycle:
             await drained
 
     async def begin(self, status: int, headers: Mapping[str, str]) -> None:
-        # HTTP/1.0 has no chunked coding: a body without a length ends with the connection.
+        # HTTP/1.0 has no chunked coding. A body without a length ends when the connection is closed.
         self._chunked = not self._head.is_http10
         drained = self._connection.write(self._begin(status, headers, CHUNKED if self._chunked else ""))
         if drained is not None:

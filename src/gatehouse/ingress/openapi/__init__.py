@@ -1,8 +1,8 @@
-"""The gateway's paths for the OpenAPI document. They are plain ASGI, so FastAPI does not describe them.
+"""Describes the gateway's paths in the OpenAPI document. FastAPI does not describe them, because they are plain ASGI.
 
-paths    the operations, each with examples, all response statuses and headers
-schemas  request and response bodies. Only fields that the gateway reads are described in detail: all others go to the
-         provider or come from it unchanged
+paths    the operations with examples, response statuses and headers
+schemas  the request and response bodies; only fields that the gateway reads are described in detail, because all other
+         fields are passed on unchanged
 """
 
 from gatehouse.ingress.openapi.paths import gateway_paths

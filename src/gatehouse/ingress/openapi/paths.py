@@ -112,20 +112,22 @@ _SCANNED: Final = {
 _MODEL: Final = {"id": "sandbox/echo", "created": 1700000000, "owned_by": "sandbox", "object": "model"}
 
 _HEADERS: Final = {
-    "X-Request-Id": "The request's id: the one that was sent, or a new one.",
-    "X-Gateway-Provider": "Who answered.",
-    "X-Gateway-Model": "With which model.",
-    "X-Gateway-Fallbacks": "How many candidates failed before.",
-    "X-Gateway-Cache": "`hit`: answered before; `miss`. Absent where no answers are kept.",
-    "X-Gateway-Warning": "Why the organization's model registry objects to the model; absent where it does not.",
-    "X-Gateway-Dropped": "The request's fields that the provider's API cannot express; absent if there is none.",
-    "X-Gateway-Token-Count": "`provider`: the provider counted. `estimate`: the gateway estimated.",
-    "X-Gateway-Timing": "Where the time went, in the form of Server-Timing; for administrators who send this header.",
-    "X-DLP-Action": "What DLP did with the request.",
-    "X-Cost-USD": "What the call cost; absent from streams and where the price is unknown.",
-    "X-RateLimit-Limit": "Requests a minute.",
-    "X-RateLimit-Remaining": "How many are left.",
-    "X-RateLimit-Reset": "Unix second from which there are more.",
+    "X-Request-Id": "The id of the request: the id that the client sent, or a new one.",
+    "X-Gateway-Provider": "The provider that answered.",
+    "X-Gateway-Model": "The model that answered.",
+    "X-Gateway-Fallbacks": "The number of candidates that failed before the answer.",
+    "X-Gateway-Cache": "`hit` if the answer comes from the response cache, otherwise `miss`. Absent if answers are not"
+    " cached.",
+    "X-Gateway-Warning": "The objection of the organization's model registry to the model. Absent if there is none.",
+    "X-Gateway-Dropped": "The fields of the request that the provider's API cannot express. Absent if there are none.",
+    "X-Gateway-Token-Count": "`provider` if the provider counted the tokens, `estimate` if the gateway estimated them.",
+    "X-Gateway-Timing": "The time of each step, in the form of Server-Timing. Only for administrators who send this"
+    " header in the request.",
+    "X-DLP-Action": "The action of DLP on the request.",
+    "X-Cost-USD": "The cost of the call. Absent from streams, and if the price is unknown.",
+    "X-RateLimit-Limit": "The number of requests per minute.",
+    "X-RateLimit-Remaining": "The number of requests that are left.",
+    "X-RateLimit-Reset": "The Unix time in seconds from which more requests are available.",
 }
 
 _CALL_HEADERS: Final = tuple(name for name in _HEADERS if name != "X-Gateway-Token-Count")
@@ -142,15 +144,16 @@ _TAGS_PARAMETER: Final = {
 
 #: description of each error status on the paths that call a model
 _REFUSALS: Final = {
-    "400": "The body is no JSON, a field is wrong, or the provider objects to the request.",
+    "400": "The body is not JSON, a field is invalid, or the provider refuses the request.",
     "401": "The credential is missing, wrong, expired or revoked.",
-    "403": "The credential lacks the scope, or the client's address is not on the organization's list.",
+    "403": "The credential lacks the scope, or the address of the client is not on the organization's allowlist.",
     "404": "The model does not exist, or the caller may not use it.",
     "408": "The body took longer than `BODY_TIMEOUT_SECONDS`.",
     "413": "The body is larger than `MAX_REQUEST_BYTES`.",
-    "429": "The rate limit is reached. `Retry-After` says when to come again.",
-    "500": "A fault of the gateway.",
-    "502": "No provider could answer; `attempts` says what was tried, `Retry-After` when to come again.",
+    "429": "The rate limit is reached. `Retry-After` is the number of seconds after which to try again.",
+    "500": "An internal error of the gateway.",
+    "502": "No provider could answer. `attempts` lists the attempts. `Retry-After` is the number of seconds after which"
+    " to try again.",
     "503": "The model or its provider is switched off, the platform is in maintenance, too many calls are in progress,"
     " or records cannot be written.",
     "504": "The provider did not answer in time.",
@@ -190,7 +193,7 @@ def _call(
 ) -> Operation:
     content: dict[str, Any] = {"application/json": {"schema": _ref(answer), "example": example}}
     if streams:
-        # The events depend on the dialect; OpenAPI 3.1 cannot describe a sequence of events.
+        # The events depend on the dialect, and OpenAPI 3.1 cannot describe a sequence of events.
         content["text/event-stream"] = {}
     return {
         "tags": _TAGS,
@@ -214,9 +217,9 @@ def _chat(operation_id: str, summary: str) -> Operation:
     return _call(
         operation_id,
         summary,
-        "Chat completions as OpenAI's clients speak them. With `stream` the answer comes as server-sent events and ends"
-        " with `[DONE]`; a stream that breaks ends with an `error` event. Fields that the gateway does not know go to"
-        " the provider unchanged, and a provider that speaks another dialect gets the request converted.",
+        "Chat completions in the format of OpenAI. With `stream`, the answer consists of server-sent events and ends"
+        " with `[DONE]`. A stream that is interrupted ends with an `error` event. Unknown fields are"
+        " passed to the provider unchanged. For a provider with another API format, the request is converted.",
         request="ChatRequest",
         examples=_CHAT_EXAMPLES,
         answer="ChatCompletion",
@@ -270,7 +273,7 @@ def gateway_paths() -> dict[str, Any]:
         "name": "model",
         "in": "path",
         "required": True,
-        "description": "`provider/model-id`; the slash may stand as it is.",
+        "description": "`provider/model-id`. The slash need not be encoded.",
         "schema": {"type": "string", "minLength": 1},
         "example": "sandbox/echo",
     }
@@ -279,14 +282,16 @@ def gateway_paths() -> dict[str, Any]:
     )
     return {
         "/v1/chat/completions": {"post": _chat("chat_completions", "Call a model (OpenAI chat completions)")},
-        "/api/chat/completions": {"post": _chat("api_chat_completions", "Call a model (second path of the same)")},
+        "/api/chat/completions": {
+            "post": _chat("api_chat_completions", "Call a model (another path for OpenAI chat completions)")
+        },
         "/v1/responses": {
             "post": _call(
                 "responses",
                 "Call a model (OpenAI responses)",
-                "Responses as OpenAI's clients speak them, streamed or not, for every chat model in the catalog. The"
-                " gateway keeps none and runs no tools: what refers to a kept response, and tools that OpenAI runs, are"
-                " refused or left out.",
+                "Responses in the format of OpenAI, streamed or not, for every chat model in the catalog. The gateway"
+                " does not store responses and does not run tools. Requests that refer to a stored response, and tools"
+                " that OpenAI runs, are refused or left out.",
                 request="ResponsesRequest",
                 examples={
                     "plain": {"summary": "One question", "value": _RESPOND},
@@ -300,7 +305,7 @@ def gateway_paths() -> dict[str, Any]:
             "post": _call(
                 "messages",
                 "Call a model (Anthropic messages)",
-                "Messages as Anthropic's clients speak them, streamed or not, for every chat model in the catalog.",
+                "Messages in the format of Anthropic, streamed or not, for every chat model in the catalog.",
                 request="MessagesRequest",
                 examples={"plain": {"summary": "One question", "value": _MESSAGES}},
                 answer="AnthropicMessage",
@@ -334,7 +339,7 @@ def gateway_paths() -> dict[str, Any]:
             "post": _call(
                 "embeddings",
                 "Embed texts",
-                "Embeddings as OpenAI's clients speak them. They are never streamed.",
+                "Embeddings in the format of OpenAI. They are never streamed.",
                 request="EmbeddingsRequest",
                 examples={"two": {"summary": "Two texts", "value": _EMBED}},
                 answer="Embeddings",
@@ -346,8 +351,8 @@ def gateway_paths() -> dict[str, Any]:
             "post": {
                 "tags": _TAGS,
                 "summary": "Scan a text",
-                "description": "What content filters, DLP and policy rules would do about a text. Nothing is sent to a"
-                " provider; when something matched, a DLP event says so, without the text.",
+                "description": "Return the actions that content filters, DLP and policy rules would take for a text."
+                " Nothing is sent to a provider. If there are findings, a DLP event is recorded without the text.",
                 "operationId": "scan",
                 "security": _SECURITY,
                 "requestBody": {
@@ -356,7 +361,7 @@ def gateway_paths() -> dict[str, Any]:
                 },
                 "responses": {
                     "200": {
-                        "description": "What was found, and what would be done.",
+                        "description": "The findings, and the actions that would be taken.",
                         "headers": _headers(
                             "X-Request-Id",
                             "X-DLP-Action",
@@ -374,8 +379,9 @@ def gateway_paths() -> dict[str, Any]:
             "get": _read(
                 "list_usable_models",
                 "List models",
-                "The models that the caller may use, as OpenAI lists them, or as Anthropic does where the request has"
-                " the header `anthropic-version`. Switched-off ones stay in the list.",
+                "The models that the caller may use, in the format of OpenAI. If the request has the header"
+                " `anthropic-version`, the list has the format of Anthropic. Models that are switched off are"
+                " included.",
                 "GatewayModels",
                 {"object": "list", "data": [_MODEL]},
             )

@@ -1,4 +1,4 @@
-"""JSON schemas of the request and response bodies of the gateway's paths, by their name in the OpenAPI document."""
+"""JSON schemas of the request and response bodies of the gateway's paths, by name in the OpenAPI document."""
 
 from typing import Any, Final
 
@@ -8,7 +8,7 @@ from gatehouse.engine.scan import ScanAnswer, ScanRequest
 
 Schema = dict[str, Any]
 
-#: how a credential is sent: either scheme, on every path that needs one
+#: the two ways to send a credential; every path that needs a credential accepts both
 SECURITY_SCHEMES: Final[dict[str, Schema]] = {
     "bearer": {
         "type": "http",
@@ -37,7 +37,8 @@ def _list(items: Schema, **more: Any) -> Schema:
 
 
 def _object(required: tuple[str, ...] = (), **properties: Schema) -> Schema:
-    """Return the schema of an object. Unknown fields are allowed: they go to the provider or come from it."""
+    """Return the schema of an object. Unknown fields are allowed, because they are passed to the provider or come from
+    it."""
     return {"type": "object", "properties": properties, **({"required": list(required)} if required else {})}
 
 
@@ -49,7 +50,7 @@ _ANY_OBJECT: Final[Schema] = {"type": "object", "additionalProperties": True}
 _NUMBER: Final[Schema] = {"type": "number"}
 
 _MODEL: Final = _text(
-    "`provider/model-id`, a bare model id where it is unique in the catalog, or `auto` for the default model.",
+    "`provider/model-id`, a bare model id if it is unique in the catalog, or `auto` for the default model.",
     minLength=1,
     maxLength=256,
     examples=["sandbox/echo"],
@@ -59,7 +60,7 @@ _FALLBACKS: Final = _or_null(
     _list(
         _text(minLength=1, maxLength=256),
         maxItems=16,
-        description="Models to try in this order when the first cannot answer. Only the gateway reads this.",
+        description="Models to try, in this order, if the first model cannot answer. Only the gateway reads this.",
         examples=[["sandbox/echo"]],
     )
 )
@@ -80,15 +81,20 @@ SCHEMAS: Final[dict[str, Schema]] = {
     **_SCAN,
     "ErrorBody": _object(
         ("message", "type"),
-        message=_text("What is wrong, for people."),
+        message=_text("A description of the error, for people."),
         type=_text("The kind of error.", examples=["authentication_error"]),
-        code=_text("What exactly, for programs.", examples=["invalid_api_key"]),
-        param=_text("The field at fault, where one is.", examples=["messages[0].role"]),
-        tier=_text("Of a 429: which limit was reached.", examples=["general"]),
-        retry_after=_integer("Of a 429: seconds until there is room again."),
+        code=_text("The exact error, for programs.", examples=["invalid_api_key"]),
+        param=_text("The field that caused the error, if there is one.", examples=["messages[0].role"]),
+        tier=_text("For status 429: the limit that was reached.", examples=["general"]),
+        retry_after=_integer("For status 429: the number of seconds after which to try again."),
         attempts=_list(
-            _object(provider=_text(), model=_text(), status=_or_null(_integer("The provider's.")), reason=_text()),
-            description="Of a failed chain: what was tried, in order.",
+            _object(
+                provider=_text(),
+                model=_text(),
+                status=_or_null(_integer("The status of the provider's response.")),
+                reason=_text(),
+            ),
+            description="If no model could answer: the attempts, in order.",
         ),
     ),
     "GatewayError": _object(("error",), error=_ref("ErrorBody")),
@@ -99,7 +105,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         role=_text(enum=_ROLES),
         content={"anyOf": [_text(), _CONTENT_PARTS, {"type": "null"}], "description": "Text, or a list of parts."},
         tool_calls=_or_null(_list(_ANY_OBJECT)),
-        tool_call_id=_text("Of a tool's result: which call it answers."),
+        tool_call_id=_text("For the result of a tool: the id of the call that it answers."),
     ),
     "ChatRequest": _object(
         ("model", "messages"),
@@ -156,11 +162,13 @@ SCHEMAS: Final[dict[str, Schema]] = {
         tool_choice={"anyOf": [_text(), _ANY_OBJECT, {"type": "null"}]},
         parallel_tool_calls=_or_null({"type": "boolean"}),
         text=_or_null(dict(_ANY_OBJECT)),
-        reasoning=_or_null(_object(effort=_or_null(_text("For providers that know it.")))),
+        reasoning=_or_null(_object(effort=_or_null(_text("For providers that support it.")))),
         max_output_tokens=_or_null(_integer(minimum=1)),
         temperature=_or_null(dict(_NUMBER)),
         top_p=_or_null(dict(_NUMBER)),
-        store=_or_null({"type": "boolean", "const": False, "description": "Nothing is kept: `true` is refused."}),
+        store=_or_null(
+            {"type": "boolean", "const": False, "description": "Responses are not stored, so `true` is refused."}
+        ),
         fallbacks=_FALLBACKS,
     ),
     "Response": _object(
@@ -185,7 +193,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
     "MessagesRequest": _object(
         ("model", "messages", "max_tokens"),
         model=_MODEL,
-        max_tokens=_integer("Tokens to write at most.", minimum=1),
+        max_tokens=_integer("Maximum number of tokens to generate.", minimum=1),
         messages=_MESSAGES,
         system={"anyOf": [_text(), _CONTENT_PARTS, {"type": "null"}]},
         stream=_STREAM,
@@ -231,7 +239,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
                 _text(),
                 _list({"anyOf": [_text(), _integer(), _list(_integer())]}, minItems=1),
             ],
-            "description": "A text, several, or tokens.",
+            "description": "A text, a list of texts, or tokens.",
         },
         encoding_format=_or_null(_text(enum=["float", "base64"])),
         dimensions=_or_null(_integer(minimum=1)),
@@ -253,7 +261,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
     "GatewayModel": _object(
         ("id", "created", "owned_by", "object"),
         id=_text("`provider/model-id`.", examples=["sandbox/echo"]),
-        created=_integer("Unix time at which it came into the catalog."),
+        created=_integer("Unix time at which the model was added to the catalog."),
         owned_by=_text("The provider.", examples=["sandbox"]),
         object={"const": "model"},
     ),

@@ -11,7 +11,7 @@ from gatehouse.engine.stages.callers.rate_limit import RateLimited
 from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.outpost.host import OutpostHost
 
-#: Emergency calls of an operator. They are not rate limited once the token is verified.
+#: Paths of an operator's emergency calls. Calls with a valid token are not rate limited on these paths.
 EMERGENCY_PATHS: Final = frozenset({"/admin/api/override/kill-switch"})
 
 _bearer = HTTPBearer(auto_error=False, scheme_name="admin_token", description="OUTPOST_ADMIN_TOKEN")
@@ -27,8 +27,8 @@ async def host_of(request: Request) -> OutpostHost:
 
 
 async def admit(host: OutpostHost, address: str, token: str, path: str) -> None:
-    """Checks the token, then counts the call. Calls with a wrong token are counted separately, so that another client
-    of an operator's address cannot use up the operator's limit. Raises `RateLimited`, `BadAdminToken`."""
+    """Checks the token and counts the call. Calls with a wrong token are counted separately, so that another client at
+    the operator's address cannot use up the operator's limit. Raises `RateLimited`, `BadAdminToken`."""
     admin_token = host.settings.outpost_admin_token
     if admin_token is None or not hmac.compare_digest(token.encode(), admin_token.get_secret_value().encode()):
         await count(host, f"admin-refused|{address_key(address)}", host.settings.rate_limit_admin_per_minute, "admin")
@@ -38,7 +38,7 @@ async def admit(host: OutpostHost, address: str, token: str, path: str) -> None:
 
 
 async def count(host: OutpostHost, key: str, limit: int, tier: str) -> None:
-    """Counts one request of `key` in the current minute. Raises `RateLimited`."""
+    """Counts one request of `key`. Raises `RateLimited` if the last minute had `limit` requests already."""
     decision = await host.counters.take(key, limit)
     if not decision.allowed:
         raise RateLimited(LimitRule(key, limit, tier), decision)
@@ -49,7 +49,7 @@ async def admitted(
     host: Annotated[OutpostHost, Depends(host_of)],
     credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
 ) -> OutpostHost:
-    """Returns the host once the token is verified. `admin.app` has verified it already for requests with a body."""
+    """Verifies the token and returns the host. For requests with a body `admin.app` has verified the token already."""
     if not getattr(request.state, "admitted", False):
         token = credentials.credentials if credentials is not None else ""
         await admit(host, request.state.client_address, token, request.url.path)

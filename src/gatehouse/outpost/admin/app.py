@@ -20,7 +20,7 @@ from gatehouse.outpost.platform_link.peers import MAX_BODY_BYTES
 _FAMILIES: Final = (
     status.router, overrides.router, budget.router, config.router, audit.router, siem.router, peers.router,
 )  # fmt: skip
-#: Fields of the budget that change by themselves, by calls of this outpost and its peers.
+#: Fields of the budget that change without an update, because of model calls at this outpost and its peers.
 _MOVING_FIELDS: Final = frozenset(
     {"began_at", "ends_at", "peers", "share_requests", "share_usd", "spent_requests", "spent_usd", "status"}
 )
@@ -48,10 +48,11 @@ def build_api() -> tuple[FastAPI, ErrorResponses]:
 
 
 def administration(host: OutpostHost) -> ASGIApp:
-    """Returns the API in its shell."""
+    """Returns the API as an ASGI application that identifies callers and limits bodies."""
 
     async def admit(arrival: Arrival[RequestHead]) -> None:
-        """Checks the token before the body is read: the process shares its memory with the proxy's requests."""
+        """Checks the token before the body is read, because bodies of unknown callers would take memory that the
+        proxy's requests need."""
         x = arrival.head
         if x.method in METHODS_WITHOUT_BODY:
             return
@@ -72,13 +73,14 @@ async def _live(request: Request) -> Response:
 
 
 def document() -> dict[str, Any]:
-    """Returns the OpenAPI document: the proxy's paths first, because most readers need those, then the admin port's."""
-    described = build_api()[0].openapi()
-    components = described.setdefault("components", {})
+    """Returns the OpenAPI document. The proxy's paths come before those of the admin port, because most readers need
+    the proxy's paths."""
+    admin_document = build_api()[0].openapi()
+    components = admin_document.setdefault("components", {})
     components.setdefault("securitySchemes", {}).update(SECURITY_SCHEMES)
     components.setdefault("schemas", {}).update(SCHEMAS)
     served = {path: item for path, item in gateway_paths().items() if _served(path)}
-    return {**described, "paths": {**served, **dict(map(_probe, _PROBES)), **described["paths"]}}
+    return {**admin_document, "paths": {**served, **dict(map(_probe, _PROBES)), **admin_document["paths"]}}
 
 
 def _served(path: str) -> bool:
@@ -89,5 +91,5 @@ def _probe(path: str) -> tuple[str, dict[str, Any]]:
     name, summary, media = _PROBES[path]
     responses: dict[str, Any] = {"200": {"description": "Yes.", "content": {media: {}}}}
     if name == "ready":
-        responses["503"] = {"description": "No; `reasons` says why.", "content": {media: {}}}
+        responses["503"] = {"description": "No; `reasons` lists the reasons.", "content": {media: {}}}
     return path, {"get": {"tags": ["Health"], "summary": summary, "operationId": name, "responses": responses}}

@@ -1,5 +1,5 @@
-"""Export of the buffered audit log, to read it or to carry it to the platform where there is no connection
-(docs/outpost-records.md)."""
+"""Exports the buffered audit log, so that an operator can read it, or carry it to the platform if the outpost has no
+connection (docs/outpost-records.md)."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -25,12 +25,12 @@ _NDJSON: Final = "application/x-ndjson"
 _EXPORT_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     200: {"description": "One object a line, oldest first.", "content": {_NDJSON: {"schema": {"type": "string"}}}}
 }
-#: `<journal_id>:<sequence>` of a line.
+#: A place in the audit log: `<journal_id>:<sequence>` of a line.
 PlaceText = Annotated[
     str,
     Field(
         pattern="^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}:[1-9][0-9]{0,15}$",
-        description="`journal_id` and `sequence` of a line, with a colon between.",
+        description="`journal_id` and `sequence` of a line, separated by a colon.",
         examples=["0197a1f4-3c1e-7e4b-9d59-0a4a4e5f6a7b:1500"],
     ),
 ]
@@ -38,7 +38,7 @@ PlaceText = Annotated[
 
 class AnotherProcess(Unavailable):
     code = "records_held"
-    message = "Another process of this outpost is ending, and has the records until then. Try again in a moment."
+    message = "Another process of this outpost is ending and still uses the records. Try again in a moment."
 
     def __init__(self) -> None:
         super().__init__(headers={"Retry-After": "1"})
@@ -49,8 +49,8 @@ class Confirmation(Body):
 
 
 class Confirmed(ResponseBody):
-    released: Annotated[int, Field(description="Entries that have left the journal by this call.")]
-    journal_bytes: Annotated[int, Field(description="What the journal still holds.")]
+    released: Annotated[int, Field(description="Number of entries that this call removed from the journal.")]
+    journal_bytes: Annotated[int, Field(description="Size of the journal after the call.")]
 
 
 @router.get("/admin/audit/export", response_class=StreamingResponse, responses=_EXPORT_RESPONSES)
@@ -59,11 +59,11 @@ async def export_audit(
     *,
     after: Annotated[PlaceText | None, Query()] = None,
     unsent: Annotated[
-        bool, Query(description="Only what is still in the journal: not handed in, not confirmed.")
+        bool, Query(description="Only lines that are still in the journal: neither uploaded nor confirmed.")
     ] = False,
 ) -> StreamingResponse:
-    """The buffered audit log: first the audit log's files, then the journal. `handed_in` says which of the two a line
-    comes from."""
+    """Returns the buffered audit log: the lines of the audit log's files, then those of the journal. `handed_in` is
+    true for lines of the files."""
     export = Export(host.records, after=_cursor(after), unsent=unsent)
 
     async def parts() -> AsyncIterator[bytes]:
@@ -76,8 +76,8 @@ async def export_audit(
 
 @router.post("/admin/audit/export/confirm", response_model=Confirmed)
 async def confirm_audit(host: Operated, body: Confirmation) -> Confirmed:
-    """Confirms that everything up to this line was carried away: it leaves the journal, and counts as handed in. The
-    journal of an outpost in an air gap fills up without this call."""
+    """Confirms that all lines up to this one have been carried away. They are removed from the journal and count as
+    handed in. Without this call the journal of an outpost in an air gap fills up."""
     through = _cursor(body.through)
     assert through is not None
     if not await asyncio.to_thread(host.records.claim):

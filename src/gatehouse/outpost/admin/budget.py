@@ -30,7 +30,7 @@ def _future_time(end: datetime) -> datetime:
 
 
 class Budget(Body):
-    """Replaces the whole budget. A limit that is null or left out is unlimited."""
+    """Replaces the whole budget. A limit that is null or omitted is unlimited."""
 
     monthly_usd: Annotated[
         Decimal | None,
@@ -39,13 +39,13 @@ class Budget(Body):
     monthly_requests: Annotated[int | None, Field(ge=0, le=1_000_000_000_000_000, examples=[100_000])] = None
     expires_at: Annotated[
         Annotated[Moment, AfterValidator(_future_time)] | None,
-        Field(description="From then on every model call is 429 `budget_exceeded`, until the budget is set anew."),
+        Field(description="From this time on, model calls are 429 `budget_exceeded` until the budget is set again."),
     ] = None
 
     @model_validator(mode="after")
     def _require_one_field(self) -> "Budget":
         if not self.model_fields_set:
-            raise ValueError("needs monthly_usd, monthly_requests or expires_at; null takes one away")
+            raise ValueError("needs monthly_usd, monthly_requests or expires_at; null removes a limit")
         return self
 
 
@@ -53,7 +53,7 @@ class PeerState(ResponseBody):
     address: str
     outpost_id: str | None
     heard_at: str | None
-    fault: Annotated[str | None, Field(description="Why it gives no answer, while it does not.")]
+    fault: Annotated[str | None, Field(description="Why the peer does not respond; null if it responds.")]
     spent_usd: ShownUsd
     spent_requests: int
 
@@ -64,7 +64,7 @@ class BudgetState(ResponseBody):
     expires_at: str | None
     source: Annotated[
         Literal["settings", "operator"],
-        Field(description="`operator`: it was set here, and the settings do not count."),
+        Field(description="`operator`: it was set by this API, and the settings have no effect."),
     ]
     ignored_settings: Annotated[
         list[str],
@@ -73,12 +73,12 @@ class BudgetState(ResponseBody):
             examples=[["BUDGET_MONTHLY_USD"]],
         ),
     ]
-    status: Annotated[Status | None, Field(description="Null: there is no budget. `warning`: 80 percent are spent.")]
+    status: Annotated[Status | None, Field(description="Null without a budget. `warning`: 80 percent have been spent.")]
     began_at: str
     ends_at: str
-    share_usd: Annotated[ShownUsd | None, Field(description="What this outpost may spend of it.")]
+    share_usd: Annotated[ShownUsd | None, Field(description="The part of the budget that this outpost may spend.")]
     share_requests: int | None
-    spent_usd: Annotated[ShownUsd, Field(description="By this outpost, with what is set aside for calls under way.")]
+    spent_usd: Annotated[ShownUsd, Field(description="Spent by this outpost, and reserved for its running calls.")]
     spent_requests: int
     peers: list[PeerState]
 

@@ -1,5 +1,5 @@
-"""Exports and imports the DLP configuration in force as a document: to read it, to back it up, or to move it to the
-cloud (docs/moving-to-the-cloud.md)."""
+"""Exports and imports the DLP configuration in force as a document. An operator can read it, use it as a backup, or
+move it to the cloud (docs/moving-to-the-cloud.md)."""
 
 import time
 from typing import Annotated, Any, Final
@@ -22,7 +22,8 @@ from gatehouse.policy.governance import DlpRuleRecord
 router = APIRouter(tags=["Configuration"])
 
 VERSION: Final = "1.0"
-#: Parts of the platform's policy. They are changed at the platform, and arrive with the next bundle.
+#: Parts of the document that belong to the platform's policy. They are changed at the platform, and arrive with the
+#: next bundle.
 _PLATFORM_PARTS: Final = (
     "patterns", "dlp_rules", "custom_patterns", "suppressions", "group_overrides", "compliance_bundles",
     "content_filters",
@@ -30,14 +31,14 @@ _PLATFORM_PARTS: Final = (
 
 
 class Exported(ResponseBody):
-    version: Annotated[str, Field(description="Of this form.")]
+    version: Annotated[str, Field(description="Version of the document's form.")]
     exported_at: str
     outpost_id: str
     policy_version: int
-    patterns: Annotated[list[str], Field(description="Ids of the standard set's patterns that are in force.")]
+    patterns: Annotated[list[str], Field(description="Ids of the built-in patterns that are in force.")]
     dlp_rules: list[dict[str, Any]]
     custom_patterns: list[dict[str, Any]]
-    suppressions: Annotated[list[str], Field(description="Ids of standard patterns that are switched off.")]
+    suppressions: Annotated[list[str], Field(description="Ids of built-in patterns that are disabled.")]
     group_overrides: dict[str, dict[str, str]]
     compliance_bundles: list[dict[str, Any]]
     content_filters: list[dict[str, Any]]
@@ -45,7 +46,7 @@ class Exported(ResponseBody):
 
 
 class Imported(ResponseBody):
-    """`imported` and `skipped` name parts of the document."""
+    """The result of an import. `imported` and `skipped` name parts of the document; `skipped` also has the reasons."""
 
     dry_run: bool
     imported: list[str]
@@ -53,14 +54,14 @@ class Imported(ResponseBody):
 
 
 class ImportedOverrides(Body):
-    """Replaces all overrides. A part that is left out is emptied."""
+    """Replaces all overrides. A part that is omitted becomes empty."""
 
     disabled: Disabled = Field(default_factory=dict)
     routes: Routes = Field(default_factory=dict)
 
 
 class Import(BaseModel):
-    """A document as it was exported. Parts unknown to this version are skipped and named in the response."""
+    """An exported document. Parts that this version does not know are skipped and named in the response."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -70,7 +71,8 @@ class Import(BaseModel):
 
 @router.get("/admin/config/export", response_model=Exported)
 async def export_config(host: Operated) -> Exported:
-    """The DLP configuration in force. Contains no credentials. 503 `service_unavailable` while no policy is loaded."""
+    """Returns the DLP configuration in force, without credentials. 503 `service_unavailable` while no policy is
+    loaded."""
     if host.bundles.in_force is None:
         raise NotLoaded
     return _exported(host, host.bundles.in_force)
@@ -83,15 +85,15 @@ async def import_config(
     body: Import,
     dry_run: Annotated[bool, Query(description="Only report what would be imported.")] = False,
 ) -> Imported:
-    """Imports the outpost's own part of the document, its overrides. Rules belong to the platform: they are named in
-    `skipped`."""
+    """Imports the overrides, which are the only part of the document that belongs to the outpost. The other parts
+    belong to the platform and are named in `skipped`."""
     if body.version.partition(".")[0] != VERSION.partition(".")[0]:
         raise Unprocessable(faults=[FieldFault("version", f"must be {VERSION}, or a later one of {VERSION[0]}.x")])
     other_parts = body.model_extra or {}
     imported, skipped = [], {}
     for name in other_parts:
         if name in _PLATFORM_PARTS:
-            skipped[name] = "comes with the platform's policy: import it there"
+            skipped[name] = "belongs to the platform's policy: import it there"
         elif name not in {"exported_at", "outpost_id", "policy_version"}:
             skipped[name[:100]] = "unknown to this version"
     if "overrides" in body.model_fields_set:

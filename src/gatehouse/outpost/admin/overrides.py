@@ -1,5 +1,5 @@
-"""The operator's overrides of the policy: the kill switch, providers disabled for a model, and models routed to another
-entry of the catalog (docs/outposts.md, "Operators' calls")."""
+"""The operator's overrides of the policy: the kill switch, providers that are disabled for a model, and models that are
+routed to another entry of the catalog (docs/outposts.md, "Operators' calls")."""
 
 from collections.abc import Mapping
 from typing import Annotated, Final
@@ -17,7 +17,7 @@ from gatehouse.outpost.host import OutpostHost
 router = APIRouter(tags=["Overrides"])
 log = structlog.get_logger(__name__)
 
-#: Maximum length of the models' names in an audit record.
+#: Maximum length of the list of models in an audit record.
 _MAX_RECORDED_CHARACTERS: Final = 300
 
 Name = Annotated[str, Field(min_length=1, max_length=300)]
@@ -31,15 +31,15 @@ class KillSwitch(Body):
 
 class KillSwitchState(ResponseBody):
     active: bool
-    since: Annotated[str | None, Field(description="When it was engaged at this outpost.")]
-    engaged_by: Annotated[str | None, Field(description="Id of the peer that engaged it; null if none did.")]
+    since: Annotated[str | None, Field(description="Time at which it was engaged at this outpost.")]
+    engaged_by: Annotated[str | None, Field(description="Id of the peer that engaged it; null if no peer did.")]
 
 
 Disabled = Annotated[
     dict[Name, Annotated[list[Name], Field(max_length=200)]],
     Field(
         max_length=1_000,
-        description="Providers that are not used for a model: by its id, `provider/model-id`, or `*` for every model.",
+        description="Disabled providers by model. A key is a model's id, `provider/model-id`, or `*` for all models.",
         examples=[{"gpt-4o": ["azure"], "*": ["openai"]}],
     ),
 ]
@@ -47,7 +47,7 @@ Routes = Annotated[
     dict[Name, Entry],
     Field(
         max_length=1_000,
-        description="The entry of the catalog, as `provider/model-id`, that is used for the model a caller names.",
+        description="For a model that a caller names, the catalog's entry that is used: `provider/model-id`.",
         examples=[{"gpt-4o": "azure/gpt-4o"}],
     ),
 ]
@@ -82,8 +82,8 @@ class RoutingState(ResponseBody):
 
 @router.post("/admin/api/override/kill-switch", response_model=KillSwitchState)
 async def set_kill_switch(host: Operated, recorder: Recorder, body: KillSwitch) -> KillSwitchState:
-    """Engages or releases the outpost's kill switch. While it is engaged, every request is rejected, from this response
-    on."""
+    """Engages or releases the outpost's kill switch. While it is engaged, every request that arrives after this
+    response is rejected."""
     if await host.state.switch(active=body.active):
         log.warning("outpost.kill_switch", active=body.active)
     host.peers.notify()
@@ -106,8 +106,8 @@ async def read_provider_overrides(host: Operated) -> ProviderOverridesState:
 
 @router.put("/admin/api/override/providers", response_model=ProviderOverridesState)
 async def set_provider_overrides(host: Operated, recorder: Recorder, body: ProviderOverrides) -> ProviderOverridesState:
-    """Applies to every request whose provider call has not begun when this response is sent. A model whose providers
-    are all disabled is answered with 503 `providers_disabled`."""
+    """Replaces the provider overrides. They apply to every request whose provider call has not begun when this response
+    is sent. Requests for a model whose providers are all disabled are 503 `providers_disabled`."""
     await host.override(disabled=without_empty(body.disabled))
     await recorder.record("provider_overrides", **_summary(without_empty(body.disabled)))
     return await read_provider_overrides(host)
@@ -129,12 +129,12 @@ async def set_routing_overrides(host: Operated, recorder: Recorder, body: Routin
 
 
 def _summary(overrides: Mapping[str, object]) -> dict[str, str | int]:
-    """Returns what an audit record contains of overrides: their number, and the first models' names."""
+    """Returns the details of an audit record: the number of overrides, and the names of the first models."""
     return {"count": len(overrides), "models": ", ".join(sorted(overrides))[:_MAX_RECORDED_CHARACTERS]}
 
 
 def without_empty(disabled: dict[str, list[str]]) -> dict[str, frozenset[str]]:
-    """Returns the form that the policy takes: without models that have no disabled provider."""
+    """Returns the overrides in the form of the policy, without models that have no disabled provider."""
     return {model: frozenset(providers) for model, providers in disabled.items() if providers}
 
 

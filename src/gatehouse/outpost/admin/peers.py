@@ -1,5 +1,5 @@
-"""Calls between peers, on the administration's port (docs/outposts.md, "Several outposts, one budget"). They are
-authenticated by the outposts' certificates, not by the admin token."""
+"""Calls between peers, on the port of the administration API (docs/outposts.md, "Several outposts, one budget"). Peers
+are authenticated by the outposts' certificates and not by the admin token."""
 
 from collections.abc import Callable
 from typing import Annotated, Final, TypeVar
@@ -23,13 +23,13 @@ T = TypeVar("T")
 
 router = APIRouter(prefix="/peer", include_in_schema=False)
 
-#: Calls a minute of one peer, which sends its state every second and requests shares; and calls a minute from one
-#: address whose token is not verified.
+#: Maximum calls a minute of one peer, which sends its state every second and requests shares. It is also the maximum of
+#: calls a minute from one address without a verified token.
 _CALLS_PER_MINUTE: Final = 6_000
 
 
 class StateNotStored(Unavailable):
-    message = "The state cannot be stored now: the disk refuses the write."
+    message = "The state cannot be stored now, because writing to the disk fails. Try again in a moment."
 
 
 class InvalidPeerMessage(BadRequest):
@@ -44,8 +44,8 @@ async def among_peers(request: Request, host: Annotated[OutpostHost, Depends(hos
 
 
 async def _count_unproven(request: Request, host: OutpostHost) -> None:
-    """Counts a call without a verified token by its address, separately from peers' calls: a stranger at a peer's
-    address must not use up the limit of the calls by which that peer reports its kill switch."""
+    """Counts a call without a verified token by its address. Such calls are counted separately from peers' calls, so
+    that a stranger at a peer's address cannot use up the limit of the peer's calls, which report its kill switch."""
     await count(host, f"peer-unproven|{address_key(request.state.client_address)}", _CALLS_PER_MINUTE, "peer")
 
 
@@ -66,7 +66,7 @@ ProvenPeer = Annotated[UUID, Depends(proven)]
 
 @router.get("/id")
 async def read_id(host: PeeredHost, request: Request) -> Response:
-    """The outpost's id, which a peer's token has to name as its audience."""
+    """Returns the outpost's id. A peer's token for this outpost must have this id as its audience."""
     await _count_unproven(request, host)
     return Response(msgspec.json.encode({"id": host.id}), media_type="application/json")
 
@@ -92,7 +92,7 @@ async def give_share(peer_id: ProvenPeer, host: PeeredHost, request: Request) ->
 
 
 async def _body(request: Request, decode: Callable[[bytes], T]) -> T:
-    """Raises `InvalidPeerMessage`. The shell has bounded the body."""
+    """Returns the decoded body, whose size the shell has limited. Raises `InvalidPeerMessage`."""
     try:
         return decode(await request.body())
     except msgspec.DecodeError:

@@ -1,7 +1,8 @@
-"""Records operators' calls in the journal, so that the audit log and the platform get them like requests.
+"""Records operators' calls in the journal. Like the records of requests, they then enter the audit log and are uploaded
+to the platform.
 
-The changed state is stored elsewhere (`outpost.state`). A full journal does not prevent an operator from engaging the
-kill switch: the call is then only in the process's log.
+`outpost.state` stores the changed state itself. So an operator can engage the kill switch while the journal is full:
+then only the log of the process contains the call.
 """
 
 import time
@@ -28,7 +29,8 @@ class CallRecorder:
         self._address = address
 
     async def record(self, call: str, **details: str | float | bool | None) -> None:
-        """Returns once the entry survives the end of this process."""
+        """Records a call. Returns when the entry is safe from the end of this process, or when the journal has refused
+        it."""
         in_force = self._host.bundles.in_force
         entry = Operated(
             id=new_id(),

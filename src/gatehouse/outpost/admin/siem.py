@@ -18,7 +18,7 @@ log = structlog.get_logger(__name__)
 
 class SiemNotConfigured(Conflict):
     code = "siem_not_configured"
-    message = "There is no receiver: set SIEM_DIRECT_TYPE."
+    message = "No receiver is configured: set SIEM_DIRECT_TYPE."
 
 
 class Tested(ResponseBody):
@@ -29,14 +29,14 @@ class Tested(ResponseBody):
 
 @router.post("/admin/api/siem/test", response_model=Tested, responses={409: {"description": "No receiver is set."}})
 async def test_siem(host: Operated) -> Tested:
-    """Sends one event now, ahead of those that wait, and reports whether the receiver accepted it."""
+    """Sends one test event immediately, before the waiting events, and reports whether the receiver has accepted it."""
     if host.siem is None:
         raise SiemNotConfigured
-    began, fault = monotonic(), None
+    started_at, fault = monotonic(), None
     in_force = host.bundles.in_force
     try:
         await host.siem.test(None if in_force is None else in_force.bundle.tenant_id)
     except BatchRefused as error:
         fault = error.reason
     log.info("outpost.siem_tested", success=fault is None)
-    return Tested(success=fault is None, error=fault, latency_ms=round((monotonic() - began) * 1000, 1))
+    return Tested(success=fault is None, error=fault, latency_ms=round((monotonic() - started_at) * 1000, 1))

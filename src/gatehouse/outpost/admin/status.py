@@ -20,14 +20,14 @@ Time = Annotated[str | None, Field(examples=["2026-05-04T12:00:00Z"])]
 
 
 class PolicyStatus(ResponseBody):
-    version: Annotated[int | None, Field(description="Of the bundle in force; null while there is none.")]
+    version: Annotated[int | None, Field(description="Version of the bundle in force; null without a bundle.")]
     source: Annotated[str | None, Field(description="`platform`, `file` or `kept`.")]
     issued_at: Time
     expires_at: Time
-    age_seconds: Annotated[int | None, Field(description="Since the platform issued it.")]
+    age_seconds: Annotated[int | None, Field(description="Time since the platform issued the bundle.")]
     expired: Annotated[
         bool,
-        Field(description="True: a newer bundle is needed. The expired one stays in force until it arrives."),
+        Field(description="Whether the bundle has expired. It stays in force until a newer one arrives."),
     ]
     asked_at: Time
     fetched_at: Time
@@ -35,19 +35,19 @@ class PolicyStatus(ResponseBody):
     failed_at: Time
     fault: Annotated[str | None, Field(description="Why the last received bundle was refused.")]
     credentials_unopened: Annotated[
-        list[str], Field(description="Providers whose credentials are sealed to a key that is not this outpost's.")
+        list[str], Field(description="Providers whose credentials are sealed for another key than this outpost's.")
     ]
 
 
 class PlatformStatus(ResponseBody):
     url: str
     heard_at: Time
-    fault: Annotated[str | None, Field(description="Why it cannot be reached; null while it answers.")]
+    fault: Annotated[str | None, Field(description="Why the platform cannot be reached; null if it responds.")]
 
 
 class PortalStatus(ResponseBody):
     url: str
-    taken_at: Annotated[Time, Field(description="When it last accepted a heartbeat.")]
+    taken_at: Annotated[Time, Field(description="Time at which it last accepted a heartbeat.")]
     fault: Annotated[str | None, Field(description="Why the last heartbeat failed; null if it was accepted.")]
 
 
@@ -57,22 +57,23 @@ class CertificateStatus(ResponseBody):
 
 
 class JournalStatus(ResponseBody):
-    """`handed_in`, `rejected` and `lost` count since the start. Everything about the platform is null in an air gap."""
+    """The journal and its upload. `handed_in`, `rejected` and `lost` count records since the start. The fields about
+    the upload are null in an air gap."""
 
-    bytes: Annotated[int, Field(description="Not uploaded yet; freed in parts of up to 8 MiB.")]
+    bytes: Annotated[int, Field(description="Size of records not uploaded yet; freed in parts of up to 8 MiB.")]
     full: bool
     handed_in: int | None
     handed_in_at: Time
-    rejected: Annotated[int | None, Field(description="Rejected by the platform; the audit log has them.")]
-    lost: Annotated[int | None, Field(description="Damaged, or requested again and no longer stored.")]
-    fault: Annotated[str | None, Field(description="Why the upload fails; null while it works.")]
+    rejected: Annotated[int | None, Field(description="Rejected by the platform; the audit log contains them.")]
+    lost: Annotated[int | None, Field(description="Damaged records, and requested records that are no longer stored.")]
+    fault: Annotated[str | None, Field(description="Why the upload fails; null if it works.")]
 
 
 class DiskStatus(ResponseBody):
     used_percent: float | None
     threshold_percent: int
     shed: Annotated[
-        str, Field(description="The last step taken: `nothing`, `audit_files`, `audit_lines`, `journal_detail`.")
+        str, Field(description="What is dropped: `nothing`, `audit_files`, `audit_lines` or `journal_detail`.")
     ]
     files_removed: int
     entries_thinned: int
@@ -80,24 +81,24 @@ class DiskStatus(ResponseBody):
 
 class SiemStatus(ResponseBody):
     type: str
-    sent: Annotated[int, Field(description="Events since the start.")]
+    sent: Annotated[int, Field(description="Number of events since the start.")]
     sent_at: Time
     skipped: Annotated[int, Field(description="Events that are too large for the receiver even alone.")]
     waiting_bytes: Annotated[int, Field(description="Bytes of the journal that are not sent yet.")]
-    fault: Annotated[str | None, Field(description="Why sending fails; null while it works.")]
+    fault: Annotated[str | None, Field(description="Why sending fails; null if it works.")]
 
 
 class CircuitState(ResponseBody):
     provider: str
-    model: Annotated[str | None, Field(description="Null: the provider's connections.")]
-    state: Annotated[str, Field(description="`open`, or `half_open` once one request may try again.")]
-    failures: Annotated[int, Field(description="In a row.")]
+    model: Annotated[str | None, Field(description="Null: the circuit of the connections to the provider.")]
+    state: Annotated[str, Field(description="`open`, or `half_open` if one request may try again.")]
+    failures: Annotated[int, Field(description="Number of consecutive failures.")]
 
 
 class Status(ResponseBody):
     outpost_id: str
     tenant_id: str | None
-    version: Annotated[str, Field(description="Of the software.")]
+    version: Annotated[str, Field(description="Version of the software.")]
     started_at: str
     ready: bool
     policy: PolicyStatus
@@ -105,12 +106,12 @@ class Status(ResponseBody):
     portal: Annotated[PortalStatus | None, Field(description="Null in an air gap, and without `CLOUD_PORTAL_URL`.")]
     certificate: CertificateStatus | None
     kill_switch: KillSwitchState
-    budget: Annotated[BudgetState, Field(description="With the peers that share it.")]
+    budget: Annotated[BudgetState, Field(description="The outpost's own budget, with the peers that share it.")]
     journal: JournalStatus
     disk: DiskStatus
     siem: Annotated[SiemStatus | None, Field(description="Null without `SIEM_DIRECT_TYPE`.")]
     circuits: Annotated[
-        list[CircuitState], Field(description="Open circuits: models and providers that get no requests for now.")
+        list[CircuitState], Field(description="Open circuits. Their models and providers receive no requests now.")
     ]
 
 

@@ -1,1 +1,1 @@
-"""The outpost's budgets: amounts spent, leases from peers, and what is on disk."""
+"""The outpost's budgets: spent amounts in memory and on disk, and leases between peers."""

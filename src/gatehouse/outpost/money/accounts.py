@@ -1,4 +1,4 @@
-"""Amounts that one outpost has spent and reserved per budget and period."""
+"""The amounts that one outpost has spent and reserved, for each budget and period."""
 
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
@@ -13,12 +13,12 @@ from gatehouse.engine.money.quotas import (
 from gatehouse.policy.budgets import Budget
 from gatehouse.policy.periods import PeriodSpan
 
-#: State of the outpost's own budget.
+#: State of the outpost's own budget (not of an organization's).
 Status: TypeAlias = Literal["ok", "warning", "exceeded"]
 
 
 class BudgetAccount:
-    """One period of one budget. `spent` counts this outpost alone."""
+    """The amounts of one period of one budget. `spent` is the amount that this outpost alone has spent."""
 
     __slots__ = ("budget", "limits", "reserved", "shown_end", "shown_limits", "span", "spent", "written")
 
@@ -30,19 +30,20 @@ class BudgetAccount:
         self.set_budget(budget)
 
     def set_budget(self, budget: Budget) -> None:
-        """Replaces the budget's definition; what is spent stays."""
+        """Replaces the definition of the budget. The spent amounts do not change."""
         self.budget = budget
         self.limits = budget.limits.nano_usd, budget.limits.requests, budget.limits.tokens
         self.shown_limits = shown_limits(self.limits)
 
     @property
     def committed(self) -> Triple:
-        """Returns what is spent and reserved together."""
+        """Returns the sums of the spent and the reserved amounts."""
         spent, reserved = self.spent, self.reserved
         return spent[0] + reserved[0], spent[1] + reserved[1], spent[2] + reserved[2]
 
     def lacks(self, amounts: Triple, allowed: Sequence[int | None]) -> int | None:
-        """Returns the index of the first metric whose `allowed` amount is too small for `amounts`, or None."""
+        """Returns the index of the first metric (cost, requests, tokens) whose `allowed` amount does not cover the
+        committed amount together with `amounts`, or None."""
         committed = self.committed
         for metric, maximum in enumerate(allowed):
             if maximum is not None and committed[metric] + amounts[metric] > maximum:

@@ -1,8 +1,8 @@
 """Enforces the outpost's own monthly budget and the organization's budgets (docs/outposts.md, "Budgets").
 
-The own budget is this outpost's share of the month's limit (`leases`); a missing amount is requested from the peers.
-The organization's budgets come with the bundle and apply to what this outpost alone has spent: each outpost counts for
-itself.
+Of its own budget, an outpost may spend its share of the month's limit (`leases`). It requests a missing amount from its
+peers. The organization's budgets are part of the bundle. Each outpost compares them only with the amounts that it has
+spent itself.
 """
 
 import asyncio
@@ -41,9 +41,10 @@ from gatehouse.policy.periods import PeriodSpan, span
 
 log = structlog.get_logger(__name__)
 
-#: Fraction of the limit at which the status becomes `warning`.
+#: The status is `warning` if at least this fraction of the limit is used.
 _WARNING_FRACTION: Final = 0.8
-#: Maximum requests of one call for shares from the peers. It needs several if other calls use the obtained shares.
+#: Maximum number of times that one call requests amounts from the peers. A call needs several requests if other calls
+#: spend the obtained amounts first.
 _MAX_SHARE_REQUESTS: Final = 3
 #: Seconds between two syncs of the tally, and between two removals of ended periods.
 _SYNC_INTERVAL_SECONDS, _CLEANUP_INTERVAL_SECONDS = 1.0, 60.0
@@ -58,36 +59,36 @@ class BudgetExceeded(TooManyRequests):
 
     type = "budget_exceeded"
     code = "budget_exceeded"
-    message = "The outpost's monthly budget is spent."
+    message = "The outpost's monthly budget is exhausted."
 
 
 class OutpostBudgetUnavailable(Unavailable):
     code = "budget_unavailable"
-    message = "The budget's state cannot be stored now, so no call is made. An operator has to check the disk."
+    message = "The state of the budget cannot be stored now, so no calls are made. An operator has to check the disk."
 
     def __init__(self) -> None:
         super().__init__(headers={"Retry-After": "5"})
 
 
 class SharePeers(Protocol):
-    """The peers, as the outpost's budget uses them."""
+    """The interface of the peers for the outpost's budget. `start` is the beginning of a month as Unix time."""
 
     async def begin(self, start: int) -> None:
-        """Begins the month with this outpost's part of it. Raises `OSError`."""
+        """Begins the month with this outpost's part of the limit. Raises `OSError`."""
 
     async def obtain(self, start: int) -> bool:
-        """Requests what is missing (`LocalSpend.wanted`). Takes at most a second. Returns whether a peer gave
-        something."""
+        """Requests the missing amounts (`LocalSpend.wanted`) from the peers. Takes at most a second. Returns whether a
+        peer has given an amount."""
 
     def empty(self, start: int) -> bool:
-        """Returns whether no peer had anything to give a moment ago."""
+        """Returns whether no peer had an unused amount at the last request, less than a second ago."""
 
     def spent(self, start: int) -> Pair:
-        """Returns what the other peers have spent and reserved, as far as they have reported."""
+        """Returns the amounts that the peers have spent and reserved according to their last reports."""
 
 
 class LocalSpend:
-    """Implements the engine's `Spend`. Call `start` before the first call, `stop` after the last."""
+    """Implements the engine's `Spend`. Call `start` before the first model call and `stop` after the last."""
 
     def __init__(
         self,
@@ -115,7 +116,7 @@ class LocalSpend:
 
     @property
     def set(self) -> BudgetSet:
-        """Returns the budget that an operator has set, else that of the settings."""
+        """Returns the budget that an operator has set, else the budget of the settings."""
         operator_budget = self._state.current.budget
         return self._settings_budget if operator_budget is None else operator_budget
 
@@ -135,7 +136,7 @@ class LocalSpend:
         return budget_set.ended or (budget_set.expires_at is not None and budget_set.expires_at <= self._now())
 
     def month(self) -> PeriodSpan:
-        """Returns the own budget's current month."""
+        """Returns the current month of the outpost's own budget."""
         return span("month", self._now(), _UTC)
 
     def start(self) -> None:
@@ -169,7 +170,7 @@ class LocalSpend:
         own = next((account for account in accounts if account.budget.own), None)
         if own is not None and not self._fits(own, amounts):
             await self._obtained(own.budget, amounts)
-            # No `await` between this check and the reservation.
+            # There must be no `await` between this check and the reservation.
             accounts = self._checked(budgets, amounts, enforced=enforced)
             own = next(account for account in accounts if account.budget.own)
             if not self._fits(own, amounts):
@@ -196,21 +197,23 @@ class LocalSpend:
         for account in reserved.accounts:
             account.reserved = add_amounts(account.reserved, (-usd, -requests, -tokens))
             account.spent = add_amounts(account.spent, used)
-            # If the write fails, the tally keeps the reserved amount, which is larger.
+            # If the write fails, the tally still contains the reserved amount, which is larger than the spent one.
             with contextlib.suppress(OSError):
                 self._write(account)
 
     def unused(self, start: int) -> Pair:
-        """Returns what this outpost can give away of the own budget's month."""
+        """Returns the amounts of this outpost's share that are neither spent nor reserved, and that it can give to
+        peers."""
         own = self._own(start)
         if own is None or self.expired or not self._leases.begun(start):
             return 0, 0
         share, committed = self._leases.share(start, self.limits), own.committed
-        # Without a limit there is nothing to give: an amount would exceed the limit of all peers.
+        # Without a limit the outpost has no share and gives nothing. An amount that it gave would increase the total of
+        # all shares beyond the limit.
         return max(0, (share[0] or 0) - committed[0]), max(0, (share[1] or 0) - committed[1])
 
     def wanted(self, start: int) -> Pair:
-        """Returns what the waiting calls need beyond the share."""
+        """Returns the amounts that the waiting calls need in addition to this outpost's share."""
         own = self._own(start)
         if own is None:
             return 0, 0
@@ -221,16 +224,16 @@ class LocalSpend:
         return missing_usd, 0 if share[1] is None else max(0, committed[1] - share[1])
 
     def spent(self, start: int) -> Pair:
-        """Returns what this outpost has spent and reserved of the own budget's month."""
+        """Returns the amounts of its own budget that this outpost has spent and reserved in the month."""
         own = self._own(start)
         return (0, 0) if own is None else own.committed[:2]
 
     def share(self, start: int) -> tuple[int | None, int | None]:
-        """Returns this outpost's share of the own budget's month; None is unlimited."""
+        """Returns this outpost's share of the month's limits. None is unlimited."""
         return self._leases.share(start, self.limits)
 
     def status(self) -> Status | None:
-        """Returns the own budget's status, or None if there is no budget."""
+        """Returns the status of the outpost's own budget, or None if it has no budget."""
         own = self._own(self.month().start)
         if own is None:
             return None
@@ -241,14 +244,15 @@ class LocalSpend:
         return self._status(own, NOTHING)
 
     def _own(self, start: int) -> BudgetAccount | None:
-        """Returns the account of the own budget's month, or None if there is no budget or another month is current."""
+        """Returns the account of the outpost's own budget for the month. Returns None if there is no budget, or if
+        another month is current."""
         if self.set == BudgetSet():
             return None
         known_account = self._accounts.get(self._outpost_id)
         if known_account is not None:
             budget = known_account.budget
         else:
-            # No call has been made since the start: what was spent before still counts.
+            # No call has been made since the process started. The amounts that were spent before still count.
             record = own_budget(self.set, self._outpost_id, TenantId(self._outpost_id))
             assert record is not None
             budget = compile_budget(record, TenantId(self._outpost_id), _UTC)
@@ -256,7 +260,8 @@ class LocalSpend:
         return account if account.span.start == start else None
 
     def _now(self) -> float:
-        """Returns the own budget's time. A clock that is set back repeats no month and revives no ended budget."""
+        """Returns the Unix time for the outpost's own budget. It is never before the beginning of the current month:
+        after the clock has been set back, no month begins again, and no ended budget becomes valid again."""
         return max(self._clock.now(), self._leases.latest)
 
     def _fits(self, own: BudgetAccount, amounts: Triple) -> bool:
@@ -268,7 +273,8 @@ class LocalSpend:
         return account.lacks(amounts, self._leases.share(account.span.start, self.limits))
 
     def _checked(self, budgets: Sequence[Budget], amounts: Triple, *, enforced: bool) -> list[BudgetAccount]:
-        """Returns the accounts of the current periods. Raises refusals that no peer's share could prevent."""
+        """Returns the accounts of the current periods. Raises a refusal if the call cannot be made even if the peers
+        give all of their shares."""
         now = self._clock.now()
         accounts = [self._account_of(budget, now) for budget in budgets]
         for account in accounts:
@@ -280,7 +286,8 @@ class LocalSpend:
         return accounts
 
     async def _obtained(self, own: Budget, amounts: Triple) -> None:
-        """Obtains what the call lacks, as far as peers give it. Raises `OutpostBudgetUnavailable`."""
+        """Obtains the amounts that the call lacks from the peers, as far as they give them. Raises
+        `OutpostBudgetUnavailable`."""
         for _ in range(_MAX_SHARE_REQUESTS):
             account = self._account_of(own, self._clock.now())
             start = account.span.start
@@ -302,7 +309,7 @@ class LocalSpend:
         now = self._clock.now()
         if self.expired:
             message = (
-                f"The outpost's budget was set until {iso(self.set.expires_at or 0)}. An operator has to set it again."
+                f"The outpost's budget has expired at {iso(self.set.expires_at or 0)}. An operator has to set it again."
             )
             retry_after = _EXPIRED_RETRY_AFTER_SECONDS
         else:
@@ -311,7 +318,7 @@ class LocalSpend:
             free = max(0, (share[metric] or 0) - own.committed[metric]) if metric < len(share) else 0
             message = (
                 f"The outpost's monthly budget has too little left for this call ({shown(metric, free)} of"
-                f" {shown(metric, limit)} {_METRIC_NAMES[metric]}). It begins anew at {iso(own.span.end)}."
+                f" {shown(metric, limit)} {_METRIC_NAMES[metric]}). The next month begins at {iso(own.span.end)}."
             )
             retry_after = max(1, math.ceil(own.span.end - now))
         return BudgetExceeded(message, headers={"X-Budget-Status": "exceeded", "Retry-After": str(retry_after)})
@@ -320,7 +327,8 @@ class LocalSpend:
         return "warning" if self._used(own, amounts) >= _WARNING_FRACTION else "ok"
 
     def _used(self, own: BudgetAccount, amounts: Triple = NOTHING) -> float:
-        """Returns what all peers have spent as a fraction of the limit, for the metric with the largest fraction."""
+        """Returns the amount that this outpost and its peers have spent as a fraction of the limit. Of several metrics,
+        the largest fraction is returned."""
         committed, others = add_amounts(own.committed, amounts), self.peers.spent(own.span.start)
         fraction = 0.0
         for metric, limit in enumerate(self.limits):
@@ -329,7 +337,8 @@ class LocalSpend:
         return fraction
 
     def _account_of(self, budget: Budget, now: float) -> BudgetAccount:
-        """Returns the account of the current period. A clock that is set back does not reopen an earlier period."""
+        """Returns the account of the current period. If the clock has been set back, this is the last period that has
+        begun, and not an earlier one."""
         now = self._now() if budget.own else now
         account = self._accounts.get(budget.id)
         if account is None or now >= account.span.end or account.budget.zone != budget.zone:
@@ -344,13 +353,13 @@ class LocalSpend:
         if previous is not None:
             self._tally.drop(budget.id, previous.span)
             if now < previous.span.end:
-                # The time zone changed within the period: what was spent still counts.
+                # The time zone was changed during the period. The amounts that have been spent still count.
                 spent = previous.committed
         account = self._accounts[budget.id] = BudgetAccount(budget, period, spent)
         return account
 
     def _write(self, account: BudgetAccount) -> None:
-        """Raises `OSError`."""
+        """Writes the amounts of an account to the tally if they have changed. Raises `OSError`."""
         committed, budget = account.committed, account.budget
         if committed != account.written and budget.period != "minute" and self._accounts.get(budget.id) is account:
             self._tally.write(budget.id, account.span, committed)
@@ -375,7 +384,7 @@ class LocalSpend:
 
 
 def own_budget(budget_set: BudgetSet, outpost_id: UUID, tenant_id: TenantId) -> BudgetRecord | None:
-    """Returns the outpost's own budget in the form of an organization's budget, or None if none is set."""
+    """Returns the outpost's own budget in the form of an organization's budget, or None without an own budget."""
     if budget_set == BudgetSet():
         return None
     return BudgetRecord(

@@ -1,18 +1,20 @@
-"""Division of a month's budget among peers, so that all of them together never spend more than its limit.
+"""Divides a month's budget among peers, so that all peers together never spend more than the limit.
 
-All peers begin the month with equal parts. A peer that has too little requests more from another one, which stores its
-smaller share before it answers. A request whose answer was lost is repeated with the same id, and gets the same answer.
-So an amount is always deducted from the giver before the receiver adds it, and an amount that is lost on the way is
-lost to both.
+All peers begin the month with equal parts. A peer whose share is too small requests an amount from another peer. The
+other peer stores its reduced share before it responds. If the response is lost, the request is repeated with the same
+id, and has the same response. So an amount is always deducted from the giver before the receiver adds it. An amount
+that is lost in transfer is lost to both.
 
-A month keeps its division, whatever happens to the list of peers meanwhile. An outpost without a record of a month
-claims its part from its peers (`Claim`); they grant a claim once to each of the peers that share the month. An outpost
-whose claim is refused (its disk was lost, it joined in the middle of the month, it divides by another number) begins
-with no part, and spends only what peers give it. An outpost that learns of the refusal later gives its part up then,
-and requests what it has already spent of it, because that amount is missing at the others. If two outposts refuse each
-other, the later claim is void.
+The division of a month does not change when the list of peers changes during the month. An outpost without a stored
+month claims its part from its peers (`Claim`). They grant one claim to each of the peers that share the month. A claim
+is refused if the outpost has lost its disk, has joined during the month, or divides by another number of peers. Such an
+outpost begins the month without a part, and spends only amounts that peers give to it.
 
-A month that has begun is not followed by an earlier one: a clock that is set back begins no month again.
+An outpost may learn only after the beginning of the month that its claim is refused. Then it gives up its part. It also
+requests the amount that it has already spent from its peers, which would otherwise spend this amount again. If two
+outposts refuse each other's claims, the earlier claim is valid.
+
+Months never begin again: if the clock is set back, the last month that has begun stays the current one.
 """
 
 import asyncio
@@ -27,22 +29,22 @@ import msgspec
 from gatehouse.foundation.settings import BadSettings
 from gatehouse.outpost import durable_files
 
-#: Amounts: nano USD, requests.
+#: A pair of amounts: nano USD, requests.
 Pair: TypeAlias = tuple[int, int]
 ZERO: Final[Pair] = (0, 0)
 
 
 class LeaseLimits(NamedTuple):
-    """A month's limits for all peers together; None is unlimited."""
+    """The limits of a month for all peers together. None is unlimited."""
 
     nano_usd: int | None
     requests: int | None
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A claim to a part of a month. `month` is its beginning as Unix time, `parts` the number of peers that divide the
-    limit, and `place` this outpost's index among them, where it is known. `nonce` distinguishes claims of the same
-    outpost; `made` is the claim's Unix time."""
+    """A claim to a part of a month's limit. `month` is the beginning of the month as Unix time. `parts` is the number
+    of outposts that divide the limit, and `place` is the index of this outpost among them, or None if it is unknown.
+    `nonce` distinguishes claims of the same outpost. `made` is the Unix time of the claim."""
 
     month: int
     nonce: UUID
@@ -52,15 +54,17 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 class Transfer(msgspec.Struct, frozen=True):
-    """The last amounts that were given to one peer."""
+    """The last amounts that this outpost has given to one peer."""
 
     id: UUID
     amounts: Pair
 
 
 class Month(msgspec.Struct, frozen=True, kw_only=True):
-    """`owns` is whether this outpost has a part of the limit; None until the month has begun. `asking` maps a
-    peer's address to the id of a request that it has not answered; `last` is the last transfer to each peer."""
+    """The state of one month. `owns` is whether this outpost has a part of the limit, or None before the month has
+    begun. `received` and `given` are the sums of the amounts from and to peers. `claims` are the granted claims by
+    outpost. `asking` maps the address of a peer to the id of a request without a response. `last` is the last transfer
+    to each peer."""
 
     claim: Claim
     owns: bool | None = None
@@ -72,7 +76,7 @@ class Month(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Leases:
-    """One outpost's shares, stored in a file. Raises `BadSettings` if it cannot be read."""
+    """The shares of one outpost. They are stored in a file. Raises `BadSettings` if the file cannot be read."""
 
     def __init__(
         self,
@@ -93,11 +97,11 @@ class Leases:
         self._unsaved = False
 
     def begun(self, start: int) -> bool:
-        """Returns whether the month has begun. `start` is always the month's beginning as Unix time."""
+        """Returns whether the month has begun. In all methods `start` is the beginning of the month as Unix time."""
         return self._of(start).owns is not None
 
     def owns(self, start: int) -> bool:
-        """Returns whether a part of the limit is this outpost's own."""
+        """Returns whether this outpost has a part of the limit."""
         return self._of(start).owns is True
 
     def claim(self, start: int) -> Claim | None:
@@ -106,13 +110,13 @@ class Leases:
         return None if month is None else month.claim
 
     def share(self, start: int, limits: LeaseLimits) -> tuple[int | None, int | None]:
-        """Returns the nano USD and requests that this outpost may spend in the month; None is unlimited. May be
-        negative."""
+        """Returns the nano USD and the requests that this outpost may spend in the month. None is unlimited. The values
+        may be negative."""
         month = self._of(start)
         return _share(month, limits.nano_usd, 0), _share(month, limits.requests, 1)
 
     async def prepare(self, start: int) -> Claim:
-        """Returns the claim that is shown to peers, stored. Raises `OSError`."""
+        """Stores this outpost's claim to the month, if it is not stored yet, and returns it. Raises `OSError`."""
         async with self._turn:
             month = self._of(start)
             if start not in self._months:
@@ -120,7 +124,7 @@ class Leases:
             return month.claim
 
     async def begin(self, start: int, *, owns: bool) -> None:
-        """Begins the month, and forgets earlier months. Raises `OSError`; the month has then not begun."""
+        """Begins the month, and deletes earlier months. Raises `OSError`: then the month has not begun."""
         async with self._turn:
             month = self._of(start)
             if month.owns is None:
@@ -130,8 +134,8 @@ class Leases:
                 self.latest = max(self.latest, start)
 
     async def give_up(self, start: int) -> None:
-        """Gives up this outpost's own part, which belongs to another one. Stored when this returns. Raises
-        `OSError`."""
+        """Gives up this outpost's part, because it belongs to another outpost. The change is stored when this method
+        returns. Raises `OSError`."""
         async with self._turn:
             month = self._of(start)
             if month.owns:
@@ -141,7 +145,8 @@ class Leases:
                 await self._save(self._months)
 
     async def grant(self, peer_id: UUID, claim: Claim) -> bool:
-        """Returns whether a peer may begin a month with a part of its own. Raises `OSError`."""
+        """Decides about the claim of a peer. Returns whether the peer may begin the month with a part of the limit.
+        Raises `OSError`."""
         async with self._turn:
             month = self._of(claim.month)
             granted = month.claims.get(peer_id)
@@ -159,8 +164,12 @@ class Leases:
     async def give(
         self, start: int, peer_id: UUID, transfer: UUID, requested: Pair, unused: Callable[[], Pair]
     ) -> Pair:
-        """Returns the amounts given, from what is `unused` here now: what is requested, and up to half of the available
-        amount in advance. Stored when this returns. Raises `OSError`; the same transfer is then requested again."""
+        """Gives amounts to a peer and returns them. `unused` returns the amounts that this outpost can give. Of each,
+        the peer receives the requested amount or half of the available amount, whichever is larger, but not more than
+        is available. The change is stored when this method returns.
+
+        Raises `OSError`. The peer then requests the same transfer again.
+        """
         async with self._turn:
             month = self._of(start)
             last = month.last.get(peer_id)
@@ -170,7 +179,7 @@ class Leases:
                 if amounts == ZERO:
                     return ZERO
                 last = Transfer(transfer, amounts)
-                # Deducted before the write: the amounts must not be spent here meanwhile.
+                # Deduct the amounts before the write, so that they are not spent here meanwhile.
                 self._months[start] = msgspec.structs.replace(
                     month, given=_plus(month.given, amounts), last={**month.last, peer_id: last}
                 )
@@ -180,8 +189,8 @@ class Leases:
             return last.amounts
 
     async def ask(self, start: int, address: str) -> UUID:
-        """Returns the id of a request to a peer: the one that it has not answered yet, or a new, stored one. Raises
-        `OSError`."""
+        """Returns the id for a request to a peer: the id of the request without a response, else a new id, which is
+        stored. Raises `OSError`."""
         async with self._turn:
             month = self._of(start)
             transfer = month.asking.get(address)
@@ -193,28 +202,26 @@ class Leases:
             return transfer
 
     async def receive(self, start: int, address: str, transfer: UUID, amounts: Pair) -> None:
-        """Adds the amounts of a peer's answer to `ask`. Stored when this returns. Raises `OSError`; the peer is then
-        asked again."""
+        """Adds the amounts of a peer's response to the request with the id `transfer`. The change is stored when this
+        method returns. Raises `OSError`: then the request is repeated."""
         async with self._turn:
             month = self._of(start)
             if month.asking.get(address) == transfer:
                 asking = {
-                    other_address: pending
-                    for other_address, pending in month.asking.items()
-                    if other_address != address
+                    peer_address: pending for peer_address, pending in month.asking.items() if peer_address != address
                 }
                 received = _plus(month.received, amounts)
                 await self._save_then_apply(start, msgspec.structs.replace(month, asking=asking, received=received))
 
     def waiting(self, start: int) -> tuple[str, ...]:
-        """Returns the addresses of peers that have not answered a request."""
+        """Returns the addresses of peers that have not responded to a request."""
         return tuple(self._of(start).asking)
 
     def _of(self, start: int) -> Month:
         return self._months.get(start) or Month(claim=Claim(start, uuid4(), self._parts, self._place, time.time()))
 
     async def _save_then_apply(self, start: int, changed: Month) -> None:
-        """Stores the month before it applies: amounts only grow once they are stored."""
+        """Stores the month before it applies in memory, so that a share only increases after it has been stored."""
         await self._save({**self._months, start: changed})
         self._months[start] = changed
 
@@ -223,7 +230,7 @@ class Leases:
         try:
             await asyncio.shield(writing)
         except asyncio.CancelledError:
-            # The thread still writes; the next write must not run at the same time.
+            # The thread still writes, and the next write must not run at the same time.
             await asyncio.wait([writing])
             raise
         self._unsaved = False
@@ -235,9 +242,9 @@ def _share(month: Month, limit: int | None, metric: int) -> int | None:
     own = 0
     if month.owns:
         parts, place = month.claim.parts, month.claim.place
-        # The remainder goes to the first peer, if the places are known.
+        # The first outpost has the remainder of the division, if the places are known.
         own = limit // parts + (limit % parts if place == 0 else 0)
-    # After a limit was lowered, amounts given under the former limit could exceed the limit of all peers.
+    # After the limit has been lowered, the amounts that were received under the former limit could exceed it.
     return min(limit, own + month.received[metric] - month.given[metric])
 
 
@@ -259,8 +266,8 @@ def _read(path: Path) -> dict[int, Month]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise BadSettings(f"{path} cannot be read ({error}): it says what this outpost may spend") from None
+        raise BadSettings(f"{path} cannot be read ({error}): it contains the amounts this outpost may spend") from None
     try:
         return {month.claim.month: month for month in msgspec.json.decode(document, type=list[Month])}
     except msgspec.DecodeError as error:
-        raise BadSettings(f"{path} cannot be read ({error}); remove it to begin the month anew") from None
+        raise BadSettings(f"{path} cannot be read ({error}); remove it to begin the month again") from None

@@ -1,7 +1,8 @@
-"""Amounts spent, on disk: a slot of 64 bytes for each period of each budget, overwritten in one step.
+"""Stores spent amounts on disk. Each period of each budget has a slot of 64 bytes, which is overwritten in one step.
 
-A write into the page cache takes some microseconds and survives kill -9; `sync` writes it to the disk from time to
-time. Reserved amounts are written too: a call that a kill cut short may have been made, and counts as spent.
+A write to the page cache takes some microseconds and survives kill -9. `sync` writes the page cache to the disk from
+time to time. Reserved amounts are also written: after kill -9, a running call may have been made, so it counts as
+spent.
 """
 
 import contextlib
@@ -25,16 +26,16 @@ _FREE_SLOT: Final = bytes(_SLOT_BYTES)
 
 
 class Tally:
-    """One process's amounts, in a file locked against other processes. Raises `BadSettings` if another process holds
-    the lock, or if the file cannot be read: what is spent must not be forgotten."""
+    """The spent amounts of one process, in a file that it locks. Raises `BadSettings` if another process has locked the
+    file, or if the file cannot be read: a start without the spent amounts would allow to spend them again."""
 
     def __init__(self, path: Path, now: float) -> None:
-        """Slots of periods that had ended at `now` (Unix time) are reused."""
+        """Reads the file. The slots of periods that ended before `now` (Unix time) are reused."""
         self._path = path
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            # Two processes that count separately would spend the same budget twice.
+            # Two processes that count separately could spend the same budget twice.
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(self._descriptor)
@@ -45,22 +46,22 @@ class Tally:
         self._free_slots: list[int] = []
         self._loaded: dict[tuple[UUID, int], Triple] = {}
         self._end = 0
-        #: whether data was written that is not synced to the disk yet
+        #: whether data has been written that is not on the disk yet
         self.dirty = False
         self._read(now)
 
     def close(self) -> None:
         self.sync()
         os.close(self._descriptor)
-        # A late `write` fails, instead of writing to a reused descriptor.
+        # A later `write` then fails. Otherwise it could write to another file with the same descriptor.
         self._descriptor = -1
 
     def take(self, budget_id: UUID, period: PeriodSpan) -> Triple:
-        """Returns the stored amounts of the period, and forget them."""
+        """Returns the stored amounts of the period, and removes them from the loaded amounts."""
         return self._loaded.pop((budget_id, period.start), NOTHING)
 
     def write(self, budget_id: UUID, period: PeriodSpan, amounts: Triple) -> None:
-        """Raises `OSError`."""
+        """Writes the amounts of a period. Raises `OSError`."""
         slot = self._slots.get((budget_id, period.start))
         if slot is None:
             slot = self._slots[budget_id, period.start] = self._free_slots.pop() if self._free_slots else self._end
@@ -79,7 +80,8 @@ class Tally:
                 os.pwrite(self._descriptor, _FREE_SLOT, slot)
 
     def sync(self) -> None:
-        """Takes milliseconds: call it in a thread. A failing disk is reported by the next write."""
+        """Writes the page cache to the disk. Call it in a thread, because it takes milliseconds. Errors are ignored: if
+        the disk fails, the next `write` raises an error."""
         if self.dirty:
             self.dirty = False
             with contextlib.suppress(OSError):
@@ -93,7 +95,7 @@ class Tally:
                 self._free_slots.append(slot)
                 continue
             if _CRC.unpack(record[: _CRC.size])[0] != crc32(record[_CRC.size :]):
-                raise BadSettings(f"{self._path} cannot be read: it says what is spent; remove it to begin anew")
+                raise BadSettings(f"{self._path} is damaged (it has the spent amounts); remove it to count from zero")
             identity, start, end, *spent = _BODY.unpack(record[_CRC.size :])
             if end <= now:
                 self._free_slots.append(slot)
@@ -101,5 +103,5 @@ class Tally:
             key = UUID(bytes=identity), start
             self._slots[key] = slot
             self._loaded[key] = (spent[0], spent[1], spent[2])
-        # An incomplete slot at the end, left by a power failure, is overwritten.
+        # An incomplete slot at the end of the file, which a loss of power may leave, is overwritten.
         self._end = len(content) // _SLOT_BYTES * _SLOT_BYTES

@@ -1,4 +1,4 @@
-"""Client of the platform's outpost endpoints: its keys, the bundle, the records (docs/outpost-protocol.md)."""
+"""Client of the platform's endpoints for outposts: keys, bundle and records (docs/outpost-protocol.md)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -11,18 +11,18 @@ from gatehouse.foundation.jwt import SigningKey
 from gatehouse.foundation.outbound.operator_client import OperatorClient
 from gatehouse.outpost.identity import OutpostIdentity
 
-#: Seconds for a response, in addition to the wait of a long poll.
+#: Maximum time for a response, in addition to the wait of a long poll.
 _TIMEOUT_SECONDS: Final = 15.0
-#: Issuer of a platform without a public URL.
+#: Issuer of tokens of a platform without a public URL.
 _DEFAULT_ISSUER: Final = "gatehouse"
 
 
 class PlatformUnavailable(Exception):
-    """The platform cannot be reached, or cannot answer now; the message says which."""
+    """The platform cannot be reached, or cannot process the call now. The message contains the reason."""
 
 
 class PlatformRefusal(Exception):
-    """The platform refuses this outpost, or this call."""
+    """The platform refuses this outpost or this call."""
 
     def __init__(self, status: int, body: Any) -> None:
         reason = body.get("message") or body.get("detail") if isinstance(body, dict) else None
@@ -32,8 +32,8 @@ class PlatformRefusal(Exception):
 
 
 class Polled(msgspec.Struct, frozen=True):
-    """The result of a poll. `signed` is None if nothing has changed. `retry_after`: seconds that the platform
-    demands."""
+    """The result of a poll. `signed` is the signed bundle, or None if it has not changed. `retry_after` is the number
+    of seconds to wait before the next poll."""
 
     etag: str
     signed: str | None
@@ -41,7 +41,7 @@ class Polled(msgspec.Struct, frozen=True):
 
 
 class PlatformClient:
-    """Client of one platform. Use and close it in the same running loop."""
+    """Client of one platform. Use it and close it on the same running event loop."""
 
     def __init__(self, url: str, identity: OutpostIdentity, *, issuer: str | None = None) -> None:
         self._url = url.rstrip("/")
@@ -53,11 +53,11 @@ class PlatformClient:
         await self._client.close()
 
     async def keys(self) -> list[dict[str, Any]]:
-        """Returns the public keys that the platform signs with. Raises `PlatformUnavailable`."""
+        """Returns the public keys of the platform's signatures, as JWKs. Raises `PlatformUnavailable`."""
         status, _, body = await self._call("GET", "/.well-known/jwks.json", authenticated=False)
         key_set = _decoded(body)
         if status != 200 or not isinstance(key_set, dict):
-            raise PlatformUnavailable(f"its key set answers {status}")
+            raise PlatformUnavailable(f"the request for its key set was answered with {status}")
         return [key for key in key_set.get("keys", ()) if isinstance(key, dict)]
 
     async def bundle(self, etag: str, wait: int) -> Polled:
@@ -114,9 +114,9 @@ class PlatformClient:
             status, _, body = await self._call("GET", "/.well-known/openid-configuration", authenticated=False)
             configuration = _decoded(body) if status == 200 else None
             issuer = configuration.get("issuer") if isinstance(configuration, dict) else None
-            # 404: the platform has no public URL, and so no such document.
+            # A 404 means that the platform has no public URL, and therefore no such document.
             if status not in {200, 404}:
-                raise PlatformUnavailable(f"its configuration answers {status}")
+                raise PlatformUnavailable(f"the request for its configuration was answered with {status}")
             self._issuer = issuer if isinstance(issuer, str) else _DEFAULT_ISSUER
         return self._issuer
 
@@ -134,9 +134,9 @@ def read_keys(keys: Sequence[dict[str, Any]]) -> dict[str, SigningKey]:
 
 
 def unreached(error: Exception) -> str:
-    """Returns the reason why a call had no response, for operators."""
+    """Returns the reason why a call has no response, as a text for operators."""
     if isinstance(error, aiohttp.ClientConnectorError):
-        # The error's own text contains an object's memory address.
+        # The text of the error itself contains the memory address of an object.
         return f"cannot connect to {error.host}:{error.port} ({error.os_error})"
     return f"{type(error).__name__}: {error}".rstrip(": ")
 

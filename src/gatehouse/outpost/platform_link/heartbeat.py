@@ -1,6 +1,6 @@
 """Sends heartbeats with the outpost's state to the portal (docs/outposts.md, "Heartbeats").
 
-Nothing else depends on the portal: the result of a heartbeat only shows in the status.
+No other part depends on the portal: the result of a heartbeat is only shown in the outpost's status.
 """
 
 import asyncio
@@ -27,8 +27,8 @@ _REQUEST_TIMEOUT_SECONDS: Final = 10.0
 
 
 class HeartbeatBody(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The body of a heartbeat. `version` is the software's, `bundle_version` the policy's; `journal_bytes` counts what
-    is not uploaded yet."""
+    """The body of a heartbeat. `version` is the version of the software, and `bundle_version` is that of the policy.
+    `journal_bytes` is the size of the records that are not uploaded yet."""
 
     version: str
     status: Literal["ready", "not_ready"]
@@ -81,8 +81,8 @@ class HeartbeatSender:
                 except (aiohttp.ClientError, OSError, TimeoutError) as error:
                     self.fault = unreached(error)
                 except Exception:
-                    # An unforeseen error must not end the heartbeats of a running outpost.
-                    self.fault = "an unexpected fault; the log has it"
+                    # An unexpected error must not end the heartbeats of a running outpost.
+                    self.fault = "an unexpected error; see the log"
                     log.exception("outpost.heartbeat_fault")
                 await asyncio.sleep(self._interval)
         finally:

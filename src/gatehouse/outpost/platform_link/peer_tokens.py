@@ -1,9 +1,9 @@
-"""Authentication of peers by tokens signed with their certificates' keys, as at the platform
+"""Authenticates peers by tokens that are signed with the keys of their certificates, in the same way as the platform
 (docs/outpost-protocol.md).
 
-Accepted are outposts of the same organization whose certificates were issued by an authority of `TLS_CA_BUNDLE`.
-Revocations are not known here: a revoked outpost stays a peer until its certificate expires, or until it is removed
-from `OUTPOST_PEERS` and blocked from this outpost's own listeners.
+An outpost is accepted as a peer if it belongs to the same organization, and if an authority in `TLS_CA_BUNDLE` has
+issued its certificate. An outpost does not know revocations. A revoked outpost remains a peer until its certificate
+expires, or until an operator removes it from `OUTPOST_PEERS` and blocks its access to this outpost's listeners.
 """
 
 import time
@@ -25,7 +25,7 @@ _MAX_CACHED_TOKENS: Final = 256
 
 class NoPeer(Unauthenticated):
     code = "invalid_token"
-    message = "Only outposts of the same organization, authenticated by their certificates, may call this."
+    message = "This operation is only for outposts of the same organization that send a token of their certificate."
 
 
 class Proof:
@@ -39,11 +39,11 @@ class Proof:
         self._verified_tokens: OrderedDict[str, tuple[UUID, float]] = OrderedDict()
 
     def token(self, peer_id: UUID) -> str:
-        """Returns a token for this peer alone."""
+        """Returns a token that only this peer accepts."""
         return self._identity.token(_audience(peer_id))
 
     def has_verified(self, token: str) -> bool:
-        """Returns whether the token is cached, so that it needs no slow verification."""
+        """Returns whether the token is in the cache of verified tokens, so that its verification is fast."""
         return token in self._verified_tokens
 
     def verified(self, token: str) -> UUID:
@@ -67,12 +67,13 @@ class Proof:
             raise NoPeer from None
         own_certificate = self._identity.certificate
         organization = _named(own_certificate.subject, NameOID.ORGANIZATION_NAME)
-        # Certificates without an organization must share this outpost's issuer: the CA bundle may contain public ones.
+        # A certificate without an organization must have the same issuer as this outpost's certificate, because the CA
+        # bundle may contain public authorities.
         if _named(certificate.subject, NameOID.ORGANIZATION_NAME) != organization or not (
             organization or certificate.issuer == own_certificate.issuer
         ):
             raise NoPeer
-        # The portal sets the outpost's id as common name; a certificate made otherwise may have any other text.
+        # The portal's certificates have the outpost's id as common name. Other certificates may have any text.
         name = _uuid(_named(certificate.subject, NameOID.COMMON_NAME))
         if peer == self._outpost_id or name not in (None, peer):
             raise NoPeer

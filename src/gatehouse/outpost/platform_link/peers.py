@@ -1,9 +1,10 @@
-"""Communication with the outposts that share this one's budget (docs/outposts.md, "Several outposts, one budget").
-Every second, and at once after important changes, each outpost sends the others the state of its kill switch, what it
-has spent, and its bundle's version; and it requests part of their shares of the month.
+"""Communicates with the peers: outposts that share this outpost's budget (docs/outposts.md, "Several outposts, one
+budget"). Every second, and immediately after important changes, each outpost sends to its peers the state of its kill
+switch, the amounts that it has spent, and the version of its bundle. It also requests amounts from their shares of the
+month.
 
-No peer is needed for a start: missing messages are not waited for. A bundle is signed for one outpost alone, so peers
-report the version of a newer one, and do not exchange bundles.
+An outpost starts without its peers, and does not wait for their messages. A bundle is signed for one outpost only. So
+peers do not exchange bundles, and only report the versions of their bundles.
 """
 
 import asyncio
@@ -36,15 +37,15 @@ T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
-#: Seconds between two messages to a peer, and for its response.
+#: Seconds between two messages to a peer, and maximum time for its response.
 _INTERVAL_SECONDS: Final = 1.0
 _TIMEOUT_SECONDS: Final = 2.0
-#: Seconds for a peer's response while a request waits, and for those of all peers together.
+#: Maximum time for the response of one peer while a model call waits, and for the responses of all peers together.
 _SHARE_TIMEOUT_SECONDS: Final = 0.5
 _ALL_PEERS_TIMEOUT_SECONDS: Final = 1.0
-#: Seconds for which the peers count as empty after none had anything to give.
+#: After no peer had an unused amount, no amounts are requested for this time.
 _EMPTY_SECONDS: Final = 0.5
-#: Seconds after which a silent peer counts as gone, when an operator releases the kill switch.
+#: A peer without a message for this time counts as gone when an operator releases the kill switch.
 _GONE_SECONDS: Final = 10.0
 #: Maximum bytes of a message between peers.
 MAX_BODY_BYTES: Final = 64 * 1024
@@ -53,12 +54,13 @@ PROOF: Final = "X-Peer-Token"
 
 
 class PeerUnavailable(Exception):
-    """The peer cannot be reached, or cannot answer now; the message says which."""
+    """The peer cannot be reached, or cannot process the call now. The message contains the reason."""
 
 
 class PeerMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """The state that peers send each other. `stopped` is the sender's own kill switch, not another one's. `spent` and
-    `free` are of the month that began at `month`. `granted` answers a claim."""
+    """The state that peers send to each other. `stopped` is whether the kill switch was engaged at the sender itself
+    (not at one of its peers). `spent` and `free` are amounts of the month that began at `month`. `granted` is the
+    decision about the receiver's claim."""
 
     id: UUID
     stopped: bool
@@ -71,7 +73,7 @@ class PeerMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShareRequest(msgspec.Struct, frozen=True):
-    """Requests amounts of a month's budget. A repeated request has the same `transfer` id."""
+    """A request for amounts of a month's budget. A repeated request has the same id (`transfer`)."""
 
     month: int
     transfer: UUID
@@ -79,7 +81,7 @@ class ShareRequest(msgspec.Struct, frozen=True):
 
 
 class ShareResponse(msgspec.Struct, frozen=True):
-    """The amounts given, at least zero each."""
+    """The amounts that the peer has given. They are not negative."""
 
     amounts: Pair
 
@@ -89,8 +91,8 @@ class ShareResponse(msgspec.Struct, frozen=True):
 
 
 class Peer:
-    """One peer, known by its address. `heard_at` is the Unix time of its last response; `fault` is the reason why it
-    cannot be reached, None while it answers."""
+    """One peer, which is identified by its address. `heard_at` is the Unix time of its last response. `fault` is the
+    reason why it cannot be reached, or None if it responds."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -99,12 +101,12 @@ class Peer:
         self.fault: str | None = None
         self.message: PeerMessage | None = None
         self.wake = asyncio.Event()
-        #: Held during a request for part of its share: one request at a time.
+        #: Only one request at a time may ask the peer for a part of its share.
         self.share_lock = asyncio.Lock()
 
 
 class Peers:
-    """One outpost's peers; also the `SharePeers` of its budget. Use it between `start` and `stop`."""
+    """The peers of one outpost. Implements `SharePeers` for its budget. Use it between `start` and `stop`."""
 
     def __init__(
         self,
@@ -119,7 +121,8 @@ class Peers:
         version: Callable[[], int],
         newer: Callable[[], None],
     ) -> None:
-        """`version` returns the version of the bundle in force. `newer` is called when a peer has a newer one."""
+        """`version` returns the version of the bundle in force. `newer` is called when a peer reports a newer
+        version."""
         self._outpost_id = outpost_id
         self.all = [Peer(address) for address in addresses]
         self._proof = proof
@@ -150,12 +153,13 @@ class Peers:
         await self._client.close()
 
     def notify(self) -> None:
-        """Sends the state to all peers at once."""
+        """Sends the state to all peers immediately."""
         for peer in self.all:
             peer.wake.set()
 
     def present(self, peer_id: str) -> bool:
-        """Returns whether the peer sent a message recently, so that the state of its kill switch still counts."""
+        """Returns whether the peer has sent a message recently. If so, only a message of this peer releases a kill
+        switch that it has engaged."""
         heard_at = self._heard_at.get(UUID(peer_id))
         return heard_at is not None and time.monotonic() - heard_at < _GONE_SECONDS
 
@@ -206,11 +210,11 @@ class Peers:
         return msgspec.structs.replace(self._own_message(), granted=granted)
 
     async def give(self, peer_id: UUID, request: ShareRequest) -> ShareResponse:
-        """Gives a peer what it requests, or as much of it as is unused. Raises `OSError`."""
+        """Gives a peer the amounts that it requests, as far as they are unused here. Raises `OSError`."""
         month = request.month
         if month != self._spend.month().start:
             return ShareResponse(ZERO)
-        # Read under the lock of `give`: a repeated request must get its former amounts.
+        # `give` calls this function under its lock, and not for a repeated request, which has its former amounts.
         unused = lambda: self._spend.unused(month)  # noqa: E731
         amounts = await self._leases.give(month, peer_id, request.transfer, request.amounts, unused)
         if amounts != ZERO:
@@ -228,15 +232,16 @@ class Peers:
             log.warning("outpost.month_without_share", parts=claim.parts)
 
     def _is_overruled(self, claim: Claim, message: PeerMessage) -> bool:
-        """Returns whether a peer that made its claim earlier has refused this claim: of two conflicting claims, the
+        """Returns whether a peer whose own claim is earlier has refused this claim. Of two conflicting claims, the
         earlier one is valid."""
-        other = message.claim
-        if message.granted is not False or other is None or other.month != claim.month:
+        peer_claim = message.claim
+        if message.granted is not False or peer_claim is None or peer_claim.month != claim.month:
             return False
-        return (other.made, message.id) < (claim.made, self._outpost_id)
+        return (peer_claim.made, message.id) < (claim.made, self._outpost_id)
 
     async def _reconsider(self, message: PeerMessage) -> None:
-        """Gives up a part that was begun without reaching the peer that would have refused it. Raises `OSError`."""
+        """Gives up this outpost's part if the peer has refused its claim, but could not be reached when the month
+        began. Raises `OSError`."""
         start = self._spend.month().start
         claim = self._leases.claim(start)
         if claim is not None and self._leases.owns(start) and self._is_overruled(claim, message):
@@ -244,8 +249,8 @@ class Peers:
             await self._leases.give_up(start)
 
     async def _cover_overspending(self, start: int) -> None:
-        """Requests what is spent beyond the share, as after a lowered limit or a part that was given up: the others
-        must not spend it again."""
+        """Requests the amount that this outpost has spent beyond its share, so that peers do not spend it again. This
+        happens if the limit was lowered, or if the outpost has given up its part."""
         usd, requests = self._spend.wanted(start)
         free = [peer.message.free for peer in self.all if peer.message is not None and peer.message.month == start]
         if any((usd and amounts[0] > 0) or (requests and amounts[1] > 0) for amounts in free):
@@ -266,10 +271,10 @@ class Peers:
         return obtained
 
     async def _request_share(self, peer: Peer, start: int, amounts: Pair, seconds: float) -> Pair:
-        """Raises `PeerUnavailable`, `OSError`."""
+        """Requests amounts from a peer, stores them, and returns them. Raises `PeerUnavailable`, `OSError`."""
         async with peer.share_lock:
             if amounts == ZERO and peer.address not in self._leases.waiting(start):
-                # The pending request was answered meanwhile.
+                # The peer has responded to the pending request meanwhile.
                 return ZERO
             transfer = await self._leases.ask(start, peer.address)
             response = await self._call(
@@ -285,7 +290,7 @@ class Peers:
                 await self._reconsider(await self._exchange_state(peer, _TIMEOUT_SECONDS))
                 start = self._spend.month().start
                 if peer.address in self._leases.waiting(start):
-                    # Repeats a request whose response was lost, without requesting more.
+                    # Repeat a request whose response was lost, without a further amount.
                     await self._request_share(peer, start, ZERO, _TIMEOUT_SECONDS)
             except (PeerUnavailable, OSError):
                 pass
@@ -296,7 +301,7 @@ class Peers:
                     await peer.wake.wait()
 
     async def _maintain_month(self) -> None:
-        """Begins each month before a call waits for it, and covers overspending."""
+        """Begins each month, so that no model call has to wait for it, and covers overspending."""
         while is_running():
             try:
                 start = self._spend.month().start
@@ -309,7 +314,7 @@ class Peers:
             await asyncio.sleep(_INTERVAL_SECONDS)
 
     async def _exchange_state(self, peer: Peer, seconds: float) -> PeerMessage:
-        """Raises `PeerUnavailable`, `OSError`."""
+        """Sends the state to a peer, and applies and returns the peer's state. Raises `PeerUnavailable`, `OSError`."""
         message = await self._call(peer, "/peer/state", self._own_message(), PeerMessage, seconds)
         peer.message, peer.heard_at = message, time.time()
         if peer.fault is not None:
@@ -319,13 +324,13 @@ class Peers:
         return message
 
     async def _apply(self, peer_id: UUID, message: PeerMessage) -> bool | None:
-        """Applies a peer's message. Returns whether its claim is granted, or None if it makes none."""
+        """Applies a peer's message. Returns whether the peer's claim is granted, or None without a claim."""
         self._heard_at[peer_id] = time.monotonic()
         await self._state.stop_for_peer(str(peer_id), stopped=message.stopped)
         if message.version > self._version():
             self._newer()
         claim, now = message.claim, self._spend.month()
-        # A peer's clock may be ahead: its next month may begin before ours.
+        # The clock of the peer may be ahead, so that its next month begins before ours.
         if claim is None or claim.month not in (now.start, now.end):
             return None
         return await self._leases.grant(peer_id, claim)
@@ -347,7 +352,7 @@ class Peers:
         assert self._proof is not None
         try:
             async with asyncio.timeout(seconds):
-                # A local copy: another call may learn meanwhile that a different outpost answers there.
+                # Use a local copy, because another call may find meanwhile that another outpost has this address.
                 peer_id = peer.id
                 if peer_id is None:
                     peer_id = peer.id = await self._id_of(peer, seconds)
@@ -368,7 +373,7 @@ class Peers:
             OSError,
             TimeoutError,
         ) as error:
-            # The id is asked for again: another outpost may answer there next.
+            # Request the id again before the next call, because another outpost may have the address then.
             peer.id = None
             reason = str(error) if isinstance(error, (PeerUnavailable, Unauthenticated)) else unreached(error)
             if peer.fault is None:
@@ -380,7 +385,7 @@ class Peers:
         content, _ = await self._send("GET", peer.address + "/peer/id", {}, None, seconds)
         peer_id = msgspec.json.decode(content, type=dict[str, UUID])["id"]
         if peer_id == self._outpost_id:
-            raise PeerUnavailable("it is this outpost itself: set OUTPOST_SELF_ADDRESS to this address")
+            raise PeerUnavailable("this is the outpost's own address: set OUTPOST_SELF_ADDRESS to it")
         return peer_id
 
     async def _send(
@@ -398,7 +403,7 @@ class Peers:
 
 def _same(expected: UUID, actual: UUID) -> None:
     if actual != expected:
-        raise PeerUnavailable("another outpost than before answers there")
+        raise PeerUnavailable("another outpost than before has this address")
 
 
 def _free(peer: Peer) -> Pair:

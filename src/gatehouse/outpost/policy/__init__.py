@@ -1,1 +1,1 @@
-"""The bundle in force and what is read from it: callers, credentials and switches."""
+"""The bundle in force, and its callers, credentials and switches."""

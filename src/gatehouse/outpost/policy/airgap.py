@@ -1,6 +1,6 @@
-"""Bundles from files, for an outpost without a network connection (docs/outposts.md, "Without a connection").
+"""Reads bundles from files, for an outpost without a network connection (docs/outposts.md, "Without a connection").
 
-`fetch` is the counterpart on a machine that reaches the platform: it writes the two files.
+`fetch` writes these files on a machine that can reach the platform.
 """
 
 import asyncio
@@ -28,8 +28,8 @@ _POLL_INTERVAL_SECONDS: Final = 1.0
 
 
 class BundleFiles:
-    """Applies the bundle of the files at `start` and whenever a file changes, until `stop`. Unusable files change
-    nothing; the bundles' status gives the reason."""
+    """Applies the bundle in the files at `start`, and each time that a file changes, until `stop`. If the files are
+    unusable, the bundle in force does not change, and the status of the bundles shows the reason."""
 
     def __init__(self, bundles: BundleStore, bundle: Path, keys: Path) -> None:
         self._bundles = bundles
@@ -38,8 +38,8 @@ class BundleFiles:
         self._task: asyncio.Task[None] | None = None
 
     def trust(self) -> bool:
-        """Trusts only the keys of the keys file. Call it before the stored bundle is verified, so that a removed key is
-        no longer accepted. Returns False if the file has no usable key."""
+        """Replaces the trusted keys by those in the keys file. Call it before the stored bundle is verified, so that a
+        key that was removed from the file is no longer accepted. Returns False if the file contains no usable key."""
         return self._bundles.trust(keys_of(durable_files.read(self._keys)))
 
     async def start(self) -> None:
@@ -58,33 +58,33 @@ class BundleFiles:
             try:
                 await self._poll()
             except Exception:
-                # An unforeseen error must not end the polling.
+                # An unexpected error must not end the polling.
                 log.exception("outpost.bundle_file_fault")
 
     async def _poll(self) -> None:
         self._bundles.status.asked_at = time.time()
         try:
             stamp = await asyncio.to_thread(durable_files.stamp, self._bundle, self._keys)
-            # A renewed private key may open credentials that could not be opened before.
+            # With a renewed private key, credentials may be decrypted that could not be decrypted before.
             seen = (stamp, self._bundles.private_keys())
             if seen == self._seen:
                 return
             signed = await asyncio.to_thread(self._bundle.read_bytes)
         except OSError as error:
             self._seen = None
-            self._bundles.failed(f"The bundle's file cannot be read: {error}")
+            self._bundles.failed(f"The bundle file cannot be read: {error}")
             return
-        # A half-copied file fails its signature check, and is read again once its stamp changes.
+        # The signature of a file that is still being copied is invalid. The file is read again when its stamp changes.
         self._seen = seen
         if not self.trust():
-            # An operator who removed a stolen key must learn that it is still trusted.
-            self._bundles.failed("The keys' file holds no key that can be used: those of before are trusted still")
+            # An operator who has removed a stolen key must learn that it is still trusted.
+            self._bundles.failed("The keys file contains no usable key: the former keys are still trusted")
             return
         await self._bundles.take(signed.decode("ascii", "replace").strip(), "file", aged=True)
 
 
 async def fetch(settings: OutpostSettings, bundle: Path, keys: Path) -> PolicyBundle:
-    """Writes the newest bundle and the platform's public keys to files that are carried to the outpost.
+    """Writes the newest bundle and the platform's public keys to files, which an operator carries to the outpost.
 
     Raises `BadSettings`, `PlatformUnavailable`, `PlatformRefusal`, `BundleRefused`, `OSError`.
     """
@@ -100,7 +100,7 @@ async def fetch(settings: OutpostSettings, bundle: Path, keys: Path) -> PolicyBu
         await platform.close()
     signed = polled.signed or ""
     verified = verify(signed, read_keys(published), outpost_id=settings.outpost_id, now=time.time())
-    # The keys first: a copy of both files never has a bundle without its key.
+    # Write the keys first, so that a copy of both files never contains a bundle without its key.
     durable_files.write(keys, msgspec.json.encode({"keys": published}))
     durable_files.write(bundle, signed.encode("ascii"))
     return verified

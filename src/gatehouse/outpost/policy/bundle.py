@@ -1,6 +1,8 @@
-"""The bundle in force: verified, compiled with this outpost's overrides, swapped by one assignment, and stored.
+"""The bundle in force. A bundle is verified, compiled with this outpost's overrides, put in force by one assignment,
+and stored.
 
-A refused bundle changes nothing, and `status` gives the reason (docs/outposts.md, "The policy").
+If a bundle is refused, the bundle in force does not change, and `status` shows the reason (docs/outposts.md, "The
+policy").
 """
 
 import asyncio
@@ -40,14 +42,15 @@ class NotLoaded(Unavailable):
     """No bundle is in force (docs/outposts.md, "Errors")."""
 
     code = "service_unavailable"
-    message = "This outpost has no policy yet: it waits for the platform, or for a bundle file."
+    message = "This outpost has no policy yet. It waits for the platform, or for a bundle file."
 
     def __init__(self) -> None:
         super().__init__(headers={"Retry-After": "5"})
 
 
 class InForce(msgspec.Struct, frozen=True):
-    """Everything that decides about requests, as one value, so that a reader sees one bundle throughout."""
+    """All values of one bundle that determine decisions about requests. They are one object, so that a reader never
+    uses parts of two bundles."""
 
     bundle: PolicyBundle
     snapshot: Snapshot
@@ -56,8 +59,8 @@ class InForce(msgspec.Struct, frozen=True):
 
 
 class BundleStatus(msgspec.Struct):
-    """Unix times of the last poll, receipt, activation and failure, and the reason why the last received bundle was
-    refused. `source` is `platform`, `file` or `kept`."""
+    """The Unix times of the last poll (`asked_at`), receipt, activation and failure. `fault` is the reason why the last
+    received bundle was refused. `source` is `platform`, `file` or `kept`."""
 
     asked_at: float | None = None
     fetched_at: float | None = None
@@ -68,7 +71,7 @@ class BundleStatus(msgspec.Struct):
 
 
 class BundleStore:
-    """Implements the engine's `Policies`. Bundles come into force one at a time, in the order of their versions."""
+    """Implements the engine's `PolicySource`. Bundles come into force one at a time, in the order of their versions."""
 
     def __init__(
         self,
@@ -78,8 +81,8 @@ class BundleStore:
         *,
         private_keys: Callable[[], Sequence[EllipticCurvePrivateKey]] = tuple,
     ) -> None:
-        """`activated` is called with each bundle that comes into force. `private_keys` returns the keys that
-        credentials in a bundle may be sealed to."""
+        """`activated` is called with each bundle that comes into force. `private_keys` returns the keys that decrypt
+        the credentials in a bundle."""
         self._outpost_id = outpost_id
         self._folder = folder
         self._activated = activated
@@ -102,15 +105,16 @@ class BundleStore:
         return in_force.snapshot
 
     async def load_kept(self) -> None:
-        """Loads the bundle that was in force when this outpost ended. An expired policy is better than none."""
+        """Loads the stored bundle, which was in force when this outpost ended. It may have expired, because an expired
+        policy is better than no policy."""
         self.trust(keys_of(durable_files.read(self._folder / _KEYS_FILE)), keep=False)
         signed = durable_files.read(self._folder / _BUNDLE_FILE)
         if signed is not None and await self.take(signed.decode("ascii", "replace"), "kept", fetched=False):
             self.etag = (durable_files.read(self._folder / _ETAG_FILE) or b"").decode("latin-1")
 
     def trust(self, published: Sequence[Mapping[str, Any]], *, keep: bool = True) -> bool:
-        """Replaces the trusted keys by the platform's published keys. Returns False, and change nothing, if none of
-        them is usable."""
+        """Replaces the trusted keys by the platform's published keys, and stores them if `keep` is true. If none of the
+        keys is usable, changes nothing and returns False."""
         keys = read_keys([dict(jwk) for jwk in published])
         if not keys:
             return False
@@ -121,22 +125,25 @@ class BundleStore:
         return True
 
     async def take(self, signed: str, source: str, *, fetched: bool = True, aged: bool = False, etag: str = "") -> bool:
-        """Verifies a bundle and puts it in force; returns whether it came into force. With `fetched` the bundle is new
-        here: it is stored, and must not have expired, unless it is `aged`, as a bundle that crosses an air gap may be.
+        """Verifies a bundle and puts it in force. Returns whether it has come into force.
+
+        If `fetched` is true, the bundle is new: it is stored, and must not have expired. If `aged` is true, it may have
+        expired, as a bundle that is carried across an air gap.
         """
         async with self._lock:
             previous = self.in_force
             self.status.fetched_at = time.time()
             try:
-                # In a thread: compiling a thousand rules is slow, and requests continue meanwhile.
+                # Compile in a thread, because a thousand rules take long and requests must continue meanwhile.
                 now = time.time() if fetched and not aged else None
                 candidate = await asyncio.to_thread(self._compile, signed, previous, now)
             except BundleRefused as error:
                 self.failed(f"The bundle ({source}) is refused: {error}")
                 return False
             if fetched and previous is None:
-                # The first bundle is stored before it answers requests, so that the outpost still serves them after
-                # kill -9. A later bundle applies first: its revocations must not wait for the disk.
+                # The first bundle is stored before it comes into force, so that after kill -9 the outpost continues to
+                # serve requests. A later bundle comes into force first, so that its revocations do not wait for the
+                # disk.
                 await asyncio.to_thread(self._keep, signed, etag)
             self._swap(candidate, source)
             self.signed, self.etag = signed, etag
@@ -145,14 +152,15 @@ class BundleStore:
             return True
 
     def failed(self, reason: str) -> None:
-        """Records that a bundle was refused: logged once, and in the status until a bundle comes into force."""
+        """Records why a bundle was refused. The reason is logged once, and is in the status until a bundle comes into
+        force."""
         if self.status.fault != reason:
             log.warning("outpost.bundle_failed", reason=reason)
         self.status.failed_at, self.status.fault = time.time(), reason
 
     async def set_overrides(self, overrides: Overrides | None = None, *, budget: BudgetSet | None = None) -> None:
-        """Applies the outpost's own overrides and budget; None keeps the present ones. Raises `BundleRefused` if no
-        policy can be compiled with them."""
+        """Applies the outpost's overrides and budget. If one of them is None, it does not change. Raises
+        `BundleRefused` if the policy cannot be compiled with them."""
         async with self._lock:
             previous = self.in_force
             overrides = self._overrides if overrides is None else overrides
@@ -168,9 +176,10 @@ class BundleStore:
         version = 0 if previous is None else previous.bundle.version
         bundle = verify(signed, self.keys, outpost_id=self._outpost_id, in_force=version, now=now)
         if previous is not None and bundle.tenant_id != previous.bundle.tenant_id:
-            # The platform would get one organization's records as the other's, and admit its callers.
+            # The outpost would upload records of one organization as those of another one, and would admit the callers
+            # of both.
             raise BundleRefused(
-                f"it is organization {bundle.tenant_id}'s, and this outpost {previous.bundle.tenant_id}'s"
+                f"it belongs to organization {bundle.tenant_id}, and this outpost to {previous.bundle.tenant_id}"
             )
         snapshot = _compiled(bundle, None if previous is None else previous.snapshot, self._overrides, self._budget)
         return InForce(bundle, snapshot, Callers(bundle), open_credentials(bundle, self.private_keys()))
@@ -186,7 +195,8 @@ class BundleStore:
 
     def _keep(self, signed: str, etag: str) -> None:
         try:
-            # The ETag is cleared first: without one, or with an older one, the platform only sends the bundle again.
+            # Clear the ETag first. Without an ETag, or with an older one, the platform sends the bundle again, which is
+            # harmless.
             durable_files.write(self._folder / _ETAG_FILE, b"")
             durable_files.write(self._folder / _BUNDLE_FILE, signed.encode("ascii"))
             durable_files.write(self._folder / _ETAG_FILE, etag.encode("latin-1"))
@@ -195,9 +205,9 @@ class BundleStore:
 
 
 def _compiled(bundle: PolicyBundle, previous: Snapshot | None, overrides: Overrides, budget: BudgetSet) -> Snapshot:
-    """Raises `BundleRefused`."""
+    """Returns the compiled policy with the outpost's overrides and budget. Raises `BundleRefused`."""
     own_overrides = overrides if overrides != Overrides() else None
-    # An own budget in the bundle is ignored: the outpost alone sets it.
+    # An outpost's own budget in the bundle is ignored, because only the outpost sets it.
     budgets = tuple(record for record in bundle.policy.budgets if not record.own)
     own = own_budget(budget, bundle.outpost_id, bundle.tenant_id)
     if own is not None:
@@ -211,7 +221,8 @@ def _compiled(bundle: PolicyBundle, previous: Snapshot | None, overrides: Overri
 
 
 def keys_of(document: bytes | None) -> list[dict[str, Any]]:
-    """Returns the keys of a key set document as the platform publishes it; none if the text is no such document."""
+    """Returns the keys of a key set in the form that the platform publishes, or an empty list if the document is not a
+    key set."""
     try:
         key_set = msgspec.json.decode(document or b"{}")
     except msgspec.DecodeError:

@@ -1,4 +1,4 @@
-"""The callers that the bundle contains, by a key's digest, a user's id or a client's id."""
+"""Looks up the callers of a bundle by the digest of a key, the id of a user, or the id of a client."""
 
 from typing import Final
 from uuid import UUID
@@ -15,7 +15,7 @@ _ROLES: Final = {role.value: role for role in Role}
 
 
 class Callers:
-    """The callers of one bundle. Each one is built on first use."""
+    """The callers of one bundle. The `Caller` of a key is built at its first use."""
 
     def __init__(self, bundle: PolicyBundle) -> None:
         records = bundle.callers
@@ -43,7 +43,8 @@ class Callers:
         return user if user is not None and user.active else None
 
     def by_key(self, key: KeyRecord) -> Caller | None:
-        """Returns the caller, or None if the key's user is unknown or deactivated. The key itself is not checked."""
+        """Returns the caller of an API key, or None if the key's user is unknown or deactivated. The key itself is not
+        checked."""
         caller = self._by_key_id.get(key.id)
         if caller is None:
             user = self.user(key.user_id)
@@ -54,7 +55,7 @@ class Callers:
         return caller
 
     def by_user(self, user: UserRecord, scopes: frozenset[str]) -> Caller:
-        """Returns the caller for a token that names the user."""
+        """Returns the caller of a token that names the user."""
         return self._caller(user, CallerKind.USER, None, scopes)
 
     def _caller(self, user: UserRecord, kind: CallerKind, key_id: UUID | None, scopes: frozenset[str] | None) -> Caller:

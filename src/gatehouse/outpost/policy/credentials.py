@@ -1,10 +1,10 @@
-"""Authenticates callers by an API key of the bundle, or by a token of this outpost's own clients (docs/outposts.md,
-"Who may call").
+"""Authenticates callers by an API key of the bundle, or by a token of one of the outpost's own clients
+(docs/outposts.md, "Who may call").
 
-An own token is a JWT signed with `OUTPOST_JWT_SECRET` (HS256), with `sub`, `exp`, and `scope` if it is not for model
-calls alone. `sub` may be the id of a user of the organization, whose groups and limits then apply; a `sub` that is not
-an id names a client that only this outpost knows. An unknown user id is refused: a deactivated or removed user must not
-continue as such a client, without the groups' limits.
+A client's token is a JWT that is signed with `OUTPOST_JWT_SECRET` (HS256). It has the claims `sub` and `exp`, and
+`scope` if it is not only for model calls. If `sub` is the id of a user of the organization, the user's groups and
+limits apply. If `sub` is not an id, it names a client that only this outpost knows. An unknown id is refused: otherwise
+a deactivated or removed user could continue as such a client, without the limits of the user's groups.
 """
 
 import time
@@ -40,7 +40,7 @@ class InvalidClientToken(Unauthenticated):
 
 
 class UnknownUser(InvalidClientToken):
-    message = "The token is for a user that the organization does not have, or has deactivated."
+    message = "The token names a user who does not exist in the organization, or who is deactivated."
 
 
 class _Verified(msgspec.Struct, frozen=True, gc=False):
@@ -106,7 +106,7 @@ class LocalCredentials:
             if user is None:
                 raise UnknownUser
             return in_force.callers.by_user(user, verified.scopes)
-        # The platform has no row for the client: its records carry an id derived from its name.
+        # The platform has no row for the client, so records contain an id that is derived from the client's name.
         client_id = uuid5(self._outpost_id, verified.subject)
         return Caller(
             kind=CallerKind.OAUTH_CLIENT,

@@ -1,4 +1,5 @@
-"""Polls the platform for the next bundle, so that a change at the platform is in force here within a second."""
+"""Polls the platform for the next bundle, so that a change at the platform is in force at the outpost within a
+second."""
 
 import asyncio
 import base64
@@ -16,11 +17,11 @@ from gatehouse.outpost.policy.bundle import BundleStore
 
 log = structlog.get_logger(__name__)
 
-#: Seconds that a long poll waits at the platform for a change.
+#: Maximum time that the platform delays the response to a poll while nothing changes.
 _LONG_POLL_SECONDS: Final = 50
-#: Seconds between retries, doubling from the first to the second number.
+#: The interval between retries doubles from the first to the second number.
 _MIN_RETRY_SECONDS, _MAX_RETRY_SECONDS = 0.5, 5.0
-#: Seconds for which the key set is cached, unless a bundle names a key that is not in it.
+#: The key set is requested again after this time, or when a bundle names a key that is not in the set.
 _KEYS_TTL_SECONDS: Final = 600.0
 
 
@@ -35,7 +36,7 @@ class Follower:
         self._wake = asyncio.Event()
         #: Unix time of the platform's last response.
         self.heard_at: float | None = None
-        #: Why the platform cannot be reached; None while it answers.
+        #: Why the platform cannot be reached; None if it responds.
         self.fault: str | None = None
 
     def start(self) -> None:
@@ -48,7 +49,7 @@ class Follower:
                 await self._task
 
     def poll_now(self) -> None:
-        """Ends the delay between two polls, because there is a newer bundle."""
+        """Ends the delay between two polls. Called when a newer bundle is known to exist."""
         self._wake.set()
 
     async def _follow(self) -> None:
@@ -61,8 +62,8 @@ class Follower:
             except (PlatformUnavailable, PlatformRefusal) as error:
                 self._record_failure(str(error))
             except Exception:
-                # An unforeseen error must not end the polling.
-                self._record_failure("an unexpected fault; the log has it")
+                # An unexpected error must not end the polling.
+                self._record_failure("an unexpected error; see the log")
                 log.exception("outpost.follow_fault")
             self._wake.clear()
             with contextlib.suppress(TimeoutError):
@@ -71,21 +72,21 @@ class Follower:
             delay = min(delay * 2, _MAX_RETRY_SECONDS)
 
     async def _poll(self) -> bool:
-        """Polls once. Returns whether it succeeded, so that the next poll may follow at once."""
+        """Polls once. Returns whether the poll has succeeded, so that the next poll may follow immediately."""
         bundles = self._bundles
         bundles.status.asked_at = time.time()
         if not bundles.keys or time.time() - self._keys_at > _KEYS_TTL_SECONDS:
             bundles.trust(await self._platform.keys())
             self._keys_at = time.time()
-        # The first poll, and the first one after a failure, do not wait for a change: they show that the platform is
-        # up.
+        # The first poll, and the first poll after a failure, do not wait for a change, because their response shows
+        # that the platform is reachable.
         connected = bundles.in_force is not None and self.heard_at is not None and self.fault is None
         polled = await self._platform.bundle(bundles.etag, _LONG_POLL_SECONDS if connected else 0)
         if self.fault is not None:
             log.info("outpost.platform_back")
         self.heard_at, self.fault = time.time(), None
         if polled.signed is None:
-            # The policy is unchanged, with a later version: the next poll confirms it by the new ETag.
+            # The policy is unchanged. Its version may be a later one, so the next poll sends the new ETag.
             bundles.etag = polled.etag or bundles.etag
             if polled.retry_after:
                 await asyncio.sleep(polled.retry_after)

@@ -1,9 +1,10 @@
-"""Providers' credentials at the outpost: from its environment (docs/outposts.md, "Providers' credentials"), else from
-the bundle, sealed to this outpost's key.
+"""Looks up providers' credentials in the environment (docs/outposts.md, "Providers' credentials"), then in the bundle,
+where they are sealed to this outpost's key.
 
-`PROVIDER_<ID>_<FIELD>` is the credential `<field>` of the provider with that id. In the id, every character that is not
-a letter or digit is an underscore: `PROVIDER_OPENAI_API_KEY` is the `api_key` of `openai`. A provider with any of these
-variables uses only them: two sets of credentials are never mixed.
+`PROVIDER_<ID>_<FIELD>` is the credential `<field>` of the provider with that id. In the id, an underscore replaces
+every character that is not a letter or digit: `PROVIDER_OPENAI_API_KEY` is the `api_key` of `openai`. If one of these
+variables is set for a provider, none of its credentials are read from the bundle. A variable is ignored if no kind of
+provider has its field: `PROVIDER_OPENAI_EU_API_KEY` is the `api_key` of `openai-eu`, and no credential of `openai`.
 """
 
 import os
@@ -11,10 +12,12 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from gatehouse.engine.providers.registry import KINDS
 from gatehouse.foundation.identity import TenantId
 from gatehouse.outpost.policy.bundle import BundleStore
 
 _NOT_ALPHANUMERIC: Final = re.compile("[^A-Z0-9]")
+_FIELDS: Final = frozenset(field.name for kind in KINDS.values() for field in kind.credential_fields)
 _NO_CREDENTIALS: Final[Mapping[str, str]] = {}
 
 
@@ -38,7 +41,7 @@ class LocalSecrets:
     def _from_environment(self, provider_id: str) -> Mapping[str, str]:
         prefix = f"PROVIDER_{_NOT_ALPHANUMERIC.sub('_', provider_id.upper())}_"
         return {
-            name.removeprefix(prefix).lower(): value
+            field: value
             for name, value in self._environment.items()
-            if name.startswith(prefix) and value
+            if name.startswith(prefix) and value and (field := name.removeprefix(prefix).lower()) in _FIELDS
         }

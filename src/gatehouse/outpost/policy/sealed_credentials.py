@@ -1,5 +1,5 @@
-"""Providers' credentials in the bundle, if the organization sends them: sealed to the key of this outpost's certificate
-(`policy.bundles.contents`). Their plaintext exists only in memory."""
+"""Decrypts the providers' credentials in a bundle. An organization may send them to its outposts, sealed to the key of
+the outpost's certificate (`policy.bundles.contents`). Their plaintext exists only in memory."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -13,13 +13,13 @@ from gatehouse.policy.bundles.contents import PolicyBundle, sealing_context
 
 
 class OpenedCredentials:
-    """The credentials of one bundle. The repr contains none of them."""
+    """The decrypted credentials of one bundle. The repr contains no credentials."""
 
     __slots__ = ("_by_provider", "unopened")
 
     def __init__(self, by_provider: Mapping[str, Mapping[str, str]], unopened: tuple[str, ...] = ()) -> None:
         self._by_provider = by_provider
-        #: Providers whose credentials are sealed to an unavailable key.
+        #: Providers whose credentials could not be decrypted, because they are sealed to another key.
         self.unopened = unopened
 
     def of(self, provider_id: str) -> Mapping[str, str] | None:
@@ -33,9 +33,11 @@ NO_CREDENTIALS: Final = OpenedCredentials({})
 
 
 def open_credentials(bundle: PolicyBundle, keys: Sequence[EllipticCurvePrivateKey]) -> OpenedCredentials:
-    """Decrypts the bundle's credentials. `keys` are the certificate's and the one before a renewal: a bundle sent
-    before the renewal is sealed to the old key. The platform seals to the new one from the next poll on, which presents
-    the new certificate."""
+    """Decrypts the bundle's credentials. `keys` are the key of the certificate and, after a renewal, the former key.
+
+    The former key is needed because a bundle that was sent before the renewal is sealed to it. The next poll presents
+    the new certificate, and the platform then seals to the new key.
+    """
     credentials: dict[str, Mapping[str, str]] = {}
     for provider_id, sealed in bundle.credentials.items():
         context = sealing_context(bundle.outpost_id, bundle.tenant_id, provider_id)

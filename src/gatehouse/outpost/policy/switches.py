@@ -1,4 +1,5 @@
-"""Refuses requests at once: the outpost's kill switch, the bundle's switched-off models, and a missing bundle."""
+"""Refuses requests because of the outpost's kill switch, of models that are switched off in the bundle, or of a missing
+bundle."""
 
 from gatehouse.foundation.errors import Refusal, Unavailable
 from gatehouse.foundation.identity import TenantId
@@ -11,11 +12,11 @@ class KillSwitchEngaged(Unavailable):
     """The outpost's kill switch rejects every request (docs/outposts.md, "Operators' calls")."""
 
     code = "kill_switch_active"
-    message = "This outpost's kill switch is engaged: it answers no request until an operator releases it."
+    message = "This outpost's kill switch is engaged. Requests are refused until an operator releases it."
 
 
 class LocalSwitches:
-    """Implements the engine's `Switches`. All state is in this process's memory, so it is always up to date."""
+    """Implements the engine's `Switches`. All state is in the memory of this process, so it is always up to date."""
 
     def __init__(self, bundles: BundleStore, state: LocalState) -> None:
         self._bundles = bundles
@@ -27,7 +28,8 @@ class LocalSwitches:
         return NotLoaded() if self._bundles.in_force is None else None
 
     def switched_off(self, tenant_id: TenantId, candidate: Candidate) -> bool:
-        # Also called right before each attempt's first byte, so that the kill switch stops waiting requests too.
+        # This method is also called before the first byte of each attempt, so that the kill switch stops requests that
+        # have been waiting.
         in_force = self._bundles.in_force
         return self._state.stopped or in_force is None or candidate.model.id in in_force.bundle.switched_off
 

@@ -1,5 +1,5 @@
-"""Uploads an exported audit log to the platform: for an outpost in an air gap, and for a platform that was restored
-from a backup."""
+"""Uploads an exported audit log to the platform. This is needed for an outpost in an air gap, and after a platform has
+been restored from a backup."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -19,18 +19,18 @@ from gatehouse.outpost.settings import OutpostSettings
 
 
 class Missing(Exception):
-    """The platform lacks the records that precede the file."""
+    """The platform lacks records that precede those in the file."""
 
 
 class EntryRun(NamedTuple):
-    """Consecutive entries of one journal."""
+    """Consecutive entries of one journal. `begin` is the position of the first one."""
 
     begin: Cursor
     entries: list[bytes]
 
 
 class UploadResult(msgspec.Struct):
-    """Counts of one upload."""
+    """The result of an upload. `lines` is the number of uploaded lines."""
 
     lines: int = 0
     #: entries that were new to the platform
@@ -40,9 +40,11 @@ class UploadResult(msgspec.Struct):
 
 
 async def hand_in(settings: OutpostSettings, lines: Iterable[bytes]) -> UploadResult:
-    """Uploads each record once, however often it is called: the platform skips records that it has.
+    """Uploads the entries of the lines. The platform skips the entries that it already has, so a file may be uploaded
+    again.
 
-    Raises `BadSettings`, `NotALine` with the line's number, `Missing`, `PlatformUnavailable`, `PlatformRefusal`.
+    Raises `BadSettings`, `NotALine` (its message contains the number of the line), `Missing`, `PlatformUnavailable` and
+    `PlatformRefusal`.
     """
     settings = settings.model_copy(update={"outpost_airgap": False}).checked()
     assert settings.platform_management_url is not None
@@ -72,7 +74,7 @@ async def hand_in(settings: OutpostSettings, lines: Iterable[bytes]) -> UploadRe
 
 
 def _runs(lines: Iterable[bytes]) -> Iterator[EntryRun]:
-    """Yields runs of consecutive lines, each as long as one upload may be."""
+    """Yields the lines as runs of consecutive entries. Each run is at most as long as one upload may be."""
     run: EntryRun | None = None
     size = 0
     for number, line in enumerate(lines, 1):

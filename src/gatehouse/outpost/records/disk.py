@@ -1,8 +1,10 @@
-"""Drops detail while the disk is nearly full, and keeps serving requests (`DISK_MONITOR_*`; docs/outpost-records.md).
+"""Drops audit data while the disk is nearly full, so that requests can still be served (`DISK_MONITOR_*`;
+docs/outpost-records.md).
 
-The steps, in this order: files of the audit log are removed, oldest first; new lines of the audit log are dropped; the
-journal's entries lose their detail. A full journal comes after that and is reported by `JournalWriter.full`: the record
-of an admitted request is never refused.
+The steps are taken in this order. First, files of the audit log are removed, the oldest first. Then new lines of the
+audit log are dropped. Then new entries of the journal are written without detail. If the journal becomes full
+nevertheless, `JournalWriter.full` reports it and new requests are refused. The records of requests that have been
+admitted are always written.
 """
 
 import asyncio
@@ -24,30 +26,32 @@ log = structlog.get_logger(__name__)
 Shed: TypeAlias = Literal["nothing", "audit_files", "audit_lines", "journal_detail"]
 STEPS: Final[tuple[Shed, ...]] = ("nothing", "audit_files", "audit_lines", "journal_detail")
 
-#: Percent below the threshold at which everything is kept again, so that a single file does not switch the steps.
+#: A step ends when the disk is this many percent below the threshold, so that a single file does not begin and end it
+#: repeatedly.
 _HYSTERESIS_PERCENT: Final = 1.0
 _DETAIL_FIELDS: Final = frozenset({"dlp_events", "rule_events", "attempts"})
 
 
 class DiskUsage(msgspec.Struct):
-    """`percent` is None while it cannot be measured. `shed` is the last step taken; it includes all earlier steps."""
+    """The use of the disk. `percent` is None if it cannot be measured. `shed` is the current step, which includes all
+    earlier steps."""
 
     percent: float | None = None
     shed: Shed = "nothing"
-    #: counts since the start
+    #: numbers of removed files and of entries without detail since the start
     files_removed: int = 0
     entries_thinned: int = 0
 
 
 def used_percent(folder: Path) -> float:
-    """Returns the used percentage of the space that this user may use. Raises `OSError`."""
+    """Returns how many percent of the space that this user may use are used. Raises `OSError`."""
     disk = os.statvfs(folder)
     used = disk.f_blocks - disk.f_bfree
     return 100.0 * used / ((used + disk.f_bavail) or 1)
 
 
 class DiskMonitor:
-    """Measures the disk from `start` to `stop`."""
+    """Measures the disk periodically from `start` to `stop`, and takes the steps."""
 
     def __init__(
         self,
@@ -85,7 +89,7 @@ class DiskMonitor:
             await asyncio.sleep(self._interval)
 
     def look(self) -> None:
-        """Measures the disk and takes the step that is due. Blocks on files. Raises `OSError`."""
+        """Measures the disk and takes the step for its use. Blocks on files. Raises `OSError`."""
         percent, removed = self._used(self._folder), 0
         while percent >= self._threshold and self._remove_oldest():
             removed += 1
@@ -115,7 +119,7 @@ class DiskMonitor:
 
 
 class ThinningJournal:
-    """Implements the engine's `Journal`: removes detail from entries while the disk is nearly full."""
+    """Implements the engine's `Journal`. Removes detail from new entries while the disk is nearly full."""
 
     def __init__(self, journal: Journal, disk: DiskUsage) -> None:
         self._journal = journal

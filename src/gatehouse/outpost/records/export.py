@@ -1,5 +1,6 @@
-"""The audit log as one stream of lines: first its files, then the journal's entries that are not uploaded, oldest
-first. Each record appears once, although records move from the journal into the files meanwhile."""
+"""Exports the audit log as one stream of lines: first the lines of its files, then the entries of the journal that are
+not uploaded, the oldest first. Each record appears once, although records move from the journal into the files
+meanwhile."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -21,13 +22,13 @@ from gatehouse.outpost.records.positions import (
     read_batch,
 )
 
-#: Entries per part of the stream, some hundred kilobytes.
+#: Maximum number of entries in a part of the stream, which then has some hundred kilobytes.
 _BATCH_ENTRIES: Final = 500
 
 
 class Export:
-    """One pass from the beginning to the end. With `after`, only lines after that position; with `unsent`, only records
-    that are not uploaded."""
+    """One export. It contains only lines after the position `after`, if `after` is not None. If `unsent` is true, it
+    contains only records that are not uploaded."""
 
     def __init__(self, records: OutpostRecords, *, after: Cursor | None = None, unsent: bool = False) -> None:
         self._records = records
@@ -37,17 +38,18 @@ class Export:
         #: The position of the next entry in each writer's journal.
         self._places: dict[UUID, UploadPosition] = {}
         self._ended: set[UUID] = set()
-        #: Last sequence number emitted of each journal, from the journal or from the files.
+        #: The last exported sequence number of each journal.
         self._last_emitted: dict[UUID, int] = {}
         self._files = not unsent
         self.entries = 0
 
     def part(self) -> bytes | None:
-        """Returns the next lines, perhaps none, or None at the end. Blocks on files. Raises `OSError`."""
+        """Returns the next lines, or None at the end of the export. The result may be empty before the end. Blocks on
+        files. Raises `OSError`."""
         if self._files and (lines := self._lines_of_files()) is not None:
             return b"".join(lines)
         with self._records.lock:
-            # Entries that left the journal since the last read are in the files now.
+            # Read the files again, because entries may have moved from the journal into the files meanwhile.
             if self._files and (lines := self._lines_of_files()) is not None:
                 return b"".join(lines)
             return self._lines_of_journal()
@@ -79,7 +81,7 @@ class Export:
                 yield line(cursor, entry, handed_in=False)
 
     def _is_new(self, cursor: Cursor | None) -> bool:
-        # A kill leaves some records in both the journal and the files.
+        # After a kill some records are both in the journal and in the files.
         if cursor is None or cursor.sequence <= self._last_emitted.get(cursor.journal_id, 0):
             return False
         self._last_emitted[cursor.journal_id] = cursor.sequence
@@ -90,5 +92,5 @@ def _shown(text: bytes) -> bytes:
     try:
         return in_current_form(text)
     except NotALine:
-        # A later version, which ran here before, wrote this line.
+        # A later version of the outpost has written this line.
         return text

@@ -1,10 +1,10 @@
-"""The audit log that stays at the customer's site: uploaded records are appended to `outpost/audit/00000001.jsonl` and
-so on, one object a line.
+"""The audit log at the customer's site. Uploaded records are appended to its files `outpost/audit/00000001.jsonl` and
+so on. A line is one JSON object.
 
 A line contains every field of the journal's entry under its name (`engine.records.outcome`,
-`engine.records.upload_notices`), so that the entry can be rebuilt from it, as `gatehouse outpost hand-in` does. Times
-are ISO 8601. The line begins with the entry's position in a fixed layout, so that a search for a position need not
-decode the rest. docs/outpost-records.md describes the lines.
+`engine.records.upload_notices`). So the entry can be restored from the line, as `gatehouse outpost hand-in` does. Times
+are ISO 8601. A line begins with the position of the entry in a fixed layout, so that a search for a position need not
+decode the whole line. docs/outpost-records.md describes the lines.
 """
 
 import os
@@ -53,31 +53,31 @@ _TIMESTAMP: Final = b',"timestamp":'
 #: Maximum bytes of a line up to and including the name `timestamp`.
 _HEAD_MAX_BYTES: Final = _SEQUENCE_BEGINS + 20 + len(',"handed_in":false') + len(_TIMESTAMP)
 _BOOLEANS: Final = (b"false", b"true")
-#: Bytes of one read.
+#: Number of bytes that are read at a time.
 _READ_BYTES: Final = 256 * 1024
 
 
 class Cursor(NamedTuple):
-    """The position of an entry: its writer's journal and its sequence number there, counted from 1. Cursors sort in the
-    order of writing as long as one process follows another."""
+    """The position of an entry: the journal of its writer, and its sequence number in this journal, which counts from
+    1. The order of cursors is the order of writing, if each process has started after the end of the process before."""
 
     journal_id: UUID
     sequence: int
 
 
 class Spot(NamedTuple):
-    """A read position in the log's files: everything before it was read."""
+    """A read position in the log's files: everything before it has been read."""
 
     file: int = 0
     offset: int = 0
 
 
 class NotALine(ValueError):
-    """Raised for text that is not a line of an audit log."""
+    """The text is not a line of an audit log."""
 
 
 def line(at: Cursor, entry: bytes, *, handed_in: bool) -> bytes:
-    """Returns the entry as a line with named fields, with its line break."""
+    """Returns the line of an entry, with named fields and a line break."""
     kind, *values = _decode(entry)
     fields: dict[str, Any] = {"type": kind, **dict(zip(_FIELDS[kind], values, strict=False))}
     for name, nested_names in _NESTED.items():
@@ -92,12 +92,14 @@ def line(at: Cursor, entry: bytes, *, handed_in: bool) -> bytes:
 
 
 def in_current_form(text: bytes) -> bytes:
-    """Returns the line in this version's format: earlier versions wrote Unix times, and some lines without a time."""
+    """Returns the line in the format of this version. Earlier versions have written Unix times, and some lines without
+    a time."""
     return text if _TIMESTAMP in text[:_HEAD_MAX_BYTES] else line(place(text), entry(text), handed_in=True)
 
 
 def _iso(timestamp: float) -> bytes:
-    # Rounded like `datetime` on the platform: a record that is uploaded twice must have the same time.
+    # Round the time in the same way as `datetime` at the platform, because a record that is uploaded twice must have
+    # the same time.
     second = int(timestamp)
     microsecond = round((timestamp - second) * 1_000_000)
     if microsecond == 1_000_000:
@@ -105,7 +107,8 @@ def _iso(timestamp: float) -> bytes:
     return b'"%b.%06dZ"' % (_second(second), microsecond)
 
 
-# Cached because `datetime` costs as much as the rest of a line, and records of one second follow each other.
+# The result is cached, because `datetime` costs as much as all other parts of a line, and many consecutive records have
+# the same second.
 @lru_cache(maxsize=64)
 def _second(timestamp: int) -> bytes:
     return iso(timestamp).removesuffix("Z").encode("ascii")
@@ -117,7 +120,7 @@ def _id(journal_id: UUID) -> bytes:
 
 
 def place(text: bytes) -> Cursor:
-    """Returns the cursor of a line. Raises `NotALine`."""
+    """Returns the position of the entry in a line. Raises `NotALine`."""
     try:
         end = text.index(b",", _SEQUENCE_BEGINS)
         return Cursor(UUID(text[_ID_BEGINS:_ID_ENDS].decode("ascii")), int(text[_SEQUENCE_BEGINS:end]))
@@ -126,7 +129,7 @@ def place(text: bytes) -> Cursor:
 
 
 def where(text: bytes | None) -> Cursor | None:
-    """Returns the cursor of a line, or None if the text is not a line."""
+    """Returns the position of the entry in a line, or None if the text is not a line."""
     try:
         return None if text is None else place(text)
     except NotALine:
@@ -139,7 +142,7 @@ def entry(text: bytes) -> bytes:
         fields: dict[str, Any] = _decode(text)
         values = [fields["type"]]
         for name in _FIELDS[fields["type"]]:
-            # A line of an older version has fewer fields.
+            # A line of an earlier version has fewer fields.
             if name not in fields:
                 break
             value = fields[name]
@@ -158,8 +161,8 @@ def entry(text: bytes) -> bytes:
 
 
 def _budget(budget: Any) -> list[Any]:
-    """Returns a budget's id and the Unix time at which its period began. Lines of earlier versions contain this
-    pair."""
+    """Returns the id of a budget and the Unix time at which its period began. Lines of earlier versions contain this
+    pair instead of an object."""
     if isinstance(budget, dict):
         return [budget["id"], int(datetime.fromisoformat(budget["period_start"]).timestamp())]
     budget_id, start = budget
@@ -167,7 +170,8 @@ def _budget(budget: Any) -> list[Any]:
 
 
 class AuditLog:
-    """Appends from one thread at a time. A line that cannot be written is dropped: the platform has the record."""
+    """The files of the audit log. Only one thread at a time may append. A line that cannot be written is dropped,
+    because the platform has the record."""
 
     def __init__(self, folder: Path, *, max_bytes: int, max_files: int) -> None:
         self._folder = folder
@@ -178,12 +182,12 @@ class AuditLog:
         self._size = 0
         self._opened = False
         self._failing = False
-        #: While False, new lines are dropped until the disk has room again.
+        #: While it is False, because the disk is nearly full, new lines are dropped.
         self.keeping = True
 
     def append(self, begin: Cursor, entries: Sequence[bytes]) -> None:
-        """Appends the entries. Skips those that the log already has, because the process was killed before the upload
-        position was stored."""
+        """Appends the entries. Skips the entries that the log already contains, because the process was killed before
+        it stored their upload position."""
         if not self.keeping:
             return
         try:
@@ -198,14 +202,14 @@ class AuditLog:
             self._write([line(cursor, text, handed_in=True) for cursor, text in zip(cursors, new_entries, strict=True)])
             self._last, self._failing = cursors[-1], False
         except OSError as error:
-            # The next append reopens the file and looks for the end of the last complete line.
+            # The next append opens the file again and searches for the end of the last complete line.
             self._opened = False
             if not self._failing:
                 log.warning("outpost.audit_log_not_written", reason=str(error))
             self._failing = True
 
     def files(self) -> dict[int, int]:
-        """Returns the files' sizes in bytes by number, ascending."""
+        """Returns the sizes of the files in bytes by their numbers, in ascending order."""
         sizes = {}
         for path in self._folder.glob("*.jsonl"):
             if path.stem.isdigit():
@@ -216,7 +220,7 @@ class AuditLog:
         return dict(sorted(sizes.items()))
 
     def remove_oldest(self) -> bool:
-        """Removes the oldest file, even if it is the only one. Returns whether there was one."""
+        """Removes the oldest file, even if it is the only one. Returns False if there is no file."""
         numbers = list(self.files())
         if not numbers:
             return False
@@ -226,8 +230,8 @@ class AuditLog:
         return True
 
     def read(self, spot: Spot) -> tuple[list[bytes], Spot]:
-        """Returns the lines after `spot` with their line breaks, and the spot of the next line; no lines if there are
-        none yet."""
+        """Returns some lines after `spot`, with their line breaks, and the position after them. Returns no lines at the
+        end of the log."""
         for number in self.files():
             if number < spot.file:
                 continue
@@ -247,8 +251,8 @@ class AuditLog:
         return [], spot
 
     def of(self, journal_id: UUID, first: int, batch_size: int) -> Iterator[list[bytes]]:
-        """Yields the journal's entries from number `first` on, in lists of up to `batch_size`, as far as they are
-        stored."""
+        """Yields consecutive entries of a journal from number `first` on, in lists of up to `batch_size`. Ends before
+        the first entry that the log does not contain."""
         entries: list[bytes] = []
         expected, spot = first, Spot()
         while True:
@@ -269,20 +273,21 @@ class AuditLog:
         return self._folder / f"{number:08d}.jsonl"
 
     def _open(self) -> None:
-        """Finds the last line, and cuts off a line that a kill left incomplete."""
+        """Finds the last line, and removes an incomplete line that a killed process has left."""
         if self._opened:
             return
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         sizes = self.files()
-        # Numbers only grow, even if all files were removed: a reader may hold a spot in one of them.
+        # A number is never used again, even if all files have been removed, because a reader may have a position in a
+        # removed file.
         self._number, self._size = max(sizes, default=self._number + 1), 0
         self._last = None
         for number in sorted(sizes, reverse=True):
-            whole, last = _end(self._path(number))
+            complete_bytes, last = _end(self._path(number))
             if number == self._number:
-                if whole < sizes[number]:
-                    os.truncate(self._path(number), whole)
-                self._size = whole
+                if complete_bytes < sizes[number]:
+                    os.truncate(self._path(number), complete_bytes)
+                self._size = complete_bytes
             self._last = where(last)
             if self._last is not None:
                 break
@@ -320,7 +325,7 @@ def _end(path: Path) -> tuple[int, bytes | None]:
             tail = file.read(window)
             end = tail.rfind(b"\n") + 1
             begin = tail.rfind(b"\n", 0, max(0, end - 1)) + 1
-            # The window must contain the line's beginning, or the whole file.
+            # The window must contain the beginning of the line, or the whole file.
             if (end and begin) or window >= size:
                 return (size - len(tail) + end, tail[begin:end]) if end else (0, None)
             window *= 4

@@ -1,8 +1,9 @@
-"""Moves records from the journal to the audit log when they are uploaded, or when an operator has confirmed them.
+"""Moves records from the journal to the audit log after they have been uploaded, or after an operator has confirmed
+them.
 
-The position of each writer's journal is stored in `outpost/uploaded.json`, which only this module writes. Sequence
-numbers count from 1 in each writer's journal. A damaged part counts as one entry, and so does the end of a dead writer.
-So every reader computes the same numbers every time.
+The upload position of each writer's journal is stored in `outpost/uploaded.json`, which only this module writes.
+Sequence numbers count from 1 in each writer's journal. A damaged part counts as one entry, and the end of a dead writer
+counts as one entry, so that all readers compute the same numbers.
 """
 
 import threading
@@ -24,17 +25,17 @@ from gatehouse.outpost.records.log import AuditLog, Cursor
 log = structlog.get_logger(__name__)
 
 _FILE: Final = "uploaded.json"
-#: Limits of one upload (`POST /v1/outposts/records` accepts no more), and so of each read.
+#: Limits of one upload, because `POST /v1/outposts/records` accepts no more. They are also the limits of one read.
 MAX_UPLOAD_RECORDS: Final = 2_000
 MAX_UPLOAD_BYTES: Final = 1024**2
 
 
 class UploadPosition(msgspec.Struct, frozen=True):
-    """The upload position in one writer's journal. All entries before `offset` of `segment` are uploaded.
+    """The upload position in the journal of one writer. All entries before `offset` of `segment` have been uploaded.
 
-    Uploads name the journal by its writer's id. If the platform could not continue that journal, they name it by
-    `journal_id` and use numbers that are smaller by `skipped`. `lost` is then the number of missing records, until it
-    has been reported to the platform.
+    In uploads, the id of the journal is the id of its writer. If the platform lacks records that are no longer stored,
+    the journal continues under a new id, `journal_id`, and its sequence numbers in uploads are smaller by `skipped`.
+    `lost` is the number of missing records, or None after it has been reported to the platform.
     """
 
     segment: int = 1
@@ -44,24 +45,25 @@ class UploadPosition(msgspec.Struct, frozen=True):
     journal_id: UUID | None = None
     skipped: int = 0
     lost: int | None = None
-    #: the whole journal is uploaded; its files are kept because they still have to be sent to the SIEM
+    #: whether the whole journal has been uploaded, and its files are kept because the SIEM has not received all events
     over: bool = False
 
     @property
     def number(self) -> int:
-        """Returns the next entry's number in uploads."""
+        """Returns the sequence number of the next entry in uploads."""
         return self.sequence - self.skipped
 
 
 class RecordBatch(NamedTuple):
-    """Consecutive entries of one writer's journal, with notices of damage and end (`engine.records.upload_notices`).
-    `place` is the position before the entries, `then` the position after them."""
+    """Consecutive entries of one writer's journal. They include notices of damage and of the journal's end
+    (`engine.records.upload_notices`). `place` is the position before the entries, and `then` is the position after
+    them."""
 
     writer_id: UUID
     place: UploadPosition
     then: UploadPosition
     entries: list[bytes]
-    #: the writer is dead, and these are its last entries
+    #: whether the writer is dead and these are its last entries
     finished: bool
 
     @property
@@ -74,17 +76,18 @@ class RecordBatch(NamedTuple):
 
 
 class UnknownPlace(Exception):
-    """The given position is not in the journal."""
+    """The position is not in the journal."""
 
 
 class OutpostRecords:
-    """The outpost's journal and audit log. Every method blocks on files; call it from any thread but the event
-    loop's."""
+    """The outpost's journal and audit log. All methods block on files, so do not call them in the thread of the event
+    loop."""
 
     def __init__(self, folder: Path, audit: AuditLog) -> None:
         self.journal = folder / "journal"
         self.audit = audit
-        #: Take it to read journal and audit log together, so that no record is moved between the two reads.
+        #: A reader of both the journal and the audit log must hold this lock, so that no record is moved between the
+        #: two reads.
         self.lock = threading.RLock()
         self._path = folder / _FILE
         self._reader = JournalReader(self.journal)
@@ -92,13 +95,13 @@ class OutpostRecords:
         self._reader.pass_over(_over(self._places))
 
     def follower(self) -> JournalReader:
-        """Returns a second reader, for another receiver of the records. Records stay in the journal until both have
-        released them."""
+        """Returns a second reader of the journal, for another receiver of the records. A record remains in the journal
+        until both readers have released it."""
         return self._reader.follower()
 
     def claim(self) -> bool:
-        """Tries to become the only process that moves this home's records. Returns false while an earlier process still
-        runs."""
+        """Tries to become the only process that moves the records of this home. Returns False while an earlier process
+        is still running."""
         return self._reader.claim()
 
     def close(self) -> None:
@@ -113,15 +116,15 @@ class OutpostRecords:
         with self.lock:
             batch = read_batch(self._reader, self._places, max_records)
             if batch is not None and batch.place.journal_id and batch.writer_id not in self._places:
-                self._store(batch.writer_id, batch.place)  # keeps the new journal id
+                self._store(batch.writer_id, batch.place)  # stores the new id of the journal
             return batch
 
     def mark_uploaded(self, batch: RecordBatch) -> None:
-        """Moves uploaded or confirmed entries from the journal into the audit log. Raises `OSError`. The call can be
-        repeated."""
+        """Moves uploaded or confirmed entries from the journal into the audit log. Raises `OSError`: the call can then
+        be repeated."""
         with self.lock:
             if self._places.get(batch.writer_id, batch.place) != batch.place:
-                return  # an operator has confirmed them meanwhile
+                return  # an operator has confirmed the entries meanwhile
             self.audit.append(batch.begin, batch.entries)
             self._store(batch.writer_id, batch.then)
             moved = {batch.writer_id: Position(batch.then.segment, batch.then.offset)}
@@ -132,12 +135,12 @@ class OutpostRecords:
                 self._store(batch.writer_id, msgspec.structs.replace(batch.then, over=True))
 
     def loss_reported(self, batch: RecordBatch) -> None:
-        """Stores that the missing records have been reported to the platform."""
+        """Stores that the number of missing records has been reported to the platform."""
         self._store(batch.writer_id, msgspec.structs.replace(batch.place, lost=None))
 
     def continue_as_new_journal(self, batch: RecordBatch, missing: int) -> None:
-        """Continues under a new journal id, from number 1, with a notice of the missing records. For a journal of which
-        the platform lacks records that are no longer stored here."""
+        """Continues the journal under a new id, because the platform lacks records that are no longer stored here. In
+        the new journal, entry 1 is a notice of the missing records."""
         place = batch.place
         self._store(
             batch.writer_id,
@@ -145,8 +148,8 @@ class OutpostRecords:
         )
 
     def confirm(self, through: Cursor) -> int:
-        """Moves all entries up to `through`, which an operator has exported, into the audit log. Returns how many there
-        were. Raises `UnknownPlace`, `OSError`."""
+        """Moves all entries up to `through`, which an operator has exported, into the audit log. Returns the number of
+        moved entries. Raises `UnknownPlace`, `OSError`."""
         self._seek(through)
         released = 0
         while True:
@@ -160,7 +163,7 @@ class OutpostRecords:
                 released += len(batch.entries)
 
     def _cut(self, batch: RecordBatch, count: int) -> RecordBatch:
-        """Returns the batch's first `count` entries. Reads them again to learn their end position."""
+        """Returns a batch with the first `count` entries. Reads them again to determine the position after them."""
         if count >= len(batch.entries):
             return batch
         shorter = read_batch(self._reader, self._places, count)
@@ -168,7 +171,7 @@ class OutpostRecords:
         return shorter
 
     def _seek(self, through: Cursor) -> None:
-        """Raises `UnknownPlace` unless `through` is uploaded or in the journal."""
+        """Checks that `through` has been uploaded or is in the journal. Raises `UnknownPlace`."""
         places, finished = self.places(), set[UUID]()
         position = places.get(through.journal_id)
         if position is not None and through.sequence < position.sequence:
@@ -205,7 +208,8 @@ def read_batch(
     *,
     skipped_writers: Iterable[UUID] = (),
 ) -> RecordBatch | None:
-    """Returns the oldest writer's entries after `places`, at most `max_records`, or None. Raises `OSError`."""
+    """Returns at most `max_records` entries after the positions `places`, all of the oldest writer that has some, or
+    None. Raises `OSError`."""
     reader.resume({writer_id: Position(place.segment, place.offset) for writer_id, place in places.items()})
     batch = reader.oldest(max_records, MAX_UPLOAD_BYTES, {*skipped_writers, *_over(places)})
     if not batch:
@@ -213,9 +217,9 @@ def read_batch(
     (writer_id,) = batch.positions or batch.finished
     ended = writer_id in batch.finished
     located = [(entry.segment, entry.offset_end, entry.payload) for entry in batch.entries]
-    # A torn record at the end, left by a kill, was never acknowledged.
+    # A torn record at the end of a journal is not damage: the process was killed before it acknowledged the record.
     if damaged_places := [damage for damage in batch.damage if not damage.torn]:
-        # The time of a damaged record is unknown, but not later than this.
+        # The time of a damaged record is unknown. The time of the last write is its latest possible time.
         written_at = reader.last_written(writer_id)
         located += [
             (
@@ -242,10 +246,11 @@ def read_batch(
 
 
 def _unknown(segment: int) -> UploadPosition:
-    """Returns the position of a writer without a stored one.
+    """Returns the position of a writer without a stored position.
 
-    A journal without its first segment was partly uploaded, up to an unknown number. It gets a new journal id, so that
-    the platform accepts the rest and rejects the records that it already has."""
+    A journal without its first segment has been uploaded up to an unknown number. It continues under a new id, so that
+    the platform accepts its entries. The platform then rejects the records that it already has.
+    """
     return UploadPosition() if segment == 1 else UploadPosition(journal_id=new_id())
 
 

@@ -1,8 +1,9 @@
-"""Sends this outpost's events directly to a SIEM (`SIEM_DIRECT_*`; docs/siem.md lists the fields), also while the
-platform is unreachable, and where it may not receive them.
+"""Sends the outpost's events directly to a SIEM (`SIEM_DIRECT_*`; docs/siem.md lists the fields). This also works while
+the platform is unreachable, and for organizations that must not send records to the platform.
 
-Each entry of the journal becomes the events that the platform would forward, with the same ids. Delivery is at least
-once and in order: events that the receiver has not accepted stay in the journal, even if the platform has them.
+Each entry of the journal is converted to the same events that the platform would forward, with the same ids. Each event
+is delivered at least once, and in order. Events that the receiver has not accepted stay in the journal, even after
+their records have been uploaded to the platform.
 """
 
 import asyncio
@@ -47,21 +48,22 @@ _FILE: Final = "siem.json"
 #: Limits of one batch.
 _BATCH_ENTRIES: Final = 500
 _BATCH_BYTES: Final = 1024**2
-#: Seconds for a batch, for every type of receiver.
+#: Maximum time to send a batch, for all types of receivers.
 _SEND_TIMEOUT_SECONDS: Final = 20.0
 #: Seconds between two polls of a journal that is sent completely.
 _POLL_INTERVAL_SECONDS: Final = 0.5
-#: Seconds to send the rest of the journal when the outpost ends.
+#: Maximum time to send the last events of the journal when the outpost ends.
 _SHUTDOWN_TIMEOUT_SECONDS: Final = 3.0
-#: Networks that a receiver may be in: the operator chooses it, so all but cloud metadata.
+#: Networks of receivers. The operator chooses the receiver, so all networks are permitted. The guard refuses addresses
+#: of cloud metadata nevertheless.
 _ALL_NETWORKS: Final = ("0.0.0.0/0", "::/0")
 _NO_TENANT: Final = UUID(int=0)
 _OPERATED_PREFIX: Final = b'["operated",'
 
 
 class _AuditRow(NamedTuple):
-    """An audit event in the form that `events.of_audit` reads. It has no position in a chain, which only the platform
-    has."""
+    """An audit event in the form that `events.of_audit` reads. It has no position in the audit chain, because only the
+    platform has a chain."""
 
     id: UUID
     tenant_id: UUID
@@ -84,7 +86,7 @@ class _AuditRow(NamedTuple):
 
 
 class _SendState(msgspec.Struct, frozen=True):
-    """The position up to which each writer's journal was sent, and its open streams there."""
+    """The position up to which each writer's journal has been sent, and the streams that are open at this position."""
 
     positions: dict[UUID, Position] = {}
     opened: dict[UUID, dict[str, Opened[str]]] = {}
@@ -93,12 +95,12 @@ class _SendState(msgspec.Struct, frozen=True):
 class _SendBatch(NamedTuple):
     batch: Batch
     events: list[SiemEvent]
-    #: the state once they are sent
+    #: the state after the events have been sent
     then: _SendState
 
 
 class OutpostSiemStatus(msgspec.Struct):
-    """Counts since the start. Times are Unix times."""
+    """The state of sending. Numbers count events since the start. `at` is the Unix time of the last sent batch."""
 
     sent: int = 0
     #: events that are too large for the receiver even alone
@@ -137,7 +139,8 @@ class DirectSiem:
         self._task = asyncio.create_task(self._run(), name="siem")
 
     async def stop(self) -> None:
-        """Sends the rest of the journal if the receiver accepts it at once; otherwise the next start does."""
+        """Sends the last events of the journal, if the receiver accepts them immediately. Otherwise they are sent after
+        the next start."""
         self._stopping.set()
         if self._task is not None:
             _, unfinished = await asyncio.wait([self._task], timeout=_SHUTDOWN_TIMEOUT_SECONDS)
@@ -147,7 +150,7 @@ class DirectSiem:
                     await task
 
     async def test(self, tenant_id: UUID | None) -> None:
-        """Sends one event now. Raises `BatchRefused`."""
+        """Sends one test event immediately. Raises `BatchRefused`."""
         await self._attempt([events.of_test(tenant_id or _NO_TENANT)])
 
     async def _run(self) -> None:
@@ -163,8 +166,8 @@ class DirectSiem:
                 self._failed(error.reason)
                 more, failures = False, failures + 1
             except Exception as error:
-                # An unforeseen error must not end the sending.
-                self._failed(f"an unexpected fault: {type(error).__name__}")
+                # An unexpected error must not end the sending.
+                self._failed(f"an unexpected error: {type(error).__name__}")
                 log.exception("outpost.siem_fault")
                 more, failures = False, failures + 1
             if stopping and not more:
@@ -175,7 +178,7 @@ class DirectSiem:
                 )
 
     async def _send_next(self) -> bool:
-        """Sends one batch. Returns whether there may be more. Raises `BatchRefused`, `OSError`."""
+        """Sends one batch. Returns whether there may be more events. Raises `BatchRefused`, `OSError`."""
         work = await asyncio.to_thread(self._next)
         if work is None:
             return False
@@ -184,7 +187,7 @@ class DirectSiem:
         return work.batch.more or bool(work.batch.finished)
 
     async def _send(self, batch: Sequence[SiemEvent]) -> None:
-        """Sends the events, in smaller parts if they are too large together. Raises `BatchRefused`."""
+        """Sends the events. If they are too large for one batch, sends them in smaller parts. Raises `BatchRefused`."""
         first, part_size = 0, len(batch)
         while first < len(batch):
             part = batch[first : first + part_size]
@@ -196,7 +199,7 @@ class DirectSiem:
                 if len(part) > 1:
                     part_size = len(part) // 2
                     continue
-                # Skipped: later events must not wait for it for ever, nor requests for space in the journal.
+                # Skip this event. Otherwise later events would never be sent, and the journal would become full.
                 log.warning("outpost.siem_event_too_large", event_id=str(part[0].id), bytes=len(part[0].body))
                 self.status.skipped += 1
                 self.status.sent -= 1
@@ -210,10 +213,11 @@ class DirectSiem:
             async with asyncio.timeout(_SEND_TIMEOUT_SECONDS):
                 await self._senders.send(target, self._secret, batch)
         except TimeoutError:
-            raise BatchRefused(f"not taken within {_SEND_TIMEOUT_SECONDS:g} s") from None
+            raise BatchRefused(f"the receiver did not accept the events within {_SEND_TIMEOUT_SECONDS:g} s") from None
 
     def _next(self) -> _SendBatch | None:
-        """Returns the oldest writer's next entries as events, or None. Raises `OSError`."""
+        """Returns the events of the next entries of the oldest writer, or None if there are no entries. Raises
+        `OSError`."""
         self.status.waiting_bytes = sum(segment.bytes for segment in self._reader.backlog())
         batch = self._reader.oldest(_BATCH_ENTRIES, _BATCH_BYTES)
         if not batch:
@@ -226,7 +230,7 @@ class DirectSiem:
             {**self._state.opened, writer_id: opened},
         )
         if batch.finished:
-            # The open streams of a dead process were interrupted.
+            # The end of a process has interrupted its open streams.
             outgoing += [
                 event for entry in opened.values() for event in self._of_request(audit_events.interrupted(entry))
             ]
@@ -235,7 +239,7 @@ class DirectSiem:
         return _SendBatch(batch, outgoing, _SendState(positions, open_streams))
 
     def _events(self, line: bytes, opened: dict[str, Opened[str]]) -> Iterator[SiemEvent]:
-        """Yields the events of an entry. Updates `opened`, the streams without an outcome."""
+        """Yields the events of an entry. Updates `opened`, which contains the streams without an outcome."""
         try:
             if line.startswith(_OPERATED_PREFIX):
                 operated = upload_notices.read(msgspec.json.decode(line))
@@ -294,7 +298,7 @@ class DirectSiem:
         )
 
     def _store(self, work: _SendBatch) -> None:
-        """Stores the position of a sent batch. Raises `OSError`; the batch is then sent again."""
+        """Stores the position after a sent batch. Raises `OSError`: the batch is then sent again."""
         durable_files.write(self._path, msgspec.json.encode(work.then))
         self._state = work.then
         self._reader.release(work.batch)
@@ -317,7 +321,7 @@ class DirectSiem:
         self.status.fault = reason
 
     async def _wait_for_stop(self, seconds: float) -> bool:
-        """Waits up to `seconds`. Returns whether `stop` was called."""
+        """Waits up to `seconds`. Returns whether `stop` has been called."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), seconds)
         return self._stopping.is_set()
@@ -335,12 +339,12 @@ def _dlp_row(entry: DlpEntry, event_id: str, event: DlpEvent) -> dict[str, Any]:
 
 
 def receivers_of(settings: OutpostSettings) -> Receivers:
-    """Returns the HTTP client for receivers; the caller closes it. Raises `BadSettings`."""
+    """Returns the HTTP client for receivers. The caller must close it. Raises `BadSettings`."""
     return Receivers(EgressGuard(_ALL_NETWORKS), tls=_trust(settings.siem_direct_ca_bundle))
 
 
 def direct(settings: OutpostSettings, receivers: Receivers, records: OutpostRecords) -> DirectSiem | None:
-    """Returns None if no receiver is configured. Raises `BadSettings`."""
+    """Returns the sender for the configured receiver, or None without one. Raises `BadSettings`."""
     if settings.siem_direct_type is None:
         return None
     assert settings.outpost_id is not None
@@ -357,7 +361,7 @@ def direct(settings: OutpostSettings, receivers: Receivers, records: OutpostReco
 
 
 def target(settings: OutpostSettings) -> SiemTarget:
-    """Raises `BadSettings`."""
+    """Returns the configured receiver. Raises `BadSettings`."""
     kind, url = settings.siem_direct_type, settings.siem_direct_url
     assert kind is not None
     if kind == "file":
@@ -367,7 +371,7 @@ def target(settings: OutpostSettings) -> SiemTarget:
     if not (url or "").startswith("https://"):
         raise BadSettings(f"SIEM_DIRECT_URL: must begin with https:// for {kind}")
     if settings.siem_direct_token is None:
-        raise BadSettings(f"SIEM_DIRECT_TOKEN: {kind} needs one")
+        raise BadSettings(f"SIEM_DIRECT_TOKEN: {kind} needs a token")
     return SiemTarget(tenant_id=_NO_TENANT, type=kind, url=url, index=settings.siem_direct_index)
 
 
@@ -378,7 +382,7 @@ def _syslog(url: str, authorities: Path | None) -> SiemTarget:
     except ValueError:
         host = port = None
     if host is None or port is None or parts.scheme not in {"tcp", "tls"}:
-        raise BadSettings("SIEM_DIRECT_URL: for syslog, tcp://host:port or tls://host:port")
+        raise BadSettings("SIEM_DIRECT_URL: for syslog, must be tcp://host:port or tls://host:port")
     _trust(authorities)
     pem = authorities.read_text() if authorities is not None and parts.scheme == "tls" else None
     return SiemTarget(tenant_id=_NO_TENANT, type=f"syslog_{parts.scheme}", host=host, port=port, ca_certificate=pem)

@@ -1,7 +1,8 @@
-"""Uploads the journal's records in order, whenever the platform is reachable (docs/outpost-records.md).
+"""Uploads the records of the journal in order, while the platform is reachable (docs/outpost-records.md).
 
-Records stay in the journal until the platform has confirmed that they are stored. If the process is killed between the
-confirmation and the stored upload position, the same numbers are sent again, and the platform skips them.
+Records stay in the journal until the platform has confirmed that it has stored them. If the process is killed after the
+confirmation and before it has stored the upload position, it sends the same sequence numbers again, and the platform
+skips them.
 """
 
 import asyncio
@@ -22,32 +23,32 @@ log = structlog.get_logger(__name__)
 
 #: Seconds between two polls of a journal that is uploaded completely.
 _POLL_INTERVAL_SECONDS: Final = 0.5
-#: Seconds between two uploads of a backlog: requests have priority.
+#: Seconds between two uploads of a backlog. The pause leaves processor time for requests.
 _BACKLOG_INTERVAL_SECONDS: Final = 0.02
-#: Seconds between retries, doubling from the first to the second number.
+#: The interval between retries doubles from the first to the second number.
 _MIN_RETRY_SECONDS, _MAX_RETRY_SECONDS = 0.5, 15.0
-#: Seconds to upload the rest of the journal when the outpost ends.
+#: Maximum time to upload the last records of the journal when the outpost ends.
 _SHUTDOWN_TIMEOUT_SECONDS: Final = 5.0
-#: Statuses of a batch with an invalid record or too many records.
+#: Statuses with which the platform refuses a batch that has an invalid record or is too large.
 _BATCH_REFUSED: Final = frozenset({400, 413, 422})
-#: Rejected records of one upload that are logged.
+#: Maximum number of rejected records of one upload that are logged.
 _MAX_LOGGED_REJECTIONS: Final = 20
 
 
 class UploadStatus(msgspec.Struct):
-    """Counts since the start. Times are Unix times."""
+    """The state of the upload. Numbers count records since the start. `at` is the Unix time of the last upload."""
 
     handed_in: int = 0
     #: rejected by the platform; they are in the audit log
     rejected: int = 0
-    #: entries that are damaged, or that the platform requests and that are no longer stored
+    #: damaged entries, and entries that the platform requests again and that are no longer stored
     lost: int = 0
     at: float | None = None
     fault: str | None = None
 
 
 class RecordUpload:
-    """Uploads from `start` to `stop`. Of all processes of a home, one uploads."""
+    """Uploads records from `start` to `stop`. Of all processes of a home, only one uploads."""
 
     def __init__(self, platform: PlatformClient, records: OutpostRecords) -> None:
         self.status = UploadStatus()
@@ -61,7 +62,8 @@ class RecordUpload:
         self._task = asyncio.create_task(self._run(), name="records")
 
     async def stop(self) -> None:
-        """Uploads the rest of the journal if the platform accepts it at once; otherwise the next start does."""
+        """Uploads the last records of the journal, if the platform accepts them immediately. Otherwise they are
+        uploaded after the next start."""
         self._stopping.set()
         if self._task is not None:
             _, unfinished = await asyncio.wait([self._task], timeout=_SHUTDOWN_TIMEOUT_SECONDS)
@@ -83,8 +85,8 @@ class RecordUpload:
                 self._failed(str(error))
                 more = None
             except Exception:
-                # An unforeseen error must not end the uploads.
-                self._failed("an unexpected fault; the log has it")
+                # An unexpected error must not end the uploads.
+                self._failed("an unexpected error; see the log")
                 log.exception("outpost.upload_fault")
                 more = None
             if stopping and not more:
@@ -96,14 +98,14 @@ class RecordUpload:
                 await self._wait_for_stop(_BACKLOG_INTERVAL_SECONDS if more else _POLL_INTERVAL_SECONDS)
 
     async def _wait_for_stop(self, seconds: float) -> bool:
-        """Waits up to `seconds`. Returns whether `stop` was called."""
+        """Waits up to `seconds`. Returns whether `stop` has been called."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), seconds)
         return self._stopping.is_set()
 
     async def _upload_next(self) -> bool:
-        """Uploads one batch. Returns whether there may be more. Raises `PlatformUnavailable`, `PlatformRefusal`,
-        `OSError`."""
+        """Uploads one batch. Returns whether there may be more records. Raises `PlatformUnavailable`,
+        `PlatformRefusal`, `OSError`."""
         batch = await asyncio.to_thread(self._records.take, self._batch_size)
         if batch is None:
             self._batch_size = MAX_UPLOAD_RECORDS
@@ -116,7 +118,7 @@ class RecordUpload:
         return full or batch.finished or self._stopping.is_set()
 
     async def _upload_batch(self, batch: RecordBatch) -> bool:
-        """Returns whether the batch is uploaded. False: read again from the stored position and retry."""
+        """Uploads a batch. Returns False if the caller must read again from the stored position."""
         try:
             if batch.place.lost is not None:
                 notice = upload_notices.encode(Lost("gone", records=batch.place.lost, timestamp=time.time()))
@@ -132,7 +134,7 @@ class RecordUpload:
             if error.status not in _BATCH_REFUSED:
                 raise
             if len(batch.entries) > 1:
-                # One record is invalid, or the batch is too large.
+                # One record is invalid, or the batch is too large. Try half of the batch.
                 self._batch_size = len(batch.entries) // 2
                 return False
             log.warning("outpost.record_refused", journal_id=str(batch.journal_id), number=batch.place.number)
@@ -145,9 +147,9 @@ class RecordUpload:
         return True
 
     async def _fill(self, batch: RecordBatch, expected: int) -> None:
-        """Uploads again what the platform lacks, from the audit log: a platform that was restored from a backup has
-        gone back. If the records are no longer stored, the rest continues as a new journal that begins with a notice of
-        the loss."""
+        """Uploads from the audit log the records that the platform lacks, because it was restored from a backup. If the
+        audit log does not contain all of them, the journal continues as a new journal, which begins with a notice of
+        the missing records."""
         first, missing = expected + batch.place.skipped, batch.place.number - expected
         log.warning(
             "outpost.platform_lacks_records", journal_id=str(batch.journal_id), number=expected, records=missing

@@ -49,7 +49,7 @@ _GRANTS: Final = text(
 class AddressNotProven(Forbidden):
     code = "address_not_proven"
     message = (
-        "An account with this address was made here, and the organization has not proven the address's domain."
+        "An account with this address was created here, and the organization has not proven the address's domain."
         " Ask your administrator to prove the domain, or to remove the account."
     )
 
@@ -118,7 +118,7 @@ async def link_moved(change: Change, user: UserRow) -> None:
     await _link(change, user, "scim")
 
 
-def is_vouched_for(user: UserRow) -> bool:
+def is_address_proven(user: UserRow) -> bool:
     """Return whether the address is known to be the user's. A self-registered user may have entered any address."""
     return not user.self_registered or user.linked_at is not None or user.address_proven_at is not None
 
@@ -151,7 +151,7 @@ async def _end_credentials(change: Change, user: UserRow) -> EndedCredentials:
         # Allows the user to enable the key again.
         key.disabled_by = "owner"
     factors = len(await mfa.passkeys(session, user.id)) + (await mfa.totp(session, user.id) is not None)
-    await mfa.drop_everything(session, user.id)
+    await mfa.drop_all_factors(session, user.id)
     return EndedCredentials(
         passwords=int(had_password),
         sessions=len(sessions),

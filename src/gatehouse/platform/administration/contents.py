@@ -9,6 +9,7 @@ from gatehouse.platform.access.accounts.routes import router as accounts
 from gatehouse.platform.access.api_keys.routes import router as api_keys
 from gatehouse.platform.access.browser.routes import router as browser_sessions
 from gatehouse.platform.access.groups.routes import router as groups
+from gatehouse.platform.access.mail_test.routes import router as mail_test
 from gatehouse.platform.access.mfa.routes import router as mfa
 from gatehouse.platform.access.model_access.routes import router as model_access
 from gatehouse.platform.access.oauth_clients.routes import router as oauth_clients
@@ -95,6 +96,7 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     users,
     user_sessions,
     preferences,
+    mail_test,
     # Before groups, because the path parameter {group_id} would match `model-access`.
     model_access,
     groups,

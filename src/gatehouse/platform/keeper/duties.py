@@ -29,6 +29,7 @@ MODULES: Final = (
     "gatehouse.platform.spending.invoices",
     "gatehouse.platform.access.anonymising",
     "gatehouse.platform.access.users.mailing",
+    "gatehouse.platform.access.mail_test.service",
     "gatehouse.platform.records.archive.jobs",
     "gatehouse.platform.operations.webhooks.delivering",
 )

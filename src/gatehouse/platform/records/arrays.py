@@ -1,8 +1,8 @@
-"""Converts rows into text arrays, one per column, which the drain inserts with `unnest`.
+"""Converts rows into text arrays, one for each column, which the keeper inserts with `unnest`.
 
-A batch's rows of one table are one statement, which has arrived completely before it takes a lock. COPY would cost a
-little less, but a session that is cut off in the middle of a COPY keeps its locks until the connection ends, because
-PostgreSQL's timeouts do not apply there.
+All rows of a batch for one table are one statement, which has arrived completely before it takes a lock. COPY would
+cost slightly less. But a session that is cut off in the middle of a COPY keeps its locks until the connection ends,
+because PostgreSQL's timeouts do not apply to COPY.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ Row = tuple[str, ...]
 
 
 class Columns:
-    """The columns of a table's rows, declared as `name type, name type`."""
+    """The columns of the rows of one table, declared as `name type, name type`."""
 
     def __init__(self, declared: str) -> None:
         names, types = zip(*(column.split(" ", 1) for column in declared.split(", ")), strict=True)
@@ -28,24 +28,24 @@ class Columns:
         self._arrays = sql.SQL(", ").join(sql.SQL("%s::{}[]").format(sql.SQL(kind)) for kind in types)
 
     def insert_into(self, table: str) -> sql.Composed:
-        """Return the INSERT statement. Its parameters are the `columns` of the rows."""
+        """Return the INSERT statement. Its parameters are the results of `columns` for the rows."""
         statement = sql.SQL("INSERT INTO {} ({}) SELECT * FROM unnest({})")
         return statement.format(sql.Identifier(table), self._names, self._arrays)
 
 
 def columns(rows: Iterable[Row]) -> list[str]:
-    """Return one array per column; none if there are no rows."""
+    """Return one array for each column, or no arrays if there are no rows."""
     return ["{" + ",".join(column) + "}" for column in zip(*rows, strict=True)]
 
 
 def text(value: str | None) -> str:
-    """Quote a text. It must not contain NUL, which PostgreSQL cannot store."""
+    """Return the text, quoted as an array element. The text must not contain NUL, which PostgreSQL cannot store."""
     if value is None:
         return NULL
     return '"' + value.replace("\\", r"\\").replace('"', r"\"") + '"'
 
 
-#: `text` with a cache, for texts with few distinct values, such as models and error codes.
+#: `text` with a cache, for columns with few distinct values, such as models and error codes.
 cached_text = lru_cache(maxsize=2048)(text)
 
 
@@ -66,5 +66,5 @@ def binary(value: bytes | None) -> str:
 
 
 def month(moment: datetime) -> str:
-    """Return the suffix of the partition of this moment (UTC)."""
+    """Return the suffix of the partition that contains this moment (in UTC)."""
     return f"{moment.year:04d}{moment.month:02d}"

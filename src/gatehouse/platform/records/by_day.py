@@ -1,9 +1,10 @@
-"""Pages of records, newest first, at a cost that does not grow with their number, by tables of counts.
+"""Pages of records, newest first, at a cost that does not grow with the number of records. Tables of counts make this
+possible.
 
-A table of counts has the number of records of each kind and day (UTC). The sum is the total. It also shows on which
-days a page's rows are, so that only these days are read, however far the page and however rare the kind. If there are
-counts by the hour too, the days at the page's ends and the days that a period cuts are divided into hours. The
-remaining parts of an hour are counted in the records themselves.
+A table of counts has the number of records of each kind on each day (UTC). The sum of the counts is the total. The
+counts also show on which days the rows of a page are. So only these days are read, even for a far page or a rare kind.
+If there are also counts by the hour, the days at the ends of the page, and the days that a period cuts, are divided
+into hours. Remaining parts of an hour are counted in the records themselves.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,24 +25,24 @@ R = TypeVar("R", bound=Row)
 
 _DAY = timedelta(days=1)
 _HOUR = timedelta(hours=1)
-#: Up to this number, all matching records are selected and then sorted. If there are more, they are read in the order
-#: of time.
+#: Up to this number of matching records, all are selected and then sorted. A larger number is read in the order of
+#: time.
 _MAX_SORTED_RECORDS: Final = 2_000
 
 
 class RecordFilters(NamedTuple):
-    """Filters of a list. `kind` are values of columns that both tables have; the period is from `since` until before
-    `until`, in UTC."""
+    """Filters of a list. `kind` are values of columns that both tables have. The period begins at `since` and ends
+    before `until`, in UTC."""
 
     kind: Mapping[str, UUID | str]
     since: datetime | None
     until: datetime | None
-    #: more conditions on the records, by which no table counts
+    #: further conditions on the records, for which no table has counts
     uncounted: tuple[ColumnElement[bool], ...] = ()
 
 
 class _Span(NamedTuple):
-    """A period from `since` until before `until`, and its number of records."""
+    """A period from `since` until before `until`, and the number of records in it."""
 
     since: datetime
     until: datetime
@@ -49,7 +50,8 @@ class _Span(NamedTuple):
 
 
 class _PagePosition(NamedTuple):
-    """The indexes of the first and last span with rows of the page, and the number of records in the spans before."""
+    """The indexes of the first and the last span with rows of the page, and the number of records in the spans before
+    the first."""
 
     first: int
     last: int
@@ -57,8 +59,10 @@ class _PagePosition(NamedTuple):
 
 
 class CountedRecords(Generic[R]):
-    """A paged list of records. `records` has the key `tenant_id`, `timestamp`, `id`. `counts` has `tenant_id`, `day`,
-    `records`, and the columns of the kinds; `hours`, if there are counts by the hour, has `hour` instead of `day`."""
+    """A paged list of records.
+
+    `records` has the key `tenant_id`, `timestamp`, `id`. `counts` has the columns `tenant_id`, `day`, `records`, and
+    the columns of the kinds. `hours`, if there are counts by the hour, has `hour` instead of `day`."""
 
     def __init__(self, records: type[R], counts: FromClause, hours: FromClause | None = None) -> None:
         self._row = records
@@ -67,7 +71,8 @@ class CountedRecords(Generic[R]):
         self._hours = None if hours is None else hours.c
 
     async def page(self, session: AsyncSession, window: Window, filters: RecordFilters) -> tuple[Sequence[R], int]:
-        """Return the rows of the window and the total number. Records past the hot window are excluded."""
+        """Return the rows of the window and the total number of rows. Records older than the hot window are
+        excluded."""
         filters = await _within_hot_window(session, filters)
         spans = await self._spans(session, filters)
         total = sum(span.records for span in spans)
@@ -90,7 +95,8 @@ class CountedRecords(Generic[R]):
     async def page_without_counts(
         self, session: AsyncSession, window: Window, filters: RecordFilters
     ) -> tuple[Sequence[R], int]:
-        """Return the same with `uncounted` conditions, at a cost that grows with the number of matching records."""
+        """Return the rows of the window and the total number, with `uncounted` conditions. The cost grows with the
+        number of matching records."""
         conditions = self._conditions(session, await _within_hot_window(session, filters))
         total = (await session.execute(select(func.count()).where(*conditions))).scalar_one()
         query = select(self._row).where(*conditions)
@@ -114,13 +120,14 @@ class CountedRecords(Generic[R]):
         )
         row: Any = self._row
         if matching <= _MAX_SORTED_RECORDS:
-            # Otherwise PostgreSQL may scan the index on time, expecting to find them soon among very many others.
+            # Otherwise PostgreSQL may scan the index on time, because it expects to find the few matching records soon
+            # among very many others.
             row = aliased(self._row, query.cte("matching").prefix_with("MATERIALIZED"))
             query = select(row)
         newer = window.offset - position.skipped
         size = min(window.limit, matching - newer)
         older = matching - newer - size
-        # Start from the nearer end.
+        # Read from the end that is nearer to the page.
         if newer <= older:
             query = query.order_by(row.timestamp.desc(), row.id.desc()).limit(size).offset(newer)
             return (await session.scalars(query)).all()
@@ -128,7 +135,8 @@ class CountedRecords(Generic[R]):
         return (await session.scalars(query)).all()[::-1]
 
     async def _spans(self, session: AsyncSession, filters: RecordFilters) -> list[_Span]:
-        """Return the non-empty spans of matching records, newest first: days, and parts of days that a period cuts."""
+        """Return the non-empty spans of matching records, newest first. A span is a day, or a part of a day that the
+        period cuts."""
         since, until = filters.since, filters.until
         query = (
             select(self._counts.day, func.sum(self._counts.records))
@@ -181,7 +189,7 @@ class CountedRecords(Generic[R]):
         return _newest_first(spans)
 
     async def _counted(self, session: AsyncSession, filters: RecordFilters, since: datetime, until: datetime) -> _Span:
-        """Count the records themselves."""
+        """Count the records themselves between the two times."""
         inside = select(func.count()).where(
             *self._conditions(session, filters), self._records.timestamp >= since, self._records.timestamp < until
         )
@@ -207,7 +215,7 @@ async def _within_hot_window(session: AsyncSession, filters: RecordFilters) -> R
 
 
 def _page_position(spans: Sequence[_Span], window: Window) -> _PagePosition:
-    # The page begins in the first span whose cumulative sum exceeds the offset.
+    # The page begins in the first span at which the cumulative sum exceeds the offset.
     sums = list(accumulate(span.records for span in spans))
     first = next(index for index, total in enumerate(sums) if total > window.offset)
     last = next((index for index, total in enumerate(sums) if total >= window.offset + window.limit), len(sums) - 1)
@@ -223,5 +231,5 @@ def _begin(day: date) -> datetime:
 
 
 def _hour(moment: datetime) -> datetime:
-    """Return the beginning of the moment's hour."""
+    """Return the beginning of the hour that contains the moment."""
     return moment.replace(minute=0, second=0, microsecond=0)

@@ -1,7 +1,7 @@
 """The retention policy, and the hot window within which lists show records (docs/retention.md).
 
 Lists stop showing a record on the day on which it leaves the hot window, even if the archiver runs later. The window
-consists of whole days (UTC), so that the counts by day match it. Under a legal hold nothing is deleted from the
+consists of whole days (UTC), so that it matches the counts by day. Under a legal hold, nothing is deleted from the
 database, and all its records are shown.
 """
 
@@ -16,7 +16,7 @@ from gatehouse.foundation.clock import utc_now
 
 
 class HotRetention(msgspec.Struct, frozen=True, kw_only=True):
-    """Consecutive retention windows: `hot` in the database, then `warm` in the archive, then `cold`."""
+    """Consecutive retention windows: `hot` in the database, then `warm` in the archive, then `cold` in the archive."""
 
     hot_retention_days: int = 90
     warm_retention_days: int = 365
@@ -25,7 +25,7 @@ class HotRetention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_retention_policy(stored: dict[str, Any]) -> HotRetention:
-    """Parse the tenant's column `retention_policy`, which contains only the fields that were set."""
+    """Parse the column `retention_policy` of a tenant. It contains only the fields that were set."""
     return msgspec.convert(stored, HotRetention)
 
 
@@ -42,6 +42,6 @@ def hot_since(policy: HotRetention, now: datetime) -> datetime:
 
 
 async def visible_since(session: AsyncSession) -> datetime | None:
-    """Return the time from which the session's tenant sees its records; None if it sees all."""
+    """Return the time from which the session's tenant can see its records, or None if it can see all of them."""
     row = (await session.execute(_POLICY, {"tenant": session.info["tenant_id"]})).one()
     return None if row.held else hot_since(read_retention_policy(row.retention_policy), utc_now())

@@ -1,1 +1,1 @@
-"""Parameters of routes: callers, sessions, entity tags and the worker's parts."""
+"""Parameters of routes: callers, sessions, entity tags, and the parts of the worker."""

@@ -1,25 +1,25 @@
-"""Caller types for a route's signature. The 401 and 403 are raised before the route's first line.
+"""Types of callers for the signatures of routes. The errors 401 and 403 are raised before the first line of the route.
 
-    SessionUser     a person with a session token: no API key and no OAuth client
-    SessionUserStepUp  the same with a fresh second factor, where the policy requires one (docs/mfa.md)
-    AdminReader     admin or auditor; a client with `admin:read`
-    AuditReader     the same with `audit:read`
-    DlpReader       the same with `dlp:read`
-    GroupReader     the same with `groups:read`
-    Admin           admin; a client with `admin:write`
-    GroupAdmin      the same with `groups:write`
-    AdminStepUp     Admin; people need a fresh second factor, where the policy requires one (docs/mfa.md)
-    ClientReader    reads OAuth clients: AdminReader and the platform-wide client; `admin:write` is enough
+    SessionUser     a user with a session token; neither an API key nor an OAuth client
+    SessionUserStepUp  SessionUser with a fresh second factor, if the policy requires one (docs/mfa.md)
+    AdminReader     an admin or auditor; a client with `admin:read`
+    AuditReader     an admin or auditor; a client with `audit:read`
+    DlpReader       an admin or auditor; a client with `dlp:read`
+    GroupReader     an admin or auditor; a client with `groups:read`
+    Admin           an admin; a client with `admin:write`
+    GroupAdmin      an admin; a client with `groups:write`
+    AdminStepUp     Admin; users need a fresh second factor if the policy requires one (docs/mfa.md)
+    ClientReader    reads OAuth clients: AdminReader and the platform-wide client; `admin:write` is sufficient
     ClientAdmin     changes OAuth clients: AdminStepUp and the platform-wide client
-    OperatorStepUp  admin with the operator flag and a fresh second factor
+    OperatorStepUp  an admin with the operator flag and a fresh second factor
     PlatformClient  the platform-wide client with `admin:write`, which the portal's jobs use; or OperatorStepUp
     ScimClient      a SCIM token, valid only under /api/scim/v2, which accepts no other credential
     OutpostCaller   an outpost's token, valid only under /v1/outposts, which accepts no other credential
     ApiReader       any caller; a client, or a key with scopes, needs `api:read`
-    PersonReader    a user, by session or key; a key with scopes needs `api:read`
-    PersonWriter    the same with `api:write`
+    PersonReader    a user with a session or key; a key with scopes needs `api:read`
+    PersonWriter    a user with a session or key; a key with scopes needs `api:write`
 
-A route declares its caller first: FastAPI resolves dependencies in order, so 401 and 403 come before 404 and 422.
+A route declares its caller first. FastAPI resolves dependencies in order, so 401 and 403 come before 404 and 422.
 """
 
 import time
@@ -38,26 +38,26 @@ from gatehouse.platform.live.credentials import InvalidBearerToken
 
 
 class AdminOnly(Forbidden):
-    message = "This needs an administrator."
+    message = "This operation requires an administrator."
 
 
 class SessionOnly(Forbidden):
-    message = "This needs a session token: sign in as the user."
+    message = "This operation requires a session token. Sign in as the user."
 
 
 class OperatorOnly(Forbidden):
-    message = "This needs an operator of the platform."
+    message = "This operation requires an operator of the platform."
 
 
 class PeopleOnly(Forbidden):
-    message = "This is a user's own: an OAuth client has none."
+    message = "This resource belongs to a user, so OAuth clients cannot use it."
 
 
 class CallerWithoutTenant(Forbidden):
-    message = "A platform-wide client belongs to no organization, so it has nothing to manage here."
+    message = "A platform-wide client belongs to no organization, so it cannot use this operation."
 
 
-#: Kinds of callers of whom sensitive operations require a second factor.
+#: Kinds of callers for whom sensitive operations require a second factor.
 _WITH_SECOND_FACTOR: Final = frozenset({CallerKind.USER, CallerKind.APPLICATION})
 
 
@@ -67,20 +67,22 @@ class CallerLacksScope(Forbidden):
 
 class ClientCertificateMissing(Unauthenticated):
     code = "client_certificate_missing"
-    message = "Show the token's certificate in the TLS handshake too."
+    message = "Present the token's certificate in the TLS handshake too."
 
 
 class MfaRequired(Forbidden):
     code = "mfa_required"
-    message = "This needs a fresh second factor: POST /api/auth/mfa/verify, then try again."
+    message = (
+        "This operation requires a fresh second factor. Verify one with POST /api/auth/mfa/verify, then try again."
+    )
     form = "error_message"
 
 
 class EnrolmentRequired(MfaRequired):
-    """The user has no second factor to verify."""
+    """The operation requires a second factor, and the user has none to verify."""
 
     message = (
-        "This needs a second factor, and you have none: enrol one at POST /api/auth/mfa/totp or"
+        "This operation requires a second factor, and you have none. Enrol one with POST /api/auth/mfa/totp or"
         " POST /api/auth/mfa/webauthn/register/begin, then try again."
     )
 
@@ -89,7 +91,7 @@ class EnrolmentRequired(MfaRequired):
 
 
 async def _caller(request: Request) -> Caller:
-    """Return the caller that admission identified. Raises the refusal of a bad credential, `MissingCredential`."""
+    """Return the caller that admission identified. Raises the refusal of a bad credential, or `MissingCredential`."""
     state = request.scope["state"]
     refusal: Refusal | None = state.get("refused_credential")
     if refusal is not None:
@@ -101,7 +103,8 @@ async def _caller(request: Request) -> Caller:
 
 
 def is_caller(dependency: object) -> bool:
-    """Return whether this is the dependency on which all caller types are based. A route with it needs a credential."""
+    """Return whether this is the dependency on which all caller types are based. A route that has it needs a
+    credential."""
     return dependency is _caller
 
 
@@ -118,7 +121,8 @@ async def _session_user(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
 
 
 async def session_user(request: Request) -> Caller:
-    """Return the `SessionUser`, for routes that accept a token in the body instead. Raises as `SessionUser` does."""
+    """Return the caller as `SessionUser` does, for routes that alternatively accept a token in the body. Raises the
+    same errors."""
     return await _session_user(await _caller(request))
 
 
@@ -152,12 +156,12 @@ async def _group_admin(caller: Annotated[Caller, Depends(_member)]) -> Caller:
 
 
 async def _any_admin(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
-    """Admit admins and the platform-wide client, which has no tenant."""
+    """Admit admins, and the platform-wide client, which has no tenant."""
     return stepped_up(_is_admin(caller))
 
 
 async def _any_admin_reader(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
-    """Admit readers of OAuth clients. `admin:write` includes reading, because it includes managing them."""
+    """Admit readers of OAuth clients. `admin:write` is sufficient, because managing clients includes reading them."""
     if caller.kind is not CallerKind.OAUTH_CLIENT and caller.role not in {Role.ADMIN, Role.AUDITOR}:
         raise AdminOnly
     return caller if caller.has_scope("admin:write") else _with_scope(caller, "admin:read")
@@ -196,16 +200,17 @@ async def _outpost(request: Request, caller: Annotated[Caller, Depends(_member)]
         raise InvalidBearerToken
     token = credential_of(request.state.received)
     assert token is not None
-    # Where the listener requests certificates, a stolen token is useless on a connection without its certificate.
+    # If the listener requests certificates, a stolen token is useless on a connection without its certificate.
     if not has_certificate(request.scope, x5c.certificate_of(token).public_bytes(Encoding.DER)):
         raise ClientCertificateMissing
     return caller
 
 
 def stepped_up(caller: Caller) -> Caller:
-    """Return the caller if its second factor is fresh or not required. Raises `MfaRequired`, `EnrolmentRequired`. For
-    routes that require it only when the body grants a right or the row is protected; others declare a type below."""
-    # A machine has no second factor. An application has the user's at the sign-in.
+    """Return the caller if its second factor is fresh or not required. Raises `MfaRequired` and `EnrolmentRequired`.
+    This is for routes that require a second factor only if the body grants a right or the row is protected. Other
+    routes declare one of the types below."""
+    # A machine has no second factor. An application has the factor that the user passed at the sign-in.
     if caller.kind in _WITH_SECOND_FACTOR and caller.mfa_required and not caller.has_fresh_factor(time.time()):
         raise MfaRequired if caller.has_factor else EnrolmentRequired
     return caller
@@ -227,7 +232,7 @@ def scoped(scope: str) -> Callable[..., Awaitable[Caller]]:
 
 
 def person(scope: str) -> Callable[..., Awaitable[Caller]]:
-    """Return a dependency that admits users of a tenant with any role. A key with scopes needs `scope`."""
+    """Return a dependency that admits users of a tenant, whatever their role. A key with scopes needs `scope`."""
 
     async def check(caller: Annotated[Caller, Depends(_member)]) -> Caller:
         if caller.user_id is None:
@@ -259,5 +264,5 @@ PersonWriter = Annotated[Caller, Depends(person("api:write"))]
 #: Responses of a route with a caller, for the OpenAPI document.
 RESPONSES: dict[int | str, dict[str, Any]] = {
     401: {"description": "The credential is missing or not valid."},
-    403: {"description": "The credential does not permit this."},
+    403: {"description": "The credential does not permit this operation."},
 }

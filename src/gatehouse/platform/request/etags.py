@@ -1,8 +1,8 @@
 """Optimistic concurrency control with entity tags, which prevents lost updates (RFC 9110, 13.1.1).
 
-A response that shows a row carries its version as `ETag`. A change with that value in `If-Match` is refused with 412 if
-the row has changed since; without `If-Match` the last write wins. The version is `updated_at`, which observations (a
-sign-in, a health check) do not change.
+A response that shows a row has the row's version as `ETag`. A change with that value in `If-Match` is refused with 412
+if the row has changed since. Without `If-Match`, the last write wins. The version is `updated_at`, which observations
+(a sign-in, a health check) do not change.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def tag(row: Row) -> str | None:
-    """Return the row's version as an entity tag; None for a row without `updated_at`."""
+    """Return the version of the row as an entity tag, or None for a row without `updated_at`."""
     updated_at: datetime | None = getattr(row, "updated_at", None)
     if updated_at is None:
         return None
@@ -29,7 +29,7 @@ def tag(row: Row) -> str | None:
 
 
 class Versions:
-    """The version of the row that a request concerns. One instance per request."""
+    """The version of the row that a request concerns. Each request has its own instance."""
 
     def __init__(self, request: Request, response: Response) -> None:
         self._request = request
@@ -38,9 +38,11 @@ class Versions:
         self._response_shows_row = False
 
     def about(self, row: Row, parameter: str | None = None, *, part: str = "") -> None:
-        """Set the row that the request concerns, which is locked if the request changes it. The response carries its
-        `ETag` if it shows the row or a part of it: if there is no `parameter`, or the path ends with the `parameter`
-        that names the row, or with the parameter and `part`."""
+        """Set the row that the request concerns. The row must be locked if the request changes it.
+
+        The response has the `ETag` of the row if it shows the row or a part of it. This is the case if there is no
+        `parameter`, if the path ends with the `parameter` that names the row, or if the path ends with the parameter
+        and `part`."""
         path: str = self._request.scope["route"].path
         self._row = row
         self._response_shows_row = parameter is None or path.endswith(f"{{{parameter}}}{part}")
@@ -48,18 +50,18 @@ class Versions:
             self._set_etag(self._response.headers)
 
     def require(self) -> None:
-        """Check the row's version against `If-Match`. Raises `PreconditionFailed`."""
+        """Check the version of the row against `If-Match`. Raises `PreconditionFailed`."""
         header_values = self._request.headers.getlist("if-match")
         if self._row is None or not header_values:
             return
-        # A compressing proxy turns strong tags into weak ones; they still name the same version.
+        # A compressing proxy turns strong tags into weak ones. They still name the same version.
         accepted = {value.strip().removeprefix("W/") for value in ",".join(header_values).split(",")}
         if tag(self._row) not in accepted and "*" not in accepted:
             raise PreconditionFailed
 
     def changed(self) -> None:
-        """Set the new `ETag` after the commit. The route's response exists already, so the header goes into the state,
-        from which admission adds it."""
+        """Set the new `ETag` after the commit. The response of the route already exists, so the header is put into the
+        state, from which admission adds it."""
         if self._response_shows_row:
             self._set_etag(self._request.scope["state"]["response_headers"])
 
@@ -70,9 +72,9 @@ class Versions:
                 headers["ETag"] = version
 
 
-#: Dependency of routes and dependencies that load rows.
 async def _versions(request: Request, response: Response) -> Versions:
     return Versions(request, response)
 
 
+#: The dependency of routes, and of dependencies, that load rows.
 TheVersions = Annotated[Versions, Depends(_versions)]

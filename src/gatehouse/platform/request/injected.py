@@ -1,4 +1,4 @@
-"""Dependencies of routes: a session bound to the caller's tenant, a change, and the row that the path names."""
+"""Dependencies of routes: a session of the caller's tenant, a change, and the row that the path names."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -22,9 +22,9 @@ R = TypeVar("R", bound=Row)
 
 
 async def _tenant_session(request: Request, host: TheHost) -> AsyncIterator[AsyncSession]:
-    """Yield a session bound to the caller's tenant. The caller is already authorized: routes declare it first."""
+    """Yield a session of the caller's tenant. The caller is already authorized, because routes declare it first."""
     caller: Caller = request.scope["state"]["caller"]
-    # A platform-wide client has no tenant: it acts in the operators' tenant.
+    # A platform-wide client has no tenant, so it acts in the tenant of the operators.
     operator = caller.operator or caller.tenant_id is None
     async with host.database.tenant(caller.tenant_id or DEFAULT_TENANT, operator=operator) as session:
         yield session
@@ -35,11 +35,12 @@ Session = Annotated[AsyncSession, Depends(_tenant_session, scope="function")]
 
 
 async def _change(request: Request, session: Session, host: TheHost, versions: TheVersions) -> AsyncIterator[Change]:
-    """Yield a change. It is committed after the route has returned and before its response is sent, or rolled back if
-    the route raised."""
+    """Yield a change. It is committed after the route has returned and before its response is sent. If the route raised
+    an exception, the change is rolled back."""
     state = request.scope["state"]
     change = Change(session, state["caller"], request_id=state["request_id"], ip=state["client_address"])
-    # Not where the row is loaded: the caller's right to see the row is checked in between.
+    # The version is not checked where the row is loaded, because the caller's right to see the row is checked in
+    # between.
     versions.require()
     yield change
     missing = await models.load_ahead(change, host.detectors)
@@ -55,8 +56,8 @@ async def changing(
 ) -> AsyncIterator[Change]:
     """Yield a change in a tenant that no credential of the request names, for example at sign-in.
 
-    It is committed at the end of the block, so that slow work (hashing a password) can be done before the block without
-    holding a connection. `caller` may be set on the change later, when the caller has been identified.
+    The change is committed at the end of the block. So slow work, such as hashing a password, can be done before the
+    block, when no connection is occupied. `caller` may be set on the change later, once the caller is identified.
     """
     state = request.scope["state"]
     async with host.database.tenant(tenant_id) as session:
@@ -68,10 +69,10 @@ async def changing(
 
 
 async def commit(change: Change, host: TheHost) -> Propagation | None:
-    """Commit, and after an urgent change wait until every live worker has confirmed it (two seconds at most).
+    """Commit, and after an urgent change wait at most two seconds until every live worker has confirmed it.
 
-    Returns the propagation of an urgent change. A route that shows it commits by itself; the later commit of `Changing`
-    is then a no-op.
+    Returns the propagation of an urgent change. A route that returns the propagation commits by itself; the later
+    commit of `Changing` then does nothing.
     """
     await change.commit()
     if not change.urgent or change.revision is None:
@@ -80,13 +81,13 @@ async def commit(change: Change, host: TheHost) -> Propagation | None:
     return await wait_until_confirmed(host.database, change.revision)
 
 
-#: A change in the same session, committed once.
+#: A change in the same session. It is committed once.
 Changing = Annotated[Change, Depends(_change, scope="function")]
 
 
 class SplitTransactions:
-    """Separate transactions for a route that calls an external system in between, so that a provider that hangs does
-    not occupy a database connection."""
+    """Separate transactions for a route that calls an external system between them. So an external system that hangs
+    does not occupy a database connection."""
 
     def __init__(self, request: Request, host: TheHost) -> None:
         state = request.scope["state"]
@@ -98,14 +99,14 @@ class SplitTransactions:
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncSession]:
-        """Yield a session for reading, rolled back at the end of the block."""
+        """Yield a session for reading. It is rolled back at the end of the block."""
         operator = self.caller.operator or self.caller.tenant_id is None
         async with self._host.database.tenant(self.tenant_id, operator=operator) as session:
             yield session
 
     @asynccontextmanager
     async def changing(self) -> AsyncIterator[Change]:
-        """Yield a change. It is committed at the end of the block, or rolled back if the block raised."""
+        """Yield a change. It is committed at the end of the block, or rolled back if the block raised an exception."""
         async with self.reading() as session:
             change = Change(session, self.caller, request_id=self._request_id, ip=self._ip)
             yield change
@@ -122,11 +123,11 @@ InSplitTransactions = Annotated[SplitTransactions, Depends(_split_transactions)]
 def loaded(
     row: type[R], parameter: str, missing: type[NotFound], *, column: str = "id", part: str = ""
 ) -> Callable[..., Any]:
-    """Return a dependency that loads the row of the caller's tenant that a path parameter names. It raises `missing` if
-    the row does not exist or belongs to another tenant.
+    """Return a dependency that loads the row that a path parameter names, from the caller's tenant. The dependency
+    raises `missing` if the row does not exist or belongs to another tenant.
 
-    The row is locked if the request can change it: concurrent changes are serialized, and one whose `If-Match` names
-    another version is refused with 412. The response carries the row's `ETag` if the path ends with the parameter, or
+    The row is locked if the request can change it. So concurrent changes are serialized, and a change whose `If-Match`
+    names another version is refused with 412. The response has the row's `ETag` if the path ends with the parameter, or
     with the parameter and `part`.
     """
     key = getattr(row, column)

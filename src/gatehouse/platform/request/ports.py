@@ -1,5 +1,5 @@
-"""The parts of a worker that administration uses besides its own rows. `platform.worker.host` creates them once per
-worker; routes get them from `TheHost`."""
+"""The parts of a worker that administration uses in addition to its own rows. `platform.worker.host` creates them once
+for each worker. Routes receive them as `TheHost`."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Protocol
@@ -33,43 +33,43 @@ from gatehouse.policy.bundles.contents import BundleContents
 
 
 class TokenSigner(Protocol):
-    """Signs tokens and documents. Implemented by `access.signing.Signer`."""
+    """Signs tokens and documents. `access.signing.Signer` implements it."""
 
     #: whether the master key fails to open the signing key
     cannot_open: bool
 
     async def open(self) -> None:
-        """Open the signing key ahead of its first use. A failure sets `cannot_open`."""
+        """Open the signing key before its first use. A failure sets `cannot_open`."""
 
     async def sign(self, claims: Mapping[str, Any], lifetime_seconds: int, *, audience: str | None = None) -> str:
-        """Return a token with these claims and `iss`, `aud` (`audience`, by default this platform), `iat`, `exp`,
-        `jti`."""
+        """Return a token with these claims and with `iss`, `aud`, `iat`, `exp` and `jti`. `aud` is `audience`, or by
+        default this platform."""
 
     async def sign_document(self, document: bytes, *, kind: str) -> str:
-        """Return the document signed with the same key; `kind` is the header's `typ`."""
+        """Return the document, signed with the same key. `kind` is the `typ` of the header."""
 
 
 class OutpostSupply(Protocol):
-    """Serves policy to outposts and stores their records. Implemented by `platform.publishing.outposts`."""
+    """Serves policies to outposts and stores their records. `platform.publishing.outposts` implements it."""
 
     async def contents(self, tenant_id: TenantId, at_least: int = 0) -> BundleContents:
-        """Return the contents that all outposts of an organization receive, of revision `at_least` or later."""
+        """Return the contents that all outposts of an organization receive. Their revision is `at_least` or later."""
 
     async def credentials(
         self, contents: BundleContents, key: EllipticCurvePublicKey, *, tenant_id: TenantId, outpost_id: UUID
     ) -> dict[str, str]:
-        """Return the contents' credentials by provider, sealed to an outpost's key; empty if the organization sends
-        none."""
+        """Return the credentials in the contents by provider, sealed to an outpost's key. Empty if the organization
+        sends no credentials."""
 
     def confirmed(self, confirmation: Confirmed) -> None:
-        """Record the version that an outpost reports as in force. Does not block."""
+        """Record the version that an outpost reports to be in force. Does not block."""
 
     async def store(self, outpost: Caller, upload: Upload) -> Stored:
-        """Store the upload's new records in order, each once. Raises `SequenceGap`, `Unavailable`."""
+        """Store the new records of the upload in order, each of them once. Raises `SequenceGap` and `Unavailable`."""
 
 
 class Startup:
-    """Progress of a worker's start. Times are monotonic seconds."""
+    """The progress of a worker's start. Times are monotonic, in seconds."""
 
     def __init__(self, began: float) -> None:
         self._began = began
@@ -84,7 +84,7 @@ class Startup:
 
 
 class Host(Protocol):
-    """The parts of one worker. Implemented by `platform.worker.host.PlatformHost`."""
+    """The parts of one worker. `platform.worker.host.PlatformHost` implements it."""
 
     settings: Settings
     database: Database
@@ -93,9 +93,9 @@ class Host(Protocol):
     node: Node
     counters: Counters
     detectors: DetectionClient
-    #: the engine's ports, for families that simulate its decisions
+    #: the engine's ports, for families that simulate the engine's decisions
     ports: Ports
-    #: for families that call models
+    #: the engine, for families that call models
     engine: Engine
     journal: JournalWriter
     startup: Startup
@@ -103,18 +103,18 @@ class Host(Protocol):
     sealer: Sealer
     cursors: CursorSigner
     outbound: Outbound
-    #: HTTP client for webhooks' and alerts' receivers
+    #: HTTP client for the receivers of webhooks and alerts
     receivers: Receivers
     resolver: TxtResolver
     clock: Clock
     passwords: Passwords
-    #: typed as a protocol, so that packages below `access` do not import it through this module
+    #: the type is a protocol, so that packages below `access` do not import `access` through this module
     signer: TokenSigner
     supply: OutpostSupply
     later: BackgroundTasks
-    #: calls in progress, including those of families that call models
+    #: calls in progress, including calls by families that call models
     calls: InProgress
-    #: `iss` and default `aud` of the tokens that this platform signs
+    #: `iss` and the default `aud` of the tokens that this platform signs
     issuer: str
 
 

@@ -1,4 +1,4 @@
-"""One worker's account of one period of a budget: arithmetic only, nothing here waits."""
+"""One worker's account of one period of a budget. This module only calculates; nothing in it waits."""
 
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -7,42 +7,42 @@ from gatehouse.engine.money.quotas import NOTHING, Triple, shown_limits
 from gatehouse.policy.budgets import Amounts, Budget
 from gatehouse.policy.periods import PeriodSpan
 
-#: Seconds after the ledger's answer during which a worker uses `room`.
+#: Time in seconds for which a worker uses `room` after an answer of the ledger.
 _ROOM_VALID_SECONDS: Final = 0.5
 
 
 class LeaseRequest(NamedTuple):
-    """A worker's request to the ledger for its lease of one period."""
+    """A worker's request to the ledger for the worker's lease on one period."""
 
     budget: Budget
     span: PeriodSpan
-    #: whether the worker does not know yet what an earlier account of its own has spent
+    #: whether the worker does not know yet how much an earlier account of this worker has spent
     fresh: bool
     enforced: bool
-    #: the part of the present lease that the worker goes on spending from meanwhile
+    #: the part of the present lease from which the worker continues to spend in the meantime
     kept: Triple
-    #: spent and reserved
+    #: the amounts that are spent or reserved
     committed: Triple
     #: the amounts of each waiting request
     waiting: tuple[Triple, ...]
     #: the expected amounts of the next requests
     ahead: Triple
-    #: the metric for which a request was refused, if `quota_exceeded` may not have been announced
+    #: the metric for which a request was refused, if `quota_exceeded` may not have been announced yet
     refused_metric: int | None
     #: the user of the last call
     user_id: UUID | None = None
 
 
 class Grant(NamedTuple):
-    """The ledger's answer."""
+    """The answer of the ledger to a `LeaseRequest`."""
 
     #: the new lease
     granted: Triple
-    #: the lease before; where the account is fresh, all of it counts as spent
+    #: the lease before; if the account is fresh, all of it counts as spent
     previous: Triple
-    #: the most that this worker could have, as far as the ledger knows
+    #: the most that this worker could receive, as far as the ledger knows
     room: Triple
-    #: what all workers have spent, as stored
+    #: the amounts that all workers have spent, as stored in the database
     recorded: Triple
     #: whether `quota_exceeded` was announced
     exceeded: bool
@@ -58,7 +58,7 @@ def plus(one: Triple, other: Triple) -> Triple:
 
 
 class BudgetAccount:
-    """A worker's lease, reservations and spending of one period of a budget."""
+    """A worker's lease, reservations and spending in one period of a budget."""
 
     __slots__ = (
         "_answered_at", "_request_pending", "budget", "enforced", "exceeded", "fresh", "granted", "last_used_at",
@@ -71,30 +71,31 @@ class BudgetAccount:
         self._set_limits(limits_of(budget.limits))
         self.span = span
         self.shown_end = str(span.end)
-        #: whether it is not known yet what an earlier account of this worker has spent
+        #: whether it is unknown how much an earlier account of this worker has spent
         self.fresh = True
-        #: whether the last call was subject to refusal
+        #: whether the last call could have been refused
         self.enforced = True
         self.granted = self.spent = self.reserved = NOTHING
-        #: the sum of reservations since the last request to the ledger, settled ones included
+        #: the sum of the reservations since the last request to the ledger, including settled ones
         self.reserved_since_request = NOTHING
         #: the amounts of each waiting request
         self.waiting: list[Triple] = []
         self.room = self.recorded = NOTHING
-        #: the metric for which a request was refused, not yet reported to the ledger
+        #: the metric for which a request was refused, if it was not reported to the ledger yet
         self.refused_metric: int | None = None
         #: the user of the last call
         self.user_id: UUID | None = None
         #: whether `quota_exceeded` was announced
         self.exceeded = False
-        #: monotonic seconds
+        #: monotonic time in seconds of the last use
         self.last_used_at = now
         self._answered_at = -_ROOM_VALID_SECONDS
-        #: whether a request to the ledger has no answer: the ledger may have processed it, or not
+        #: whether a request to the ledger has no answer yet; the ledger may or may not have processed it
         self._request_pending = False
 
     def update_budget(self, budget: Budget, *, enforced: bool) -> None:
-        """Apply the budget in force. If its limits changed, nothing more is spent from the lease under the old ones."""
+        """Apply the budget that is in force. If its limits changed, nothing more is spent from the lease under the old
+        limits."""
         self.enforced = enforced
         if budget is not self.budget:
             self.budget = budget
@@ -117,11 +118,11 @@ class BudgetAccount:
 
     @property
     def committed(self) -> Triple:
-        """Spent and reserved."""
+        """Return the amounts that are spent or reserved."""
         return plus(self.spent, self.reserved)
 
     def lacking_metric(self, amounts: Triple) -> int | None:
-        """Return the first metric for which `amounts` do not fit the lease, or None."""
+        """Return the first metric for which `amounts` do not fit into the lease, or None."""
         spent, reserved, granted = self.spent, self.reserved, self.granted
         for metric in self.limited_metrics:
             if spent[metric] + reserved[metric] + amounts[metric] > granted[metric]:
@@ -129,8 +130,9 @@ class BudgetAccount:
         return None
 
     def exhausted_metric(self, amounts: Triple, now: float) -> int | None:
-        """Return the first metric for which `amounts` fit neither the lease nor the room of the ledger's last answer,
-        while that is recent, or exceed the limit by themselves; or None."""
+        """Return the first metric that is exhausted, or None. A metric is exhausted if `amounts` fit neither into the
+        lease nor into the room of the ledger's last answer, if that answer is recent, or if they exceed the limit by
+        themselves."""
         is_recent = now - self._answered_at < _ROOM_VALID_SECONDS
         spent, reserved, granted, room = self.spent, self.reserved, self.granted, self.room
         for metric in self.limited_metrics:
@@ -142,7 +144,7 @@ class BudgetAccount:
         return None
 
     def reserve(self, amounts: Triple, now: float) -> None:
-        # Sums without `plus`, here and below: this runs for every request.
+        # The sums are written out here and below instead of calling `plus`, because this runs for every request.
         usd, requests, tokens = amounts
         reserved, since_request = self.reserved, self.reserved_since_request
         self.reserved = (reserved[0] + usd, reserved[1] + requests, reserved[2] + tokens)
@@ -158,10 +160,11 @@ class BudgetAccount:
         self.last_used_at = now
 
     def lease_request(self, *, again: bool = False, stopping: bool = False) -> LeaseRequest | None:
-        """Return the next request to the ledger, or None if nothing would change, unless `again`.
+        """Return the next request to the ledger, or None if it would change nothing. With `again`, a request is
+        returned in any case.
 
-        What the request does not keep cannot be spent from now on. With `stopping`, nothing is requested for later
-        calls.
+        The part of the lease that the request does not keep cannot be spent from now on. With `stopping`, nothing is
+        requested for later calls.
         """
         committed, since_request = self.committed, self.reserved_since_request
         ahead = NOTHING if stopping else (2 * since_request[0], 2 * since_request[1], 2 * since_request[2])
@@ -194,7 +197,8 @@ class BudgetAccount:
         self._answered_at, self._request_pending = now, False
 
     def remaining(self, metric: int) -> int | None:
-        """Return what is left of a metric for all workers, as far as this one knows; None without a limit."""
+        """Return the remaining amount of a metric for all workers, as far as this worker knows, or None if the metric
+        has no limit."""
         limit = self.limits[metric]
         if limit is None:
             return None

@@ -1,4 +1,4 @@
-"""Starts a new budget's current period with the recorded usage of its scope."""
+"""Starts the current period of a new budget with the recorded usage of its scope."""
 
 from datetime import UTC, datetime
 from typing import Final
@@ -28,7 +28,7 @@ async def begin_budget(
     period: Period,
     zone: ZoneInfo,
 ) -> None:
-    """Count what the scope has used since the current period's start toward a new budget."""
+    """Count the usage of the scope since the start of the current period toward a new budget."""
     current = span(period, utc_now().timestamp(), zone)
     values = {
         "budget": budget_id, "tenant": tenant_id, "scope_type": scope_type, "scope": scope_id, "requests": None,
@@ -38,7 +38,7 @@ async def begin_budget(
 
 
 async def begin_plan(session: AsyncSession, tenant_id: UUID, monthly_request_limit: int) -> None:
-    """Count what the organization has used in the current month (UTC) toward a plan's new limit."""
+    """Count the usage of the organization in the current month (UTC) toward the new limit of a plan."""
     current = span("month", utc_now().timestamp(), ZoneInfo("UTC"))
     values = {
         "budget": tenant_id, "tenant": tenant_id, "scope_type": "tenant", "scope": tenant_id,

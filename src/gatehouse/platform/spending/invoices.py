@@ -1,4 +1,4 @@
-"""Makes each organization's invoice of a month, and announces `invoice_generated` (docs/budgets.md)."""
+"""Creates the monthly invoice of each organization, and announces `invoice_generated` (docs/budgets.md)."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -15,9 +15,9 @@ from gatehouse.foundation.ids import new_id
 from gatehouse.platform.background.jobs import JOBS, Tools
 from gatehouse.policy.periods import PeriodSpan, span
 
-#: An invoice is made this long after the month's end, because records may be stored late after an outage.
+#: Time between the end of a month and the creation of its invoice. Records may be stored late after an outage.
 _DELAY_SECONDS: Final = 3600
-#: No invoice is made later than this after the month's end, because the records may have been removed.
+#: Maximum time after the end of a month at which its invoice is created. Later, the records may have been removed.
 _MAX_DELAY_SECONDS: Final = 10 * 86_400
 
 _TENANTS: Final = text("SELECT id, timezone FROM tenants ORDER BY id")
@@ -39,7 +39,8 @@ _ANNOUNCE: Final = text(
 
 @JOBS.scheduled("spending.invoices", every_seconds=3600, offset_seconds=23 * 60)
 async def invoices(tools: Tools) -> None:
-    """Make the invoices that are due, each once. A month ends at midnight in the organization's time zone."""
+    """Create the invoices that are due. Each invoice is created once. A month ends at midnight in the organization's
+    time zone."""
     now = tools.clock.now()
     async with tools.database.service() as session:
         tenants = (await session.execute(_TENANTS)).all()
@@ -58,7 +59,7 @@ async def _invoice(session: AsyncSession, tenant_id: UUID, month: PeriodSpan, zo
     interval = {"first": datetime.fromtimestamp(month.start, UTC), "last": datetime.fromtimestamp(month.end, UTC)}
     rows = (await session.execute(_ITEMS, {"tenant": tenant_id, **interval})).all()
     if not rows:
-        # Without usage there is no invoice.
+        # There is no invoice for a month without usage.
         return
     total = sum((row.cost_usd for row in rows), Decimal(0))
     items = [{"model_id": row.model_id, "requests": row.requests, "cost_usd": float(row.cost_usd)} for row in rows]

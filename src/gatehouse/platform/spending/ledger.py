@@ -1,4 +1,4 @@
-"""The ledger in PostgreSQL: grants leases, which together never exceed a budget's limit."""
+"""The ledger in PostgreSQL: grants leases. All leases on a budget together never exceed its limit."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -17,12 +17,13 @@ from gatehouse.policy.budgets import NANO, Budget
 
 #: Percentages of a plan's monthly requests at which `usage_threshold` is announced.
 THRESHOLD_PERCENTAGES: Final = (80, 90, 100)
-#: Amounts for later calls are granted only if this many times as much is free, because other workers need some too.
+#: Amounts for later calls are granted only if at least this many times the amount is free, because other workers also
+#: need some.
 _FREE_PER_AHEAD: Final = 4
-#: The largest amount in a lease, which fits PostgreSQL's bigint. Limits are lower.
+#: Largest amount in a lease. It fits into PostgreSQL's bigint, and all limits are lower.
 _MAX_AMOUNT: Final = 2**62
 
-# The locks of a worker that is suspended within the transaction are released after 1 s, for the others.
+# If a worker is suspended within the transaction, its locks are released after one second for the other workers.
 _SET_IDLE_TIMEOUT: Final = text("SET LOCAL idle_in_transaction_session_timeout = '1s'")
 
 _CREATE_PERIODS: Final = text(
@@ -36,8 +37,8 @@ _LOCK_PERIODS: Final = text(
     " FROM budget_periods p JOIN unnest(CAST(:budgets AS uuid[]), CAST(:starts AS timestamptz[]))"
     " AS k (budget_id, period_start) USING (budget_id, period_start) ORDER BY 1, 2 FOR UPDATE OF p"
 )
-# Runs after the lock, so that it sees all earlier grants. What is recorded was spent, even without a grant, as for a
-# metric that had no limit at the time.
+# This query runs after the rows are locked, so that it sees all earlier grants. A recorded amount was spent even if it
+# was not granted, for example for a metric that had no limit at the time.
 _LEASES: Final = text(
     "SELECT l.budget_id, l.period_start, l.writer_id = :writer AS mine,"
     " sum(greatest(granted_nano_usd, ceil(recorded_usd * 1000000000))),"
@@ -47,7 +48,7 @@ _LEASES: Final = text(
     " USING (budget_id, period_start) GROUP BY 1, 2, 3"
 )
 _GRANT: Final = text(
-    "INSERT INTO budget_leases AS held (budget_id, period_start, tenant_id, writer_id, granted_nano_usd,"
+    "INSERT INTO budget_leases (budget_id, period_start, tenant_id, writer_id, granted_nano_usd,"
     " granted_requests, granted_tokens) SELECT budget_id, period_start, tenant_id, :writer, usd, requests, tokens"
     " FROM unnest(CAST(:budgets AS uuid[]), CAST(:starts AS timestamptz[]), CAST(:tenants AS uuid[]),"
     " CAST(:usd AS bigint[]), CAST(:requests AS bigint[]), CAST(:tokens AS bigint[]))"
@@ -67,20 +68,21 @@ _ANNOUNCE: Final = text(
 
 
 class _Period(msgspec.Struct):
-    """The ledger's state of a period: the lease of the requesting worker, the others' leases, and what is recorded."""
+    """The ledger's state of a period: the lease of the requesting worker, the leases of other workers, and the recorded
+    amounts."""
 
     own: Triple = NOTHING
     others: Triple = NOTHING
     recorded: Triple = NOTHING
     exceeded: bool = False
     threshold: int = 0
-    #: the plan's limit that `threshold` refers to; None if the plan was not changed in this period
+    #: the limit of the plan that `threshold` refers to; None if the plan was not changed in this period
     plan_limit: int | None = None
 
 
 async def lease(session: AsyncSession, writer_id: UUID, requests: Sequence[LeaseRequest]) -> list[Grant]:
-    """Answer all requests in one transaction, which the caller commits. It locks the rows of the periods, always in the
-    same order, so that transactions cannot deadlock."""
+    """Answer all requests in one transaction, which the caller commits. The rows of the periods are always locked in
+    the same order, so that transactions cannot deadlock."""
     keys = [(request.budget.id, _moment(request.span.start)) for request in requests]
     columns: dict[str, Any] = {
         "budgets": [budget_id for budget_id, _ in keys],
@@ -116,7 +118,7 @@ async def lease(session: AsyncSession, writer_id: UUID, requests: Sequence[Lease
 
 
 class _Reached(NamedTuple):
-    """A metric whose limit is reached, and how much of it is spent and reserved."""
+    """A metric whose limit is reached, and the amount of it that is spent and reserved."""
 
     metric: int
     usage: int
@@ -128,11 +130,11 @@ def _grant(request: LeaseRequest, period: _Period) -> tuple[Grant, _Reached | No
     committed, kept = plus(request.committed, before), plus(request.kept, before)
     limits = limits_of(request.budget.limits)
     blocks = request.budget.blocks and request.enforced
-    room = _triple(0 if limit is None else limit - other for limit, other in zip(limits, period.others, strict=True))
+    room = _triple(0 if limit is None else limit - leased for limit, leased in zip(limits, period.others, strict=True))
     served, refused_metric = committed, request.refused_metric
     for amounts in request.waiting:
         required = plus(served, amounts)
-        # A call that does not fit is granted nothing, because it could not use a part, and others can.
+        # A call that does not fit is granted nothing, because it cannot use a part of the amount, and other calls can.
         lacking = next((n for n, limit in enumerate(limits) if limit is not None and required[n] > room[n]), None)
         if lacking is not None and blocks:
             refused_metric = lacking
@@ -141,10 +143,11 @@ def _grant(request: LeaseRequest, period: _Period) -> tuple[Grant, _Reached | No
     granted = list(served)
     for metric, limit in enumerate(limits):
         if limit is not None:
-            # The worker keeps its lease; if the limit was lowered, only what is spent and reserved.
+            # The worker keeps its lease. If the limit was lowered, it keeps only the amount that is spent and reserved.
             amount = max(served[metric], min(kept[metric], room[metric]))
             if blocks:
-                # Near the limit nothing is granted for later calls: it would be unused while other workers refuse.
+                # Near the limit, nothing is granted for later calls, because it would be unused while other workers
+                # refuse calls.
                 ahead = max(0, served[metric] + request.ahead[metric] - amount)
                 amount += ahead if ahead * _FREE_PER_AHEAD <= room[metric] - amount else 0
             granted[metric] = amount
@@ -158,10 +161,10 @@ def _grant(request: LeaseRequest, period: _Period) -> tuple[Grant, _Reached | No
 async def _announce_reached(
     session: AsyncSession, request: LeaseRequest, grant: Grant, period: _Period, reached: _Reached | None
 ) -> None:
-    """Announce a reached limit, once a period, and the thresholds of a plan's limit."""
+    """Announce a reached limit, once in a period, and the thresholds of a plan's limit."""
     budget = request.budget
     if budget.plan and period.plan_limit not in {None, budget.limits.requests}:
-        # The requesting worker does not know the plan's new limit yet.
+        # The requesting worker does not know the new limit of the plan yet.
         return
     key = {"budget": budget.id, "start": _moment(request.span.start)}
     limits = limits_of(budget.limits)
@@ -202,7 +205,7 @@ def _exceeded_payload(request: LeaseRequest, metric: int, limit: int, usage: int
 
 
 def _event_amount(metric: int, amount: int) -> float | int:
-    """Return an amount as events show it: USD, or the count."""
+    """Return an amount in the form that events use: USD, or a count."""
     return amount if metric else amount / NANO
 
 

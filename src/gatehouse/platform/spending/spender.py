@@ -1,4 +1,6 @@
-"""The engine's port `Spend`: this worker's accounts, and the task that requests their leases from the ledger."""
+"""Implements the engine's port `Spend`: the accounts of this worker, and the task that requests their leases from the
+ledger.
+"""
 
 import asyncio
 import contextlib
@@ -30,28 +32,28 @@ from gatehouse.policy.periods import PeriodSpan, span
 
 log = structlog.get_logger(__name__)
 
-#: Between two rounds over all accounts.
+#: Interval between two rounds over all accounts.
 _ROUND_INTERVAL_SECONDS: Final = 0.5
-#: For the ledger's answer to a waiting call.
+#: Time limit for the answer of the ledger to a waiting call.
 _LEDGER_TIMEOUT_SECONDS: Final = 1.0
-#: A call whose grant other calls used up requests again for this time, and at least this often.
+#: If other calls use up the grant of a call, the call requests again for this time, and at least this many times.
 _RETRY_SECONDS: Final = 2.0
 _MIN_RETRIES: Final = 3
-#: Accounts in one transaction.
+#: Maximum number of accounts in one transaction.
 _BATCH_ENTRIES: Final = 500
-#: For this time after its last use, an account is compared with what is recorded.
+#: Time after its last use for which an account is compared with the recorded spending.
 _RECORDING_SECONDS: Final = 10.0
-#: An account is dropped this long after its last use.
+#: Time after its last use at which an account is dropped.
 _IDLE_SECONDS: Final = 60.0
 
 
 class BudgetUnavailable(Unavailable):
     code = "budget_unavailable"
-    message = "What is left of a budget cannot be told now, so nothing is spent from it. Try again in a moment."
+    message = "The state of a budget is temporarily unknown, so nothing can be spent from it. Try again later."
 
 
 class BudgetReservation:
-    """A reservation for one call: `engine.ports.Reserved`."""
+    """A reservation for one call. Implements `engine.ports.Reserved`."""
 
     __slots__ = ("accounts", "amounts")
 
@@ -68,44 +70,45 @@ class BudgetReservation:
 
 
 class _GroupMonth(NamedTuple):
-    """A group's spending and limit of a month, in USD, for metrics. `end` is Unix time."""
+    """The spending and limit of a group in a month, in USD, for metrics. `end` is Unix time."""
 
     spend: float
     limit: float
     end: int
 
     def spend_at(self, now: float) -> float:
-        # Zero in the next month, until a call there.
+        # The spending is zero in the next month until a call is made there.
         return self.spend if now < self.end else 0.0
 
 
 class Spender:
-    """The budgets of one worker. Call `start` before the first call, and `stop` after the last."""
+    """The budgets of one worker. Call `start` before the first call, and `stop` after the last one."""
 
     def __init__(self, database: Database, clock: Clock, figures: PlatformMetrics | None = None) -> None:
         self._database = database
         self._clock = clock
         self._figures = figures
         self._accounts: dict[UUID, BudgetAccount] = {}
-        #: accounts of other periods, until all is settled and reported; by budget and start of the period
+        #: accounts of other periods, by budget and start of the period; they are kept until everything is settled and
+        #: reported
         self._other_periods: dict[tuple[UUID, int], BudgetAccount] = {}
-        #: accounts whose leases calls wait for, with whether the ledger answered
+        #: accounts whose leases calls are waiting for; the future's result is whether the ledger answered
         self._awaited: dict[BudgetAccount, asyncio.Future[bool]] = {}
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        #: by group
+        #: the current month of each group, by the group's id
         self._group_months: dict[UUID, _GroupMonth] = {}
         self._writer_id: UUID
-        #: whether the database's absence was logged
+        #: whether the unavailability of the database was logged
         self._logged = False
 
     async def start(self, writer_id: UUID) -> None:
-        """`writer_id` is that of the worker's journal, which records what it spends."""
+        """Start the task. `writer_id` is the id of the worker's journal, which records the worker's spending."""
         self._writer_id = writer_id
         self._task = asyncio.create_task(self._run(), name="budgets")
 
     async def stop(self) -> None:
-        """Return what is not spent to the ledger."""
+        """Return the unspent amounts to the ledger."""
         if self._task is None:
             return
         self._task.cancel()
@@ -119,7 +122,7 @@ class Spender:
         now = time.monotonic()
         for budget in budgets:
             account = self._accounts.get(budget.id)
-            # What the call will cost is not known yet, so only an exhausted budget refuses it here.
+            # The cost of the call is not known yet, so only an exhausted budget refuses the call here.
             if account is not None and budget.blocks and account.budget is budget:
                 metric = account.exhausted_metric(MIN_CALL_AMOUNTS, now)
                 if metric is not None and account.span.end > self._clock.now():
@@ -149,7 +152,7 @@ class Spender:
             account.settle(reserved.amounts, used, now)
 
     def _open(self, budgets: Sequence[Budget], *, enforced: bool) -> list[BudgetAccount]:
-        """Return the accounts of the current periods."""
+        """Return the accounts of the current periods of the budgets."""
         now = self._clock.now()
         return [self._account(budget, now, enforced=enforced) for budget in budgets]
 
@@ -161,7 +164,7 @@ class Spender:
         return account
 
     def _change_period(self, budget: Budget, period: PeriodSpan, before: BudgetAccount | None) -> BudgetAccount:
-        """Return the account of another period. Each period has one account only, even if clocks are set back or time
+        """Return the account of another period. Each period has only one account, even if clocks are set back or time
         zones change."""
         if before is not None:
             self._other_periods[budget.id, before.span.start] = before
@@ -175,8 +178,8 @@ class Spender:
     async def _wait_for_leases(
         self, budgets: Sequence[Budget], amounts: Triple, *, enforced: bool, user_id: UUID | None
     ) -> list[BudgetAccount]:
-        """Return the accounts once the call fits, without awaiting anything afterwards. Raises `QuotaExceeded`,
-        `BudgetUnavailable`."""
+        """Return the accounts once the call fits. Nothing is awaited between that check and the return. Raises
+        `QuotaExceeded` and `BudgetUnavailable`."""
         deadline, retries = time.monotonic() + _RETRY_SECONDS, 0
         while True:
             accounts = self._open(budgets, enforced=enforced)
@@ -186,7 +189,7 @@ class Spender:
             self._refuse_exhausted(lacking, amounts)
             if not any(account.blocks or account.fresh for account in lacking):
                 return accounts
-            # If other calls used up each grant, it is unknown whether the budget is spent.
+            # If other calls used up each grant, it is unknown whether the budget is exhausted.
             timed_out = retries >= _MIN_RETRIES and time.monotonic() >= deadline
             if timed_out or not await self._wait_for_ledger(lacking, amounts):
                 if any(account.blocks for account in lacking):
@@ -195,16 +198,17 @@ class Spender:
             retries += 1
 
     def _refuse_exhausted(self, lacking: Sequence[BudgetAccount], amounts: Triple) -> None:
-        """Raises `QuotaExceeded` if a budget has less left than `amounts`."""
+        """Refuse the call if less than `amounts` is left in a budget. Raises `QuotaExceeded`."""
         for account in lacking:
             if account.blocks and (metric := account.exhausted_metric(amounts, time.monotonic())) is not None:
-                # A call that exceeds the whole limit does not mean that the limit is reached, so it is not announced.
+                # A call that alone exceeds the whole limit does not mean that the limit is reached, so it is not
+                # announced.
                 if amounts[metric] <= (account.limits[metric] or 0):
                     account.refused_metric = metric
                 raise QuotaExceeded.of(account, metric, self._clock.now())
 
     async def _wait_for_ledger(self, lacking: Sequence[BudgetAccount], amounts: Triple) -> bool:
-        """Wait until the ledger has answered for all these accounts. Returns False if it did not in time."""
+        """Wait until the ledger has answered for all these accounts. Returns False if it did not answer in time."""
         for account in lacking:
             account.waiting.append(amounts)
         try:
@@ -250,7 +254,7 @@ class Spender:
                 await asyncio.sleep(_ROUND_INTERVAL_SECONDS)
 
     async def _serve_waiting(self) -> None:
-        """Request the leases that calls wait for. Calls without an answer request again."""
+        """Request the leases that calls are waiting for. Calls that receive no answer request again."""
         for batch in _batches(self._awaited):
             answers = [self._awaited.pop(account) for account in batch]
             answered = False
@@ -262,7 +266,8 @@ class Spender:
                     answer.set_result(answered)
 
     async def _round(self) -> None:
-        """Request the leases of all accounts, and drop idle ones. Waiting calls are served between two transactions."""
+        """Request the leases of all accounts, and drop idle accounts. Waiting calls are served between two
+        transactions."""
         now = time.monotonic()
         settled = [
             key for key, account in self._other_periods.items() if account.reserved == NOTHING and not account.waiting
@@ -281,12 +286,12 @@ class Spender:
         return [*self._accounts.values(), *self._other_periods.values()]
 
     async def _request_leases(self, accounts: Iterable[BudgetAccount], *, stopping: bool = False) -> None:
-        """Request the leases of those accounts that need another one, in one transaction. `stopping`: nothing is
+        """Request the leases of those accounts that need another lease, in one transaction. With `stopping`, nothing is
         requested for later calls."""
         requests = []
         now = time.monotonic()
         for account in accounts:
-            # Spending is recorded a moment later, so recently used accounts are requested again.
+            # Spending is recorded a moment later, so the leases of recently used accounts are requested again.
             again = (account.budget.plan or account.budget.scope_type == "group") and (
                 now - account.last_used_at < _RECORDING_SECONDS and account.recorded != account.spent
             )
@@ -303,7 +308,7 @@ class Spender:
             self._update_metrics(account)
 
     def _update_metrics(self, account: BudgetAccount) -> None:
-        """Show a group's month in the metrics, if the account is that of one with a limit in USD."""
+        """Show the month of a group in the metrics, if the account belongs to a group with a limit in USD."""
         budget = account.budget
         if self._figures is None or budget.scope_type != "group" or budget.period != "month":
             return

@@ -1,5 +1,5 @@
-"""Exports spans to a collector, outside of requests: a bounded queue, batches, retries. Spans that do not fit the queue
-or cannot be sent are dropped and counted; no request waits for the export."""
+"""Exports spans to a collector, outside of requests, with a bounded queue, batches and retries. Spans that do not fit
+into the queue or cannot be sent are dropped and counted. No request waits for the export."""
 
 import asyncio
 import contextlib
@@ -27,27 +27,28 @@ messages: Any = LazyModule("gatehouse.platform.tracing.messages")
 
 log = structlog.get_logger(__name__)
 
-#: Spans in the queue.
+#: Maximum number of spans in the queue.
 MAX_QUEUED_SPANS: Final = 8_192
-#: Spans in a request to the collector.
+#: Maximum number of spans in a request to the collector.
 MAX_BATCH_SPANS: Final = 512
 _EXPORT_INTERVAL_SECONDS: Final = 1.0
 _REQUEST_TIMEOUT_SECONDS: Final = 10.0
-#: The delay before each retry of a batch. After the last failure it is dropped.
+#: Delay before each retry of a batch. After the last failure, the batch is dropped.
 _RETRY_DELAYS_SECONDS: Final = (0.5, 1.0, 2.0, 4.0)
-#: Statuses after which the OTLP specification demands a retry.
+#: Statuses after which the OTLP specification requires a retry.
 _RETRYABLE_STATUSES: Final = frozenset({429, 502, 503, 504})
-#: Reasons for dropping spans, as the metric has them.
+#: Reasons for dropping spans. They are the labels of the metric.
 _DROP_REASONS: Final = ("queue_full", "not_made", "not_taken", "rejected", "stopped")
-#: For the last export of a stopping worker.
+#: Time limit for the last export of a worker that stops.
 _STOP_TIMEOUT_SECONDS: Final = 3.0
 _MAX_RESPONSE_BYTES: Final = 64 * 1024
-#: A header's name (RFC 9110, 5.6.2).
+#: Matches the name of a header (RFC 9110, 5.6.2).
 _is_header_name: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
 
 
 class Exporter:
-    """The engine's port `Traces` of one worker. `exported` and `dropped` count spans, `dropped` by reason."""
+    """Implements the engine's port `Traces` for one worker. `exported` and `dropped` count spans; `dropped` counts them
+    by reason."""
 
     def __init__(self, settings: Settings, clock: Clock, exported: Counter, dropped: Counter) -> None:
         assert settings.otel_exporter_otlp_endpoint is not None
@@ -59,12 +60,12 @@ class Exporter:
         self._exported = exported
         self._dropped = dropped
         for reason in _DROP_REASONS:
-            # Present from the start with 0, so that the first increase is visible.
+            # The metric has the value 0 from the start, so that the first increase is visible.
             dropped.add((reason,), 0)
         self._waiting: deque[list[TraceSpan]] = deque()
-        #: spans in `_waiting`
+        #: number of spans in `_waiting`
         self._count = 0
-        #: whether the failure of the export was logged
+        #: whether the failure of the export was logged already
         self._logged = False
         self._client = OperatorClient()
         self._stopping = asyncio.Event()
@@ -79,7 +80,8 @@ class Exporter:
         try:
             request_spans = spans.of_request(x, self._clock.monotonic())
         except Exception as error:
-            # A fault of tracing must not lose the request's record. The error's text may contain the request's.
+            # A fault in tracing must not prevent the record of the request. The text of the error may contain text of
+            # the request, so it is not logged.
             log.error("tracing.not_made", fault=type(error).__name__)  # noqa: TRY400
             self._dropped.add(("not_made",), len(x.trace.calls) + 1)
             return
@@ -93,7 +95,8 @@ class Exporter:
         self._sending = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Export what waits, as far as the time allows. A request that is being sent is not sent again."""
+        """Export the waiting spans, as far as the time allows. A batch whose sending was cancelled is not sent
+        again."""
         if self._sending is None:
             return
         self._stopping.set()
@@ -109,13 +112,13 @@ class Exporter:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_EXPORT_INTERVAL_SECONDS):
                     await self._stopping.wait()
-            # Before the last batches, so that spans that arrive meanwhile are not left.
+            # Read before the last batches, so that spans that arrive in the meantime are not left behind.
             stopping = self._stopping.is_set()
             while self._waiting:
                 await self._send(self._batch())
 
     def _batch(self) -> list[TraceSpan]:
-        """Return the next batch. It has whole requests, so that a trace's spans arrive together."""
+        """Return the next batch. It contains whole requests, so that the spans of a trace arrive together."""
         batch: list[TraceSpan] = []
         while self._waiting and len(batch) + len(self._waiting[0]) <= max(MAX_BATCH_SPANS, len(self._waiting[0])):
             batch += self._waiting.popleft()
@@ -138,16 +141,16 @@ class Exporter:
                     break
                 await asyncio.sleep(delay)
         except asyncio.CancelledError:
-            # The time of `stop` is over.
+            # The time limit of `stop` is over.
             self._waiting.appendleft(batch)
             self._count += len(batch)
             raise
         except Exception as error:
-            # A fault of this batch must not stop the export of later ones.
+            # A fault in this batch must not stop the export of later batches.
             log.error("tracing.fault", fault=type(error).__name__)  # noqa: TRY400
         self._dropped.add(("not_taken",), len(batch))
         if not self._logged:
-            # Logged once, until a batch is accepted again.
+            # The failure is logged once, until a batch is accepted again.
             self._logged = True
             log.warning("tracing.not_taken", status=status, spans=len(batch))
 
@@ -159,7 +162,7 @@ class Exporter:
         return body
 
     async def _post(self, body: bytes) -> tuple[int | None, int]:
-        """Return the status, or None without a response; and how many spans the collector rejected."""
+        """Return the status, or None without a response, and the number of spans that the collector rejected."""
         try:
             async with self._client.request(
                 "POST", self._url, headers=self._headers, body=body, seconds=_REQUEST_TIMEOUT_SECONDS
@@ -171,16 +174,17 @@ class Exporter:
 
 
 def _pairs(text: str) -> Mapping[str, str]:
-    """Parse `name=value`, comma-separated, values percent-encoded: the format of OpenTelemetry's variables."""
+    """Parse comma-separated pairs `name=value` with percent-encoded values, the format of OpenTelemetry's variables."""
     pairs = (pair.partition("=") for pair in text.split(","))
     return {name.strip(): unquote(value.strip()) for name, _, value in pairs if name.strip()}
 
 
 def headers_of(settings: Settings) -> Mapping[str, str]:
-    """Return the headers for the collector. Raises `BadSettings`, without the values, which are secrets."""
+    """Return the headers for the collector. Raises `BadSettings`. The message does not contain the values, which are
+    secrets."""
     setting = settings.otel_exporter_otlp_headers
     pairs = _pairs(setting.get_secret_value()) if setting is not None else {}
     for name, value in pairs.items():
         if not (_is_header_name(name) and value.isprintable()):
-            raise BadSettings("OTEL_EXPORTER_OTLP_HEADERS: not `name=value`, comma-separated")
+            raise BadSettings("OTEL_EXPORTER_OTLP_HEADERS: must be comma-separated pairs `name=value`")
     return pairs

@@ -1,5 +1,5 @@
-"""Encodes spans as OTLP messages. Imported with the first export, because few installations trace, and the import takes
-time and memory."""
+"""Encodes spans as OTLP messages. The module is imported at the first export, because few installations use tracing,
+and the import takes time and memory."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ _FIELDS: Final[Mapping[type, str]] = {
 
 
 def encoded(spans: Sequence[TraceSpan], resource: Attributes) -> bytes:
-    """Return a serialized `ExportTraceServiceRequest`."""
+    """Return the spans as a serialized `ExportTraceServiceRequest`."""
     scope = trace_pb2.ScopeSpans(
         scope=InstrumentationScope(name="gatehouse", version=__version__), spans=map(_message, spans)
     )
@@ -36,7 +36,7 @@ def encoded(spans: Sequence[TraceSpan], resource: Attributes) -> bytes:
 
 
 def rejected(response: bytes) -> int:
-    """Return how many spans the collector rejected; 0 if the response is no OTLP message."""
+    """Return the number of spans that the collector rejected, or 0 if the response is not an OTLP message."""
     try:
         count: int = ExportTraceServiceResponse.FromString(response).partial_success.rejected_spans
     except Exception:
@@ -45,8 +45,8 @@ def rejected(response: bytes) -> int:
 
 
 def resource(service: str, attributes: Mapping[str, str], environment: str) -> Attributes:
-    """Return the resource's attributes. `attributes` are set by the operator and override the others, except the
-    service's name."""
+    """Return the attributes of the resource. `attributes` are set by the operator. They override the others, except for
+    the name of the service."""
     return {
         "service.version": __version__,
         "deployment.environment.name": environment,
@@ -81,7 +81,8 @@ def _attributes(attributes: Attributes) -> Iterable[KeyValue]:
 
 @lru_cache(maxsize=4_096, typed=True)
 def _pair(name: str, value: str | int | float | bool) -> KeyValue:
-    """Return an attribute. Cached, because most recur, and making one takes most of the encoding's time."""
+    """Return an attribute. Attributes are cached, because most of them recur, and creating one takes most of the time
+    of the encoding."""
     field: dict[str, Any] = {_FIELDS[type(value)]: value}
     return KeyValue(key=name, value=AnyValue(**field))
 

@@ -1,7 +1,7 @@
-"""Makes spans of a finished request. They contain no text of the request or response, and no caller: only names of the
-catalog, numbers, and the gateway's own words.
+"""Creates the spans of a finished request. Spans contain no text of the request or response, and do not name the
+caller. They contain only names from the catalog, numbers, and the gateway's own words.
 
-Attributes of the conventions for generative AI are on the spans of attempts only, so that a backend that sums tokens
+Attributes of the conventions for generative AI are only on the spans of attempts, so that a backend that sums tokens
 over spans does not count them twice.
 """
 
@@ -19,14 +19,14 @@ from gatehouse.engine.records.tracing import Trace, TracedCall
 from gatehouse.engine.stages.candidates.route import AUTO
 from gatehouse.policy.records import ProviderConfig
 
-#: The conventions' names of kinds of providers that differ from ours.
+#: Names of kinds of providers in the conventions, where they differ from the gateway's names.
 _PROVIDER_NAMES: Final[Mapping[str, str]] = {
     "azure_openai": "azure.ai.openai",
     "bedrock": "aws.bedrock",
     "gemini": "gcp.gemini",
     "mistral": "mistral_ai",
 }
-#: Attributes of a request's parameters, by the fields' names in all dialects.
+#: Attributes for the parameters of a request, by the names of the fields in all dialects.
 _PARAMETERS: Final[Mapping[str, tuple[str, type[int] | type[float]]]] = {
     "max_completion_tokens": ("gen_ai.request.max_tokens", int),
     "max_output_tokens": ("gen_ai.request.max_tokens", int),
@@ -40,9 +40,9 @@ _PARAMETERS: Final[Mapping[str, tuple[str, type[int] | type[float]]]] = {
     "n": ("gen_ai.request.choice.count", int),
     "dimensions": ("gen_ai.embeddings.dimension.count", int),
 }
-#: The largest absolute value of an attribute.
+#: Largest absolute value of an attribute.
 _MAX_INTEGER: Final = 2**63 - 1
-#: The only paths that contain an id.
+#: Matches the only paths that contain an id.
 _match_conversation: Final = re.compile(r"/api/conversations/([^/]+)(/.*)?").fullmatch
 _is_id: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
 
@@ -50,7 +50,8 @@ Attributes = Mapping[str, str | int | float | bool | None]
 
 
 class TraceSpan(NamedTuple):
-    """A span. Times are Unix time in seconds. `failed` is `error.type`; `broken` is whether the span is an error."""
+    """A span. Times are Unix time in seconds. `failed` is the attribute `error.type`. `broken` is whether the span
+    counts as an error."""
 
     trace: Trace
     span_id: bytes
@@ -65,10 +66,11 @@ class TraceSpan(NamedTuple):
 
 
 def of_request(x: Exchange, now: float) -> list[TraceSpan]:
-    """Return the spans of a request; `now` is monotonic. It takes microseconds only, because encoding comes later."""
+    """Return the spans of a request. `now` is monotonic time. The function takes only microseconds, because the spans
+    are encoded later."""
     trace, received = x.trace, x.identified.received
     assert trace is not None
-    # Added to the monotonic clock, this gives Unix time.
+    # Offset that converts monotonic time into Unix time.
     offset = received.received_at - received.started
     spans = [_of_attempt(x, call, offset, now) for call in trace.calls]
     call_request, route = x.call_request, _route(received.path)
@@ -115,7 +117,7 @@ def _of_attempt(x: Exchange, call: TracedCall, offset: float, now: float) -> Tra
     operation = DIALECTS[model_call.dialect].operation
     name = _PROVIDER_NAMES.get(provider.kind, provider.kind)
     succeeded = call.failed is None
-    # A stream's call ends with the request, and has the request's outcome.
+    # The call of a stream ends with the request, and has the outcome of the request.
     is_stream = call.ended is None and succeeded
     failed = x.error_code or x.outcome if is_stream and x.outcome != "success" else call.failed
     address, port = _server(provider.kind, provider.config, ProviderTarget(operation, model, model_call.stream))
@@ -130,7 +132,7 @@ def _of_attempt(x: Exchange, call: TracedCall, offset: float, now: float) -> Tra
         {
             "gen_ai.operation.name": operation,
             "gen_ai.provider.name": name,
-            # The former name of `gen_ai.provider.name`, which some tools still use.
+            # `gen_ai.system` is the former name of `gen_ai.provider.name`, which some tools still use.
             "gen_ai.system": name,
             "gen_ai.conversation.id": _conversation(x.identified.received.path),
             "gen_ai.request.model": model,
@@ -149,7 +151,7 @@ def _of_attempt(x: Exchange, call: TracedCall, offset: float, now: float) -> Tra
 
 
 def _usage(x: Exchange) -> Attributes:
-    """Return tokens as the conventions count them: input tokens include those of caches."""
+    """Return the tokens as the conventions count them: the input tokens include tokens of caches."""
     usage = x.usage
     if usage is None:
         return {}
@@ -159,12 +161,12 @@ def _usage(x: Exchange) -> Attributes:
         "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens,
         "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens,
     }
-    # A provider may report impossible numbers.
+    # A provider may report impossible numbers, which are left out.
     return {name: tokens for name, tokens in counts.items() if tokens <= _MAX_INTEGER}
 
 
 def _parameters(body: Mapping[str, Any]) -> Iterator[tuple[str, int | float]]:
-    """Return the request's parameters that are numbers; any other value may be text of the caller's."""
+    """Yield the parameters of the request that are numbers. Other values may be text of the caller."""
     for name in _PARAMETERS.keys() & body.keys():
         value = body[name]
         if type(value) in (int, float) and abs(value) <= _MAX_INTEGER:
@@ -174,7 +176,7 @@ def _parameters(body: Mapping[str, Any]) -> Iterator[tuple[str, int | float]]:
 
 @lru_cache(maxsize=1_024)
 def _server(kind: str, config: ProviderConfig, target: ProviderTarget) -> tuple[str | None, int | None]:
-    """Return the host and port of the provider's endpoint; None if it is not called over the network."""
+    """Return the host and port of the provider's endpoint, or None for both if it is not called over the network."""
     try:
         url = urlsplit(KINDS[kind].endpoint(target, config, {}).url)
         port = url.port or (443 if url.scheme == "https" else 80)
@@ -184,7 +186,7 @@ def _server(kind: str, config: ProviderConfig, target: ProviderTarget) -> tuple[
 
 
 def _route(path: str) -> str:
-    """Return the route of a path, without ids."""
+    """Return the route of a path, in which ids are replaced."""
     match = _match_conversation(path)
     return path if match is None else f"/api/conversations/{{conversation_id}}{match[2] or ''}"
 
@@ -195,7 +197,7 @@ def _conversation(path: str) -> str | None:
 
 
 def _requested(x: Exchange) -> str | None:
-    """Return the requested model if the catalog has it; any other name may be text of the caller's."""
+    """Return the requested model if the catalog has it. Any other name may be text of the caller."""
     if x.call_request is None:
         return None
     name = x.call_request.call.model

@@ -1,1 +1,1 @@
-"""The processes of the platform: the supervisor, its workers, and one worker's parts."""
+"""The processes of the platform: the supervisor, its workers, and the parts of one worker."""

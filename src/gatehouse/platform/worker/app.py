@@ -1,4 +1,6 @@
-"""The platform as one ASGI application: the gateway, which passes requests that it does not serve to administration."""
+"""The platform as one ASGI application. The gateway receives all requests, and passes those that it does not serve to
+administration.
+"""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -37,21 +39,21 @@ from gatehouse.platform.administration.openapi import DOCUMENTATION
 from gatehouse.platform.organization.system_config.keys import check_environment
 from gatehouse.platform.worker.host import PlatformHost
 
-#: Response headers that CORS lets a page in a browser read.
+#: Response headers that pages in a browser can read with CORS.
 CORS_EXPOSED_HEADERS: Final = (
     "X-Request-Id", "request-id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After",
-    "X-API-Variant",
+    "X-API-Variant", "X-Total-Count",
     "ETag", "X-DLP-Action", "X-Gateway-Provider", "X-Gateway-Model", "X-Gateway-Fallbacks", "X-Gateway-Cache",
     "X-Gateway-Warning", "X-Gateway-Dropped", "X-Gateway-Token-Count", "X-Cost-USD",
 )  # fmt: skip
 
-#: Administration's paths under `/v1`. All other paths there belong to the model API.
+#: Paths of administration under `/v1`. All other paths there belong to the model API.
 _ADMINISTRATION_PREFIXES: Final = ("/v1/audit/", "/v1/outposts/", "/v1/platform/")
 
 
 def administration(settings: Settings) -> tuple[FastAPI, ErrorResponses]:
-    """Build the administration API. It needs `app.state.host` before its first request; its OpenAPI document needs no
-    host and no database."""
+    """Build the administration API. It needs `app.state.host` before its first request. Its OpenAPI document needs
+    neither a host nor a database."""
     app, responses = build_application(
         "Gatehouse platform",
         "An AI gateway and its administration.",
@@ -66,7 +68,8 @@ def administration(settings: Settings) -> tuple[FastAPI, ErrorResponses]:
     )
     app.add_middleware(VariantMiddleware, default=Variant(settings.api_variant), refuse=responses.to)
     for path, method in GATEWAY_PATHS.items():
-        # The gateway passes on requests with other methods. A route turns them into a 405 that names the right method.
+        # The gateway passes on requests with other methods. This route turns them into a 405 that names the right
+        # method.
         app.add_route(path, _unreached, methods=[method], include_in_schema=False)
     slashes.install(app)
     return app, responses
@@ -77,7 +80,8 @@ class _NoSuchPage(NotFound):
 
 
 def _unknown(request: Request) -> Refusal | Response | None:
-    """Return the 404 for a path without a route: a page for a browser, the model API's message for its clients."""
+    """Return the 404 for a path without a route: a page for browsers, and the message of the model API for its
+    clients."""
     path = request.url.path
     error = (
         None if path.startswith(_ADMINISTRATION_PREFIXES) else not_served.refusal(request.method, path, request.headers)
@@ -93,8 +97,8 @@ async def _unreached(request: Request) -> Response:
 
 
 class Platform:
-    """One worker's application. Its parts start and stop with the server. Administration's routes, which take a second
-    to build, are built in the constructor, so that the forked worker processes share them."""
+    """The application of one worker. Its parts start and stop with the server. The routes of administration, which take
+    a second to build, are built in the constructor, so that the forked worker processes share them."""
 
     def __init__(self, settings: Settings, make_host: Callable[[], PlatformHost]) -> None:
         self._administration = administration(settings)
@@ -102,7 +106,7 @@ class Platform:
         self._make_host = make_host
         self._app: ASGIApp | None = None
         self._host: PlatformHost | None = None
-        #: set while the application serves
+        #: set only while the application serves
         self.gateway: Gateway
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -113,7 +117,7 @@ class Platform:
         await self._app(scope, receive, send)
 
     def drain(self) -> None:
-        """End long polls: this worker is about to stop."""
+        """End all long polls, because this worker is about to stop."""
         if self._host is not None:
             self._host.drain()
 

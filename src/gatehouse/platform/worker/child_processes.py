@@ -1,4 +1,4 @@
-"""The supervisor's child processes: starting, restarting with backoff, and stopping them."""
+"""The child processes of the supervisor: starts them, restarts them with backoff, and stops them."""
 
 import subprocess
 import sys
@@ -15,16 +15,16 @@ from gatehouse.foundation.storage import embedded
 
 log = structlog.get_logger(__name__)
 
-#: A process that ends sooner than this after its start counts as failed and is restarted with backoff.
+#: A process that ends before this time counts as failed, and is restarted with backoff.
 _MIN_UPTIME_SECONDS: Final = 10.0
 _MAX_BACKOFF_SECONDS: Final = 10.0
-#: Delay after the operating system could not start a process.
+#: Delay before the next attempt if the operating system could not start a process.
 _SPAWN_RETRY_SECONDS: Final = 1.0
 
 
 class Child:
-    """One child process. `spawn` starts it, `on_exit` is called when it has ended, and it is started only while
-    `is_needed()`. `metrics_directory` is where the process publishes its metrics."""
+    """One child process. `spawn` starts it. `on_exit` is called when it has ended. It is started only while
+    `is_needed()` returns True. `metrics_directory` is the folder in which the process publishes its metrics."""
 
     def __init__(
         self,
@@ -46,7 +46,8 @@ class Child:
         self.started_at = time.monotonic()
 
     def supervise(self) -> None:
-        """Start the process if it is needed and not running: at once if it ran long, else with exponential backoff."""
+        """Start the process if it is needed and not running. It is started at once if the last process ran long, and
+        otherwise with exponential backoff."""
         now = time.monotonic()
         if self.process is not None and self.process.poll() is not None:
             failed = now - self.started_at < _MIN_UPTIME_SECONDS
@@ -59,7 +60,7 @@ class Child:
             try:
                 self.start()
             except OSError as error:
-                # The system is out of processes or memory. The other children are not affected.
+                # The system has no free process or memory. The other children are not affected.
                 log.warning("supervisor.cannot_start", reason=str(error))
                 self.start_at = now + _SPAWN_RETRY_SECONDS
 
@@ -69,7 +70,8 @@ class Child:
 
 
 class EmbeddedDatabase:
-    """The embedded PostgreSQL. It is no child process of the supervisor, which restarts it nevertheless."""
+    """The embedded PostgreSQL. It is not a child process of the supervisor, but the supervisor restarts it when it
+    dies."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
@@ -90,13 +92,13 @@ class EmbeddedDatabase:
         elif now >= self._start_at and embedded.pid(self._home) is None:
             log.warning("supervisor.database_died")
             try:
-                self._starting = subprocess.Popen(embedded.restart_command(self._home))  # noqa: S603 - our own words
+                self._starting = subprocess.Popen(embedded.restart_command(self._home))  # noqa: S603 - a constant command
             except OSError as error:
                 log.warning("supervisor.cannot_start", reason=str(error))
                 self._start_at = now + _SPAWN_RETRY_SECONDS
 
     def stop(self) -> None:
-        """Stop the server unless another process uses it."""
+        """Stop the server, unless another process uses it."""
         if self._starting is not None:
             # A start in progress cannot be interrupted.
             self._starting.wait()
@@ -104,13 +106,13 @@ class EmbeddedDatabase:
 
 
 def detection_process() -> "subprocess.Popen[bytes]":
-    # -P keeps our package `platform` from shadowing the standard library's module.
+    # -P prevents this package named `platform` from shadowing the module of the standard library.
     command = [sys.executable, "-P", "-m", "gatehouse.detection.service"]
-    return subprocess.Popen(command)  # noqa: S603 - our own words
+    return subprocess.Popen(command)  # noqa: S603 - a constant command
 
 
 def stop_all(children: list[Child], number: int, timeout_seconds: float) -> None:
-    """Send the signal to all children and kill those that have not ended after the timeout."""
+    """Send the signal to all children, and kill those that have not ended after the timeout."""
     for child in children:
         child.signal(number)
     deadline = time.monotonic() + timeout_seconds

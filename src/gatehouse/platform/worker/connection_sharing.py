@@ -1,5 +1,7 @@
-"""Balances new connections between workers. All workers accept from one socket, and the kernel gives a whole burst to
-the worker that wakes first. So a worker compares its number of connections with the others' before it accepts one.
+"""Balances new connections between workers.
+
+All workers accept from one socket, and the kernel gives a whole burst of connections to the worker that wakes first. So
+before a worker accepts a connection, it compares its number of connections with those of the other workers.
 """
 
 import asyncio
@@ -14,20 +16,20 @@ import structlog
 
 log = structlog.get_logger(__name__)
 
-#: How long a worker yields a connection to a worker with fewer. If that one does not accept it, it is busy or stopped,
-#: and nothing is yielded to it until it has polled the board again.
+#: Time for which a worker yields a connection to a worker with fewer connections. If that worker does not accept it, it
+#: is busy or stopped. Nothing is yielded to it until it has polled the board again.
 _YIELD_SECONDS: Final = 0.05
 #: Interval at which a yielding worker checks whether the connection was accepted.
 _YIELD_CHECK_SECONDS: Final = 0.002
-#: Pause after accepting failed because the process is out of descriptors or memory.
+#: Pause after a connection could not be accepted because the process has no free descriptors or memory.
 _ACCEPT_ERROR_PAUSE_SECONDS: Final = 0.5
-#: Number on the board of a worker that does not accept connections.
+#: Number on the board for a worker that does not accept connections.
 _NOT_ACCEPTING: Final = -1
 
 
 class ConnectionBoard:
-    """The number of open connections of each worker, in shared memory, as seen by the worker `slot`. `polled` are the
-    times of the workers' last `others_have_fewer`, in nanoseconds of the monotonic clock."""
+    """The number of open connections of each worker in shared memory, as seen by the worker `slot`. `polled` are the
+    times of each worker's last call of `others_have_fewer`, in nanoseconds of the monotonic clock."""
 
     def __init__(self, slot: int, connections: "memoryview[int]", polled: "memoryview[int]") -> None:
         self._slot = slot
@@ -36,8 +38,8 @@ class ConnectionBoard:
 
     @classmethod
     def of(cls, workers: int) -> list["ConnectionBoard"]:
-        """Return a view for each worker. No worker accepts yet."""
-        # Anonymous shared memory: processes forked from this one inherit it.
+        """Return a board for each worker. No worker accepts connections yet."""
+        # Processes forked from this one inherit anonymous shared memory.
         numbers = memoryview(mmap.mmap(-1, workers * 16)).cast("q")
         boards = [cls(slot, numbers[:workers], numbers[workers:]) for slot in range(workers)]
         for board in boards:
@@ -49,12 +51,12 @@ class ConnectionBoard:
         self._open[self._slot] = connections
 
     def leave(self) -> None:
-        """Mark this worker as not accepting: it is stopping, has died, or has not started."""
+        """Mark this worker as not accepting connections, because it is stopping, has died, or has not started."""
         self._open[self._slot] = _NOT_ACCEPTING
 
     def others_have_fewer(self, now: int, since: int) -> bool:
-        """Return whether an accepting worker that polled the board after `since` has fewer connections. Times are
-        nanoseconds of the monotonic clock, which all workers share."""
+        """Return whether a worker that accepts connections, and that polled the board after `since`, has fewer
+        connections. Times are nanoseconds of the monotonic clock, which all workers share."""
         self._polled[self._slot] = now
         own_number = self._open[self._slot]
         return any(
@@ -64,13 +66,14 @@ class ConnectionBoard:
 
 
 class ConnectionSet(set[Any]):
-    """A uvicorn server's set of connections, which publishes its size on the board while the server accepts."""
+    """The set of connections of a uvicorn server. It publishes its size on the board while the server accepts
+    connections."""
 
     def __init__(self, board: ConnectionBoard) -> None:
         super().__init__()
         self.board = board
         self.accepting = False
-        #: accepted connections that are not in the set yet because their TLS handshake is in progress
+        #: number of accepted connections that are not in the set yet because their TLS handshake is in progress
         self.handshaking = 0
         #: whether the server has shut down all connections
         self.closing = False
@@ -79,7 +82,8 @@ class ConnectionSet(set[Any]):
         super().add(connection)
         self.publish()
         if self.closing:
-            # It was added after the shutdown of the others, and cannot be shut down before this call returns.
+            # The connection was added after the shutdown of the others, and cannot be shut down before this call
+            # returns.
             asyncio.get_running_loop().call_soon(connection.shutdown)
 
     def discard(self, connection: Any, /) -> None:
@@ -87,14 +91,14 @@ class ConnectionSet(set[Any]):
         self.publish()
 
     def publish(self) -> None:
-        """Publish the number of connections if the server accepts."""
+        """Publish the number of connections if the server accepts connections."""
         if self.accepting:
             self.board.publish(len(self) + self.handshaking)
 
 
 class Acceptor:
-    """Accepts connections until it is closed, with the interface of `asyncio.Server`. `serve` makes a connection of an
-    accepted socket."""
+    """Accepts connections until it is closed. It has the interface of `asyncio.Server`. `serve` creates a connection
+    from an accepted socket."""
 
     def __init__(
         self, listener: socket.socket, connections: ConnectionSet, serve: Callable[[socket.socket], Awaitable[object]]
@@ -105,7 +109,8 @@ class Acceptor:
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._paused: asyncio.TimerHandle | None = None
-        #: when this worker began to yield a connection to others (0: it does not), and when it last yielded in vain
+        #: time at which this worker began to yield a connection to others (0 if it does not yield), and time at which
+        #: it last yielded in vain
         self._yielding_since = 0
         self._yielded_in_vain_at = 0
         listener.setblocking(False)
@@ -122,10 +127,10 @@ class Acceptor:
             self._loop.remove_reader(self._listener)
 
     async def wait_closed(self) -> None:
-        """Return at once. `asyncio.Server` has this method; accepted connections end by themselves."""
+        """Return at once. The method exists because `asyncio.Server` has it. Accepted connections end by themselves."""
 
     def _readable(self) -> None:
-        """Accept one connection at most. The next is for the next call or another worker."""
+        """Accept at most one connection. The next one is for the next call, or for another worker."""
         now = time.monotonic_ns()
         if self._connections.board.others_have_fewer(now, self._yielded_in_vain_at):
             self._yielding_since = self._yielding_since or now
@@ -153,7 +158,7 @@ class Acceptor:
         try:
             await self._serve(accepted_socket)
         except OSError:
-            # The handshake failed or the client disconnected.
+            # The handshake failed, or the client disconnected.
             accepted_socket.close()
         finally:
             self._connections.handshaking -= 1

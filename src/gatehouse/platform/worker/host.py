@@ -1,4 +1,4 @@
-"""The parts of one worker: created and started in order, stopped in reverse order."""
+"""The parts of one worker. They are created and started in order, and stopped in reverse order."""
 
 import asyncio
 import contextlib
@@ -57,15 +57,16 @@ from gatehouse.policy.snapshot import Snapshot
 
 log = structlog.get_logger(__name__)
 
-#: Interval between purges of expired rate-limit counts.
+#: Interval at which expired rate-limit counts are purged.
 _PURGE_INTERVAL_SECONDS: Final = 60.0
-#: After this time a worker serves without the detection models that are still not loaded.
+#: Time limit for loading the detection models. After this time, a worker serves without those that are still not
+#: loaded.
 _MODEL_LOAD_TIMEOUT_SECONDS: Final = 30.0
 
 
 class PlatformHost:
     """All parts of one worker. `master_keys` seal secrets at rest; the key that signs list cursors is derived from the
-    current one. `detecting` is raised once a worker needs the detection process."""
+    current master key. `detecting` is raised once a worker needs the detection process."""
 
     def __init__(
         self,
@@ -140,7 +141,7 @@ class PlatformHost:
         self.ports: Ports
 
     def _activated(self, snapshot: Snapshot) -> None:
-        """Load the models that the snapshot's rules need, so that no request waits for them."""
+        """Load the models that the rules of the snapshot need, so that no request waits for them."""
         if snapshot.dlp.entities:
             self.detectors.need("ner")
         if snapshot.dlp.labels or any(content_filter.topics for content_filter in snapshot.filters.filters):
@@ -207,7 +208,8 @@ class PlatformHost:
             figures.redis_local_takes.read(lambda: counters.degraded_total)
 
     async def start(self) -> None:
-        """Start all parts. If one raises, the parts started before are stopped and the exception propagates."""
+        """Start all parts. If one of them raises, the parts that were started before are stopped and the exception
+        propagates."""
         async with contextlib.AsyncExitStack() as parts:
             await self._open_parts(parts)
             await self._start_parts(parts)
@@ -215,7 +217,7 @@ class PlatformHost:
         self.startup.done(self.clock.monotonic())
 
     async def _open_parts(self, parts: contextlib.AsyncExitStack) -> None:
-        """Open the parts that the others use. They are closed last."""
+        """Open the parts that other parts use. They are closed last."""
         parts.push_async_callback(self.database.close)
         self.figures.metrics.start()
         parts.push_async_callback(self.figures.metrics.stop)
@@ -258,7 +260,7 @@ class PlatformHost:
             log.warning("models.not_loaded", tiers=missing, seconds=_MODEL_LOAD_TIMEOUT_SECONDS)
 
     def drain(self) -> None:
-        """Answer all long polls now and accept no new ones."""
+        """Answer all long polls now, and accept no new ones."""
         self.replica.news.close()
 
     async def stop(self) -> None:
@@ -266,7 +268,8 @@ class PlatformHost:
         await self._parts.aclose()
 
     async def _purge(self) -> None:
-        """Purge expired counts periodically. Counting purges them too, but after a flood no request may follow."""
+        """Purge expired counts at intervals. Counting a request purges them too, but after a flood no further request
+        may come."""
         while True:
             await asyncio.sleep(_PURGE_INTERVAL_SECONDS)
             self._local.purge()

@@ -22,8 +22,8 @@ from gatehouse.policy.dlp.compile import built_in_matcher
 
 
 class _WorkerServer(TunedServer):
-    """A server that signals readiness to the supervisor by a byte on `ready_fd`. `board` balances connections
-    between workers; None if there is only one."""
+    """A server that signals its readiness to the supervisor with a byte on `ready_fd`. `board` balances connections
+    between workers. It is None if there is only one worker."""
 
     def __init__(
         self,
@@ -67,9 +67,9 @@ class _WorkerServer(TunedServer):
 
 
 def platform_of(settings: Settings, database: str, detecting: SharedFlag) -> Platform:
-    """Build the application, which any number of forked processes can serve. `database` is a URL; `detecting` is raised
+    """Build the application, which any number of forked processes can serve. `database` is a URL. `detecting` is raised
     when the detection process is needed."""
-    # Built before the fork and shared: it takes 0.3 s and 10 MiB.
+    # Built before the fork, so that all processes share it. It takes 0.3 seconds and 10 MiB.
     built_in_matcher()
 
     def make_host() -> PlatformHost:
@@ -86,7 +86,7 @@ def platform_of(settings: Settings, database: str, detecting: SharedFlag) -> Pla
 def serve_gateway(
     platform: Platform, settings: Settings, listener: socket.socket, ready_fd: int, board: ConnectionBoard | None
 ) -> None:
-    """Serve until SIGTERM. `board` is this worker's view if there are several workers, else None."""
+    """Serve until SIGTERM. `board` is this worker's board if there are several workers, else None."""
     config = server_config(
         platform,
         protocol_of(settings.ingress, lambda: platform.gateway),

@@ -1,13 +1,14 @@
-"""`gatehouse serve platform`: opens the port, starts the processes, restarts those that die, stops them in order.
+"""`gatehouse serve platform`: opens the port, starts the processes, restarts processes that die, and stops them in
+order.
 
 supervisor   this process; opens the port and serves no request
 gateway      one process per core: the gateway and administration
-keeper       one process: drains the journals into the database, runs jobs
+keeper       one process: stores the journals in the database, and runs jobs
 detection    one process: runs the models of the DLP tiers for all gateways; started when a rule first needs one
-PostgreSQL   if embedded: no child process, but restarted when it dies
+PostgreSQL   if embedded: not a child process, but restarted when it dies
 
-A start checks settings, home folder and port before it opens the database, so that a bad value ends it before anything
-is written.
+The settings, the home folder and the port are checked before the database is opened, so that a bad value ends the start
+before anything is written.
 """
 
 import functools
@@ -58,13 +59,13 @@ from gatehouse.platform.worker.process import platform_of, serve_gateway
 
 log = structlog.get_logger(__name__)
 
-#: A start has no timeout. At this interval the log says that it is still in progress.
+#: A start has no timeout. While it is in progress, this is logged at this interval.
 _SLOW_START_LOG_SECONDS: Final = 30.0
 _SUPERVISION_INTERVAL_SECONDS: Final = 0.2
 _READY_POLL_SECONDS: Final = 0.1
-#: Time that a gateway gets to stop, in addition to `DRAIN_SECONDS`.
+#: Time that a gateway has to stop, in addition to `DRAIN_SECONDS`.
 _GATEWAY_STOP_SECONDS: Final = 5.0
-#: Time that the keeper gets to store the last records.
+#: Time that the keeper has to store the last records.
 _KEEPER_STOP_SECONDS: Final = 30.0
 
 
@@ -75,13 +76,13 @@ class Supervisor:
         self._host = host
         self._port = port
         self._workers = workers
-        # Before anything is started: a signal during the start must not leave processes behind.
+        # Created before anything is started, so that a signal during the start does not leave processes behind.
         self._signals = Interruptible()
 
     def run(self) -> int:
-        """Serve until SIGTERM or SIGINT and return the exit status. Raises `CannotStart`, `BadSettings`, `SchemaDrift`,
-        and exceptions of the database."""
-        # The parent process may have set SIGCHLD to be ignored, which would hide the exits of our children.
+        """Serve until SIGTERM or SIGINT, and return the exit status. Raises `CannotStart`, `BadSettings`,
+        `SchemaDrift`, and exceptions of the database."""
+        # The parent process may have set SIGCHLD to be ignored, which would hide the exits of the child processes.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         return_large_blocks()
         settings = checked_settings()
@@ -119,7 +120,7 @@ class Supervisor:
         platform = platform_of(settings, installed.url, detecting)
 
         def serve(board: ConnectionBoard | None) -> None:
-            # A gateway may outlive a killed supervisor and must not block the next one from starting.
+            # A gateway may outlive a killed supervisor. It must not prevent the next supervisor from starting.
             lock.release()
             serve_gateway(platform, settings, listener, ready_end, board)
 
@@ -127,7 +128,7 @@ class Supervisor:
             return Forked("gatehouse: gateway", lambda: serve(board))
 
         def keep() -> None:
-            # The keeper outlives the gateways and must not hold the port.
+            # The keeper outlives the gateways, so it must not keep the port open.
             listener.close()
             lock.release()
             run_keeper(settings, installed.url, journal=True)
@@ -140,7 +141,8 @@ class Supervisor:
                 Child(functools.partial(gateway, board), metrics_directory, on_exit=board.leave) for board in boards
             ]
         keeper = Child(lambda: Forked("gatehouse: keeper", keep), metrics_directory)
-        # Not forked: it needs few of the modules imported here, and its libraries start threads of their own.
+        # The detection process is not forked, because it needs few of the modules imported here, and its libraries
+        # start their own threads.
         detection = Child(detection_process, metrics_directory, is_needed=lambda: bool(detecting))
         supervised: list[Child | EmbeddedDatabase] = [*gateways, keeper, detection]
         if database is not None:
@@ -156,15 +158,15 @@ class Supervisor:
                 for process in supervised:
                     process.supervise()
         finally:
-            # The gateways have their own listeners. Once they have closed them, new connections are refused at once.
+            # The gateways have their own listeners. Once these are closed too, new connections are refused at once.
             listener.close()
             stop_all(gateways, signal.SIGTERM, settings.drain_seconds + _GATEWAY_STOP_SECONDS)
-            # After the gateways: the keeper drains the last records that they wrote.
+            # The keeper is stopped after the gateways, because it stores the last records that they wrote.
             stop_all([keeper, detection], signal.SIGTERM, _KEEPER_STOP_SECONDS)
 
     def _wait_ready(self, gateways: list[Child], ready: int, detection: Child) -> None:
-        """Wait until every gateway serves. Meanwhile start the detection process, because requests may come at once.
-        Raises `CannotStart` if a gateway ends."""
+        """Wait until every gateway serves. The detection process is started meanwhile if it is needed, because requests
+        may come at once. Raises `CannotStart` if a gateway ends."""
         began = time.monotonic()
         next_log = began + _SLOW_START_LOG_SECONDS
         waiting = len(gateways)
@@ -175,7 +177,7 @@ class Supervisor:
                     waiting -= len(os.read(ready, 64))
                 detection.supervise()
                 if any(child.process is None or child.process.poll() is not None for child in gateways):
-                    raise CannotStart("a gateway process ended during its start; its log above says why")
+                    raise CannotStart("a gateway process ended during its start; the reason is in its log above")
                 if time.monotonic() > next_log:
                     log.warning("supervisor.still_starting", seconds=round(time.monotonic() - began), waiting=waiting)
                     next_log += _SLOW_START_LOG_SECONDS
@@ -190,7 +192,7 @@ def _open(settings: Settings) -> Installation:
 
 
 def _print_greeting(url: str, installed: Installation) -> None:
-    """Print the URL and, on an embedded installation with the sandbox, a curl command that can be pasted."""
+    """Print the URL. On an embedded installation with the sandbox, also print a curl command that can be pasted."""
     admin = setup.unused_first_admin(installed)
     if admin is not None and installed.settings.embedded:
         admin = first_admin.renew_link(installed.owner_url, url, admin)

@@ -1,13 +1,12 @@
-"""The bundle that an outpost receives: an organization's records and its callers, as JSON (docs/outpost-protocol.md,
-"The policy").
+"""The policy bundle that an outpost receives: the records and callers of an organization, as JSON
+(docs/outpost-protocol.md, "The policy").
 
-Readers ignore unknown fields; missing fields have their defaults. An incompatible change needs another `KIND`, which
+Readers ignore unknown fields and use defaults for missing fields. An incompatible change needs another `KIND`, which
 older readers refuse.
 
-It contains no readable secret. Keys are SHA-256 digests. Providers come without their credentials, which an outpost has
-in its own environment, unless the organization has chosen to send them: then they are sealed to the key of the
-outpost's certificate (`foundation.secrets.ecies`).
-"""
+A bundle contains no readable secret. API keys are SHA-256 digests. By default, a bundle does not contain the
+credentials of providers, and the outpost reads them from its own environment. If the organization has chosen to send
+them, they are sealed to the key of the outpost's certificate (`foundation.secrets.ecies`)."""
 
 import hashlib
 from collections.abc import Mapping
@@ -23,11 +22,12 @@ KIND: Final = "gatehouse/policy-bundle/1"
 
 
 class UnreadableBundle(Exception):
-    """Not a bundle, or one of a kind that this version does not support."""
+    """The document is not a bundle, or its kind is not supported by this version."""
 
 
 class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An API key, by its SHA-256 digest. `expires_at` is Unix time; `scopes` None: all rights of its user."""
+    """An API key. `digest` is its SHA-256 digest, and `expires_at` is a Unix time. If `scopes` is None, the key has all
+    rights of its user."""
 
     id: UUID
     user_id: UUID
@@ -46,7 +46,8 @@ class UserRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClientRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An OAuth client. `scopes` are its present ones, which limit older tokens too."""
+    """An OAuth client. `scopes` are the current scopes of the client. They also limit tokens that were issued
+    before."""
 
     client_id: UUID
     enabled: bool = True
@@ -54,7 +55,7 @@ class ClientRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CallerRecords(msgspec.Struct, frozen=True, kw_only=True):
-    #: replaces the limit of all users of the organization
+    #: replaces the rate limit of all users of the organization, in requests per minute
     custom_rate_limit_rpm: int | None = None
     users: tuple[UserRecord, ...] = ()
     keys: tuple[KeyRecord, ...] = ()
@@ -62,11 +63,12 @@ class CallerRecords(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BundleContents(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of the bundle that all outposts of an organization share: `policy` and `callers` as sent.
+    """The part of a bundle that is the same for all outposts of an organization.
 
-    `switched_off` contains the ids of models stopped by a kill switch. `at_rest` contains the credentials of providers,
-    if they are sent, as stored: by provider, sealed under the platform's keys. `digest` changes with any of them and
-    with nothing else; `version` is the revision at which they were read.
+    `policy` and `callers` are in the form in which they are sent. `switched_off` contains the ids of models that a kill
+    switch has stopped. If credentials are sent, `at_rest` contains them as they are stored: pairs of a provider's id
+    and its credentials, sealed under a key of the platform. `digest` is a digest of these four fields. `version` is the
+    revision at which the records were read.
     """
 
     version: int
@@ -78,7 +80,7 @@ class BundleContents(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PolicyBundle(msgspec.Struct, frozen=True, kw_only=True):
-    """One outpost's bundle. `version` never decreases; times are Unix times."""
+    """The bundle of one outpost. `version` never decreases. Times are Unix times."""
 
     kind: str
     version: int
@@ -89,7 +91,7 @@ class PolicyBundle(msgspec.Struct, frozen=True, kw_only=True):
     policy: TenantRecords
     callers: CallerRecords = CallerRecords()
     switched_off: frozenset[UUID] = frozenset()
-    #: providers' credentials: by provider, a JSON object sealed to this outpost's key
+    #: maps the id of a provider to its credentials: a JSON object, sealed to the key of this outpost
     credentials: dict[str, str] = {}
 
 
@@ -113,8 +115,10 @@ class _Kind(msgspec.Struct, frozen=True):
 def contents(
     records: TenantRecords, callers: bytes, switched_off: frozenset[UUID], *, with_credentials: bool = False
 ) -> BundleContents:
-    """Return the contents. `callers` are `CallerRecords` as JSON. Removes the revision, which is the bundle's version,
-    and sealed credentials, which `at_rest` contains for enabled providers if `with_credentials` is set."""
+    """Return the contents of a bundle. `callers` are `CallerRecords` as JSON.
+
+    The result's `policy` has no revision, because the bundle has it as its version, and no sealed credentials. If
+    `with_credentials` is set, `at_rest` has the sealed credentials of the enabled providers."""
     sealed = [
         (provider.id, provider.sealed_credentials)
         for provider in records.providers
@@ -125,7 +129,7 @@ def contents(
         msgspec.structs.replace(provider, sealed_credentials=None, egress_policy=None) for provider in records.providers
     )
     plain = msgspec.structs.replace(records, providers=providers, revision=0)
-    # Deterministic, so that the same records have the same digest.
+    # The order of the encoding is deterministic, so that equal records have equal digests.
     policy = msgspec.json.encode(msgspec.to_builtins(plain, str_keys=True, order="deterministic"))
     stopped = tuple(sorted(switched_off))
     digest = hashlib.sha256()
@@ -150,7 +154,7 @@ def encode(
     expires_at: int,
     credentials: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Return the bundle's JSON. `credentials` are the contents' own, sealed to this outpost."""
+    """Return the JSON of a bundle. `credentials` are the credentials in `at_rest`, sealed to this outpost."""
     return msgspec.json.encode(
         _BundleDocument(
             kind=KIND,
@@ -168,16 +172,17 @@ def encode(
 
 
 def sealing_context(outpost_id: UUID, tenant_id: TenantId, provider_id: str) -> bytes:
-    """Return the context that an outpost's copy of a provider's credentials is bound to."""
+    """Return the authenticated context for sealing a provider's credentials to an outpost."""
     return f"outpost:{outpost_id}:{tenant_id}:{provider_id}".encode()
 
 
 def decode(document: bytes) -> PolicyBundle:
-    """Return the bundle; its policy's revision is the bundle's version. Raises `UnreadableBundle`."""
+    """Return the bundle in a document. The revision of its policy is the version of the bundle. Raises
+    `UnreadableBundle`."""
     try:
         kind = msgspec.json.decode(document, type=_Kind).kind
         if kind != KIND:
-            raise UnreadableBundle(f"its kind is {kind[:64]!r}, and {KIND!r} is what this version reads")
+            raise UnreadableBundle(f"its kind is {kind[:64]!r}, but this version supports only {KIND!r}")
         bundle = msgspec.json.decode(document, type=PolicyBundle)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise UnreadableBundle(str(error)) from None

@@ -1,4 +1,4 @@
-"""Signs and verifies bundles. A refused bundle changes nothing: the previous one stays in force."""
+"""Signs and verifies bundles. If a bundle is refused, the previous bundle stays in force."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -9,12 +9,12 @@ from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.jwt import SigningKey
 from gatehouse.policy.bundles.contents import PolicyBundle, UnreadableBundle, decode
 
-#: `typ` of the signature, which distinguishes bundles from everything else that the platform signs.
+#: The `typ` of the signature. It distinguishes bundles from other documents that the platform signs.
 TYPE: Final = "gatehouse-policy-bundle"
 
 
 class BundleRefused(Exception):
-    """A refused bundle; the message is a sentence for the outpost's status."""
+    """The bundle is refused. The message is a sentence for the status of the outpost."""
 
 
 def sign(document: bytes, key: SigningKey) -> str:
@@ -29,10 +29,11 @@ def verify(
     in_force: int = 0,
     now: float | None = None,
 ) -> PolicyBundle:
-    """Return the bundle. `in_force` is the version of the present one. `now` (Unix time) is set for a fetched bundle,
-    and None for a stored one: while the platform is unreachable, an expired policy is better than none.
+    """Verify a signed bundle and return it. Raises `BundleRefused`.
 
-    Raises `BundleRefused`.
+    `in_force` is the version of the current bundle. `now` is the current Unix time for a fetched bundle, and None for a
+    stored bundle. The expiry of a stored bundle is not checked, because an outpost that cannot reach the platform
+    should keep its policy.
     """
     try:
         bundle = decode(jwt.verify_document(signed, keys_by_kid, kind=TYPE))

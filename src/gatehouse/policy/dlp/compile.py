@@ -21,7 +21,8 @@ OwnRule: TypeAlias = tuple[DlpRuleRecord, CompiledDlpRule]
 
 @cache
 def built_in_matcher() -> Matcher:
-    """Return the matcher of the built-in patterns, compiled once a process and shared by all organizations."""
+    """Return the matcher of the built-in patterns. It is compiled once in each process, and all organizations use
+    it."""
     matcher = Matcher(BUILT_IN)
     ciphers.place_searches((matcher,))
     return matcher
@@ -43,8 +44,8 @@ def platform_rule(pattern: Pattern) -> CompiledDlpRule:
 def compile_dlp(
     records: GovernanceRecords, flags: dict[str, bool], before: DlpPolicy | None = None
 ) -> tuple[DlpPolicy, list[str]]:
-    """Return the policy, and the faults of the records. `before` is the organization's previous policy: its own
-    patterns are only compiled again if they changed."""
+    """Return the policy, and the faults in the records. `before` is the organization's previous policy. The
+    organization's own patterns are compiled again only if they differ from those of `before`."""
     if not flags.get("dlp_enabled", True):
         return DlpPolicy(enabled=False, records=records), []
     faults: list[str] = []
@@ -109,10 +110,12 @@ def _patterns(
     asks: bool,
     credentials: bool,
 ) -> dict[str, tuple[CompiledDlpRule, ...]]:
-    """Return the rules in force by pattern id. A rule without a pattern replaces the platform's rules for its entity
-    type. A compliance bundle puts its entity types (`required`) in force with at least redact, even if they are
-    suppressed. Without `credentials` (feature flag `credential_intelligence`) the platform's own patterns for secrets
-    are off."""
+    """Return the rules in force, by the id of the pattern.
+
+    A rule without a pattern replaces the platform's rules for its entity type. `required` are the entity types of
+    compliance bundles. Their rules are in force even if they are suppressed, with at least the action redact. If
+    `credentials` (the feature flag `credential_intelligence`) is false, the platform's patterns for secrets are not in
+    force."""
     replacements: dict[str, list[CompiledDlpRule]] = defaultdict(list)
     rules: dict[str, tuple[CompiledDlpRule, ...]] = {}
     for record, rule in own_rules:
@@ -127,8 +130,8 @@ def _patterns(
             continue
         if pattern.category == "secret" and not credentials and entity not in required and entity not in replacements:
             continue
-        chosen = replacements.get(entity) or [platform_rule(pattern)]
-        rules[pattern.id] = tuple(_strengthened(rule, required, asks=asks) for rule in chosen)
+        replacing_rules = replacements.get(entity) or [platform_rule(pattern)]
+        rules[pattern.id] = tuple(_strengthened(rule, required, asks=asks) for rule in replacing_rules)
     return rules
 
 
@@ -137,18 +140,18 @@ def _required_entities(bundles: Iterable[BundleRecord]) -> frozenset[str]:
 
 
 def _strengthened(rule: CompiledDlpRule, required: frozenset[str], *, asks: bool) -> CompiledDlpRule:
-    """Return the rule with at least redact if a compliance bundle requires its entity type."""
+    """Return the rule, with at least the action redact if a compliance bundle requires its entity type."""
     if rule.entity_type not in required:
         return rule
     rule = msgspec.structs.replace(rule, certain=0.0)
     if DLP_ACTION_STRENGTH[rule.action] >= DLP_ACTION_STRENGTH["redact"]:
         return rule
-    # Without approvals a prompt blocks, which is stronger than redact.
+    # Without approvals, the action prompt blocks, which is stronger than redact.
     return rule if rule.action == "prompt" and not asks else msgspec.structs.replace(rule, action="redact")
 
 
 def _entities(own_rules: Iterable[OwnRule]) -> dict[str, tuple[CompiledDlpRule, ...]]:
-    """Return the rules by the recogniser's entity name; findings are shown as the rule's entity type."""
+    """Return the rules by the entity name of the recogniser. Findings are reported with the entity type of the rule."""
     by_name: dict[str, list[CompiledDlpRule]] = defaultdict(list)
     for record, rule in own_rules:
         if record.detector_type == "ner":
@@ -158,13 +161,13 @@ def _entities(own_rules: Iterable[OwnRule]) -> dict[str, tuple[CompiledDlpRule, 
 
 
 def open_labels(entities: Iterable[str]) -> tuple[str, ...]:
-    """Return the entity names that not every model recognises, sorted, so that policies with the same ones share cached
-    results."""
+    """Return the entity names that not every model recognises. They are sorted, so that policies with the same names
+    use the same cached results."""
     return tuple(sorted(set(entities) - set(ENTITIES)))
 
 
 def _labels(own_rules: Iterable[OwnRule]) -> dict[str, tuple[CompiledDlpRule, ...]]:
-    """Return the rules by label, with the rule's threshold for labels."""
+    """Return the rules by label. The threshold of each rule is its threshold for labels."""
     by_label: dict[str, list[CompiledDlpRule]] = defaultdict(list)
     for record, rule in own_rules:
         if record.detector_type == "llm":

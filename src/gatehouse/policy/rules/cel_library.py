@@ -1,5 +1,5 @@
-"""The CEL library without its command line. Its package imports a terminal toolkit for that: 7 MiB in every worker and
-a quarter of a second of every start."""
+"""Imports the CEL library without its command line. For the command line, the package would import a terminal toolkit,
+which takes 7 MiB of memory and a quarter of a second in every worker."""
 
 import sys
 from types import ModuleType

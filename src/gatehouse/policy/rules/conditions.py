@@ -1,8 +1,8 @@
-"""Conditions of policy rules: CEL, bounded so that no condition can keep a worker busy.
+"""Conditions of policy rules. They are CEL expressions, with limits so that no condition can keep a worker busy.
 
-Only the functions and variables listed here are available. Excluded is what costs more than its length: comprehensions
-over anything but the caller's groups, the found entity types and the request's fields, nested comprehensions, and
-`matches`, which compiles its pattern at each evaluation.
+Only the functions and variables listed here are available. Constructs whose cost is not bounded by the length of the
+condition are refused: nested comprehensions, and `matches`, which compiles its pattern at each evaluation. A
+comprehension may only iterate over the caller's groups, the detected entity types and the fields of the request.
 """
 
 import re
@@ -15,14 +15,14 @@ from typing import Any, Final
 
 from gatehouse.policy.rules.cel_library import cel
 
-#: Characters of a condition, tokens in it, and nesting of its brackets.
+#: Maximum characters, tokens and nesting levels of brackets in a condition.
 MAX_CONDITION_CHARACTERS: Final = 2_000
 MAX_TOKENS: Final = 500
 MAX_BRACKET_DEPTH: Final = 20
-#: Comprehensions in one condition.
+#: Maximum comprehensions in a condition.
 _MAX_COMPREHENSIONS: Final = 4
 
-#: Each variable with an example value: a new condition is evaluated on these.
+#: The variables with example values. A new condition is evaluated with these values.
 EXAMPLES: Final[dict[str, Any]] = {
     "model": "openai/gpt-4o",
     "provider": "openai",
@@ -42,7 +42,7 @@ EXAMPLES: Final[dict[str, Any]] = {
     "request": {"fields": ["messages", "model", "temperature", "tools"]},
     "time": datetime(2026, 7, 15, 12, 30, tzinfo=UTC),
 }
-#: Variables that differ between candidate models; all others are the request's.
+#: Variables that differ between candidate models. All other variables are the same for a request.
 OF_A_CANDIDATE: Final = frozenset({"model", "provider", "model_risk_tier", "validation_status", "cost_usd"})
 
 _FUNCTIONS: Final = frozenset({"size", "has", "int", "uint", "double", "string", "duration", "timestamp"})
@@ -66,16 +66,16 @@ _CLOSING: Final = frozenset(")]}")
 
 
 class BadCondition(ValueError):
-    """A condition that is not accepted; the message is for its author."""
+    """The condition is not accepted. The message is for the author of the condition."""
 
 
 class ConditionFailed(Exception):
-    """The evaluation of a condition returned neither true nor false."""
+    """The evaluation of a condition failed, or returned neither true nor false."""
 
 
 @lru_cache(maxsize=10_000)
 def compile_condition(condition: str) -> cel.Program:
-    """Return the program of a condition, compiled once a process. Raises `BadCondition`."""
+    """Return the compiled program of a condition. Results are cached. Raises `BadCondition`."""
     if len(condition) > MAX_CONDITION_CHARACTERS:
         raise BadCondition(f"is longer than {MAX_CONDITION_CHARACTERS} characters")
     own_variables = _validate(condition)
@@ -86,55 +86,56 @@ def compile_condition(condition: str) -> cel.Program:
         raise BadCondition(_message(error)) from None
     unknown = sorted(set(variables) - EXAMPLES.keys() - own_variables)
     if unknown:
-        raise BadCondition(f"names {unknown[0]!r}, which is no variable: there are {', '.join(sorted(EXAMPLES))}")
+        raise BadCondition(f"uses {unknown[0]!r}, which is not a variable; available are {', '.join(sorted(EXAMPLES))}")
     return program
 
 
 def check(condition: str) -> None:
-    """Compiles a new condition, and evaluates it on the examples. Raises `BadCondition`."""
+    """Compile a new condition and evaluate it with the example values. Raises `BadCondition`."""
     program = compile_condition(condition)
     context = cel.Context(variables=EXAMPLES, functions=FUNCTIONS)
     try:
         result = program.execute(context)
     except (KeyError, IndexError):
-        # A key that the example lacks may be in a request.
+        # The condition uses a key or index that the examples do not have, but a request may have it.
         return
     except Exception as error:
         raise BadCondition(f"fails on an example request: {_message(error)}") from None
     if type(result) is not bool:
-        raise BadCondition(f"must say true or false; on an example request it gives {type(result).__name__}")
+        raise BadCondition(f"must return true or false; on an example request it returns {type(result).__name__}")
 
 
 def evaluate(program: cel.Program, context: cel.Context) -> bool:
-    """Return the condition's value. Raises `ConditionFailed`."""
+    """Return the value of a condition. Raises `ConditionFailed`."""
     try:
         result = program.execute(context)
     except (KeyboardInterrupt, SystemExit):
         raise
-    # A panic of the evaluator is no `Exception`, and must not prevent the request's record.
+    # A panic of the evaluator is not an `Exception`. It must not prevent that the request is recorded.
     except BaseException as error:
         raise ConditionFailed(_message(error)) from None
     if type(result) is not bool:
-        raise ConditionFailed(f"gives {type(result).__name__}, not true or false")
+        raise ConditionFailed(f"returns {type(result).__name__}, not true or false")
     return result
 
 
 def in_range(address: Any, network: Any) -> bool | None:
-    """Return whether an address is in a network; None, which makes the condition fail, if one of them is invalid."""
+    """Return whether an address is in a network. Return None, which makes the condition fail, if one of them is
+    invalid."""
     try:
         return ip_address(address) in _network(network)
     except (ValueError, TypeError):
         return None
 
 
-#: Functions of conditions besides CEL's own.
+#: Functions that conditions can use in addition to those of CEL.
 FUNCTIONS: Final = {"in_range": in_range}
 
 _network = lru_cache(maxsize=1_000)(ip_network)
 
 
 def _validate(condition: str) -> set[str]:
-    """Return the variables of the condition's comprehensions. Raises `BadCondition` for what is not allowed."""
+    """Check the tokens of a condition, and return the variables of its comprehensions. Raises `BadCondition`."""
     tokens = list(_tokens(condition))
     if len(tokens) > MAX_TOKENS:
         raise BadCondition(f"has more than {MAX_TOKENS} words and signs")
@@ -152,7 +153,7 @@ def _validate(condition: str) -> set[str]:
 
 
 def _calls(tokens: Sequence[str]) -> Iterator[int]:
-    """Yield the index of each called name."""
+    """Yield the index of the name of each called function or method."""
     for n, (token, following) in enumerate(pairwise(tokens)):
         if following == "(" and token.isidentifier() and token not in _KEYWORDS:
             yield n
@@ -166,11 +167,11 @@ def _bound_variables(tokens: Sequence[str], depths: Sequence[int], comprehension
         if n < end:
             raise BadCondition(f"has {tokens[n]} inside another comprehension")
         if _path_before(tokens, n - 1) not in _LISTS:
-            raise BadCondition(f"uses {tokens[n]} on something else than {' or '.join(sorted(_LISTS))}")
+            raise BadCondition(f"uses {tokens[n]} on something other than {' or '.join(sorted(_LISTS))}")
         end = next((index for index in range(n + 2, len(tokens)) if depths[index] <= depths[n]), len(tokens))
     own_variables = {token for n in comprehensions for token in tokens[n + 2 : n + 3]}
     if own_variables & EXAMPLES.keys():
-        raise BadCondition("gives a variable of its own the name of one that there is")
+        raise BadCondition("uses the name of an available variable as the variable of a comprehension")
     return own_variables
 
 
@@ -182,7 +183,8 @@ def _tokens(condition: str) -> Iterator[str]:
         if match is None:
             raise BadCondition(f"cannot be read at character {position + 1}: {condition[position]!r}")
         kind, token = match.lastgroup, match[0]
-        # `r"..."`, `b"..."` and `\"\"\"...\"\"\"` end elsewhere than this tokenizer assumes, and could hide a call.
+        # `r"..."`, `b"..."` and `\"\"\"...\"\"\"` have another end than this tokenizer assumes, so they could hide a
+        # call.
         if kind == "text" and previous_kind in {"name", "text"}:
             raise BadCondition(f"has a text at character {position + 1} that is not written as \"...\" or '...'")
         if kind is not None:
@@ -191,7 +193,8 @@ def _tokens(condition: str) -> Iterator[str]:
 
 
 def _path_before(tokens: Sequence[str], dot: int) -> str:
-    """Return the dotted names before the dot at `dot`; empty if they belong to another expression."""
+    """Return the dotted names before the dot at index `dot`. Return an empty string if they are part of a longer
+    expression."""
     path: list[str] = []
     while dot > 0 and tokens[dot] == "." and tokens[dot - 1].isidentifier():
         path.insert(0, tokens[dot - 1])
@@ -200,7 +203,7 @@ def _path_before(tokens: Sequence[str], dot: int) -> str:
 
 
 def _message(error: BaseException) -> str:
-    """Return the evaluator's reason in one line, without the condition itself."""
+    """Return the error message of the evaluator in one line, without the text of the condition."""
     text = str(error)
     _, separator, position = text.partition("ERROR: <input>:")
     line = (f"at {position}" if separator else text).splitlines()

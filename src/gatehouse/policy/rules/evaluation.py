@@ -1,4 +1,4 @@
-"""The compiled rules of the policy engine, and the function that evaluates them (docs/policies.md)."""
+"""Compiles the rules of the policy engine, and evaluates them (docs/policies.md)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
@@ -16,7 +16,7 @@ from gatehouse.policy.rules.conditions import (
     evaluate,
 )
 
-#: The strongest of several actions applies.
+#: The strength of each action. If several rules match, the strongest action applies.
 POLICY_ACTION_STRENGTH: Final[Mapping[PolicyAction, int]] = {
     "LOG": 0,
     "ALLOW": 0,
@@ -31,7 +31,7 @@ Result: TypeAlias = Literal["matched", "failed", "unmatched"]
 
 
 class PolicyRule(msgspec.Struct, frozen=True, kw_only=True):
-    """`route_to` is `provider/model-id`, for ROUTE alone."""
+    """A compiled rule. `route_to` is `provider/model-id`; it is only set for the action ROUTE."""
 
     id: str
     name: str
@@ -43,14 +43,15 @@ class PolicyRule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RegistryStatus(NamedTuple):
-    """A model's entry in the model registry."""
+    """The status of a model in the model registry."""
 
     risk_tier: str
     validation_status: str
 
 
 class RuleSet(msgspec.Struct, frozen=True, kw_only=True):
-    """`rules` are in the order of their evaluation. `needs` has the variables and functions that they use."""
+    """The compiled rules of an organization. `rules` are in the order of their evaluation. `needs` has the names of the
+    variables and functions that the rules use."""
 
     rules: tuple[PolicyRule, ...] = ()
     needs: frozenset[str] = frozenset()
@@ -58,20 +59,20 @@ class RuleSet(msgspec.Struct, frozen=True, kw_only=True):
     unregistered: RegistryStatus = RegistryStatus("tier_4", UNREGISTERED)
 
     def registry_status(self, model: str) -> RegistryStatus:
-        """Return the registry's entry of `provider/model-id`."""
+        """Return the registry status of a model, which is named as `provider/model-id`."""
         return self.registry.get(model, self.unregistered)
 
 
 class Facts(NamedTuple):
-    """The facts that a request's rules are evaluated on. `context` contains the variables, of which the candidate's are
-    set for each candidate; `tokens` is None if no rule uses it."""
+    """The facts that the rules of a request are evaluated with. `context` contains the variables. The variables of
+    `OF_A_CANDIDATE` are set again for each candidate. `tokens` is None if no rule uses the variable."""
 
     context: cel.Context
     tokens: int | None
 
 
 class RuleResult(NamedTuple):
-    """The result of one rule; `reason` if it failed."""
+    """The result of one rule. `reason` is set if its evaluation failed."""
 
     rule: PolicyRule
     result: Result
@@ -79,8 +80,8 @@ class RuleResult(NamedTuple):
 
 
 class Ruling(NamedTuple):
-    """`decisive` is the first rule with the strongest action, or None if no rule matched; `results` contains the rules
-    that matched or failed, in order."""
+    """The result of all rules. `decisive` is the first rule with the strongest action, or None if no rule matched.
+    `results` has the rules that matched or failed, in order."""
 
     action: PolicyAction
     decisive: PolicyRule | None
@@ -88,7 +89,8 @@ class Ruling(NamedTuple):
 
 
 def compile_rules(records: GovernanceRecords) -> tuple[RuleSet, list[str]]:
-    """Return the rules in force, and the faults of the records. Without `governance_enabled` no rules are in force."""
+    """Return the rules in force, and the faults in the records. If `governance_enabled` is false, no rules are in
+    force."""
     faults: list[str] = []
     rules: list[PolicyRule] = []
     for record in records.policy_rules if records.governance_enabled else ():
@@ -112,7 +114,7 @@ def compile_rules(records: GovernanceRecords) -> tuple[RuleSet, list[str]]:
 
 
 def rule_of(record: PolicyRuleRecord) -> PolicyRule:
-    """Raises `BadCondition`."""
+    """Compile a rule. Raises `BadCondition`."""
     return PolicyRule(
         id=str(record.id),
         name=record.name,
@@ -125,8 +127,8 @@ def rule_of(record: PolicyRuleRecord) -> PolicyRule:
 
 
 def context_of(variables: Mapping[str, Any], needs: frozenset[str]) -> cel.Context:
-    """Return the context of one request's evaluations. Functions are only added if a rule needs them, because they cost
-    more than variables."""
+    """Return the context in which the rules are evaluated for one request. Functions are only added if a rule uses
+    them, because they cost more than variables."""
     functions = {name: function for name, function in FUNCTIONS.items() if name in needs}
     return cel.Context(variables=dict(variables), functions=functions)
 
@@ -134,10 +136,12 @@ def context_of(variables: Mapping[str, Any], needs: frozenset[str]) -> cel.Conte
 def decide(
     rules: Sequence[PolicyRule], context: cel.Context, model: str, trace: list[RuleResult] | None = None
 ) -> Ruling:
-    """Evaluate the rules in order, until a terminal rule matches. The strongest action of the matching rules applies:
-    BLOCK, ROUTE, REQUIRE_APPROVAL, then ALLOW and LOG. A failed condition counts as matched for BLOCK and as unmatched
-    for all other actions. ROUTE to `model`, the candidate, counts as ALLOW, because the call goes there already.
-    `trace` receives the result of every evaluated rule."""
+    """Evaluate the rules in order, until a terminal rule matches. The strongest action of the matching rules applies
+    (`POLICY_ACTION_STRENGTH`).
+
+    If the evaluation of a condition fails, a rule with the action BLOCK counts as matched, and a rule with another
+    action counts as unmatched. A rule with the action ROUTE to `model`, the current candidate, counts as ALLOW, because
+    the call already goes to this model. The result of every evaluated rule is appended to `trace`."""
     results: list[RuleResult] = []
     decisive: PolicyRule | None = None
     action: PolicyAction = "ALLOW"
@@ -159,7 +163,7 @@ def decide(
 
 
 def _evaluate(rule: PolicyRule, context: cel.Context) -> RuleResult | None:
-    """Return the rule's result, or None if it did not match, as most rules do not."""
+    """Return the result of a rule, or None if the rule did not match. Most rules do not match."""
     try:
         return RuleResult(rule, "matched") if evaluate(rule.program, context) else None
     except ConditionFailed as error:
@@ -167,5 +171,5 @@ def _evaluate(rule: PolicyRule, context: cel.Context) -> RuleResult | None:
 
 
 def matched(result: RuleResult) -> bool:
-    """Return whether the result counts as matched."""
+    """Return whether a result counts as matched. A failed rule with the action BLOCK does."""
     return result.result == "matched" or (result.result == "failed" and result.rule.action == "BLOCK")

@@ -4,9 +4,9 @@ from gatehouse.foundation.errors import Conflict, Unavailable
 
 
 class NotOnPlatform(Conflict):
-    message = "The organization is not on the platform yet: see its provisioning_status."
+    message = "The organization does not exist on the platform yet: see its provisioning_status."
 
 
 class PlatformUnreachable(Unavailable):
-    # Whether the platform has imported anything is unknown.
-    message = "The platform did not respond properly. Try again in a moment: parts that were imported stay imported."
+    # It is unknown whether the platform has imported parts of the file.
+    message = "The platform did not respond as expected. Try again in a moment: parts that were imported are skipped."

@@ -1,4 +1,4 @@
-"""The import's endpoint."""
+"""The endpoint of the import."""
 
 from typing import Annotated
 
@@ -26,9 +26,10 @@ async def import_config(
         UploadFile, File(description="The document of an outpost's GET /admin/config/export; up to 1 MiB.")
     ],
     dry_run_field: DryRun = False,
-    dry_run: Annotated[bool, Query(description="The same, as a query parameter.")] = False,
+    dry_run: Annotated[bool, Query(description="The field `dry_run` of the form, as a query parameter.")] = False,
 ) -> ConfigImported:
-    """Imports an outpost's configuration into your organization. Existing names stay unchanged, so that a repeated
-    import changes nothing. Invalid parts are listed in `errors`; the rest is in force when the response arrives."""
+    """Imports an outpost's configuration into your organization. Parts whose names exist are not changed, so a repeated
+    import changes nothing. Invalid parts are listed in `errors`. The imported parts are in force when the response
+    arrives."""
     content = await file.read(service.MAX_FILE_BYTES + 1)
     return await service.take_over(request, host, caller, content, dry_run=dry_run or dry_run_field)

@@ -1,4 +1,4 @@
-"""Response of an import, with the fields of the platform's."""
+"""The response of an import. It has the fields of the platform's response."""
 
 from typing import Annotated
 
@@ -24,11 +24,11 @@ class Fault(ResponseBody):
 class ConfigImported(ResponseBody):
     dry_run: bool
     standard_patterns: Annotated[
-        int, Field(description="Number of `patterns` in the standard set, which every tenant has.")
+        int, Field(description="Number of `patterns` that are built in, so that every tenant has them.")
     ]
     imported: list[Imported]
-    skipped: Annotated[list[Skipped], Field(description="Parts that exist already, or cannot be imported.")]
+    skipped: Annotated[list[Skipped], Field(description="Parts that already exist, or that cannot be imported.")]
     missing_patterns: Annotated[
-        list[str], Field(description="Named by `patterns` or by a rule, but missing in the file: create them by hand.")
+        list[str], Field(description="Patterns that the file names but does not contain. Create them by hand.")
     ]
-    errors: Annotated[list[Fault], Field(description="Invalid parts, which were left out.")]
+    errors: Annotated[list[Fault], Field(description="Invalid parts, which were not imported.")]

@@ -16,9 +16,9 @@ from gatehouse.portal.organizations.table import OrganizationRow
 from gatehouse.portal.platform_link.client import PlatformError, PortalPlatformRefusal
 from gatehouse.portal.request.injected import changing
 
-#: Maximum size of the file: enough for a thousand rules and as many patterns.
+#: Maximum size of the file. It is sufficient for a thousand rules and a thousand patterns.
 MAX_FILE_BYTES: Final = 1024 * 1024
-#: Importing a thousand rules and patterns takes the platform 15 seconds, on a busy machine a minute.
+#: The platform imports a thousand rules and patterns in 15 seconds, or in a minute on a busy machine.
 _IMPORT_TIMEOUT_SECONDS: Final = 300.0
 _BYTE_POSITION: Final = re.compile(r" \(byte (\d+)\)$")
 
@@ -26,10 +26,11 @@ _BYTE_POSITION: Final = re.compile(r" \(byte (\d+)\)$")
 async def take_over(
     request: Request, host: PortalHost, caller: PortalCaller, file: bytes, *, dry_run: bool
 ) -> ConfigImported:
-    """Raises `PayloadTooLarge`, `Unprocessable`, `NotOnPlatform`, `PlatformUnreachable`."""
+    """Imports the file and records the import. Raises `PayloadTooLarge`, `Unprocessable`, `NotOnPlatform`,
+    `PlatformUnreachable`."""
     assert caller.org_id is not None
     config = _read(file)
-    # The session is closed before the call, so that no connection waits for the platform.
+    # Close the session before the call of the platform, so that no database connection waits for the platform.
     async with host.database.tenant(caller.org_id) as session:
         org = await session.get(OrganizationRow, caller.org_id)
     if org is None:
@@ -43,7 +44,7 @@ async def take_over(
     except PlatformError as error:
         if isinstance(error, PortalPlatformRefusal) and error.status == 422:
             reason = error.reason.removeprefix("config.").replace("; config.", "; ")
-            raise _fault(f"is not good at {reason}") from None
+            raise _fault(f"is not valid at {reason}") from None
         if isinstance(error, PortalPlatformRefusal) and error.status == 404:
             raise NotOnPlatform from None
         if not dry_run:
@@ -66,7 +67,8 @@ async def take_over(
 
 
 def _read(file: bytes) -> dict[str, Any]:
-    """Raises `PayloadTooLarge`, and `Unprocessable` with the position of the fault."""
+    """Returns the document in the file. Raises `PayloadTooLarge`, and `Unprocessable` with the position of the
+    fault."""
     if len(file) > MAX_FILE_BYTES:
         raise PayloadTooLarge(f"file: may have {MAX_FILE_BYTES} bytes at most.")
     # Some editors write a byte order mark.
@@ -76,9 +78,9 @@ def _read(file: bytes) -> dict[str, Any]:
     except msgspec.DecodeError as error:
         raise _fault(_located_message(str(error), file)) from None
     except RecursionError:
-        raise _fault("is nested too deep") from None
+        raise _fault("is nested too deeply") from None
     if not isinstance(config, dict) or "version" not in config:
-        raise _fault("is not an outpost's configuration as GET /admin/config/export returns it")
+        raise _fault("is not an outpost's configuration: send the document of GET /admin/config/export")
     return config
 
 
@@ -86,10 +88,10 @@ def _located_message(message: str, file: bytes) -> str:
     """Returns the decoder's message with line and column instead of a byte position."""
     match = _BYTE_POSITION.search(message)
     if match is None:
-        return f"is no JSON: {message}"
+        return f"is not JSON: {message}"
     preceding = file[: int(match[1])]
     line, column = preceding.count(b"\n") + 1, len(preceding) - preceding.rfind(b"\n")
-    return f"is no JSON: line {line}, column {column}: {message[: match.start()]}"
+    return f"is not JSON: line {line}, column {column}: {message[: match.start()]}"
 
 
 def _fault(message: str) -> Unprocessable:

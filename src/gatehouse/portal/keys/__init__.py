@@ -1,1 +1,1 @@
-"""The portal's signing keys and certificate authorities, and their re-sealing."""
+"""The portal's signing keys and certificate authorities, and their re-sealing under a new master key."""

@@ -1,7 +1,7 @@
 """The portal's private certificate authorities, which issue outposts' certificates (docs/portal.md, "The authority").
 
-One of them issues; earlier ones are trusted as long as a certificate that they issued may be valid. The portal sends
-the trusted ones to the platform (`outposts.jobs`).
+One authority issues certificates. Earlier authorities are trusted as long as a certificate that they have issued may be
+valid. The portal sends the trusted authorities to the platform (`outposts.jobs`).
 """
 
 import time
@@ -24,13 +24,14 @@ from gatehouse.portal.change import record_by_hand
 #: Lifetime of an outpost's certificate.
 CERTIFICATE_LIFETIME: Final = timedelta(days=90)
 _AUTHORITY_LIFETIME: Final = timedelta(days=3650)
-#: Extra time for which a retired authority is trusted: other processes may issue by it for a moment longer.
+#: Additional time for which a retired authority is trusted, because other processes may still issue a certificate with
+#: it for a moment.
 _RETIREMENT_MARGIN: Final = timedelta(days=1)
-#: Trusted authorities that the platform accepts (`PUT /v1/platform/outpost-trust`).
+#: Maximum number of trusted authorities that the platform accepts (`PUT /v1/platform/outpost-trust`).
 MAX_AUTHORITIES: Final = 8
 _REFRESH_INTERVAL_SECONDS: Final = 1.0
 
-#: The issuing authority is the first row.
+#: The first row is the issuing authority.
 TRUSTED_AUTHORITIES: Final = text(
     "SELECT id, certificate, sealed_private, retired_at FROM authorities WHERE trusted_until > now()"
     " ORDER BY retired_at DESC NULLS FIRST, created_at DESC, id"
@@ -38,15 +39,15 @@ TRUSTED_AUTHORITIES: Final = text(
 
 
 class NoAuthority(Unavailable):
-    message = "The authority's key cannot be opened, so no certificate can be issued: see GATEHOUSE_MASTER_KEY."
+    message = "The authority's key cannot be decrypted, so no certificate can be issued: check GATEHOUSE_MASTER_KEY."
 
 
 class TooManyAuthorities(Exception):
-    """No authority was added; the message gives the reason in one line."""
+    """No authority was added. The message states the reason in one line."""
 
 
 class Authorities:
-    """The authorities as one process reads them."""
+    """Reads the authorities in the database for one process."""
 
     def __init__(self, database: Database, sealer: Sealer) -> None:
         self._database = database
@@ -55,7 +56,7 @@ class Authorities:
         self._refreshed_at = -_REFRESH_INTERVAL_SECONDS
 
     async def trusted(self) -> Sequence[x509.Certificate]:
-        """Returns the trusted authorities' certificates, at most a second old."""
+        """Returns the certificates of the trusted authorities, in a state that is at most one second old."""
         if (queried_at := time.monotonic()) - self._refreshed_at >= _REFRESH_INTERVAL_SECONDS:
             async with self._database.service() as session:
                 rows = (await session.execute(TRUSTED_AUTHORITIES)).all()
@@ -64,8 +65,8 @@ class Authorities:
         return self._trusted
 
     async def issuing(self) -> tuple[UUID, CertificateAuthority, str]:
-        """Returns the issuing authority's id, the authority, and the trusted certificates as PEM, the issuing one
-        first. Raises `NoAuthority`."""
+        """Returns the id of the issuing authority, the authority, and the certificates of all trusted authorities as
+        PEM. The first one is that of the issuing authority. Raises `NoAuthority`."""
         async with self._database.service() as session:
             rows = (await session.execute(TRUSTED_AUTHORITIES)).all()
         if not rows or rows[0].retired_at is not None:
@@ -85,16 +86,18 @@ Connection = psycopg.Connection[tuple[object, ...]]
 
 
 def ensure(connection: Connection, sealer: Sealer) -> None:
-    """Adds an authority if none issues."""
+    """Adds an authority if there is no issuing authority."""
     if connection.execute("SELECT 1 FROM portal.authorities WHERE retired_at IS NULL").fetchone() is None:
         _add(connection, sealer)
 
 
 def rotate(connection: Connection, sealer: Sealer, *, stolen: bool = False) -> UUID:
-    """Retires the issuing authority and adds a new one, whose id is returned. Certificates of the retired ones stay
-    valid until they expire, or with `stolen` become invalid. A running portal informs the platform. Raises
-    `TooManyAuthorities`."""
-    # Serializes concurrent rotations.
+    """Retires the issuing authority and adds a new one. Returns the id of the new one.
+
+    Certificates of a retired authority are valid until they expire. If `stolen` is true, the certificates of all former
+    authorities become invalid. A running portal sends the new authorities to the platform. Raises `TooManyAuthorities`.
+    """
+    # The lock serializes concurrent rotations.
     connection.execute("LOCK portal.authorities IN SHARE ROW EXCLUSIVE MODE")
     trust_seconds = 0.0 if stolen else (CERTIFICATE_LIFETIME + _RETIREMENT_MARGIN).total_seconds()
     connection.execute(
@@ -123,7 +126,8 @@ def _add(connection: Connection, sealer: Sealer) -> UUID:
     authority = CertificateAuthority.make("Gatehouse portal", lifetime=_AUTHORITY_LIFETIME)
     authority_id = new_id()
     connection.execute(
-        # Not now(): another transaction may have added one since this transaction began.
+        # Use clock_timestamp(), because now() is the beginning of this transaction, and another transaction may have
+        # added an authority since.
         "INSERT INTO portal.authorities (id, certificate, sealed_private, created_at, trusted_until)"
         " VALUES (%s, %s, %s, clock_timestamp(), %s)",
         [

@@ -1,6 +1,6 @@
-"""All columns of the portal that are sealed under the master key (`gatehouse keys rotate-master portal`).
+"""Re-seals all columns of the portal that are sealed under the master key (`gatehouse keys rotate-master portal`).
 
-A family that seals a column adds a line; a test compares the list with the schema.
+A family that seals a column adds a line to the list. A test compares the list with the schema.
 """
 
 from typing import Final
@@ -20,5 +20,5 @@ SEALED: Final = (
 
 
 async def reseal(session: AsyncSession, sealer: Sealer) -> ResealReport:
-    """Seals everything under the current key in this transaction and commit. Raises `CannotReseal`."""
+    """Seals all columns under the current key, in this transaction, and commits it. Raises `CannotReseal`."""
     return await resealing.reseal(sealer, SEALED, PortalChange(session, None))

@@ -1,7 +1,7 @@
-"""The portal's signing keys: they sign organization tokens; their public halves are at `/.well-known/jwks.json`.
+"""The portal's signing keys. They sign organization tokens, and their public keys are at `/.well-known/jwks.json`.
 
-Every process reads the table at most once a second while it is used, so that a rotation or a stolen key is known to all
-of them within a second.
+A process reads the table before it uses a key, at most once a second. So all processes know a rotation or a stolen key
+within a second.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from gatehouse.foundation.secrets.sealing import CannotOpen, Sealer
 from gatehouse.foundation.storage.database import Database
 from gatehouse.portal.change import record_by_hand
 
-#: Maximum lifetime of an organization token, and so of a retired key's publication.
+#: Maximum lifetime of an organization token. A retired key is published for this time.
 MAX_LIFETIME_SECONDS: Final = 365 * 86_400
 _REFRESH_INTERVAL_SECONDS: Final = 1.0
 
@@ -34,11 +34,11 @@ _PUBLISHED: Final = text(
 
 
 class NoPortalSigningKey(Unavailable):
-    message = "No signing key can be opened, so no token can be issued: see GATEHOUSE_MASTER_KEY."
+    message = "No signing key can be decrypted, so no token can be issued: check GATEHOUSE_MASTER_KEY."
 
 
 class Keyring:
-    """The keys as one process reads them."""
+    """Reads the keys in the database for one process, signs tokens and verifies them."""
 
     def __init__(self, database: Database, sealer: Sealer, clock: Clock, *, issuer: str) -> None:
         self.issuer = issuer
@@ -46,14 +46,14 @@ class Keyring:
         self._sealer = sealer
         self._clock = clock
         self._published: dict[str, SigningKey] = {}
-        #: Id and sealed private half of the signing key.
+        #: Id and sealed private key of the key that signs.
         self._newest: tuple[str, str] | None = None
         self._opened: SigningKey | None = None
         self._refreshed_at = -_REFRESH_INTERVAL_SECONDS
         self._refresh_lock = asyncio.Lock()
 
     async def sign(self, claims: Mapping[str, Any], *, lifetime_seconds: int, audience: str | None = None) -> str:
-        """Returns a token that is valid from now on, here or for another `audience`, which is then refused here.
+        """Returns a token that is valid from now on. It is for the portal, or only for another `audience`.
 
         Adds `iss`, `aud`, `iat`, `exp`, and `jti` if it is missing. Raises `NoPortalSigningKey`.
         """
@@ -71,7 +71,8 @@ class Keyring:
         return jwt.sign(stamped, key)
 
     async def verify(self, token: str, *, audience: str | None = None) -> dict[str, Any]:
-        """Returns the token's claims. Raises `ExpiredToken`, `InvalidToken`."""
+        """Returns the claims of a token for the portal, or for another `audience`. Raises `ExpiredToken`,
+        `InvalidToken`."""
         await self._refresh()
         return jwt.verify(
             token, self._published, issuer=self.issuer, audience=audience or self.issuer, now=self._clock.now()
@@ -112,15 +113,19 @@ Connection = psycopg.Connection[tuple[object, ...]]
 
 
 def ensure_key(connection: Connection, sealer: Sealer) -> None:
-    """Adds a key if none signs."""
+    """Adds a key if no key signs."""
     if connection.execute("SELECT 1 FROM portal.signing_keys WHERE retired_at IS NULL").fetchone() is None:
         _add(connection, sealer)
 
 
 def rotate(connection: Connection, sealer: Sealer, *, stolen: bool = False) -> tuple[str, list[str]]:
-    """Adds a new signing key and retires the others, which are published until their last token has expired, or with
-    `stolen` refused at once. Returns the new key's id, and the retired keys' ids."""
-    # Serializes concurrent rotations.
+    """Adds a new signing key and retires the other keys. Returns the id of the new key, and the ids of the retired
+    ones.
+
+    A retired key is published until its last token has expired. If `stolen` is true, the retired keys are refused
+    immediately.
+    """
+    # The lock serializes concurrent rotations.
     connection.execute("LOCK portal.signing_keys IN SHARE ROW EXCLUSIVE MODE")
     until = utc_now() if stolen else utc_now() + timedelta(seconds=MAX_LIFETIME_SECONDS)
     retired = connection.execute(
@@ -137,7 +142,8 @@ def _add(connection: Connection, sealer: Sealer) -> str:
     key = SigningKey.generate()
     sealed = sealer.seal(key.private_pem(), context=context(key.kid))
     connection.execute(
-        # Not now(): another transaction may have added one since this transaction began.
+        # Use clock_timestamp(), because now() is the beginning of this transaction, and another transaction may have
+        # added a key since.
         "INSERT INTO portal.signing_keys (kid, public_jwk, sealed_private, created_at)"
         " VALUES (%s, %s, %s, clock_timestamp())",
         [key.kid, Jsonb(key.published()), str(sealed)],

@@ -1,9 +1,9 @@
-"""Members of an organization: people, known by their address until they accept, and by their identity on the
-platform afterwards (docs/portal.md, "Members").
+"""Members of an organization. Until a person accepts the invitation, the e-mail address identifies the person.
+Afterwards the identity on the platform does (docs/portal.md, "Members").
 
     (none) -> invited      POST; the invitation's token is shown once, and only its hash is stored
-    invited -> accepted    the person signs in and presents the token (single sign-on)
-    any -> removed         DELETE; their tokens are refused from the response on
+    invited -> accepted    the person signs in by single sign-on and presents the token
+    any -> removed         DELETE; the member's tokens are refused after the response
 
 An owner (`contact_email` of the organization) is shown as an administrator. The last administrator cannot be
 removed.

@@ -8,8 +8,8 @@ class PortalMemberNotFound(NotFound):
 
 
 class AlreadyPortalMember(Conflict):
-    message = "email: a member or an invitation has this address."
+    message = "email: a member or an invitation has this address already."
 
 
 class LastPortalAdmin(Conflict):
-    message = "This is the organization's last administrator: make another one first."
+    message = "This is the organization's last administrator: make another member an administrator first."

@@ -1,4 +1,4 @@
-"""The members' endpoints."""
+"""The endpoints of members."""
 
 from typing import Annotated
 from uuid import UUID
@@ -16,7 +16,8 @@ router = APIRouter(prefix="/v1/orgs/{org_id}/members", tags=["Members"], respons
 
 
 async def _member(caller: OrgAdmin, session: Session, user_id: UUID) -> PortalMemberRow:
-    """Locks the organization's members, so that two changes cannot together leave it without an administrator."""
+    """Returns the member that the path names. Locks the organization's members, so that two concurrent changes cannot
+    leave the organization without an administrator."""
     await table.lock(session)
     member = await session.get(PortalMemberRow, user_id)
     if member is None:
@@ -29,7 +30,7 @@ LoadedMember = Annotated[PortalMemberRow, Depends(_member)]
 
 @router.get("", response_model=list[Member])
 async def list_members(caller: OrgMember, session: Session) -> object:
-    """The organization's members and invitations, oldest first."""
+    """Returns the organization's members and invitations, the oldest first."""
     return await table.all_members(session)
 
 
@@ -40,7 +41,8 @@ async def list_members(caller: OrgMember, session: Session) -> object:
     responses={409: {"description": "A member or an invitation has this address."}},
 )
 async def invite_member(caller: OrgAdmin, body: NewMember, change: Changing) -> MemberInvited:
-    """Invites a person. Give them the token yourself: it is shown once, and valid for seven days."""
+    """Invites a person. No mail is sent: give the token to the person. It is shown once, and is valid for seven
+    days."""
     return await service.invite(change, body)
 
 
@@ -50,12 +52,13 @@ async def invite_member(caller: OrgAdmin, body: NewMember, change: Changing) -> 
     responses={409: {"description": "It is the last administrator."}},
 )
 async def change_role(caller: OrgAdmin, member: LoadedMember, body: MemberUpdate, change: Changing) -> object:
-    """Changes a member's role, from this response on. `user_id` is the member's `id`."""
+    """Changes the role of a member. The new role applies to requests after this response. `user_id` is the member's
+    `id`."""
     return await service.set_role(change, member, body.role)
 
 
 @router.delete("/{user_id}", status_code=204, responses={409: {"description": "It is the last administrator."}})
 async def remove_member(caller: OrgAdmin, member: LoadedMember, change: Changing) -> None:
-    """Removes a member: their tokens are refused from this response on. Withdraws an invitation that is not
-    accepted."""
+    """Removes a member, or withdraws an invitation that is not accepted. The member's tokens are refused after this
+    response."""
     await service.remove(change, member)

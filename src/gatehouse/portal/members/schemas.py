@@ -1,4 +1,4 @@
-"""Bodies of the members' endpoints."""
+"""Bodies of the endpoints of members."""
 
 from datetime import datetime
 from typing import Annotated

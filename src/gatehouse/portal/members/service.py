@@ -15,12 +15,12 @@ from gatehouse.portal.members.errors import AlreadyPortalMember, LastPortalAdmin
 from gatehouse.portal.members.schemas import Member, MemberInvited, NewMember
 from gatehouse.portal.members.table import PortalMemberRow
 
-#: How long an invitation is valid.
+#: Time for which an invitation is valid.
 INVITATION_LIFETIME: Final = timedelta(days=7)
 
 
 async def invite(change: PortalChange, new: NewMember) -> MemberInvited:
-    """Raises `AlreadyPortalMember`."""
+    """Invites a person and returns the invitation's token. Raises `AlreadyPortalMember`."""
     token = tokens.mint_token("inv_")
     member = _row(change, new.email, new.role)
     member.invite_digest, member.invite_expires_at = token.digest, member.invited_at + INVITATION_LIFETIME
@@ -34,15 +34,15 @@ async def invite(change: PortalChange, new: NewMember) -> MemberInvited:
 
 
 def add_owner(change: PortalChange, email: str) -> None:
-    """Adds the owner of a new organization. There is no invitation: the platform reports the owner's identity when the
-    organization is provisioned."""
+    """Adds the owner of a new organization. An owner needs no invitation, because the platform reports the owner's
+    identity when the organization is provisioned."""
     member = _row(change, email, "owner")
     change.session.add(member)
     change.record("member.added", "member", member.id, email=email, role="owner")
 
 
 async def set_role(change: PortalChange, member: PortalMemberRow, role: Role) -> PortalMemberRow:
-    """An owner who becomes an administrator stays an owner. Raises `LastPortalAdmin`."""
+    """Changes the role of a member. An owner whose new role is `admin` remains an owner. Raises `LastPortalAdmin`."""
     if shown_role(member.role) == role:
         return member
     if role == "member":
@@ -61,7 +61,8 @@ async def remove(change: PortalChange, member: PortalMemberRow) -> None:
 
 
 async def _require_another_admin(change: PortalChange, member: PortalMemberRow) -> None:
-    """Raises `LastPortalAdmin`. An invitation does not count: its person is not an administrator yet."""
+    """Raises `LastPortalAdmin` if the member is the only administrator. An invited administrator does not count, and
+    may always be removed."""
     if member.invited:
         return
     if all(admin.id == member.id for admin in await table.admins(change.session)):

@@ -1,4 +1,4 @@
-"""Members' rows and named queries."""
+"""The rows of members, and named queries."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -21,7 +21,7 @@ class PortalMemberRow(OrgRow):
     role: Mapped[str]
     invite_digest: Mapped[bytes | None] = mapped_column(LargeBinary)
     invite_expires_at: Mapped[datetime | None]
-    #: the person's identity on the platform, once it is known
+    #: the person's identity on the platform; null until it is known
     platform_sub: Mapped[str | None]
     platform_tenant_id: Mapped[UUID | None]
     invited_at: Mapped[datetime]
@@ -30,8 +30,7 @@ class PortalMemberRow(OrgRow):
 
     @property
     def invited(self) -> bool:
-        """Returns whether the row is an invitation that is not accepted. An owner has none: the platform knows their
-        identity."""
+        """Returns whether the row is an invitation that is not accepted. An owner has no invitation."""
         return self.invite_digest is not None
 
 
@@ -46,8 +45,8 @@ async def all_members(session: AsyncSession) -> Sequence[PortalMemberRow]:
 
 
 async def lock(session: AsyncSession) -> None:
-    """Locks the organization's row, which serializes changes of members and revocations of tokens. Inserts of the
-    organization's other rows are not blocked."""
+    """Locks the organization's row. This serializes changes of members and revocations of tokens. It does not block
+    inserts of rows that reference the organization."""
     await session.execute(_LOCK, {"org": session.info["tenant_id"]})
 
 

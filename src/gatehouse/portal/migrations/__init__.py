@@ -1,5 +1,5 @@
-"""The portal's schema, revision by revision. Its tables are in the PostgreSQL schema `portal`, so that the database can
-be shared."""
+"""The revisions of the portal's schema. Its tables are in the PostgreSQL schema `portal`, so that the database can be
+shared with the platform."""
 
 from pathlib import Path
 from typing import Final

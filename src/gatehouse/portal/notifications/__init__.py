@@ -1,8 +1,8 @@
 """Notifications of an organization (docs/portal.md, "Notifications").
 
-outpost_stale         an outpost has not been seen for five minutes; resolved when it is seen again, or revoked
-dead_letter           a webhook's deliveries have failed for good, as the platform reported; resolved by hand
-provisioning_failed   the platform could not provision the organization; resolved once it has
+outpost_stale         an outpost has sent no heartbeat for five minutes; resolved when it sends one, or is revoked
+dead_letter           the platform has reported deliveries of a webhook that failed permanently; resolved by hand
+provisioning_failed   the platform could not provision the organization; resolved when it has been provisioned
 
-One subject has at most one open notification of a kind.
+A subject has at most one open notification of a kind.
 """

@@ -1,4 +1,4 @@
-"""The notifications' endpoints."""
+"""The endpoints of notifications."""
 
 from typing import Annotated
 
@@ -28,8 +28,8 @@ async def list_notifications(
     *,
     resolved: Annotated[bool | None, Query(description="Only resolved, or only open notifications.")] = None,
 ) -> object:
-    """Your organization's notifications, newest first: unseen outposts, deliveries that have failed for good, a failed
-    provisioning."""
+    """Returns the notifications of your organization, the newest first. They report outposts without a heartbeat,
+    deliveries that have failed permanently, and a failed provisioning."""
     items, total = await table.listed(session, window, resolved=resolved)
     return {"items": items, "total": total}
 

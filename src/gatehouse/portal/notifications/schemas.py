@@ -1,4 +1,4 @@
-"""Bodies of the notifications' endpoints."""
+"""Bodies of the endpoints of notifications."""
 
 from datetime import datetime
 from typing import Annotated

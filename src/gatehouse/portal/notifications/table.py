@@ -1,4 +1,4 @@
-"""Notifications' rows and named queries."""
+"""The rows of notifications, and named queries."""
 
 from collections.abc import Sequence
 from datetime import datetime

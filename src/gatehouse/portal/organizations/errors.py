@@ -4,19 +4,19 @@ from gatehouse.foundation.errors import Conflict, FieldFault, Unprocessable
 
 
 class PortalSlugTaken(Conflict):
-    message = "slug: another organization has it, or has had it."
+    message = "slug: another organization uses it, or has used it."
 
 
 class TenantTaken(Conflict):
-    message = "tenant_id: it is another organization's."
+    message = "tenant_id: the tenant belongs to another organization."
 
 
 class AlreadyCancelled(Conflict):
-    message = "The organization is cancelled already."
+    message = "The organization has already been cancelled."
 
 
 class AlreadyProvisioned(Conflict):
-    message = "The organization is on the platform already."
+    message = "The organization already exists on the platform."
 
 
 class TenantUnknown(Unprocessable):

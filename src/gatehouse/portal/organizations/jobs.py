@@ -1,4 +1,5 @@
-"""Jobs that bring organizations to the platform (docs/portal.md, "Organizations")."""
+"""Jobs that create organizations' tenants on the platform, and update and delete them (docs/portal.md,
+"Organizations")."""
 
 from typing import NamedTuple
 from uuid import UUID
@@ -43,7 +44,7 @@ class _PortalOrganization(NamedTuple):
 
     @property
     def tenant(self) -> UUID:
-        """Returns the tenant's id: `tenant_id` if it is set, else the organization's own id."""
+        """Returns the id of the tenant: `tenant_id` if it is set, else the id of the organization."""
         return self.tenant_id or self.id
 
 
@@ -51,7 +52,7 @@ async def _failed(session: AsyncSession, org_id: OrgId | None, error: Exception)
     status = "unknown" if isinstance(error, PlatformNotConfigured) else "failed"
     await session.execute(_NOT_PROVISIONED, {"id": org_id, "status": status})
     if org_id is not None and status == "failed":
-        message = f"The organization could not be made on the platform: {error}"[:500]
+        message = f"The organization could not be created on the platform: {error}"[:500]
         await notifications.notify(session, org_id, "provisioning_failed", org_id, message)
     change = PortalChange(session, org_id)
     change.record("organization.provisioning_failed", "organization", org_id, reason=str(error))
@@ -60,8 +61,8 @@ async def _failed(session: AsyncSession, org_id: OrgId | None, error: Exception)
 
 @job("org_provision", on_failure=_failed)
 async def provision(context: JobContext, org_id: OrgId | None) -> None:
-    """Creates the tenant with its plan, registers the owner with the first key, and binds the owner's membership to the
-    platform's user."""
+    """Creates the tenant with its plan, registers the owner with the first key, and stores the owner's identity on the
+    platform."""
     async with context.database.service() as session:
         org = await _read(session, org_id)
         owner = await session.scalar(_OWNER, {"id": org_id})
@@ -69,7 +70,7 @@ async def provision(context: JobContext, org_id: OrgId | None) -> None:
         return
     if org.tenant_id is None:
         await context.platform.make_tenant(org.tenant, slug=org.slug, name=org.name, plan=org.plan_tier)
-        # An earlier attempt may have created it under a former name.
+        # An earlier attempt may have created the tenant with a former name.
         await context.platform.update_tenant(org.tenant, name=org.name, contact_email=org.contact_email)
     else:
         await context.platform.set_plan(org.tenant, org.plan_tier)
@@ -81,7 +82,7 @@ async def provision(context: JobContext, org_id: OrgId | None) -> None:
         if owner is not None:
             await session.execute(_BIND_OWNER, {"id": org_id, "tenant": org.tenant, "sub": sub})
         await notifications.resolve(session, org.id, "provisioning_failed", org.id)
-        # Outposts may have been registered already.
+        # Send the trusted authorities to the platform, because outposts may have been registered already.
         await queue(session, push_trust, None)
         change = PortalChange(session, org_id)
         change.record("organization.provisioned", "organization", org_id, tenant_id=str(org.tenant))
@@ -90,13 +91,14 @@ async def provision(context: JobContext, org_id: OrgId | None) -> None:
 
 @job("entitlement_update")
 async def update_entitlements(context: JobContext, org_id: OrgId | None) -> None:
-    """Sets the tenant's plan. A tenant that does not exist yet gets the plan when it is created."""
+    """Sets the plan of the tenant. If the tenant does not exist yet, it is created with its plan later."""
     if (org := await _on_platform(context, org_id)) is not None:
         await context.platform.set_plan(org.tenant, org.plan_tier)
 
 
 async def update_limits(context: JobContext) -> None:
-    """Sends the platform the limits of `PORTAL_SCAN_RATE_LIMITS`, which may have changed since the last start."""
+    """Queues jobs that send the limits of `PORTAL_SCAN_RATE_LIMITS` to the platform, because they may have changed
+    since the last start."""
     if not context.platform.scan_limits:
         return
     async with context.database.service() as session:
@@ -107,14 +109,16 @@ async def update_limits(context: JobContext) -> None:
 
 @job("org_update")
 async def update_details(context: JobContext, org_id: OrgId | None) -> None:
-    """Sets the tenant's name and contact address. An address that is removed here stays at the platform."""
+    """Sets the name and the contact address of the tenant. If the address is removed here, the platform keeps the
+    former address."""
     if (org := await _on_platform(context, org_id)) is not None:
         await context.platform.update_tenant(org.tenant, name=org.name, contact_email=org.contact_email)
 
 
 @job("org_deprovision")
 async def deprovision(context: JobContext, org_id: OrgId | None) -> None:
-    """Deletes the tenant. Without a platform, none was created."""
+    """Deletes the tenant. Does nothing if the organization was never provisioned, because no platform was
+    configured."""
     async with context.database.service() as session:
         org = await _read(session, org_id)
     if org.provisioning_status != "unknown":

@@ -1,4 +1,4 @@
-"""The organizations' endpoints."""
+"""The endpoints of organizations."""
 
 from typing import Annotated
 
@@ -36,13 +36,13 @@ LoadedOrg = Annotated[OrganizationRow, Depends(loaded(OrganizationRow, "org_id",
     "",
     status_code=201,
     response_model=OrganizationCreated,
-    responses={409: {"description": "The slug, or the tenant, is another organization's."}},
+    responses={409: {"description": "The slug or the tenant belongs to another organization."}},
 )
 async def create_organization(
     caller: AdminKey, request: Request, host: TheHost, body: NewOrganization
 ) -> OrganizationCreated:
     """Creates an organization, and queues the creation of its tenant on the platform. The owner's API key is shown
-    once; it works when `provisioning_status` is `active`."""
+    once. The key is valid when `provisioning_status` is `active`."""
     await service.check_tenant(host.platform, body)
     async with changing(request, host, TenantId(new_id()), caller) as change:
         return await service.create(change, body)
@@ -50,14 +50,14 @@ async def create_organization(
 
 @router.get("/{org_id}", response_model=Organization)
 async def show_organization(caller: OrgMember, org: LoadedOrg) -> object:
-    """Your organization."""
+    """Returns your organization."""
     return org
 
 
 @router.patch("/{org_id}", response_model=Organization)
 async def update_organization(caller: AdminKey, org: LoadedOrg, body: OrganizationUpdate, change: Changing) -> object:
-    """Changes the fields that are sent. Another `plan_tier` applies here at once, and on the platform as soon as it is
-    reachable."""
+    """Changes the fields that are sent. A new `plan_tier` applies immediately at the portal, and on the platform when
+    it is reachable."""
     return await service.update(change, org, body.sent())
 
 
@@ -67,10 +67,12 @@ async def update_settings(caller: OrgAdmin, org: LoadedOrg, body: OrganizationSe
     return await service.update(change, org, body.sent())
 
 
-@router.delete("/{org_id}", status_code=204, responses={409: {"description": "It is cancelled already."}})
+@router.delete(
+    "/{org_id}", status_code=204, responses={409: {"description": "The organization has already been cancelled."}}
+)
 async def cancel_organization(caller: AdminKeyOfAny, org: LoadedOrg, change: Changing) -> None:
-    """Cancels an organization for good: its tokens are refused from this response on, and the deletion of its tenant is
-    queued."""
+    """Cancels an organization permanently. Its tokens are refused after this response, and the deletion of its tenant
+    is queued."""
     await service.cancel(change, org)
 
 
@@ -78,9 +80,9 @@ async def cancel_organization(caller: AdminKeyOfAny, org: LoadedOrg, change: Cha
     "/{org_id}/provision",
     status_code=202,
     response_model=ProvisioningQueued,
-    responses={409: {"description": "It is on the platform already."}},
+    responses={409: {"description": "The organization already exists on the platform."}},
 )
 async def provision_organization(caller: AdminKey, org: LoadedOrg, change: Changing) -> ProvisioningQueued:
-    """Retries the creation of the organization's tenant on the platform at once."""
+    """Queues the creation of the organization's tenant on the platform again, without a delay."""
     job_id = await service.retry_provisioning(change, org)
     return ProvisioningQueued(org=Organization.model_validate(org), provisioning_job_id=job_id)

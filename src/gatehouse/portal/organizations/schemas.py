@@ -1,4 +1,4 @@
-"""Bodies of the organizations' endpoints."""
+"""Bodies of the endpoints of organizations."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -14,7 +14,7 @@ Slug = Annotated[
     str,
     Field(
         pattern=r"^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$",
-        description="Lower case letters, digits and hyphens; unique for good.",
+        description="Lower-case letters, digits and hyphens. No other organization can ever use it.",
         examples=["analytical-engines"],
     ),
 ]
@@ -25,13 +25,13 @@ class NewOrganization(Body):
     name: Name
     slug: Slug
     plan_tier: Annotated[Plan, Field(examples=["business"])]
-    contact_email: Annotated[Email | None, Field(description="Becomes the owner.")] = None
+    contact_email: Annotated[Email | None, Field(description="Address of the owner.")] = None
     billing_email: Email | None = None
-    tenant_id: Annotated[Id | None, Field(description="Its tenant, if the platform has one already.")] = None
+    tenant_id: Annotated[Id | None, Field(description="Its tenant on the platform, if it exists already.")] = None
 
 
 class OrganizationUpdate(Body):
-    """Only fields that are sent change. The addresses can be set to null."""
+    """Changes only the fields that are sent. The addresses may be set to null."""
 
     name: Annotated[Name, Field(default_factory=omitted)]
     plan_tier: Annotated[Plan, Field(default_factory=omitted)]

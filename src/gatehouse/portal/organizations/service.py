@@ -26,13 +26,13 @@ from gatehouse.portal.organizations.table import OrganizationRow
 from gatehouse.portal.outposts.jobs import push_trust
 from gatehouse.portal.platform_link.client import PlatformClient, PlatformError
 
-#: Seconds that a request waits for the platform's response.
+#: Maximum time that a request waits for the platform's response.
 _PLATFORM_TIMEOUT_SECONDS: Final = 5.0
 
 
 async def check_tenant(platform: PlatformClient, new: NewOrganization) -> None:
-    """Raises `TenantUnknown` if the platform has no such tenant. While the platform is unavailable, provisioning finds
-    out."""
+    """Raises `TenantUnknown` if the platform has no such tenant. While the platform is unavailable, the tenant is
+    accepted, and provisioning fails later if it does not exist."""
     if new.tenant_id is None:
         return
     try:
@@ -45,7 +45,7 @@ async def check_tenant(platform: PlatformClient, new: NewOrganization) -> None:
 
 
 async def create(change: PortalChange, new: NewOrganization) -> OrganizationCreated:
-    """The change belongs to the organization to be created. Raises `PortalSlugTaken`, `TenantTaken`."""
+    """Creates the organization with the id in `change`. Raises `PortalSlugTaken`, `TenantTaken`."""
     assert change.org_id is not None
     key, now = tokens.mint_api_key(), utc_now()
     org = OrganizationRow(
@@ -85,19 +85,20 @@ async def update(change: PortalChange, org: OrganizationRow, fields: Mapping[str
 
 
 async def cancel(change: PortalChange, org: OrganizationRow) -> None:
-    """Raises `AlreadyCancelled`."""
+    """Cancels an organization. Raises `AlreadyCancelled`."""
     if org.status == "cancelled":
         raise AlreadyCancelled
     org.status = "cancelled"
     org.cancelled_at = org.updated_at = utc_now()
     change.record("organization.cancelled", "organization", org.id)
     await jobs.queue(change.session, deprovision, org.id)
-    # Its outposts are refused even if the tenant cannot be deleted.
+    # Withdraw the trust in its outposts separately, so that they are refused even if the tenant cannot be deleted.
     await jobs.queue(change.session, push_trust, None)
 
 
 async def retry_provisioning(change: PortalChange, org: OrganizationRow) -> UUID:
-    """Queues the provisioning at once, with all its attempts. Returns the job's id. Raises `AlreadyProvisioned`."""
+    """Queues the provisioning again, with the full number of attempts. Returns the id of the job. Raises
+    `AlreadyProvisioned`."""
     if org.provisioning_status == "active":
         raise AlreadyProvisioned
     org.provisioning_status = "provisioning"
@@ -107,7 +108,8 @@ async def retry_provisioning(change: PortalChange, org: OrganizationRow) -> UUID
 
 
 async def _flush(session: AsyncSession) -> None:
-    """Raises `PortalSlugTaken`, `TenantTaken`. Only the constraints detect two concurrent requests."""
+    """Flushes the session. Raises `PortalSlugTaken`, `TenantTaken` if a constraint is violated. A query before the
+    insert would not detect a concurrent request."""
     try:
         await session.flush()
     except IntegrityError as error:

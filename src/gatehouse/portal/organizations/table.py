@@ -1,4 +1,4 @@
-"""Organizations' rows."""
+"""The rows of organizations."""
 
 from datetime import datetime
 from uuid import UUID

@@ -10,9 +10,11 @@ from gatehouse.portal.identity import OrgId
 from gatehouse.portal.jobs import JobContext, job
 from gatehouse.portal.keys import authorities
 
-#: Serial numbers that the platform accepts for one outpost; more frequent renewals drop the oldest.
+#: Maximum number of serial numbers that the platform accepts for one outpost. If there are more valid certificates, the
+#: oldest ones are not sent.
 _MAX_SERIALS: Final = 10
-#: Seconds after the start without stale outposts: no heartbeat could arrive while the portal was down.
+#: No outpost is reported as stale for this time after the start, because the portal could not receive heartbeats
+#: before.
 _GRACE_SECONDS: Final = 90.0
 _STARTED_AT: Final = time.monotonic()
 
@@ -23,7 +25,7 @@ _VALID_CERTIFICATES: Final = text(
     " WHERE outpost_id = p.id AND good_until > now() ORDER BY issued_at DESC LIMIT :most) good) c"
     " WHERE o.status = 'active' AND o.provisioning_status = 'active' AND c.serials IS NOT NULL ORDER BY p.id"
 )
-# After a notification was resolved by hand, the next one comes once the outpost was seen in between.
+# After a notification has been resolved by hand, the outpost is reported again only if it has sent a heartbeat since.
 _NOTIFY_STALE: Final = text(
     "INSERT INTO notifications (id, org_id, type, severity, message, subject_id)"
     " SELECT gen_random_uuid(), p.org_id, 'outpost_stale', 'warning', CASE WHEN p.last_seen_at IS NULL"
@@ -36,7 +38,7 @@ _NOTIFY_STALE: Final = text(
     " AND n.created_at > coalesce(p.last_seen_at, p.created_at))"
     " ON CONFLICT (org_id, type, subject_id) WHERE resolved_at IS NULL DO NOTHING"
 )
-# A push that has just ended, or is running, suffices.
+# A push that is running, or that ended less than 25 seconds ago, is sufficient.
 _PUSHED_RECENTLY: Final = text(
     "SELECT EXISTS (SELECT FROM jobs WHERE kind = 'trust_push'"
     " AND (status IN ('done', 'failed') AND updated_at > now() - interval '25 seconds' OR status = 'running'))"
@@ -49,11 +51,11 @@ _DELETE_OLD_PUSHES: Final = text(
 
 @job("trust_push")
 async def push_trust(context: JobContext, org_id: OrgId | None) -> None:
-    """Sends the platform the complete list of trusted authorities, organizations and outposts' certificates."""
+    """Sends the complete list of trusted authorities, organizations and outposts' certificates to the platform."""
     if not context.platform.configured:
         return
     async with context.database.service() as session:
-        # One snapshot for both queries: no certificate is sent without its authority.
+        # Both queries read the same snapshot, so that no certificate is sent without its authority.
         await session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
         trusted = (await session.execute(authorities.TRUSTED_AUTHORITIES)).all()
         rows = (await session.execute(_VALID_CERTIFICATES, {"most": _MAX_SERIALS})).all()
@@ -71,7 +73,8 @@ async def push_trust(context: JobContext, org_id: OrgId | None) -> None:
 
 
 async def push_regularly(context: JobContext) -> None:
-    """Queues a push now and then: certificates expire, and an operator may have changed the platform's list."""
+    """Queues a push if there was none recently. Called periodically, because certificates expire, and because an
+    operator may have changed the platform's list."""
     if not context.platform.configured:
         return
     async with context.database.service() as session:
@@ -87,7 +90,7 @@ async def watch_outposts(context: JobContext) -> None:
 
 
 async def find_stale(context: JobContext) -> None:
-    """Notifies organizations of outposts that have not been seen for five minutes."""
+    """Notifies organizations of outposts that have sent no heartbeat for five minutes."""
     async with context.database.service() as session:
         await session.execute(_NOTIFY_STALE)
         await session.commit()

@@ -1,4 +1,4 @@
-"""The outposts' endpoints."""
+"""The endpoints of outposts."""
 
 from typing import Annotated
 from uuid import UUID
@@ -43,39 +43,42 @@ TheCertificateIssuer = Annotated[CertificateIssuer, Depends(_certificate_issuer)
 async def register_outpost(
     caller: AdminKey, body: NewOutpost, issuer: TheCertificateIssuer, change: Changing
 ) -> OutpostCertified:
-    """Registers an outpost. Its key is shown once; its certificate is valid for 90 days, and accepted by the platform
-    about a second later."""
+    """Registers an outpost and issues its certificate. The private key is shown once. The certificate is valid for 90
+    days, and the platform accepts it about a second later."""
     return await service.register(change, issuer, body)
 
 
 @router.get(_PATH, response_model=list[Outpost])
 async def list_outposts(caller: KeyOrOrgMember, session: Session) -> object:
-    """The organization's outposts, oldest first, including revoked ones."""
+    """Returns the organization's outposts, including revoked ones, the oldest first."""
     return await table.all_outposts(session)
 
 
 @router.get(_PATH + "/{outpost_id}", response_model=Outpost)
 async def show_outpost(caller: KeyOrOrgMember, outpost: LoadedOutpost) -> object:
-    """One outpost."""
+    """Returns one outpost."""
     return outpost
 
 
-@router.delete(_PATH + "/{outpost_id}", status_code=204, responses={409: {"description": "It is revoked already."}})
+@router.delete(
+    _PATH + "/{outpost_id}", status_code=204, responses={409: {"description": "The outpost has already been revoked."}}
+)
 async def revoke_outpost(caller: KeyOrOrgAdmin, outpost: LoadedOutpost, change: Changing) -> None:
-    """Revokes an outpost for good: the portal refuses it from this response on, the platform about a second later, and
-    the policy that the outpost still has expires within seven days."""
+    """Revokes an outpost permanently. The portal refuses it after this response, and the platform refuses it about a
+    second later. The policy that the outpost still has expires within seven days."""
     await service.revoke(change, outpost)
 
 
 @router.post(
     _PATH + "/{outpost_id}/renew",
     response_model=OutpostCertified,
-    responses={409: {"description": "It is revoked."}},
+    responses={409: {"description": "The outpost has been revoked."}},
 )
 async def renew_outpost(
     caller: KeyOrOrgAdmin, outpost: LoadedOutpost, issuer: TheCertificateIssuer, change: Changing
 ) -> OutpostCertified:
-    """Issues another certificate with another key, shown once. The previous one is valid for another 24 hours."""
+    """Issues a new certificate with a new private key, which is shown once. The previous certificate remains valid for
+    24 hours."""
     return await service.renew(change, issuer, outpost)
 
 

@@ -1,4 +1,4 @@
-"""Bodies of the outposts' endpoints."""
+"""Bodies of the endpoints of outposts."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -24,7 +24,7 @@ class Outpost(ResponseBody):
     outpost_name: str
     region: str
     deployment_env: str
-    status: Annotated[Status, Field(description="`stale`: not seen for five minutes.")]
+    status: Annotated[Status, Field(description="`stale`: no heartbeat for five minutes.")]
     cert_serial: Annotated[str, Field(description="Serial number of its newest certificate, in hexadecimal.")]
     cert_issued_at: datetime
     cert_expires_at: datetime
@@ -40,18 +40,18 @@ class OutpostCertified(ResponseBody):
     outpost: Outpost
     client_cert: Annotated[str, Field(description="As PEM.")]
     client_key: Annotated[str, Field(description="As PEM. Shown only here: the portal stores no copy.")]
-    ca_chain: Annotated[str, Field(description="As PEM: the authority that issued it, then the other trusted ones.")]
-    platform_url: Annotated[str | None, Field(description="PLATFORM_MANAGEMENT_URL of the outpost.")]
-    bundle_url: Annotated[str | None, Field(description="Where its policy comes from.")]
+    ca_chain: Annotated[str, Field(description="As PEM: the issuing authority, then the other trusted authorities.")]
+    platform_url: Annotated[str | None, Field(description="Value of the outpost's PLATFORM_MANAGEMENT_URL.")]
+    bundle_url: Annotated[str | None, Field(description="URL of its policy bundles.")]
     heartbeat_url: str
 
 
 class NewHeartbeat(Body):
-    """The outpost's report. Unknown fields of a newer outpost are ignored."""
+    """The outpost's report. Unknown fields are ignored, because a newer outpost may send more fields."""
 
     model_config = ConfigDict(extra="ignore")
 
-    version: Annotated[str | None, Field(max_length=64, description="Of its software.")] = None
+    version: Annotated[str | None, Field(max_length=64, description="Version of its software.")] = None
     bundle_version: Annotated[int | None, Field(ge=0, le=2**53)] = None
     unsent_records: Annotated[int | None, Field(ge=0, le=2**53, description="Records that are not uploaded yet.")] = (
         None
@@ -66,6 +66,6 @@ class Heartbeat(ResponseBody):
     received_at: datetime
     cert_serial: Annotated[
         str,
-        Field(description="Of the outpost's newest certificate, which after a renewal may not be the caller's."),
+        Field(description="Serial number of the newest certificate. After a renewal the caller's may be an older one."),
     ]
     cert_expires_at: datetime

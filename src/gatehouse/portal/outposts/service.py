@@ -23,15 +23,15 @@ from gatehouse.portal.outposts.schemas import NewOutpost, Outpost, OutpostCertif
 from gatehouse.portal.outposts.table import CertificateRow, OutpostRow
 from gatehouse.portal.settings import PortalSettings
 
-#: How long the previous certificate stays valid after a renewal.
+#: Time for which the previous certificate remains valid after a renewal.
 RENEWAL_OVERLAP: Final = timedelta(hours=24)
-#: Outposts of one organization. The platform accepts 20,000 in all, of which one organization must not use up the
-#: others' part.
+#: Maximum number of outposts of one organization. The platform accepts 20,000 outposts of all organizations together,
+#: and one organization must not use all of them.
 MAX_OUTPOSTS: Final = 500
 
 
 class CertificateIssuer:
-    """Issues certificates. `address` is the address at which the caller reached the portal."""
+    """Issues certificates. `address` is the URL of the portal that the caller has used."""
 
     def __init__(self, authorities: Authorities, settings: PortalSettings, address: str) -> None:
         self._authorities = authorities
@@ -39,7 +39,7 @@ class CertificateIssuer:
         self._portal = settings.portal_public_url or address.rstrip("/")
 
     async def issue(self, outpost_id: UUID, org_id: OrgId) -> tuple[UUID, IssuedCertificate, str]:
-        """Returns the authority's id, the certificate, and the chain. Raises `NoAuthority`."""
+        """Returns the id of the issuing authority, the certificate, and the chain. Raises `NoAuthority`."""
         authority_id, authority, chain = await self._authorities.issuing()
         return authority_id, authority.issue(str(outpost_id), str(org_id), lifetime=CERTIFICATE_LIFETIME), chain
 
@@ -56,7 +56,7 @@ class CertificateIssuer:
 
 
 async def register(change: PortalChange, issuer: CertificateIssuer, new: NewOutpost) -> OutpostCertified:
-    """Raises `TooManyOutposts`, `OutpostNameTaken`, `NoAuthority`."""
+    """Registers an outpost and issues its certificate. Raises `TooManyOutposts`, `OutpostNameTaken`, `NoAuthority`."""
     assert change.org_id is not None
     await require_room(
         change.session,
@@ -91,7 +91,7 @@ async def register(change: PortalChange, issuer: CertificateIssuer, new: NewOutp
 
 
 async def renew(change: PortalChange, issuer: CertificateIssuer, outpost: OutpostRow) -> OutpostCertified:
-    """Raises `OutpostRevoked`, `NoAuthority`."""
+    """Issues a new certificate for an outpost. Raises `OutpostRevoked`, `NoAuthority`."""
     if outpost.revoked_at is not None:
         raise OutpostRevoked
     authority_id, issued, chain = await issuer.issue(outpost.id, outpost.org_id)
@@ -105,7 +105,7 @@ async def renew(change: PortalChange, issuer: CertificateIssuer, outpost: Outpos
 
 
 async def revoke(change: PortalChange, outpost: OutpostRow) -> None:
-    """Raises `OutpostRevoked`."""
+    """Revokes an outpost. Raises `OutpostRevoked`."""
     if outpost.revoked_at is not None:
         raise OutpostRevoked
     outpost.revoked_at = utc_now()

@@ -1,4 +1,4 @@
-"""Outposts' rows and named queries."""
+"""The rows of outposts and certificates, and named queries."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -46,7 +46,7 @@ class CertificateRow(OrgRow):
 
 
 async def all_outposts(session: AsyncSession) -> Sequence[OutpostRow]:
-    """Returns the organization's outposts, oldest first."""
+    """Returns the organization's outposts, the oldest first."""
     return (await session.scalars(select(OutpostRow).order_by(OutpostRow.created_at, OutpostRow.id))).all()
 
 
@@ -57,7 +57,7 @@ async def count_outposts(session: AsyncSession) -> int:
 
 
 async def limit_certificates(session: AsyncSession, outpost_id: UUID, good_until: datetime) -> None:
-    """Shortens the validity of the outpost's certificates to `good_until`."""
+    """Limits the validity of the outpost's certificates to `good_until`."""
     await session.execute(
         update(CertificateRow)
         .where(CertificateRow.outpost_id == outpost_id, CertificateRow.good_until > good_until)

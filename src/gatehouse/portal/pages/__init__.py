@@ -1,2 +1,2 @@
-"""The pages that members see in a browser: sign-in, their organizations, the dashboard, the settings. They call the
-families' services. `foundation.http.pages` is shared with the platform."""
+"""The pages for members in a browser: sign-in, choice of an organization, dashboard, settings. They call the families'
+services. The portal and the platform share `foundation.http.pages`."""

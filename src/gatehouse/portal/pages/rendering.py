@@ -1,4 +1,4 @@
-"""Templates and error form of the portal's pages."""
+"""The templates and the error form of the portal's pages."""
 
 from datetime import datetime
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The pages. Their forms call the families' services."""
+"""The routes of the pages. Their forms call the families' services."""
 
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
@@ -33,11 +33,11 @@ router = APIRouter(include_in_schema=False)
 router.include_router(files.route(PAGES))
 
 _NOTES: Final = {
-    "out": "You are signed out here. On the platform you are still signed in: sign out there too if others use this"
-    " browser.",
+    "out": "You are signed out here. You are still signed in on the platform: sign out there, too, if other people use"
+    " this browser.",
     "ended": "Your session has ended. Sign in again.",
 }
-#: Open notifications shown on the dashboard; the API lists all of them.
+#: The dashboard shows this number of open notifications. The API lists all of them.
 _DASHBOARD_WINDOW: Final = OffsetWindow(limit=20, offset=0)
 
 
@@ -60,7 +60,7 @@ async def login(host: TheHost, next: str = "", note: str = "") -> Response:
 
 @router.post("/logout")
 async def logout(request: Request, host: TheHost) -> Response:
-    """Ends the session, if it is not over already, and deletes its cookies."""
+    """Ends the session if it has not ended yet, and deletes its cookies."""
     browser.require_own_page(request, host)
     await sso.leave(request, host, browser.cookie_value(request, host, browser.SESSION_COOKIE))
     response = RedirectResponse("/login?note=out", 303)
@@ -166,7 +166,8 @@ def _empty_settings(*, saved: bool = False) -> dict[str, Any]:
 
 
 def _signed_in(host: PortalHost, person: Person, issued: SsoToken) -> Response:
-    # The invitation or the choice is done; any other page is the one that the person opened first.
+    # After an invitation or a choice of an organization, go to the home page. Any other `next` is the page that the
+    # person opened first.
     target = browser.HOME_PATH if person.next in {browser.INVITATION_PATH, browser.ORGANIZATIONS_PATH} else person.next
     response = RedirectResponse(target, 303)
     browser.keep_session(response, host, issued.token)

@@ -1,4 +1,4 @@
-"""Callers of pages: members with a session, and people who have signed in."""
+"""The callers of pages: members with a session, and people who have signed in but are not members yet."""
 
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -22,7 +22,7 @@ from gatehouse.portal.status_cache import person_of
 
 
 class SignInFirst(Refusal):
-    """Redirects the browser to the sign-in, which leads back to the page."""
+    """Redirects the browser to the sign-in, which then redirects it to the page."""
 
     status = 303
     message = "You have to sign in first."
@@ -39,14 +39,14 @@ async def _visitor(request: Request, host: TheHost) -> PortalCaller:
     try:
         return await caller_of_token(request, host, token)
     except Unauthenticated:
-        # The token has expired: the platform still has a session of the person, or asks for a sign-in.
+        # The token has expired. The platform may still have a session of the person. Otherwise it asks for a sign-in.
         raise SignInFirst(_sign_in_again(request)) from None
     except (TokenRevoked, PortalOrganizationNotFound):
         raise SignInFirst("/login?note=ended", cookie=_deleted_session_cookie(host)) from None
 
 
 async def _newcomer(request: Request, host: TheHost) -> Person:
-    """Returns a person who has signed in, member or not."""
+    """Returns a person who has signed in and may be a member or not."""
     browser.require_own_page(request, host)
     if (token := browser.cookie_value(request, host, browser.PARTIAL_COOKIE)) is not None:
         try:
@@ -78,8 +78,8 @@ Invited = Annotated[Person, Depends(_invited)]
 
 
 async def frame(host: PortalHost, caller: PortalCaller, session: AsyncSession) -> dict[str, Any]:
-    """Returns the variables of every page of a signed-in person: `org`, `member`, `admin`, and whether there are
-    `several` organizations to choose from."""
+    """Returns the template variables that all pages of a signed-in person need: `org`, `member`, `admin`, and
+    `several`, which is whether the person is a member of several organizations."""
     org = await session.get(OrganizationRow, caller.org_id)
     member = None if caller.member_id is None else await session.get(PortalMemberRow, caller.member_id)
     person = await person_of(host.database, caller)
@@ -88,8 +88,8 @@ async def frame(host: PortalHost, caller: PortalCaller, session: AsyncSession) -
 
 
 def _sign_in_again(request: Request) -> str:
-    """Returns the address that signs in at the platform without a page of the portal in between. A form's content would
-    be lost, so a POST leads to the login page."""
+    """Returns the URL that signs the person in at the platform without the login page. For a POST, returns the URL of
+    the login page, because the content of its form is lost."""
     if request.method != "GET":
         return _login(request)
     return f"/v1/auth/sso/login?{urlencode({'redirect_uri': request.url.path})}"

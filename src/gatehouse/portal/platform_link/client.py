@@ -1,4 +1,5 @@
-"""Client of the platform's API, with the portal's platform-wide OAuth client."""
+"""Client of the platform's API. It authenticates as the portal's OAuth client, which is valid for the whole
+platform."""
 
 import asyncio
 import time
@@ -13,18 +14,18 @@ from gatehouse.foundation.http import forms
 from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundRequest
 from gatehouse.portal.settings import PortalSettings
 
-#: Maximum size of a response: enough for the results of importing a thousand records of each kind.
+#: Maximum size of a response. It is sufficient for the result of an import of a thousand records of each kind.
 _MAX_RESPONSE_BYTES: Final = 8 * 1024 * 1024
-#: Default seconds for a response.
+#: Default of the maximum time for a response.
 _TIMEOUT_SECONDS: Final = 30.0
-#: Seconds before its expiry at which the token is replaced.
+#: The token is replaced this number of seconds before it expires.
 _RENEW_BEFORE_SECONDS: Final = 30
-#: Statuses that do not depend on the request itself: a retry may succeed.
+#: Statuses with which a retry may succeed, because they do not depend on the content of the request.
 _RETRYABLE_STATUSES: Final = frozenset({401, 403, 408, 425, 429})
 
 
 class PlatformError(Exception):
-    """A failed call. The message is one line for a job's record, without secrets."""
+    """A call has failed. The message is one line without secrets, which is stored with a job."""
 
 
 class PlatformNotConfigured(PlatformError):
@@ -35,11 +36,11 @@ class PlatformNotConfigured(PlatformError):
 
 
 class PortalPlatformUnavailable(PlatformError):
-    """The platform did not respond, or cannot serve the call now: a retry may succeed."""
+    """The platform did not respond, or cannot process the call now. A retry may succeed."""
 
 
 class PortalPlatformRefusal(PlatformError):
-    """The platform refused the call: a retry would be refused again."""
+    """The platform refused the call. It would also refuse a retry."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(f"{status}: {reason}")
@@ -48,7 +49,7 @@ class PortalPlatformRefusal(PlatformError):
 
 
 class PlatformClient:
-    """The client of one process."""
+    """The client of the platform in one process."""
 
     def __init__(self, settings: PortalSettings, outbound: Outbound) -> None:
         self.configured = settings.platform_url is not None
@@ -63,21 +64,21 @@ class PlatformClient:
         self._token_lock = asyncio.Lock()
 
     async def make_tenant(self, tenant_id: UUID, *, slug: str, name: str, plan: str) -> None:
-        """Creates the tenant. Idempotent. Raises `PortalPlatformRefusal` if another organization has the slug or the
-        id."""
+        """Creates the tenant. The call may be repeated. Raises `PortalPlatformRefusal` if another organization has the
+        slug or the id."""
         body = {"id": str(tenant_id), "slug": slug, "name": name, "plan": plan}
         try:
             await self.call("POST", "/v1/platform/tenants", body)
             if self.scan_limits:
                 await self.set_plan(tenant_id, plan)
         except PortalPlatformRefusal as error:
-            # The tenant may exist because an earlier attempt's response was lost.
+            # The tenant may exist because an earlier attempt has created it and its response was lost.
             if error.status != 409 or not await self._has_plan_set(tenant_id, plan):
                 raise
 
     async def set_plan(self, tenant_id: UUID, plan: str) -> None:
-        """Sets the plan and, if the portal sets them, its limits. Raises `PortalPlatformRefusal`, 404 if there is no
-        such tenant."""
+        """Sets the plan of the tenant, and the limits of the plan if `scan_limits` is not empty. Raises
+        `PortalPlatformRefusal`, with status 404 if there is no such tenant."""
         body: dict[str, Any] = {"plan": plan}
         if self.scan_limits:
             body["scan_rate_limit_rpm"] = self.scan_limits.get(plan)
@@ -86,16 +87,16 @@ class PlatformClient:
     async def update_tenant(
         self, tenant_id: UUID, *, name: str | None = None, contact_email: str | None = None
     ) -> None:
-        """Sets the organization's name and contact address; None changes nothing. Raises `PortalPlatformRefusal`, 404
-        if there is no such tenant."""
+        """Sets the name and the contact address of the tenant. A value of None is not sent. Raises
+        `PortalPlatformRefusal`, with status 404 if there is no such tenant."""
         fields = {"name": name, "contact_email": contact_email}
         body = {field: value for field, value in fields.items() if value is not None}
         if body:
             await self.call("PATCH", f"/v1/platform/tenants/{tenant_id}", body)
 
     async def has_tenant(self, tenant_id: UUID) -> bool:
-        """Returns whether the tenant exists. Changes nothing. Raises `PortalPlatformUnavailable`,
-        `PlatformNotConfigured`, `PortalPlatformRefusal`."""
+        """Returns whether the tenant exists. Sends an update without fields, which changes nothing. Raises
+        `PortalPlatformUnavailable`, `PlatformNotConfigured`, `PortalPlatformRefusal`."""
         try:
             await self.call("PATCH", f"/v1/platform/tenants/{tenant_id}", {})
         except PortalPlatformRefusal as error:
@@ -114,14 +115,14 @@ class PlatformClient:
         return True
 
     async def register_owner(self, tenant_id: UUID, *, email: str | None, key_prefix: str, digest: bytes) -> str:
-        """Registers the tenant's owner, who is created if no user has the address, with the key of this hash. Return
-        the platform's id of the user."""
+        """Registers the owner of the tenant and the owner's API key, of which only the hash is sent. The platform
+        creates the user if no user has the address. Returns the user's id on the platform."""
         body = {"email": email, "key_prefix": key_prefix, "key_sha256": digest.hex()}
         response = await self.call("PUT", f"/v1/platform/tenants/{tenant_id}/owner", body)
         return str(response["user_id"])
 
     async def end_tenant(self, tenant_id: UUID) -> None:
-        """Deletes the tenant. Idempotent."""
+        """Deletes the tenant. The call may be repeated."""
         try:
             await self.call("DELETE", f"/v1/platform/tenants/{tenant_id}")
         except PortalPlatformRefusal as error:
@@ -136,7 +137,7 @@ class PlatformClient:
         *,
         timeout_seconds: float = _TIMEOUT_SECONDS,
     ) -> Any:
-        """Returns the decoded response, or None if it is empty. Raises `PlatformNotConfigured`,
+        """Calls the platform and returns the decoded response, or None if it is empty. Raises `PlatformNotConfigured`,
         `PortalPlatformUnavailable`, `PortalPlatformRefusal`."""
         if not self.configured:
             raise PlatformNotConfigured
@@ -148,7 +149,7 @@ class PlatformClient:
             status, response = await self.request(method, path, authenticated, content, timeout_seconds=timeout_seconds)
             if status != 401 or attempt == 2:
                 break
-            # The platform's keys or the client's secret were rotated: a new token may succeed.
+            # The platform's keys or the client's secret may have been rotated. Try again with a new token.
             self._token_until = 0.0
         if status < 300:
             return response
@@ -182,7 +183,7 @@ class PlatformClient:
         *,
         timeout_seconds: float = _TIMEOUT_SECONDS,
     ) -> tuple[int, Any]:
-        """Sends a request without the portal's own token. Returns status and decoded response. Raises
+        """Sends a request without the portal's token. Returns the status and the decoded response. Raises
         `PortalPlatformUnavailable`."""
         request = OutboundRequest(
             method=method, url=self._base + path, headers=headers, body=body, first_byte_timeout=timeout_seconds
@@ -197,7 +198,7 @@ class PlatformClient:
         except OutboundFailed as error:
             raise PortalPlatformUnavailable(error.reason) from None
         except msgspec.DecodeError:
-            raise PortalPlatformUnavailable(f"{reply.status}: the response is not the platform's") from None
+            raise PortalPlatformUnavailable(f"{reply.status}: the response is not JSON") from None
 
 
 def _failure(status: int, response: Any) -> PlatformError:
@@ -207,7 +208,7 @@ def _failure(status: int, response: Any) -> PlatformError:
 
 
 def _reason(response: Any) -> str:
-    """Returns the platform's message, whichever error form the response has."""
+    """Returns the message in the platform's response, for each of its error forms."""
     fields = response if isinstance(response, dict) else {}
     reason = (
         fields.get("detail") or fields.get("message") or fields.get("error_description") or fields.get("error") or ""
@@ -218,7 +219,7 @@ def _reason(response: Any) -> str:
 
 
 def _field(fault: Any) -> str:
-    """Returns an invalid field and its fault, from the platform's list of faults."""
+    """Returns the text for an item of the platform's list of invalid fields: the field and its fault."""
     try:
         return f"{'.'.join(map(str, fault['loc'][1:]))}: {fault['msg']}"
     except (KeyError, TypeError):

@@ -1,8 +1,8 @@
-"""The platform as OpenID provider, which signs people in (OpenID Connect Core, 3.1; RFC 7636; RFC 9207).
+"""Signs people in with the platform as OpenID provider (OpenID Connect Core, 3.1; RFC 7636; RFC 9207).
 
-The portal is a confidential client: the OAuth client that it also uses for the platform's API, with the address of
-`/v1/auth/sso/callback` among its redirect URIs. Browsers are sent to the platform's public address; the portal's own
-calls go to `PLATFORM_URL`.
+The portal is a confidential client. It uses the same OAuth client as for the platform's API. The client's redirect URIs
+must contain the URL of `/v1/auth/sso/callback`. Browsers are redirected to the platform's public URL. The portal's own
+calls use `PLATFORM_URL`.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ from gatehouse.portal.platform_link.platform_keys import PlatformKeys
 from gatehouse.portal.settings import PortalSettings
 
 CALLBACK_PATH: Final = "/v1/auth/sso/callback"
-#: Seconds for which the provider's configuration is cached.
+#: The provider's configuration is cached for this time.
 _CACHE_SECONDS: Final = 300.0
-#: Seconds after a failed fetch without another one, so that callers fail at once.
+#: After a failed fetch there is no other one for this time, so that callers fail without a wait.
 _FAILURE_CACHE_SECONDS: Final = 1.0
 
 
@@ -35,25 +35,27 @@ class SignInNotConfigured(Unavailable):
 
 
 class PortalIdpUnavailable(Unavailable):
-    message = "The platform, where you sign in, does not answer now. Try again in a moment."
+    message = "The platform, where you sign in, does not respond now. Try again in a moment."
 
 
 class NotAProvider(Unavailable):
     message = (
-        "The platform answers, and offers no sign-in: set PUBLIC_URL at the platform, and check that the portal's"
+        "The platform responds, but offers no sign-in: set PUBLIC_URL at the platform, and check that the portal's"
         " PLATFORM_URL is the platform's address."
     )
 
 
 class SignInFailed(BadRequest):
-    message = "This sign-in is over, or did not begin in this browser. Begin again."
+    message = "This sign-in has expired, or was not started in this browser. Start it again."
 
 
 class Person(msgspec.Struct, frozen=True):
-    """A person who signed in, as the platform reported at `signed_in_at` (Unix time). `sub` and `tenant_id` together
-    identify the person for good. The address may change; it is `email_verified` if the person's organization has
-    verified its domain on the platform. `next` is the page that they opened first, `session` the session that they
-    presented instead of a partial token."""
+    """A person who has signed in, with the values that the platform reported at `signed_in_at` (Unix time).
+
+    `sub` and `tenant_id` together identify the person permanently. The address may change. `email_verified` is true if
+    the person's organization has verified the domain of the address on the platform. `next` is the page that the person
+    opened first. `session` is the session that the person presented instead of a partial token, or None.
+    """
 
     sub: str
     tenant_id: UUID
@@ -65,8 +67,8 @@ class Person(msgspec.Struct, frozen=True):
 
 
 class SignIn(msgspec.Struct, frozen=True):
-    """A sign-in in progress, which the browser stores until it returns. `next` is one of the portal's own pages,
-    `until` Unix time."""
+    """A sign-in in progress. The browser stores it until the platform redirects the browser to the portal. `next` is a
+    page of the portal. `until` is the Unix time at which the sign-in expires."""
 
     state: str
     nonce: str
@@ -85,7 +87,7 @@ class SignIn(msgspec.Struct, frozen=True):
 
 
 class SignInProvider:
-    """The provider as one process sees it."""
+    """The platform's OpenID provider. Its configuration is cached in each process."""
 
     def __init__(self, settings: PortalSettings, platform: PlatformClient, keys: PlatformKeys) -> None:
         self._settings = settings
@@ -108,8 +110,8 @@ class SignInProvider:
         return str((await self._discovery())["issuer"])
 
     async def address(self, sign_in: SignIn, *, prompt: str | None = None) -> str:
-        """Returns the address at which the browser signs in. `prompt` is OpenID Connect's parameter (`login` or
-        `select_account`), with which the platform asks even a person who is signed in there. Raises
+        """Returns the URL at which the browser signs in. `prompt` is the parameter of OpenID Connect: with `login` or
+        `select_account` the platform asks for a sign-in even if the person is signed in there. Raises
         `SignInNotConfigured`, `PortalIdpUnavailable`, `NotAProvider`."""
         parameters = {
             "response_type": "code",
@@ -126,8 +128,8 @@ class SignInProvider:
         return f"{(await self._discovery())['authorization_endpoint']}?{urlencode(parameters)}"
 
     async def person(self, sign_in: SignIn, code: str) -> Person:
-        """Exchanges the code for the person who signed in. Raises `SignInFailed`, `PortalIdpUnavailable`,
-        `PlatformKeysUnavailable`."""
+        """Exchanges the code for an id token, and returns the person who has signed in. Raises `SignInFailed`,
+        `PortalIdpUnavailable`, `PlatformKeysUnavailable`."""
         secret = self._settings.platform_client_secret
         assert secret is not None
         form = {
@@ -140,7 +142,7 @@ class SignInProvider:
         }
         status, response = await self._request("POST", "/oauth/token", form)
         if status >= 500 or status in {401, 429}:
-            # 401: the platform rejects the portal's client, not the person.
+            # With a 401 the platform rejects the portal's client and not the person.
             raise PortalIdpUnavailable
         if status != 200 or not isinstance(response, dict):
             raise SignInFailed
@@ -178,8 +180,8 @@ class SignInProvider:
         return self._configuration
 
     async def _fetch_configuration(self) -> dict[str, Any]:
-        """Raises `PortalIdpUnavailable` if there is no response, `NotAProvider` if it is not an OpenID provider with
-        PKCE."""
+        """Returns the provider's configuration. Raises `PortalIdpUnavailable` if there is no response, and
+        `NotAProvider` if the response is not the configuration of an OpenID provider with PKCE."""
         status, response = await self._request("GET", "/.well-known/openid-configuration")
         if status >= 500 or status == 429:
             raise PortalIdpUnavailable
@@ -196,7 +198,7 @@ class SignInProvider:
 
 
 def _is_provider(response: Any) -> bool:
-    """Returns whether the document is an OpenID provider's with PKCE, which the sign-in requires."""
+    """Returns whether the document is the configuration of an OpenID provider with PKCE, which the sign-in requires."""
     try:
         return bool(response["issuer"] and response["authorization_endpoint"]) and (
             "S256" in response["code_challenge_methods_supported"]

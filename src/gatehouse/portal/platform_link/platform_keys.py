@@ -1,4 +1,4 @@
-"""The platform's public keys, which verify the tokens that it signs for the portal."""
+"""Fetches and caches the platform's public keys, and verifies the tokens that the platform signs for the portal."""
 
 import asyncio
 import time
@@ -14,13 +14,13 @@ from gatehouse.foundation.jwt import SigningKey, UnknownKey
 from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundRequest
 from gatehouse.portal.settings import PortalSettings
 
-#: Issuer of a platform without a public URL.
+#: Issuer of tokens of a platform without a public URL.
 _DEFAULT_ISSUER: Final = "gatehouse"
-#: Seconds for which the keys are cached.
+#: The keys are cached for this time.
 _CACHE_SECONDS: Final = 600.0
-#: Seconds between two fetches because of unknown key ids, which strangers can invent.
+#: Minimum time between two fetches that unknown key ids cause. Strangers can invent key ids.
 _MIN_FETCH_INTERVAL_SECONDS: Final = 5.0
-#: Seconds after a failed fetch without another one, so that callers fail at once.
+#: After a failed fetch there is no other one for this time, so that callers fail without a wait.
 _FAILURE_CACHE_SECONDS: Final = 1.0
 _MAX_RESPONSE_BYTES: Final = 256 * 1024
 
@@ -49,7 +49,7 @@ class PlatformKeys:
         try:
             return self._verified(token, audience)
         except UnknownKey:
-            # The key may be new.
+            # The key may be new, so fetch the keys again.
             await self._refresh(_MIN_FETCH_INTERVAL_SECONDS)
             return self._verified(token, audience)
 
@@ -57,7 +57,7 @@ class PlatformKeys:
         return jwt.verify(token, self._keys, issuer=self._issuer, audience=audience, now=self._clock.now())
 
     async def _refresh(self, seconds: float) -> None:
-        """Fetches the keys, unless they were fetched in the last `seconds`."""
+        """Fetches the keys, unless they have been fetched in the last `seconds`. Raises `PlatformKeysUnavailable`."""
         async with self._fetch_lock:
             if time.monotonic() - self._fetched_at < seconds:
                 return
@@ -74,7 +74,7 @@ class PlatformKeys:
         """Returns the platform's keys and its issuer. Raises `PlatformKeysUnavailable`."""
         status, keys = await self._fetch("/.well-known/jwks.json")
         configuration_status, configuration = await self._fetch("/.well-known/openid-configuration")
-        # 404: the platform has no public URL, and so no such document.
+        # A 404 means that the platform has no public URL, and therefore no such document.
         if status != 200 or configuration_status not in {200, 404}:
             raise PlatformKeysUnavailable
         try:

@@ -1,5 +1,6 @@
-"""Notices from the platform: dead letters of an organization's webhooks.
+"""Receives notices from the platform about deliveries of an organization's webhooks that have failed permanently (dead
+letters).
 
-The platform authenticates by a token signed with the keys of its `/.well-known/jwks.json`, for the portal (`aud`) and
-for notices alone (`token_type`). A repeated notice makes no second notification.
+The platform authenticates with a token that is signed with a key of its `/.well-known/jwks.json`. The token is for the
+portal (`aud`), and only for notices (`token_type`). A repeated notice creates no second notification.
 """

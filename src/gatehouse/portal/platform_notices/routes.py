@@ -1,4 +1,4 @@
-"""The endpoint of the platform's notices."""
+"""The endpoint for the platform's notices."""
 
 from fastapi import APIRouter
 
@@ -12,7 +12,7 @@ router = APIRouter(prefix="/v1/platform-notices", tags=["Notifications"], respon
 
 @router.post("", response_model=NoticesTaken)
 async def take_platform_notices(caller: PlatformCaller, host: TheHost, body: NewNotices) -> NoticesTaken:
-    """Receives notices from the platform, which become notifications of organizations."""
+    """Receives notices from the platform, and creates notifications of organizations from them."""
     async with host.database.service() as session:
         result = await service.take(session, body)
         await session.commit()

@@ -1,4 +1,4 @@
-"""Turns the platform's notices into notifications."""
+"""Creates notifications from the platform's notices."""
 
 from typing import Final
 from uuid import UUID
@@ -16,10 +16,10 @@ _ORGANIZATIONS: Final = text(
 
 
 async def take(session: AsyncSession, new: NewNotices) -> NoticesTaken:
-    """Makes a notification of each notice about an active organization's tenant."""
+    """Creates a notification for each notice about a tenant of an active organization."""
     tenants = {"tenants": list({notice.tenant_id for notice in new.notices})}
     orgs: dict[UUID, OrgId] = {row.tenant_id: row.id for row in await session.execute(_ORGANIZATIONS, tenants)}
-    # Sorted, so that concurrent requests lock the rows in the same order.
+    # Sort the notices, so that concurrent requests lock the rows in the same order.
     accepted = sorted(
         (notice for notice in new.notices if notice.tenant_id in orgs), key=lambda notice: notice.subject_id
     )

@@ -1,12 +1,15 @@
-"""Cookies of a browser: a session, sign-ins in progress, and a partial sign-in that still needs an organization.
+"""Sets and reads the cookies of a browser: its session, its sign-ins in progress, and a partial sign-in, which still
+needs an organization.
 
-    SESSION_COOKIE    the organization token: accepted by the pages and under /v1/auth/sso alone, so that another site's
-                      page cannot call the API with a visitor's rights
-    PARTIAL_COOKIE    the partial token of a person who has signed in and has still to choose an organization
-    SIGN_IN_COOKIE    prefix of the sealed sign-ins in progress; one cookie each, so that two tabs can sign in at once
+    SESSION_COOKIE    the organization token; accepted only by the pages and under /v1/auth/sso, so that a page of
+                      another site cannot call the API with a visitor's rights
+    PARTIAL_COOKIE    the partial token of a person who has signed in and has not chosen an organization yet
+    SIGN_IN_COOKIE    prefix of the cookies of sealed sign-ins in progress; each sign-in has a cookie, so that two tabs
+                      can sign in at the same time
 
-Scripts cannot read them. Another site's links send them, its forms do not. A request that only a cookie authenticates
-is accepted from the portal's own pages alone (`require_own_page`).
+Scripts cannot read the cookies. Browsers send them when a person follows a link of another site, but not with forms of
+another site. If only a cookie authenticates a request, the request is accepted only from the portal's own pages
+(`require_own_page`).
 """
 
 import re
@@ -25,20 +28,20 @@ SIGN_IN_COOKIE: Final = "gatehouse_portal_sign_in"
 HOME_PATH: Final = "/dashboard"
 INVITATION_PATH: Final = "/invitation"
 ORGANIZATIONS_PATH: Final = "/organizations"
-#: Seconds after a sign-in until the platform has to authenticate the person again.
+#: The platform has to authenticate the person again this time after a sign-in.
 SIGNED_IN_SECONDS: Final = 12 * 3600
-#: Paths at which a sign-in may end: no others, and no query, so that the portal is no open redirect.
+#: Paths at which a sign-in may end. Other paths and queries are refused, so that the portal is no open redirect.
 PAGE_PATHS: Final = frozenset({"/", HOME_PATH, "/settings", INVITATION_PATH, ORGANIZATIONS_PATH})
-#: Sign-ins in progress that a browser keeps; the oldest one is dropped.
+#: Maximum number of sign-ins in progress in one browser. If there are more, the oldest ones are deleted.
 _MAX_SIGN_INS_IN_PROGRESS: Final = 5
-#: Matches the names of their cookies. Other names were not set here, and may contain characters that `Set-Cookie`
-#: forbids.
+#: Matches the names of cookies of sign-ins in progress. Other names were not set by the portal, and may contain
+#: characters that `Set-Cookie` forbids.
 _is_sign_in_cookie: Final = re.compile(rf"{SIGN_IN_COOKIE}_[\w-]+", re.ASCII).fullmatch
 _READ_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class ForeignRequest(Forbidden):
-    message = "This was not sent by a page of the portal. Open the page again."
+    message = "The request was not sent by a page of the portal. Open the page again."
 
 
 def cookie_value(request: Request, host: PortalHost, cookie: str) -> str | None:
@@ -70,8 +73,8 @@ def keep_sign_in(
 
 
 def keep_session(response: Response, host: PortalHost, token: str) -> None:
-    """Stores the session token. The cookie outlives the token: an expired token leads to another sign-in at the
-    platform."""
+    """Stores the session token. The cookie expires later than the token, because an expired token causes another
+    sign-in at the platform."""
     set_cookie(response, host, SESSION_COOKIE, token, seconds=SIGNED_IN_SECONDS)
     delete_cookies(response, host, PARTIAL_COOKIE)
 
@@ -82,8 +85,8 @@ def delete_cookies(response: Response, host: PortalHost, *cookies: str) -> None:
 
 
 def require_own_page(request: Request, host: PortalHost) -> None:
-    """Raises `ForeignRequest` for a request that can change something and was not sent by one of the portal's own
-    pages. Browsers set the headers that are checked, and no page can forge them."""
+    """Raises `ForeignRequest` if the request may change data and was not sent by a page of the portal. Browsers set the
+    headers that are checked, and pages cannot forge them."""
     if request.method in _READ_METHODS:
         return
     origin = request.headers.get("origin")
@@ -95,7 +98,8 @@ def require_own_page(request: Request, host: PortalHost) -> None:
 
 
 def own_page(address: str | None, host: PortalHost) -> str:
-    """Returns the path of one of the portal's own pages from a path or an absolute address. Raises `Unprocessable`."""
+    """Returns the path of a page of the portal. `address` is a path or an absolute URL. Raises `Unprocessable` for any
+    other page."""
     if not address:
         return HOME_PATH
     path = address.removeprefix(host.settings.portal_public_url or "")
@@ -105,7 +109,7 @@ def own_page(address: str | None, host: PortalHost) -> str:
 
 
 def _name(cookie: str, host: PortalHost) -> str:
-    # The prefix keeps other hosts of the same domain from setting the cookie.
+    # Because of the prefix, other hosts of the same domain cannot set the cookie.
     return f"__Host-{cookie}" if _secure(host) else cookie
 
 

@@ -1,20 +1,20 @@
-"""Types of authenticated callers for routes' signatures. A route with one has passed 401, 403 and the organization's
-404.
+"""Types of authenticated callers for the signatures of routes. A route with such a parameter is called only after the
+checks for 401, for 403, and for the 404 of the organization.
 
     AdminKey           the portal's admin key; an organization in the path exists and is not cancelled
-    AdminKeyOfAny      the same, but the organization may be cancelled
-    OrgMember          any token of the organization: a member's, or one that the admin key issued
-    OrgAdmin           the same, of an administrator
+    AdminKeyOfAny      the portal's admin key; an organization in the path exists and may be cancelled
+    OrgMember          any token of the organization, of a member or issued by the admin key
+    OrgAdmin           a token of an administrator of the organization
     KeyOrOrgMember     the admin key, or any token of the organization
     KeyOrOrgAdmin      the admin key, or a token of an administrator
-    OutpostCaller      an outpost, by a certificate that the portal issued
-    PlatformCaller     the platform, by a token that it signed for the portal
-    SignedIn           as OrgMember; also by the session cookie, on requests from the portal's own pages
-    Arrived            a person who has signed in: by a partial token, or as a member; also by cookie, as above
-    JustArrived        the same, by a partial token alone: the platform has just confirmed their address
+    OutpostCaller      an outpost, by a certificate that the portal has issued
+    PlatformCaller     the platform, by a token that it has signed for the portal
+    SignedIn           as OrgMember; requests from the portal's own pages may send the session cookie instead
+    Arrived            a person who has signed in, by a partial token or as a member; pages may send cookies instead
+    JustArrived        a person by a partial token only, so that the platform has just confirmed the address
 
-The organization in a path is checked in one place, `_check_organization`. A route names its caller first, because
-dependencies are solved in that order.
+Only `_check_organization` checks the organization in a path. A route declares its caller first, because dependencies
+are solved in the order of the parameters.
 """
 
 import hmac
@@ -53,27 +53,28 @@ from gatehouse.portal.platform_link.openid_provider import Person
 from gatehouse.portal.request import browser
 from gatehouse.portal.status_cache import TokenStatus, of_certificate, person_of
 
-#: Wrong credentials that one address may send in a minute.
+#: Maximum number of wrong credentials from one address in a minute.
 MAX_FAILURES_PER_MINUTE: Final = 60
-#: Calls a minute of one person with partial tokens, which count for no organization.
+#: Maximum calls a minute of one person with partial tokens. They do not count for an organization.
 _PARTIAL_CALLS_PER_MINUTE: Final = 60
-#: Calls a minute of one outpost.
+#: Maximum calls a minute of one outpost.
 _OUTPOST_CALLS_PER_MINUTE: Final = 60
-#: `token_type` of the platform's tokens for notices: other tokens that it signs are refused.
+#: The claim `token_type` of the platform's tokens for notices. Other tokens of the platform are refused.
 PLATFORM_NOTICE: Final = "platform_notice"
 
 
 async def failed_attempt(request: Request, host: PortalHost, error: Unauthenticated) -> Exception:
-    """Counts a wrong credential for its address, and returns the error to raise: `error`, or `LimitExceeded`."""
+    """Counts a wrong credential for the client's address. Returns the error to raise: `error`, or `LimitExceeded` if
+    the address has sent too many."""
     decision = await host.counters.take(f"ip:{request.scope['state']['client_address']}", MAX_FAILURES_PER_MINUTE)
     return error if decision.allowed else LimitExceeded(decision)
 
 
 async def _any_admin_key(request: Request, host: TheHost) -> PortalCaller:
-    """An organization in the path must exist; it may be cancelled."""
+    """Returns the caller with the admin key. An organization in the path must exist, but may be cancelled."""
     key_text = request.headers.get("x-api-key", "")
     key_digest = digest(key_text)
-    # Compares all keys, each in constant time.
+    # Compare all keys, each in constant time.
     matches = [hmac.compare_digest(key_digest, key) for key in host.admin_keys]
     if True not in matches:
         raise await failed_attempt(request, host, AdminKeyMissing())
@@ -106,11 +107,12 @@ async def _org_member(request: Request, host: TheHost) -> PortalCaller:
 
 
 async def caller_of_token(request: Request, host: PortalHost, token: str) -> PortalCaller:
-    """Returns the caller with this organization token, from a header or a cookie. Raises what `OrgMember` does."""
+    """Returns the caller with this organization token, which the request has sent in a header or a cookie. Raises the
+    same errors as `OrgMember`."""
     try:
         caller, issued_at = _caller_of_claims(await host.keys.verify(token))
     except ExpiredToken:
-        # Not counted as a guess: an expired token was valid once.
+        # An expired token was valid once, so it is not counted as a guess.
         raise
     except Unauthenticated as error:
         raise await failed_attempt(request, host, error) from None
@@ -125,7 +127,7 @@ async def caller_of_token(request: Request, host: PortalHost, token: str) -> Por
     request.scope["state"]["response_headers"].update(decision.rate.headers())
     _check_organization(org_id, request, token_status)
     if token_status.role is not None:
-        # The present role, not the token's.
+        # The member's role may have changed since the token was issued.
         caller = msgspec.structs.replace(caller, role=shown_role(token_status.role))
     return _store_caller(request, caller, org_id)
 
@@ -153,10 +155,12 @@ async def _outpost(request: Request, host: TheHost) -> PortalCaller:
             token, await host.authorities.trusted(), audience=host.settings.issuer, now=host.clock.now()
         )
         certificate = await of_certificate(host.database, verified.serial)
-        # The outpost chooses the token's subject; only the portal knows whose certificate it is.
+        # The outpost chooses the subject of the token, so compare it with the outpost to which the portal has issued
+        # the certificate.
         if certificate is None or verified.subject != str(certificate.outpost_id):
             raise InvalidToken
-        # If the listener requests client certificates, a stolen token is useless on another connection.
+        # If the listener requests client certificates, the connection must have the token's certificate, so that a
+        # stolen token is useless on another connection.
         if not has_certificate(request.scope, x5c.certificate_of(token).public_bytes(Encoding.DER)):
             raise CertificateNotShown
     except Unauthenticated as error:
@@ -223,7 +227,7 @@ async def person_of_partial_token(host: PortalHost, token: str) -> Person:
 
 
 async def partial_token(host: PortalHost, person: Person, *, lifetime_seconds: int) -> str:
-    """Returns a token that `person_of_partial_token` reads."""
+    """Returns a partial token for the person. `person_of_partial_token` reads it."""
     claims = {
         "sub": person.sub,
         "tenant_id": str(person.tenant_id),
@@ -236,12 +240,13 @@ async def partial_token(host: PortalHost, person: Person, *, lifetime_seconds: i
 
 
 def _partial_audience(host: PortalHost) -> str:
-    """Returns the audience of partial tokens, which no organization's endpoint accepts."""
+    """Returns the audience of partial tokens. The endpoints of organizations do not accept tokens with it."""
     return f"{host.settings.issuer}#arrived"
 
 
 async def presented_token(request: Request, host: PortalHost, *cookies: str) -> str:
-    """Returns the bearer token, else the first of the cookies' values. Raises `TokenMissing`, `ForeignRequest`."""
+    """Returns the bearer token, else the value of the first of `cookies` that the request has. Raises `TokenMissing`,
+    `ForeignRequest`."""
     if "authorization" not in request.headers:
         cookie_values = [value for cookie in cookies if (value := browser.cookie_value(request, host, cookie))]
         if cookie_values:
@@ -251,8 +256,8 @@ async def presented_token(request: Request, host: PortalHost, *cookies: str) -> 
 
 
 def _check_organization(org_id: OrgId, request: Request, token_status: TokenStatus | None) -> None:
-    """Raises `AnotherOrganization` if the path names another organization than the credential's, and
-    `PortalOrganizationNotFound` if it is cancelled."""
+    """Checks the organization of the credential. Raises `AnotherOrganization` if the path names another organization,
+    and `PortalOrganizationNotFound` if the organization is cancelled."""
     if "org_id" in request.path_params and _path_org_id(request) != org_id:
         raise AnotherOrganization
     if token_status is None or not token_status.active:
@@ -260,7 +265,8 @@ def _check_organization(org_id: OrgId, request: Request, token_status: TokenStat
 
 
 def _path_org_id(request: Request) -> OrgId | None:
-    """Returns the id of the organization in the path, or None if it is missing or not an id."""
+    """Returns the id of the organization in the path. Returns None if the path has no organization, or a text that is
+    not an id."""
     try:
         return TenantId(UUID(str(request.path_params["org_id"])))
     except (KeyError, ValueError):
@@ -279,7 +285,7 @@ def _caller_of_claims(claims: dict[str, Any]) -> tuple[PortalCaller, float]:
         kind=PortalCallerKind.ORG_TOKEN if member_id is None else PortalCallerKind.MEMBER,
         id=jti if member_id is None else str(member_id),
         org_id=org_id,
-        # A token of the admin key acts as an administrator; a member's role is looked up.
+        # A token that the admin key has issued has the rights of an administrator. A member's role is looked up later.
         role="admin" if member_id is None else "member",
         member_id=member_id,
         jti=jti,
@@ -299,7 +305,8 @@ def _revoked(token_status: TokenStatus, issued_at: float, caller: PortalCaller) 
 
 
 def _store_caller(request: Request, caller: PortalCaller, org_id: OrgId | None = None) -> PortalCaller:
-    """Stores the caller where `requests` finds it, with the organization whose rows it may access."""
+    """Stores the caller in the state of the request, for the other parameters of routes. `org_id` is the organization
+    whose rows the caller may access."""
     if org_id is not None and caller.org_id is None:
         caller = msgspec.structs.replace(caller, org_id=org_id)
     request.scope["state"]["caller"] = caller
@@ -318,7 +325,8 @@ SignedIn = Annotated[PortalCaller, Depends(_signed_in)]
 Arrived = Annotated[Person, Depends(_arrived)]
 JustArrived = Annotated[Person, Depends(_just_arrived)]
 
-#: Entries of an operation in the OpenAPI document, by the dependency in its signature; the outermost one counts.
+#: Entries of an operation in the OpenAPI document, by the dependency in its signature. If there are several, the
+#: outermost dependency determines the entries.
 OPENAPI_SECURITY: Final[dict[Callable[..., Any], dict[str, Any]]] = {
     _any_admin_key: {"security": [{"adminKey": []}]},
     _org_member: {"security": [{"orgToken": []}], "x-required-role": "member"},
@@ -347,8 +355,8 @@ SECURITY_SCHEMES: Final[dict[str, Any]] = {
     },
     "partialToken": {
         "type": "http", "scheme": "bearer", "bearerFormat": "JWT",
-        "description": "A person who has signed in and has not chosen an organization yet: a browser has it as a cookie"
-        " for ten minutes.",
+        "description": "Identifies a person who has signed in and has not chosen an organization yet. Browsers have it"
+        " as a cookie for ten minutes.",
     },
     "platformToken": {
         "type": "http", "scheme": "bearer", "bearerFormat": "JWT",
@@ -359,5 +367,5 @@ SECURITY_SCHEMES: Final[dict[str, Any]] = {
 #: Responses of every route with a caller, for the OpenAPI document.
 RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     401: {"description": "The credential is missing or not valid."},
-    403: {"description": "The credential was revoked, is another organization's, or does not permit this."},
+    403: {"description": "The credential was revoked, belongs to another organization, or does not permit this."},
 }

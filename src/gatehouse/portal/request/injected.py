@@ -1,4 +1,4 @@
-"""Parameters of routes: a session bound to one organization, a change, the row that the path names."""
+"""Parameters of routes: a session that is bound to one organization, a change, and the row that the path names."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -20,7 +20,8 @@ R = TypeVar("R", bound=Row)
 
 
 async def _session(request: Request, host: TheHost) -> AsyncIterator[AsyncSession]:
-    """Bound to the caller's organization. The caller is checked before: routes name it first."""
+    """Yields a session that is bound to the caller's organization. The caller has been checked before, because routes
+    declare it first."""
     caller: PortalCaller = request.scope["state"]["caller"]
     if caller.org_id is None:
         # The organization in the path is not an id.
@@ -29,12 +30,13 @@ async def _session(request: Request, host: TheHost) -> AsyncIterator[AsyncSessio
         yield session
 
 
-#: For reads: one transaction, rolled back at the end.
+#: A session for reads. It is one transaction, which is rolled back at the end.
 Session = Annotated[AsyncSession, Depends(_session, scope="function")]
 
 
 async def _change(request: Request, session: Session, host: TheHost) -> AsyncIterator[PortalChange]:
-    """Committed when the route has returned, before its response is sent; rolled back if it raised."""
+    """Yields a change. It is committed after the route has returned and before its response is sent. If the route
+    raises an error, it is rolled back."""
     state = request.scope["state"]
     caller: PortalCaller = state["caller"]
     change = PortalChange(session, caller.org_id, caller, request_id=state["request_id"], ip=state["client_address"])
@@ -42,7 +44,7 @@ async def _change(request: Request, session: Session, host: TheHost) -> AsyncIte
     await commit(change, host)
 
 
-#: For changes: the same session, committed once.
+#: A change in the transaction of `Session`, which is committed once.
 Changing = Annotated[PortalChange, Depends(_change, scope="function")]
 
 
@@ -50,8 +52,8 @@ Changing = Annotated[PortalChange, Depends(_change, scope="function")]
 async def changing(
     request: Request, host: PortalHost, org_id: OrgId, caller: PortalCaller | None = None
 ) -> AsyncIterator[PortalChange]:
-    """A change in an organization that the path does not name: a new one, or the one of a sign-in. Committed at the end
-    of the block."""
+    """Yields a change in an organization that the path does not name, such as a new one, or the one of a sign-in. The
+    change is committed at the end of the block."""
     state = request.scope["state"]
     async with host.database.tenant(org_id) as session:
         change = PortalChange(session, org_id, caller, request_id=state["request_id"], ip=state["client_address"])
@@ -66,8 +68,8 @@ async def commit(change: PortalChange, host: PortalHost) -> None:
 
 
 def loaded(row: type[R], parameter: str, missing: type[NotFound]) -> Callable[..., Any]:
-    """Returns a dependency that loads the organization's row that a path parameter names, or raises `missing` if there
-    is none. Requests that can change the row lock it, which serializes concurrent changes."""
+    """Returns a dependency that loads the row whose id is in a path parameter, and raises `missing` if the organization
+    has no such row. A request that may change the row locks it, so that concurrent changes are serialized."""
     key = row.id  # type: ignore[attr-defined]
 
     async def load(session: Session, request: Request, row_id: Annotated[PathId, Path(alias=parameter)]) -> Row:

@@ -43,7 +43,7 @@ def build_api(lifespan: Lifespan[FastAPI] | None = None) -> tuple[FastAPI, Error
 
 
 def _unknown_path(request: Request) -> Response | None:
-    """Returns an error page if a browser opened an unknown path."""
+    """Returns an error page if a browser has opened an unknown path, else None."""
     if not prefers_html(request.headers.get("accept", "")):
         return None
     response = rendered(NotFound(), PAGES_FORM)
@@ -51,7 +51,7 @@ def _unknown_path(request: Request) -> Response | None:
 
 
 def application(host: PortalHost) -> ASGIApp:
-    """Returns the API in its middleware. The host starts with the server and stops with it."""
+    """Returns the API with its middleware. The host is started and stopped with the server."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

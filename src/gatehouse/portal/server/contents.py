@@ -1,4 +1,4 @@
-"""The portal's families, one line each, and the forms of their errors."""
+"""Lists the portal's families and the forms of their errors."""
 
 from dataclasses import replace
 from typing import Final
@@ -31,7 +31,8 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     pages.router,
 )
 
-#: One form for all paths but the pages'. The gateway's paths do not exist here.
+#: All paths have one form, except those of pages. It replaces the default forms of the gateway's paths, which the
+#: portal does not have.
 ERROR_FORMS: Final = ErrorForms(
     {
         **dict.fromkeys(DEFAULT_FORMS, PORTAL),
@@ -41,6 +42,6 @@ ERROR_FORMS: Final = ErrorForms(
     otherwise=PORTAL,
 )
 
-#: Paths whose reads ignore unknown query parameters: an OpenID provider may add some to a sign-in, and probes may send
-#: any.
+#: Paths whose reads ignore unknown query parameters, because an OpenID provider may add parameters to a sign-in, and
+#: probes may send any.
 ANY_PARAMETERS: Final = ("/login/static/", "/.well-known/", "/v1/auth/sso/", "/api/health/", "/metrics")

@@ -1,4 +1,4 @@
-"""The portal's duties, and the job that deletes obsolete rows."""
+"""Lists the periodic work of the portal (duties), and defines the job that deletes obsolete rows."""
 
 from typing import Final
 

@@ -1,6 +1,6 @@
-"""The portal's OpenAPI document: FastAPI's, with the caller and the error responses of each operation.
+"""Completes the portal's OpenAPI document. It adds the caller and the error responses of each operation.
 
-Both come from the operation: the caller from its signature, the error statuses from its path and body.
+The caller follows from the signature of the operation, and the error statuses follow from its path and body.
 """
 
 from typing import Any, Final
@@ -13,10 +13,10 @@ _ERROR: Final[dict[str, Any]] = {
     "type": "object",
     "required": ["error", "detail"],
     "properties": {
-        "error": {**_TEXT, "description": "A code that follows from the status."},
-        "detail": {**_TEXT, "description": "What is wrong; a field that is wrong is named."},
-        "limit": {"type": "integer", "description": "429: requests a minute."},
-        "reset_at": {**_TEXT, "format": "date-time", "description": "429: when the next request is let in."},
+        "error": {**_TEXT, "description": "A code, which depends only on the status."},
+        "detail": {**_TEXT, "description": "The reason, with the name of the invalid field."},
+        "limit": {"type": "integer", "description": "429: maximum requests a minute."},
+        "reset_at": {**_TEXT, "format": "date-time", "description": "429: when the next request is admitted."},
         "message": {**_TEXT, "description": "429: the same as `detail`."},
     },
 }
@@ -38,11 +38,13 @@ def _add_errors(operation: dict[str, Any], path: str) -> None:
     descriptions = {
         "400": "The request is malformed.",
         "422": "A parameter or field is not valid; `detail` names it.",
-        "429": "Too many requests; `reset_at` says when the next one is let in.",
+        "429": "Too many requests; the next one is admitted at `reset_at`.",
         "503": "Not available now.",
     }
     if "{" in path:
-        descriptions["404"] = "There is no such thing, it is another organization's, or the organization is cancelled."
+        descriptions["404"] = (
+            "The resource does not exist, belongs to another organization, or the organization is cancelled."
+        )
     if "requestBody" in operation:
         descriptions |= {"408": "The body did not arrive in time.", "413": "The body is too large."}
     for status, description in descriptions.items():

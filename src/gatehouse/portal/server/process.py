@@ -1,4 +1,4 @@
-"""Implements `gatehouse serve portal`: one process, including its jobs and periodic tasks."""
+"""Implements `gatehouse serve portal`: one process, which also runs jobs and periodic tasks."""
 
 import sys
 from contextlib import ExitStack
@@ -22,7 +22,7 @@ from gatehouse.portal.settings import PortalSettings
 
 
 class _PortalServer(TunedServer):
-    """Prints its address when it serves."""
+    """A server that prints its URL when it accepts requests."""
 
     def __init__(self, config: uvicorn.Config, url: str) -> None:
         super().__init__(config)
@@ -34,8 +34,8 @@ class _PortalServer(TunedServer):
 
 
 def run(host: str, port: int) -> int:
-    """Serves until SIGTERM, then finishes running requests. Raises `CannotStart`, `BadSettings`, `SchemaDrift`, and
-    database errors."""
+    """Serves requests until SIGTERM or SIGINT, then completes running requests. Returns the exit code. Raises
+    `CannotStart`, `BadSettings`, `SchemaDrift`, and database errors."""
     interruptible = Interruptible()
     settings = preflight.checked_settings(PortalSettings, (preflight.listener_tls,))
     log.configure(settings.log_level)
@@ -69,7 +69,7 @@ def _open_installation(settings: PortalSettings) -> Installation:
     if settings.embedded:
         admin_key = installation.prepare(installed)
         if admin_key is not None:
-            # Printed at once: only its digest is stored, so that a later failure would lose the key.
+            # Print the key immediately. Only its digest is stored, so the key would be lost if the start fails later.
             click.echo(f"Admin key (X-API-Key): {admin_key} (shown once)")
             sys.stdout.flush()
     installation.check(installed)

@@ -1,16 +1,17 @@
-"""Single sign-on: members sign in at the platform, and get a token of their organization (docs/portal-sign-in.md).
+"""Single sign-on: members sign in at the platform, and receive a token of their organization (docs/portal-sign-in.md).
 
-    (none) -> started    GET login: redirects to the platform; state, nonce and verifier stay in the browser, sealed
-    started -> session   GET callback: the person belongs to one organization; a cookie contains its token
-    started -> partial   the person belongs to several or none, or opened an invitation: a partial token identifies
-                         them, and grants nothing else
+    (none) -> started    GET login: redirects to the platform; the browser stores state, nonce and verifier, sealed
+    started -> session   GET callback, if the person belongs to one organization; a cookie contains its token
+    started -> partial   GET callback, if the person belongs to several organizations or none, or has opened an
+                         invitation; a partial token identifies the person, and gives no other right
     partial -> session   POST select-org, or accept-invite with an invitation's token
-    session -> session   POST refresh: another token; select-org: one of another organization. The old one is refused
-    session -> ended     POST logout, or the token's end; or at once, when the member is removed
+    session -> session   POST refresh (a new token) or select-org (a token of another organization); the old
+                         token is refused
+    session -> ended     POST logout, the expiry of the token, or the removal of the member
 
-All tokens of a sign-in expire within twelve hours after it: then the platform checks again whether the person is still
+All tokens of a sign-in expire within twelve hours after it. Then the platform checks again whether the person is still
 one of its users.
 
-A person is identified by the platform's `sub` and tenant, never by an address: an address that is given to another
-person does not make that person the member.
+The platform's `sub` and tenant identify a person, and never the address. If an address is given to another person, that
+person does not become the member.
 """

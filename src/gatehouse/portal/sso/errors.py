@@ -12,23 +12,23 @@ class SignInAgain(Unauthenticated):
 
 
 class RefreshedTooLong(Unauthenticated):
-    message = "The first of these tokens was issued a year ago. Issue another one with the portal's admin key."
+    message = "The series of this token began a year ago. Issue a new token with the portal's admin key."
 
 
 class InvitationNotFound(NotFound):
-    message = "There is no such invitation: it has expired, was used, or was withdrawn."
+    message = "The invitation does not exist, has expired, was used, or was withdrawn."
 
 
 class AnothersInvitation(Forbidden):
-    message = "The invitation is for another address than the one you have signed in with."
+    message = "The invitation is for another address than that of your account."
 
 
 class AddressUnproven(Forbidden):
     message = (
-        "Nothing proves that this address is yours: the organization in which you sign in has not proven its domain on"
-        " the platform."
+        "Your address is not verified: the organization at which you sign in has not verified its domain on the"
+        " platform."
     )
 
 
 class MemberAlready(Conflict):
-    message = "You are a member of this organization already."
+    message = "You are already a member of this organization."

@@ -1,5 +1,5 @@
-"""The endpoints of single sign-on. If the browser sends its cookie instead of a token, the response sets the new token
-as a cookie too."""
+"""The endpoints of single sign-on. If a browser sends its cookie instead of a token, the response also sets the new
+token as a cookie."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -33,13 +33,15 @@ _REDIRECT: Final[dict[str, Any]] = {"status_code": 303, "response_class": Respon
 async def login(
     request: Request,
     host: TheHost,
-    redirect_uri: Annotated[str | None, Query(description="The portal's page at which the sign-in ends.")] = None,
+    redirect_uri: Annotated[
+        str | None, Query(description="Page of the portal that is opened after the sign-in.")
+    ] = None,
     prompt: Annotated[
         Literal["login", "select_account"] | None,
-        Query(description="Shows the platform's sign-in even to a person who is signed in there."),
+        Query(description="Makes the platform show its sign-in even if the person is signed in there."),
     ] = None,
 ) -> Response:
-    """Sends a browser to the platform to sign in."""
+    """Redirects a browser to the platform's sign-in."""
     sign_in, sealed = service.begin(host, browser.own_page(redirect_uri, host))
     redirect = RedirectResponse(await host.provider.address(sign_in, prompt=prompt), 303)
     browser.keep_sign_in(request, redirect, host, sign_in.state, sealed, seconds=service.SIGN_IN_SECONDS)
@@ -50,9 +52,9 @@ async def login(
     CALLBACK_PATH.removeprefix(router.prefix),
     **_REDIRECT,
     responses={
-        303: {"description": "To the dashboard, or another page at which the sign-in was to end; to the selection if"
-              " there are several organizations; to the page of invitations if there is none."},
-        400: {"description": "The sign-in is over, or did not begin in this browser."},
+        303: {"description": "To the dashboard or the page in `redirect_uri`; to the selection if the person has"
+              " several organizations; to the page of invitations if the person has none."},
+        400: {"description": "The sign-in has expired, or was not started in this browser."},
     },
     openapi_extra={
         "parameters": [
@@ -62,7 +64,7 @@ async def login(
     },
 )  # fmt: skip
 async def callback(request: Request, host: TheHost) -> Response:
-    """The redirect URI to which the platform sends a browser back."""
+    """Completes a sign-in. This is the redirect URI to which the platform redirects the browser."""
     sealed = browser.cookie_value(request, host, browser.sign_in_cookie(request.query_params.get("state", "")))
     sign_in, parameters = service.resumed(host, sealed, request.scope["query_string"])
     person = await service.arrive(host, sign_in, parameters)
@@ -78,7 +80,7 @@ async def callback(request: Request, host: TheHost) -> Response:
         redirect = RedirectResponse(browser.INVITATION_PATH if invited else browser.ORGANIZATIONS_PATH, 303)
         token = await partial_token(host, person, lifetime_seconds=_PARTIAL_TOKEN_SECONDS)
         if person.next != browser.INVITATION_PATH:
-            # A person who came for an invitation keeps their session: they may not accept it.
+            # Delete the session, unless the person has come for an invitation: the person may decide not to accept it.
             browser.delete_cookies(redirect, host, browser.SESSION_COOKIE)
         browser.set_cookie(redirect, host, browser.PARTIAL_COOKIE, token, seconds=_PARTIAL_TOKEN_SECONDS)
     browser.delete_cookies(redirect, host, browser.sign_in_cookie(sign_in.state))
@@ -87,7 +89,8 @@ async def callback(request: Request, host: TheHost) -> Response:
 
 @router.post("/select-org", response_model=SsoToken, responses=RESPONSES)
 async def select_org(person: Arrived, request: Request, response: Response, host: TheHost, body: Selection) -> SsoToken:
-    """Returns a token of one of your organizations. A member's token that is sent is refused from this response on."""
+    """Returns a token of one of your organizations. If you send a member's token, that token is refused after this
+    response."""
     issued = await service.open_session(request, host, person, TenantId(body.org_id))
     await service.leave_former(request, host)
     return _with_cookie(request, response, host, issued)
@@ -98,16 +101,16 @@ async def select_org(person: Arrived, request: Request, response: Response, host
     response_model=SsoToken,
     responses={
         **RESPONSES,
-        404: {"description": "No invitation has this token: it has expired, was used, or was withdrawn."},
-        409: {"description": "You are a member of the organization already."},
+        404: {"description": "The invitation does not exist, has expired, was used, or was withdrawn."},
+        409: {"description": "You are already a member of the organization."},
     },
 )
 async def accept_invite(
     person: JustArrived, request: Request, response: Response, host: TheHost, body: Acceptance
 ) -> SsoToken:
-    """Makes you a member of the organization that invited you. The invitation's token can be used once, by a person
-    who has just signed in with the invited address; if they signed in at another organization, its domain must be
-    verified."""
+    """Makes you a member of the organization that has invited you. The invitation's token can be used once, by a person
+    who has just signed in with the invited address. If you sign in at another organization, that organization must have
+    verified the domain of your address."""
     issued = await service.accept(request, host, person, body.invite_token)
     await service.leave_former(request, host)
     return _with_cookie(request, response, host, issued)
@@ -115,7 +118,7 @@ async def accept_invite(
 
 @router.get("/session", response_model=SsoSession, responses=RESPONSES)
 async def show_session(caller: SignedIn, session: Session) -> SsoSession:
-    """Your identity, your organization, and the end of your session."""
+    """Returns your identity, your organization, and the expiry of your session."""
     org = await session.get(OrganizationRow, caller.org_id)
     assert org is not None
     member = None if caller.member_id is None else await session.get(PortalMemberRow, caller.member_id)
@@ -124,15 +127,15 @@ async def show_session(caller: SignedIn, session: Session) -> SsoSession:
 
 @router.post("/refresh", response_model=SsoToken, responses=RESPONSES)
 async def refresh(caller: SignedIn, request: Request, response: Response, host: TheHost, change: Changing) -> SsoToken:
-    """Returns a token that expires later. The old one is refused from this response on; twelve hours after the sign-in,
-    you have to sign in again. A token of the admin key is replaced by one with the same plan and lifetime, for at most
-    a year."""
+    """Returns a token that expires later. The old token is refused after this response. Twelve hours after the sign-in
+    you have to sign in again. A token that the admin key has issued is replaced by a token with the same plan and
+    lifetime, for at most a year."""
     return _with_cookie(request, response, host, await service.refresh(change, host, caller))
 
 
 @router.post("/logout", response_model=SignedOut, responses=RESPONSES)
 async def logout(caller: SignedIn, response: Response, host: TheHost, change: Changing) -> SignedOut:
-    """Revokes your token from this response on. You stay signed in at the platform."""
+    """Revokes your token. It is refused after this response. You stay signed in at the platform."""
     await service.end(change, caller, "signed out")
     browser.delete_cookies(response, host, browser.SESSION_COOKIE, browser.PARTIAL_COOKIE)
     return SignedOut()

@@ -1,4 +1,4 @@
-"""Bodies of single sign-on."""
+"""Bodies of the endpoints of single sign-on."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -20,7 +20,7 @@ class Acceptance(Body):
 
 class SsoToken(ResponseBody):
     token: Annotated[str, Field(description="The organization's token: Authorization: Bearer <token>.")]
-    expires_in: Annotated[int, Field(description="Seconds.")]
+    expires_in: Annotated[int, Field(description="Lifetime in seconds.")]
     token_type: Literal["Bearer"] = "Bearer"  # noqa: S105 - the contract's word
     org_id: UUID
 

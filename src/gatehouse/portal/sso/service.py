@@ -43,20 +43,21 @@ from gatehouse.portal.sso.schemas import SsoSession, SsoToken
 from gatehouse.portal.tokens import service as tokens
 from gatehouse.portal.tokens.errors import AlreadyRevoked
 
-#: Seconds that a person may take for the sign-in at the platform, and then for the choice of an organization.
+#: Maximum time for the sign-in at the platform, and then for the choice of an organization.
 SIGN_IN_SECONDS: Final = 600
 TOKEN_SECONDS: Final = 3600
 _CONTEXT: Final = b"portal sign-in"
 
 
 def begin(host: PortalHost, next_page: str) -> tuple[SignIn, str]:
-    """Returns a new sign-in, and its sealed form for the browser."""
+    """Returns a new sign-in, and its sealed form, which the browser stores."""
     sign_in = SignIn.new(next_page, int(host.clock.now()) + SIGN_IN_SECONDS)
     return sign_in, host.sealer.seal(msgspec.json.encode(sign_in), context=_CONTEXT)
 
 
 def resumed(host: PortalHost, sealed: str | None, query: bytes) -> tuple[SignIn, dict[str, str]]:
-    """Returns the browser's sign-in, and the parameters that the platform sent. Raises `SignInFailed`."""
+    """Returns the sign-in that the browser has stored, and the parameters that the platform has sent. Raises
+    `SignInFailed`."""
     try:
         parameters = forms.parse_form(query)
         sign_in = msgspec.json.decode(host.sealer.open(sealed or "", context=_CONTEXT), type=SignIn)
@@ -71,18 +72,18 @@ def resumed(host: PortalHost, sealed: str | None, query: bytes) -> tuple[SignIn,
 
 
 async def arrive(host: PortalHost, sign_in: SignIn, parameters: dict[str, str]) -> Person:
-    """Completes the sign-in. Raises `SignInFailed`, `ProviderUnavailable`."""
+    """Completes the sign-in and returns the person. Raises `SignInFailed`, `PortalIdpUnavailable`."""
     if parameters.get("iss") != await host.provider.issuer():
-        # Another provider's response (RFC 9207).
+        # The response comes from another provider (RFC 9207).
         raise SignInFailed
     if "error" in parameters or not parameters.get("code"):
-        raise SignInFailed("The platform did not sign you in. Begin again, or ask your administrator.")
+        raise SignInFailed("The platform did not sign you in. Start again, or ask your administrator.")
     return await host.provider.person(sign_in, parameters["code"])
 
 
 async def open_session(request: Request, host: PortalHost, person: Person, org_id: OrgId) -> SsoToken:
-    """Opens a session in the organization, and ends the person's present session, so that no session is left that they
-    do not know of.
+    """Opens a session in the organization, and ends the session that the person has presented, so that no unused
+    session remains.
 
     Raises `NotAMember`, `SignInAgain`, `AlreadyRevoked`.
     """
@@ -106,13 +107,14 @@ async def open_session(request: Request, host: PortalHost, person: Person, org_i
 
 
 async def accept(request: Request, host: PortalHost, person: Person, invite_token: str) -> SsoToken:
-    """Raises `InvitationNotFound`, `AnothersInvitation`, `AddressUnproven`, `MemberAlready`, `SignInAgain`."""
+    """Makes the person the invited member, and opens a session. Raises `InvitationNotFound`, `AnothersInvitation`,
+    `AddressUnproven`, `MemberAlready`, `SignInAgain`."""
     invited = digest(invite_token)
     org_id = await table.org_of_invitation(host.database, invited)
     if org_id is None:
         raise InvitationNotFound
     async with changing(request, host, org_id) as change:
-        # Serializes with an administrator who withdraws the invitation.
+        # The lock serializes this change with the withdrawal of the invitation by an administrator.
         await members.lock(change.session)
         query = select(PortalMemberRow).where(PortalMemberRow.invite_digest == invited).with_for_update()
         member = (await change.session.scalars(query)).one_or_none()
@@ -121,7 +123,8 @@ async def accept(request: Request, host: PortalHost, person: Person, invite_toke
         if not _same_address(member.email, person.email):
             raise AnothersInvitation
         if not person.email_verified and person.tenant_id != await _tenant_of(change):
-            # Administrators of any organization can create accounts with any address.
+            # The address must be verified, because administrators of any organization can create accounts with any
+            # address.
             raise AddressUnproven
         member.platform_sub, member.platform_tenant_id = person.sub, person.tenant_id
         member.accepted_at, member.invite_digest, member.invite_expires_at = utc_now(), None, None
@@ -135,7 +138,8 @@ async def accept(request: Request, host: PortalHost, person: Person, invite_toke
 
 
 async def refresh(change: PortalChange, host: PortalHost, caller: PortalCaller) -> SsoToken:
-    """Raises `SignInAgain`, `RefreshedTooLong`, `NotAMember`, `AlreadyRevoked`."""
+    """Replaces the caller's token by a new one. Raises `SignInAgain`, `RefreshedTooLong`, `NotAMember`,
+    `AlreadyRevoked`."""
     await end(change, caller, "refreshed")
     if caller.member_id is None:
         return await _reissue_admin_token(change, host, caller)
@@ -146,8 +150,8 @@ async def refresh(change: PortalChange, host: PortalHost, caller: PortalCaller) 
 
 
 async def _reissue_admin_token(change: PortalChange, host: PortalHost, caller: PortalCaller) -> SsoToken:
-    """Replaces a token of the admin key by one with its plan and lifetime. All tokens of a series end with the maximum
-    lifetime of a token. Raises `RefreshedTooLong`."""
+    """Returns a token with the same plan and lifetime as the caller's token, which the admin key has issued. The tokens
+    of a series together last at most as long as the maximum lifetime of a token. Raises `RefreshedTooLong`."""
     seconds_left = caller.signed_in_at + MAX_LIFETIME_SECONDS - int(host.clock.now())
     if seconds_left <= 0:
         raise RefreshedTooLong
@@ -166,13 +170,13 @@ async def _reissue_admin_token(change: PortalChange, host: PortalHost, caller: P
 
 
 async def leave_former(request: Request, host: PortalHost) -> None:
-    """Ends the session of the browser's cookie when another one replaces it."""
+    """Ends the session in the browser's cookie, which a new session replaces."""
     if "authorization" not in request.headers:
         await leave(request, host, browser.cookie_value(request, host, browser.SESSION_COOKIE))
 
 
 async def leave(request: Request, host: PortalHost, token: str | None) -> None:
-    """Ends the session of a browser's cookie, if it is still valid."""
+    """Ends the session with the token of a browser's cookie, if the token is still valid."""
     if token is None:
         return
     try:
@@ -185,8 +189,8 @@ async def leave(request: Request, host: PortalHost, token: str | None) -> None:
 
 
 async def end(change: PortalChange, caller: PortalCaller, reason: str) -> None:
-    """Revokes the caller's token. Raises `AlreadyRevoked` if it was revoked since the caller was authenticated, alone
-    or with all tokens of the organization."""
+    """Revokes the caller's token. Raises `AlreadyRevoked` if the token, or all tokens of the organization, have been
+    revoked since the caller was authenticated."""
     assert caller.jti is not None
     await members.lock(change.session)
     revoked_before = (await _organization(change)).tokens_revoked_before
@@ -220,7 +224,7 @@ async def _tenant_of(change: PortalChange) -> UUID:
 async def _issue_session_token(
     change: PortalChange, host: PortalHost, member: PortalMemberRow, signed_in_at: int, *, family: str | None = None
 ) -> SsoToken:
-    """Issues a token that ends at most twelve hours after the sign-in at the platform. Raises `SignInAgain`."""
+    """Issues a token that expires at most twelve hours after the sign-in at the platform. Raises `SignInAgain`."""
     seconds_left = signed_in_at + browser.SIGNED_IN_SECONDS - int(host.clock.now())
     if seconds_left <= 0:
         raise SignInAgain

@@ -1,4 +1,5 @@
-"""Queries across organizations, as the service role: the organization is only known from the result."""
+"""Queries across organizations. They run as the service role, because the organization is only known from their
+result."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple

@@ -1,4 +1,5 @@
-"""Organization tokens: signed, not stored; refused after they expire or are revoked (docs/portal.md, "Tokens").
+"""Organization tokens. They are signed and not stored. They are refused after they have expired or have been revoked
+(docs/portal.md, "Tokens").
 
-issued -> revoked      with all tokens of the organization, by time; or alone, by `jti`
+issued -> revoked      all tokens of the organization, by the time of their issue; or a single token, by its `jti`
 """

@@ -8,4 +8,4 @@ class TokenNotFound(NotFound):
 
 
 class AlreadyRevoked(Conflict):
-    message = "The token is revoked already."
+    message = "The token has already been revoked."

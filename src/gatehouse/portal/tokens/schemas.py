@@ -1,4 +1,4 @@
-"""Bodies of the tokens' endpoints."""
+"""Bodies of the endpoints of organization tokens."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -12,7 +12,7 @@ from gatehouse.portal.keys.signing import MAX_LIFETIME_SECONDS
 
 
 class NewToken(Body):
-    plan: Annotated[Plan | None, Field(description="The claim `plan`; by default the organization's.")] = None
+    plan: Annotated[Plan | None, Field(description="The claim `plan`. By default the plan of the organization.")] = None
     expires_in: Annotated[int, Field(ge=60, le=MAX_LIFETIME_SECONDS, description="Seconds.", examples=[3600])] = 3600
 
 

@@ -1,4 +1,4 @@
-"""Issues and revokes organization tokens, also those of single sign-on."""
+"""Issues and revokes organization tokens, including those of single sign-on."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -31,9 +31,10 @@ async def issue(
     signed_in_at: int | None = None,
     family: str | None = None,
 ) -> IssuedToken:
-    """Issues a token of the organization, or of one of its members, who signed in at that Unix time. `family` is the
-    `jti` of the first token in a series of refreshed ones."""
-    # Issue times are whole seconds, and tokens of the second in which all were revoked are refused.
+    """Issues a token of the organization, or of one of its members. `signed_in_at` is the Unix time of the sign-in.
+    `family` is the `jti` of the first token in a series of refreshed tokens."""
+    # Issue times are whole seconds. Tokens that were issued in the second of a revocation of all tokens are refused, so
+    # wait for the end of this second.
     if (revoked_before := org.tokens_revoked_before) is not None:
         await asyncio.sleep(max(0.0, int(revoked_before.timestamp()) + 1 - clock.now()))
     jti = str(uuid4())
@@ -57,16 +58,16 @@ async def issue(
 
 
 def revoke_all(change: PortalChange, org: OrganizationRow) -> datetime:
-    """Revokes every token issued until now, including members' tokens. Returns that time."""
+    """Revokes all tokens that have been issued until now, including those of members. Returns the current time."""
     org.tokens_revoked_before = org.updated_at = utc_now()
     change.record("token.all_revoked", "organization", org.id)
     return org.tokens_revoked_before
 
 
 async def revoke_issued(change: PortalChange, jti: str, reason: str) -> RevokedTokenRow:
-    """Revokes a token that was issued here, or its successor after a refresh. Raises `TokenNotFound`,
-    `AlreadyRevoked`."""
-    # Serializes with a refresh of the token.
+    """Revokes a token that the organization's portal has issued, or its successor after a refresh. Raises
+    `TokenNotFound`, `AlreadyRevoked`."""
+    # The lock serializes this change with a refresh of the token.
     await members.lock(change.session)
     newest = await table.newest_of_family(change.session, jti)
     if newest is None:
@@ -75,7 +76,7 @@ async def revoke_issued(change: PortalChange, jti: str, reason: str) -> RevokedT
 
 
 async def revoke(change: PortalChange, jti: str, reason: str, *, expires_at: datetime | None = None) -> RevokedTokenRow:
-    """Revokes a token. `expires_at` is the token's expiry, if it is known. Raises `AlreadyRevoked`."""
+    """Revokes a token. `expires_at` is the expiry of the token, or None if it is unknown. Raises `AlreadyRevoked`."""
     assert change.org_id is not None
     now = utc_now()
     row = RevokedTokenRow(

@@ -1,4 +1,4 @@
-"""Revoked tokens' rows, and queries for issued tokens."""
+"""The rows of revoked tokens, and queries for issued tokens."""
 
 from datetime import datetime
 from typing import Final
@@ -21,7 +21,8 @@ class RevokedTokenRow(OrgRow):
     expires_at: Mapped[datetime]
 
 
-# The transaction that issues a token records its audit event. Uses the index of the organization's events.
+# Issued tokens are found by their audit events, which are recorded in the same transaction. The query uses the index of
+# the organization's audit events.
 _NEWEST: Final = text(
     "SELECT resource_id FROM audit WHERE org_id = :org AND action = 'token.issued'"
     " AND (resource_id = :family OR details->>'family' = :family)"
@@ -34,7 +35,8 @@ _FAMILY: Final = text(
 
 
 async def newest_of_family(session: AsyncSession, jti: str) -> str | None:
-    """Returns the newest token of the series that this one belongs to, or None if none was issued under this `jti`."""
+    """Returns the `jti` of the newest token in the series of the token with this `jti`, or None if no such token has
+    been issued."""
     org_id = session.info["tenant_id"]
     family = await session.scalar(_FAMILY, {"org": org_id, "jti": jti})
     if family is None:

@@ -5,7 +5,7 @@ from tokenizers import Tokenizer
 from gatehouse.detection.entities.embedded import DATA
 from gatehouse.detection.entities.network.decoding import KINDS, TAGS
 from gatehouse.detection.entities.network.features import pieces
-from gatehouse.detection.entities.network.name_bias import WEIGHT, inclination
+from gatehouse.detection.entities.network.name_bias import WEIGHT, logit_bias
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +16,7 @@ def tokenizer() -> Tokenizer:
 def inclined(tokenizer: Tokenizer, text: str) -> list[tuple[str, list[str]]]:
     """Return the pieces that belong to a known name, with the kinds whose scores are raised."""
     read = pieces(tokenizer, text)
-    added = inclination(text, read)
+    added = logit_bias(text, read)
     assert added.shape == (len(read.ids), TAGS)
     assert set(np.unique(added)) <= {0.0, WEIGHT}
     assert not added[:, 0].any()

@@ -1,4 +1,4 @@
-"""Whether a long text is JSON is decided in steps, as `json` decides it of a short one. Operations are counted."""
+"""The check in steps whether a long text is JSON gives the same results as `json`. The tests count operations."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ from gatehouse.engine.dlp.json_texts.replacement import is_json, is_json_in_step
 from gatehouse.engine.dlp.steps import finish
 
 MIB: Final = 1 << 20
-#: Each text has more than one of them.
+#: Every text is longer than one window.
 WINDOW_CHARACTERS: Final = 8
 
 _scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
@@ -43,18 +43,18 @@ def short_windows(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureReques
         monkeypatch.setattr(grammar, "WINDOW_CHARACTERS", WINDOW_CHARACTERS)
 
 
-def _spoiled(text: str, random: Random) -> str:
+def _corrupted(text: str, random: Random) -> str:
     place = random.randrange(len(text))
     return text[:place] + random.choice(["", *_SIGNS]) + text[place + random.randint(0, 1) :]
 
 
 @settings(max_examples=300, deadline=None)
 @given(_values, st.booleans(), st.sampled_from([None, 1]), st.randoms(use_true_random=False))
-def test_json_and_what_is_nearly_json(value: Any, ascii_only: bool, indent: int | None, random: Random) -> None:
+def test_valid_and_nearly_valid_json(value: Any, ascii_only: bool, indent: int | None, random: Random) -> None:
     text = json.dumps([value], ensure_ascii=ascii_only, indent=indent)
     assert finish(is_json_in_steps(text))
     for _ in range(4):
-        text = _spoiled(text, random) or "["
+        text = _corrupted(text, random) or "["
         assert finish(is_json_in_steps(text)) == is_json(text), text
 
 
@@ -97,12 +97,12 @@ def test_json_and_what_is_nearly_json(value: Any, ascii_only: bool, indent: int 
         "          1234567890",
     ],
 )
-def test_edges_of_windows(text: str) -> None:
+def test_tokens_at_the_edges_of_windows(text: str) -> None:
     for blanks in range(WINDOW_CHARACTERS):
         assert finish(is_json_in_steps(" " * blanks + text)) == is_json(" " * blanks + text)
 
 
-def test_what_is_too_deep_is_not_json() -> None:
+def test_too_deeply_nested_text_is_not_json() -> None:
     for levels, expected in ((grammar.MAX_DEPTH, True), (grammar.MAX_DEPTH + 3, False)):
         assert finish(is_json_in_steps("[" * levels + "1" + "]" * levels)) == expected
 
@@ -131,8 +131,8 @@ LARGEST: Final[dict[str, Callable[[int], str]]] = {
 
 @pytest.mark.parametrize("name", LARGEST)
 def test_the_largest_text_takes_many_steps(counter: Counter, name: str) -> None:
-    """No step reads more than a few windows, and all of them read each character a few times at most."""
-    # What is deep is read token by token: it takes as long in a smaller text to see it.
+    """No step reads more than a few windows, and all steps together read each character only a few times."""
+    # Deep texts are read token by token, so a smaller text takes long enough for the test.
     size = MIB if "deep" in name else 10 * MIB
     text = LARGEST[name](size)
     steps = is_json_in_steps(text)
@@ -166,6 +166,6 @@ def test_changes_to_the_largest_text_are_made_in_steps() -> None:
             redacted = stopped.value
             break
         taken += 1
-    # The text and the JSON in its string, and each change in either.
+    # Steps are taken for the text, for the JSON in its string, and for each change in both.
     assert taken >= 2 * len(text) // (4 * grammar.WINDOW_CHARACTERS) + 2 * len(changes)
     assert {item["card"] for item in json.loads(json.loads(redacted)["log"])} == {"[CREDIT_CARD_1]"}

@@ -1,4 +1,4 @@
-"""`JsonCursor`, which moves through JSON once."""
+"""`JsonCursor` moves through JSON once."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,8 @@ from gatehouse.engine.dlp.steps import finish
 
 
 def positions(text: str) -> Iterator[tuple[bool, bool]]:
-    """For each position of a JSON text whether it is in a string, and whether a backslash escapes what follows."""
+    """Yield, for each position of a JSON text, whether it is in a string, and whether a backslash escapes the next
+    character."""
     in_string = escaped = False
     for character in text:
         if escaped:
@@ -25,7 +26,7 @@ def positions(text: str) -> Iterator[tuple[bool, bool]]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_cursor_knows_where_it_is_however_the_text_is_cut(seed: int) -> None:
+def test_a_cursor_has_the_right_state_for_any_cut_of_the_text(seed: int) -> None:
     choose = Random(seed)
     content = "".join(choose.choices(['"', "\\", "a", "é", "\n", "{", "1"], k=200))
     text = json.dumps({content: [content, 1, {"b": content[::-1]}]})
@@ -38,7 +39,7 @@ def test_a_cursor_knows_where_it_is_however_the_text_is_cut(seed: int) -> None:
 
 
 class _CountedText(str):
-    """A text that counts the characters that `find` and a regex go over."""
+    """A text that counts the characters that `find` and regexes read."""
 
     looked_at = 0
 
@@ -48,7 +49,7 @@ class _CountedText(str):
         return place
 
 
-def test_escapes_in_a_long_string_cost_what_they_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cost_of_escapes_in_a_long_string_is_proportional_to_their_length(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at = []
     for count in (1_000, 4_000):
         _CountedText.looked_at = 0
@@ -60,7 +61,7 @@ def test_escapes_in_a_long_string_cost_what_they_are_long(monkeypatch: pytest.Mo
 @pytest.mark.parametrize("number", ["1.5", "1e5", "1E+5", "-1.25e-7", "0.5", "10"])
 @pytest.mark.parametrize("offset", range(-6, 7))
 def test_a_number_across_the_end_of_a_window_is_read(number: str, offset: int) -> None:
-    # Digits up to where the window of a number ends, and the rest of the number behind it.
+    # The digits reach about the end of a number's window, and the remaining characters of the number follow.
     digits = "1" * (grammar.WINDOW_CHARACTERS + offset)
     text = f'["{"x" * 20}", {digits}{number}]'
     if is_json(text):

@@ -1,4 +1,4 @@
-"""What leaves or stays beside a call's texts: headers, names of models, errors, records, labels."""
+"""Inspection of parts of a call other than its texts: headers, names of models, errors, records and labels."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ async def test_a_header_that_is_sent_to_the_provider_is_inspected() -> None:
     assert harness.outbound.sent[0].headers["anthropic-beta"] == "context-1m-2025-08-07,x-[CREDIT_CARD_1]"
 
 
-async def test_the_name_of_an_unknown_model_is_a_text_like_others() -> None:
+async def test_the_name_of_an_unknown_model_is_redacted() -> None:
     harness = engine()
     answer = await harness.engine.answer(harness.request({**user("hi"), "model": f"my card {CARD}"}))
     assert answer.status == 404
@@ -49,14 +49,14 @@ async def test_the_name_of_an_unknown_model_is_a_text_like_others() -> None:
     assert harness.outcomes[0].requested_model == "my card [CREDIT_CARD_1]"
 
 
-async def test_it_is_looked_at_before_anything_can_refuse_the_call() -> None:
+async def test_the_name_is_redacted_even_if_a_later_stage_refuses_the_call() -> None:
     harness = governed(rule("credit_card", "block"))
     answer = await harness.engine.answer(harness.request({**user(CARD), "model": f"my card {CARD}"}))
     assert answer.status == 403
     assert harness.outcomes[0].requested_model == "my card [CREDIT_CARD_1]"
 
 
-async def test_the_name_of_a_model_in_the_catalog_stays() -> None:
+async def test_the_name_of_a_model_in_the_catalog_is_not_redacted() -> None:
     harness = governed(rule("thing", "redact", pattern="one/m"))
     assert (await ask(harness, user("hi")))[0] == 200
     assert harness.outcomes[0].requested_model == "one/m"
@@ -89,20 +89,20 @@ def with_logprobs(text: str) -> bytes:
     return json.dumps(reply).encode()
 
 
-async def test_what_is_redacted_does_not_leave_as_probabilities_of_tokens() -> None:
+async def test_redacted_text_is_not_disclosed_by_token_probabilities() -> None:
     harness = engine()
     body = await answered(harness, with_logprobs(f"card {CARD}"))
     assert body["choices"][0]["message"]["content"] == "card [CREDIT_CARD_1]"
     assert body["choices"][0]["logprobs"] is None
 
 
-async def test_probabilities_of_what_stays_stay() -> None:
+async def test_token_probabilities_of_unchanged_text_are_kept() -> None:
     harness = engine()
     body = await answered(harness, with_logprobs("all is well"))
     assert [token["token"] for token in body["choices"][0]["logprobs"]["content"]] == ["all", "is", "well"]
 
 
-async def test_vectors_are_not_taken_for_text() -> None:
+async def test_vectors_are_not_inspected_as_text() -> None:
     harness = engine()
     vector = "DE89370400440532013000" * 4
     reply = {"object": "list", "data": [{"object": "embedding", "index": 0, "embedding": vector}], "model": "m"}
@@ -113,7 +113,7 @@ async def test_vectors_are_not_taken_for_text() -> None:
     assert json.loads(answer.body)["data"][0]["embedding"] == vector
 
 
-async def test_a_label_that_the_caller_wrote_is_nobodys() -> None:
+async def test_a_label_in_the_callers_text_is_not_used_for_a_value() -> None:
     harness = governed(REVERSIBLE)
     harness.outbound.script = [(200, [completion("[CREDIT_CARD_1] and [CREDIT_CARD_2]")])]
     _, body = await ask(harness, user(f"what was [CREDIT_CARD_1]? mine is {CARD}"))
@@ -121,7 +121,7 @@ async def test_a_label_that_the_caller_wrote_is_nobodys() -> None:
     assert body["choices"][0]["message"]["content"] == f"[CREDIT_CARD_1] and {CARD}"
 
 
-async def test_a_label_of_one_request_is_nothing_to_the_next() -> None:
+async def test_a_label_of_one_request_is_not_restored_in_the_next_one() -> None:
     harness = governed(REVERSIBLE)
     await ask(harness, user(CARD))
     harness.outbound.script = [(200, [completion("[CREDIT_CARD_1]")])]
@@ -129,14 +129,14 @@ async def test_a_label_of_one_request_is_nothing_to_the_next() -> None:
     assert body["choices"][0]["message"]["content"] == "[CREDIT_CARD_1]"
 
 
-async def test_what_the_answer_alone_holds_is_never_turned_back() -> None:
+async def test_a_value_redacted_in_the_answer_is_never_restored() -> None:
     harness = governed(REVERSIBLE)
     harness.outbound.script = [(200, [completion(f"it is {OTHER_CARD}. Again: [CREDIT_CARD_1]")])]
     _, body = await ask(harness, user("hi"))
     assert OTHER_CARD not in json.dumps(body)
 
 
-async def test_a_label_is_turned_back_inside_arguments_at_their_very_ends() -> None:
+async def test_labels_at_the_ends_of_arguments_are_restored() -> None:
     harness = governed(REVERSIBLE)
     call = {"id": "t", "type": "function", "function": {"name": "pay", "arguments": '{"c":"[CREDIT_CARD_1]"}'}}
     reply = json.loads(completion())
@@ -147,7 +147,7 @@ async def test_a_label_is_turned_back_inside_arguments_at_their_very_ends() -> N
     assert json.loads(message["tool_calls"][0]["function"]["arguments"]) == {"c": CARD}
 
 
-async def test_a_block_within_a_redacted_stretch_blocks() -> None:
+async def test_a_blocking_match_within_a_redacted_range_blocks() -> None:
     rules = (
         rule("outer", "redact", id="o", pattern="AAA.{0,20}ZZZ"),
         rule("inner", "block", id="i", pattern="MMM"),
@@ -158,7 +158,7 @@ async def test_a_block_within_a_redacted_stretch_blocks() -> None:
 
 
 @pytest.mark.parametrize("text", ["\U0001f600" * 5, "e\u0301\u4f60", "\u200b" * 9, "\U0001d7d2" * 3 + " and"])
-async def test_places_are_counted_in_code_points_whatever_stands_before(text: str) -> None:
+async def test_positions_are_code_points_after_any_text(text: str) -> None:
     harness = engine()
     await ask(harness, user(f"{text} {CARD} {text}"))
     assert sent(harness)["messages"][0]["content"] == f"{text} [CREDIT_CARD_1] {text}"
@@ -171,7 +171,7 @@ async def test_a_value_far_into_a_long_text_is_redacted() -> None:
     assert sent(harness)["messages"][0]["content"] == f"[CREDIT_CARD_1] {text}[CREDIT_CARD_1] {text}[CREDIT_CARD_2]"
 
 
-async def test_a_fallback_gets_what_is_left_in_another_dialect_too() -> None:
+async def test_a_fallback_in_another_dialect_receives_the_redacted_text() -> None:
     harness = EngineHarness()
     harness.serve("one", "m")
     harness.serve("two", "n", kind="anthropic")
@@ -183,7 +183,7 @@ async def test_a_fallback_gets_what_is_left_in_another_dialect_too() -> None:
 
 
 @pytest.mark.parametrize("cuts", [(5,), (10,), (4, 9), (2, 7, 12, 17)])
-async def test_a_value_over_several_parts_of_a_message_is_redacted_in_each(cuts: tuple[int, ...]) -> None:
+async def test_a_value_split_over_parts_of_a_message_is_redacted_in_each_part(cuts: tuple[int, ...]) -> None:
     harness = engine()
     text = f"my card is {CARD} ok"
     marks = [0, *(11 + cut for cut in cuts), len(text)]
@@ -195,7 +195,7 @@ async def test_a_value_over_several_parts_of_a_message_is_redacted_in_each(cuts:
     assert not re.search(r"\d{2}", left.replace("[CREDIT_CARD_1", ""))
 
 
-async def test_parts_that_hold_nothing_together_stay_as_they_are() -> None:
+async def test_parts_without_a_split_value_are_unchanged() -> None:
     harness = engine()
     parts = [{"type": "text", "text": item} for item in ("my key is AKIA" + "Z7Q2MXR4TNVB5KLP", "Next to it", CARD)]
     await ask(harness, user(parts))
@@ -204,7 +204,7 @@ async def test_parts_that_hold_nothing_together_stay_as_they_are() -> None:
     assert "AKIA" not in results[0]
 
 
-async def test_leaving_while_a_long_text_is_looked_at_records_once_and_leaves_nothing() -> None:
+async def test_a_disconnect_during_the_inspection_is_recorded_once_and_frees_the_scheduler() -> None:
     harness = engine()
     work = asyncio.ensure_future(ask(harness, user(f"{CARD} and so on, " * 40_000)))
     while not SCHEDULER.waiting:

@@ -1,4 +1,4 @@
-"""The examples of the built-in patterns inside what tools send and get: JSON in JSON, logs, XML, CSV."""
+"""The examples of the built-in patterns inside data of tools: JSON in JSON, logs, XML and CSV."""
 
 import csv
 import io
@@ -22,20 +22,21 @@ PATTERNS = {pattern.id: pattern for pattern in BUILT_IN}
 EXAMPLES = [(pattern.id, example) for pattern in BUILT_IN for example in pattern.examples]
 LABEL = "[VALUE_1]"
 
-#: Numbers that nothing but a check digit or a grouping speaks for: values where they are a whole text or stand in a
-#: sentence. In tables, logs and fields that say nothing of them, numbers of orders look the same.
+#: Examples whose only evidence is a check digit or a grouping. They are values as a whole text or in a sentence. In
+#: tables, logs and unnamed fields, order numbers look the same.
 ONLY_AS_TEXTS_OF_THEIR_OWN = frozenset(
     {
         "536 22 8726", "130 692 544", "3998 7654 3211", "10000000146", "9202201234088", "123/456/78901", "556703-7485",
         "1234-567-893", "401-023-2137", "A000500015",
     }
 )  # fmt: skip
-#: A value may be found as one of these instead: what a name gives it is one shape of both.
-ALIKE = {"stored_credential": "password"}
+#: Patterns by which an example may be found instead, because both have the same form with a name.
+ALTERNATIVE_PATTERNS = {"stored_credential": "password"}
 
 
 class Carrier(NamedTuple):
-    """`unwrap` gives back the text that `wrap` took. It raises where what is around the text is not as it was."""
+    """A form in which a text is embedded. `unwrap` returns the text that `wrap` received. It raises if the surroundings
+    of the text have changed."""
 
     wrap: Callable[[str], str]
     unwrap: Callable[[str], str]
@@ -119,14 +120,16 @@ def redacted(text: str, findings: list[Finding], *, json_text: bool) -> str:
 
 
 def missed(carrier: Carrier, source: str, example: str, *, is_json: bool, json_text: bool) -> str | None:
-    """What is wrong with the example in the carrier."""
+    """Return a description of the fault if the example is not found in the carrier, else None."""
     text = carrier.wrap(example)
     assert carrier.unwrap(text) == example
     values = {example[item.start : item.end] for item in counted(example) if item.source == source}
     assert values
     result = counted(text, json_escapes=json_text)
     entity_type = PATTERNS[source].entity_type
-    if not {entity_type, ALIKE.get(entity_type)} & {PATTERNS[item.source].entity_type for item in result}:
+    if not {entity_type, ALTERNATIVE_PATTERNS.get(entity_type)} & {
+        PATTERNS[item.source].entity_type for item in result
+    }:
         return "not found"
     left = redacted(text, result, json_text=json_text)
     if is_json:
@@ -142,21 +145,21 @@ def test_an_example_is_found_in_the_carrier_and_json_stays_json(name: str) -> No
     examples = [example for example in EXAMPLES if example[1] not in ONLY_AS_TEXTS_OF_THEIR_OWN]
     wrong = {}
     for source, example in examples:
-        # JSON of tools' arguments is told from JSON in a text.
+        # JSON in arguments of tools is distinguished from JSON in a text.
         for json_text in (False, True) if is_json else (False,):
-            why = missed(CARRIERS[name], source, example, is_json=is_json, json_text=json_text)
-            if why is not None:
-                wrong[source, example] = why
+            fault = missed(CARRIERS[name], source, example, is_json=is_json, json_text=json_text)
+            if fault is not None:
+                wrong[source, example] = fault
     print(f"{name}: {len(examples) - len(wrong)} of {len(EXAMPLES)} examples found")  # noqa: T201 - the figure of docs/dlp-patterns.md
     assert not wrong
 
 
 @pytest.mark.parametrize("example", sorted(ONLY_AS_TEXTS_OF_THEIR_OWN))
-def test_a_number_that_proves_itself_by_its_check_digit_is_no_value_among_others(example: str) -> None:
+def test_a_number_with_only_a_check_digit_is_not_a_value_in_data(example: str) -> None:
     sources = {source for source, item in EXAMPLES if item == example}
     assert sources <= {finding.source for finding in counted(example)}
     assert not sources & {finding.source for finding in counted(f"7,{example},open")}
 
 
-def test_its_fields_name_makes_it_one() -> None:
+def test_the_name_of_the_field_makes_the_number_a_value() -> None:
     assert "uk-nhs" in {item.source for item in counted(json.dumps({"body": json.dumps({"nhs": "401-023-2137"})}))}

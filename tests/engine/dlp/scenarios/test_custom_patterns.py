@@ -1,4 +1,4 @@
-"""An organization's own patterns through the whole engine: as they are written, in requests, answers and streams."""
+"""An organization's custom patterns in requests, answers and streams, through the whole engine."""
 
 import json
 from typing import Any
@@ -25,7 +25,7 @@ def own(pattern: str, action: str = "redact") -> DlpRuleRecord:
 
 
 async def sent(harness: EngineHarness, *contents: Any) -> list[Any]:
-    """The contents of the messages that reach the provider."""
+    """Return the contents of the messages that the provider receives."""
     harness.outbound.script = [(200, [completion()])]
     messages = [{"role": "user", "content": content} for content in contents]
     answer = await harness.engine.answer(harness.request({"model": "one/m", "messages": messages}))
@@ -42,7 +42,7 @@ async def sent(harness: EngineHarness, *contents: Any) -> list[Any]:
         ("BEGIN.*END", "BEGIN" + "x" * 20_000 + "END"),
     ],
 )
-async def test_a_long_match_is_redacted_whole_in_a_request_an_answer_and_a_stream(pattern: str, value: str) -> None:
+async def test_a_long_match_is_completely_redacted_in_requests_answers_and_streams(pattern: str, value: str) -> None:
     harness = engine("openai_compatible", own(pattern))
     text, expected = f"Look: {value}.", "Look: [OWN_1]."
     assert await sent(harness, text) == [expected]
@@ -52,14 +52,14 @@ async def test_a_long_match_is_redacted_whole_in_a_request_an_answer_and_a_strea
         assert text_of_stream("openai_chat", raw, arguments=False) == expected
 
 
-async def test_of_a_match_that_is_longer_than_a_stream_looks_at_nothing_goes_on() -> None:
+async def test_no_part_of_a_match_longer_than_the_window_of_a_stream_is_sent() -> None:
     harness = engine("openai_compatible", own("[0-9]+"))
     text = "No. " + "7" * 10_000 + "."
     raw = await streamed(harness, "openai_chat", "openai_chat", cut(text, range(0, len(text), 50)))
     assert text_of_stream("openai_chat", raw, arguments=False) == "No. [OWN_1][OWN_1][OWN_2]."
 
 
-async def test_a_stream_goes_on_where_no_match_can_come_any_more() -> None:
+async def test_a_stream_continues_where_no_match_is_possible() -> None:
     harness = engine("openai_compatible", own(r"BEGIN\w*;"))
     text = "BEGINNING of it" + " and so on" * 60 + " BEGIN" + "x" * 2_000
     harness.outbound.script = [(200, list(openai(cut(text, range(0, len(text), 10)), arguments=False)))]
@@ -68,25 +68,25 @@ async def test_a_stream_goes_on_where_no_match_can_come_any_more() -> None:
     assert answer.stream is not None
     arrived = [text_of_stream("openai_chat", block, arguments=False) async for block in answer.stream]
     assert "".join(arrived) == text
-    # The last match waits for its end, and nothing else for more than any text does.
-    *others, longest = sorted(map(len, arrived))
-    assert others[-1] < 320
+    # The last match waits for its end. All other text waits no longer than any text does.
+    *lengths, longest = sorted(map(len, arrived))
+    assert lengths[-1] < 320
     assert longest > 2_000
 
 
-async def test_nothing_is_found_over_two_messages() -> None:
+async def test_a_match_does_not_cross_two_messages() -> None:
     harness = engine("openai_compatible", own(r"BEGIN[\s\S]+END"))
     assert await sent(harness, "BEGIN one", "two END") == ["BEGIN one", "two END"]
     assert await sent(harness, f"BEGIN{BETWEEN_TEXTS}END") == ["[OWN_1]"]
 
 
-async def test_parts_of_a_message_are_read_as_one_text() -> None:
+async def test_parts_of_a_message_are_searched_as_one_text() -> None:
     harness = engine("openai_compatible", own(r"BEGIN[\s\S]+END"))
     (parts,) = await sent(harness, [{"type": "text", "text": "é BEGIN one"}, {"type": "text", "text": "two END."}])
     assert [part["text"] for part in parts] == ["é [OWN_1]", "[OWN_1]."]
 
 
-async def test_anchors_are_the_ends_of_each_text_of_a_request() -> None:
+async def test_anchors_match_the_ends_of_each_text_of_a_request() -> None:
     harness = engine("openai_compatible", own(r"^EMP-\d+$"))
     contents = ("EMP-1", "an EMP-2", "EMP-3\n", "EMP-4", "", "\n EMP-5")
     assert await sent(harness, *contents) == ["[OWN_1]", "an EMP-2", "EMP-3\n", "[OWN_2]", "", "\n EMP-5"]

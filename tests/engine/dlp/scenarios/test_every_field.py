@@ -1,5 +1,5 @@
-"""Every string that the stock clients know, in requests, answers and streams: a card number in it goes no further, or
-the field is in the list of what is not inspected. Every number that they know stays as it is."""
+"""Every string that the stock clients know, in requests, answers and streams: either a card number in it is stopped, or
+the field is in the list of fields that are not inspected. Every number that the clients know is unchanged."""
 
 import json
 from base64 import b64encode
@@ -22,10 +22,10 @@ DOCS = Path(__file__).parents[4] / "docs" / "dlp.md"
 CHAT, RESPONSES, MESSAGES, EMBEDDINGS = "openai_chat", "openai_responses", "anthropic_messages", "openai_embeddings"
 CARD = "4242 4242 4242 4242"
 ENCODED = b64encode(f"my card is {CARD}, and it is good for all that you can think of".encode()).decode()
-#: Looks like what a provider signs.
+#: Looks like a signature of a provider.
 SEALED = "/my-card-is/4242-4242-4242-4242/and-it-is-good-for-all-that-you-can-think-of/"
 ADDRESSES = {"url", "image_url", "file_url", "server_url", "uri"}
-#: How a card is written into a field.
+#: The ways in which a card number is written into a field.
 WAYS: dict[str, Callable[[str], str]] = {
     "card": lambda field: f"https://example.com/{CARD}" if field in ADDRESSES else CARD,
     "encoded": lambda field: f"data:text/plain;base64,{ENCODED}" if field in ADDRESSES else ENCODED,
@@ -44,7 +44,8 @@ REQUESTS: dict[str, tuple[Any, str]] = {
     MESSAGES: (MessageCreateParamsNonStreaming, "claude"),
     EMBEDDINGS: (EmbeddingCreateParams, "chat"),
 }
-#: Names of fields that may pass, by where. Words and bytes are told by what they are: a card is none.
+#: Names of fields that may contain a card number, by where they are. Fields of fixed words or bytes are recognized by
+#: their content, and a card number is neither.
 PASSING = {
     where: frozenset(field for exception in EXCEPTIONS if exception.where == where for field in exception.fields)
     for where in ("requests, at the top", "answers", "answers of embeddings")
@@ -82,8 +83,8 @@ EVENTS: list[dict[str, Any]] = [
 ]
 
 
-def over(body: dict[str, Any], case: Case) -> dict[str, Any]:
-    """A body with the case's field in the place of its own."""
+def with_case(body: dict[str, Any], case: Case) -> dict[str, Any]:
+    """Return a body in which the case's field replaces the body's own field."""
     return {**body, case.path[0]: case.value[case.path[0]]}
 
 
@@ -94,7 +95,7 @@ def event(data: dict[str, Any], name: str | None = None) -> bytes:
 
 def chunks(case: Case) -> list[bytes]:
     last = {**CHUNK, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
-    return [event(over(CHUNK, case)), event(last), b"data: [DONE]\n\n"]
+    return [event(with_case(CHUNK, case)), event(last), b"data: [DONE]\n\n"]
 
 
 def message_events(case: Case) -> list[bytes]:
@@ -103,14 +104,14 @@ def message_events(case: Case) -> list[bytes]:
     if case.path == ("type",):
         return [rest[0], event(data, kind), *rest[1:]]
     if kind == "message_start":
-        data = {**data, "message": over(BEGUN, Case(case.path[1:], data["message"]))}
+        data = {**data, "message": with_case(BEGUN, Case(case.path[1:], data["message"]))}
     if "index" in data and case.path != ("index",):
         data = {**data, "index": 0}
     return [event(data, kind) if item["type"] == kind else whole for item, whole in zip(EVENTS, rest, strict=True)]
 
 
-class Told(NamedTuple):
-    """What a provider tells: its type, and a case of it as bytes."""
+class ProviderAnswer(NamedTuple):
+    """An answer of a provider: its type, and a case of it as bytes."""
 
     kind: Any
     provider: str
@@ -118,19 +119,25 @@ class Told(NamedTuple):
     is_stream: bool = False
 
 
-TOLD: dict[str, Told] = {
-    "completion": Told(chat.ChatCompletion, "chat", lambda case: [json.dumps(over(COMPLETION, case)).encode()]),
-    "message": Told(anthropic.Message, "claude", lambda case: [json.dumps(over(MESSAGE, case)).encode()]),
-    "chunks": Told(chat.ChatCompletionChunk, "chat", chunks, is_stream=True),
-    "events": Told(anthropic.RawMessageStreamEvent, "claude", message_events, is_stream=True),
-    "vectors": Told(CreateEmbeddingResponse, "chat", lambda case: [json.dumps(over(VECTORS, case)).encode()]),
+PROVIDER_ANSWERS: dict[str, ProviderAnswer] = {
+    "completion": ProviderAnswer(
+        chat.ChatCompletion, "chat", lambda case: [json.dumps(with_case(COMPLETION, case)).encode()]
+    ),
+    "message": ProviderAnswer(
+        anthropic.Message, "claude", lambda case: [json.dumps(with_case(MESSAGE, case)).encode()]
+    ),
+    "chunks": ProviderAnswer(chat.ChatCompletionChunk, "chat", chunks, is_stream=True),
+    "events": ProviderAnswer(anthropic.RawMessageStreamEvent, "claude", message_events, is_stream=True),
+    "vectors": ProviderAnswer(
+        CreateEmbeddingResponse, "chat", lambda case: [json.dumps(with_case(VECTORS, case)).encode()]
+    ),
 }
-PAIRS = [(item, client) for item in list(TOLD)[:-1] for client in (CHAT, RESPONSES, MESSAGES)] + [
+PAIRS = [(item, client) for item in list(PROVIDER_ANSWERS)[:-1] for client in (CHAT, RESPONSES, MESSAGES)] + [
     ("vectors", EMBEDDINGS)
 ]
 
 
-def request_body(client: str, answer_case: Told) -> dict[str, Any]:
+def request_body(client: str, answer_case: ProviderAnswer) -> dict[str, Any]:
     stream = {"stream": True} if answer_case.is_stream else {}
     return {"model": f"{answer_case.provider}/m", **ASKS[client], **stream}
 
@@ -141,28 +148,29 @@ def holds_card(data: bytes) -> bool:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dialect", REQUESTS)
-async def test_no_string_of_a_request_leaves_with_a_card(dialect: str, way: str) -> None:
+async def test_no_string_of_a_request_is_sent_with_a_card(dialect: str, way: str) -> None:
     kind, provider = REQUESTS[dialect]
     engine = FastEngine()
     cases = list(strings(kind, WAYS[way]))
     sent = 0
     passed = set()
     for case in cases:
-        body = over({"model": f"{provider}/m", **ASKS[dialect]}, case)
+        body = with_case({"model": f"{provider}/m", **ASKS[dialect]}, case)
         _, _, received = await engine.exchange(dialect, body, [json.dumps(COMPLETION).encode()])
         sent += received is not None
         if received is not None and holds_card(received):
             passed.add(case.path)
     assert passed == set()
-    # Others are refused: the responses dialect takes only what other providers know, and what is sealed blocks.
+    # The other cases are refused: the responses dialect accepts only fields that other providers know, and sealed
+    # fields block.
     assert sent > len(cases) * (0.05 if dialect == RESPONSES else 0.3)
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("answer", "client"), PAIRS)
-async def test_no_string_of_an_answer_arrives_with_a_card(answer: str, client: str, way: str) -> None:
-    result = TOLD[answer]
-    # What is encoded is found in whole texts.
+async def test_no_string_of_an_answer_is_returned_with_a_card(answer: str, client: str, way: str) -> None:
+    result = PROVIDER_ANSWERS[answer]
+    # Encoded values are found only in whole texts.
     engine = FastEngine(stream_mode="hold" if way == "encoded" else "window")
     allowed = PASSING["answers of embeddings"] if answer == "vectors" else PASSING["answers"]
     passed = set()
@@ -173,7 +181,7 @@ async def test_no_string_of_an_answer_arrives_with_a_card(answer: str, client: s
     assert passed == set()
 
 
-#: Times and counts with the check digit of an identifier: of a card, a practitioner, a company, a patient.
+#: Times and counts that have the check digit of an identifier: of a card, a practitioner, a company or a patient.
 PLAUSIBLE = (1795459617, 1234567893, 4242424242, 2123456802)
 
 
@@ -183,7 +191,7 @@ async def test_no_number_of_a_request_is_changed(dialect: str, number: int) -> N
     kind, provider = REQUESTS[dialect]
     engine = FastEngine()
     for case in numbers(kind, number):
-        body = over({"model": f"{provider}/m", **ASKS[dialect]}, case)
+        body = with_case({"model": f"{provider}/m", **ASKS[dialect]}, case)
         _, result, sent = await engine.exchange(dialect, body, [json.dumps(COMPLETION).encode()])
         assert b'"X-DLP-Action": "REDACT"' not in result, case.path
         if sent is not None and dialect != RESPONSES:
@@ -194,16 +202,16 @@ async def test_no_number_of_a_request_is_changed(dialect: str, number: int) -> N
 @pytest.mark.parametrize(("answer", "client"), [("completion", CHAT), ("message", MESSAGES), ("vectors", EMBEDDINGS),
                                                 ("chunks", CHAT), ("events", MESSAGES)])  # fmt: skip
 async def test_no_number_of_an_answer_is_changed(answer: str, client: str, number: int) -> None:
-    result = TOLD[answer]
+    result = PROVIDER_ANSWERS[answer]
     engine = FastEngine()
     for case in numbers(result.kind, number):
         _, received, _ = await engine.exchange(client, request_body(client, result), result.write(case))
-        # What says the text again, and the usage that the client has not asked for, may be left out.
+        # Repetitions of the text, and usage that the client did not request, may be left out.
         assert str(number).encode() in received or {"logprobs", "usage"} & set(case.path), case.path
         assert b"_1]" not in received, case.path
 
 
-def test_the_documentation_lists_what_is_not_inspected() -> None:
+def test_the_documentation_lists_the_fields_that_are_not_inspected() -> None:
     _, _, section = DOCS.read_text().partition("### What is not inspected\n")
     rows = [line for line in section.partition("\n#")[0].splitlines() if line.startswith("| `")]
     assert rows == [

@@ -1,4 +1,4 @@
-"""Where a value can stand in a request, and in how many ways: in none of them it leaves."""
+"""All places and forms in which a value can occur in a request. In each of them, the value is stopped."""
 
 import json
 from base64 import b64encode
@@ -15,12 +15,12 @@ BARE = CARD.replace(" ", "")
 ENCODED = b64encode(f"card {CARD} ok".encode()).decode()
 CHAT, MESSAGES, EMBEDDINGS = "openai_chat", "anthropic_messages", "openai_embeddings"
 HI = user("hi")
-#: JSON in which a letter touches each card: the escape of a line break or a tab ends with one.
+#: JSON in which a letter is adjacent to each card number, because the escape of a line break or a tab ends with one.
 ROWS = json.dumps({"rows": f"name\tcard\nMeier\t{CARD}\tpaid\nHuber\t{BARE}\n"})
 
 
 def engine(dialect: str = CHAT) -> EngineHarness:
-    """Whose provider speaks as the client does."""
+    """Return an engine whose provider uses the client's dialect."""
     harness = EngineHarness()
     harness.serve("one", "m", kind="anthropic" if dialect == MESSAGES else "openai_compatible")
     harness.outbound.script.append((200, [completion()]))
@@ -124,7 +124,7 @@ PLACES: list[tuple[str, str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("dialect", "body"), [place[1:] for place in PLACES], ids=[place[0] for place in PLACES])
-async def test_no_place_is_left_out(dialect: str, body: dict[str, Any]) -> None:
+async def test_a_value_is_stopped_in_every_place(dialect: str, body: dict[str, Any]) -> None:
     harness = engine(dialect)
     await ask(harness, body, dialect)
     raw = harness.outbound.sent[-1].body.decode()
@@ -155,9 +155,7 @@ IDS = {
 
 
 @pytest.mark.parametrize(("call_id", "stays"), IDS.items())
-async def test_an_id_of_a_providers_form_stays_and_any_other_changes_in_both_places(
-    call_id: str, *, stays: bool
-) -> None:
+async def test_ids_in_a_providers_form_are_kept_and_others_change_in_both_places(call_id: str, *, stays: bool) -> None:
     call = {"id": call_id, "type": "function", "function": {"name": "pay", "arguments": "{}"}}
     harness = engine()
     await ask(harness, {"messages": [
@@ -171,7 +169,7 @@ async def test_an_id_of_a_providers_form_stays_and_any_other_changes_in_both_pla
     assert call_id not in text["content"]
 
 
-async def test_an_id_of_a_providers_form_stays_in_anthropics_dialect() -> None:
+async def test_ids_in_a_providers_form_are_kept_in_anthropics_dialect() -> None:
     call_id = "toolu_4111111111111111"
     use = {"type": "tool_use", "id": call_id, "name": "pay", "input": {"tool_use_id": call_id}}
     result = {"type": "tool_result", "tool_use_id": call_id, "content": "x"}
@@ -183,7 +181,7 @@ async def test_an_id_of_a_providers_form_stays_in_anthropics_dialect() -> None:
     assert use["input"]["tool_use_id"] != call_id
 
 
-async def test_json_in_texts_is_still_json_when_it_is_redacted() -> None:
+async def test_redacted_json_in_texts_is_still_json() -> None:
     harness = engine()
     await ask(harness, {"messages": [{"role": "tool", "tool_call_id": "t", "content": json.dumps({"log": ROWS})}]})
     rows = json.loads(json.loads(sent(harness)["messages"][0]["content"])["log"])["rows"]
@@ -214,7 +212,7 @@ def test_all_names_of_an_object_are_replaced_in_one_pass() -> None:
 
 
 @pytest.mark.parametrize("value", [CARD, BARE, "4111111111111111", OTHER_CARD])
-async def test_a_field_that_stands_twice_reaches_no_provider(value: str) -> None:
+async def test_a_duplicate_field_is_not_sent_to_the_provider(value: str) -> None:
     harness = engine()
     raw = b'{"model":"one/m","messages":[{"role":"user","content":"hi"}],"user":"%s","user":"%s"}'
     answer = await harness.engine.answer(harness.request(raw % (b"x", value.encode())))
@@ -225,7 +223,7 @@ async def test_a_field_that_stands_twice_reaches_no_provider(value: str) -> None
 @pytest.mark.parametrize(
     "number", ["0.50000000000000000000000004111111111111111", "1e-4111111111111111", "4111111111111111000.5e-4"]
 )
-async def test_digits_that_were_not_read_do_not_go_on(number: str) -> None:
+async def test_digits_beyond_the_parsed_precision_are_not_sent(number: str) -> None:
     harness = engine()
     raw = '{"model":"one/m", "messages":[{"role":"user","content":"hi"}],"metadata":{"a":[NUMBER, 0.50]}}'
     await harness.engine.answer(harness.request(raw.replace("NUMBER", number).encode()))
@@ -246,10 +244,10 @@ PROTOCOL: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("body", PROTOCOL)
-async def test_words_of_the_protocol_stay(body: dict[str, Any]) -> None:
+async def test_words_of_the_protocol_are_not_redacted(body: dict[str, Any]) -> None:
     harness = engine()
     harness.allowed_fields = ("tools.web_search",)
-    # Hostile to the protocol: a pattern that is in everything.
+    # A pattern that matches words of the protocol.
     harness.governance = GovernanceRecords(dlp_rules=(rule("word", "redact", pattern="function|assistant|text|auto"),))
     await ask(harness, body)
     result = sent(harness)
@@ -259,8 +257,8 @@ async def test_words_of_the_protocol_stay(body: dict[str, Any]) -> None:
     assert result["messages"][2]["tool_call_id"] == body["messages"][2]["tool_call_id"]
 
 
-async def test_what_the_provider_signed_or_encrypted_stays_as_it_is() -> None:
-    # Base64 by chance holds what looks like an identifier.
+async def test_signed_or_encrypted_content_of_a_provider_is_unchanged() -> None:
+    # Base64 that by chance contains text that resembles an identifier.
     signed = "Eq" + "DE89370400440532013000" * 8
     block = {"type": "thinking", "thinking": "x", "signature": signed}
     secret = {"type": "redacted_thinking", "data": signed}

@@ -1,4 +1,4 @@
-"""What leaves for the provider, through the whole engine."""
+"""The contents that are sent to the provider, through the whole engine."""
 
 import json
 from typing import Any
@@ -84,7 +84,7 @@ PLACES: list[tuple[str, str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("dialect", "body"), [place[1:] for place in PLACES], ids=[place[0] for place in PLACES])
-async def test_a_card_number_never_leaves_wherever_it_stands(dialect: str, body: dict[str, Any]) -> None:
+async def test_a_card_number_is_never_sent_from_any_place(dialect: str, body: dict[str, Any]) -> None:
     harness = engine()
     await ask(harness, body, dialect)
     raw = harness.outbound.sent[-1].body.decode()
@@ -98,14 +98,14 @@ async def test_the_same_value_has_the_same_label() -> None:
     assert sent(harness)["messages"][0]["content"] == "[CREDIT_CARD_1] and [CREDIT_CARD_2] and again [CREDIT_CARD_1]"
 
 
-async def test_a_label_that_was_said_before_stands_for_nothing_that_the_answer_holds() -> None:
+async def test_a_label_of_an_earlier_message_is_not_used_for_a_value_of_the_answer() -> None:
     harness = engine()
     harness.outbound.script[:] = [(200, [completion(f"try {OTHER_CARD}")])]
     _, result = await ask(harness, user("[CREDIT_CARD_1] was refused, any other?"))
     assert result["choices"][0]["message"]["content"] == "try [CREDIT_CARD_2]"
 
 
-async def test_arguments_stay_json_when_a_bare_number_is_redacted() -> None:
+async def test_arguments_are_still_json_after_a_bare_number_is_redacted() -> None:
     harness = engine()
     arguments = '{"card": 4111111111111111, "n": 1}'
     call = {"id": "t", "type": "function", "function": {"name": "pay", "arguments": arguments}}
@@ -114,7 +114,7 @@ async def test_arguments_stay_json_when_a_bare_number_is_redacted() -> None:
     assert json.loads(result) == {"card": "[CREDIT_CARD_1]", "n": 1}
 
 
-async def test_a_number_in_a_tools_input_is_looked_at_too() -> None:
+async def test_a_number_in_the_input_of_a_tool_is_inspected() -> None:
     harness = engine()
     use = {"type": "tool_use", "id": "t", "name": "pay", "input": {"card": 4111111111111111}}
     body = {"max_tokens": 9, "messages": [{"role": "assistant", "content": [use]}]}
@@ -122,7 +122,7 @@ async def test_a_number_in_a_tools_input_is_looked_at_too() -> None:
     assert "4111111111111111" not in harness.outbound.sent[-1].body.decode()
 
 
-async def test_what_is_only_logged_passes_as_it_is() -> None:
+async def test_a_logged_value_is_sent_unchanged() -> None:
     harness = engine()
     status, _ = await ask(harness, user("write to bob@example.com"))
     assert status == 200
@@ -131,7 +131,7 @@ async def test_what_is_only_logged_passes_as_it_is() -> None:
     assert (event.entity_type, event.status, event.direction, event.severity) == ("email", "logged", "input", "low")
 
 
-async def test_a_blocked_request_sends_nothing_and_says_which_rule() -> None:
+async def test_a_blocked_request_is_not_sent_and_its_error_names_the_rule() -> None:
     harness = engine()
     harness.governance = GovernanceRecords(dlp_rules=(rule("credit_card", "block"),))
     status, body = await ask(harness, user(f"my card is {CARD}"))
@@ -150,7 +150,7 @@ async def test_the_status_of_a_block_is_a_setting() -> None:
     assert (status, body["error"]["type"]) == (400, "dlp_violation")
 
 
-async def test_a_record_names_the_action_and_never_the_text() -> None:
+async def test_a_record_contains_the_action_and_not_the_text() -> None:
     harness = engine()
     await ask(harness, user(f"my card is {CARD}"))
     [outcome] = harness.outcomes
@@ -158,7 +158,7 @@ async def test_a_record_names_the_action_and_never_the_text() -> None:
     assert "4111 1111" not in str(outcome)
 
 
-async def test_switched_off_nothing_is_looked_at() -> None:
+async def test_nothing_is_inspected_if_dlp_is_off() -> None:
     harness = engine()
     harness.flags = {"dlp_enabled": False}
     await ask(harness, user(f"my card is {CARD}"))
@@ -166,14 +166,14 @@ async def test_switched_off_nothing_is_looked_at() -> None:
     assert harness.outcomes[0].dlp_action is None
 
 
-async def test_a_suppressed_pattern_is_not_looked_for() -> None:
+async def test_a_suppressed_pattern_is_not_searched() -> None:
     harness = engine()
     harness.governance = GovernanceRecords(suppressions=frozenset({"credit-card"}))
     await ask(harness, user(f"my card is {CARD}"))
     assert CARD in sent(harness)["messages"][0]["content"]
 
 
-async def test_an_organizations_own_pattern_is_in_force() -> None:
+async def test_a_custom_pattern_is_in_force() -> None:
     harness = engine()
     harness.governance = GovernanceRecords(dlp_rules=(rule("project", "redact", pattern=r"PRJ-\d{4}"),))
     await ask(harness, user("about PRJ-1234"))
@@ -205,7 +205,7 @@ async def test_the_strictest_override_of_a_callers_groups_wins(
 
 
 @pytest.mark.parametrize("approves", [True, False])
-async def test_a_person_decides_about_a_prompt(approves: bool) -> None:
+async def test_an_approver_decides_about_a_prompt(approves: bool) -> None:
     harness = engine()
     harness.flags = {"human_in_loop": True}
     harness.approves = approves
@@ -220,7 +220,7 @@ async def test_a_person_decides_about_a_prompt(approves: bool) -> None:
         assert harness.outbound.sent == []
 
 
-async def test_with_nobody_to_ask_a_prompt_blocks() -> None:
+async def test_a_prompt_blocks_without_the_approval_feature() -> None:
     harness = engine()
     harness.governance = GovernanceRecords(dlp_rules=(rule("credit_card", "prompt"),))
     status, body = await ask(harness, user(CARD))
@@ -228,7 +228,7 @@ async def test_with_nobody_to_ask_a_prompt_blocks() -> None:
 
 
 @pytest.mark.parametrize("approves", [True, False])
-async def test_a_stream_that_waits_for_a_person_hears_so_at_once(approves: bool) -> None:
+async def test_a_stream_that_waits_for_an_approval_begins_at_once(approves: bool) -> None:
     harness = engine()
     harness.outbound.script = [(200, events("Hello"))]
     harness.flags = {"human_in_loop": True}
@@ -244,7 +244,7 @@ async def test_a_stream_that_waits_for_a_person_hears_so_at_once(approves: bool)
     assert len(harness.outcomes) == 1
 
 
-async def test_a_picture_passes_with_an_event_and_is_refused_where_the_setting_says_so() -> None:
+async def test_an_image_passes_with_an_event_or_is_refused_by_the_setting() -> None:
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
     harness = engine()
     status, _ = await ask(harness, user([{"type": "text", "text": "what is it?"}, picture]))
@@ -268,7 +268,7 @@ async def test_a_finding_within_a_stronger_one_is_not_counted() -> None:
     assert {event.rule_id: event.match_count for event in harness.outcomes[0].dlp_events} == {"digits": 1, "order": 1}
 
 
-async def test_what_overlaps_is_redacted_as_one() -> None:
+async def test_overlapping_matches_are_redacted_as_one() -> None:
     harness = engine()
     rules = (
         rule("left", "redact", id="left", pattern=r"AAAA-BBBB"),

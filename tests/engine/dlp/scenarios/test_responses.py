@@ -1,4 +1,4 @@
-"""The responses dialect under inspection: every text of a request, and of an answer wherever it is said again."""
+"""The responses dialect under inspection: every text of a request, and every repetition of a text in an answer."""
 
 import json
 from collections.abc import Sequence
@@ -106,7 +106,7 @@ async def test_a_content_filters_word_is_found_anywhere(place: dict[str, Any]) -
     assert (status, shown["error"]["code"]) == (403, "content_filter_violation")
 
 
-async def test_what_is_said_again_is_changed_alike_and_counted_once() -> None:
+async def test_repeated_text_is_redacted_alike_and_counted_once() -> None:
     harness = engine("openai_compatible")
     raw = await streamed(harness, cut(f"Your card {CARD} is good, {CARD}.", range(0, 60, 3)))
     assert text_of_stream(RESPONSES, raw, arguments=False) == "Your card [CREDIT_CARD_1] is good, [CREDIT_CARD_1]."
@@ -116,7 +116,7 @@ async def test_what_is_said_again_is_changed_alike_and_counted_once() -> None:
     assert (event.direction, event.match_count) == ("output", 2)
 
 
-async def test_arguments_of_tools_are_changed_alike() -> None:
+async def test_repeated_arguments_of_tools_are_redacted_alike() -> None:
     harness = engine("openai_compatible")
     text = json.dumps({"card": CARD, "note": 'a "quoted" one'})
     raw = await streamed(harness, cut(text, range(0, 60, 4)), arguments=True)
@@ -154,7 +154,7 @@ async def test_a_limit_in_the_schema_of_an_added_tool_stays_a_number() -> None:
     assert sent(harness)["tools"][0]["function"]["parameters"] == parameters
 
 
-async def test_a_held_stream_says_the_same_everywhere() -> None:
+async def test_a_held_stream_has_the_same_text_in_all_repetitions() -> None:
     harness = engine("openai_compatible", stream_mode="hold")
     raw = await streamed(harness, cut("card NDI0MiA0MjQyIDQyNDIgNDI0Mg== ok", range(0, 40, 3)))
     assert text_of_stream(RESPONSES, raw, arguments=False) == "card [CREDIT_CARD_1] ok"
@@ -168,7 +168,7 @@ async def test_one_approval_is_requested() -> None:
     assert len(harness.approval_questions) == 1
 
 
-async def test_labels_are_turned_back_everywhere() -> None:
+async def test_labels_are_restored_in_all_repetitions() -> None:
     harness = engine("openai_compatible", rule("credit_card", "redact", reversible=True))
     raw = await streamed(harness, ["You said [CRED", "IT_CARD_1], ", "right?"], input=f"my card {CARD}")
     assert text_of_stream(RESPONSES, raw, arguments=False) == f"You said {CARD}, right?"

@@ -1,4 +1,4 @@
-"""What a provider signed or encrypted: read like every other text, never changed."""
+"""Content that a provider signed or encrypted. It is inspected like any other text, and is never changed."""
 
 import json
 import random
@@ -18,7 +18,7 @@ from gatehouse.engine.dlp.tiers import DlpOptions, NoDetectors
 from gatehouse.policy.governance import GovernanceRecords
 
 CHAT, MESSAGES, RESPONSES = "openai_chat", "anthropic_messages", "openai_responses"
-#: Every character of it is one of base64's.
+#: Every character of it is a base64 character.
 SECRET = "/my-secret-is-AKIAQ6ZP3XVYB7KLMN2R-/and-card-is-4242-4242-4242-4242-/and-my-name-is-Meier/so-be-it/"
 ENCODED = b64encode(b"the card of Mr Meier is 4242 4242 4242 4242, and it is good until next year").decode()
 SIGNATURE = b64encode(random.Random(1).randbytes(300)).decode()
@@ -72,9 +72,9 @@ async def test_a_value_that_would_be_redacted_blocks(place: int, value: str) -> 
     assert ("credit_card", "blocked") in events(harness)
 
 
-# Reasoning of the responses dialect goes to no provider.
+# The responses dialect sends its reasoning to no provider.
 @pytest.mark.parametrize("place", range(len(places("")) - 1), ids=[name for name, *_ in places("")[:-1]])
-async def test_what_was_signed_goes_on_unchanged(place: int) -> None:
+async def test_signed_content_is_sent_unchanged(place: int) -> None:
     _, dialect, body = places(SIGNATURE)[place]
     harness = engine(dialect)
     await ask(harness, dialect, body)
@@ -95,7 +95,7 @@ async def test_keywords_are_found() -> None:
     assert not harness.outbound.sent
 
 
-async def test_another_text_beside_it_is_still_redacted() -> None:
+async def test_other_texts_of_the_request_are_still_redacted() -> None:
     harness = engine(MESSAGES)
     body = claude({"type": "thinking", "thinking": "card 4242 4242 4242 4242", "signature": SIGNATURE})
     await ask(harness, MESSAGES, body)
@@ -141,7 +141,7 @@ async def test_a_streams_signature_passes_or_ends_it(signature: str, options: di
         assert raw == b"".join(sent)
 
 
-async def test_random_base64_is_taken_for_no_value() -> None:
+async def test_random_base64_is_not_a_finding() -> None:
     examiner = Examiner(Inspection(await policy()), NoDetectors(), DlpOptions(), "input")
     chance = random.Random(2)
     for number in range(250):
@@ -151,7 +151,7 @@ async def test_random_base64_is_taken_for_no_value() -> None:
         assert not examiner.inspection.decide(result, "input", lambda _: MIN_SEALED_CHARACTERS).hits, text
 
 
-async def test_what_is_too_short_to_be_more_than_chance_is_not_counted() -> None:
+async def test_matches_that_are_too_short_are_not_counted() -> None:
     harness = engine(MESSAGES, dlp_rules=(rule("plate", "redact", pattern="[A-Z]{2}[0-9]{2}"),))
     signature = "/AB12/" + SIGNATURE
     await ask(harness, MESSAGES, places(signature)[1][2])

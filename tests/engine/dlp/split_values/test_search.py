@@ -1,4 +1,4 @@
-"""Values that are spread over the messages and parts of a request."""
+"""Values that are split over the messages and parts of a request."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -30,13 +30,13 @@ SLOW = settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 MATCHER = Matcher(BUILT_IN)
-#: What these find need not have a form of its own.
+#: Patterns whose matches need not have a form of their own.
 _WEAK = {"stored-credential", "credential-in-url", "password", "api-key", "high-entropy-string", "authorization-header"}
 _NUMBERS = {"credit-card", "iban", "crypto-wallet"}
 
 
 def _strong() -> Iterator[str]:
-    """The examples' values that prove themselves: cards, accounts, wallets, tokens of vendors."""
+    """Yield the examples that are evident by themselves: cards, accounts, wallets and tokens of vendors."""
     for pattern in BUILT_IN:
         if (pattern.category != "secret" or pattern.id in _WEAK) and pattern.id not in _NUMBERS:
             continue
@@ -60,8 +60,8 @@ def parts(texts: Sequence[str], kind: str = "text") -> list[dict[str, str]]:
     return [{"type": kind, "text": text} for text in texts]
 
 
-def talk(texts: Sequence[str], *replies: str) -> list[dict[str, Any]]:
-    """Messages of a user, with a reply behind each but the last."""
+def conversation(texts: Sequence[str], *replies: str) -> list[dict[str, Any]]:
+    """Return messages of a user, with a reply after each of them except the last."""
     messages = [[user, *({"role": "assistant", "content": reply} for reply in replies)] for user in _users(texts)]
     return [message for turn in messages for message in turn][: len(texts) * (1 + len(replies)) - len(replies)]
 
@@ -84,18 +84,18 @@ def _anthropic_tool(texts: Sequence[str]) -> dict[str, Any]:
 
 
 SHAPES: dict[str, tuple[str, Callable[[Sequence[str]], dict[str, Any]]]] = {
-    "messages": (CHAT, lambda texts: {"messages": talk(texts)}),
-    "messages with replies": (CHAT, lambda texts: {"messages": talk(texts, "Go on.")}),
+    "messages": (CHAT, lambda texts: {"messages": conversation(texts)}),
+    "messages with replies": (CHAT, lambda texts: {"messages": conversation(texts, "Go on.")}),
     "a system prompt's messages": (CHAT, lambda texts: {"messages": [
         *({"role": "system", "content": text} for text in texts), *_users(["hi"])]}),
     "parts": (CHAT, lambda texts: {"messages": _users([parts(texts)])}),  # type: ignore[list-item]
     "a tool's result": (CHAT, _chat_tool),
-    "Anthropic's messages": (MESSAGES, lambda texts: {"max_tokens": 9, "messages": talk(texts, "And?")}),
+    "Anthropic's messages": (MESSAGES, lambda texts: {"max_tokens": 9, "messages": conversation(texts, "And?")}),
     "Anthropic's parts": (MESSAGES, lambda texts: {"max_tokens": 9, "messages": _users([parts(texts)])}),  # type: ignore[list-item]
     "Anthropic's system prompt": (MESSAGES, lambda texts: {
         "max_tokens": 9, "system": parts(texts), "messages": _users(["hi"])}),
     "Anthropic's tool result": (MESSAGES, _anthropic_tool),
-    "items": (RESPONSES, lambda texts: {"input": talk(texts, "Go on.")}),
+    "items": (RESPONSES, lambda texts: {"input": conversation(texts, "Go on.")}),
     "an item's parts": (RESPONSES, lambda texts: {"input": _users([parts(texts, "input_text")])}),  # type: ignore[list-item]
 }  # fmt: skip
 
@@ -115,9 +115,9 @@ def governed(*rules: DlpRuleRecord) -> EngineHarness:
 
 
 async def received_texts(harness: EngineHarness, *texts: str, replies: Sequence[str] = ()) -> list[str]:
-    """What the provider is told of a user's messages."""
+    """Return the texts that the provider receives from a user's messages."""
     harness.outbound.script = [(200, [completion()])]
-    status, body = await ask(harness, {"messages": talk(texts, *replies)})
+    status, body = await ask(harness, {"messages": conversation(texts, *replies)})
     assert status == 200, body
     return [message["content"] for message in sent(harness)["messages"] if message["role"] == "user"]
 
@@ -127,7 +127,7 @@ async def received_texts(harness: EngineHarness, *texts: str, replies: Sequence[
     value=st.sampled_from(STRONG), places=st.lists(st.integers(1, 199), min_size=1, max_size=3), stripped=st.booleans()
 )
 @SLOW
-async def test_a_value_that_is_cut_anywhere_is_redacted_in_each_text(
+async def test_a_value_that_is_split_anywhere_is_redacted_in_each_text(
     shape: str, value: str, places: list[int], stripped: bool
 ) -> None:
     ends = sorted({0, len(value), *(place % len(value) for place in places)})
@@ -135,7 +135,7 @@ async def test_a_value_that_is_cut_anywhere_is_redacted_in_each_text(
     pieces = [value[start:end] for start, end in pairwise(ends)]
     if stripped:
         pieces = [piece.strip() for piece in pieces]
-    # A piece that is a value of its own is redacted as one, and its rest is none.
+    # A piece that is a complete value is redacted as such, and the remaining piece is no value.
     assume(all(pieces) and not any(MATCHER.scan(piece) for piece in pieces))
     dialect, body_of = SHAPES[shape]
     harness = governed()
@@ -164,7 +164,7 @@ async def test_a_value_that_is_cut_anywhere_is_redacted_in_each_text(
     ],
 )
 @pytest.mark.parametrize("replies", [(), ("ok",), ("Noted: 12.", "Go on")])
-async def test_what_announces_a_piece_and_replies_hide_nothing(
+async def test_announcements_and_replies_between_pieces_hide_no_value(
     texts: tuple[str, ...], replies: tuple[str, ...]
 ) -> None:
     result = await received_texts(governed(), *texts, replies=replies)
@@ -172,7 +172,7 @@ async def test_what_announces_a_piece_and_replies_hide_nothing(
     assert not any(digit in text.replace(LABEL, "").replace("Part 2", "") for text in result for digit in "14\uff14")
 
 
-async def test_it_is_one_finding_with_one_label() -> None:
+async def test_a_split_value_is_one_finding_with_one_label() -> None:
     harness = governed()
     result = await received_texts(harness, f"my card is {CARD[0]}", CARD[1], f"again: {' '.join(CARD)}", replies=["ok"])
     assert result == [f"my card is {LABEL}", LABEL, f"again: {LABEL}"]
@@ -180,24 +180,24 @@ async def test_it_is_one_finding_with_one_label() -> None:
     assert (event.entity_type, event.match_count, event.status) == ("credit_card", 2, "redacted")
 
 
-async def test_a_label_is_turned_back_into_the_whole_value() -> None:
+async def test_a_label_is_restored_to_the_complete_value() -> None:
     harness = governed(rule("credit_card", "redact", reversible=True))
     harness.outbound.script = [(200, [completion(f"Charged {LABEL}.")])]
-    _, body = await ask(harness, {"messages": talk(CARD, "ok")})
+    _, body = await ask(harness, {"messages": conversation(CARD, "ok")})
     assert body["choices"][0]["message"]["content"] == f"Charged {' '.join(CARD)}."
 
 
 @pytest.mark.parametrize(("action", "status"), [("block", 403), ("prompt", 403), ("log_only", 200)])
-async def test_other_actions_are_the_same_as_for_a_value_in_one_text(action: str, status: int) -> None:
+async def test_other_actions_work_as_for_a_value_in_one_text(action: str, status: int) -> None:
     harness = governed(rule("credit_card", action))
-    assert (await ask(harness, {"messages": talk(CARD, "ok")}))[0] == status
+    assert (await ask(harness, {"messages": conversation(CARD, "ok")}))[0] == status
     [event] = harness.outcomes[0].dlp_events
     assert (event.match_count, event.status) == (1, "blocked" if status == 403 else "logged")
     if status == 200:
         assert [message["content"] for message in sent(harness)["messages"]][::2] == list(CARD)
 
 
-async def test_the_rest_of_a_token_that_is_one_without_it_goes_too() -> None:
+async def test_the_continuation_of_a_token_is_redacted_too() -> None:
     token = "sk_live_" + "8WPBc7cwT5wjRKlh7CMzU1Bx"
     harness = governed()
     assert await received_texts(harness, f"key: {token[:30]}", token[30:], replies=["ok"]) == [
@@ -216,14 +216,14 @@ async def test_the_rest_of_a_token_that_is_one_without_it_goes_too() -> None:
     "text", ["x" + " and" * 100, "\u00a0", "\u3000" * 16 + "ok", "ok" + "\u2003" * 20, "", "\v\f", " and" * 100, "\x1c"]
 )
 @pytest.mark.parametrize("first", [True, False])
-async def test_blanks_and_words_without_an_end_stand_beside_a_value(text: str, first: bool) -> None:
+async def test_a_value_is_found_after_many_blanks_and_words(text: str, first: bool) -> None:
     harness = governed(rule("email", "redact"))
     texts = (text, "mail a@b.de") if first else ("mail a@b.de", text)
     expected = (text, "mail [EMAIL_1]") if first else ("mail [EMAIL_1]", text)
     assert await received_texts(harness, *texts) == list(expected)
 
 
-def test_a_value_in_pieces_goes_where_another_finding_stands_in_its_first_piece() -> None:
+def test_a_split_value_is_redacted_if_its_first_piece_has_another_finding() -> None:
     def of(pattern: str, entity_type: str) -> tuple[CompiledDlpRule, ...]:
         return (
             CompiledDlpRule(
@@ -241,7 +241,7 @@ def test_a_value_in_pieces_goes_where_another_finding_stands_in_its_first_piece(
     assert [(edit.start, edit.end) for edit in decision.edits] == [(0, 9), (20, 29)]
 
 
-async def test_an_address_of_mail_is_put_together() -> None:
+async def test_a_split_email_address_is_found() -> None:
     harness = governed(rule("email", "redact"))
     assert await received_texts(harness, "write to bob@", "example.com, please") == [
         "write to [EMAIL_1]",
@@ -251,7 +251,7 @@ async def test_an_address_of_mail_is_put_together() -> None:
     assert await received_texts(harness, *decorated) == list(decorated)
 
 
-async def test_an_organizations_own_token_is_put_together_and_its_number_is_not() -> None:
+async def test_a_split_custom_token_is_found_and_a_split_custom_number_is_not() -> None:
     harness = governed(rule("employee", "redact", pattern="EMP-[0-9]{8}|[0-9]{9}"))
     assert await received_texts(harness, "I am EMP-1234", "5678.", replies=["ok"]) == [
         "I am [EMPLOYEE_1]",
@@ -275,7 +275,7 @@ async def test_an_organizations_own_token_is_put_together_and_its_number_is_not(
         ("call 0171", "2345678"),
     ],
 )
-async def test_what_is_no_value_or_does_not_reach_the_ends_stays(texts: tuple[str, ...]) -> None:
+async def test_texts_without_a_value_at_their_ends_are_unchanged(texts: tuple[str, ...]) -> None:
     whole = "4111 1111 1111 1111"
     assert await received_texts(governed(), *texts, replies=["ok"]) == [
         LABEL if text == whole else text for text in texts
@@ -293,26 +293,26 @@ async def test_what_is_no_value_or_does_not_reach_the_ends_stays(texts: tuple[st
     ],
     ids=["two tools", "two speakers", "two fields"],
 )  # fmt: skip
-async def test_texts_that_nobody_reads_as_one_are_not_joined(body: dict[str, Any]) -> None:
+async def test_texts_that_are_not_consecutive_are_not_joined(body: dict[str, Any]) -> None:
     harness = governed()
     assert (await ask(harness, body))[0] == 200
     assert not harness.outcomes[0].dlp_events
 
 
-async def test_where_a_window_begins_makes_no_value_of_a_longer_number() -> None:
+async def test_the_start_of_a_window_does_not_make_a_value_of_a_longer_number() -> None:
     number, end = "74111111111111111", " and so on 4222 2222"
     text = f"{number}{' word' * 60}"[: chains.WINDOW_CHARACTERS + 1 - len(end)] + end
     assert text[-chains.WINDOW_CHARACTERS :].startswith(number[1:])
     assert await received_texts(governed(), text, "3333 3333") == [text, "3333 3333"]
 
 
-async def test_a_number_is_found_wherever_it_stands_among_many_messages() -> None:
+async def test_a_number_is_found_at_any_position_among_many_messages() -> None:
     for before in (2_030, 2_040, 2_047):
         result = await received_texts(governed(), *["a1,"] * before, *"4111111111111111", ",b2")
         assert result == [*["a1,"] * before, *[LABEL] * 16, ",b2"]
 
 
-async def test_a_value_over_the_parts_of_an_answer_is_redacted_in_each() -> None:
+async def test_a_value_split_over_the_parts_of_an_answer_is_redacted_in_each_part() -> None:
     harness = engine("anthropic")
     reply = {
         "id": "m", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn",
@@ -325,7 +325,7 @@ async def test_a_value_over_the_parts_of_an_answer_is_redacted_in_each() -> None
 
 
 def _joined(texts: Sequence[str]) -> tuple[list[chains.Chain], int, int]:
-    """The chains, the steps that they and joining them take, and the characters that are searched."""
+    """Return the chains, the number of steps to build and join them, and the number of searched characters."""
     body = {"messages": [{"role": "user", "content": parts(texts)}]}
     of_body = [slot for slot in slots(body) if isinstance(slot, Slot)]
     steps = 0
@@ -350,7 +350,7 @@ def test_many_parts_cost_in_proportion_to_their_number(text: str) -> None:
     assert searched_of_many <= 6 * 32_000 * (len(text) + 4)
 
 
-def test_of_long_texts_only_the_ends_are_searched() -> None:
+def test_only_the_ends_of_long_texts_are_searched() -> None:
     text = "11111111" + " and so on" * 10_000 + " 41111111"
     result, _, searched = _joined([text] * 20)
     assert len(result) == 19
@@ -366,7 +366,7 @@ def test_ordinary_messages_are_not_joined() -> None:
     assert not finish(chains.may_be_split(of_slots))
 
 
-def test_a_body_without_texts_of_a_conversation_has_none_that_follow() -> None:
+def test_a_body_without_a_conversation_has_no_consecutive_texts() -> None:
     for body in (
         {},
         {"messages": 1, "input": "x"},

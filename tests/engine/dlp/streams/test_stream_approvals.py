@@ -1,4 +1,4 @@
-"""Approvals in streams whose other texts go on meanwhile."""
+"""Approvals in streams whose other texts continue in the meantime."""
 
 import json
 from typing import Any
@@ -14,7 +14,7 @@ FIRST = "The first choice ends only when the second has ended, 4111 1111"
 
 
 def two_choices() -> list[bytes]:
-    """Choice 1 has a card, more text and its end while an earlier event waits for choice 0."""
+    """Choice 1 has a card number, more text, and its end, while an earlier event still waits for choice 0."""
     return [
         chunk(delta(0, content=FIRST), delta(1, content=f"My card is {CARD} and that is ")),
         chunk(delta(1, content="all that there is to say about it.")),

@@ -1,4 +1,6 @@
-"""Many texts that are open side by side in one stream cost what their events cost. Operations are counted."""
+"""Many texts that are open at the same time in one stream cost only as much as their events. The tests count
+operations.
+"""
 
 import json
 from collections.abc import Callable, Iterator
@@ -19,7 +21,7 @@ from gatehouse.engine.dlp.streams.stream import StreamGuard
 from gatehouse.engine.dlp.tiers import DlpOptions, NoDetectors
 from gatehouse.policy.dlp.compiled import DlpPolicy
 
-#: Held back until more of the text has come.
+#: Text that is held back until more of it has arrived.
 _HALF: Final = "4111 1111 "
 COUNTS: Final = (100, 200, 800)
 MAX_GROWTH: Final = 1.05
@@ -98,7 +100,7 @@ STREAMS: Final[dict[str, tuple[str, Callable[[int], Iterator[bytes]]]]] = {
 
 @pytest.mark.parametrize("mode", ["window", "hold"])
 @pytest.mark.parametrize("name", STREAMS)
-async def test_many_open_texts_cost_what_their_events_cost(
+async def test_the_cost_of_many_open_texts_is_that_of_their_events(
     counter: Counter, policy: DlpPolicy, name: str, mode: str
 ) -> None:
     dialect, make = STREAMS[name]
@@ -123,14 +125,14 @@ async def test_many_open_texts_cost_what_their_events_cost(
 
 
 def _run(work: Any) -> None:
-    """A coroutine that waits for nothing."""
+    """Run a coroutine that never waits."""
     with pytest.raises(StopIteration):
         work.send(None)
 
 
-class _Simple:
-    """What an order is to do, without care for what it costs: an event goes on when none that came before and shares a
-    beginning of its path waits, and nothing holds its text."""
+class _OrderModel:
+    """A simple model of the order, without regard to cost. An event is released if no earlier event that shares the
+    beginning of its path waits, and if its text is not held back."""
 
     def __init__(self) -> None:
         self.waiting: list[tuple[tuple[str, ...], int]] = []
@@ -149,11 +151,11 @@ class _Simple:
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_an_event_waits_for_what_came_before_it_on_its_path_and_for_its_text(seed: int) -> None:
+def test_an_event_waits_for_earlier_events_on_its_path_and_for_its_text(seed: int) -> None:
     random = Random(seed)
     paths: list[tuple[str, ...]] = [(), ("a",), ("b",), ("a", "x"), ("a", "y"), ("b", "x")]
     order: EventOrder[int, int] = EventOrder()
-    simple = _Simple()
+    simple = _OrderModel()
     held_numbers: set[int] = set()
     last: dict[int, tuple[str, ...]] = {}
     for number in range(60):

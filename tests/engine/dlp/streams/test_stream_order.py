@@ -1,4 +1,4 @@
-"""Events go to the client in the order in which the provider sent them, also around text that is held back."""
+"""The client receives events in the order in which the provider sent them, even if some text is held back."""
 
 import json
 import re
@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.engine.dlp.streams.test_stream_shapes import CHAT, DONE, MESSAGES, chunk, delta, passed
 from tests.engine.dlp.test_streams import anthropic
 
-#: Ends of pieces that may be the beginning of something: they are held back until what follows is known.
+#: Ends of pieces that may begin a match. They are held back until more text is known.
 _TEXT = st.sampled_from(["It is ", "4111 ", "1111 1", "john", " Smith", ".", "\n", "sk-", "12", "a@"])
-#: What stands in place of a finding: a few of the texts that these pieces make are one.
+#: The label that replaces a finding. A few of the texts made from these pieces are findings.
 _LABEL = re.compile(rb"\[[A-Z_]+_[0-9]+\]")
 
 
@@ -22,7 +22,7 @@ def _event(kind: str, **fields: Any) -> bytes:
 
 @st.composite
 def _blocks(draw: st.DrawFn) -> list[bytes]:
-    """A message of blocks: thinking with its signature, text with citations, calls of tools."""
+    """Draw a message of blocks: thinking with its signature, text with citations, and calls of tools."""
     sent = [
         _event("message_start", message={"id": "m", "role": "assistant", "content": [], "usage": {"input_tokens": 1}})
     ]
@@ -55,7 +55,7 @@ def _blocks(draw: st.DrawFn) -> list[bytes]:
 
 @st.composite
 def _chunks(draw: st.DrawFn) -> list[bytes]:
-    """A chat of one choice, with chunks that say nothing and annotations between its pieces of text."""
+    """Draw a chat of one choice, with empty chunks and annotations between its pieces of text."""
     sent = [chunk(delta(role="assistant", content=""))]
     for piece in draw(st.lists(_TEXT, min_size=1, max_size=8)):
         sent.append(chunk(delta(content=piece)))
@@ -80,14 +80,14 @@ async def test_a_messages_events_keep_their_order(sent: list[bytes], options: di
 @settings(max_examples=100, deadline=None)
 @given(sent=_chunks())
 async def test_a_chats_chunks_keep_their_order(sent: list[bytes]) -> None:
-    # The client has not asked for the usage.
+    # The client has not requested the usage.
     expected = sent[:-2] + sent[-1:]
     raw = await passed(sent, CHAT)
     assume(not _LABEL.search(raw))
     assert raw.split(b"\n\n") == b"".join(expected).split(b"\n\n")
 
 
-async def test_a_signature_comes_behind_what_it_signs() -> None:
+async def test_a_signature_follows_the_text_that_it_signs() -> None:
     thought = {"type": "thinking_delta", "thinking": "The number is 4111 1111 "}
     signed = {"type": "signature_delta", "signature": "QUJD" * 30}
     events = [

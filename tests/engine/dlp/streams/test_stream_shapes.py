@@ -1,4 +1,4 @@
-"""Streams as providers may send them: what they hold is looked at in whatever shape it comes."""
+"""Streams in all forms in which providers may send them. Their contents are inspected in every form."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ def delta(index: int = 0, finish: str | None = None, /, **fields: Any) -> dict[s
 
 
 def stream_of(*deltas: dict[str, Any]) -> list[bytes]:
-    """One event a delta, of one choice."""
+    """Return the events of one choice, one for each delta."""
     return [*(chunk(delta(**item)) for item in deltas), chunk(delta(0, "stop")), DONE]
 
 
@@ -47,7 +47,7 @@ def tool(index: int, arguments: str, **more: Any) -> dict[str, Any]:
 
 
 async def passed(events: Sequence[bytes | Exception], dialect: str = CHAT, *rules: Any, **options: Any) -> bytes:
-    """What of the provider's events reaches the client."""
+    """Return the part of the provider's events that reaches the client."""
     harness = engine(KINDS[dialect], *rules, **options)
     harness.outbound.script = [(200, list(events))]
     answer = await harness.engine.answer(harness.request({**QUESTION, "stream": True}, dialect=dialect))
@@ -58,7 +58,7 @@ async def passed(events: Sequence[bytes | Exception], dialect: str = CHAT, *rule
 
 
 def texts(raw: bytes) -> dict[str, str]:
-    """The strings of all events by where they stand, joined as a client would."""
+    """Return the strings of all events by their position, joined as a client joins them."""
     joined: dict[str, str] = {}
 
     def walk(value: Any, path: str) -> None:
@@ -159,14 +159,14 @@ SHAPES: dict[str, list[bytes]] = {
 
 
 @pytest.mark.parametrize("events", SHAPES.values(), ids=SHAPES.keys())
-async def test_a_value_does_not_leave_in_any_shape_of_chunks(events: list[bytes]) -> None:
+async def test_a_value_is_redacted_in_any_form_of_chunks(events: list[bytes]) -> None:
     raw = await passed(events)
     assert clean(raw), raw.decode()
     assert b"event: error" not in raw
 
 
 @pytest.mark.parametrize("events", SHAPES.values(), ids=SHAPES.keys())
-async def test_nor_where_it_is_blocked(events: list[bytes]) -> None:
+async def test_a_blocked_value_is_not_sent_in_any_form_of_chunks(events: list[bytes]) -> None:
     raw = await passed(events, CHAT, rule("credit_card", "block"))
     assert clean(raw), raw.decode()
 
@@ -236,18 +236,18 @@ BLOCKS: dict[str, list[bytes]] = {
 
 
 @pytest.mark.parametrize("events", BLOCKS.values(), ids=BLOCKS.keys())
-async def test_a_value_does_not_leave_in_any_shape_of_blocks(events: list[bytes]) -> None:
+async def test_a_value_is_redacted_in_any_form_of_blocks(events: list[bytes]) -> None:
     raw = await passed(events, MESSAGES)
     assert clean(raw), raw.decode()
     assert b"event: error" not in raw
 
 
-async def test_a_tools_input_stays_an_object_when_it_is_redacted() -> None:
+async def test_a_redacted_input_of_a_tool_is_still_an_object() -> None:
     raw = await passed(BLOCKS["a tool's input from the start"], MESSAGES)
     assert b'"input":{"card":"[CREDIT_CARD_1]"}' in raw
 
 
-async def test_tools_called_in_turn_are_looked_at_for_a_client_of_the_other_dialect() -> None:
+async def test_alternating_tool_calls_are_inspected_for_a_client_of_another_dialect() -> None:
     harness = engine("openai_compatible")
     first = {"id": "a", "type": "function"}
     script = stream_of(
@@ -264,7 +264,7 @@ async def test_tools_called_in_turn_are_looked_at_for_a_client_of_the_other_dial
     assert clean(raw), raw.decode()
 
 
-async def test_a_stream_that_breaks_gives_only_what_may_go() -> None:
+async def test_a_broken_stream_releases_only_permitted_text() -> None:
     events: list[bytes | Exception] = [*stream_of({"content": "well: "}, {"content": HALF}, {"content": REST})[:-2]]
     raw = await passed([*events, ConnectionResetError()])
     assert clean(raw)
@@ -283,14 +283,14 @@ async def test_a_text_that_has_paused_does_not_hold_back_another(after: dict[str
     await answer.stream.aclose()  # type: ignore[attr-defined]
 
 
-async def test_what_comes_later_of_a_paused_text_is_still_its_own() -> None:
+async def test_later_pieces_of_a_paused_text_still_belong_to_it() -> None:
     raw = await passed(stream_of({"reasoning": "the card is " + HALF}, {"content": "well. " * 60}, {"reasoning": REST}))
     joined = texts(raw)
     assert joined[".choices0.delta.reasoning"] == "the card is [CREDIT_CARD_1]"
     assert joined[".choices0.delta.content"] == "well. " * 60
 
 
-async def test_a_label_in_arguments_is_turned_back_across_events() -> None:
+async def test_a_label_split_over_events_is_restored_in_arguments() -> None:
     harness = engine("openai_compatible", rule("credit_card", "redact", reversible=True))
     pieces = ['{"a":"[CRED', "IT_CA", "RD_", '1]","b":"[CREDIT_CARD_2]', '"}']
     harness.outbound.script = [(200, list(openai(pieces, arguments=True)))]
@@ -316,9 +316,7 @@ async def test_a_label_in_arguments_is_turned_back_across_events() -> None:
     ],
 )
 @pytest.mark.parametrize("size", [1, 7, None])
-async def test_a_label_inside_an_address_of_the_answer_stays_a_label(
-    answer: str, turned_back: bool, size: int | None
-) -> None:
+async def test_a_label_inside_a_link_address_is_not_restored(answer: str, turned_back: bool, size: int | None) -> None:
     harness = engine("openai_compatible", rule("credit_card", "redact", reversible=True))
     request = {**QUESTION, "messages": [{"role": "user", "content": CARD}]}
     shown = answer.replace("[CREDIT_CARD_1]", CARD) if turned_back else answer
@@ -334,7 +332,7 @@ async def test_a_label_inside_an_address_of_the_answer_stays_a_label(
     assert text_of_stream(CHAT, b"".join([chunk async for chunk in stream]), arguments=False) == shown
 
 
-async def test_no_label_of_a_long_answer_copies_all_that_is_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_restoring_a_label_does_not_copy_all_earlier_text(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
 
     def measured(before: str) -> bool:
@@ -364,7 +362,7 @@ async def held_stream(events: Sequence[bytes], *, approves: bool = True, rules: 
     return harness, answer.stream
 
 
-async def test_several_questions_in_one_stream_are_asked_one_by_one() -> None:
+async def test_several_approvals_in_one_stream_are_requested_one_after_the_other() -> None:
     words = "and then a lot of words that say nothing at all. " * 20
     pieces = [f"first {CARD} ", words, f"second {CARD} ", words, "end."]
     harness, stream = await held_stream(openai(pieces, arguments=False))
@@ -375,7 +373,7 @@ async def test_several_questions_in_one_stream_are_asked_one_by_one() -> None:
 
 
 @pytest.mark.parametrize("approves", [True, False])
-async def test_a_question_in_the_last_block_of_all(approves: bool) -> None:
+async def test_an_approval_in_the_last_block_of_a_stream(approves: bool) -> None:
     whole = openai(["well ", f"my {CARD} ok. ", "That is it, and there is no more to say."], arguments=False)
     harness, stream = await held_stream([b"".join(whole)], approves=approves)
     raw = b"".join([chunk async for chunk in stream])
@@ -412,7 +410,7 @@ async def test_a_client_that_disconnects_cancels_the_approval(monkeypatch: pytes
     assert harness.outbound.replies[0].closed
 
 
-async def test_leaving_right_when_the_call_begins_behind_an_approval_closes_the_providers_call() -> None:
+async def test_a_disconnect_at_the_start_of_a_call_after_an_approval_closes_the_call() -> None:
     harness = engine("openai_compatible", PROMPT)
     harness.flags = {"human_in_loop": True}
     harness.outbound.script = [(200, list(openai(["x"], arguments=False)))]
@@ -443,7 +441,7 @@ def long_stream(size: int, *, shape: str) -> list[bytes]:
 
 @pytest.mark.parametrize("mode", ["window", "hold"])
 @pytest.mark.parametrize("shape", ["content", "behind another", "arguments"])
-async def test_time_grows_no_faster_than_a_stream(shape: str, mode: str) -> None:
+async def test_time_is_proportional_to_the_length_of_a_stream(shape: str, mode: str) -> None:
     async def seconds(size: int) -> float:
         events = long_stream(size, shape=shape)
         started = time.process_time()
@@ -487,7 +485,7 @@ SPOKEN = {"type": "content_block_delta", "index": 2, "delta": {"type": "text_del
     ids=str,
 )
 @pytest.mark.parametrize("more", [{}, {"usage": None, "created": 1}, {"note": "c"}], ids=str)
-def test_a_chunk_that_is_read_quickly_holds_one_piece_and_nothing_else(
+def test_a_chunk_on_the_fast_path_has_one_piece_and_nothing_else(
     choices: list[Any], grows: tuple[str, str] | None, more: dict[str, Any]
 ) -> None:
     event = chunk(*choices, **more)
@@ -508,7 +506,7 @@ def test_a_chunk_that_is_read_quickly_holds_one_piece_and_nothing_else(
     ],
     ids=str,
 )
-def test_a_delta_that_is_read_quickly_holds_one_piece_and_nothing_else(
+def test_a_delta_on_the_fast_path_has_one_piece_and_nothing_else(
     event_body: dict[str, Any], grows: tuple[str, str] | None
 ) -> None:
     data = json.dumps(event_body).encode()
@@ -519,7 +517,7 @@ def test_a_delta_that_is_read_quickly_holds_one_piece_and_nothing_else(
 
 
 def agrees(dialect: str, event: bytes) -> None:
-    """What is read quickly is what a whole look tells."""
+    """Assert that the fast path gives the same result as the complete view of the event."""
     grows, whole = DIALECTS[dialect].growth(event), DIALECTS[dialect].view(event)
     if grows is not None:
         assert whole is not None
@@ -534,7 +532,7 @@ def agrees(dialect: str, event: bytes) -> None:
         chunk(delta(content="a"))[:-1],
         chunk(delta(content="a")).replace(b"\n\n", b"\r\n\r\n"),
         chunk(delta(content="a")).replace(b"choices", b"choices\n"),
-        # What a client reads ends with the line; what is read here must not go on behind it.
+        # A client stops reading at the end of the line, so the fast path must not read further.
         chunk(delta(content="a")).replace(b', "choices"', b'\n, "choices"'),
         chunk(delta(content="a")).replace(b', "choices"', b'\r, "choices"'),
         chunk(delta(content="a")).replace(b"data: ", b"data: \r"),
@@ -543,28 +541,28 @@ def agrees(dialect: str, event: bytes) -> None:
     ],
     ids=range(8),
 )
-def test_what_is_not_one_line_of_data_is_not_read_quickly(event: bytes) -> None:
+def test_an_event_that_is_not_one_line_of_data_is_not_on_the_fast_path(event: bytes) -> None:
     assert DIALECTS[CHAT].growth(event) is None
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=repr)
 @pytest.mark.parametrize("broken", ['"index"', "data: "], ids=repr)
-async def test_a_line_that_ends_in_the_midst_of_an_event_ends_what_is_read(broken: str, end: str) -> None:
+async def test_a_line_break_within_an_event_ends_the_data(broken: str, end: str) -> None:
     whole = event("content_block_delta", index=0, delta=text_delta("a@example.com"))
     cut = whole.replace(broken.encode(), f"{end}{broken}".encode() if broken[0] == '"' else f"{broken}{end}".encode())
     assert DIALECTS[MESSAGES].growth(cut) is None
     raw = await passed(message(*block(0, TEXT), cut), MESSAGES, rule("email", "redact"))
     assert b"internal_error" not in raw
-    # Half an object is no event, and what stands behind an empty line of data is nobody's.
+    # Half an object is no event, and text after an empty line of data belongs to no event.
     assert (cut in raw) == (broken[0] != '"')
 
 
-async def test_what_concerns_the_whole_answer_is_not_overtaken_by_a_text_around_it() -> None:
+async def test_an_event_about_the_whole_answer_is_not_overtaken_by_texts() -> None:
     events = [chunk(delta(content="a")), chunk(), chunk(delta(content="b")), DONE]
     assert await passed([b"".join(events)]) == b"".join(events)
 
 
-async def test_what_has_gone_on_is_not_counted_as_held() -> None:
+async def test_released_events_are_not_counted_as_held_back() -> None:
     events = stream_of(*[{"content": "some more of the same words "}] * 2000)
     harness = engine(KINDS[CHAT])
     harness.ports.max_response_bytes = 20_000
@@ -574,8 +572,8 @@ async def test_what_has_gone_on_is_not_counted_as_held() -> None:
     assert b"".join([block async for block in answer.stream]) == b"".join(events)
 
 
-async def test_nothing_is_lost_of_a_text_that_has_gone_on_to_its_end() -> None:
-    """Without any pattern nothing is held back."""
+async def test_no_text_is_lost_when_a_text_ends() -> None:
+    """Without any pattern, nothing is held back."""
     policy = msgspec.structs.replace((await engine("openai_compatible").current(TENANT)).dlp, matchers=())
     guard = StreamGuard(DIALECTS[CHAT], Examiner(Inspection(policy), NoDetectors(), DlpOptions(), "output"))
     for word in ("a" * 40, "b" * 40, "c" * 40):
@@ -583,7 +581,7 @@ async def test_nothing_is_lost_of_a_text_that_has_gone_on_to_its_end() -> None:
 
 
 @pytest.mark.parametrize("after", ["", "and more " * 40], ids=["to its end", "as it goes on"])
-async def test_labels_are_numbered_as_texts_come_also_within_one_block_of_events(after: str) -> None:
+async def test_labels_are_numbered_in_the_order_of_texts_within_one_block_of_events(after: str) -> None:
     names = [f"person{number}@example.com" for number in range(8)]
     events = [chunk(delta(number, content=f"{name} {after}")) for number, name in enumerate(names)]
     ends = [*(chunk(delta(number, "stop")) for number in range(8)), DONE]

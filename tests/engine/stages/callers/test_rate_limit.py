@@ -23,7 +23,7 @@ USER = Caller(kind=CallerKind.USER, tenant_id=TenantId(UUID(int=1)), user_id=UUI
 LIMITS = PathLimits(Settings())
 
 
-class Asked(msgspec.Struct):
+class RequestHead(msgspec.Struct):
     method: str = "POST"
     path: str = "/v1/chat/completions"
     client_address: str = "203.0.113.9"
@@ -39,16 +39,16 @@ def counters(clock: HandClock) -> MemoryCounters:
     return MemoryCounters(clock)
 
 
-async def test_of_500_parallel_requests_exactly_60_are_let_through(counters: MemoryCounters) -> None:
-    tolls = await asyncio.gather(*[take(Asked(), USER, LIMITS, counters) for _ in range(500)])
+async def test_exactly_60_of_500_parallel_requests_are_admitted(counters: MemoryCounters) -> None:
+    tolls = await asyncio.gather(*[take(RequestHead(), USER, LIMITS, counters) for _ in range(500)])
     assert sum(refusal is None for _, refusal in tolls) == 60
 
 
 async def test_a_refusal_names_the_limit_and_the_wait(counters: MemoryCounters, clock: HandClock) -> None:
     for _ in range(60):
-        await take(Asked(), USER, LIMITS, counters)
+        await take(RequestHead(), USER, LIMITS, counters)
     clock.move(12.5)
-    state, refusal = await take(Asked(), USER, LIMITS, counters)
+    state, refusal = await take(RequestHead(), USER, LIMITS, counters)
     assert state is not None
     assert isinstance(refusal, RateLimited)
     assert (refusal.status, refusal.code) == (429, "quota_exceeded")
@@ -60,13 +60,13 @@ async def test_a_refusal_names_the_limit_and_the_wait(counters: MemoryCounters, 
         "Retry-After": "48",
     }
     clock.move(48)
-    assert (await take(Asked(), USER, LIMITS, counters))[1] is None
+    assert (await take(RequestHead(), USER, LIMITS, counters))[1] is None
 
 
 async def test_a_refusal_has_the_error_format_of_its_path(counters: MemoryCounters) -> None:
     for _ in range(60):
-        await take(Asked(), USER, LIMITS, counters)
-    _, refusal = await take(Asked(), USER, LIMITS, counters)
+        await take(RequestHead(), USER, LIMITS, counters)
+    _, refusal = await take(RequestHead(), USER, LIMITS, counters)
     assert refusal is not None
     fields = {"tier": "general", "retry_after": 60}
     message = "Limit of 60 requests a minute reached (general). Try again in 60 s."
@@ -77,14 +77,14 @@ async def test_a_refusal_has_the_error_format_of_its_path(counters: MemoryCounte
 
 
 async def test_an_exempt_request_has_no_state(counters: MemoryCounters) -> None:
-    assert await take(Asked("GET", "/health"), None, LIMITS, counters) == (None, None)
+    assert await take(RequestHead("GET", "/health"), None, LIMITS, counters) == (None, None)
     assert len(counters) == 0
 
 
 async def test_a_path_with_its_own_tier_has_its_own_count(counters: MemoryCounters) -> None:
-    dry_run = Asked("POST", "/api/admin/dlp-rules/test")
+    dry_run = RequestHead("POST", "/api/admin/dlp-rules/test")
     for _ in range(60):
-        await take(Asked(), USER, LIMITS, counters)
+        await take(RequestHead(), USER, LIMITS, counters)
     tolls = [await take(dry_run, USER, LIMITS, counters) for _ in range(11)]
     assert [refusal is None for _, refusal in tolls] == [True] * 10 + [False]
     assert tolls[-1][1].extra["tier"] == "POST /api/admin/dlp-rules/test"
@@ -93,9 +93,9 @@ async def test_a_path_with_its_own_tier_has_its_own_count(counters: MemoryCounte
 async def test_a_failed_authentication_counts_for_the_address_and_not_for_its_callers(
     counters: MemoryCounters,
 ) -> None:
-    tolls = [await take(Asked(), None, LIMITS, counters) for _ in range(61)]
+    tolls = [await take(RequestHead(), None, LIMITS, counters) for _ in range(61)]
     assert tolls[-1][1] is not None
-    assert (await take(Asked(), USER, LIMITS, counters))[1] is None
+    assert (await take(RequestHead(), USER, LIMITS, counters))[1] is None
 
 
 async def test_the_eleventh_login_of_an_account_is_refused_from_any_address(
@@ -111,13 +111,13 @@ async def test_the_eleventh_login_of_an_account_is_refused_from_any_address(
     assert (await take_login("bob@example.com", "203.0.113.1", LIMITS, counters))[1] is None
 
 
-async def test_one_address_may_try_100_logins_and_refused_ones_count_for_no_account(
+async def test_one_address_can_try_100_logins_and_refused_attempts_count_for_no_account(
     counters: MemoryCounters,
 ) -> None:
     tolls = [await take_login(f"{number}@example.com", "203.0.113.9", LIMITS, counters) for number in range(101)]
     assert [refusal is None for _, refusal in tolls] == [True] * 100 + [False]
     assert tolls[-1][1].extra["tier"] == "/api/auth/login"
-    # 100 accounts and one address: the refused 101st left no trace.
+    # 100 accounts and one address: the refused 101st attempt was not counted.
     assert len(counters) == 101
 
 
@@ -128,7 +128,7 @@ async def test_without_an_email_the_address_alone_counts(counters: MemoryCounter
 
 async def test_logins_and_other_requests_to_the_login_path_share_the_address_count(counters: MemoryCounters) -> None:
     await take_login(None, "203.0.113.9", LIMITS, counters)
-    state, _ = await take(Asked("GET", "/api/auth/login/"), None, LIMITS, counters)
+    state, _ = await take(RequestHead("GET", "/api/auth/login/"), None, LIMITS, counters)
     assert state.remaining == 98
 
 
@@ -150,5 +150,5 @@ async def test_logins_and_other_requests_to_the_login_path_share_the_address_cou
         (b'{"email": "' + b"a" * 255 + b'"}', None),
     ],
 )
-def test_the_limit_reads_the_email_as_the_login_does(body: bytes, email: str | None) -> None:
+def test_the_limit_parses_the_email_like_the_login(body: bytes, email: str | None) -> None:
     assert email_of(body) == email

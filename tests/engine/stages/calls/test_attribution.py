@@ -1,4 +1,4 @@
-"""The end user and the tags of a call, in its journal entries."""
+"""The end user and the tags of a call in its journal entries."""
 
 import json
 from typing import Any
@@ -72,7 +72,7 @@ async def test_an_end_user_is_bounded(harness: EngineHarness, user: str, recorde
 
 
 @pytest.mark.parametrize("metadata", [None, {}, {"user_id": 7}, {"user_id": ["x"]}])
-async def test_what_is_no_text_is_no_end_user(harness: EngineHarness, metadata: Any) -> None:
+async def test_a_value_that_is_no_text_is_no_end_user(harness: EngineHarness, metadata: Any) -> None:
     await ask(harness, {**MESSAGES, "metadata": metadata}, "anthropic_messages")
     assert [outcome.end_user for outcome in harness.outcomes] == [None]
 
@@ -93,7 +93,7 @@ async def test_a_redacted_end_user_is_recorded_as_it_was_sent_on(
     assert CARD not in str(harness.entries)
 
 
-async def test_of_a_blocked_call_the_tags_are_recorded_and_no_end_user(harness: EngineHarness) -> None:
+async def test_a_blocked_call_is_recorded_with_its_tags_and_without_an_end_user(harness: EngineHarness) -> None:
     block = {"id": "r-1", "name": "cards", "detector_type": "regex", "entity_type": "credit_card", "action": "block"}
     harness.governance = GovernanceRecords(dlp_rules=(msgspec.convert(block, DlpRuleRecord),))
     await ask(harness, {**HELLO, "user": f"card {CARD}"}, tags="team=search")
@@ -143,7 +143,7 @@ async def test_a_refused_call_keeps_its_tags_and_end_user(harness: EngineHarness
     assert [(outcome.end_user, outcome.tags) for outcome in harness.outcomes] == [("customer-1", ("a",))]
 
 
-async def test_a_stream_that_begins_has_both_already(harness: EngineHarness) -> None:
+async def test_the_entry_that_opens_a_stream_has_tags_and_end_user(harness: EngineHarness) -> None:
     harness.outbound.script = [(200, events("Hello"))]
     answer = await ask(harness, {**HELLO, "stream": True, "user": "customer-1"}, tags="a")
     assert answer.stream is not None
@@ -151,14 +151,14 @@ async def test_a_stream_that_begins_has_both_already(harness: EngineHarness) -> 
     await answer.stream.aclose()  # type: ignore[attr-defined]
 
 
-def test_an_entry_of_the_version_before_is_read_without_them() -> None:
+def test_an_entry_of_an_earlier_version_is_read_without_these_fields() -> None:
     before = json.loads(encode(outcome(new_id(), end_user="customer-1", tags=("a",))))[:-2]
     for read in (decode(json.dumps(before).encode()), decode_with_text_ids(json.dumps(before).encode())):
         assert (read.outcome, read.end_user, read.tags) == ("success", None, ())  # type: ignore[union-attr]
 
 
 def test_an_entry_with_fields_of_a_later_version_is_read_without_those() -> None:
-    """So the version before reads entries with an end user and tags."""
+    """The previous version reads entries with an end user and tags in the same way."""
     later = [*json.loads(encode(outcome(new_id(), end_user="customer-1", tags=("a",)))), "new", ["newer"]]
     read = decode(json.dumps(later).encode())
     assert (read.end_user, read.tags) == ("customer-1", ("a",))  # type: ignore[union-attr]

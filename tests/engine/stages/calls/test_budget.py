@@ -1,4 +1,4 @@
-"""Budgets have their place in the pipeline, and a feature flag that takes them out of force."""
+"""Budgets in the pipeline, and the feature flag that disables them."""
 
 import json
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ CHAT = {"model": "acme/m", "messages": [{"role": "user", "content": "hi"}]}
 
 
 class Spent(EngineHarness):
-    """`at` is where the host refuses: nothing is left, or what is left is too little."""
+    """A host whose budgets refuse at the step `at`: because nothing is left, or because too little is left."""
 
     def __init__(self, at: str = "", **limits: int | Decimal) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class Spent(EngineHarness):
 
 
 @pytest.mark.parametrize("at", ["exhausted", "reserve"])
-async def test_without_budget_enforcement_what_a_budget_refuses_passes_and_is_settled(at: str) -> None:
+async def test_without_budget_enforcement_a_refused_call_passes_and_is_settled(at: str) -> None:
     harness = Spent(at, limit_requests=1)
     assert (await harness.engine.answer(harness.request(CHAT))).status == 429
     assert harness.settled == []
@@ -55,14 +55,14 @@ async def test_without_budget_enforcement_what_a_budget_refuses_passes_and_is_se
     assert len(harness.settled) == 1
 
 
-async def test_a_failed_call_gives_back_all_that_was_set_aside() -> None:
+async def test_a_failed_call_releases_its_whole_reservation() -> None:
     harness = Spent(limit_requests=1)
     harness.outbound.script = [(500, [b"{}"])]
     assert (await harness.engine.answer(harness.request(CHAT))).status == 502
     assert (harness.reserved, harness.settled) == ([CallAmounts(requests=1)], [None])
 
 
-async def test_what_is_set_aside_bounds_what_is_used() -> None:
+async def test_the_reservation_bounds_the_used_amount() -> None:
     harness = Spent(limit_tokens=10**9, limit_usd=Decimal(100))
     harness.outbound.script = [(200, [completion()])]
     assert (await harness.engine.answer(harness.request(CHAT))).status == 200

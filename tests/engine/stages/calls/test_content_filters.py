@@ -22,7 +22,7 @@ CARD = "4111 1111 1111 1111"
 
 
 class Topics:
-    """A semantic tier that knows the score of some words."""
+    """A semantic tier that knows the scores of some words."""
 
     def __init__(self, **scores: float) -> None:
         self.scores = scores
@@ -129,7 +129,7 @@ async def test_every_text_of_a_request_is_searched(dialect: str, body: dict[str,
 
 
 @pytest.mark.parametrize("levels", range(1, 4))
-async def test_a_keyword_behind_the_escapes_of_json_in_a_text_is_found(levels: int) -> None:
+async def test_a_keyword_in_escaped_json_in_a_text_is_found(levels: int) -> None:
     text = "see\nprojectx\nplease"
     for _ in range(levels):
         text = json.dumps({"note": text})
@@ -140,13 +140,13 @@ async def test_a_keyword_behind_the_escapes_of_json_in_a_text_is_found(levels: i
     assert answer.status == 403
 
 
-async def test_two_texts_are_not_read_as_one() -> None:
+async def test_keywords_do_not_cross_two_texts() -> None:
     harness = engine(keywords(1, "project falcon"))
     messages = [{"role": "user", "content": "my project"}, {"role": "user", "content": "falcon"}]
     assert (await ask(harness, "", messages=messages))[0] == 200
 
 
-async def test_the_first_filter_in_order_is_the_one_that_is_named() -> None:
+async def test_the_first_matching_filter_in_order_is_named() -> None:
     harness = engine(keywords(1, "never"), keywords(2, "falcon"), keywords(3, "about"))
     _, body = await ask(harness, "about falcon")
     assert body["error"]["filter_id"] == str(UUID(int=2))
@@ -184,7 +184,7 @@ async def test_a_topic_refuses_the_request() -> None:
     assert harness.outcomes[1].rule_events[0].action == "topic_block"
 
 
-async def test_a_topic_has_its_filters_threshold() -> None:
+async def test_a_topic_is_compared_with_the_threshold_of_its_filter() -> None:
     harness = engine(topics(1, "law", threshold=0.8), topics(2, "law", threshold=0.3), topics=Topics(law=0.5))
     _, body = await ask(harness, "law")
     assert body["error"]["filter_id"] == str(UUID(int=2))
@@ -207,14 +207,14 @@ async def test_a_topic_in_a_tools_description_is_refused() -> None:
     assert (await ask(harness, "hello", tools=[tool]))[0] == 403
 
 
-async def test_keywords_spread_over_the_parts_of_a_message_are_found() -> None:
+async def test_keywords_split_over_the_parts_of_a_message_are_found() -> None:
     harness = engine(keywords(1, "project falcon"))
     parts = [{"type": "text", "text": "tell me of project"}, {"type": "text", "text": "falcon, please"}]
     assert (await ask(harness, parts))[0] == 403
     assert (await ask(harness, parts[::-1]))[0] == 200
 
 
-async def test_keywords_and_topics_are_judged_in_one_order() -> None:
+async def test_keyword_and_topic_filters_share_one_order() -> None:
     tier = Topics(law=0.9)
     harness = engine(topics(1, "law"), keywords(2, "falcon"), topics(3, "war"), topics=tier)
     _, body = await ask(harness, "law and falcon")
@@ -285,7 +285,7 @@ SYSTEMS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("dialect", "body", "expected"), [s[1:] for s in SYSTEMS], ids=[s[0] for s in SYSTEMS])
-async def test_all_instructions_stand_before_the_system_prompt_in_order(
+async def test_all_instructions_precede_the_system_prompt_in_order(
     dialect: str, body: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     harness = engine(instruction(1, "First."), keywords(2, "falcon"), instruction(3, "Second."))
@@ -309,7 +309,7 @@ async def test_embeddings_get_no_instructions() -> None:
 
 
 async def test_instructions_are_not_inspected_as_the_callers_text() -> None:
-    """Neither the organization's own keywords nor its DLP object to them."""
+    """Neither the organization's keyword filters nor its DLP rules apply to the instructions."""
     harness = engine(keywords(1, "falcon"), instruction(2, f"Never speak of falcon or {CARD}."))
     assert (await ask(harness, "hi"))[0] == 200
     assert CARD in sent(harness)["messages"][0]["content"]

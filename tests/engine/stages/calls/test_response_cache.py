@@ -1,4 +1,4 @@
-"""Answers that are given again: to whom, which ones, and what is looked at all the same."""
+"""Cached answers: which answers are cached, who receives them, and which checks still apply."""
 
 import json
 from collections.abc import Callable
@@ -59,7 +59,7 @@ def cache_header(answer: Answer) -> str | None:
     return answer.headers.get("X-Gateway-Cache")
 
 
-async def test_the_same_request_is_answered_again_without_a_call(harness: EngineHarness) -> None:
+async def test_an_identical_request_is_answered_without_a_call(harness: EngineHarness) -> None:
     harness.outbound.script = [(200, [completion("Hello")])]
     first, second = await ask(harness), await ask(harness)
     assert (cache_header(first), cache_header(second)) == ("miss", "hit")
@@ -76,7 +76,7 @@ async def test_the_same_request_is_answered_again_without_a_call(harness: Engine
 
 
 @pytest.mark.parametrize("seconds", [None, 0])
-async def test_nothing_is_kept_where_no_policy_says_so(harness: EngineHarness, seconds: int | None) -> None:
+async def test_nothing_is_cached_unless_a_policy_enables_it(harness: EngineHarness, seconds: int | None) -> None:
     harness.routing_policies = (policy(seconds),)
     harness.outbound.script = [(200, [completion()])] * 2
     answers = [await ask(harness), await ask(harness)]
@@ -84,7 +84,7 @@ async def test_nothing_is_kept_where_no_policy_says_so(harness: EngineHarness, s
     assert [outcome.cache for outcome in harness.outcomes] == [None, None]
 
 
-async def test_an_answer_is_kept_for_as_long_as_the_policy_says(harness: EngineHarness) -> None:
+async def test_an_answer_is_cached_for_the_time_of_the_policy(harness: EngineHarness) -> None:
     harness.outbound.script = [(200, [completion("old")]), (200, [completion("new")])]
     await ask(harness)
     harness.clock.move(59)
@@ -120,7 +120,7 @@ async def test_a_long_cached_stream_is_sent_in_pieces_that_end_with_events(harne
     assert all(block.endswith(b"\n\n") for block in blocks)
 
 
-async def test_a_client_that_leaves_a_hit_is_recorded_once_and_free(harness: EngineHarness) -> None:
+async def test_a_disconnect_during_a_cached_answer_is_recorded_once_and_free(harness: EngineHarness) -> None:
     harness.flags = {"dlp_enabled": False}
     harness.outbound.script = [(200, events(*("word " * 20 for _ in range(400))))]
     await read(await ask(harness, STREAM))
@@ -179,13 +179,31 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
-async def test_another_request_is_another_request(harness: EngineHarness, other: dict[str, Any]) -> None:
+async def test_a_different_request_is_a_miss(harness: EngineHarness, other: dict[str, Any]) -> None:
     harness.outbound.script = [(200, [completion()]), (200, events("x") if other.get("stream") else [completion()])]
     await ask(harness)
     assert cache_header(await ask(harness, other)) == "miss"
 
 
-async def test_what_auto_chooses_counts(harness: EngineHarness) -> None:
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_cached_answer_names_the_same_dropped_fields(harness: EngineHarness, *, stream: bool) -> None:
+    body = {"model": "one/m", "input": "Hi", "stream": stream, "text": {"verbosity": "low"}, "metadata": {"a": "b"}}
+    harness.outbound.script = [(200, events("Hello") if stream else [completion("Hello")])]
+    answers = [await ask(harness, body, dialect="openai_responses")]
+    await read(answers[0])
+    answers.append(await ask(harness, body, dialect="openai_responses"))
+    await read(answers[1])
+    assert [cache_header(answer) for answer in answers] == ["miss", "hit"]
+    assert [answer.headers["X-Gateway-Dropped"] for answer in answers] == ["metadata,text.verbosity"] * 2
+
+
+async def test_token_counts_are_not_kept(harness: EngineHarness) -> None:
+    for _ in range(2):
+        answer = await ask(harness, CHAT, dialect="anthropic_token_count")
+        assert (answer.headers["X-Gateway-Token-Count"], cache_header(answer)) == ("estimate", None)
+
+
+async def test_the_choice_of_auto_is_part_of_the_key(harness: EngineHarness) -> None:
     harness.outbound.script = [(200, [completion("of one")]), (200, [completion("of two")])]
     body = {**CHAT, "model": "auto"}
     first = await ask(harness, body)
@@ -195,7 +213,7 @@ async def test_what_auto_chooses_counts(harness: EngineHarness) -> None:
     assert first.headers["X-Gateway-Provider"] != second.headers["X-Gateway-Provider"]
 
 
-async def test_how_long_the_answer_may_be_counts(harness: EngineHarness) -> None:
+async def test_the_output_limit_is_part_of_the_key(harness: EngineHarness) -> None:
     harness.budgets = (
         BudgetRecord(id=new_id(), scope_type="tenant", scope_id=TENANT, period="month", limit_tokens=10**9),
     )
@@ -203,21 +221,21 @@ async def test_how_long_the_answer_may_be_counts(harness: EngineHarness) -> None
     harness.outbound.script = [(200, [completion("long")]), (200, [completion("short")])]
     body = {**CHAT, "fallbacks": ["two/n"]}
     await ask(harness, body)
-    # Without the fallback, less room has to be set aside, and less is sent along as the limit.
+    # Without the fallback, less is reserved, and a lower limit is sent.
     harness.off = {"n"}
     assert cache_header(await ask(harness, body)) == "miss"
     limits = [json.loads(sent_request.body)["max_tokens"] for sent_request in harness.outbound.sent]
     assert limits == [50_000, 16_384]
 
 
-async def test_another_dialect_is_another_request(harness: EngineHarness) -> None:
+async def test_the_dialect_is_part_of_the_key(harness: EngineHarness) -> None:
     body = {**CHAT, "max_tokens": 5}
     harness.outbound.script = [(200, [completion()])] * 2
     assert cache_header(await ask(harness, body)) == "miss"
     assert cache_header(await ask(harness, body, dialect="anthropic_messages")) == "miss"
 
 
-async def test_headers_that_go_to_the_provider_count(harness: EngineHarness) -> None:
+async def test_headers_for_the_provider_are_part_of_the_key(harness: EngineHarness) -> None:
     body = {**CHAT, "max_tokens": 5}
     harness.outbound.script = [(200, [completion()])] * 2
     await ask(harness, body, dialect="anthropic_messages", anthropic_beta="one-2024-01-01")
@@ -225,7 +243,7 @@ async def test_headers_that_go_to_the_provider_count(harness: EngineHarness) -> 
     assert cache_header(answer) == "miss"
 
 
-async def test_how_a_request_is_written_does_not_count(harness: EngineHarness) -> None:
+async def test_the_formatting_of_a_request_is_not_part_of_the_key(harness: EngineHarness) -> None:
     harness.outbound.script = [(200, [completion()])]
     await ask(harness)
     written = b'{ "messages": [ {"role":"user", "content":"\\u0048i"} ],\n "model": "one/m" }'
@@ -236,7 +254,7 @@ async def test_how_a_request_is_written_does_not_count(harness: EngineHarness) -
     ("wish", "first", "second", "third"),
     [("no-store", None, "miss", "hit"), ("max-age=0, No-Cache", "miss", "hit", "hit")],
 )
-async def test_a_client_may_want_none_of_it(
+async def test_a_client_can_bypass_the_cache(
     harness: EngineHarness, wish: str, first: str | None, second: str, third: str
 ) -> None:
     harness.outbound.script = [(200, [completion()])] * 2
@@ -259,14 +277,14 @@ def ended(reason: str) -> bytes:
 @pytest.mark.parametrize(
     ("reason", "kept"), [("stop", True), ("length", True), ("tool_calls", True), ("content_filter", False), ("", False)]
 )
-async def test_only_a_normal_end_is_kept(harness: EngineHarness, reason: str, kept: bool) -> None:
+async def test_only_an_answer_with_a_normal_end_is_cached(harness: EngineHarness, reason: str, kept: bool) -> None:
     harness.outbound.script = [(200, [ended(reason)])] * 2
     await ask(harness)
     assert cache_header(await ask(harness)) == ("hit" if kept else "miss")
 
 
 @pytest.mark.parametrize("reason", ["stop", "content_filter"])
-async def test_of_a_stream_too(harness: EngineHarness, reason: str) -> None:
+async def test_only_a_stream_with_a_normal_end_is_cached(harness: EngineHarness, reason: str) -> None:
     pieces: list[bytes | Exception] = [
         piece.replace(b'"finish_reason":"stop"', b'"finish_reason":"%s"' % reason.encode())
         for piece in events('say "finish_reason":"stop"')
@@ -277,7 +295,7 @@ async def test_of_a_stream_too(harness: EngineHarness, reason: str) -> None:
     assert cache_header(await ask(harness, STREAM)) == ("hit" if reason == "stop" else "miss")
 
 
-async def test_a_stream_that_broke_or_was_left_is_not_kept(harness: EngineHarness) -> None:
+async def test_a_broken_or_abandoned_stream_is_not_cached(harness: EngineHarness) -> None:
     harness.flags = {"dlp_enabled": False}
     harness.outbound.script = [
         (200, events("a", done=False, usage=None)[:1]), (200, events("a", "b")), (200, events("a", "b")),
@@ -291,7 +309,7 @@ async def test_a_stream_that_broke_or_was_left_is_not_kept(harness: EngineHarnes
     assert cache_header(await ask(harness, STREAM)) == "miss"
 
 
-async def test_an_error_is_not_kept(harness: EngineHarness) -> None:
+async def test_an_error_is_not_cached(harness: EngineHarness) -> None:
     harness.outbound.script = [(400, [b'{"error": {"message": "no"}}']), (503, [b"{}"]), (200, [completion()])]
     assert (await ask(harness)).status == 400
     assert (await ask(harness)).status == 502
@@ -299,7 +317,7 @@ async def test_an_error_is_not_kept(harness: EngineHarness) -> None:
     assert [outcome.cache for outcome in harness.outcomes] == ["miss"] * 3
 
 
-async def test_a_fallbacks_answer_is_not_kept(harness: EngineHarness) -> None:
+async def test_the_answer_of_a_fallback_is_not_cached(harness: EngineHarness) -> None:
     body = {**CHAT, "fallbacks": ["two/n"]}
     harness.outbound.script = [(503, [b"{}"]), (200, [completion("stand-in")]), (200, [completion("itself")])]
     assert b"stand-in" in (await ask(harness, body)).body
@@ -340,7 +358,7 @@ async def test_a_switched_off_model_is_not_served_from_the_cache(harness: Engine
     assert (await ask(harness)).status == 503
 
 
-async def test_a_credential_that_was_revoked_meanwhile_gets_nothing(harness: EngineHarness) -> None:
+async def test_a_credential_revoked_in_the_meantime_gets_no_cached_answer(harness: EngineHarness) -> None:
     harness.outbound.script = [(200, [completion()])]
     await ask(harness)
     harness.good = False
@@ -357,7 +375,7 @@ async def test_a_hit_counts_as_a_request_and_costs_nothing(harness: EngineHarnes
     assert charged(hit.answered) == CallAmounts(nano_usd=0, requests=1, tokens=0)
 
 
-async def test_a_hit_is_free_also_where_the_catalog_has_no_price(harness: EngineHarness) -> None:
+async def test_a_hit_is_free_even_without_a_price_in_the_catalog(harness: EngineHarness) -> None:
     harness.models = [msgspec.structs.replace(model, cost_per_input_token=None) for model in harness.models]
     harness.outbound.script = [(200, [completion()])]
     await ask(harness)
@@ -377,7 +395,7 @@ async def test_an_answer_is_inspected_each_time(harness: EngineHarness) -> None:
 async def test_a_cached_answer_that_is_now_forbidden_is_not_returned(harness: EngineHarness) -> None:
     harness.outbound.script = [(200, [completion("About PRJ-1234.")])]
     await ask(harness)
-    # The same revision, so that nothing but inspection stands in the way.
+    # The policy has the same revision, so that only the inspection prevents the answer.
     harness.governance = GovernanceRecords(dlp_rules=(rule("project", "block", pattern="PRJ-[0-9]{4}"),))
     answer = await ask(harness)
     assert answer.status == 403
@@ -385,7 +403,7 @@ async def test_a_cached_answer_that_is_now_forbidden_is_not_returned(harness: En
     assert harness.outcomes[1].cache == "hit"
 
 
-async def test_what_a_rule_stopped_is_not_kept(harness: EngineHarness) -> None:
+async def test_an_answer_blocked_by_a_rule_is_not_cached(harness: EngineHarness) -> None:
     harness.governance = GovernanceRecords(dlp_rules=(rule("project", "block", pattern="PRJ-[0-9]{4}"),))
     harness.outbound.script = [(200, [completion("PRJ-1234")])] * 2
     assert (await ask(harness)).status == 403
@@ -394,7 +412,7 @@ async def test_what_a_rule_stopped_is_not_kept(harness: EngineHarness) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_labels_are_turned_back_into_the_callers_own_values(harness: EngineHarness, stream: bool) -> None:
+async def test_labels_are_restored_to_the_callers_own_values(harness: EngineHarness, stream: bool) -> None:
     harness.governance = GovernanceRecords(dlp_rules=(rule("credit_card", "redact", reversible=True),))
     text = "Your card is [CREDIT_CARD_1]."
     harness.outbound.script = [(200, events(text[:20], text[20:]) if stream else [completion(text)])]
@@ -438,7 +456,7 @@ DIALECTS = ["openai_chat", "anthropic_messages", "openai_responses"]
 @pytest.mark.parametrize("client", DIALECTS)
 @pytest.mark.parametrize("provider", ["openai_chat", "anthropic_messages"])
 @pytest.mark.parametrize("stream", [False, True])
-async def test_every_dialect_over_every_other(client: str, provider: str, stream: bool) -> None:
+async def test_answers_are_cached_for_every_pair_of_dialects(client: str, provider: str, stream: bool) -> None:
     harness = EngineHarness()
     harness.serve("one", "m", kind="anthropic" if provider == "anthropic_messages" else "openai_compatible")
     harness.ports.cache = MemoryCache(10**7, harness.clock)
@@ -457,7 +475,7 @@ async def test_every_dialect_over_every_other(client: str, provider: str, stream
     assert harness.outcomes[1].outcome == "success"
 
 
-async def test_embeddings_are_kept_too(harness: EngineHarness) -> None:
+async def test_embeddings_are_cached_too(harness: EngineHarness) -> None:
     vectors = {"object": "list", "model": "m", "data": [{"object": "embedding", "index": 0, "embedding": [0.5]}]}
     harness.outbound.script = [(200, [json.dumps(vectors).encode()])]
     body = {"model": "one/m", "input": "hi"}
@@ -466,7 +484,7 @@ async def test_embeddings_are_kept_too(harness: EngineHarness) -> None:
     assert (cache_header(again), again.body) == ("hit", first.body)
 
 
-async def test_a_request_that_waits_for_a_person_asks_each_time(harness: EngineHarness) -> None:
+async def test_a_cached_answer_requires_its_approval_each_time(harness: EngineHarness) -> None:
     harness.flags = {"human_in_loop": True}
     harness.governance = GovernanceRecords(dlp_rules=(rule("project", "prompt", pattern="PRJ-[0-9]{4}"),))
     harness.outbound.script = [(200, [completion()])]

@@ -1,4 +1,4 @@
-"""Model access, through the whole engine: every place that could answer is judged, wherever it comes from."""
+"""Model access through the whole engine: every candidate is judged, wherever it comes from."""
 
 import json
 from typing import Any
@@ -24,7 +24,8 @@ def caller(*groups: UUID) -> Caller:
 
 
 def engine(*rules: tuple[UUID, AccessType, str], groups: tuple[UUID, ...] = (GROUP,), **access: str) -> EngineHarness:
-    """Providers `one`, `two` and `three` with a model `m` each. `access` is the catalog's, by provider."""
+    """Create an engine whose providers `one`, `two` and `three` have a model `m` each. `access` is the catalog's field,
+    by provider."""
     harness = EngineHarness()
     for provider in ("one", "two", "three"):
         harness.serve(provider, "m")
@@ -68,7 +69,7 @@ async def test_a_denied_model_gets_the_answer_of_an_unknown_one(model: str) -> N
     }
 
 
-async def test_a_bare_name_that_is_denied_does_not_tell_its_provider() -> None:
+async def test_the_refusal_of_a_bare_name_does_not_disclose_the_provider() -> None:
     harness = engine((GROUP, "DENY", "one/only-here"))
     harness.serve("one", "only-here")
     _, body = await ask(harness, "only-here")
@@ -80,7 +81,7 @@ async def test_the_denial_of_any_group_wins() -> None:
     assert (await ask(harness, "one/m"))[0].status == 404
 
 
-async def test_another_groups_rules_are_not_the_callers() -> None:
+async def test_rules_of_other_groups_do_not_apply() -> None:
     harness = engine((OTHER, "DENY", "one/m"))
     assert (await ask(harness, "one/m"))[0].status == 200
 
@@ -98,13 +99,13 @@ async def test_a_denied_fallback_leaves_the_chain() -> None:
     assert hosts(harness) == ["one", "three"]
 
 
-async def test_a_denied_first_choice_makes_room_for_a_fallback() -> None:
+async def test_a_denied_first_choice_is_replaced_by_a_fallback() -> None:
     harness = engine((GROUP, "DENY", "one/m"))
     assert (await ask(harness, "one/m", "two/m"))[0].status == 200
     assert hosts(harness) == ["two"]
 
 
-async def test_a_policy_rule_sends_nobody_to_a_model_that_they_may_not_use() -> None:
+async def test_a_policy_rule_cannot_route_to_a_denied_model() -> None:
     harness = engine(two="restricted")
     governed(harness, "ROUTE", 'provider == "one"', route_to="two/m")
     answer, body = await ask(harness, "one/m")

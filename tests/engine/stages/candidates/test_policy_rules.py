@@ -18,7 +18,7 @@ BROKEN: tuple[int, list[bytes | Exception]] = (500, [b"{}"])
 
 
 def engine(*rules: PolicyRuleRecord, **governance: Any) -> EngineHarness:
-    """Providers `one` and `two` with models `m` and `n` each, and `local` with `l`."""
+    """Create an engine whose providers `one` and `two` have models `m` and `n` each, and `local` has `l`."""
     harness = EngineHarness()
     harness.serve("one", "m", "n")
     harness.serve("two", "m", "n")
@@ -263,7 +263,7 @@ REGISTRY = (
         ("time.getFullYear() > 2000", "one/m", True),
         ("tokens == 250", "one/m", True),
         ("tokens == 251", "one/m", False),
-        # 250 tokens at 1 USD a million, 100 at 2.
+        # 250 tokens at 1 USD a million, and 100 tokens at 2 USD.
         ("cost_usd > 0.000449 && cost_usd < 0.000451", "one/m", True),
         ('dlp.action == "ALLOW" && size(dlp.entities) == 0', "one/m", True),
     ],
@@ -295,7 +295,7 @@ async def test_the_catalogs_output_limit_applies_if_the_caller_sets_none() -> No
     harness.models = [msgspec.structs.replace(model, max_output_tokens=1_000_000) for model in harness.models]
     assert (await ask(harness))[0].status == 403
     assert (await ask(harness, max_completion_tokens=10))[0].status == 200
-    # Servers differ in which of two they go by.
+    # Servers differ in which of the two limits they apply.
     assert (await ask(harness, max_completion_tokens=10, max_tokens=1_000_000))[0].status == 403
 
 
@@ -324,7 +324,7 @@ async def test_groups_are_those_of_the_caller() -> None:
     assert (await ask(harness))[0].status == 403
 
 
-async def test_the_first_match_of_many_rules_is_noted_once_a_request() -> None:
+async def test_each_match_of_many_rules_is_recorded_once_per_request() -> None:
     harness = engine(*[rule(n, "LOG", terminal=False) for n in range(1, 301)])
     await ask(harness, "one/m", "two/m")
     assert len(harness.outcomes[0].rule_events) == 100

@@ -1,4 +1,4 @@
-"""Enforcement of the model registry, through the whole engine."""
+"""Enforcement of the model registry through the whole engine."""
 
 import json
 from typing import Any
@@ -13,13 +13,14 @@ from gatehouse.engine.records.outcome import RuleEvent
 from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord, RegistryRecord
 
 
-def engine(mode: str, *, rules: tuple[PolicyRuleRecord, ...] = (), **standing: str) -> EngineHarness:
-    """A provider `one` with models `a`, `b` and `c`; `standing` has the validation status of those in the registry."""
+def engine(mode: str, *, rules: tuple[PolicyRuleRecord, ...] = (), **statuses: str) -> EngineHarness:
+    """Create an engine with a provider `one` and its models `a`, `b` and `c`. `statuses` are the validation statuses of
+    the registered models."""
     harness = EngineHarness()
     harness.serve("one", "a", "b", "c")
     registry = [
         RegistryRecord(provider="one", model_id=model, risk_tier="tier_2", validation_status=status)
-        for model, status in standing.items()
+        for model, status in statuses.items()
     ]
     harness.governance = msgspec.convert(
         {"registry": msgspec.to_builtins(registry), "registry_enforcement": mode}, GovernanceRecords
@@ -49,7 +50,7 @@ async def ask(
         )),
     ],
 )  # fmt: skip
-async def test_what_the_registry_does_not_hold_as_validated_is_refused(status: str | None, code: str | None) -> None:
+async def test_a_model_that_is_not_validated_is_refused(status: str | None, code: str | None) -> None:
     harness = engine("block", **({} if status is None else {"a": status}))
     answer, body = await ask(harness)
     if code is None:
@@ -78,7 +79,7 @@ async def test_a_warning_is_a_header_and_an_event() -> None:
     assert (event.kind, event.rule_id, event.action) == ("model_registry", "model_not_validated", "LOG")
 
 
-async def test_a_streams_headers_carry_the_warning_too() -> None:
+async def test_the_headers_of_a_stream_have_the_warning_too() -> None:
     harness = engine("warn", a="deprecated")
     harness.outbound.script = [(200, events("x"))]
     answer, _ = await ask(harness, stream=True)
@@ -87,7 +88,7 @@ async def test_a_streams_headers_carry_the_warning_too() -> None:
     assert [block async for block in answer.stream]
 
 
-async def test_the_warning_is_of_the_model_that_answered() -> None:
+async def test_the_warning_is_about_the_model_that_answered() -> None:
     harness = engine("warn", a="draft", b="validated")
     harness.outbound.script = [(500, [b"{}"]), (200, [completion()])]
     answer, _ = await ask(harness, "one/a", "one/b")
@@ -95,7 +96,7 @@ async def test_the_warning_is_of_the_model_that_answered() -> None:
     assert [event.model for event in harness.outcomes[0].rule_events] == ["one/a"]
 
 
-async def test_nothing_is_said_where_nothing_is_enforced() -> None:
+async def test_there_is_no_warning_without_enforcement() -> None:
     harness = engine("off")
     answer, _ = await ask(harness)
     assert (answer.status, answer.headers.get("X-Gateway-Warning")) == (200, None)
@@ -126,14 +127,14 @@ async def test_the_first_refusal_is_returned_if_no_candidate_is_left() -> None:
     assert {event.model for event in harness.outcomes[0].rule_events} == {"one/a", "one/b", "one/c"}
 
 
-async def test_auto_chooses_nothing_that_is_not_validated() -> None:
+async def test_auto_chooses_only_validated_models() -> None:
     harness = engine("block")
     harness.models[0] = msgspec.structs.replace(harness.models[0], is_default=True)
     answer, body = await ask(harness, "auto")
     assert (answer.status, body["error"]["code"]) == (403, "model_not_registered")
 
 
-async def test_what_a_rule_routes_to_is_judged_too() -> None:
+async def test_the_target_of_a_route_rule_is_judged_too() -> None:
     rule = PolicyRuleRecord(
         id=UUID(int=1), name="elsewhere", priority=1, condition='model == "one/a"', action="ROUTE", route_to="one/b"
     )
@@ -153,7 +154,7 @@ async def test_a_model_that_the_caller_may_not_use_is_still_unknown() -> None:
 
 
 @pytest.mark.parametrize(("mode", "listed"), [("off", ["a", "b", "c"]), ("warn", ["a", "b", "c"]), ("block", ["b"])])
-async def test_the_list_of_models_has_what_may_be_called(mode: str, listed: list[str]) -> None:
+async def test_the_list_of_models_contains_the_callable_models(mode: str, listed: list[str]) -> None:
     harness = engine(mode, b="validated", c="deprecated")
     identified = await harness.engine.identify(harness.request({}), "api:read")
     assert [model.model_id for model in await harness.engine.usable_models(identified)] == listed

@@ -93,7 +93,7 @@ async def test_a_field_that_needs_permission_is_refused_by_name_until_it_is_allo
         {"chat_template_kwargs": {"enable_thinking": False}, "top_k": 4, "min_p": 0.1, "guided_json": {}},
     ],
 )  # fmt: skip
-async def test_ordinary_fields_and_harmless_values_pass_and_leave_nothing_on_record(body: dict[str, Any]) -> None:
+async def test_ordinary_fields_and_harmless_values_pass_without_a_record(body: dict[str, Any]) -> None:
     harness = engine(unknown="refuse")
     answer, response_body = await ask(harness, body)
     assert answer.status == 200, response_body
@@ -131,9 +131,7 @@ async def test_ordinary_fields_and_harmless_values_pass_and_leave_nothing_on_rec
         ),
     ],
 )  # fmt: skip
-async def test_messages_for_a_provider_that_speaks_them_are_judged_alike(
-    body: dict[str, Any], name: str | None
-) -> None:
+async def test_fields_of_the_messages_dialect_are_judged_alike(body: dict[str, Any], name: str | None) -> None:
     harness = engine(unknown="refuse", kind="anthropic")
     message = {
         "id": "m", "type": "message", "role": "assistant", "model": "a", "content": [{"type": "text", "text": "hi"}],
@@ -152,14 +150,14 @@ async def test_messages_for_a_provider_that_speaks_them_are_judged_alike(
     assert f"`{name}`" in response_body["error"]["message"]
 
 
-async def test_embeddings_are_judged_alike() -> None:
+async def test_fields_of_embeddings_are_judged_alike() -> None:
     harness = engine()
     body = {"model": "one/a", "input": "x", "models": ["b"]}
     answer = await harness.engine.answer(harness.request(body, dialect="openai_embeddings"))
     assert json.loads(answer.body)["error"]["code"] == "field_not_allowed"
 
 
-async def test_a_candidate_that_receives_no_such_field_answers_in_place_of_one_that_would() -> None:
+async def test_a_candidate_that_does_not_receive_the_field_answers_instead() -> None:
     harness = engine()
     harness.serve("two", "b", kind="gemini", base_url="https://two.test")
     reply = {"candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP"}]}
@@ -171,7 +169,7 @@ async def test_a_candidate_that_receives_no_such_field_answers_in_place_of_one_t
     assert b"models" not in (request.body or b"")
 
 
-async def test_on_ones_own_machine_a_tier_has_no_price_and_models_still_need_permission() -> None:
+async def test_a_local_provider_ignores_tiers_and_still_guards_models() -> None:
     local = {"kind": "ollama", "local_runtime_base_url": "http://localhost:11434"}
     assert (await ask(engine(**local), {"service_tier": "priority", "store": True}))[0].status == 200
     assert (await ask(engine(**local), {"models": ["x"]}))[0].status == 400
@@ -182,7 +180,7 @@ async def test_all_hosted_tools_can_be_allowed_at_once() -> None:
     assert answer.status == 200
 
 
-async def test_unknown_fields_pass_and_are_on_record_by_name_or_are_refused_by_the_setting() -> None:
+async def test_unknown_fields_pass_and_are_recorded_or_are_refused_by_the_setting() -> None:
     body = {"vendor_speciality": 1, "4111 1111 1111 1111": 1, **{f"x{number}": 1 for number in range(40)}}
     harness = engine()
     answer, _ = await ask(harness, body)
@@ -219,17 +217,17 @@ async def test_policy_rules_see_the_fields(condition: str, body: dict[str, Any],
     assert answer.status == status, response_body
 
 
-def test_every_guard_says_why_and_none_is_ordinary() -> None:
+def test_every_guard_has_a_reason_and_is_not_ordinary() -> None:
     for guards in (tables.OPENAI_CHAT, tables.LOCAL):
         assert all(guard.reason for guard in guards.values())
     for dialect in ("openai_chat", "anthropic_messages", "openai_embeddings"):
         assert tables.ORDINARY[dialect].isdisjoint(tables.OPENAI_CHAT)
 
 
-def test_looking_at_an_ordinary_body_takes_microseconds() -> None:
+def test_checking_an_ordinary_body_is_fast() -> None:
     body = {"model": "m", **HELLO, "temperature": 1, "stream": True, "tools": [FUNCTION] * 30}
     best = min(_seconds(body) for _ in range(20))
-    # A hundredfold of what it takes, so that only work of another order fails.
+    # The limit is a hundred times the usual duration, so only work of another order fails.
     assert best < 0.001
 
 

@@ -38,7 +38,7 @@ async def client():
         yield client
 
 
-async def test_the_page_and_everything_it_asks_for_come_from_here(client):
+async def test_the_page_and_all_its_files_are_served_locally(client):
     page = await client.get("/docs")
     assert page.status_code == 200
     assert page.headers["Content-Type"].startswith("text/html")
@@ -74,7 +74,7 @@ async def test_the_document_stays_openapi_3_1(client):
     assert (await client.get("/openapi.json")).json()["openapi"].startswith("3.1")
 
 
-async def test_the_page_gets_a_document_that_its_reader_understands(client):
+async def test_the_page_reads_the_document_as_openapi_3_0(client):
     document = (await client.get("/docs/openapi.json")).json()
     pet = document["components"]["schemas"]["Pet"]["properties"]
     assert document["openapi"] == "3.0.3"
@@ -87,7 +87,7 @@ async def test_the_page_gets_a_document_that_its_reader_understands(client):
 
 
 async def test_the_page_shows_the_examples_that_fields_have(client):
-    """3.0 knows one a schema. Without it the page makes up nonsense that fits the pattern."""
+    """A schema of OpenAPI 3.0 has one example. Without it the page shows generated text that matches the pattern."""
     document = (await client.get("/docs/openapi.json")).json()
     colour = document["components"]["schemas"]["Pet"]["properties"]["colour"]
     assert colour["example"] == "black"
@@ -99,12 +99,12 @@ def test_named_examples_of_a_body_stay_as_they_are():
     assert downgraded({"content": {"application/json": body}})["content"] == {"application/json": body}
 
 
-def test_what_the_api_is_stands_where_the_page_reads_it():
+def test_the_summary_of_the_api_becomes_its_description():
     document = downgraded({"openapi": "3.1.0", "info": {"title": "T", "version": "1", "summary": "What it is."}})
     assert document["info"] == {"title": "T", "version": "1", "description": "What it is."}
 
 
-def test_translating_leaves_the_document_alone():
+def test_the_conversion_does_not_change_the_document():
     document = {"openapi": "3.1.0", "x": {"anyOf": [{"type": "string"}, {"type": "null"}]}}
     downgraded(document)
     assert document == {"openapi": "3.1.0", "x": {"anyOf": [{"type": "string"}, {"type": "null"}]}}

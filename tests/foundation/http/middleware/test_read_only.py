@@ -1,4 +1,4 @@
-"""Read-only fields in updates: what counts as unchanged."""
+"""Read-only fields in updates: which values count as unchanged."""
 
 from typing import Any
 

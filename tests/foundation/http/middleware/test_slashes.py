@@ -96,6 +96,6 @@ async def test_a_post_keeps_its_body(client, path):
 @pytest.mark.parametrize(
     "path", ["/api/groups//", "/nowhere/", "/nowhere", "//api/groups", "/api/nowhere/" + "/" * 100]
 )
-async def test_what_is_no_path_stays_none(client, path):
+async def test_an_unknown_path_is_not_found_with_or_without_a_slash(client, path):
     answer = await client.get(path)
     assert answer.status_code == 404

@@ -1,4 +1,5 @@
-"""Answers spoilt at random, connections reset and calls given up anywhere: one outcome each, and nothing left over."""
+"""Randomly damaged responses, reset connections and cancelled calls. Each call has one outcome and frees its
+connection."""
 
 import asyncio
 import gzip
@@ -67,7 +68,9 @@ async def settled(outbound: LeanOutbound) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_a_spoilt_answer_is_an_answer_or_a_failure_and_leaves_nothing(lean: LeanOutbound, seed: int) -> None:
+async def test_a_damaged_response_is_a_response_or_a_failure_and_frees_its_connection(
+    lean: LeanOutbound, seed: int
+) -> None:
     dice = random.Random(seed)
 
     async def behave(connection: Connection) -> None:
@@ -93,7 +96,9 @@ async def test_a_spoilt_answer_is_an_answer_or_a_failure_and_leaves_nothing(lean
 
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "TLS"])
-async def test_calls_given_up_at_any_moment_leave_nothing(make_lean: Callable[..., LeanOutbound], tls: bool) -> None:
+async def test_calls_cancelled_at_any_time_free_their_connections(
+    make_lean: Callable[..., LeanOutbound], tls: bool
+) -> None:
     lean = make_lean(tls=trusting())
 
     async def behave(connection: Connection) -> None:
@@ -109,7 +114,7 @@ async def test_calls_given_up_at_any_moment_leave_nothing(make_lean: Callable[..
             call = asyncio.create_task(ask(lean, server.url))
             for _ in range(turn):
                 await asyncio.sleep(0)
-            # A handshake is a few turns, and a wait for the other side in each.
+            # A handshake takes a few iterations of the loop, each with a wait for the server.
             await asyncio.sleep(0.0002 * turn if tls else 0)
             call.cancel()
             await asyncio.wait([call])
@@ -118,7 +123,7 @@ async def test_calls_given_up_at_any_moment_leave_nothing(make_lean: Callable[..
     assert len(asyncio.all_tasks()) == tasks
 
 
-async def test_what_is_called_after_a_call_was_given_up_gets_its_own_answer(lean: LeanOutbound) -> None:
+async def test_a_call_after_a_cancelled_call_receives_its_own_response(lean: LeanOutbound) -> None:
     async def behave(connection: Connection) -> None:
         await asyncio.sleep(0.002 if connection.body == b"slow" else 0)
         await connection.answer(connection.body)

@@ -1,4 +1,4 @@
-"""Connections that the far end has left, and what a call on one of them is told."""
+"""Connections that the server has closed, and the errors of calls on them."""
 
 import asyncio
 import socket
@@ -29,7 +29,7 @@ async def ask(outbound: Outbound, url: str, method: str = "POST") -> bytes:
 
 
 class Blocking:
-    """A provider in a thread: it can act while the event loop stands still."""
+    """A provider in a thread, which can act while the event loop is blocked."""
 
     def __init__(self) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -67,7 +67,7 @@ async def test_a_connection_that_was_closed_while_the_loop_stood_still_is_not_us
             assert await ask(lean, provider.url) == b"hi"
             assert provider.requests == count
             provider.leave.set()
-            # The loop learns nothing of it: this blocks.
+            # The loop does not see that the connection is closed, because this call blocks the loop.
             assert provider.left.wait(2)
             time.sleep(0.01)
             provider.leave.clear()
@@ -78,7 +78,7 @@ async def test_a_connection_that_was_closed_while_the_loop_stood_still_is_not_us
     ("method", "expected_error"), [("GET", ConnectFailed), ("HEAD", ConnectFailed), ("POST", BrokenOff)]
 )
 @pytest.mark.parametrize("by", ["end", "reset"])
-async def test_a_call_on_a_reused_connection_that_dies_fails_and_is_not_repeated(
+async def test_a_call_on_a_reused_connection_that_is_closed_fails_and_is_not_repeated(
     lean: Outbound, method: str, expected_error: type[Exception], by: str
 ) -> None:
     async def behave(connection: Connection) -> None:
@@ -99,7 +99,7 @@ async def test_a_call_on_a_reused_connection_that_dies_fails_and_is_not_repeated
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_a_new_connection_that_dies_unanswered_is_broken_off(lean: Outbound, method: str) -> None:
+async def test_a_new_connection_closed_without_a_response_is_a_broken_connection(lean: Outbound, method: str) -> None:
     async def behave(connection: Connection) -> None:
         raise ConnectionError
 
@@ -109,7 +109,7 @@ async def test_a_new_connection_that_dies_unanswered_is_broken_off(lean: Outboun
         assert len(server.requests) == 1
 
 
-async def test_a_used_connection_that_dies_inside_the_answer_is_broken_off(lean: Outbound) -> None:
+async def test_a_reused_connection_closed_during_the_response_is_a_broken_connection(lean: Outbound) -> None:
     async def behave(connection: Connection) -> None:
         if len(server.requests) == 1:
             await connection.answer(b"hi")
@@ -123,7 +123,7 @@ async def test_a_used_connection_that_dies_inside_the_answer_is_broken_off(lean:
             await ask(lean, server.url, "GET")
 
 
-async def test_an_answer_before_the_request_was_taken_is_read_and_the_connection_closed(lean: Outbound) -> None:
+async def test_a_response_before_the_end_of_the_request_is_read_and_the_connection_is_closed(lean: Outbound) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal connections
         connections += 1
@@ -143,7 +143,7 @@ async def test_an_answer_before_the_request_was_taken_is_read_and_the_connection
     server.close()
 
 
-async def test_closing_the_carrier_ends_the_calls_in_progress(lean: Outbound) -> None:
+async def test_closing_the_client_ends_the_calls_in_progress(lean: Outbound) -> None:
     async def behave(connection: Connection) -> None:
         await connection.reader.read()
         raise ConnectionError
@@ -159,7 +159,7 @@ async def test_closing_the_carrier_ends_the_calls_in_progress(lean: Outbound) ->
 
 
 @pytest.mark.parametrize(("keep_alive", "connections"), [("timeout=1", 2), ("max=5, timeout=60", 1), ("nonsense", 1)])
-async def test_a_connection_rests_no_longer_than_the_far_end_keeps_it(
+async def test_a_connection_is_idle_no_longer_than_the_server_keeps_it(
     lean: Outbound, keep_alive: str, connections: int
 ) -> None:
     async def behave(connection: Connection) -> None:
@@ -173,7 +173,7 @@ async def test_a_connection_rests_no_longer_than_the_far_end_keeps_it(
 
 
 @pytest.mark.parametrize("busy", [True, False], ids=["in use", "at rest"])
-async def test_a_connection_that_has_got_old_serves_no_further_call(
+async def test_a_connection_beyond_its_maximum_age_serves_no_further_call(
     lean: Outbound, monkeypatch: pytest.MonkeyPatch, busy: bool
 ) -> None:
     monkeypatch.setattr(connection_module, "MAX_AGE_SECONDS", 0.3)

@@ -1,4 +1,4 @@
-"""AddressCache: looked up off the loop, judged, kept for a while, and looked up anew."""
+"""AddressCache: names are resolved outside the loop, checked, cached for a while, and resolved again."""
 
 import asyncio
 import socket
@@ -38,16 +38,16 @@ def resolver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Resolver]:
 
 @pytest.fixture
 def names() -> Iterator[AddressCache]:
-    made = AddressCache(EgressGuard())
-    yield made
-    made.close()
+    cache = AddressCache(EgressGuard())
+    yield cache
+    cache.close()
 
 
 async def resolved(names: AddressCache) -> list[str]:
     return [str(address) for address in await names.addresses("provider.example", 443, "private")]
 
 
-async def test_a_name_is_looked_up_once_however_many_ask(names: AddressCache, resolver: Resolver) -> None:
+async def test_concurrent_callers_share_one_look_up(names: AddressCache, resolver: Resolver) -> None:
     resolver.addresses = ["10.0.0.1", "10.0.0.2"]
     assert await asyncio.gather(*[resolved(names) for _ in range(20)]) == [["10.0.0.1", "10.0.0.2"]] * 20
     await resolved(names)
@@ -63,7 +63,7 @@ async def test_a_cancelled_lookup_does_not_affect_others(names: AddressCache, re
     assert await second == ["10.0.0.1"]
 
 
-async def test_an_older_answer_serves_while_a_new_one_is_fetched(
+async def test_old_addresses_are_used_while_new_ones_are_looked_up(
     names: AddressCache, resolver: Resolver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await resolved(names)
@@ -77,7 +77,7 @@ async def test_an_older_answer_serves_while_a_new_one_is_fetched(
     assert await resolved(names) == ["10.0.0.2"]
 
 
-async def test_a_resolver_that_fails_leaves_the_last_answer_in_place_until_it_is_too_old(
+async def test_after_a_failed_look_up_the_last_addresses_are_used_until_they_are_too_old(
     names: AddressCache, resolver: Resolver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await resolved(names)
@@ -91,12 +91,12 @@ async def test_a_resolver_that_fails_leaves_the_last_answer_in_place_until_it_is
         await resolved(names)
 
 
-async def test_a_name_that_leads_out_of_bounds_now_is_not_used_any_more(
+async def test_a_name_with_a_refused_address_is_no_longer_used(
     names: AddressCache, resolver: Resolver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await resolved(names)
     monkeypatch.setattr(names_module, "FRESH_SECONDS", 0.0)
-    # A single one is enough.
+    # A single refused address is enough.
     resolver.addresses = ["10.0.0.2", "169.254.169.254"]
     await resolved(names)
     await asyncio.sleep(0.1)
@@ -111,6 +111,6 @@ async def test_an_unreachable_address_is_resolved_again(names: AddressCache, res
     assert await resolved(names) == ["10.0.0.7"]
 
 
-async def test_an_address_needs_no_look_up(names: AddressCache, resolver: Resolver) -> None:
+async def test_a_literal_address_needs_no_look_up(names: AddressCache, resolver: Resolver) -> None:
     assert await names.addresses("10.1.2.3", 443, "private") == (ip_address("10.1.2.3"),)
     assert resolver.lookup_count == 0

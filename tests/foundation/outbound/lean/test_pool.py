@@ -1,4 +1,4 @@
-"""Who may call, and who waits."""
+"""The limits of concurrent and waiting calls."""
 
 import asyncio
 import socket
@@ -25,18 +25,18 @@ async def ask(outbound: Outbound, url: str, wait: float = 1.0) -> OutboundReply:
     return await outbound.send(OutboundRequest(method="POST", url=url, headers={}, body=b"{}", connect_timeout=wait))
 
 
-async def test_shares_are_within_what_all_have_together(make_lean: Make) -> None:
+async def test_the_limit_of_one_provider_does_not_exceed_the_total(make_lean: Make) -> None:
     carrier = make_lean(3, max_each=2)
-    async with upstream(echo) as one, upstream(echo) as other:
-        replies = [await ask(carrier, one.url) for _ in range(2)]
-        replies.append(await ask(carrier, other.url))
+    async with upstream(echo) as first_provider, upstream(echo) as second_provider:
+        replies = [await ask(carrier, first_provider.url) for _ in range(2)]
+        replies.append(await ask(carrier, second_provider.url))
         with pytest.raises(NoConnectionFree):
-            await ask(carrier, other.url, 0.05)
+            await ask(carrier, second_provider.url, 0.05)
         for item in replies:
             await item.close()
 
 
-async def test_a_waiting_call_starts_as_soon_as_another_ends(make_lean: Make) -> None:
+async def test_a_waiting_call_starts_when_another_call_ends(make_lean: Make) -> None:
     carrier = make_lean(1)
     async with upstream(echo) as server:
         first = await ask(carrier, server.url)
@@ -47,7 +47,7 @@ async def test_a_waiting_call_starts_as_soon_as_another_ends(make_lean: Make) ->
         await (await asyncio.wait_for(second, 1)).close()
 
 
-async def test_a_burst_waits_however_few_may_call(make_lean: Make) -> None:
+async def test_a_burst_of_calls_waits_even_if_few_may_be_in_progress(make_lean: Make) -> None:
     carrier = make_lean(2)
 
     async def one(url: str) -> int:
@@ -59,7 +59,7 @@ async def test_a_burst_waits_however_few_may_call(make_lean: Make) -> None:
         assert set(await asyncio.gather(*(one(server.url) for _ in range(100)))) == {200}
 
 
-async def test_a_call_that_ends_passes_over_who_is_cancelled_in_the_same_moment() -> None:
+async def test_a_waiting_call_that_is_cancelled_at_the_end_of_another_call_is_skipped() -> None:
     pool = ConnectionPool(PoolLimits(1, 1, 5), 30.0)
     first_call = pool.enter(A)
     assert first_call is not None
@@ -71,7 +71,7 @@ async def test_a_call_that_ends_passes_over_who_is_cancelled_in_the_same_moment(
     assert (gone.cancelled(), pool._calls, pool._hosts) == (True, 0, {})
 
 
-async def test_no_more_than_may_wait_for_a_provider_do_and_the_next_is_refused_at_once() -> None:
+async def test_a_call_beyond_the_limit_of_waiting_calls_is_refused_immediately() -> None:
     pool = ConnectionPool(PoolLimits(2, 2, 2), 30.0)
     hosts = [pool.enter(A), pool.enter(A)]
     assert pool.enter(A) is None
@@ -87,7 +87,7 @@ async def test_no_more_than_may_wait_for_a_provider_do_and_the_next_is_refused_a
     assert pool.enter(A) is not None
 
 
-async def test_providers_take_turns_when_all_wait() -> None:
+async def test_waiting_providers_are_served_in_turn() -> None:
     pool = ConnectionPool(PoolLimits(1, 1, 10), 30.0)
     first_call = pool.enter(A)
     order: list[str] = []
@@ -108,7 +108,7 @@ async def test_providers_take_turns_when_all_wait() -> None:
     assert order == ["a", "b", "a", "b", "a"]
 
 
-async def test_nothing_is_lost_when_waits_are_given_up_at_any_moment() -> None:
+async def test_no_capacity_is_lost_when_waits_are_cancelled_at_any_time() -> None:
     pool = ConnectionPool(PoolLimits(3, 2, 50), 30.0)
     running: Counter[str] = Counter()
     most: Counter[str] = Counter()
@@ -142,7 +142,7 @@ async def test_nothing_is_lost_when_waits_are_given_up_at_any_moment() -> None:
     assert not pool._hosts
 
 
-async def test_idle_connections_count_and_the_oldest_makes_room(make_lean: Make) -> None:
+async def test_idle_connections_count_and_the_oldest_is_closed_first(make_lean: Make) -> None:
     carrier = make_lean(2)
     async with upstream(echo) as one, upstream(echo) as two, upstream(echo) as three:
         for server in (one, two, three):
@@ -153,7 +153,7 @@ async def test_idle_connections_count_and_the_oldest_makes_room(make_lean: Make)
         assert not two.closed_by_client.is_set()
 
 
-async def test_nothing_is_kept_of_providers_that_nobody_calls(lean: LeanOutbound) -> None:
+async def test_unused_providers_are_forgotten(lean: LeanOutbound) -> None:
     for _ in range(3):
         async with upstream(echo) as server:
             reply = await ask(lean, server.url)
@@ -167,9 +167,7 @@ async def test_nothing_is_kept_of_providers_that_nobody_calls(lean: LeanOutbound
     assert not lean._pool._open
 
 
-async def test_calls_at_once_share_connections_and_one_look_up(
-    make_lean: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_concurrent_calls_share_one_look_up(make_lean: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[object] = []
 
     def getaddrinfo(*query: object, **_: object) -> list[tuple[object, ...]]:

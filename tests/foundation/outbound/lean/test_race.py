@@ -1,4 +1,4 @@
-"""Several addresses: the first that answers."""
+"""Connections to the first of several addresses that responds."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ import pytest
 from gatehouse.foundation.outbound.lean import race
 
 
-async def test_one_that_hangs_holds_nobody_up_and_is_dropped() -> None:
+async def test_an_address_without_a_response_does_not_delay_the_next_and_is_dropped() -> None:
     begun: list[str] = []
     ended: list[str] = []
 
@@ -27,7 +27,7 @@ async def test_one_that_hangs_holds_nobody_up_and_is_dropped() -> None:
     assert sorted(ended) == ["good", "hangs"]
 
 
-async def test_one_that_refuses_is_followed_at_once_by_the_next() -> None:
+async def test_after_a_refusal_the_next_address_is_tried_immediately() -> None:
     async def attempt(address: str) -> str:
         if address != "good":
             raise ConnectionRefusedError
@@ -37,7 +37,7 @@ async def test_one_that_refuses_is_followed_at_once_by_the_next() -> None:
         assert await race.first(["bad", "bad", "good"], attempt, lambda _: None) == "good"
 
 
-async def test_if_no_candidate_answers_the_last_refusal_is_returned() -> None:
+async def test_if_all_addresses_fail_the_last_error_is_raised() -> None:
     async def attempt(address: str) -> str:
         raise ConnectionRefusedError(address)
 
@@ -45,14 +45,14 @@ async def test_if_no_candidate_answers_the_last_refusal_is_returned() -> None:
         await race.first(["one", "two"], attempt, lambda _: None)
 
 
-async def test_one_that_comes_second_is_dropped() -> None:
+async def test_the_second_connection_is_dropped() -> None:
     dropped: list[str] = []
 
     async def attempt(address: str) -> str:
         try:
             await asyncio.sleep(race.ATTEMPT_DELAY_SECONDS + 0.1)
         except asyncio.CancelledError:
-            # It was there already when nobody wanted it any more.
+            # The second attempt had already succeeded when the first result was returned.
             return address
         return address
 

@@ -1,4 +1,4 @@
-"""Answers in every form, good and bad, byte for byte from a real socket: the same outcome from both carriers."""
+"""Valid and invalid responses from a real socket, byte by byte. Both clients have the same outcome."""
 
 import asyncio
 import gzip
@@ -20,7 +20,7 @@ def says(*parts: bytes, close: bool = False) -> Behave:
     async def behave(connection: Connection) -> None:
         for part in parts:
             await connection.send(part)
-            # So that they arrive apart.
+            # Wait, so that the parts arrive separately.
             await asyncio.sleep(0.02)
         if close:
             raise ConnectionError
@@ -71,9 +71,7 @@ async def answer_to(outbound: Outbound, url: str, method: str = "POST") -> tuple
         ([packed("identity", b"hi")], (200, b"hi")),
     ],
 )
-async def test_an_answer_in_a_form_that_http_knows_is_read(
-    outbound: Outbound, parts: list[bytes], answer: tuple[int, bytes]
-) -> None:
+async def test_a_valid_response_is_read(outbound: Outbound, parts: list[bytes], answer: tuple[int, bytes]) -> None:
     async with upstream(says(*parts)) as server:
         assert await answer_to(outbound, server.url) == answer
 
@@ -86,7 +84,7 @@ async def test_a_body_without_a_length_ends_with_the_connection(outbound: Outbou
         assert server.connections == 2
 
 
-async def test_an_answer_to_head_has_no_body_whatever_it_declares(outbound: Outbound) -> None:
+async def test_a_response_to_head_has_no_body_even_if_it_declares_one(outbound: Outbound) -> None:
     async with upstream(says(OK + b"content-length: 1000\r\n\r\n")) as server:
         for _ in range(2):
             assert await answer_to(outbound, server.url, "HEAD") == (200, b"")
@@ -126,13 +124,11 @@ async def test_an_answer_to_head_has_no_body_whatever_it_declares(outbound: Outb
         pytest.param([CHUNKED + b"2\r\nhixx\r\n0\r\n\r\n"], id="chunk longer than told"),
     ],
 )
-async def test_an_answer_that_is_no_http_is_broken_off_and_its_connection_closed(
-    outbound: Outbound, parts: list[bytes]
-) -> None:
+async def test_an_invalid_response_fails_and_its_connection_is_closed(outbound: Outbound, parts: list[bytes]) -> None:
     async with upstream(says(*parts, b"")) as server:
         with pytest.raises(BrokenOff):
             await answer_to(outbound, server.url)
-        # Whatever was left over is nobody's answer.
+        # The remaining data is not read as the response of another call.
         with pytest.raises(BrokenOff):
             await answer_to(outbound, server.url)
         assert server.connections == 2
@@ -156,7 +152,7 @@ async def test_an_answer_that_is_no_http_is_broken_off_and_its_connection_closed
         pytest.param([CHUNKED + b"2\r\nhi\r\n0\r\n", *[b"x: " + b"y" * 30_000 + b"\r\n"] * 9], id="endless trailer"),
     ],
 )
-async def test_the_lean_carrier_takes_no_form_that_two_parsers_read_differently(
+async def test_the_lean_client_refuses_responses_that_parsers_read_differently(
     lean: Outbound, parts: list[bytes]
 ) -> None:
     async with upstream(says(*parts, b"")) as server:
@@ -176,29 +172,29 @@ async def test_the_lean_carrier_takes_no_form_that_two_parsers_read_differently(
         pytest.param([packed("br", b"hi")], id="br"),
     ],
 )
-async def test_a_body_that_cannot_be_unpacked_is_broken_off(outbound: Outbound, parts: list[bytes]) -> None:
+async def test_a_body_that_cannot_be_decompressed_fails(outbound: Outbound, parts: list[bytes]) -> None:
     async with upstream(says(*parts)) as server:
         with pytest.raises(BrokenOff):
             await answer_to(outbound, server.url)
 
 
 @pytest.mark.parametrize("at", range(0, len(CHUNKED) + 16, 3))
-async def test_a_connection_that_ends_inside_an_answer_is_broken_off(outbound: Outbound, at: int) -> None:
-    whole = CHUNKED + b"5\r\nhello\r\n0\r\n\r\n"
-    async with upstream(says(whole[:at], close=True)) as server:
+async def test_a_connection_that_closes_during_a_response_is_a_failure(outbound: Outbound, at: int) -> None:
+    complete_response = CHUNKED + b"5\r\nhello\r\n0\r\n\r\n"
+    async with upstream(says(complete_response[:at], close=True)) as server:
         with pytest.raises(BrokenOff):
             await answer_to(outbound, server.url)
 
 
 @pytest.mark.parametrize("behind", [b"more", HI, b"HTTP/1.1 2"])
-async def test_what_comes_behind_an_answer_is_not_the_next_ones(lean: Outbound, behind: bytes) -> None:
+async def test_data_after_a_response_is_not_read_as_the_next_response(lean: Outbound, behind: bytes) -> None:
     async with upstream(says(OK + b"content-length: 3\r\n\r\none" + behind)) as server:
         for _ in range(2):
             assert await answer_to(lean, server.url) == (200, b"one")
         assert server.connections == 2
 
 
-async def test_what_comes_unasked_for_later_is_not_the_next_ones(lean: Outbound) -> None:
+async def test_unsolicited_data_is_not_read_as_the_next_response(lean: Outbound) -> None:
     async with upstream(says(OK + b"content-length: 3\r\n\r\none", HI)) as server:
         for _ in range(2):
             assert await answer_to(lean, server.url) == (200, b"one")

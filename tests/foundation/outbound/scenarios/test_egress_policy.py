@@ -1,4 +1,4 @@
-"""Calls to addresses that an organization has given go only as far as `EGRESS_POLICY` says, over both carriers."""
+"""`EGRESS_POLICY` restricts calls to addresses that an organization has set, with both HTTP clients."""
 
 import socket
 
@@ -30,7 +30,7 @@ async def answer(connection: Connection) -> None:
     ],
 )
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-async def test_the_stricter_of_deployment_and_organization_holds(make, policy, egress, passes, host):
+async def test_the_stricter_policy_of_deployment_and_organization_applies(make, policy, egress, passes, host):
     async with upstream(answer) as server:
         carrier = make(guard=EgressGuard(policy=policy))
         request = post(server.url.replace("127.0.0.1", host), egress=egress)
@@ -44,7 +44,7 @@ async def test_the_stricter_of_deployment_and_organization_holds(make, policy, e
             assert server.requests == []
 
 
-async def test_a_kept_connection_is_not_lent_to_calls_that_may_go_less_far(make):
+async def test_an_idle_connection_is_not_used_by_calls_under_a_stricter_policy(make):
     async with upstream(answer) as server:
         carrier = make()
         reply = await carrier.send(post(server.url.replace("127.0.0.1", "localhost"), egress="private"))
@@ -56,7 +56,7 @@ async def test_a_kept_connection_is_not_lent_to_calls_that_may_go_less_far(make)
 
 
 @pytest.mark.parametrize("policy", ["private", "public", "listed"])
-async def test_the_allowlist_names_what_a_policy_lets_through(make, policy):
+async def test_the_allowlist_permits_addresses_that_the_policy_refuses(make, policy):
     async with upstream(answer) as server:
         carrier = make(guard=EgressGuard(["127.0.0.0/8", "::1/128"], policy))
         reply = await carrier.send(post(server.url.replace("127.0.0.1", "localhost"), egress="private"))
@@ -68,7 +68,7 @@ async def test_the_allowlist_names_what_a_policy_lets_through(make, policy):
                 await carrier.send(post("http://8.8.8.8/v1", egress="private"))
 
 
-async def test_a_public_name_that_begins_to_lead_inside_is_refused_at_the_connection(make, monkeypatch):
+async def test_a_public_name_that_changes_to_a_private_address_is_refused(make, monkeypatch):
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(2, 1, 6, "", ("10.1.2.3", 80))])
     with pytest.raises(AddressRefused):
         await make().send(post("http://models.example/v1", egress="public"))

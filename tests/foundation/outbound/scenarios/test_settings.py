@@ -1,4 +1,4 @@
-"""What the environment says of calls to providers, and that the product obeys it."""
+"""The environment's settings for calls to providers take effect."""
 
 import asyncio
 import contextlib
@@ -33,7 +33,7 @@ def test_a_share_of_zero_or_more_than_all_is_refused_at_the_start(value: str) ->
 
 
 @pytest.mark.parametrize("carrier", ["lean", "aiohttp"])
-async def test_a_worker_gives_each_provider_its_share(platform: RunningPlatform, carrier: Carrier) -> None:
+async def test_a_worker_limits_the_connections_to_each_provider(platform: RunningPlatform, carrier: Carrier) -> None:
     settings = platform.installed.settings.model_copy(
         update={"outbound": carrier, "provider_max_connections": 2, "provider_max_connections_each": 1}
     )
@@ -47,13 +47,13 @@ async def test_a_worker_gives_each_provider_its_share(platform: RunningPlatform,
     def call(url: str) -> OutboundRequest:
         return OutboundRequest(method="POST", url=url, headers={}, body=b"{}", connect_timeout=0.2)
 
-    async with RunningPlatform.start(settings) as worker, upstream(hang) as hung, upstream(echo) as other:
+    async with RunningPlatform.start(settings) as worker, upstream(hang) as hung, upstream(echo) as healthy:
         outbound = worker.host.ports.outbound
         hung_call = asyncio.ensure_future(outbound.send(call(hung.url)))
         await asyncio.sleep(0.1)
         with pytest.raises(NoConnectionFree):
             await outbound.send(call(hung.url))
-        reply = await outbound.send(call(other.url))
+        reply = await outbound.send(call(healthy.url))
         assert await reply.read(10) == b"{}"
         await reply.close()
         hung_call.cancel()

@@ -94,12 +94,12 @@ async def configured(
         "x509_cert": signer.certificate,
         **config,
     }
-    made = await tenant.admin.client.post(IDP, json=body)
-    assert made.status_code == 201, made.text
+    created = await tenant.admin.client.post(IDP, json=body)
+    assert created.status_code == 201, created.text
     # Marks the users as linked, as after an earlier sign-in. `test_linking.py` tests the linking.
     people = [tenant.admin.id, tenant.auditor.id, tenant.user.id]
     platform.sql("UPDATE users SET linked_at = now() WHERE id = ANY(%s)", [people])
-    return SignOn(platform, tenant, browser, signer, made.json()["id"], entity_id)
+    return SignOn(platform, tenant, browser, signer, created.json()["id"], entity_id)
 
 
 @pytest.fixture

@@ -181,7 +181,7 @@ async def test_an_unsolicited_response_belongs_to_the_organization_that_has_prov
     open_sign_on: SignOn, platform: RunningPlatform, other_tenant: Tenant
 ) -> None:
     """An organization that configures another organization's provider can neither sign in that organization's users nor
-    keep them out."""
+    prevent their sign-ins."""
     config = {"entity_id": open_sign_on.entity_id, "allow_idp_initiated": True}
     twin = await configured(platform, other_tenant, open_sign_on.browser, open_sign_on.signer, **config)
     domain = f"{uuid4().hex[:10]}.test"
@@ -239,7 +239,7 @@ async def test_an_unknown_issuer_is_recorded_in_the_operators_chain(sign_on: Sig
     await assert_refused(sign_on, answer, "unknown_issuer", in_default=True)
 
 
-async def test_a_provider_of_another_organization_signs_in_no_user_here(
+async def test_a_provider_of_another_organization_cannot_sign_users_in(
     sign_on: SignOn, platform: RunningPlatform, other_tenant: Tenant, stranger: Signer
 ) -> None:
     """The other organization has configured a provider with the same entity id and another key. The provider's response

@@ -33,20 +33,20 @@ def body(signer: Signer) -> dict[str, Any]:
 
 async def test_a_provider_is_created_read_listed_and_removed(tenant: Tenant, body: dict[str, Any]) -> None:
     admin = tenant.admin.client
-    made = await admin.post(IDP, json=body)
-    assert made.status_code == 201
-    assert made.json().keys() == FIELDS
-    assert made.json() == {
-        **{name: made.json()[name] for name in ("id", "created_at", "updated_at", "certificates")},
+    resource = await admin.post(IDP, json=body)
+    assert resource.status_code == 201
+    assert resource.json().keys() == FIELDS
+    assert resource.json() == {
+        **{name: resource.json()[name] for name in ("id", "created_at", "updated_at", "certificates")},
         **body,
         "slo_url": None,
         "attribute_mapping": None,
         "is_active": True,
         "allow_idp_initiated": False,
     }
-    path = f"{IDP}/{made.json()['id']}"
-    assert (await admin.get(path)).json() == made.json()
-    assert (await tenant.auditor.client.get(IDP)).json() == {"idps": [made.json()], "total": 1}
+    path = f"{IDP}/{resource.json()['id']}"
+    assert (await admin.get(path)).json() == resource.json()
+    assert (await tenant.auditor.client.get(IDP)).json() == {"idps": [resource.json()], "total": 1}
     assert (await admin.delete(path)).status_code == 204
     assert (await admin.get(path)).status_code == 404
     assert (await admin.get(IDP)).json() == {"idps": [], "total": 0}
@@ -55,27 +55,27 @@ async def test_a_provider_is_created_read_listed_and_removed(tenant: Tenant, bod
 async def test_every_change_is_in_the_audit_chain(
     platform: RunningPlatform, tenant: Tenant, body: dict[str, Any]
 ) -> None:
-    made = (await tenant.admin.client.post(IDP, json=body)).json()
-    await tenant.admin.client.put(f"{IDP}/{made['id']}", json={"is_active": False})
-    await tenant.admin.client.delete(f"{IDP}/{made['id']}")
+    resource = (await tenant.admin.client.post(IDP, json=body)).json()
+    await tenant.admin.client.put(f"{IDP}/{resource['id']}", json={"is_active": False})
+    await tenant.admin.client.delete(f"{IDP}/{resource['id']}")
     (created,) = await platform.audit(tenant, "saml_idp.created")
     assert (created["actor_id"], created["details"]["entity_id"]) == (str(tenant.admin.id), body["entity_id"])
     (updated,) = await platform.audit(tenant, "saml_idp.updated")
     assert updated["details"]["is_active"] is False
     (deleted,) = await platform.audit(tenant, "saml_idp.deleted")
-    assert deleted["resource_id"] == made["id"]
+    assert deleted["resource_id"] == resource["id"]
 
 
 async def test_an_update_changes_the_sent_fields_and_null_clears(tenant: Tenant, body: dict[str, Any]) -> None:
     admin = tenant.admin.client
     mapping = {"email": "urn:acme:mail", "username": None, "groups": "urn:acme:groups"}
-    made = (
+    resource = (
         await admin.post(IDP, json={**body, "slo_url": "https://idp.test/slo", "attribute_mapping": mapping})
     ).json()
-    assert made["attribute_mapping"] == mapping
-    path = f"{IDP}/{made['id']}"
+    assert resource["attribute_mapping"] == mapping
+    path = f"{IDP}/{resource['id']}"
     renamed = (await admin.put(path, json={"name": "Other"})).json()
-    assert renamed == {**made, "name": "Other", "updated_at": renamed["updated_at"]}
+    assert renamed == {**resource, "name": "Other", "updated_at": renamed["updated_at"]}
     cleared = (await admin.put(path, json={"slo_url": None, "attribute_mapping": None})).json()
     assert (cleared["slo_url"], cleared["attribute_mapping"]) == (None, None)
     for name in ("name", "entity_id", "sso_url", "x509_cert", "is_active"):
@@ -99,25 +99,26 @@ async def test_a_certificate_is_stored_unchanged(tenant: Tenant, body: dict[str,
     bare = signer.bare_certificate
     wrapped = "\n".join(bare[at : at + 64] for at in range(0, len(bare), 64))
     for index, value in enumerate((bare, wrapped, signer.certificate, "\n" + signer.certificate * 2)):
-        made = await tenant.admin.client.post(IDP, json={**body, "entity_id": f"e{index}", "x509_cert": value})
-        assert (made.status_code, made.json().get("x509_cert")) == (201, value)
+        resource = await tenant.admin.client.post(IDP, json={**body, "entity_id": f"e{index}", "x509_cert": value})
+        assert (resource.status_code, resource.json().get("x509_cert")) == (201, value)
 
 
 async def test_the_certificates_are_shown_with_their_end_and_fingerprint(
     tenant: Tenant, body: dict[str, Any], signer: Signer, stranger: Signer
 ) -> None:
     body["x509_cert"] = signer.certificate + stranger.certificate
-    made = (await tenant.admin.client.post(IDP, json=body)).json()
+    resource = (await tenant.admin.client.post(IDP, json=body)).json()
     expected = [x509.load_pem_x509_certificate(item.certificate.encode()) for item in (signer, stranger)]
     assert [
-        (datetime.fromisoformat(shown["expires_at"]), bytes.fromhex(shown["sha256"])) for shown in made["certificates"]
+        (datetime.fromisoformat(shown["expires_at"]), bytes.fromhex(shown["sha256"]))
+        for shown in resource["certificates"]
     ] == [(certificate.not_valid_after_utc, certificate.fingerprint(SHA256())) for certificate in expected]
 
 
 def _ed25519() -> str:
-    made = Signer.new("ec")
+    resource = Signer.new("ec")
     key = ed25519.Ed25519PrivateKey.generate()
-    old = x509.load_pem_x509_certificate(made.certificate.encode())
+    old = x509.load_pem_x509_certificate(resource.certificate.encode())
     builder = x509.CertificateBuilder(old.issuer, old.subject, key.public_key(), old.serial_number)
     builder = builder.not_valid_before(old.not_valid_before_utc).not_valid_after(old.not_valid_after_utc)
     return builder.sign(key, None).public_bytes(Encoding.PEM).decode()
@@ -162,8 +163,8 @@ async def test_a_bad_field_is_named(tenant: Tenant, body: dict[str, Any], field:
 async def test_only_administrators_configure_identity_providers(
     platform: RunningPlatform, tenant: Tenant, body: dict[str, Any]
 ) -> None:
-    made = (await tenant.admin.client.post(IDP, json=body)).json()
-    path = f"{IDP}/{made['id']}"
+    resource = (await tenant.admin.client.post(IDP, json=body)).json()
+    path = f"{IDP}/{resource['id']}"
     for client, status in ((platform.anonymous, 401), (tenant.user.client, 403), (tenant.auditor.client, 403)):
         assert (await client.post(IDP, json=body)).status_code == status
         assert (await client.put(path, json={"name": "x"})).status_code == status
@@ -174,34 +175,34 @@ async def test_only_administrators_configure_identity_providers(
 async def test_another_organizations_provider_is_not_found(
     tenant: Tenant, other_tenant: Tenant, body: dict[str, Any]
 ) -> None:
-    made = (await tenant.admin.client.post(IDP, json=body)).json()
-    path, stranger = f"{IDP}/{made['id']}", other_tenant.admin.client
+    resource = (await tenant.admin.client.post(IDP, json=body)).json()
+    path, stranger = f"{IDP}/{resource['id']}", other_tenant.admin.client
     assert (await stranger.get(path)).status_code == 404
     assert (await stranger.put(path, json={"name": "x"})).status_code == 404
     assert (await stranger.delete(path)).status_code == 404
-    assert (await tenant.admin.client.get(path)).json() == made
+    assert (await tenant.admin.client.get(path)).json() == resource
 
 
 async def test_a_machine_cannot_configure_identity_providers(
     platform: RunningPlatform, tenant: Tenant, body: dict[str, Any]
 ) -> None:
     """With its own provider, the client could sign in as an administrator."""
-    made = (await tenant.admin.client.post(IDP, json=body)).json()
+    resource = (await tenant.admin.client.post(IDP, json=body)).json()
     machine = await platform.new_m2m(tenant.id, "admin:read", "admin:write")
     refused = await machine.post(IDP, json={**body, "entity_id": "https://its.own"})
     assert (refused.status_code, refused.json()["detail"]) == (
         403,
-        "Only an administrator in person can configure identity providers: they decide who may be anybody in the"
-        " organization. OAuth clients, and API keys with scopes, cannot.",
+        "Only an administrator in person can configure identity providers, because a provider can sign in as any user"
+        " of the organization. OAuth clients, and API keys with scopes, cannot.",
     )
-    assert (await machine.put(f"{IDP}/{made['id']}", json={"name": "x"})).status_code == 403
+    assert (await machine.put(f"{IDP}/{resource['id']}", json={"name": "x"})).status_code == 403
     assert (await machine.get(IDP)).json()["total"] == 1
 
 
 async def test_changes_require_a_second_factor(platform: RunningPlatform, tenant: Tenant, body: dict[str, Any]) -> None:
-    made = (await tenant.admin.client.post(IDP, json=body)).json()
+    resource = (await tenant.admin.client.post(IDP, json=body)).json()
     await platform.require_mfa(tenant.id)
-    path, admin = f"{IDP}/{made['id']}", tenant.admin.client
+    path, admin = f"{IDP}/{resource['id']}", tenant.admin.client
     for refused in (
         await admin.post(IDP, json={**body, "entity_id": "x"}),
         await admin.put(path, json={"name": "x"}),

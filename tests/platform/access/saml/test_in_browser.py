@@ -50,8 +50,8 @@ async def page(chrome: Browser, served: RunningPlatform) -> AsyncIterator[Page]:
 @pytest.fixture
 async def domain(served: RunningPlatform, tenant: Tenant, provider: IdentityProvider) -> str:
     """A proven domain of an organization that uses the provider."""
-    made = await tenant.admin.client.post(IDP, json=provider.config)
-    assert made.status_code == 201, made.text
+    created = await tenant.admin.client.post(IDP, json=provider.config)
+    assert created.status_code == 201, created.text
     text = f"{uuid4().hex[:12]}.test"
     prove(served, tenant, text, jit=True)
     return text
@@ -91,8 +91,8 @@ async def test_a_refused_person_sees_the_reason(
     page: Page, provider: IdentityProvider, domain: str, tenant: Tenant
 ) -> None:
     local = f"ada@{uuid4().hex[:12]}.test"
-    made = await tenant.admin.client.post("/api/admin/users", json={"email": local})
-    assert made.status_code == 201, made.text
+    created = await tenant.admin.client.post("/api/admin/users", json={"email": local})
+    assert created.status_code == 201, created.text
     await provider.next(email=local)
     await sign_in(page, domain)
     await expect(page.get_by_role("heading", name="That did not work")).to_be_visible()

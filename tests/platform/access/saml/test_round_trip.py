@@ -73,9 +73,9 @@ async def walk(browser: httpx2.AsyncClient, base: str, idp_id: str, relay_state:
 
 
 async def configured(tenant: Tenant, provider: IdentityProvider) -> str:
-    made = await tenant.admin.client.post(IDP, json=provider.config)
-    assert made.status_code == 201, made.text
-    idp_id: str = made.json()["id"]
+    created = await tenant.admin.client.post(IDP, json=provider.config)
+    assert created.status_code == 201, created.text
+    idp_id: str = created.json()["id"]
     return idp_id
 
 
@@ -95,7 +95,7 @@ async def test_a_person_signs_in_and_out(
     assert reason == "saml_logout"
 
 
-async def test_a_person_signs_out_here_and_then_at_the_provider(
+async def test_a_person_signs_out_of_the_platform_and_then_of_the_provider(
     platform: RunningPlatform, tenant: Tenant, provider: IdentityProvider, base: str, browser: httpx2.AsyncClient
 ) -> None:
     """Sign out like a browser: submit the page's form, follow its link, and return."""
@@ -158,7 +158,7 @@ async def test_this_platform_changes_its_key(
     assert (await keys.activate(host.database))[0] == prepared
     assert (await keys.signing_key(host.database, host.sealer)).id == prepared
     assert (await walk(browser, base, idp_id)).status_code == 303
-    with pytest.raises(keys.NothingPrepared):
+    with pytest.raises(keys.NoNextKey):
         await keys.activate(host.database)
     assert len(await keys.certificates(host.database, host.sealer)) == 2
     event = (await platform.audit(DEFAULT_TENANT, "saml_key.rotated"))[-1]

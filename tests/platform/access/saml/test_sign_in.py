@@ -321,12 +321,12 @@ async def test_a_new_person_joins_if_the_domain_is_proven_and_open(sign_on: Sign
     prove(platform, sign_on.tenant, domain, jit=True, group=group["id"])
     fields = {"email": f"new@{domain}", "attributes": {"uid": ["new.one"], "role": ["admin"]}}
     assert (await sign_on.sign_in(**fields)).status_code == 303
-    made = account(platform, sign_on.tenant, f"new@{domain}")
-    assert made is not None
-    assert made[1:] == ("user", "new.one", True, None)
-    assert groups_of(platform, made[0]) == {"everybody"}
+    created = account(platform, sign_on.tenant, f"new@{domain}")
+    assert created is not None
+    assert created[1:] == ("user", "new.one", True, None)
+    assert groups_of(platform, created[0]) == {"everybody"}
     (event,) = await platform.audit(sign_on.tenant, "user.registered")
-    assert (event["resource_id"], event["details"]["idp_id"]) == (str(made[0]), sign_on.idp_id)
+    assert (event["resource_id"], event["details"]["idp_id"]) == (str(created[0]), sign_on.idp_id)
     # At the second sign-in the user exists.
     assert (await sign_on.sign_in(email=f"new@{domain}")).status_code == 303
     assert len(await platform.audit(sign_on.tenant, "user.registered")) == 1
@@ -347,10 +347,10 @@ async def test_two_concurrent_first_sign_ins_create_one_user(
         ]
         answers = await asyncio.gather(*(item.post(root) for item, root in zip(ways, roots, strict=True)))
     assert [answer.status_code for answer in answers] == [303] * 4, [answer.text for answer in answers]
-    made = account(platform, sign_on.tenant, f"new@{domain}")
-    assert made is not None
-    assert made[2] == "new"
-    assert platform.sql("SELECT count(*) FROM sessions WHERE user_id = %s", [made[0]]) == [(4,)]
+    created = account(platform, sign_on.tenant, f"new@{domain}")
+    assert created is not None
+    assert created[2] == "new"
+    assert platform.sql("SELECT count(*) FROM sessions WHERE user_id = %s", [created[0]]) == [(4,)]
     assert len(await platform.audit(sign_on.tenant, "user.registered")) == 1
 
 
@@ -383,9 +383,9 @@ async def test_a_taken_user_name_is_omitted(sign_on: SignOn, platform: RunningPl
     prove(platform, sign_on.tenant, domain, jit=True)
     fields = {"email": f"new@{domain}", "attributes": {"uid": [name.format(taken="TAKEN")]}}
     assert (await sign_on.sign_in(**fields)).status_code == 303
-    made = account(platform, sign_on.tenant, f"new@{domain}")
-    assert made is not None
-    assert made[2] is None
+    created = account(platform, sign_on.tenant, f"new@{domain}")
+    assert created is not None
+    assert created[2] is None
 
 
 async def test_an_unproven_domain_verifies_no_address(sign_on: SignOn, platform: RunningPlatform) -> None:
@@ -393,12 +393,12 @@ async def test_an_unproven_domain_verifies_no_address(sign_on: SignOn, platform:
     prove(platform, sign_on.tenant, domain, jit=True)
     platform.sql("UPDATE allowed_domains SET verified_at = NULL WHERE domain = %s", [domain])
     assert (await sign_on.sign_in(email=f"new@{domain}")).status_code == 303
-    made = account(platform, sign_on.tenant, f"new@{domain}")
-    assert made is not None
-    assert made[3] is False
+    created = account(platform, sign_on.tenant, f"new@{domain}")
+    assert created is not None
+    assert created[3] is False
 
 
-async def test_a_domain_proven_by_another_organization_lets_nobody_in(
+async def test_a_domain_proven_by_another_organization_permits_no_sign_in(
     sign_on: SignOn, platform: RunningPlatform, other_tenant: Tenant
 ) -> None:
     domain = f"{uuid4().hex[:10]}.test"
@@ -446,13 +446,13 @@ async def test_only_an_operators_provider_signs_in_operators(platform: RunningPl
 async def directory(sign_on: SignOn) -> dict[str, str]:
     """The ids of three groups by name. Two of the groups have a directory's id."""
     admin = sign_on.tenant.admin.client
-    made = {}
+    created = {}
     for name, external in (("red", "d-1"), ("blue", "d-2"), ("own", None)):
         body = {"name": name, "external_group_id": external}
-        made[name] = (await admin.post("/api/admin/groups", json=body)).json()["id"]
+        created[name] = (await admin.post("/api/admin/groups", json=body)).json()["id"]
     for name in ("blue", "own"):
-        await admin.post(f"/api/admin/groups/{made[name]}/members", json={"user_id": str(sign_on.tenant.user.id)})
-    return made
+        await admin.post(f"/api/admin/groups/{created[name]}/members", json={"user_id": str(sign_on.tenant.user.id)})
+    return created
 
 
 async def test_groups_follow_the_directory(sign_on: SignOn, directory: dict[str, str]) -> None:

@@ -29,9 +29,9 @@ def server() -> Iterator[GatehouseServer]:
 def idp_id(server: GatehouseServer, signer: Signer) -> str:
     body = {"name": "x", "entity_id": ISSUER, "sso_url": "https://idp.test/sso", "x509_cert": signer.certificate}
     headers = {"Authorization": f"Bearer {server.new_key('admin')}"}
-    made = httpx2.post(f"{server.url}/api/admin/saml/idp", json=body, headers=headers)
-    assert made.status_code == 201, made.text
-    created_id: str = made.json()["id"]
+    created = httpx2.post(f"{server.url}/api/admin/saml/idp", json=body, headers=headers)
+    assert created.status_code == 201, created.text
+    created_id: str = created.json()["id"]
     return created_id
 
 
@@ -39,8 +39,8 @@ def idp_id(server: GatehouseServer, signer: Signer) -> str:
 async def browser(server: GatehouseServer) -> AsyncIterator[httpx2.AsyncClient]:
     """A browser that does not reuse connections, because a connection always leads to the same worker."""
     limits = httpx2.Limits(max_keepalive_connections=0)
-    async with httpx2.AsyncClient(base_url=server.url, limits=limits, timeout=60) as made:
-        yield made
+    async with httpx2.AsyncClient(base_url=server.url, limits=limits, timeout=60) as created:
+        yield created
 
 
 @contextmanager

@@ -35,14 +35,14 @@ class Directory:
     async def user(self, **fields: Any) -> dict[str, Any]:
         name = f"{uuid4().hex[:12]}@example.test"
         body = {"schemas": [USER], "userName": name, "active": True, **fields}
-        made: dict[str, Any] = await self.call("POST", "/Users", body, expect=201)
-        return made
+        created: dict[str, Any] = await self.call("POST", "/Users", body, expect=201)
+        return created
 
     async def group(self, *members: dict[str, Any], **fields: Any) -> dict[str, Any]:
         named = [{"value": member["id"]} for member in members]
         body = {"schemas": [GROUP], "displayName": uuid4().hex, "members": named, **fields}
-        made: dict[str, Any] = await self.call("POST", "/Groups", body, expect=201)
-        return made
+        created: dict[str, Any] = await self.call("POST", "/Groups", body, expect=201)
+        return created
 
     async def patch(self, path: str, *operations: dict[str, Any], expect: int = 200) -> Any:
         return await self.call("PATCH", path, {"schemas": [PATCH], "Operations": list(operations)}, expect=expect)
@@ -53,9 +53,9 @@ class Directory:
 
 
 async def directory_of(platform: RunningPlatform, tenant: Tenant) -> Directory:
-    made = await tenant.admin.client.post("/api/admin/scim/token", json={"description": "a directory"})
-    assert made.status_code == 201, made.text
-    return Directory(platform.client(made.json()["token"]), made.json()["token"], made.json()["token_id"])
+    created = await tenant.admin.client.post("/api/admin/scim/token", json={"description": "a directory"})
+    assert created.status_code == 201, created.text
+    return Directory(platform.client(created.json()["token"]), created.json()["token"], created.json()["token_id"])
 
 
 @pytest.fixture

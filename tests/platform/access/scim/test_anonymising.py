@@ -61,8 +61,8 @@ async def test_events_of_other_users_are_not_anonymized(
     (reset,) = await platform.audit(tenant, "user.password_reset_issued")
     assert (reset["actor_id"], reset["details"], reset["salt"]) == (str(tenant.admin.id), {}, None)
     assert reset["ip"] is not None
-    (made,) = await platform.audit(tenant, "api_key.created")
-    assert (made["actor_id"], made["ip"], made["salt"]) == (None, None, None)
+    (created,) = await platform.audit(tenant, "api_key.created")
+    assert (created["actor_id"], created["ip"], created["salt"]) == (None, None, None)
     (group,) = await platform.audit(tenant, "group.created")
     assert group["details"]["name"] == "unrelated"
     assert group["salt"] is not None
@@ -71,12 +71,12 @@ async def test_events_of_other_users_are_not_anonymized(
 async def test_a_removal_queues_the_job_at_once_and_for_late_events(
     platform: RunningPlatform, tenant: Tenant, directory: Directory
 ) -> None:
-    made = await directory.user()
-    await directory.call("DELETE", f"/Users/{made['id']}", expect=204)
+    created = await directory.user()
+    await directory.call("DELETE", f"/Users/{created['id']}", expect=204)
     queued = platform.sql(
         "SELECT org_id, run_at <= now() FROM jobs WHERE kind = 'access.anonymise' AND args->>'user_id' = %s"
         " ORDER BY run_at",
-        [made["id"]],
+        [created["id"]],
     )
     assert [at_once for _, at_once in queued] == [True, False, False]
     assert queued[0][0] == tenant.id
@@ -98,8 +98,8 @@ async def test_an_administrator_anonymizes_a_user_only_on_request(
     (event,) = await platform.audit(tenant, "user.deleted")
     assert (event["actor_id"], event["resource_id"]) == (str(tenant.admin.id), str(person))
     assert ("email" in event["details"]) is not anonymise
-    (made,) = await platform.audit(tenant, "api_key.created")
-    assert made["actor_id"] == (None if anonymise else str(person))
+    (created,) = await platform.audit(tenant, "api_key.created")
+    assert created["actor_id"] == (None if anonymise else str(person))
     assert platform.breaks(tenant) == []
 
 

@@ -6,14 +6,14 @@ from scim2_tester import Status, check_server
 from tests.support.server import GatehouseServer
 
 
-def test_the_checker_finds_nothing_wrong() -> None:
+def test_the_checker_reports_no_violation() -> None:
     with GatehouseServer() as server:
         # The trial key is not used, because the log contains it intentionally.
         key = server.new_key("admin")
         admin = {"Authorization": f"Bearer {key}"}
-        made = httpx2.post(f"{server.url}/api/admin/scim/token", json={"description": "checker"}, headers=admin)
-        assert made.status_code == 201, made.text
-        token = {"Authorization": f"Bearer {made.json()['token']}"}
+        created = httpx2.post(f"{server.url}/api/admin/scim/token", json={"description": "checker"}, headers=admin)
+        assert created.status_code == 201, created.text
+        token = {"Authorization": f"Bearer {created.json()['token']}"}
         with httpx2.Client(base_url=f"{server.url}/api/scim/v2", headers=token, timeout=30) as client:
             results = check_server(SyncSCIMClient(client))
     wrong = [

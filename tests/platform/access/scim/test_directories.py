@@ -31,10 +31,10 @@ async def entra_user(directory: Directory, **fields: Any) -> dict[str, Any]:
         "roles": [],
         **fields,
     }
-    made: dict[str, Any] = await directory.call("POST", "/Users", body, expect=201)
+    created: dict[str, Any] = await directory.call("POST", "/Users", body, expect=201)
     kept = {name: value for name, value in body.items() if name not in {"schemas", "meta", "roles"}}
-    assert {name: made[name] for name in kept} == kept
-    return made
+    assert {name: created[name] for name in kept} == kept
+    return created
 
 
 async def test_entra_tests_the_connection(directory: Directory) -> None:
@@ -45,15 +45,15 @@ async def test_entra_tests_the_connection(directory: Directory) -> None:
 
 
 async def test_entra_provisions_a_user(directory: Directory) -> None:
-    made = await entra_user(directory)
-    path, address = f"/Users/{made['id']}", f"{uuid4().hex}@testuser.test"
+    created = await entra_user(directory)
+    path, address = f"/Users/{created['id']}", f"{uuid4().hex}@testuser.test"
     for filter_text in (
-        f'userName eq "{made["userName"]}"',
-        f'externalId eq "{made["externalId"]}"',
-        f'emails[type eq "work"].value eq "{made["emails"][0]["value"]}"',
+        f'userName eq "{created["userName"]}"',
+        f'externalId eq "{created["externalId"]}"',
+        f'emails[type eq "work"].value eq "{created["emails"][0]["value"]}"',
     ):
-        assert (await directory.call("GET", "/Users", filter=filter_text))["Resources"] == [made]
-    assert await directory.call("GET", path) == made
+        assert (await directory.call("GET", "/Users", filter=filter_text))["Resources"] == [created]
+    assert await directory.call("GET", path) == created
     updated = await directory.call(
         "PATCH",
         path,
@@ -73,7 +73,7 @@ async def test_entra_provisions_a_user(directory: Directory) -> None:
 
 
 async def test_entra_sets_the_attributes_of_its_default_mapping(directory: Directory) -> None:
-    made = await entra_user(directory, emails=[{"type": "work", "value": f"{uuid4().hex}@testuser.test"}])
+    created = await entra_user(directory, emails=[{"type": "work", "value": f"{uuid4().hex}@testuser.test"}])
     operations = {
         "title": "Engineer",
         "nickName": "Babs",
@@ -89,7 +89,7 @@ async def test_entra_sets_the_attributes_of_its_default_mapping(directory: Direc
         'roles[primary eq "True"].value': "x",
     }
     sent = [{"op": "Add", "path": path, "value": value} for path, value in operations.items()]
-    shown = await directory.call("PATCH", f"/Users/{made['id']}", patch(*sent))
+    shown = await directory.call("PATCH", f"/Users/{created['id']}", patch(*sent))
     assert shown["phoneNumbers"] == [{"value": "55555555555", "type": "mobile"}]
     assert shown["emails"][1] == {"value": sent[3]["value"], "type": "other"}
     assert shown["addresses"] == [
@@ -121,34 +121,34 @@ async def test_entra_creates_a_user_with_nulls_and_attributes_that_are_not_store
         ENTERPRISE: {"manager": "123456"},
         CUSTOM: {"tag": "701984"},
     }
-    made = await directory.call("POST", "/Users", body, expect=201)
-    assert made["id"] != body["id"]
-    assert set(made) == {
+    created = await directory.call("POST", "/Users", body, expect=201)
+    assert created["id"] != body["id"]
+    assert set(created) == {
         "schemas", "id", "externalId", "userName", "displayName", "name", "emails", "active", "groups", "meta",
         ENTERPRISE,
     }  # fmt: skip
-    assert made[ENTERPRISE] == {"manager": {"value": "123456"}}
+    assert created[ENTERPRISE] == {"manager": {"value": "123456"}}
 
 
 @pytest.mark.parametrize("disabled", [("Replace", "False"), ("replace", False)], ids=["default form", "with the flag"])
 async def test_entra_disables_and_restores_a_user(
     platform: RunningPlatform, directory: Directory, disabled: tuple[str, Any]
 ) -> None:
-    (op, value), made = disabled, await entra_user(directory)
-    path, query = f"/Users/{made['id']}", "SELECT is_active FROM users WHERE id = %s"
+    (op, value), created = disabled, await entra_user(directory)
+    path, query = f"/Users/{created['id']}", "SELECT is_active FROM users WHERE id = %s"
     gone = await directory.call("PATCH", path, patch({"op": op, "path": "active", "value": value}))
-    assert (gone["active"], platform.sql(query, [made["id"]])) == (False, [(False,)])
+    assert (gone["active"], platform.sql(query, [created["id"]])) == (False, [(False,)])
     # Inactive users are listed and found too.
     assert (await directory.call("GET", path))["active"] is False
-    assert await directory.matching_ids("/Users", f'userName eq "{made["userName"]}"') == [made["id"]]
+    assert await directory.matching_ids("/Users", f'userName eq "{created["userName"]}"') == [created["id"]]
     restored = "True" if isinstance(value, str) else True
     back = await directory.call("PATCH", path, patch({"op": op, "path": "active", "value": restored}))
-    assert (back["active"], platform.sql(query, [made["id"]])) == (True, [(True,)])
+    assert (back["active"], platform.sql(query, [created["id"]])) == (True, [(True,)])
 
 
 @pytest.mark.parametrize("flag", [False, True], ids=["default form", "with the flag"])
 async def test_entra_replaces_many_attributes(directory: Directory, flag: bool) -> None:
-    made, address, name = await entra_user(directory), f"{uuid4().hex}@testuser.test", str(uuid4())
+    created, address, name = await entra_user(directory), f"{uuid4().hex}@testuser.test", str(uuid4())
     others = {
         "displayName": "Pvlo",
         "name.givenName": "Gtfd",
@@ -159,7 +159,7 @@ async def test_entra_replaces_many_attributes(directory: Directory, flag: bool) 
     mail = {"op": "replace" if flag else "Replace", "path": 'emails[type eq "work"].value', "value": address}
     other_operations = [{"op": "Replace", "path": path, "value": value} for path, value in others.items()]
     sent = [mail, {"op": "replace", "value": others}] if flag else [other_operations[0], mail, *other_operations[1:]]
-    shown = await directory.call("PATCH", f"/Users/{made['id']}", patch(*sent))
+    shown = await directory.call("PATCH", f"/Users/{created['id']}", patch(*sent))
     assert shown["emails"] == [{"value": address, "type": "work", "primary": True}]
     assert shown["name"] == {"formatted": "givenName familyName", "familyName": "Pkqf", "givenName": "Gtfd"}
     assert (shown["displayName"], shown["externalId"]) == ("Pvlo", name)
@@ -167,23 +167,23 @@ async def test_entra_replaces_many_attributes(directory: Directory, flag: bool) 
 
 
 async def test_entra_sets_a_manager(directory: Directory) -> None:
-    made, boss = await entra_user(directory), await entra_user(directory)
-    request = {"filter": f'id eq "{made["id"]}" and manager eq "{boss["id"]}"', "attributes": "id"}
+    created, boss = await entra_user(directory), await entra_user(directory)
+    request = {"filter": f'id eq "{created["id"]}" and manager eq "{boss["id"]}"', "attributes": "id"}
     assert (await directory.call("GET", "/Users", **request))["totalResults"] == 0
     reference = [{"$ref": boss["meta"]["location"], "value": boss["id"]}]
     add = patch({"op": "Add", "path": "manager", "value": reference})
-    shown = await directory.call("PATCH", f"/Users/{made['id']}", add)
+    shown = await directory.call("PATCH", f"/Users/{created['id']}", add)
     assert shown[ENTERPRISE] == {"manager": {"value": boss["id"]}}
     assert [resource["id"] for resource in (await directory.call("GET", "/Users", **request))["Resources"]] == [
-        made["id"]
+        created["id"]
     ]
     remove = patch({"op": "Remove", "path": f"{ENTERPRISE}:manager"})
-    assert ENTERPRISE not in await directory.call("PATCH", f"/Users/{made['id']}", remove)
+    assert ENTERPRISE not in await directory.call("PATCH", f"/Users/{created['id']}", remove)
 
 
 async def test_entra_provisions_a_group(directory: Directory) -> None:
     ada, bob, name = await entra_user(directory), await entra_user(directory), uuid4().hex
-    made = await directory.call(
+    created = await directory.call(
         "POST",
         "/Groups",
         {
@@ -194,16 +194,16 @@ async def test_entra_provisions_a_group(directory: Directory) -> None:
         },
         expect=201,
     )
-    assert (made["schemas"], made["members"]) == ([GROUP], [])
-    path = f"/Groups/{made['id']}"
-    without = {key: value for key, value in made.items() if key != "members"}
+    assert (created["schemas"], created["members"]) == ([GROUP], [])
+    path = f"/Groups/{created['id']}"
+    without = {key: value for key, value in created.items() if key != "members"}
     assert await directory.call("GET", path, excludedAttributes="members") == without
     result = await directory.call("GET", "/Groups", excludedAttributes="members", filter=f'displayName eq "{name}"')
     assert result["Resources"] == [without]
     await directory.call("PATCH", path, patch({"op": "Replace", "path": "displayName", "value": f"1879{name}"}))
     named = [{"$ref": None, "value": item["id"]} for item in (ada, bob)]
     await directory.call("PATCH", path, patch({"op": "Add", "path": "members", "value": named}))
-    request = {"filter": f'id eq "{made["id"]}" and members eq "{ada["id"]}"', "excludedAttributes": "members"}
+    request = {"filter": f'id eq "{created["id"]}" and members eq "{ada["id"]}"', "excludedAttributes": "members"}
     assert (await directory.call("GET", "/Groups", **request))["totalResults"] == 1
     left = await directory.call("PATCH", path, patch({"op": "Remove", "path": "members", "value": named[:1]}))
     assert [member["value"] for member in left["members"]] == [bob["id"]]
@@ -230,22 +230,22 @@ async def okta_user(directory: Directory, name: str) -> dict[str, Any]:
         "password": "1mz050nq",
         "active": True,
     }
-    made: dict[str, Any] = await directory.call("POST", "/Users", body, expect=201)
-    assert {name: value for name, value in made.items() if name not in {"id", "meta"}} == {
+    created: dict[str, Any] = await directory.call("POST", "/Users", body, expect=201)
+    assert {name: value for name, value in created.items() if name not in {"id", "meta"}} == {
         name: value for name, value in body.items() if name != "password"
     }
     repeated = await directory.call("POST", "/Users", body, expect=409)
     assert (repeated["status"], repeated["scimType"]) == ("409", "uniqueness")
-    return made
+    return created
 
 
 async def test_okta_provisions_a_user(directory: Directory) -> None:
     name = f"{uuid4().hex}@okta.test"
-    made = await okta_user(directory, name)
-    path = f"/Users/{made['id']}"
+    created = await okta_user(directory, name)
+    path = f"/Users/{created['id']}"
     body = {
         "schemas": [USER],
-        "id": made["id"],
+        "id": created["id"],
         "userName": name,
         "name": {"givenName": "Another", "middleName": "Excited", "familyName": "User"},
         "emails": [{"primary": True, "value": name, "type": "work", "display": name}],
@@ -265,7 +265,7 @@ async def test_okta_provisions_a_user(directory: Directory) -> None:
 
 
 async def test_okta_imports_page_by_page(directory: Directory) -> None:
-    made = [(await okta_user(directory, f"{uuid4().hex}@okta.test"))["id"] for _ in range(3)]
+    created = [(await okta_user(directory, f"{uuid4().hex}@okta.test"))["id"] for _ in range(3)]
     seen, start = [], 1
     while True:
         page = await directory.call("GET", "/Users", startIndex=start, count=2)
@@ -273,7 +273,7 @@ async def test_okta_imports_page_by_page(directory: Directory) -> None:
         start += 2
         if start > page["totalResults"]:
             break
-    assert seen[-3:] == made
+    assert seen[-3:] == created
     assert len(seen) == len(set(seen)) == page["totalResults"]
 
 
@@ -294,10 +294,12 @@ async def test_okta_pushes_a_group(directory: Directory) -> None:
     ada, bob, name = await directory.user(), await directory.user(), uuid4().hex
     listed = await directory.call("GET", "/Groups", startIndex=1, count=100)
     assert listed["totalResults"] == 0
-    made = await directory.call("POST", "/Groups", {"schemas": [GROUP], "displayName": name, "members": []}, expect=201)
-    assert made["members"] == []
-    path = f"/Groups/{made['id']}"
-    rename = {"op": "replace", "value": {"id": made["id"], "displayName": f"{name}2"}}
+    created = await directory.call(
+        "POST", "/Groups", {"schemas": [GROUP], "displayName": name, "members": []}, expect=201
+    )
+    assert created["members"] == []
+    path = f"/Groups/{created['id']}"
+    rename = {"op": "replace", "value": {"id": created["id"], "displayName": f"{name}2"}}
     assert (await directory.call("PATCH", path, patch(rename)))["displayName"] == f"{name}2"
     entry = {"value": ada["id"], "display": ada["userName"]}
     swapped = await directory.call(
@@ -312,7 +314,7 @@ async def test_okta_pushes_a_group(directory: Directory) -> None:
     both = [entry, {"value": bob["id"], "display": "Bob"}]
     replaced = await directory.call("PATCH", path, patch({"op": "replace", "path": "members", "value": both}))
     assert {member["value"] for member in replaced["members"]} == {ada["id"], bob["id"]}
-    put = {"schemas": [GROUP], "id": made["id"], "displayName": name, "members": [entry]}
+    put = {"schemas": [GROUP], "id": created["id"], "displayName": name, "members": [entry]}
     assert [member["value"] for member in (await directory.call("PUT", path, put))["members"]] == [ada["id"]]
     await directory.call("DELETE", path, expect=204)
 
@@ -339,15 +341,15 @@ async def test_okta_pushes_a_group(directory: Directory) -> None:
 async def test_a_bad_operation_changes_nothing_and_names_its_scim_type(
     directory: Directory, operation: dict[str, Any], kind: str
 ) -> None:
-    made = await directory.user(title="before", emails=[])
+    created = await directory.user(title="before", emails=[])
     first = {"op": "replace", "path": "title", "value": "after"}
-    error = await directory.patch(f"/Users/{made['id']}", first, operation, expect=400)
+    error = await directory.patch(f"/Users/{created['id']}", first, operation, expect=400)
     assert error["scimType"] == kind
     assert "pydantic" not in error["detail"]
-    assert (await directory.call("GET", f"/Users/{made['id']}"))["title"] == "before"
+    assert (await directory.call("GET", f"/Users/{created['id']}"))["title"] == "before"
 
 
 async def test_many_operations_are_refused(directory: Directory) -> None:
-    made = await directory.user()
+    created = await directory.user()
     operations = [{"op": "replace", "path": "title", "value": "x"}] * 51
-    assert (await directory.patch(f"/Users/{made['id']}", *operations, expect=400))["scimType"] == "invalidValue"
+    assert (await directory.patch(f"/Users/{created['id']}", *operations, expect=400))["scimType"] == "invalidValue"

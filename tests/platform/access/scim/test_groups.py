@@ -36,34 +36,36 @@ async def test_a_group_reads_back_as_created(directory: Directory) -> None:
         "displayName": uuid4().hex,
         "members": [{"value": ada["id"]}, {"value": bob["id"], "type": "User", "display": "Bobby"}],
     }
-    made = await directory.call("POST", "/Groups", body, expect=201)
-    assert (made["displayName"], made["externalId"]) == (body["displayName"], "g-1")
-    assert made["members"] == [
+    created = await directory.call("POST", "/Groups", body, expect=201)
+    assert (created["displayName"], created["externalId"]) == (body["displayName"], "g-1")
+    assert created["members"] == [
         {"value": ada["id"], "$ref": ada["meta"]["location"], "type": "User", "display": "Ada"},
         {"value": bob["id"], "$ref": bob["meta"]["location"], "type": "User", "display": "Bobby"},
     ]
-    assert made["meta"]["location"] == f"http://gatehouse.test{BASE}/Groups/{made['id']}"
-    assert await directory.call("GET", f"/Groups/{made['id']}") == made
+    assert created["meta"]["location"] == f"http://gatehouse.test{BASE}/Groups/{created['id']}"
+    assert await directory.call("GET", f"/Groups/{created['id']}") == created
     shown = await directory.call("GET", f"/Users/{ada['id']}")
-    reference = {"value": made["id"], "$ref": made["meta"]["location"], "display": made["displayName"]}
+    reference = {"value": created["id"], "$ref": created["meta"]["location"], "display": created["displayName"]}
     assert shown["groups"] == [reference]
 
 
 async def test_a_group_of_a_directory_is_an_ordinary_group(tenant: Tenant, directory: Directory) -> None:
     ada = await directory.user()
-    made = await directory.group(ada, externalId="g-2")
-    shown = (await tenant.admin.client.get(f"/api/admin/groups/{made['id']}")).json()
-    assert (shown["name"], shown["external_group_id"], shown["member_count"]) == (made["displayName"], "g-2", 1)
+    created = await directory.group(ada, externalId="g-2")
+    shown = (await tenant.admin.client.get(f"/api/admin/groups/{created['id']}")).json()
+    assert (shown["name"], shown["external_group_id"], shown["member_count"]) == (created["displayName"], "g-2", 1)
 
 
 async def test_membership_has_reached_every_worker_when_the_response_arrives(
     platform: RunningPlatform, tenant: Tenant, directory: Directory
 ) -> None:
-    made = await directory.group()
+    created = await directory.group()
     person = tenant.user.id
-    await directory.patch(f"/Groups/{made['id']}", {"op": "add", "path": "members", "value": [{"value": str(person)}]})
-    assert platform.host.replica.users[person].groups == (UUID(made["id"]),)
-    await directory.patch(f"/Groups/{made['id']}", {"op": "remove", "path": f'members[value eq "{person}"]'})
+    await directory.patch(
+        f"/Groups/{created['id']}", {"op": "add", "path": "members", "value": [{"value": str(person)}]}
+    )
+    assert platform.host.replica.users[person].groups == (UUID(created["id"]),)
+    await directory.patch(f"/Groups/{created['id']}", {"op": "remove", "path": f'members[value eq "{person}"]'})
     assert platform.host.replica.users[person].groups == ()
 
 
@@ -71,9 +73,9 @@ async def test_changes_of_members_are_in_the_audit_chain(
     platform: RunningPlatform, tenant: Tenant, directory: Directory
 ) -> None:
     ada, bob = await directory.user(), await directory.user()
-    made = await directory.group(ada)
+    created = await directory.group(ada)
     await directory.call(
-        "PUT", f"/Groups/{made['id']}", {"displayName": made["displayName"], "members": [{"value": bob["id"]}]}
+        "PUT", f"/Groups/{created['id']}", {"displayName": created["displayName"], "members": [{"value": bob["id"]}]}
     )
     events = await platform.audit(tenant, "group.members_changed")
     results = [{name: ids for name, ids in event["details"].items() if name != "name"} for event in events]
@@ -108,7 +110,7 @@ async def test_changes_of_members_are_in_the_audit_chain(
 )  # fmt: skip
 async def test_a_patch_changes_members(directory: Directory, operations: list[dict[str, Any]], left: str) -> None:
     ids = {name: (await directory.user())["id"] for name in "abc"}
-    made = await directory.group({"id": ids["a"]}, {"id": ids["b"]})
+    created = await directory.group({"id": ids["a"]}, {"id": ids["b"]})
 
     def named(value: Any) -> Any:
         if isinstance(value, str):
@@ -119,26 +121,26 @@ async def test_a_patch_changes_members(directory: Directory, operations: list[di
             return [named(item) for item in value]
         return {key: named(item) for key, item in value.items()} if isinstance(value, dict) else value
 
-    patched = await directory.patch(f"/Groups/{made['id']}", *named(operations))
+    patched = await directory.patch(f"/Groups/{created['id']}", *named(operations))
     assert set(members(patched)) == {ids[name] for name in left}
-    assert set(members(await directory.call("GET", f"/Groups/{made['id']}"))) == {ids[name] for name in left}
+    assert set(members(await directory.call("GET", f"/Groups/{created['id']}"))) == {ids[name] for name in left}
 
 
 async def test_a_patch_changes_name_and_external_id(directory: Directory) -> None:
-    made, name = await directory.group(externalId="g-3"), uuid4().hex
-    path = f"/Groups/{made['id']}"
+    created, name = await directory.group(externalId="g-3"), uuid4().hex
+    path = f"/Groups/{created['id']}"
     renamed = await directory.patch(path, {"op": "replace", "path": "displayName", "value": name})
     assert renamed["displayName"] == name
     # The form of Okta includes read-only attributes.
-    again = await directory.patch(path, {"op": "replace", "value": {"id": made["id"], "displayName": name + "x"}})
+    again = await directory.patch(path, {"op": "replace", "value": {"id": created["id"], "displayName": name + "x"}})
     assert again["displayName"] == name + "x"
     assert "externalId" not in await directory.patch(path, {"op": "remove", "path": "externalId"})
 
 
 async def test_a_patch_is_atomic(directory: Directory) -> None:
     ada = await directory.user()
-    made = await directory.group(ada)
-    path = f"/Groups/{made['id']}"
+    created = await directory.group(ada)
+    path = f"/Groups/{created['id']}"
     await directory.patch(
         path,
         {"op": "remove", "path": "members"},
@@ -181,16 +183,16 @@ async def test_a_bad_operation_is_400_with_its_scim_type(
     directory: Directory, operation: dict[str, Any], kind: str
 ) -> None:
     ada = await directory.user()
-    made = await directory.group(ada)
-    error = await directory.patch(f"/Groups/{made['id']}", operation, expect=400)
+    created = await directory.group(ada)
+    error = await directory.patch(f"/Groups/{created['id']}", operation, expect=400)
     assert error["scimType"] == kind
-    assert members(await directory.call("GET", f"/Groups/{made['id']}")) == [ada["id"]]
+    assert members(await directory.call("GET", f"/Groups/{created['id']}")) == [ada["id"]]
 
 
 @pytest.mark.parametrize("body", [{}, {"Operations": []}, {"Operations": {}}, {"Operations": ["x"]}])
 async def test_a_patch_without_operations_is_400(directory: Directory, body: dict[str, Any]) -> None:
-    made = await directory.group()
-    error = await directory.call("PATCH", f"/Groups/{made['id']}", body, expect=400)
+    created = await directory.group()
+    error = await directory.call("PATCH", f"/Groups/{created['id']}", body, expect=400)
     assert error["scimType"] == "invalidSyntax"
 
 
@@ -221,8 +223,8 @@ async def test_another_organizations_user_cannot_be_a_member(directory: Director
 
 async def test_concurrent_changes_of_a_group_are_not_lost(directory: Directory) -> None:
     people = [await directory.user() for _ in range(8)]
-    made = await directory.group(*people[:4])
-    path = f"/Groups/{made['id']}"
+    created = await directory.group(*people[:4])
+    path = f"/Groups/{created['id']}"
     removals = [{"op": "remove", "path": f'members[value eq "{person["id"]}"]'} for person in people[:4]]
     additions = [{"op": "add", "path": "members", "value": [{"value": person["id"]}]} for person in people[4:]]
     await asyncio.gather(*(directory.patch(path, operation) for operation in removals + additions))
@@ -234,14 +236,14 @@ async def test_a_large_group_is_returned_after_a_change_only_on_request(
 ) -> None:
     monkeypatch.setattr(teams, "_MAX_MEMBERS_IN_PATCH_RESPONSE", 2)
     people = [{"value": str(person)} for person in await new_people(platform, tenant, 3)]
-    made = await directory.group()
-    path, add = f"/Groups/{made['id']}", {"op": "add", "path": "members"}
+    created = await directory.group()
+    path, add = f"/Groups/{created['id']}", {"op": "add", "path": "members"}
     assert len(members(await directory.patch(path, {**add, "value": people[:2]}))) == 2
     await directory.patch(path, {**add, "value": people}, expect=204)
     assert len(members(await directory.call("GET", path))) == 3
-    body = {"Operations": [{"op": "replace", "path": "displayName", "value": made["displayName"]}]}
+    body = {"Operations": [{"op": "replace", "path": "displayName", "value": created["displayName"]}]}
     shown = await directory.call("PATCH", path, body, excludedAttributes="members")
-    assert (shown["displayName"], members(shown)) == (made["displayName"], [])
+    assert (shown["displayName"], members(shown)) == (created["displayName"], [])
     assert len(members(await directory.call("PATCH", path, body, attributes="members"))) == 3
 
 
@@ -264,9 +266,9 @@ async def test_another_organizations_group_is_404(
 
 async def test_a_removed_group_does_not_remove_its_members(directory: Directory) -> None:
     ada = await directory.user()
-    made = await directory.group(ada)
-    await directory.call("DELETE", f"/Groups/{made['id']}", expect=204)
-    await directory.call("GET", f"/Groups/{made['id']}", expect=404)
+    created = await directory.group(ada)
+    await directory.call("DELETE", f"/Groups/{created['id']}", expect=204)
+    await directory.call("GET", f"/Groups/{created['id']}", expect=404)
     assert (await directory.call("GET", f"/Users/{ada['id']}"))["groups"] == []
 
 
@@ -275,11 +277,13 @@ async def test_a_directory_does_not_remove_service_accounts_from_groups(
 ) -> None:
     robot = {"email": f"{uuid4().hex}@example.test", "kind": "service"}
     robot = (await tenant.admin.client.post("/api/admin/users", json=robot)).json()
-    made = await directory.group()
-    await tenant.admin.client.post(f"/api/admin/groups/{made['id']}/members", json={"user_id": robot["id"]})
-    shown = await directory.call("PUT", f"/Groups/{made['id']}", {"displayName": made["displayName"], "members": []})
+    created = await directory.group()
+    await tenant.admin.client.post(f"/api/admin/groups/{created['id']}/members", json={"user_id": robot["id"]})
+    shown = await directory.call(
+        "PUT", f"/Groups/{created['id']}", {"displayName": created["displayName"], "members": []}
+    )
     assert members(shown) == []
-    assert platform.sql("SELECT count(*) FROM group_members WHERE group_id = %s", [made["id"]]) == [(1,)]
+    assert platform.sql("SELECT count(*) FROM group_members WHERE group_id = %s", [created["id"]]) == [(1,)]
 
 
 async def test_a_page_contains_a_limited_number_of_members(
@@ -287,13 +291,13 @@ async def test_a_page_contains_a_limited_number_of_members(
 ) -> None:
     monkeypatch.setattr(teams, "_MAX_MEMBERS_PER_PAGE", 5)
     people = [{"id": str(person)} for person in await new_people(platform, tenant, 4)]
-    made = [await directory.group(*people) for _ in range(3)]
+    created = [await directory.group(*people) for _ in range(3)]
     first = await directory.call("GET", "/Groups")
     assert (first["totalResults"], first["itemsPerPage"], len(first["Resources"])) == (3, 1, 1)
     second = await directory.call("GET", "/Groups", startIndex=2)
-    assert [resource["id"] for resource in second["Resources"]] == [made[1]["id"]]
+    assert [resource["id"] for resource in second["Resources"]] == [created[1]["id"]]
     without = await directory.call("GET", "/Groups", excludedAttributes="members")
-    assert [resource["id"] for resource in without["Resources"]] == [group["id"] for group in made]
+    assert [resource["id"] for resource in without["Resources"]] == [group["id"] for group in created]
 
 
 async def test_hundreds_of_members_reach_every_worker_before_the_response(
@@ -303,12 +307,12 @@ async def test_hundreds_of_members_reach_every_worker_before_the_response(
     for person in people:
         platform.touch("user", person)
     await platform.refresh()
-    other, made = await directory.group({"id": str(people[0])}), await directory.group()
+    other, created = await directory.group({"id": str(people[0])}), await directory.group()
     named = [{"value": str(person)} for person in people]
-    path, live = f"/Groups/{made['id']}", platform.host.replica.users
+    path, live = f"/Groups/{created['id']}", platform.host.replica.users
     await directory.patch(path, {"op": "add", "path": "members", "value": named})
-    assert all(UUID(made["id"]) in live[person].groups for person in people)
-    assert set(live[people[0]].groups) == {UUID(made["id"]), UUID(other["id"])}
+    assert all(UUID(created["id"]) in live[person].groups for person in people)
+    assert set(live[people[0]].groups) == {UUID(created["id"]), UUID(other["id"])}
     await directory.patch(path, {"op": "remove", "path": "members"})
     assert live[people[0]].groups == (UUID(other["id"]),)
     assert not any(live[person].groups for person in people[1:])
@@ -320,9 +324,9 @@ async def test_a_thousand_members_join_ten_thousand_within_a_second(
     platform: RunningPlatform, tenant: Tenant, directory: Directory
 ) -> None:
     people = [{"value": str(person)} for person in await new_people(platform, tenant, 15_000)]
-    made = await directory.group()
-    path = f"/Groups/{made['id']}"
-    await directory.call("PUT", path, {"displayName": made["displayName"], "members": people[:10_000]})
+    created = await directory.group()
+    path = f"/Groups/{created['id']}"
+    await directory.call("PUT", path, {"displayName": created["displayName"], "members": people[:10_000]})
     durations_seconds: list[float] = []
     # Five attempts, because other load on the machine affects the time.
     for first in range(10_000, 15_000, 1_000):

@@ -26,9 +26,11 @@ async def people_of(tenant: Tenant, directory: Directory) -> dict[str, str]:
                                                 {"value": "bob@home.test", "type": "home"}]},
         "eve": {"active": False, "emails": []},
     }  # fmt: skip
-    made = {(await directory.user(userName=f"{name}.n", **attribute))["id"]: name for name, attribute in fields.items()}
+    created = {
+        (await directory.user(userName=f"{name}.n", **attribute))["id"]: name for name, attribute in fields.items()
+    }
     existing = {str(person.id): person.email.split("-")[0] for person in (tenant.admin, tenant.auditor, tenant.user)}
-    return {**made, **existing}
+    return {**created, **existing}
 
 
 @pytest.fixture
@@ -134,9 +136,9 @@ async def test_a_nul_in_a_filter_is_400(directory: Directory) -> None:
 
 async def test_a_filter_returns_the_matching_groups(directory: Directory) -> None:
     name = uuid4().hex
-    made = await directory.group(displayName=name, externalId="G-1")
-    for filter_text in (f'displayName eq "{name.upper()}"', 'externalId eq "G-1"', f'id eq "{made["id"]}"'):
-        assert await directory.matching_ids("/Groups", filter_text) == [made["id"]]
+    created = await directory.group(displayName=name, externalId="G-1")
+    for filter_text in (f'displayName eq "{name.upper()}"', 'externalId eq "G-1"', f'id eq "{created["id"]}"'):
+        assert await directory.matching_ids("/Groups", filter_text) == [created["id"]]
     assert await directory.matching_ids("/Groups", 'externalId eq "g-1"') == []
     for unsupported in ('description eq "x"', 'members co "x"', 'members[display eq "x"]'):
         error = await directory.call("GET", "/Groups", filter=unsupported, expect=400)
@@ -164,8 +166,8 @@ async def test_filters_use_an_index(
     platform: RunningPlatform, tenant: Tenant, directory: Directory, filter: str
 ) -> None:
     """The plan is read with the database role of the API, because row-level security affects it."""
-    made = await directory.user(externalId=uuid4().hex)
-    value = made["externalId"] if filter.startswith("externalId") else made["userName"]
+    created = await directory.user(externalId=uuid4().hex)
+    value = created["externalId"] if filter.startswith("externalId") else created["userName"]
     async with platform.host.database.tenant(tenant.id) as session:
         # Sequential scans are turned off, because PostgreSQL prefers them for a table with few rows.
         await session.execute(text("SET LOCAL enable_seqscan = off"))
@@ -180,9 +182,9 @@ async def test_two_organizations_may_have_the_same_address(
     platform: RunningPlatform, directory: Directory, other_tenant: Tenant
 ) -> None:
     other, name = await directory_of(platform, other_tenant), f"{uuid4().hex}@example.test"
-    made = await directory.user(userName=name, emails=[{"value": name}])
-    for filter_text in (f'userName eq "{made["userName"]}"', f'emails eq "{made["userName"]}"'):
-        assert await directory.matching_ids("/Users", filter_text) == [made["id"]]
+    created = await directory.user(userName=name, emails=[{"value": name}])
+    for filter_text in (f'userName eq "{created["userName"]}"', f'emails eq "{created["userName"]}"'):
+        assert await directory.matching_ids("/Users", filter_text) == [created["id"]]
         assert await other.matching_ids("/Users", filter_text) == []
 
 
@@ -270,15 +272,15 @@ async def test_only_the_requested_attributes_are_shown(
     directory: Directory, query: dict[str, str], names: set[str]
 ) -> None:
     extension = {"department": "Engines", "division": "North"}
-    made = await directory.user(
+    created = await directory.user(
         title="x", name={"givenName": "A"}, emails=[{"value": "a@example.test"}], **{ENTERPRISE: extension}
     )
     for shown in (
-        await directory.call("GET", f"/Users/{made['id']}", **query),
-        (await directory.call("GET", "/Users", filter=f'id eq "{made["id"]}"', **query))["Resources"][0],
+        await directory.call("GET", f"/Users/{created['id']}", **query),
+        (await directory.call("GET", "/Users", filter=f'id eq "{created["id"]}"', **query))["Resources"][0],
     ):
         assert set(shown) - {"schemas", "id"} == names
-        assert shown["id"] == made["id"]
+        assert shown["id"] == created["id"]
         if query.get("attributes", "").endswith("department"):
             assert shown[ENTERPRISE] == {"department": "Engines"}
 
@@ -296,8 +298,8 @@ async def test_a_sub_attribute_can_be_requested(directory: Directory) -> None:
 
 async def test_changes_return_only_the_requested_attributes(directory: Directory) -> None:
     body = {"userName": f"{uuid4().hex}@example.test"}
-    made = await directory.call("POST", "/Users", body, attributes="userName", expect=201)
-    assert set(made) == {"schemas", "id", "userName"}
+    created = await directory.call("POST", "/Users", body, attributes="userName", expect=201)
+    assert set(created) == {"schemas", "id", "userName"}
 
 
 async def test_both_lists_of_attributes_at_once_are_400(directory: Directory) -> None:

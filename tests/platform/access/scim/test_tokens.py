@@ -14,14 +14,14 @@ async def test_a_token_is_shown_once_and_stored_as_a_digest(platform: RunningPla
     until = (datetime.now(UTC) + timedelta(days=30)).isoformat()
     answer = await tenant.admin.client.post(TOKEN, json={"description": "Entra ID", "expires_at": until})
     assert answer.status_code == 201
-    made = answer.json()
-    assert made["token"].startswith("scim_")
-    assert made["note"]
+    created = answer.json()
+    assert created["token"].startswith("scim_")
+    assert created["note"]
     listed = (await tenant.admin.client.get(TOKENS)).json()
-    assert listed == {"tokens": [{name: value for name, value in made.items() if name not in {"token", "note"}}]}
+    assert listed == {"tokens": [{name: value for name, value in created.items() if name not in {"token", "note"}}]}
     assert set(listed["tokens"][0]) == {"token_id", "description", "created_at", "last_used_at", "expires_at"}
-    stored = platform.sql("SELECT * FROM scim_tokens WHERE id = %s", [made["token_id"]])
-    assert made["token"] not in str(stored)
+    stored = platform.sql("SELECT * FROM scim_tokens WHERE id = %s", [created["token_id"]])
+    assert created["token"] not in str(stored)
 
 
 async def test_creation_and_removal_are_in_the_audit_chain(

@@ -23,11 +23,11 @@ async def test_a_user_reads_back_as_created(directory: Directory) -> None:
         "active": True,
         ENTERPRISE: {"department": "Engines"},
     }
-    made = await directory.call("POST", "/Users", body, expect=201)
-    assert {key: value for key, value in made.items() if key not in {"id", "meta"}} == {**body, "groups": []}
-    assert made["meta"]["resourceType"] == "User"
-    assert made["meta"]["location"] == f"http://gatehouse.test{BASE}/Users/{made['id']}"
-    assert await directory.call("GET", f"/Users/{made['id']}") == made
+    created = await directory.call("POST", "/Users", body, expect=201)
+    assert {key: value for key, value in created.items() if key not in {"id", "meta"}} == {**body, "groups": []}
+    assert created["meta"]["resourceType"] == "User"
+    assert created["meta"]["location"] == f"http://gatehouse.test{BASE}/Users/{created['id']}"
+    assert await directory.call("GET", f"/Users/{created['id']}") == created
 
 
 async def test_creation_returns_the_location_of_the_user(directory: Directory) -> None:
@@ -39,12 +39,12 @@ async def test_creation_returns_the_location_of_the_user(directory: Directory) -
 async def test_creation_and_changes_of_a_user_are_in_the_audit_chain(
     platform: RunningPlatform, tenant: Tenant, directory: Directory
 ) -> None:
-    made = await directory.user()
-    await directory.patch(f"/Users/{made['id']}", {"op": "replace", "path": "displayName", "value": "Ada"})
+    created = await directory.user()
+    await directory.patch(f"/Users/{created['id']}", {"op": "replace", "path": "displayName", "value": "Ada"})
     for action in ("user.created", "user.updated"):
         (event,) = await platform.audit(tenant, action)
         assert (event["actor_type"], event["actor_id"]) == ("scim", directory.token_id)
-        assert event["resource_id"] == made["id"]
+        assert event["resource_id"] == created["id"]
 
 
 async def test_all_users_are_listed_except_service_accounts(tenant: Tenant, directory: Directory) -> None:
@@ -60,17 +60,17 @@ async def test_all_users_are_listed_except_service_accounts(tenant: Tenant, dire
 
 
 async def test_a_directory_creates_users_with_the_lowest_role(platform: RunningPlatform, directory: Directory) -> None:
-    made = await directory.user(roles=[{"value": "admin"}], entitlements=[{"value": "admin"}], role="admin")
-    assert "roles" not in made
-    assert platform.sql("SELECT role, operator, kind FROM users WHERE id = %s", [made["id"]]) == [
+    created = await directory.user(roles=[{"value": "admin"}], entitlements=[{"value": "admin"}], role="admin")
+    assert "roles" not in created
+    assert platform.sql("SELECT role, operator, kind FROM users WHERE id = %s", [created["id"]]) == [
         ("user", False, "user")
     ]
 
 
 async def test_a_password_is_neither_stored_nor_shown(platform: RunningPlatform, directory: Directory) -> None:
-    made = await directory.user(password=PASSWORD)
-    assert PASSWORD not in str(made)
-    (row,) = platform.sql("SELECT password_hash, directory::text FROM users WHERE id = %s", [made["id"]])
+    created = await directory.user(password=PASSWORD)
+    assert PASSWORD not in str(created)
+    (row,) = platform.sql("SELECT password_hash, directory::text FROM users WHERE id = %s", [created["id"]])
     assert row[0] is None
     assert PASSWORD not in row[1]
 
@@ -78,15 +78,15 @@ async def test_a_password_is_neither_stored_nor_shown(platform: RunningPlatform,
 async def test_a_user_name_is_unique_in_an_organization_regardless_of_case(
     tenant: Tenant, directory: Directory, other_tenant: Tenant, platform: RunningPlatform
 ) -> None:
-    made = await directory.user()
-    for name in (made["userName"], made["userName"].upper(), tenant.user.email):
+    created = await directory.user()
+    for name in (created["userName"], created["userName"].upper(), tenant.user.email):
         error = await directory.call("POST", "/Users", {"userName": name}, expect=409)
         assert (error["status"], error["scimType"]) == ("409", "uniqueness")
     second = await directory.user()
-    rename = {"op": "replace", "path": "userName", "value": made["userName"]}
+    rename = {"op": "replace", "path": "userName", "value": created["userName"]}
     assert (await directory.patch(f"/Users/{second['id']}", rename, expect=409))["scimType"] == "uniqueness"
     other = await directory_of(platform, other_tenant)
-    await other.call("POST", "/Users", {"userName": made["userName"]}, expect=201)
+    await other.call("POST", "/Users", {"userName": created["userName"]}, expect=201)
 
 
 async def test_an_administrator_cannot_reuse_a_user_name_of_the_directory(tenant: Tenant, directory: Directory) -> None:
@@ -110,15 +110,15 @@ async def test_an_administrator_cannot_reuse_a_user_name_of_the_directory(tenant
 async def test_the_sign_in_address_comes_from_emails_or_the_user_name(
     platform: RunningPlatform, directory: Directory, fields: dict[str, Any], email: str, username: str | None
 ) -> None:
-    made = await directory.call("POST", "/Users", fields, expect=201)
-    assert platform.sql("SELECT email, username FROM users WHERE id = %s", [made["id"]]) == [(email, username)]
-    assert made["userName"] == fields["userName"]
+    created = await directory.call("POST", "/Users", fields, expect=201)
+    assert platform.sql("SELECT email, username FROM users WHERE id = %s", [created["id"]]) == [(email, username)]
+    assert created["userName"] == fields["userName"]
 
 
 async def test_the_stored_size_of_a_user_is_limited_over_all_requests(directory: Directory) -> None:
     """Each request is within the limit, but their sum is not."""
-    made = await directory.user(title="x" * 40_000)
-    path = f"/Users/{made['id']}"
+    created = await directory.user(title="x" * 40_000)
+    path = f"/Users/{created['id']}"
     refused = await directory.patch(path, {"op": "add", "path": "nickName", "value": "y" * 40_000}, expect=400)
     assert (refused["scimType"], refused["detail"]) == ("invalidValue", "The resource is too large.")
     assert "nickName" not in await directory.call("GET", path)
@@ -127,19 +127,19 @@ async def test_the_stored_size_of_a_user_is_limited_over_all_requests(directory:
 
 async def test_the_placeholder_of_a_missing_address_is_never_shown(directory: Directory, tenant: Tenant) -> None:
     """The placeholder address in the database is not shown."""
-    made = await directory.user(userName=f"name-{uuid4().hex[:8]}")
-    shown = (await tenant.admin.client.get(f"/api/admin/users/{made['id']}")).json()
-    assert (shown["email"], shown["email_verified"], shown["username"]) == (None, False, made["userName"])
-    group = await directory.group(made)
+    created = await directory.user(userName=f"name-{uuid4().hex[:8]}")
+    shown = (await tenant.admin.client.get(f"/api/admin/users/{created['id']}")).json()
+    assert (shown["email"], shown["email_verified"], shown["username"]) == (None, False, created["userName"])
+    group = await directory.group(created)
     (listed,) = (await tenant.admin.client.get(f"/api/admin/groups/{group['id']}/members")).json()
-    assert (listed["user_id"], listed["user_email"]) == (made["id"], None)
+    assert (listed["user_id"], listed["user_email"]) == (created["id"], None)
     assert "no-address" not in (await tenant.admin.client.get("/api/admin/users?page_size=200")).text
 
 
 async def test_a_user_without_an_address_is_shown_without_one(directory: Directory) -> None:
-    made = await directory.call("POST", "/Users", {"userName": "no address"}, expect=201)
-    assert "emails" not in made
-    assert "emails" not in (await directory.call("GET", f"/Users/{made['id']}"))
+    created = await directory.call("POST", "/Users", {"userName": "no address"}, expect=201)
+    assert "emails" not in created
+    assert "emails" not in (await directory.call("GET", f"/Users/{created['id']}"))
 
 
 @pytest.mark.parametrize("proven", [True, False])
@@ -151,8 +151,8 @@ async def test_an_address_is_verified_only_in_a_proven_domain(
         "INSERT INTO allowed_domains (tenant_id, domain, verified_at) VALUES (%s, %s, %s)",
         [tenant.id, domain, "2026-01-01" if proven else None],
     )
-    made = await directory.call("POST", "/Users", {"userName": f"ada@{domain}"}, expect=201)
-    assert platform.sql("SELECT email_verified FROM users WHERE id = %s", [made["id"]]) == [(proven,)]
+    created = await directory.call("POST", "/Users", {"userName": f"ada@{domain}"}, expect=201)
+    assert platform.sql("SELECT email_verified FROM users WHERE id = %s", [created["id"]]) == [(proven,)]
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
@@ -198,17 +198,19 @@ async def test_a_user_of_many_kilobytes_is_413(directory: Directory) -> None:
 
 
 async def test_put_removes_omitted_attributes(directory: Directory) -> None:
-    made = await directory.user(displayName="Ada", title="Countess", externalId="00u1", name={"givenName": "Ada"})
-    put = await directory.call("PUT", f"/Users/{made['id']}", {"userName": made["userName"], "nickName": "A"})
+    created = await directory.user(displayName="Ada", title="Countess", externalId="00u1", name={"givenName": "Ada"})
+    put = await directory.call("PUT", f"/Users/{created['id']}", {"userName": created["userName"], "nickName": "A"})
     assert set(put) == {"schemas", "id", "userName", "nickName", "active", "groups", "meta"}
-    assert put["meta"]["created"] == made["meta"]["created"]
-    assert put["meta"]["lastModified"] > made["meta"]["lastModified"]
+    assert put["meta"]["created"] == created["meta"]["created"]
+    assert put["meta"]["lastModified"] > created["meta"]["lastModified"]
 
 
 async def test_put_without_active_does_not_reactivate_a_user(directory: Directory) -> None:
-    made = await directory.user(active=False)
-    assert made["active"] is False
-    assert (await directory.call("PUT", f"/Users/{made['id']}", {"userName": made["userName"]}))["active"] is False
+    created = await directory.user(active=False)
+    assert created["active"] is False
+    assert (await directory.call("PUT", f"/Users/{created['id']}", {"userName": created["userName"]}))[
+        "active"
+    ] is False
 
 
 async def test_a_deactivated_users_sessions_and_keys_end_and_the_row_remains(
@@ -250,8 +252,8 @@ async def test_the_last_administrator_cannot_be_removed(tenant: Tenant, director
 
 async def test_a_directory_cannot_change_operators(platform: RunningPlatform) -> None:
     operator = await platform.operator()
-    made = await operator.client.post("/api/admin/scim/token", json={"description": "x"})
-    directory = Directory(platform.client(made.json()["token"]), made.json()["token"], made.json()["token_id"])
+    created = await operator.client.post("/api/admin/scim/token", json={"description": "x"})
+    directory = Directory(platform.client(created.json()["token"]), created.json()["token"], created.json()["token_id"])
     path = f"/Users/{operator.id}"
     assert (await directory.call("GET", path))["userName"] == operator.email
     await directory.patch(path, {"op": "replace", "path": "active", "value": False}, expect=403)
@@ -263,14 +265,14 @@ async def test_a_changed_name_changes_the_sign_in_address_and_the_user_name(
     platform: RunningPlatform, directory: Directory
 ) -> None:
     old, new = f"a{uuid4().hex}", f"b{uuid4().hex}"
-    made = await directory.user(userName=old, emails=[{"value": f"{old}@example.test", "primary": True}])
+    created = await directory.user(userName=old, emails=[{"value": f"{old}@example.test", "primary": True}])
     await directory.patch(
-        f"/Users/{made['id']}",
+        f"/Users/{created['id']}",
         {"op": "replace", "path": "userName", "value": new},
         {"op": "replace", "path": "emails[primary eq true].value", "value": f"{new}@example.test"},
     )
     query = "SELECT user_name, username, email FROM users WHERE id = %s"
-    assert platform.sql(query, [made["id"]]) == [(new, new, f"{new}@example.test")]
+    assert platform.sql(query, [created["id"]]) == [(new, new, f"{new}@example.test")]
 
 
 async def test_a_directory_changes_the_address_of_a_user_that_existed_before(
@@ -303,17 +305,17 @@ async def test_a_directory_changes_the_address_of_a_user_that_existed_before(
 async def test_a_manager_is_accepted_in_several_formats(
     directory: Directory, verb: str, path: str, value: Any, expected: dict[str, str] | None
 ) -> None:
-    made = await directory.user(**{ENTERPRISE: {"department": "Engines", "manager": "m-0"}})
-    assert made[ENTERPRISE]["manager"] == {"value": "m-0"}
-    patched = await directory.patch(f"/Users/{made['id']}", {"op": verb, "path": path, "value": value})
+    created = await directory.user(**{ENTERPRISE: {"department": "Engines", "manager": "m-0"}})
+    assert created[ENTERPRISE]["manager"] == {"value": "m-0"}
+    patched = await directory.patch(f"/Users/{created['id']}", {"op": verb, "path": path, "value": value})
     assert patched[ENTERPRISE].get("manager") == expected
     assert patched[ENTERPRISE]["department"] == "Engines"
 
 
 async def test_concurrent_changes_of_a_user_are_not_lost(directory: Directory) -> None:
-    made = await directory.user()
+    created = await directory.user()
     names = ("title", "nickName", "displayName", "userType", "name.givenName", "name.familyName", "locale")
-    path = f"/Users/{made['id']}"
+    path = f"/Users/{created['id']}"
     await asyncio.gather(*(directory.patch(path, {"op": "add", "path": name, "value": "x"}) for name in names))
     shown = await directory.call("GET", path)
     assert {shown[name] for name in names if "." not in name} == {"x"}
@@ -323,8 +325,8 @@ async def test_concurrent_changes_of_a_user_are_not_lost(directory: Directory) -
 async def test_a_directorys_change_of_other_attributes_keeps_the_administrators_address(
     platform: RunningPlatform, tenant: Tenant, directory: Directory
 ) -> None:
-    made = await directory.user()
+    created = await directory.user()
     address = f"{uuid4().hex}@example.test"
-    await tenant.admin.client.patch(f"/api/admin/users/{made['id']}", json={"email": address})
-    await directory.patch(f"/Users/{made['id']}", {"op": "replace", "path": "title", "value": "x"})
-    assert platform.sql("SELECT email FROM users WHERE id = %s", [made["id"]]) == [(address,)]
+    await tenant.admin.client.patch(f"/api/admin/users/{created['id']}", json={"email": address})
+    await directory.patch(f"/Users/{created['id']}", {"op": "replace", "path": "title", "value": "x"})
+    assert platform.sql("SELECT email FROM users WHERE id = %s", [created["id"]]) == [(address,)]

@@ -1,4 +1,4 @@
-"""Findings of a rule are shown everywhere with the rule's own `entity_type` (docs/dlp-rules.md)."""
+"""Every label, record and response shows the findings of a rule with the rule's `entity_type` (docs/dlp-rules.md)."""
 
 import asyncio
 import re
@@ -17,7 +17,7 @@ TEXT = "Ask Ada."
 
 
 class Names:
-    """An entities tier that finds one name, under the types that recognisers use."""
+    """A detector of entities that finds the name "Ada" with the recognisers' type `person`."""
 
     async def entities(self, texts: Sequence[str], labels: Sequence[str] = ()) -> list[list[Finding]]:
         return [[Finding(*item.span(), "person", 0.9, "person") for item in re.finditer("Ada", text)] for text in texts]
@@ -51,7 +51,7 @@ async def test_a_rules_entity_type_is_shown_everywhere(platform: RunningPlatform
     admin = tenant.admin.client
     await sample_every_call(platform, tenant)
     assert (await admin.post("/api/admin/dlp-rules/", json=rule("redact"))).status_code == 201
-    # Labels.
+    # Labels in texts and evaluations.
     assert (await chat(tenant)).json()["choices"][0]["message"]["content"] == "Ask [STAFF_NAME_1]."
     scan = (await tenant.user.client.post("/v1/scan", json={"text": TEXT})).json()
     assert ([finding["entity_type"] for finding in scan["findings"]], scan["redacted_text"]) == (
@@ -60,16 +60,20 @@ async def test_a_rules_entity_type_is_shown_everywhere(platform: RunningPlatform
     body = (await admin.post("/api/admin/dlp-rules/evaluate", json={"text": TEXT})).json()
     assert [rule["entity_type"] for rule in body["matched_rules"]] == [NAME]
     assert any(NAME in sentence for sentence in body["decision_trace"])
-    # Records, figures and announced events.
+    # Records, counts and events of the outbox.
     sample_id = await kept(platform, tenant, TEXT)
     events = (await admin.get("/api/v1/dlp/events", params={"entity": NAME})).json()
     assert (events["total"], {item["entity_type"] for item in events["items"]}) == (3, {NAME})
     assert (await admin.get("/api/v1/dlp/events", params={"entity": "person"})).json()["total"] == 0
     counts = platform.sql("SELECT DISTINCT entity_type FROM dlp_counts WHERE tenant_id = %s", [tenant.id])
     assert counts == [(NAME,)]
-    news = platform.sql("SELECT payload FROM outbox WHERE tenant_id = %s AND event_type = 'dlp_trigger'", [tenant.id])
-    assert [(result["entity_type"], result["findings"][0]["entity_type"]) for (result,) in news] == [(NAME, NAME)] * 2
-    # The variables of policy rules.
+    payloads = platform.sql(
+        "SELECT payload FROM outbox WHERE tenant_id = %s AND event_type = 'dlp_trigger'", [tenant.id]
+    )
+    assert [(result["entity_type"], result["findings"][0]["entity_type"]) for (result,) in payloads] == [
+        (NAME, NAME)
+    ] * 2
+    # The variables of policy rules, and replays.
     revealed = (await admin.post(f"/api/admin/dlp-rules/samples/{sample_id}/reveal")).json()
     assert revealed["context"]["dlp"] == {"action": "REDACT", "entities": [NAME], "counts": {NAME: 1}}
     replayed = (await admin.post("/api/admin/dlp-rules/replay", json={"recorded": {"last": 1}})).json()
@@ -85,39 +89,39 @@ async def test_refusals_and_approvals_show_the_rules_entity_type(platform: Runni
     assert (await chat(tenant)).json()["error"]["entity_type"] == NAME
     await admin.patch("/api/v1/admin/org/feature-flags/human_in_loop", json={"enabled": True})
     assert (await admin.put(path, json={"action_tier": "prompt"})).status_code == 200
-    asking = asyncio.create_task(chat(tenant))
+    call = asyncio.create_task(chat(tenant))
     async with asyncio.timeout(20):
         while not (waiting := (await admin.get("/api/admin/approvals")).json()["items"]):
             await asyncio.sleep(0.02)
     (approval,) = waiting
     assert (approval["entity_types"], NAME in approval["reason"]) == ([NAME], True)
     await admin.post(f"/api/admin/approvals/{approval['id']}/deny", json={"reason": "no"})
-    assert (await asking).json()["error"]["entity_type"] == NAME
+    assert (await call).json()["error"]["entity_type"] == NAME
 
 
 @pytest.mark.usefixtures("names")
 async def test_overrides_and_bundles_match_the_rules_entity_type(platform: RunningPlatform, tenant: Tenant) -> None:
-    """An override precedes a bundle, and a bundle does not start a model tier."""
+    """An override precedes a bundle, and a bundle does not start a tier that uses a model."""
     admin = tenant.admin.client
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
     bundle = {"name": "a", "regulatory_framework": "GDPR", "version": "1", "seed_rule_mappings": ["person"]}
     assert (await admin.post("/api/admin/compliance-bundles", json=bundle)).status_code == 201
     scan = (await tenant.user.client.post("/v1/scan", json={"text": TEXT})).json()
     assert (scan["tiers"]["ner"]["ran"], scan["action"]) == (False, "ALLOW")
-    watched = await admin.post("/api/admin/dlp-rules/", json=rule("log_only"))
+    log_rule = await admin.post("/api/admin/dlp-rules/", json=rule("log_only"))
     assert "Ada" in (await chat(tenant)).text
-    await admin.put(f"/api/admin/dlp-rules/{watched.json()['id']}", json={"entity_type": "person"})
+    await admin.put(f"/api/admin/dlp-rules/{log_rule.json()['id']}", json={"entity_type": "person"})
     assert "[PERSON_1]" in (await chat(tenant)).text
     group = (await admin.post("/api/admin/groups", json={"name": "clerks"})).json()["id"]
     await admin.post(f"/api/admin/groups/{group}/members", json={"user_id": str(tenant.user.id)})
-    for entity_type, shown in ((NAME, "[PERSON_1]"), ("person", "Ada")):
+    for entity_type, expected in ((NAME, "[PERSON_1]"), ("person", "Ada")):
         overrides = [{"entity_type": entity_type, "action": "ALLOW"}]
         assert (await admin.put(f"/api/admin/groups/{group}/dlp", json=overrides)).status_code == 200
-        assert shown in (await chat(tenant)).text
+        assert expected in (await chat(tenant)).text
 
 
 @pytest.mark.usefixtures("names")
-async def test_a_scan_is_recorded_and_not_announced(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_scan_is_recorded_without_an_event_of_the_outbox(platform: RunningPlatform, tenant: Tenant) -> None:
     await tenant.admin.client.post("/api/admin/dlp-rules/", json=rule("redact"))
     await tenant.user.client.post("/v1/scan", json={"text": TEXT})
     await Journal(platform.installed.url, platform.host.settings.gatehouse_home / "journal").drain()

@@ -1,4 +1,5 @@
-"""With data-loss prevention as it is by default, times in answers stay numbers, whatever check digits they have."""
+"""The default rules of data-loss prevention do not redact times in responses, although some have the check digits of
+identifiers."""
 
 from typing import Any
 
@@ -7,11 +8,11 @@ from tests.support.engine import completion
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.upstream import Connection, upstream
 
-#: Seconds in a row: some of them have the check digits of identifiers.
+#: Consecutive seconds. Some of them have the check digits of identifiers.
 TIMES = range(1795459600, 1795459640)
 
 
-async def test_no_time_of_an_answer_becomes_a_label(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_times_in_responses_are_not_redacted(platform: RunningPlatform, tenant: Tenant) -> None:
     times = iter(TIMES)
 
     async def behave(connection: Connection) -> None:
@@ -34,7 +35,9 @@ async def test_no_time_of_an_answer_becomes_a_label(platform: RunningPlatform, t
             assert (answer.json()[field], answer.headers["X-DLP-Action"]) == (TIMES[index], "ALLOW"), answer.text
 
 
-async def test_anthropics_clients_find_the_requests_id(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_anthropics_endpoints_return_the_request_id_in_their_own_header(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
     body = {"model": "sandbox/echo", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello"}]}
     good = await tenant.user.client.post("/v1/messages", json=body)

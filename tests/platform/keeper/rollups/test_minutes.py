@@ -1,4 +1,4 @@
-"""What alerts and cost routing's analytics are made of: requests by minute, latencies by hour, routes by day."""
+"""The counts for alerts and for cost routing's analytics: requests by minute, latencies by hour, routes by day."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -13,7 +13,7 @@ from gatehouse.engine.records.outcome import DlpEvent
 from gatehouse.foundation.identity import TenantId
 from gatehouse.platform.records.minutes.table import latencies
 
-#: the last second of a minute, of an hour and of a day
+#: The last second of a minute, of an hour and of a day.
 MOMENT = datetime(2026, 3, 1, 23, 59, 59, tzinfo=UTC)
 REFUSED: dict[str, Any] = {
     "outcome": "refused", "provider": None, "model_id": None, "input_tokens": None, "output_tokens": None,
@@ -74,13 +74,13 @@ async def test_a_request_counts_in_the_minute_in_which_it_ended(
         ({**REFUSED, "status": 400, "error_code": "dlp_violation"}, "blocked"),
         ({**REFUSED, "status": 403, "error_code": "insufficient_scope"}, "blocked"),
         ({**REFUSED, "status": 503, "error_code": "provider_unavailable"}, "blocked"),
-        # an outpost's kill switch
+        # A kill switch on an outpost.
         ({**REFUSED, "status": 503, "error_code": "kill_switch_active"}, "blocked"),
-        # a stream that DLP has stopped in the middle
+        # A stream that DLP stopped before its end.
         ({"outcome": "error", "stream": True, "status": 403, "error_code": "dlp_violation"}, "blocked"),
     ],
 )
-async def test_an_outcome_is_an_error_or_was_blocked_or_neither(
+async def test_an_outcome_counts_as_error_as_blocked_or_as_neither(
     platform: RunningPlatform, tenant: Tenant, journal: Journal, fields: dict[str, Any], counted: str
 ) -> None:
     await journal.append(outcome(tenant.id, timestamp=MOMENT.timestamp(), **fields))
@@ -90,7 +90,7 @@ async def test_an_outcome_is_an_error_or_was_blocked_or_neither(
     assert timed == (fields.get("outcome") != "refused")
 
 
-async def test_an_interrupted_stream_is_an_error_of_no_known_length(
+async def test_an_interrupted_stream_is_an_error_of_unknown_duration(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     await journal.append(opened(outcome(tenant.id, timestamp=MOMENT.timestamp(), stream=True)))
@@ -99,7 +99,7 @@ async def test_an_interrupted_stream_is_an_error_of_no_known_length(
     assert minutes(platform, tenant) == [("23:59", 1, 1, 0, 0, 0, 0)]
 
 
-async def test_what_rules_of_dlp_found_is_counted_as_it_is_told(
+async def test_triggers_are_counted_like_they_are_announced(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     events = (dlp_event("a", "redact"), dlp_event("b", "log_only"), dlp_event("c", "allow"), dlp_event(None, "block"))
@@ -109,11 +109,11 @@ async def test_what_rules_of_dlp_found_is_counted_as_it_is_told(
     assert minutes(platform, tenant)[0][4] == rows == 1
 
 
-async def test_latencies_of_hours_and_minutes_are_the_same_requests(
+async def test_latencies_of_hours_and_minutes_are_of_the_same_requests(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
-    """From 21:58 to 00:03, five requests a minute in two batches, all of different lengths, so that minutes are packed
-    together; then every window that begins or ends near an hour."""
+    """Requests from 21:58 to 00:03, five a minute in two batches, each with another duration, so that minutes are
+    packed together. The test then reads every window that begins or ends near an hour."""
     start = MOMENT.replace(hour=21, minute=58, second=0)
     ended = [start + timedelta(minutes=minute, seconds=second) for minute in range(125) for second in range(5)]
     for part in (ended[::2], ended[1::2]):
@@ -128,7 +128,9 @@ async def test_latencies_of_hours_and_minutes_are_the_same_requests(
                 assert sum((await latencies(session, since, until)).values()) == expected, (since, until)
 
 
-async def test_hours_add_up_what_minutes_count(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> None:
+async def test_hours_contain_the_sums_of_their_minutes(
+    platform: RunningPlatform, tenant: Tenant, journal: Journal
+) -> None:
     at = MOMENT.timestamp()
     for _ in range(2):
         await journal.append(
@@ -164,7 +166,7 @@ async def test_packing_latencies_loses_none(platform: RunningPlatform, tenant: T
         assert longest < 4 * 65
 
 
-async def test_routes_add_up_over_batches_by_the_day_of_arrival(
+async def test_routes_are_summed_over_batches_by_the_day_of_arrival(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     group, at = uuid4(), MOMENT.timestamp()
@@ -187,7 +189,7 @@ async def test_routes_add_up_over_batches_by_the_day_of_arrival(
 
 
 @pytest.mark.parametrize("cost", ["NaN", "Infinity", "-1", "1e400", "1e999999999", "a lot"])
-async def test_what_is_no_amount_spoils_no_sum(
+async def test_invalid_amounts_are_left_out_of_sums(
     platform: RunningPlatform, tenant: Tenant, journal: Journal, cost: str
 ) -> None:
     good = outcome(tenant.id, timestamp=MOMENT.timestamp())

@@ -1,4 +1,4 @@
-"""What the registry's figures of a model's use are made of: a row a model and day."""
+"""The counts for the registry's figures of a model's use: one row for each model and day."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -30,7 +30,7 @@ def days(platform: RunningPlatform, tenant: Tenant) -> dict[tuple[str, str], dic
     return {(model, day): dict(zip(names, rest, strict=True)) for model, day, *rest in rows}
 
 
-async def test_a_models_day_adds_up_over_batches(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> None:
+async def test_a_models_day_is_summed_over_batches(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> None:
     later = MOMENT + timedelta(seconds=30)
     next_day = MOMENT + timedelta(minutes=5)
     await journal.append(outcome(tenant.id, timestamp=later.timestamp(), cached_tokens=4))
@@ -68,7 +68,7 @@ async def test_failed_attempts_count_for_their_model_and_unsent_ones_for_none(
     assert rows["down", "2026-03-01"]["last_at"] == MOMENT
 
 
-async def test_what_the_registry_objected_to_is_counted_and_was_not_called(
+async def test_a_call_that_the_registry_refused_is_counted_but_not_as_a_call_of_the_model(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     rule_event = RuleEvent(

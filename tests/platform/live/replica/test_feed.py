@@ -22,7 +22,7 @@ from gatehouse.platform.live.replica.state import Replica
 
 
 class Reachable(Database):
-    """A database that can be unavailable, or hang."""
+    """A database that the test can make unavailable or unresponsive."""
 
     away = False
     silent = False
@@ -55,7 +55,7 @@ class Worker:
             await self.on_policy()
 
     async def load(self) -> None:
-        """Start the feed without following it, which the test does."""
+        """Start the feed without following it: the test does that."""
         await self.feed.start()
         assert self.feed._follower is not None
         self.feed._follower.cancel()
@@ -76,7 +76,7 @@ class Worker:
         return model_id
 
     async def asleep(self) -> None:
-        """Act as if the process had been suspended and has just continued."""
+        """Act like a process that was suspended and has just continued."""
         self.feed.last_contact -= 60
         self.feed._last_tick -= 60
         self.feed._tick()
@@ -133,7 +133,7 @@ async def test_a_removed_worker_reads_changes_before_it_continues(worker: Worker
     engaged: list[UUID] = []
 
     async def meanwhile() -> None:
-        # After this worker has read and before it is listed again, so that the change does not wait for it.
+        # After this worker has read, and before it is listed again, so that the change does not wait for it.
         if not engaged:
             engaged.append(worker.engage(tenant))
             far = await wait_until_confirmed(worker.database, await revision(worker.platform))

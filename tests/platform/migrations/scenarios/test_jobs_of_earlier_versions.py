@@ -23,7 +23,7 @@ def upgrade_to_0005(url: str) -> None:
         config = migrate._config(url, SCRIPTS)
         config.attributes["connection"] = connection
         command.upgrade(config, "0005")
-        # As revision 0001 of those versions did.
+        # Like revision 0001 of those versions.
         cursor = connection.connection.cursor()
         cursor.execute(SchemaManager.get_schema())
         cursor.execute(
@@ -36,7 +36,7 @@ def upgrade_to_0005(url: str) -> None:
 def queue(
     connection: psycopg.Connection, task: str, status: str = "todo", *, silent_minutes: int = 0
 ) -> tuple[str, str]:
-    """Queue a job as those versions did. Return the organization's and the user's id."""
+    """Queue a job like those versions. Return the ids of the organization and the user."""
     tenant, user = str(uuid4()), str(uuid4())
     worker = connection.execute(
         "INSERT INTO procrastinate_workers (last_heartbeat) VALUES (now() - make_interval(mins => %s)) RETURNING id",
@@ -79,7 +79,7 @@ def test_queued_jobs_and_those_of_dead_workers_are_taken_over(platform: RunningP
         queue(owner, "keeper.prune")
         migrate.upgrade(url, SCRIPTS)
         assert jobs(owner) == {waiting, older, abandoned}
-        # Such a version serves beside this one, and queues on.
+        # Such a version runs at the same time as this one, and continues to queue jobs.
         late = queue(owner, "access.anonymise")
         for _ in range(2):
             with roles.connect(url, SERVICE_ROLE) as service:

@@ -20,7 +20,7 @@ from gatehouse.platform.records.minutes.latency import bucket
 
 BASE = "/api/alerts"
 SECRET = "what alerts are signed with"
-#: ten seconds before a minute ends
+#: Ten seconds before a minute ends.
 NOW = datetime(2026, 3, 1, 12, 30, 50, tzinfo=UTC)
 RULE: dict[str, Any] = {
     "name": "Spend", "metric_type": "cost", "threshold": 10, "comparison": "gt", "window_minutes": 5,
@@ -41,7 +41,7 @@ class Alerts:
         return str(answer.json()["id"])
 
     def figures(self, ago: timedelta = timedelta(), latencies: tuple[float, ...] = (), **figures: Any) -> None:
-        """Write the counts of the keeper for the minute `ago` before now."""
+        """Write the keeper's counts for the minute that was `ago` before now."""
         moment = datetime.fromtimestamp(self.clock.now(), UTC) - ago
         minute, hour = moment.replace(second=0), moment.replace(second=0, minute=0)
         names = ("requests", "errors", "blocked", "dlp_triggers", "cost_usd")
@@ -57,11 +57,11 @@ class Alerts:
         )
 
     async def evaluate(self) -> None:
-        """Evaluate the rules like the schedule.."""
+        """Evaluate the rules like the schedule."""
         await schedule.run_due(self.tools)
 
     async def notify(self) -> None:
-        """Send the notifications, like a process that runs jobs."""
+        """Send the notifications like a process that runs jobs."""
         notifying = Notifier(self.tools)
         while await notifying.take():
             await notifying.drain()

@@ -1,4 +1,4 @@
-"""When an alert rule triggers, by a clock that the test controls (docs/alerts.md)."""
+"""The conditions under which an alert rule triggers, by a clock that the test controls (docs/alerts.md)."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -107,7 +107,7 @@ async def test_a_window_may_span_midnight(alerts: Alerts) -> None:
     "change", [datetime(2026, 3, 29, 1, tzinfo=UTC), datetime(2026, 10, 25, 1, tzinfo=UTC)], ids=["spring", "autumn"]
 )
 async def test_windows_and_cooldowns_ignore_daylight_saving(alerts: Alerts, change: datetime) -> None:
-    """The database's clock is set forward or back by an hour: the window does not become longer or shorter."""
+    """The database's clock is set forward or back by an hour. The window must not become longer or shorter."""
     alerts.clock.move((change - NOW).total_seconds() - 10)
     async with in_zone(alerts, "Europe/Berlin"):
         rule = await alerts.new(window_minutes=30, cooldown_minutes=30, threshold=0)
@@ -120,7 +120,7 @@ async def test_windows_and_cooldowns_ignore_daylight_saving(alerts: Alerts, chan
                 triggered.append(minute)
             alerts.clock.move(60)
         moments = [record["triggered_at"] for record in await alerts.history(rule)]
-    # Half an hour later the window still contains the request; an hour later it does not.
+    # The window still contains the request half an hour later, but not an hour later.
     assert triggered == [0, 30]
     expected = [change + timedelta(minutes=minutes, seconds=-10) for minutes in (30, 0)]
     assert [datetime.fromisoformat(moment) for moment in moments] == expected
@@ -128,7 +128,7 @@ async def test_windows_and_cooldowns_ignore_daylight_saving(alerts: Alerts, chan
 
 @asynccontextmanager
 async def in_zone(alerts: Alerts, zone: str) -> AsyncIterator[None]:
-    """Evaluate the rules with a database whose time zone is this one."""
+    """Evaluate the rules in a database with this time zone."""
     url = alerts.platform.installed.url
     zoned = Database(f"{url}{'&' if '?' in url else '?'}options=-c%20timezone%3D{zone}", pool_size=2)
     async with zoned.service() as session:

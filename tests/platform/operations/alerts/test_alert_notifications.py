@@ -1,4 +1,5 @@
-"""Notifications of alerts: each is sent once, or not at all if the rule has no URL (docs/alerts.md, Notifications)."""
+"""Notifications of alerts: each is sent once, or not at all if the rule has no URL (docs/alerts.md,
+"Notifications")."""
 
 import asyncio
 import hashlib
@@ -20,7 +21,7 @@ MET: dict[str, Any] = {"comparison": "gte", "threshold": 0}
 
 
 async def saved(alerts: Alerts, receiver: Receiver, **changed: Any) -> str:
-    """A rule with the receiver on this machine, which administration would refuse."""
+    """Save a rule with the receiver on this machine, which administration would refuse."""
     rule = await alerts.new(**{**MET, "webhook_url": "https://hooks.example.com/", **changed})
     alerts.platform.sql("UPDATE alert_rules SET webhook_url = %s WHERE id = %s", [receiver.url, rule])
     return rule
@@ -119,7 +120,7 @@ async def test_an_organizations_hanging_receivers_do_not_delay_others(
     theirs = await saved(alerts, receiver)
     await alerts.evaluate()
     sending = Notifier(alerts.tools)
-    # Three of the silent receivers, and one for the other organization.
+    # Three deliveries go to the silent receivers, and one to the other organization's.
     assert [await sending.take() for _ in range(3)] == [3, 1, 0]
     async with asyncio.timeout(8):
         while not (await alerts.history(theirs))[0]["webhook_delivered"]:
@@ -130,7 +131,7 @@ async def test_an_organizations_hanging_receivers_do_not_delay_others(
 
 
 async def test_the_egress_guard_checks_the_url_when_sending(alerts: Alerts, receiver: Receiver) -> None:
-    """A name that resolved elsewhere when it was saved resolves to this machine, which the guard refuses."""
+    """A name that resolved elsewhere when it was saved now resolves to this machine, which the guard refuses."""
     rule = await saved(alerts, receiver)
     await alerts.evaluate()
     strict = receiver.trusted(())

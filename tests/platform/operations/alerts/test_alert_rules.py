@@ -1,4 +1,4 @@
-"""The alerts' endpoints (docs/alerts.md). `tests/contract` tests who may call them."""
+"""The endpoints of alerts (docs/alerts.md). `tests/contract` tests who may call them."""
 
 import asyncio
 from typing import Any
@@ -27,6 +27,46 @@ async def test_the_list_is_an_array_newest_first(tenant: Tenant) -> None:
     ids = [(await tenant.admin.client.post(BASE, json={**RULE, "name": name})).json()["id"] for name in ("a", "b", "c")]
     listed = (await tenant.auditor.client.get(BASE)).json()
     assert [rule["id"] for rule in listed] == ids[::-1]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "names", "total"),
+    [
+        ({}, ["c", "b", "a"], 3),
+        ({"limit": 2}, ["c", "b"], 3),
+        ({"limit": 2, "offset": 2}, ["a"], 3),
+        ({"sort": "name", "limit": 1}, ["a"], 3),
+        ({"sort": "last_triggered_at"}, ["b", "a", "c"], 3),
+        ({"sort": "-last_triggered_at"}, ["b", "c", "a"], 3),
+        ({"search": "B"}, ["b"], 1),
+        ({"enabled": "false"}, ["c"], 1),
+        ({"metric_type": "cost", "limit": 1}, ["b"], 2),
+    ],
+)
+async def test_the_list_is_paged_filtered_and_sorted(
+    platform: RunningPlatform,
+    tenant: Tenant,
+    other_tenant: Tenant,
+    parameters: dict[str, Any],
+    names: list[str],
+    total: int,
+) -> None:
+    await other_tenant.admin.client.post(BASE, json={**RULE, "name": "b"})
+    for fields in ({"name": "a"}, {"name": "b"}, {"name": "c", "metric_type": "error_rate", "enabled": False}):
+        await tenant.admin.client.post(BASE, json={**RULE, **fields})
+    platform.sql(
+        "UPDATE alert_rules SET last_triggered_at = created_at WHERE tenant_id = %s AND name = 'b'", [tenant.id]
+    )
+    listed = await tenant.auditor.client.get(BASE, params=parameters)
+    assert ([rule["name"] for rule in listed.json()], listed.headers["x-total-count"]) == (names, str(total))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("limit", "201"), ("offset", "-1"), ("sort", "threshold"), ("metric_type", "none")]
+)
+async def test_an_invalid_parameter_of_the_list_is_named(tenant: Tenant, name: str, value: str) -> None:
+    refused = await tenant.admin.client.get(BASE, params={name: value})
+    assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (400, ["query", name])
 
 
 async def test_an_update_changes_only_the_sent_fields(platform: RunningPlatform, tenant: Tenant) -> None:

@@ -1,4 +1,4 @@
-"""The bundle that an outpost downloads: its contents, and when it changes (docs/outpost-protocol.md)."""
+"""The policy bundle that an outpost downloads: its contents, and when it changes (docs/outpost-protocol.md)."""
 
 import asyncio
 import hashlib
@@ -155,7 +155,7 @@ async def test_changes_that_do_not_affect_outposts_wake_nobody(
 async def test_a_newer_version_of_another_worker_is_never_followed_by_an_older_one(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost
 ) -> None:
-    """This worker does not know a change that the outpost got from another one."""
+    """This worker does not know a change yet that the outpost got from another worker."""
     first = await outpost.bundle()
     platform.sql("UPDATE tenants SET timezone = 'Europe/Berlin' WHERE id = %s", [tenant.id])
     ((head,),) = platform.sql("SELECT revision FROM revision_head")
@@ -166,8 +166,8 @@ async def test_a_newer_version_of_another_worker_is_never_followed_by_an_older_o
 
 
 async def test_an_unknown_version_confirms_nothing(platform: RunningPlatform, tenant: Tenant, outpost: Outpost) -> None:
-    """For a platform that was restored to an earlier state: otherwise a kill switch would seem applied although its
-    policy is refused."""
+    """This matters for a platform that was restored to an earlier state. Otherwise a kill switch would seem applied
+    although the outpost refuses the older policy."""
     (revision,) = platform.sql("SELECT revision FROM revision_head")[0]
     report = "/api/v1/admin/kill-switch/propagation"
     for claimed_revision, known in ((revision + 1000, 0), (revision, revision)):

@@ -1,4 +1,4 @@
-"""Providers' credentials that are sent to outposts, encrypted with the key of each certificate."""
+"""Providers' credentials that are sent to outposts, encrypted with the key of each outpost's certificate."""
 
 import time
 from typing import Any
@@ -52,7 +52,7 @@ def opened(outpost: Outpost, bundle: PolicyBundle, name: str = "own") -> dict[st
     return msgspec.json.decode(ecies.unseal(bundle.credentials[name], outpost.key, context=context), type=dict)
 
 
-async def test_they_stay_at_home_unless_the_organization_sends_them(tenant: Tenant, outpost: Outpost) -> None:
+async def test_credentials_are_sent_only_if_the_organization_chose_it(tenant: Tenant, outpost: Outpost) -> None:
     await provider(tenant)
     assert (await taken(outpost))[2].credentials == {}
     await send(tenant)
@@ -64,7 +64,9 @@ async def test_they_stay_at_home_unless_the_organization_sends_them(tenant: Tena
     assert (bundle.credentials, other != etag) == ({}, True)
 
 
-async def test_only_the_outpost_they_are_for_opens_them(portal: Portal, tenant: Tenant, outpost: Outpost) -> None:
+async def test_only_the_intended_outpost_can_decrypt_credentials(
+    portal: Portal, tenant: Tenant, outpost: Outpost
+) -> None:
     await provider(tenant)
     await provider(tenant, "second", "another secret")
     await send(tenant)
@@ -86,7 +88,7 @@ async def test_only_the_outpost_they_are_for_opens_them(portal: Portal, tenant: 
             ecies.unseal(sealed, holder.key, context=context)
 
 
-async def test_another_key_is_another_bundle_and_the_same_key_is_not(
+async def test_the_bundle_changes_only_if_the_certificates_key_changes(
     portal: Portal, tenant: Tenant, outpost: Outpost
 ) -> None:
     await provider(tenant)
@@ -102,7 +104,7 @@ async def test_another_key_is_another_bundle_and_the_same_key_is_not(
     assert (await outpost.bundle(answer.headers["etag"])).status_code == 304
 
 
-async def test_without_any_a_renewed_certificate_changes_nothing(
+async def test_without_credentials_a_renewed_certificate_does_not_change_the_bundle(
     portal: Portal, tenant: Tenant, outpost: Outpost
 ) -> None:
     await provider(tenant)
@@ -113,7 +115,7 @@ async def test_without_any_a_renewed_certificate_changes_nothing(
     assert (await outpost.bundle(etag)).status_code == 304
 
 
-async def test_changed_ones_are_sent_and_those_of_a_provider_out_of_use_are_not(
+async def test_changed_credentials_are_sent_and_those_of_disabled_providers_are_not(
     tenant: Tenant, outpost: Outpost
 ) -> None:
     await provider(tenant)
@@ -131,7 +133,7 @@ async def test_changed_ones_are_sent_and_those_of_a_provider_out_of_use_are_not(
     assert (await taken(outpost))[2].credentials == {}
 
 
-async def test_what_the_platform_cannot_open_keeps_back_no_other(
+async def test_credentials_that_cannot_be_decrypted_do_not_block_others(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost
 ) -> None:
     await provider(tenant)
@@ -145,7 +147,9 @@ async def test_what_the_platform_cannot_open_keeps_back_no_other(
     assert list((await taken(outpost))[2].credentials) == ["own"]
 
 
-async def test_only_permitted_callers_send_them_and_it_is_audited(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_only_permitted_callers_enable_sending_and_it_is_audited(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     for caller, status in ((tenant.user, 403), (tenant.auditor, 403)):
         assert (await caller.client.put(CONFIG, json={"value": "sealed"})).status_code == status
     assert (await platform.anonymous.put(CONFIG, json={"value": "sealed"})).status_code == 401

@@ -1,4 +1,4 @@
-"""Uploaded records of outposts are stored once each, in order, and only for their own organization
+"""Records that outposts upload are stored once each, in order, and only for the outpost's own organization
 (docs/outpost-protocol.md)."""
 
 import asyncio
@@ -20,7 +20,7 @@ from gatehouse.engine.records.outcome import (
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.operations.outposts.schemas import MAX_RECORDS
 
-FOUND = DlpEvent(
+DLP_EVENT = DlpEvent(
     rule_id="r", rule_name="e-mail", detector_type="regex", entity_type="email", direction="input", status="redacted",
     action="redact", severity="medium", source="platform", score=0.9, match_count=2,
 )  # fmt: skip
@@ -54,7 +54,7 @@ def usage(platform: RunningPlatform, tenant: Tenant) -> list[Any]:
 async def test_an_outposts_request_is_recorded_like_any_other(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost
 ) -> None:
-    sent = outcome(user_id=tenant.user.id, actor_type="user", dlp_action="REDACT", dlp_events=(FOUND,))
+    sent = outcome(user_id=tenant.user.id, actor_type="user", dlp_action="REDACT", dlp_events=(DLP_EVENT,))
     answer = await outpost.hand_in(uuid4(), 1, lines(sent))
     assert (answer.status_code, answer.json()) == (200, {"next_sequence": 2, "stored": 1, "rejected": []})
     ((record,),) = usage(platform, tenant)
@@ -76,12 +76,12 @@ async def test_an_outposts_request_is_recorded_like_any_other(
 async def test_webhooks_are_notified_once_of_an_outposts_request(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost
 ) -> None:
-    """With the findings of request and answer; not at the start of a stream, and not for a scan."""
-    answer = msgspec.structs.replace(FOUND, rule_id="s", direction="output", action="block", status="blocked")
-    ended = outcome(user_id=tenant.user.id, stream=True, dlp_events=(FOUND, answer))
+    """Findings of the request and the answer are announced, but not at the start of a stream and not for a scan."""
+    answer = msgspec.structs.replace(DLP_EVENT, rule_id="s", direction="output", action="block", status="blocked")
+    ended = outcome(user_id=tenant.user.id, stream=True, dlp_events=(DLP_EVENT, answer))
     began = Opened(**{name: getattr(ended, name) for name in Opened.__struct_fields__ if name != "dlp_events"})
-    scan = Scanned(**arrived(), dlp_events=(FOUND,))
-    journal, sent = uuid4(), lines(msgspec.structs.replace(began, dlp_events=(FOUND,)), scan, ended)
+    scan = Scanned(**arrived(), dlp_events=(DLP_EVENT,))
+    journal, sent = uuid4(), lines(msgspec.structs.replace(began, dlp_events=(DLP_EVENT,)), scan, ended)
     for _ in range(2):
         assert (await outpost.hand_in(journal, 1, sent)).status_code == 200
     rows = platform.sql("SELECT payload FROM outbox WHERE tenant_id = %s AND event_type = 'dlp_trigger'", [tenant.id])
@@ -142,7 +142,7 @@ async def test_a_gap_is_409_and_names_the_expected_number(
 async def test_each_journal_has_its_own_numbers(
     platform: RunningPlatform, portal: Portal, tenant: Tenant, outpost: Outpost
 ) -> None:
-    """An outpost that has lost its disk starts another journal; another outpost may have one with the same id."""
+    """An outpost that lost its disk starts another journal. Another outpost may have a journal with the same id."""
     journal, second = uuid4(), await portal.enrol(tenant.id)
     for sender, name in ((outpost, journal), (outpost, uuid4()), (second, journal)):
         assert (await sender.hand_in(name, 1, lines(outcome()))).json()["stored"] == 1
@@ -170,9 +170,9 @@ BAD: dict[str, Any] = {
     "no such actor": lines(outcome(actor_type="root"))[0],
     "no such outcome": lines(outcome(outcome="a\tb"))[0],
     "no such cache": lines(outcome(cache="a\nb"))[0],
-    "a column in an event": lines(outcome(dlp_events=(msgspec.structs.replace(FOUND, status="x\ty"),)))[0],
-    "a line in an event": lines(outcome(dlp_events=(msgspec.structs.replace(FOUND, detector_type="x\n"),)))[0],
-    "NUL in an event": lines(outcome(dlp_events=(msgspec.structs.replace(FOUND, rule_name="a\0b"),)))[0],
+    "a column in an event": lines(outcome(dlp_events=(msgspec.structs.replace(DLP_EVENT, status="x\ty"),)))[0],
+    "a line in an event": lines(outcome(dlp_events=(msgspec.structs.replace(DLP_EVENT, detector_type="x\n"),)))[0],
+    "NUL in an event": lines(outcome(dlp_events=(msgspec.structs.replace(DLP_EVENT, rule_name="a\0b"),)))[0],
     "of 1970": lines(outcome(timestamp=0.0))[0],
     "of next year": lines(outcome(timestamp=time.time() + 370 * 86_400))[0],
     "no money": lines(outcome(cost_usd="-1"))[0],
@@ -200,7 +200,7 @@ async def test_an_invalid_record_is_reported_and_does_not_block_others(
 async def test_a_text_with_nul_is_stored_without_it(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost
 ) -> None:
-    """Like records of gateways: a caller's values may contain any character."""
+    """As in records of gateways, a caller's values may contain any character."""
     answer = await outpost.hand_in(uuid4(), 1, lines(outcome(requested_model="a\0b", provider=None, model_id=None)))
     assert answer.json()["stored"] == 1
     ((model,),) = platform.sql("SELECT requested_model FROM usage_records WHERE tenant_id = %s", [tenant.id])
@@ -231,7 +231,7 @@ async def test_an_outpost_cannot_end_another_outposts_stream(
 async def test_findings_of_a_scan_are_events_without_a_request(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost
 ) -> None:
-    await outpost.hand_in(uuid4(), 1, lines(Scanned(**arrived(), dlp_events=(FOUND,))))
+    await outpost.hand_in(uuid4(), 1, lines(Scanned(**arrived(), dlp_events=(DLP_EVENT,))))
     nothing = await outpost.hand_in(uuid4(), 1, lines(Scanned(**arrived(), dlp_events=())))
     assert nothing.json() == {"next_sequence": 2, "stored": 1, "rejected": []}
     assert len(platform.sql("SELECT 1 FROM dlp_events WHERE tenant_id = %s", [tenant.id])) == 1
@@ -362,7 +362,7 @@ async def test_open_requests_of_a_dead_process_are_recorded_as_interrupted(
         before["id"]: "interrupted", begun["id"]: "interrupted", over["id"]: "success"
     }  # fmt: skip
     assert {event["details"]["outpost_id"] for event in events.values()} == {str(outpost.id)}
-    # The process of another journal is alive.
+    # The process of the other journal is alive.
     assert len(platform.sql("SELECT 1 FROM open_streams WHERE id = %s", [living["id"]])) == 1
 
 

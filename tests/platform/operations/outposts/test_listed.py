@@ -20,7 +20,7 @@ async def outposts(person: Person, **query: Any) -> dict[str, Any]:
 
 
 async def until_seen(person: Person) -> dict[str, Any]:
-    """Return the only outpost once its confirmation is stored, which takes half a second."""
+    """Return the only outpost after its confirmation was stored, which takes half a second."""
     async with asyncio.timeout(20):
         while True:
             (listed,) = (await outposts(person))["outposts"]

@@ -1,4 +1,4 @@
-"""Which callers the platform accepts as outposts (docs/outpost-protocol.md)."""
+"""The outposts that the platform accepts as callers (docs/outpost-protocol.md)."""
 
 from base64 import urlsafe_b64decode
 from typing import Any
@@ -95,7 +95,7 @@ async def test_only_the_portals_client_and_operators_set_the_trust(
     own = await platform.new_m2m(tenant.id, "admin:write")
     for client in (tenant.admin.client, tenant.auditor.client, tenant.user.client, reader, own):
         assert (await client.put(PATH, json=EMPTY)).status_code == 403
-        # 403 precedes 422, so that unauthorized callers learn nothing.
+        # 403 is checked before 422, so that unauthorized callers learn nothing.
         assert (await client.put(PATH, json={})).status_code == 403
     assert (await platform.anonymous.put(PATH, json=EMPTY)).status_code == 401
     assert (await (await platform.operator()).client.put(PATH, json=portal.word())).status_code == 200
@@ -127,7 +127,7 @@ async def test_a_bad_field_is_named(portal: Portal, outpost: Outpost) -> None:
         answer = await portal.client.put(PATH, json=_bad(portal, **changed))
         assert answer.status_code == 422, (changed, answer.text)
         assert [".".join(map(str, fault["loc"][1:])) for fault in answer.json()["detail"]] == [field]
-    # None of these calls has changed anything.
+    # None of these calls changed anything.
     assert (await outpost.bundle()).status_code == 200
 
 

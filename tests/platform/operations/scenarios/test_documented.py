@@ -35,5 +35,5 @@ def test_an_operation_is_documented(paths, method: str, path: str, status: int) 
 
 
 @pytest.mark.parametrize("path", ["/api/health/live", "/api/health/ready", "/api/health/startup"])
-def test_a_probes_other_answer_has_a_shape_too(paths, path: str) -> None:
+def test_a_probes_503_answer_has_a_schema(paths, path: str) -> None:
     assert "schema" in paths[path]["get"]["responses"]["503"]["content"]["application/json"]

@@ -26,7 +26,7 @@ from tests.support import heard
 from tests.support.leaks import WATCH
 from tests.support.watched import see_databases
 
-#: Counts of a worker's last second are not published yet, and are lost when it is killed.
+#: In seconds. The counts of a worker's last second are not published yet, and are lost when it is killed.
 WRITTEN = 1.3
 
 REQUESTS = re.compile(r'^service_http_requests_total\{method="GET",route="/health",status="200"\} (\S+)$', re.MULTILINE)
@@ -123,7 +123,7 @@ def answered(served: Served) -> float:
 
 
 def offered(context: ssl.SSLContext) -> bytes:
-    """Check the version in the client's first message, so that the refusal is for this version."""
+    """Return the version in the client's first message, which shows that the refusal is for this version."""
     sent = ssl.MemoryBIO()
     with pytest.raises(ssl.SSLWantReadError):
         context.wrap_bio(ssl.MemoryBIO(), sent).do_handshake()
@@ -131,7 +131,7 @@ def offered(context: ssl.SSLContext) -> bytes:
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_tls_1_2_and_newer_are_spoken(served: Served, version: ssl.TLSVersion) -> None:
+def test_tls_1_2_and_newer_are_accepted(served: Served, version: ssl.TLSVersion) -> None:
     context = ssl.create_default_context(cafile=str(served.certificate))
     context.minimum_version = context.maximum_version = version
     plain = socket.create_connection(("localhost", served.port), 5)
@@ -145,7 +145,7 @@ def test_tls_1_2_and_newer_are_spoken(served: Served, version: ssl.TLSVersion) -
 def test_tls_1_1_is_refused(served: Served) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    # Otherwise the client would not offer it.
+    # With the default settings, the client would not offer this version.
     context.set_ciphers("ALL:@SECLEVEL=0")
     context.minimum_version = ssl.TLSVersion.TLSv1
     context.maximum_version = ssl.TLSVersion.TLSv1_1
@@ -156,7 +156,7 @@ def test_tls_1_1_is_refused(served: Served) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_stock_client_asks_a_model(served: Served, stream: bool) -> None:
+def test_a_standard_client_calls_a_model(served: Served, stream: bool) -> None:
     context = ssl.create_default_context(cafile=str(served.certificate))
     with (
         httpx2.Client(verify=context) as http,
@@ -172,7 +172,7 @@ def test_a_stock_client_asks_a_model(served: Served, stream: bool) -> None:
     assert "Hello over TLS" in result
 
 
-async def test_who_sends_on_after_a_refusal_reads_it(served: Served) -> None:
+async def test_a_client_that_continues_sending_after_a_refusal_can_read_it(served: Served) -> None:
     context = ssl.create_default_context(cafile=str(served.certificate))
     reader, writer = await asyncio.open_connection("localhost", served.port, ssl=context)
     writer.write(b"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999\r\n\r\n")
@@ -181,7 +181,7 @@ async def test_who_sends_on_after_a_refusal_reads_it(served: Served) -> None:
         await asyncio.sleep(0.05)
     async with asyncio.timeout(10):
         assert (await reader.readline()).startswith(b"HTTP/1.1 401")
-        # The rest of the answer arrives, and the connection ends, because it can serve no further request.
+        # The rest of the answer arrives. Then the connection ends, because it can serve no further request.
         with contextlib.suppress(ConnectionError):
             while await reader.read(65536):
                 writer.write(b" ")
@@ -193,7 +193,7 @@ def test_plain_http_gets_no_answer(served: Served) -> None:
         httpx2.get(f"http://localhost:{served.port}/health")
 
 
-def test_figures_are_of_all_workers_and_outlive_a_killed_one(served: Served) -> None:
+def test_metrics_cover_all_workers_and_include_those_of_a_killed_one(served: Served) -> None:
     time.sleep(WRITTEN)
     before = answered(served)
     for _ in range(20):

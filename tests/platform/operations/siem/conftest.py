@@ -1,4 +1,4 @@
-"""An organization whose events are forwarded to a receiver when the test calls it."""
+"""An organization whose events are forwarded to a receiver when the test requests it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -28,7 +28,7 @@ def parsed(body: bytes) -> list[dict[str, Any]]:
 
 
 class Siem:
-    """The forwarding of `tenant`. Events are dispatched and sent only by `dispatch` and `forward`."""
+    """The forwarding of `tenant`'s events. They are dispatched and sent only by `dispatch` and `forward`."""
 
     def __init__(self, platform: RunningPlatform, tenant: Tenant, receiver: Receiver, forwarding: Forwarding) -> None:
         self.platform = platform
@@ -48,7 +48,7 @@ class Siem:
         assert answer.status_code == 200, answer.text
 
     async def begin(self, **body: Any) -> None:
-        """Configure a collector as the receiver, or another one with `body`."""
+        """Configure a collector as the receiver, or another receiver with `body`."""
         await self.switch(on=True)
         await self.put(**(body or {"type": "hec", "url": self.receiver.url, "token": TOKEN}))
 
@@ -71,7 +71,7 @@ class Siem:
             pass
 
     async def forward(self) -> None:
-        """Run everything that is due now, for all organizations."""
+        """Send everything that is due now, for all organizations."""
         while await self.forwarding.take():
             await asyncio.gather(*self.forwarding._turns)
 
@@ -112,7 +112,7 @@ async def receiver() -> AsyncIterator[Receiver]:
 async def tools(
     platform: RunningPlatform, receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Tools]:
-    """The `Tools` of a job process. It and administration trust the receiver."""
+    """The `Tools` of a job process. They and administration accept the test's receiver."""
     host = platform.host
     receivers = receiver.trusted()
     settings = host.settings.model_copy(update={"gatehouse_home": tmp_path})

@@ -31,7 +31,7 @@ def add_dlp_event(platform: RunningPlatform, tenant: Tenant, **changed: Any) -> 
     return event_id
 
 
-async def test_every_audit_event_from_the_switching_on_arrives_once_and_in_order(siem: Siem) -> None:
+async def test_every_audit_event_since_the_activation_arrives_once_and_in_order(siem: Siem) -> None:
     await siem.record(5)
     await siem.begin()
     head = siem.chain()[-1]
@@ -53,7 +53,7 @@ async def test_a_collector_gets_its_token_and_events_with_their_time(siem: Siem)
     assert abs(event["time"] - siem.platform.host.clock.now()) < 60
 
 
-async def test_dlp_events_and_the_outboxs_events_are_sent_too(siem: Siem) -> None:
+async def test_dlp_events_and_events_of_the_outbox_are_sent(siem: Siem) -> None:
     add_dlp_event(siem.platform, siem.tenant)
     await siem.begin()
     dlp_id = add_dlp_event(siem.platform, siem.tenant)
@@ -68,7 +68,7 @@ async def test_dlp_events_and_the_outboxs_events_are_sent_too(siem: Siem) -> Non
 
 
 @pytest.mark.parametrize("status", [301, 400, 403, 500, 503])
-async def test_what_a_receiver_refuses_waits_and_is_sent_when_it_takes_it(siem: Siem, status: int) -> None:
+async def test_refused_events_are_sent_again_until_the_receiver_accepts_them(siem: Siem, status: int) -> None:
     await siem.begin()
     await siem.record(3)
     siem.receiver.otherwise = status
@@ -77,7 +77,7 @@ async def test_what_a_receiver_refuses_waits_and_is_sent_when_it_takes_it(siem: 
     assert (result["backlog"], result["last_sent_at"]) == (4, None)
     assert str(status) in result["last_error"]
     assert result["lag_seconds"] > 0
-    # No process retries early.
+    # No process sends before the next attempt is due.
     await siem.forward()
     assert len(siem.receiver.got) == 1
     siem.receiver.otherwise = 200
@@ -159,12 +159,12 @@ async def test_the_turn_of_a_dead_process_is_taken_over_after_its_lease(siem: Si
     assert siem.receiver.got == []
     await siem.retry()
     assert len(siem.receiver.got) == 1
-    # A process that was suspended beyond its lease records nothing and sends nothing.
+    # A process that was suspended beyond its lease stores nothing and sends nothing.
     async with siem.platform.host.database.service() as session:
         assert await queue.advance(session, dead) is None
 
 
-async def test_nothing_is_sent_while_the_flag_is_off_and_afterwards_what_was_recorded_meanwhile(siem: Siem) -> None:
+async def test_events_recorded_while_the_flag_is_off_are_sent_afterwards(siem: Siem) -> None:
     await siem.begin()
     await siem.forward()
     siem.receiver.got.clear()
@@ -180,7 +180,7 @@ async def test_nothing_is_sent_while_the_flag_is_off_and_afterwards_what_was_rec
     assert len(siem.events) == 5
 
 
-async def test_disabled_nothing_is_sent_and_enabled_again_it_begins_at_the_head(siem: Siem) -> None:
+async def test_forwarding_that_is_enabled_again_begins_with_new_events(siem: Siem) -> None:
     await siem.begin()
     add_dlp_event(siem.platform, siem.tenant)
     await siem.put(enabled=False)
@@ -194,7 +194,7 @@ async def test_disabled_nothing_is_sent_and_enabled_again_it_begins_at_the_head(
     assert [event["event"]["action"] for event in siem.events] == ["siem.changed"]
 
 
-async def test_another_receiver_gets_what_the_one_before_has_not_taken_at_once(siem: Siem) -> None:
+async def test_a_new_receiver_gets_pending_events_at_once(siem: Siem) -> None:
     await siem.begin()
     siem.receiver.otherwise = 500
     await siem.forward()
@@ -206,7 +206,7 @@ async def test_another_receiver_gets_what_the_one_before_has_not_taken_at_once(s
     assert siem.sequences == siem.chain()[-2:]
 
 
-async def test_removed_events_are_counted_and_passed_over(siem: Siem) -> None:
+async def test_removed_events_are_counted_and_skipped(siem: Siem) -> None:
     await siem.begin()
     await siem.record(9)
     key = [siem.tenant.id]
@@ -222,7 +222,7 @@ async def test_removed_events_are_counted_and_passed_over(siem: Siem) -> None:
     assert status["skipped"] > 0
 
 
-async def test_what_is_not_sent_is_held_for_as_long_as_it_is_forwarded(siem: Siem) -> None:
+async def test_the_first_unsent_event_is_known_only_while_forwarding_is_enabled(siem: Siem) -> None:
     async def first_unsent() -> int | None:
         async with siem.platform.host.database.service() as session:
             return await unsent_from(session, TenantId(siem.tenant.id))
@@ -236,7 +236,7 @@ async def test_what_is_not_sent_is_held_for_as_long_as_it_is_forwarded(siem: Sie
     assert await first_unsent() is None
 
 
-async def test_the_figures_say_what_waits_and_who_fails(siem: Siem, tools: Tools) -> None:
+async def test_metrics_show_the_backlog_and_failing_receivers(siem: Siem, tools: Tools) -> None:
     backlog = ForwardingBacklog()
     await siem.begin()
     await siem.record(6)
@@ -259,7 +259,7 @@ async def test_an_unreadable_secret_is_reported_and_nothing_is_sent(siem: Siem) 
     assert siem.receiver.got == []
 
 
-async def test_an_address_that_has_become_private_is_never_connected_to(siem: Siem, tools: Tools) -> None:
+async def test_no_connection_is_made_to_an_address_that_became_private(siem: Siem, tools: Tools) -> None:
     await siem.begin()
     guarded = siem.receiver.trusted(allowlist=())
     siem.forwarding._senders = forwarding.SealedSenders(guarded, tools.sealer, tools.settings.gatehouse_home)
@@ -271,7 +271,7 @@ async def test_an_address_that_has_become_private_is_never_connected_to(siem: Si
     await guarded.close()
 
 
-async def test_of_a_thousand_organizations_one_look_finds_the_one_for_which_something_waits(
+async def test_one_query_finds_the_organization_with_pending_events_among_a_thousand(
     siem: Siem, platform: RunningPlatform, tools: Tools
 ) -> None:
     platform.sql(
@@ -296,7 +296,7 @@ async def test_of_a_thousand_organizations_one_look_finds_the_one_for_which_some
     platform.sql("DELETE FROM tenants WHERE slug LIKE 'idle-%'")
 
 
-async def test_however_many_wait_nobody_waits_for_their_number(siem: Siem, tools: Tools) -> None:
+async def test_the_backlog_is_counted_only_up_to_a_limit(siem: Siem, tools: Tools) -> None:
     await siem.begin()
     siem.platform.sql(
         "INSERT INTO siem_queue (tenant_id, id, kind, at, body) SELECT %s, gen_random_uuid(), 'event',"

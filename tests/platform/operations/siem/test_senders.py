@@ -1,4 +1,4 @@
-"""Senders for each type of receiver, checked on the receiver's side."""
+"""Senders for each type of receiver, checked at the receiver."""
 
 import asyncio
 import hashlib
@@ -23,7 +23,7 @@ from gatehouse.foundation.siem.senders.syslog import frame
 from gatehouse.platform.background.jobs import Tools
 from gatehouse.platform.operations.siem.sending import SealedSenders, SealedTarget
 
-#: A message of RFC 5424, 6, with its text after the structured data.
+#: A message of RFC 5424, section 6, with its text after the structured data.
 _MESSAGE = re.compile(
     rb"<(\d{1,3})>1 (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z) ([!-~]{1,255}) (gatehouse) - ([!-~]{1,32})"
     rb" (\[gatehouse@32473(?: [a-z]+=\"(?:[^\"\\\]]|\\[\"\\\]])*\")+\]) (\{.*\})",
@@ -32,7 +32,7 @@ _MESSAGE = re.compile(
 
 
 def messages(data: bytes) -> list[bytes]:
-    """Split messages by their lengths (RFC 6587, 3.4.1)."""
+    """Split messages by their lengths (RFC 6587, section 3.4.1)."""
     results = []
     while data:
         length, _, data = data.partition(b" ")
@@ -43,11 +43,11 @@ def messages(data: bytes) -> list[bytes]:
 
 
 class Log:
-    """A syslog receiver. After `stop_after` bytes it breaks a connection, like a killed process."""
+    """A syslog receiver. It breaks a connection after `stop_after` bytes, like a killed process."""
 
     def __init__(self) -> None:
         self.port = 0
-        #: the data of each connection
+        #: The data of each connection.
         self.connections: list[bytes] = []
         self.stop_after: int | None = None
 
@@ -112,7 +112,7 @@ async def test_syslog_gets_each_event_as_a_message_with_its_length(
     for message, event in zip(messages(data), events, strict=True):
         match = _MESSAGE.fullmatch(message)
         assert match, message
-        # log audit, informational
+        # The facility "log audit" with the severity "informational".
         assert (match[1], match[5], match[7]) == (b"110", b"gatehouse.test", event.body)
         assert f'id="{event.id}" tenant="{event.tenant_id}"'.encode() in match[6]
 
@@ -126,7 +126,7 @@ def test_structured_data_is_escaped() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("stop_after", [1, 40_000])
-async def test_a_syslog_receiver_that_is_killed_while_it_reads_has_not_taken_the_batch(
+async def test_a_batch_is_not_accepted_if_the_syslog_receiver_is_killed_while_reading(
     senders: SealedSenders, events: list[SiemEvent], kind: str, stop_after: int
 ) -> None:
     authorities = {"ca_certificate": authority()} if kind == "syslog_tls" else {}
@@ -166,14 +166,14 @@ async def test_a_certificate_of_another_authority_is_not_trusted(
     assert log.connections == []
 
 
-async def test_nobody_there_is_told(senders: SealedSenders, events: list[SiemEvent]) -> None:
+async def test_an_unreachable_receiver_is_reported(senders: SealedSenders, events: list[SiemEvent]) -> None:
     async with listening() as log:
         pass
     with pytest.raises(BatchRefused, match="connection could not be made"):
         await senders.send(target("syslog_tcp", host="localhost", port=log.port), events)
 
 
-async def test_forwarding_to_syslog_goes_on_where_a_killed_receiver_stopped(siem: Siem) -> None:
+async def test_forwarding_to_syslog_continues_where_a_killed_receiver_stopped(siem: Siem) -> None:
     async with listening(tls()) as log:
         await siem.begin(type="syslog_tls", host="localhost", port=log.port, ca_certificate=authority())
         await siem.record(1500)
@@ -187,7 +187,7 @@ async def test_forwarding_to_syslog_goes_on_where_a_killed_receiver_stopped(siem
     assert [int(item[1]) for item in results if item] == siem.chain()[-1501:]
 
 
-async def test_a_webhook_gets_batches_signed_as_webhooks_are(siem: Siem) -> None:
+async def test_a_webhook_gets_batches_that_are_signed_like_webhooks(siem: Siem) -> None:
     await siem.begin(type="webhook", url=siem.receiver.url, secret="a signing secret")
     await siem.record(2)
     await siem.forward()
@@ -211,13 +211,13 @@ async def test_a_file_gets_a_line_for_each_event_below_the_organizations_folder(
     assert path.stat().st_mode & 0o077 == 0
 
 
-def test_what_a_killed_process_left_of_a_line_does_not_spoil_the_next(tmp_path: Path) -> None:
+def test_an_incomplete_line_of_a_killed_process_does_not_affect_the_next(tmp_path: Path) -> None:
     file.append(tmp_path, b'{"a": 1}\n{"b"')
     file.append(tmp_path, b'{"c": 3}\n')
     assert (tmp_path / file.NAME).read_bytes() == b'{"a": 1}\n{"b"\n{"c": 3}\n'
 
 
-def test_files_are_rotated_and_the_oldest_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_rotated_and_the_oldest_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file, "MAX_FILE_BYTES", 10)
     monkeypatch.setattr(file, "MAX_FILES", 3)
     for n in range(5):

@@ -1,4 +1,4 @@
-"""The fields of the Elastic Common Schema (the table of docs/siem.md)."""
+"""The fields of the Elastic Common Schema (see the table in docs/siem.md)."""
 
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -85,7 +85,7 @@ def test_a_refused_request() -> None:
     assert (event_fields["event.outcome"], event_fields["gatehouse.outcome"]) == ("failure", "refused")
     assert event_fields["event.reason"] == "dlp_violation"
     assert (event_fields["gatehouse.target.provider"], event_fields["gatehouse.target.model"]) == ("openai", "gpt")
-    # Machines are not in the field for users, and words not in the field for addresses.
+    # Machines are not in the field for users, and texts that are no addresses are not in the field for addresses.
     assert "user.id" not in event_fields
     assert (event_fields["source.address"], event_fields.get("source.ip")) == ("nowhere", None)
 
@@ -136,7 +136,7 @@ def test_every_action_has_a_category_and_type_that_the_schema_knows(action: str)
         ("saml.refused", "authentication", "denied"), ("group.member_added", "iam", "change"),
     ],
 )  # fmt: skip
-def test_actions_are_sorted(action: str, category: str, kind: str) -> None:
+def test_actions_have_a_category_and_a_type(action: str, category: str, kind: str) -> None:
     event_fields = fields(audit(action=action))
     assert (event_fields["event.category"], event_fields["event.type"]) == ([category], [kind])
 

@@ -1,4 +1,4 @@
-"""An organization with a receiver. Deliveries are made when the test calls it."""
+"""An organization with a receiver. Deliveries are made when the test requests it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -40,7 +40,7 @@ class Hooks:
         return str(answer.json()["id"])
 
     async def announce(self, *payloads: Any, event_type: str = "new_conversation") -> None:
-        """Announce events, each in its own change."""
+        """Announce events, each in a separate change."""
         for payload in payloads:
             async with self.platform.host.database.tenant(TenantId(self.tenant.id)) as session:
                 change = Change(session, None, tenant_id=TenantId(self.tenant.id))
@@ -52,7 +52,7 @@ class Hooks:
             pass
 
     async def deliver(self) -> None:
-        """Run everything that is due now, for all organizations."""
+        """Deliver everything that is due now, for all organizations."""
         while await self.deliveries.take():
             await asyncio.gather(*self.deliveries._turns)
 
@@ -94,7 +94,7 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 @pytest.fixture
 async def tools(platform: RunningPlatform, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Tools]:
-    """The `Tools` of a job process. It and administration trust the receiver."""
+    """The `Tools` of a job process. They and administration accept the test's receiver."""
     host = platform.host
     receivers = receiver.trusted()
     monkeypatch.setattr(host, "receivers", receivers)

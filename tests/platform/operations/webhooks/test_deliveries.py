@@ -242,7 +242,7 @@ async def test_waiting_deliveries_use_the_new_url_and_secret(hooks: Hooks) -> No
 
 
 async def test_events_that_arrive_at_the_end_of_a_turn_are_sent(hooks: Hooks) -> None:
-    """The receiver announces further events while it answers; they are delivered whenever they arrive."""
+    """The receiver announces further events while it answers. They are delivered whenever they arrive."""
     await hooks.new()
     pending = [{"n": n} for n in range(1, 12)]
 
@@ -283,7 +283,7 @@ async def test_the_turn_of_a_dead_process_is_taken_over_after_its_lease(
     assert hooks.receiver.got == []
     await hooks.retry()
     assert len(hooks.receiver.got) == 1
-    # A process that wakes up late stores nothing and sends nothing.
+    # A process that continues late stores nothing and sends nothing.
     async with platform.host.database.service() as session:
         assert await queue.advance(session, dead) is None
     assert (await hooks.last(webhook_id))["attempt_count"] == 1
@@ -292,7 +292,7 @@ async def test_the_turn_of_a_dead_process_is_taken_over_after_its_lease(
 async def test_the_lease_of_a_turn_is_renewed_while_its_process_lives(
     hooks: Hooks, platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The answer takes longer than the lease: no other process sends meanwhile."""
+    """The answer takes longer than the lease. No other process sends meanwhile."""
     monkeypatch.setattr(queue, "LEASE_SECONDS", 3.0)
     monkeypatch.setattr(delivering, "_EXTEND_INTERVAL_SECONDS", 0.2)
 

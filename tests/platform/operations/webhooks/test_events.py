@@ -1,4 +1,4 @@
-"""Each type of event reaches a receiver after its real cause (docs/webhooks.md, Events)."""
+"""Each type of event reaches a receiver after its real cause (docs/webhooks.md, "Events")."""
 
 from typing import Any
 
@@ -62,7 +62,7 @@ async def test_an_exceeded_quota_is_announced(sandbox: Hooks) -> None:
     }  # fmt: skip
 
 
-#: Events of the keeper, of plans and of invoices. Their own tests check the payloads; this test checks that they arrive
+#: Events of the keeper, of plans and of invoices. Their own tests check the payloads. This test checks that they arrive
 #: unchanged.
 _PAYLOADS: dict[str, dict[str, Any]] = {
     "dlp_trigger": {

@@ -1,4 +1,4 @@
-"""Notices to the portal about dead letters (docs/portal.md, Notifications)."""
+"""Notices to the portal about dead letters (docs/portal.md, "Notifications")."""
 
 import json
 from collections.abc import AsyncIterator
@@ -19,14 +19,14 @@ from gatehouse.platform.operations.portal_notices.telling import NoticesNotAccep
 from gatehouse.platform.operations.webhooks import delivering
 
 
-def knowing(tools: Tools, portal: str | None) -> Tools:
+def with_portal(tools: Tools, portal: str | None) -> Tools:
     settings = tools.settings.model_copy(update={"portal_public_url": portal})
     return msgspec.structs.replace(tools, settings=settings)
 
 
 @asynccontextmanager
 async def portal_that_answers(*statuses: int) -> AsyncIterator[Upstream]:
-    """A portal that answers with these statuses, and with 200 afterwards."""
+    """Run a portal that answers with these statuses, and with 200 afterwards."""
     left = list(statuses)
 
     async def behave(connection: Connection) -> None:
@@ -36,8 +36,8 @@ async def portal_that_answers(*statuses: int) -> AsyncIterator[Upstream]:
         yield portal
 
 
-async def die(hooks: Hooks, tools: Tools, *webhook_ids: str) -> None:
-    """Give each webhook a dead letter."""
+async def make_dead_letters(hooks: Hooks, tools: Tools, *webhook_ids: str) -> None:
+    """Create a dead letter for each webhook."""
     for webhook_id in webhook_ids:
         hooks.platform.sql(
             "INSERT INTO webhook_deliveries (id, tenant_id, webhook_id, event_type, payload, status, next_attempt_at,"
@@ -69,8 +69,8 @@ def nothing_waits(hooks: Hooks) -> None:
 async def test_each_webhook_with_dead_letters_is_reported_once(hooks: Hooks, tools: Tools) -> None:
     one, two = sorted([await hooks.new(), await hooks.new()])
     async with portal_that_answers() as portal:
-        tools = knowing(tools, portal.url + "/")
-        await die(hooks, tools, one, one, two)
+        tools = with_portal(tools, portal.url + "/")
+        await make_dead_letters(hooks, tools, one, one, two)
         await telling.send_due(tools)
         await telling.send_due(tools)
         (request,) = portal.requests
@@ -84,8 +84,8 @@ async def test_each_webhook_with_dead_letters_is_reported_once(hooks: Hooks, too
 
 async def test_the_token_is_valid_only_for_this_portal(hooks: Hooks, tools: Tools) -> None:
     async with portal_that_answers() as portal:
-        tools = knowing(tools, portal.url)
-        await die(hooks, tools, await hooks.new())
+        tools = with_portal(tools, portal.url)
+        await make_dead_letters(hooks, tools, await hooks.new())
         await telling.send_due(tools)
         token = portal.requests[0].headers["authorization"].removeprefix("Bearer ")
         keys = (await hooks.platform.anonymous.get("/.well-known/jwks.json")).json()["keys"]
@@ -102,8 +102,8 @@ async def test_the_token_is_valid_only_for_this_portal(hooks: Hooks, tools: Tool
 async def test_a_refused_notice_is_sent_again_a_minute_later(hooks: Hooks, tools: Tools, status: int) -> None:
     webhook_id = await hooks.new()
     async with portal_that_answers(status) as portal:
-        tools = knowing(tools, portal.url)
-        await die(hooks, tools, webhook_id)
+        tools = with_portal(tools, portal.url)
+        await make_dead_letters(hooks, tools, webhook_id)
         with pytest.raises(NoticesNotAccepted, match=str(status)):
             await telling.send_due(tools)
         await telling.send_due(tools)
@@ -117,8 +117,8 @@ async def test_a_refused_notice_is_sent_again_a_minute_later(hooks: Hooks, tools
 
 async def test_a_notice_is_sent_once_the_portal_is_back(hooks: Hooks, tools: Tools) -> None:
     webhook_id = await hooks.new()
-    tools = knowing(tools, "http://127.0.0.1:9")
-    await die(hooks, tools, webhook_id)
+    tools = with_portal(tools, "http://127.0.0.1:9")
+    await make_dead_letters(hooks, tools, webhook_id)
     with pytest.raises(NoticesNotAccepted, match="connect_failed"):
         await telling.send_due(tools)
     assert waiting(hooks) == {UUID(webhook_id)}
@@ -131,20 +131,20 @@ async def test_dead_letters_during_a_notice_are_reported_too(hooks: Hooks, tools
     async def behave(connection: Connection) -> None:
         if again:
             again.pop()
-            await die(hooks, tools, webhook_id)
+            await make_dead_letters(hooks, tools, webhook_id)
         await connection.answer(b"{}")
 
     async with upstream(behave) as portal:
-        tools = knowing(tools, portal.url)
-        await die(hooks, tools, webhook_id)
+        tools = with_portal(tools, portal.url)
+        await make_dead_letters(hooks, tools, webhook_id)
         await telling.send_due(tools)
         assert [notices_of(request)[0]["subject_id"] for request in portal.requests] == [webhook_id] * 2
     assert waiting(hooks) == set()
 
 
 async def test_without_a_portal_no_notice_is_stored(hooks: Hooks, tools: Tools) -> None:
-    tools = knowing(tools, None)
-    await die(hooks, tools, await hooks.new())
+    tools = with_portal(tools, None)
+    await make_dead_letters(hooks, tools, await hooks.new())
     await telling.send_due(tools)
     assert waiting(hooks) == set()
 
@@ -156,5 +156,5 @@ async def test_an_abandoned_delivery_is_a_dead_letter(
     monkeypatch.setattr(delivering, "MAX_WAITING_PER_WEBHOOK", 1)
     await hooks.announce({"n": 1}, {"n": 2}, {"n": 3})
     await hooks.dispatch()
-    await delivering.prune(knowing(tools, "https://portal.test"))
+    await delivering.prune(with_portal(tools, "https://portal.test"))
     assert waiting(hooks) == {UUID(webhook_id)}

@@ -1,4 +1,4 @@
-"""The webhook endpoints under both prefixes, in three variants (docs/webhooks.md, docs/variants.md)."""
+"""The endpoints of webhooks under both prefixes, in three variants (docs/webhooks.md, docs/variants.md)."""
 
 import hashlib
 import hmac
@@ -15,13 +15,13 @@ from gatehouse.foundation.outbound.receivers import Receivers
 from gatehouse.platform.operations.webhooks import service
 
 BASE_B = "/api/v1/admin/webhooks/"
-#: An address of the open internet, so that no name is looked up; nothing is sent there.
+#: A public IP address, so that no name is resolved. Nothing is sent there.
 WEBHOOK: dict[str, Any] = {
     "name": "tickets", "url": "https://8.8.8.8/hook", "events": ["dlp_trigger", "quota_exceeded"], "secret": SECRET
 }  # fmt: skip
 
 
-async def made(tenant: Tenant, **changed: Any) -> dict[str, Any]:
+async def new_webhook(tenant: Tenant, **changed: Any) -> dict[str, Any]:
     answer = await tenant.admin.client.post(BASE, json={**WEBHOOK, **changed})
     assert answer.status_code == 201, answer.text
     webhook: dict[str, Any] = answer.json()
@@ -29,7 +29,7 @@ async def made(tenant: Tenant, **changed: Any) -> dict[str, Any]:
 
 
 async def test_a_webhook_has_these_fields_and_only_creation_in_variant_a_shows_the_secret(tenant: Tenant) -> None:
-    webhook = await made(tenant)
+    webhook = await new_webhook(tenant)
     assert webhook.pop("secret") == SECRET
     assert webhook == {
         "id": webhook["id"], "name": "tickets", "url": "https://8.8.8.8/hook",
@@ -39,6 +39,41 @@ async def test_a_webhook_has_these_fields_and_only_creation_in_variant_a_shows_t
     read = (await tenant.auditor.client.get(f"{BASE}{webhook['id']}")).json()
     assert read == {**webhook, "recent_deliveries": []}
     assert (await tenant.auditor.client.get(BASE)).json() == [webhook]
+
+
+@pytest.mark.parametrize("base", [BASE, BASE_B])
+@pytest.mark.parametrize(
+    ("parameters", "names", "total"),
+    [
+        ({}, ["three", "two", "one"], 3),
+        ({"limit": 2}, ["three", "two"], 3),
+        ({"limit": 2, "offset": 2}, ["one"], 3),
+        ({"sort": "name"}, ["one", "three", "two"], 3),
+        ({"sort": "created_at", "limit": 1}, ["one"], 3),
+        ({"search": "TW"}, ["two"], 1),
+        ({"search": "/audit"}, ["three"], 1),
+        ({"enabled": "false"}, ["two"], 1),
+        ({"enabled": "true", "limit": 1}, ["three"], 2),
+        ({"event": "usage_threshold"}, ["two"], 1),
+    ],
+)
+async def test_the_list_is_paged_filtered_and_sorted(
+    tenant: Tenant, other_tenant: Tenant, base: str, parameters: dict[str, Any], names: list[str], total: int
+) -> None:
+    await new_webhook(other_tenant, name="two")
+    await new_webhook(tenant, name="one")
+    await new_webhook(tenant, name="two", enabled=False, events=["usage_threshold"])
+    await new_webhook(tenant, name="three", url="https://8.8.8.8/audit")
+    listed = await tenant.auditor.client.get(base, params=parameters)
+    assert ([webhook["name"] for webhook in listed.json()], listed.headers["x-total-count"]) == (names, str(total))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("limit", "201"), ("offset", "-1"), ("sort", "url"), ("enabled", "perhaps"), ("event", "none")]
+)
+async def test_an_invalid_parameter_of_the_list_is_named(tenant: Tenant, name: str, value: str) -> None:
+    refused = await tenant.admin.client.get(BASE, params={name: value})
+    assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (400, ["query", name])
 
 
 @pytest.mark.parametrize(
@@ -64,13 +99,13 @@ async def test_prefix_and_header_select_the_variant(
 
 
 async def test_the_newest_webhook_is_listed_first_with_and_without_the_last_slash(tenant: Tenant) -> None:
-    ids = [(await made(tenant, name=name))["id"] for name in ("one", "two", "three")]
+    ids = [(await new_webhook(tenant, name=name))["id"] for name in ("one", "two", "three")]
     for base in (BASE, BASE_B, BASE.rstrip("/")):
         assert [item["id"] for item in (await tenant.admin.client.get(base)).json()] == ids[::-1]
 
 
 async def test_an_update_changes_what_is_sent_and_keeps_the_secret(platform: RunningPlatform, tenant: Tenant) -> None:
-    webhook = await made(tenant)
+    webhook = await new_webhook(tenant)
     sealed = platform.sql("SELECT sealed_secret FROM webhooks WHERE id = %s", [webhook["id"]])
     body = {"name": "other", "events": ["new_conversation", "new_conversation"], "enabled": False}
     answer = await tenant.admin.client.put(f"{BASE}{webhook['id']}", json=body)
@@ -86,7 +121,7 @@ async def test_an_update_changes_what_is_sent_and_keeps_the_secret(platform: Run
 
 async def test_a_secret_is_sealed_at_rest_with_its_spaces(platform: RunningPlatform, tenant: Tenant) -> None:
     secret = "  a secret between spaces  "
-    webhook = await made(tenant, secret=secret)
+    webhook = await new_webhook(tenant, secret=secret)
     ((sealed,),) = platform.sql("SELECT sealed_secret FROM webhooks WHERE id = %s", [webhook["id"]])
     assert secret.strip() not in sealed
     context = f"webhook:{tenant.id}:{webhook['id']}".encode()
@@ -113,7 +148,7 @@ async def test_a_secret_is_sealed_at_rest_with_its_spaces(platform: RunningPlatf
 async def test_bad_input_is_400_and_names_the_field_without_a_secret(
     tenant: Tenant, changed: dict[str, Any], field: str
 ) -> None:
-    webhook = await made(tenant)
+    webhook = await new_webhook(tenant)
     for method, path, body in (("POST", BASE, {**WEBHOOK, **changed}), ("PUT", f"{BASE}{webhook['id']}", changed)):
         answer = await tenant.admin.client.request(method, path, json=body)
         assert (answer.status_code, answer.json()["detail"][0]["loc"][:2]) == (400, ["body", field]), answer.text
@@ -129,7 +164,7 @@ async def test_a_missing_field_is_400_and_named(tenant: Tenant, missing: str) ->
 
 
 async def test_a_webhook_cannot_be_changed_to_an_unsafe_url(tenant: Tenant) -> None:
-    webhook = await made(tenant)
+    webhook = await new_webhook(tenant)
     path = f"{BASE}{webhook['id']}"
     answer = await tenant.admin.client.put(path, json={"url": "https://169.254.169.254/"})
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", "url"])
@@ -137,7 +172,7 @@ async def test_a_webhook_cannot_be_changed_to_an_unsafe_url(tenant: Tenant) -> N
 
 
 async def test_another_organizations_webhook_is_not_found(tenant: Tenant, other_tenant: Tenant) -> None:
-    theirs = (await made(other_tenant))["id"]
+    theirs = (await new_webhook(other_tenant))["id"]
     for method, path in (("GET", ""), ("PUT", ""), ("DELETE", ""), ("POST", "/test")):
         for base in (BASE, BASE_B):
             answer = await tenant.admin.client.request(method, f"{base}{theirs}{path}", json={})
@@ -146,7 +181,7 @@ async def test_another_organizations_webhook_is_not_found(tenant: Tenant, other_
 
 
 async def test_only_admins_change_webhooks_and_auditors_read_them(platform: RunningPlatform, tenant: Tenant) -> None:
-    path = f"{BASE}{(await made(tenant))['id']}"
+    path = f"{BASE}{(await new_webhook(tenant))['id']}"
     changing = [
         ("POST", BASE, WEBHOOK),
         ("PUT", path, {"name": "x"}),
@@ -164,7 +199,7 @@ async def test_only_admins_change_webhooks_and_auditors_read_them(platform: Runn
 
 
 async def test_changes_are_audited_without_secret_and_url(platform: RunningPlatform, tenant: Tenant) -> None:
-    webhook_id = (await made(tenant))["id"]
+    webhook_id = (await new_webhook(tenant))["id"]
     path = f"{BASE}{webhook_id}"
     await tenant.admin.client.put(path, json={"url": "https://8.8.4.4/token", "secret": "the next one", "name": "n"})
     await tenant.admin.client.put(path, json={"name": "n"})
@@ -185,7 +220,7 @@ async def test_an_organization_has_a_limited_number_of_webhooks(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service, "MAX_WEBHOOKS", 1)
-    await made(tenant)
+    await new_webhook(tenant)
     assert (await tenant.admin.client.post(BASE, json=WEBHOOK)).status_code == 409
 
 

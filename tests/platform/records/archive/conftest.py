@@ -40,7 +40,7 @@ async def journal(platform: RunningPlatform, tmp_path: Path) -> AsyncIterator[Jo
 
 @pytest.fixture
 def archive(platform: RunningPlatform, tmp_path: Path) -> Settings:
-    """Settings with the archive in the test's own folder."""
+    """The settings with an archive in the test's own folder."""
     return platform.installed.settings.model_copy(
         update={"archive_url": f"file://{tmp_path}/archive", "gatehouse_home": tmp_path}
     )
@@ -48,7 +48,7 @@ def archive(platform: RunningPlatform, tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def run(platform: RunningPlatform, archive: Settings) -> Callable[..., int]:
-    """Run the archiver for an organization at this time. Return the number of archived rows."""
+    """Run the archiver for an organization at the given time. Return the number of archived rows."""
 
     def ran(tenant: Tenant, now: datetime = NOW, stop: threading.Event | None = None) -> int:
         return jobs.run(archive, platform.installed.url, platform.host.sealer, [tenant.id], now=now, stop=stop)
@@ -58,7 +58,7 @@ def run(platform: RunningPlatform, archive: Settings) -> Callable[..., int]:
 
 @pytest.fixture
 def ask(platform: RunningPlatform, archive: Settings) -> Callable[..., list[dict[str, Any]]]:
-    """Return the rows of a query on the tenant's archive."""
+    """Return the rows of a query of the tenant's archive."""
 
     def query_rows(tenant: Tenant, sql: str) -> list[dict[str, Any]]:
         with roles.connect(platform.installed.url, roles.SERVICE_ROLE) as connection:
@@ -70,7 +70,7 @@ def ask(platform: RunningPlatform, archive: Settings) -> Callable[..., list[dict
 
 @pytest.fixture
 def breaks(platform: RunningPlatform, archive: Settings) -> Callable[[Tenant], list[Break]]:
-    """Return the positions at which the tenant's audit chain is broken, in database and archive together."""
+    """Return the positions at which the tenant's audit chain is broken, over database and archive together."""
 
     def find_breaks(tenant: Tenant) -> list[Break]:
         verifier = Verifier(platform.installed.url, platform.host.sealer, archive_storage(archive))
@@ -84,7 +84,7 @@ def breaks(platform: RunningPlatform, archive: Settings) -> Callable[[Tenant], l
 
 @pytest.fixture
 async def past(journal: Journal, platform: RunningPlatform) -> Callable[..., Any]:
-    """Insert requests of this many days ago, each with a usage record, an audit event and a DLP event."""
+    """Insert requests that are this many days old, each with a usage record, an audit event and a DLP event."""
 
     async def made(tenant: Tenant, *days: float, **fields: Any) -> list[UUID]:
         result = DlpEvent(

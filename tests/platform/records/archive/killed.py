@@ -1,5 +1,5 @@
-"""Runs the archiver repeatedly, each time up to its n-th step, where it kills itself. Run it with `python -m` and the
-database's address on standard input. Prints the lost records and the number of runs."""
+"""Runs the archiver repeatedly. Each time, it kills itself at its n-th step. Run this with `python -m` and the
+database's address on standard input. It prints the lost records and the number of runs."""
 
 import itertools
 import json
@@ -71,7 +71,7 @@ def kill_at(step: int) -> None:
 
 
 def check(task: dict[str, Any], folder: Path) -> None:
-    """Each record is in the database or in a kept file."""
+    """Check that each record is in the database or in an existing file."""
     with psycopg.connect(task["url"]) as connection:
         for records, expected in task["ids"].items():
             there = connection.execute(f"SELECT id::text FROM {records} WHERE tenant_id = %s", [task["tenant"]])

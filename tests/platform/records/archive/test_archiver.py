@@ -1,4 +1,4 @@
-"""Records older than the hot window are archived, each once, and are removed from the database only when they are
+"""Records older than the hot window are archived, each once. They are removed from the database only after they are
 stored."""
 
 import json
@@ -31,7 +31,7 @@ def status(platform: RunningPlatform, tenant: Tenant) -> Any:
     return platform.sql("SELECT status, rows FROM archive_runs WHERE tenant_id = %s", [tenant.id])[0]
 
 
-async def test_what_is_past_the_window_goes_and_what_is_not_stays(
+async def test_only_records_older_than_the_hot_window_are_archived(
     platform: RunningPlatform, tenant: Tenant, past, run, ask: Ask
 ) -> None:
     old = await past(tenant, 200, 100, 95)
@@ -48,7 +48,9 @@ async def test_what_is_past_the_window_goes_and_what_is_not_stays(
     assert status(platform, tenant) == ("success", 0)
 
 
-async def test_the_counts_by_day_lose_what_left(platform: RunningPlatform, tenant: Tenant, past, run) -> None:
+async def test_archived_records_are_subtracted_from_the_daily_counts(
+    platform: RunningPlatform, tenant: Tenant, past, run
+) -> None:
     await past(tenant, 100, 100, 10)
     platform.sql("SELECT gatehouse_fold_usage_counts()")
     assert counted(platform, tenant, "usage_counts", "sum(records)") == 3
@@ -57,11 +59,13 @@ async def test_the_counts_by_day_lose_what_left(platform: RunningPlatform, tenan
     for table in ("usage_counts", "usage_totals", "dlp_event_counts"):
         rows = platform.sql(f"SELECT day, records FROM {table} WHERE tenant_id = %s", [tenant.id])
         assert rows == [((NOW - timedelta(days=10)).date(), 1)]
-    # Daily counts of findings are not totals of a list, so they are not reduced.
+    # Daily counts of findings are not the totals of a list, so they are not reduced.
     assert counted(platform, tenant, "dlp_counts", "sum(events)") == 3
 
 
-async def test_each_value_comes_back_as_it_was(platform: RunningPlatform, tenant: Tenant, past, run, ask: Ask) -> None:
+async def test_values_in_the_archive_equal_those_of_the_database(
+    platform: RunningPlatform, tenant: Tenant, past, run, ask: Ask
+) -> None:
     awkward = 'a "quoted", line\nbreak\r\n\\N \\t é 漢 \u2028 end'
     await past(
         tenant, 100, request_id=awkward, requested_model="", provider=None, model_id=None, user_id=None,
@@ -86,7 +90,7 @@ async def test_each_value_comes_back_as_it_was(platform: RunningPlatform, tenant
 
 
 def _comparable(row: dict[str, Any]) -> dict[str, Any]:
-    """Normalize a row of the archive or the database: ids and digests as text, objects as objects."""
+    """Normalize a row of the archive or the database: ids and digests become texts, and JSON becomes objects."""
     return {name: _value(name, value) for name, value in row.items()}
 
 
@@ -116,7 +120,7 @@ async def test_many_rows_become_several_files_in_order(
     assert counted(platform, tenant, "usage_records") == 0
 
 
-async def test_what_comes_late_is_archived_the_next_time(
+async def test_records_that_arrive_late_are_archived_by_the_next_run(
     platform: RunningPlatform, tenant: Tenant, past, run, ask: Ask, breaks
 ) -> None:
     await past(tenant, 100)
@@ -124,9 +128,9 @@ async def test_what_comes_late_is_archived_the_next_time(
     await past(tenant, 1)
     late = await past(tenant, 120)
     assert run(tenant) == 2
-    # Its audit event is in the chain after one in the hot window, and is archived with that.
+    # Its audit event follows one of the hot window in the chain, and is archived together with it.
     assert counted(platform, tenant, "audit_events") == 2
-    # The part that is not archived is verified from where the archive ends.
+    # The part that is not archived is verified from the end of the archive on.
     part = (await tenant.admin.client.get("/v1/audit/verification")).json()
     assert (part["archived_until"], part["events"], part["breaks"]) == (1, 2, [])
     assert late[0] in {row[0] for row in platform.sql("SELECT id FROM audit_events")}
@@ -135,7 +139,7 @@ async def test_what_comes_late_is_archived_the_next_time(
     assert breaks(tenant) == []
 
 
-async def test_a_month_without_its_invoice_keeps_its_usage(
+async def test_usage_of_a_month_without_an_invoice_is_not_archived(
     platform: RunningPlatform, tenant: Tenant, past, run
 ) -> None:
     await tenant.admin.client.put("/api/v1/admin/retention/policy", json={"hot_retention_days": 1})
@@ -143,13 +147,15 @@ async def test_a_month_without_its_invoice_keeps_its_usage(
     days = (NOW - at.replace(day=2)) / timedelta(days=1)
     await past(tenant, days)
     run(tenant, at)
-    # The event of the change of the policy is of today, and does not delay the archiving of earlier ones.
+    # The event about the change of the policy is of today. It does not delay the archiving of earlier events.
     assert (counted(platform, tenant, "usage_records"), counted(platform, tenant, "dlp_events")) == (1, 0)
     run(tenant, at + timedelta(days=40))
     assert counted(platform, tenant, "usage_records") == 0
 
 
-async def test_one_archiver_works_at_a_time(platform: RunningPlatform, archive: Settings, tenant: Tenant, run) -> None:
+async def test_only_one_archiver_runs_at_a_time(
+    platform: RunningPlatform, archive: Settings, tenant: Tenant, run
+) -> None:
     scratch = archive.gatehouse_home / "scratch"
     first = Archiver(platform.installed.url, archive_storage(archive), platform.host.sealer, scratch, now=NOW)
     with pytest.raises(ArchiverRunning):
@@ -158,7 +164,7 @@ async def test_one_archiver_works_at_a_time(platform: RunningPlatform, archive: 
     assert run(tenant) == 0
 
 
-async def test_a_file_that_is_not_what_was_written_removes_nothing(
+async def test_no_record_is_removed_if_the_stored_file_differs(
     platform: RunningPlatform, tenant: Tenant, past, run, monkeypatch: pytest.MonkeyPatch, archive: Settings
 ) -> None:
     await past(tenant, 100, 99)
@@ -177,9 +183,9 @@ async def test_a_file_that_is_not_what_was_written_removes_nothing(
     assert counted(platform, tenant, "usage_records") == 2
     monkeypatch.undo()
     assert run(tenant) == 6
-    # The files of the failed run are removed.
-    lying = [path for path in (archive.gatehouse_home / "archive").rglob("*") if path.is_file()]
-    assert len(lying) == counted(platform, tenant, "archive_files") == 3
+    # The files of the failed run were removed.
+    stored_files = [path for path in (archive.gatehouse_home / "archive").rglob("*") if path.is_file()]
+    assert len(stored_files) == counted(platform, tenant, "archive_files") == 3
 
 
 async def test_an_unwritable_archive_is_reported_and_no_record_is_removed(
@@ -196,7 +202,7 @@ async def test_an_unwritable_archive_is_reported_and_no_record_is_removed(
     assert other["last_archival_run"] is None
 
 
-async def test_another_organizations_records_stay_out_of_it(
+async def test_records_of_other_organizations_are_not_archived(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, past, run, ask: Ask
 ) -> None:
     await past(tenant, 100)
@@ -207,7 +213,7 @@ async def test_another_organizations_records_stay_out_of_it(
     assert {row["tenant_id"] for row in ask(tenant, "SELECT tenant_id FROM usage_records")} == {str(tenant.id)}
 
 
-async def test_a_month_that_is_empty_for_everybody_is_dropped_and_comes_back_for_what_is_late(
+async def test_an_empty_months_partition_is_dropped_and_created_again_for_late_records(
     platform: RunningPlatform, tenant: Tenant, past, run
 ) -> None:
     await past(tenant, 2000)
@@ -221,7 +227,7 @@ async def test_a_month_that_is_empty_for_everybody_is_dropped_and_comes_back_for
     run(tenant)
 
 
-async def test_what_a_receiver_has_not_taken_stays_for_it(
+async def test_events_that_a_receiver_has_not_accepted_are_not_archived(
     platform: RunningPlatform, tenant: Tenant, past, run, ask: Ask
 ) -> None:
     await past(tenant, 200, 100, 95)

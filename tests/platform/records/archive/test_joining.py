@@ -1,4 +1,4 @@
-"""The files of a month are joined into one with the same records."""
+"""The files of a month are joined into one file with the same records."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -24,7 +24,7 @@ def listed(platform: RunningPlatform, tenant: Tenant, records: str) -> list[tupl
 
 @pytest.fixture
 async def daily(platform: RunningPlatform, tenant: Tenant, past: Callable[..., Any], run) -> Tenant:
-    """An organization with records of four days, each kind in four files."""
+    """An organization with records of four days, each kind of record in four files."""
     for day in range(4):
         at = FIRST + timedelta(days=day)
         await past(tenant, (NOW - at) / timedelta(days=1))
@@ -33,7 +33,7 @@ async def daily(platform: RunningPlatform, tenant: Tenant, past: Callable[..., A
     return tenant
 
 
-async def test_a_months_files_become_one_once_nothing_of_it_is_hot(
+async def test_a_months_files_are_joined_when_the_whole_month_left_the_hot_window(
     platform: RunningPlatform, daily: Tenant, run, ask, breaks, archive: Settings
 ) -> None:
     rows = {
@@ -52,7 +52,7 @@ async def test_a_months_files_become_one_once_nothing_of_it_is_hot(
     assert sorted(Path(archive.gatehouse_home / "archive").rglob("*.parquet")) == lying
 
 
-async def test_without_a_cold_window_each_file_stays_and_goes_on_its_day(
+async def test_without_a_cold_window_files_are_not_joined_and_are_removed_on_their_day(
     platform: RunningPlatform, daily: Tenant, run
 ) -> None:
     policy = {"warm_retention_days": 60, "cold_retention_years": 0}
@@ -64,7 +64,7 @@ async def test_without_a_cold_window_each_file_stays_and_goes_on_its_day(
     assert platform.sql(kept, [daily.id]) == [(2,)]
 
 
-async def test_no_file_grows_beyond_its_bound(
+async def test_no_joined_file_exceeds_the_maximum_size(
     platform: RunningPlatform, daily: Tenant, run, ask, breaks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "MAX_FILE_ROWS", 3)
@@ -75,7 +75,7 @@ async def test_no_file_grows_beyond_its_bound(
     assert breaks(daily) == []
 
 
-async def test_a_file_without_columns_that_came_later_is_put_together_with_one_that_has_them(
+async def test_files_with_and_without_later_columns_are_joined(
     platform: RunningPlatform, tenant: Tenant, past: Callable[..., Any], run, ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kinds = contents._COLUMNS["usage_records"]
@@ -96,7 +96,7 @@ async def test_a_file_without_columns_that_came_later_is_put_together_with_one_t
     assert ask(tenant, rows) == stored
 
 
-async def test_a_changed_file_is_not_put_together_with_others(
+async def test_a_changed_file_is_not_joined_with_others(
     platform: RunningPlatform, daily: Tenant, run, breaks, archive: Settings
 ) -> None:
     (path, _), *_ = listed(platform, daily, "audit_events")

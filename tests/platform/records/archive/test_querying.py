@@ -19,13 +19,13 @@ async def command(platform: RunningPlatform, tenant: Tenant, past, run, archive,
     monkeypatch.setenv("GATEHOUSE_HOME", str(platform.installed.home))
     monkeypatch.setenv("ARCHIVE_URL", archive.archive_url)
 
-    def ran(*words: str, input: str | None = None) -> Result:
+    def run_command(*words: str, input: str | None = None) -> Result:
         return CliRunner().invoke(cli, ["archive", *words], input=input)
 
-    return ran
+    return run_command
 
 
-async def test_a_query_answers_as_a_table_as_csv_and_as_json(command, tenant: Tenant) -> None:
+async def test_results_are_shown_as_a_table_as_csv_and_as_json(command, tenant: Tenant) -> None:
     sql = "SELECT provider, count(*) AS n, sum(cost_usd) AS usd, NULL AS nothing FROM usage_records GROUP BY provider"
     completed = command("query", sql, "--tenant", tenant.slug)
     assert completed.output.splitlines() == [
@@ -39,7 +39,7 @@ async def test_a_query_answers_as_a_table_as_csv_and_as_json(command, tenant: Te
     assert [json.loads(line) for line in lines] == [{"provider": "sandbox", "n": 2, "usd": 0.2, "nothing": None}]
 
 
-async def test_moments_are_in_utc_and_details_are_json(command, tenant: Tenant) -> None:
+async def test_times_are_in_utc_and_details_are_json(command, tenant: Tenant) -> None:
     sql = (
         "SELECT date_trunc('day', timestamp) AS day, details->>'status' AS status FROM audit_events ORDER BY 1 LIMIT 1"
     )
@@ -48,7 +48,7 @@ async def test_moments_are_in_utc_and_details_are_json(command, tenant: Tenant) 
     assert json.loads(line)["status"] == "200"
 
 
-async def test_an_archive_without_files_has_its_tables_all_the_same(command, other_tenant: Tenant) -> None:
+async def test_the_tables_exist_in_an_empty_archive(command, other_tenant: Tenant) -> None:
     completed = command("query", "SELECT id FROM dlp_events", "--tenant", other_tenant.slug, "--format", "csv")
     assert (completed.exit_code, completed.output) == (0, "id\n")
 
@@ -63,14 +63,14 @@ async def test_an_archive_without_files_has_its_tables_all_the_same(command, oth
         "EXPORT DATABASE '/tmp/x'", "IMPORT DATABASE '/tmp/x'", "",
     ],
 )  # fmt: skip
-async def test_a_query_reaches_nothing_else_of_the_machine(command, sql: str) -> None:
+async def test_a_query_cannot_access_anything_else_on_the_machine(command, sql: str) -> None:
     completed = command("query", sql)
     assert completed.exit_code != 0
     assert completed.output.startswith(("gatehouse: ", "Usage")) or completed.output == ""
     assert "root:" not in completed.output
 
 
-async def test_the_list_and_the_check_of_files(command, tenant: Tenant, archive) -> None:
+async def test_files_are_listed_and_verified(command, tenant: Tenant, archive) -> None:
     listed = command("list", "--tenant", tenant.slug).output.splitlines()
     assert [line.split("  ")[1] for line in listed] == ["audit_events", "dlp_events", "usage_records"]
     assert all("2 rows" in line and line.startswith(tenant.slug) for line in listed)
@@ -80,7 +80,7 @@ async def test_the_list_and_the_check_of_files(command, tenant: Tenant, archive)
     file.write_bytes(b"something else")
     broken = command("verify", "--tenant", tenant.slug)
     assert broken.exit_code == 1
-    assert broken.output.splitlines()[0].endswith("it is not the file that was kept")
+    assert broken.output.splitlines()[0].endswith("it differs from the file that was archived")
 
 
 async def test_the_archiver_runs_at_once_on_request(command, tenant: Tenant, past) -> None:
@@ -89,14 +89,14 @@ async def test_the_archiver_runs_at_once_on_request(command, tenant: Tenant, pas
     assert (completed.exit_code, completed.output.splitlines()[-1]) == (0, "3 rows went to the archive.")
 
 
-async def test_a_run_says_where_a_legal_hold_kept_it_from_working(command, tenant: Tenant) -> None:
+async def test_a_run_reports_organizations_under_a_legal_hold(command, tenant: Tenant) -> None:
     await tenant.admin.client.put("/api/v1/admin/retention/legal-hold", json={"reason": "case 7"})
     completed = command("run", "--tenant", tenant.slug)
     assert completed.exit_code == 0
     assert completed.output.splitlines()[-1] == f"{tenant.slug}: there is a legal hold, nothing was done"
 
 
-async def test_a_query_can_come_by_standard_input(command, tenant: Tenant) -> None:
+async def test_a_query_can_be_given_on_standard_input(command, tenant: Tenant) -> None:
     sql = "SELECT 'it''s here' AS said,\n count(*) AS n FROM audit_events"
     completed = command("query", "-", "--tenant", tenant.slug, "--format", "csv", input=sql)
     assert completed.output == "said,n\nit's here,2\n"

@@ -14,7 +14,7 @@ def percentile_of(latencies: list[float], share: float) -> float | None:
 
 
 @pytest.mark.parametrize("share", [0.5, 0.95, 0.99, 1.0])
-def test_a_percentile_is_at_most_five_percent_beside_the_truth(share: float) -> None:
+def test_a_percentile_deviates_by_at_most_five_percent(share: float) -> None:
     dice = random.Random(5)
     for middle in (0.2, 3.0, 80.0, 2500.0, 600_000.0):
         for size in (1, 2, 19, 20, 21, 1000):
@@ -23,8 +23,8 @@ def test_a_percentile_is_at_most_five_percent_beside_the_truth(share: float) -> 
             assert percentile_of(latencies, share) == pytest.approx(truth, rel=0.05)
 
 
-def test_every_time_has_its_bucket() -> None:
-    """Especially at the bounds of buckets, and in ascending order."""
+def test_every_latency_has_a_bucket() -> None:
+    """This includes the bounds of buckets. Buckets are in ascending order."""
     times = [0.1 * 1.1**number * (1 + shift) for number in range(183) for shift in (-1e-9, 1e-9)]
     numbers = [bucket(time_) for time_ in times]
     assert numbers == sorted(numbers)
@@ -34,9 +34,9 @@ def test_every_time_has_its_bucket() -> None:
 
 
 @pytest.mark.parametrize(("latency", "nearest"), [(0.0, 0.1), (0.01, 0.1), (-5.0, 0.1), (1e12, 3_600_000)])
-def test_what_is_outside_counts_as_the_nearest(latency: float, nearest: float) -> None:
+def test_latencies_outside_the_range_count_in_the_nearest_bucket(latency: float, nearest: float) -> None:
     assert percentile_of([latency], 0.95) == pytest.approx(nearest, rel=0.06)
 
 
-def test_nothing_has_no_percentile() -> None:
+def test_there_is_no_percentile_without_latencies() -> None:
     assert percentile_of([], 0.95) is None

@@ -1,4 +1,4 @@
-"""The end user and the tags of calls: recorded, shown and filtered by in GET /api/v1/usage/records."""
+"""The end user and the tags of calls are recorded, shown, and used as filters of GET /api/v1/usage/records."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -50,7 +50,7 @@ async def test_a_call_is_found_by_its_end_user_and_each_of_its_tags(
         platform.listening() as url,
         httpx2.AsyncClient(base_url=url, headers={"X-API-Key": await platform.new_key(tenant.user)}) as http,
     ):
-        # Two lines of one list, and a call without either.
+        # Two header lines form one list. One call has neither.
         tags = [("X-Gateway-Tags", "team=search, env=prod"), ("X-Gateway-Tags", "v:2")]
         tagged = await http.post(path, json={"model": "sandbox/echo", "stream": stream, **body}, headers=tags)
         plain = await http.post("/v1/chat/completions", json={"model": "sandbox/echo", "messages": MESSAGES})
@@ -76,7 +76,7 @@ async def test_a_bad_header_is_400_and_named(platform: RunningPlatform, tenant: 
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "X-Gateway-Tags")
 
 
-async def test_filters_go_together_and_pages_hold_every_record_once(tenant: Tenant, journal: Journal) -> None:
+async def test_filters_can_be_combined_and_pages_contain_every_record_once(tenant: Tenant, journal: Journal) -> None:
     calls = [
         outcome(
             tenant.id,
@@ -101,7 +101,7 @@ async def test_filters_go_together_and_pages_hold_every_record_once(tenant: Tena
     assert [record["id"] for record in await listed(client, end_user="customer-1", **{"from": since})] == ids[1:5:3]
 
 
-async def test_a_long_end_user_is_found_by_what_the_caller_sent(tenant: Tenant, journal: Journal) -> None:
+async def test_a_long_end_user_is_found_by_the_callers_value(tenant: Tenant, journal: Journal) -> None:
     await journal.append(outcome(tenant.id, end_user="x" * 256))
     await journal.drain()
     assert len(await listed(tenant.admin.client, end_user="x" * 300)) == 1
@@ -117,7 +117,9 @@ async def test_a_bad_filter_is_named(tenant: Tenant, name: str, value: str) -> N
     assert [fault["loc"] for fault in answer.json()["detail"]] == [["query", name]]
 
 
-async def test_entries_of_the_version_before_are_stored_beside_new_ones(tenant: Tenant, journal: Journal) -> None:
+async def test_entries_of_the_previous_version_are_stored_together_with_new_ones(
+    tenant: Tenant, journal: Journal
+) -> None:
     new, old = outcome(tenant.id, end_user="customer-1", tags=('a"\\', "b")), outcome(tenant.id)
     await journal.append(new, json.dumps(json.loads(encode(old))[:-2]).encode())
     await journal.drain()
@@ -125,7 +127,7 @@ async def test_entries_of_the_version_before_are_stored_beside_new_ones(tenant: 
     assert shown == {str(new.id): ("customer-1", ['a"\\', "b"]), str(old.id): (None, [])}
 
 
-async def test_a_record_that_the_version_before_inserts_is_shown(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_record_that_the_previous_version_inserts_is_shown(platform: RunningPlatform, tenant: Tenant) -> None:
     platform.sql(
         "INSERT INTO usage_records (tenant_id, id, timestamp, request_id, status, stream)"
         " VALUES (%s, %s, now(), 'r', 'success', false)",
@@ -135,7 +137,7 @@ async def test_a_record_that_the_version_before_inserts_is_shown(platform: Runni
     assert (record["end_user"], record["tags"]) == (None, [])
 
 
-async def test_an_interrupted_stream_keeps_both(tenant: Tenant, journal: Journal) -> None:
+async def test_an_interrupted_stream_has_its_end_user_and_tags(tenant: Tenant, journal: Journal) -> None:
     call = outcome(tenant.id, stream=True, end_user="customer-1", tags=("a",))
     await journal.append(opened(call))
     await journal.killed()
@@ -144,7 +146,9 @@ async def test_an_interrupted_stream_keeps_both(tenant: Tenant, journal: Journal
     assert (record["id"], record["status"]) == (str(call.id), "interrupted")
 
 
-async def test_the_audit_chain_has_neither(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> None:
+async def test_the_audit_chain_contains_neither_end_user_nor_tags(
+    platform: RunningPlatform, tenant: Tenant, journal: Journal
+) -> None:
     await journal.append(outcome(tenant.id, end_user="customer-1", tags=("a=b",)))
     await journal.drain()
     (event,) = await platform.audit(tenant, "gateway.request")

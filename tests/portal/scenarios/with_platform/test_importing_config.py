@@ -1,4 +1,4 @@
-"""Config import at the portal: what it accepts, what it refuses, and that it reaches the platform
+"""The config import of the portal: accepted files, refused files, and the result on the platform
 (docs/moving-to-the-cloud.md)."""
 
 import json
@@ -53,15 +53,15 @@ async def test_a_file_is_imported_into_the_organizations_tenant(
     assert [error["where"] for error in body["errors"]] == ["custom_patterns[1].pattern"]
     assert [item["part"] for item in body["skipped"]] == ["overrides"]
     assert arrived(server, new_org) == {"Employee numbers", "Cards"}
-    # In force: by the owner's key, at the gateway.
+    # The imported rule applies to a call of the gateway with the owner's key.
     scanned = httpx2.post(
         f"{server.url}/v1/scan", json={"text": "EMP-123456"}, headers={"Authorization": f"Bearer {new_org.key}"}
     )
     assert scanned.json()["action"] == "REDACT", scanned.text
     (row,) = portal.audit(new_org.id, "config.imported")
     assert row["details"] == {"imported": 3, "skipped": 1, "missing_patterns": ["acme-contract"], "errors": 1}
-    again = (await sent(new_org, CONFIG)).json()
-    assert again["imported"] == []
+    repeated = (await sent(new_org, CONFIG)).json()
+    assert repeated["imported"] == []
 
 
 @pytest.mark.parametrize("how", ["form", "query"])
@@ -83,47 +83,52 @@ async def test_a_dry_run_stores_nothing(
 @pytest.mark.parametrize(
     ("content", "status", "words"),
     [
-        (b"", 422, ("file", "no JSON")),
+        (b"", 422, ("file", "not JSON")),
         (b'{\n  "version": "1.0",\n  oops\n}', 422, ("file", "line 3, column 3")),
         (b"\xff\xfe{}", 422, ("file",)),
         (b"[]", 422, ("file", "not an outpost's configuration")),
         (b'{"a": 1}', 422, ("file", "not an outpost's configuration")),
         (b"[" * 100_000, 422, ("file",)),
-        (b'{"version": "2.0"}', 422, ("file: is not good at version: must be 1.0, or a later one of 1.x",)),
-        (b'{"version": "1.0", "dlp_rules": {}}', 422, ("file: is not good at dlp_rules: ",)),
+        (b'{"version": "2.0"}', 422, ("file: is not valid at version: must be 1.0, or a later one of 1.x",)),
+        (b'{"version": "1.0", "dlp_rules": {}}', 422, ("file: is not valid at dlp_rules: ",)),
         (b'{"version": "1.0", "x": "' + b" " * 1024 * 1024 + b'"}', 413, ("file", "1048576")),
         (b" " * 3 * 1024 * 1024, 413, ("bytes",)),
     ],
     ids=["empty", "malformed", "no text", "a list", "something else", "deep", "later", "wrong part", "large", "huge"],
 )
 async def test_a_malformed_file_is_refused_with_the_position(
-    lasting: Provisioned, content: bytes, status: int, words: tuple[str, ...]
+    shared_org: Provisioned, content: bytes, status: int, words: tuple[str, ...]
 ) -> None:
-    answer = await sent(lasting, content)
+    answer = await sent(shared_org, content)
     assert answer.status_code == status, answer.text
     assert answer.json()["error"] == {413: "request_too_large", 422: "validation_error"}[status]
     assert all(word in answer.json()["detail"] for word in words), answer.json()
 
 
-async def test_a_byte_order_mark_is_accepted(lasting: Provisioned) -> None:
-    answer = await sent(lasting, b'\xef\xbb\xbf{"version": "1.0"}')
+async def test_a_byte_order_mark_is_accepted(shared_org: Provisioned) -> None:
+    answer = await sent(shared_org, b'\xef\xbb\xbf{"version": "1.0"}')
     assert (answer.status_code, answer.json()["imported"]) == (200, [])
 
 
-async def test_a_file_is_needed(lasting: Provisioned) -> None:
-    answer = await lasting.client.post(f"{lasting.path}/config-import", data={"dry_run": "true"})
+async def test_a_file_is_needed(shared_org: Provisioned) -> None:
+    answer = await shared_org.client.post(f"{shared_org.path}/config-import", data={"dry_run": "true"})
     assert (answer.status_code, "file" in answer.json()["detail"]) == (422, True)
 
 
 async def test_only_administrators_of_the_organization_import(
-    portal: RunningPortal, town: Town, server: GatehouseServer, new_org: Provisioned, other: Provisioned, surfer: Surfer
+    portal: RunningPortal,
+    town: Town,
+    server: GatehouseServer,
+    new_org: Provisioned,
+    second_org: Provisioned,
+    surfer: Surfer,
 ) -> None:
-    who = town.person(new_org)
-    town.join(new_org, who)
-    await surfer.sign_in(who)
+    person = town.person(new_org)
+    town.join(new_org, person)
+    await surfer.sign_in(person)
     assert (await sent(new_org, CONFIG, client=portal.anonymous)).status_code == 401
     assert (await sent(new_org, CONFIG, client=portal.client(str(surfer.cookie())))).status_code == 403
-    assert (await sent(new_org, CONFIG, client=other.client)).status_code == 403
+    assert (await sent(new_org, CONFIG, client=second_org.client)).status_code == 403
     assert arrived(server, new_org) == set()
 
 
@@ -146,7 +151,7 @@ async def test_nothing_is_imported_while_the_platform_is_unavailable(
         token = (await portal.admin.post(f"{new_org.path}/tokens", json={})).json()["token"]
         answer = await sent(new_org, CONFIG, client=alone.client(token))
         assert (answer.status_code, answer.json()["error"]) == (503, "service_unavailable")
-        # An answer may be lost when all is done.
+        # The response may be lost after the platform has imported all parts.
         assert "nothing was imported" not in answer.json()["detail"]
         assert (await sent(new_org, CONFIG, client=alone.client(token), dry_run="true")).status_code == 503
     assert portal.audit(new_org.id, "config.imported") == []
@@ -180,12 +185,12 @@ async def test_the_settings_screen_imports(server: GatehouseServer, new_org: Pro
         assert bool(arrived(server, new_org)) == (not dry)
 
 
-async def test_the_settings_screen_shows_what_is_wrong_with_a_file(lasting: Provisioned, surfer: Surfer) -> None:
-    await surfer.sign_in(lasting.owner)
+async def test_the_settings_screen_shows_what_is_wrong_with_a_file(shared_org: Provisioned, surfer: Surfer) -> None:
+    await surfer.sign_in(shared_org.owner)
     surfer.page = await surfer.client.post(
         surfer.portal + "/settings/config-import",
         files={"file": ("x.json", b"<script>")},
         headers={"Origin": surfer.portal, "Accept": "text/html"},
     )
-    assert (surfer.page.status_code, "The file is no JSON: line 1" in surfer.page.text) == (422, True)
+    assert (surfer.page.status_code, "The file is not JSON: line 1" in surfer.page.text) == (422, True)
     assert "<script>" not in surfer.page.text

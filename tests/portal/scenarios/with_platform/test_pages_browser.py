@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, BrowserContext, Page, expect
 from tests.support import chromium
+from tests.support.accessibility import is_accessible, needs_axe
 from tests.support.chromium import PHONE, needs_chromium, page_of
 from tests.support.portal import RunningPortal
 from tests.support.surfer import Person
@@ -29,13 +30,13 @@ async def chrome() -> AsyncIterator[Browser]:
 async def context(
     chrome: Browser, portal: RunningPortal, request: pytest.FixtureRequest
 ) -> AsyncIterator[BrowserContext]:
-    made = await chrome.new_context(
+    new_context = await chrome.new_context(
         base_url=portal.host.settings.portal_public_url,
         java_script_enabled=request.param == "with scripts",
         viewport=PHONE if request.param == "without scripts" else None,  # type: ignore[arg-type]
     )
-    yield made
-    await made.close()
+    yield new_context
+    await new_context.close()
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ async def sign_in(page: Page, who: Person) -> None:
 
 
 def outpost(portal: RunningPortal, org: Provisioned) -> None:
-    """One that has not been seen for a while, and what is said about it."""
+    """Creates an outpost without a recent heartbeat, and its notification."""
     outpost_id, now = new_id(), utc_now()
     columns = "id, org_id, outpost_name, region, deployment_env, cert_serial, cert_issued_at, cert_expires_at"
     portal.sql(
@@ -69,13 +70,13 @@ def outpost(portal: RunningPortal, org: Provisioned) -> None:
 
 
 async def fits(page: Page) -> bool:
-    """Nothing reaches over the screen's right edge."""
+    """Checks that no content exceeds the width of the screen."""
     size = page.viewport_size
     boxes = [await item.bounding_box() for item in await page.locator("body, body *").all()]
     return size is not None and max(box["x"] + box["width"] for box in boxes if box) <= size["width"]
 
 
-async def test_somebody_signs_in_sees_the_dashboard_and_signs_out(
+async def test_a_person_signs_in_sees_the_dashboard_and_signs_out(
     portal: RunningPortal, new_org: Provisioned, page: Page
 ) -> None:
     outpost(portal, new_org)
@@ -98,7 +99,7 @@ async def test_somebody_signs_in_sees_the_dashboard_and_signs_out(
     await expect(page.get_by_label("E-mail or user name")).to_be_visible()
 
 
-async def test_the_keyboard_is_enough(new_org: Provisioned, page: Page) -> None:
+async def test_the_pages_can_be_used_with_the_keyboard(new_org: Provisioned, page: Page) -> None:
     await sign_in(page, new_org.owner)
     await expect(page.get_by_role("heading", name=new_org.name)).to_be_visible()
     for name in ("Skip to the content", "Dashboard", "Settings"):
@@ -135,28 +136,30 @@ async def test_an_export_is_uploaded_in_the_settings(new_org: Provisioned, page:
     assert await fits(page)
 
 
-async def test_the_selector_and_an_invitation(town: Town, org: Provisioned, other: Provisioned, page: Page) -> None:
-    who = town.person(org)
-    await sign_in(page, who)
+async def test_the_selector_and_an_invitation(
+    town: Town, org: Provisioned, second_org: Provisioned, page: Page
+) -> None:
+    person = town.person(org)
+    await sign_in(page, person)
     await expect(page.get_by_role("status")).to_contain_text("not a member of any organization")
     field = page.get_by_label("Token of the invitation")
     await expect(field).to_be_focused()
     await field.fill("inv_made-up")
     await page.keyboard.press("Enter")
-    await expect(page.get_by_role("alert")).to_contain_text("no such invitation")
-    await page.get_by_label("Token of the invitation").fill(await town.invite(org, who.email))
+    await expect(page.get_by_role("alert")).to_contain_text("The invitation does not exist")
+    await page.get_by_label("Token of the invitation").fill(await town.invite(org, person.email))
     await page.get_by_role("button", name="Join").click()
     await expect(page.get_by_role("heading", name=org.name)).to_be_visible()
-    town.join(other, who)
+    town.join(second_org, person)
     await page.reload()
     await page.get_by_role("link", name="Another organization").click()
     await expect(page.get_by_role("heading", name="Which organization?")).to_be_visible()
-    await page.get_by_role("button", name=other.name).click()
-    await expect(page.get_by_role("heading", name=other.name)).to_be_visible()
+    await page.get_by_role("button", name=second_org.name).click()
+    await expect(page.get_by_role("heading", name=second_org.name)).to_be_visible()
     assert await fits(page)
 
 
-async def test_a_page_that_is_not_there_says_so_and_nothing_of_others_is_let_in(page: Page) -> None:
+async def test_an_unknown_page_is_reported_and_no_foreign_content_is_loaded(page: Page) -> None:
     for path, status in (("/dashboard/nowhere", 404), ("/v1/auth/sso/callback?code=x&state=y", 400), ("/login", 200)):
         answer = await page.goto(path)
         assert answer is not None
@@ -168,3 +171,42 @@ async def test_a_page_that_is_not_there_says_so_and_nothing_of_others_is_let_in(
         assert "unsafe" not in policy
         assert headers["referrer-policy"] == "same-origin"
         await expect(page.locator("h1")).to_be_visible()
+
+
+@needs_axe
+async def test_axe_is_silent_on_every_page(
+    chrome: Browser, portal: RunningPortal, town: Town, new_org: Provisioned, second_org: Provisioned, tmp_path: Path
+) -> None:
+    """In light and dark, with what each page shows when something is wrong."""
+    outpost(portal, new_org)
+    person = new_org.owner
+    file = tmp_path / "outpost-config.json"
+    rule = {"name": "Cards", "detector_type": "regex", "entity_type": "credit_card", "action": "block"}
+    file.write_text(json.dumps({"version": "1.0", "patterns": ["email", "acme-contract"], "dlp_rules": [rule]}))
+    new_context = await chrome.new_context(base_url=portal.host.settings.portal_public_url)
+    async with page_of(new_context) as page:
+        for path in ("/login", "/dashboard/nowhere", "/v1/auth/sso/callback?code=x&state=y"):
+            await page.goto(path)
+            await is_accessible(page)
+        await sign_in(page, person)
+        await expect(page.get_by_role("region", name="Outposts").locator("tbody tr")).to_contain_text("warehouse-1")
+        await is_accessible(page)
+        await page.get_by_role("link", name="Settings").click()
+        await page.get_by_label("File").set_input_files(file)
+        await page.get_by_role("button", name="Import").click()
+        await expect(page.get_by_role("status")).to_contain_text("This would be done")
+        await page.get_by_text("Imported", exact=True).click()
+        await is_accessible(page)
+        await page.goto("/invitation")
+        await page.get_by_label("Token of the invitation").fill("inv_made-up")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("alert")).to_be_visible()
+        await is_accessible(page)
+        town.join(second_org, person)
+        await page.goto("/organizations")
+        await expect(page.get_by_role("heading", name="Which organization?")).to_be_visible()
+        await is_accessible(page)
+        await page.goto("/dashboard")
+        await page.get_by_role("button", name="Sign out").click()
+        await is_accessible(page)
+    await new_context.close()

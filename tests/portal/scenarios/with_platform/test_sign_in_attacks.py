@@ -22,13 +22,13 @@ def address(query: dict[str, str]) -> str:
 
 
 async def begun(surfer: Surfer) -> dict[str, str]:
-    """What the browser is sent to the platform with."""
+    """Returns the parameters with which the browser is redirected to the platform."""
     await surfer.get(f"{SSO}/login")
     return dict(parse_qsl(urlsplit(surfer.page.headers["Location"]).query))
 
 
 async def refused(surfer: Surfer, query: dict[str, str] | str) -> None:
-    """It ends on a page, without a session and without a word of what was sent."""
+    """Checks that the sign-in ends with an error page, without a session, and without the sent values."""
     await surfer.get(query if isinstance(query, str) else address(query))
     assert (surfer.page.status_code, surfer.page.headers["Content-Type"]) == (400, "text/html; charset=utf-8")
     assert "Location" not in surfer.page.headers
@@ -43,13 +43,13 @@ async def refused(surfer: Surfer, query: dict[str, str] | str) -> None:
 async def test_a_sign_in_started_in_another_browser_is_refused(
     org: Provisioned, surfer: Surfer, stranger: Surfer
 ) -> None:
-    """Somebody's link, with their own good code: whoever follows it does not work in their name."""
+    """A victim follows a link with a valid code of the attacker, and must not be signed in as the attacker."""
     await stranger.to_the_platform(org.owner)
-    theirs = stranger.coming_back
-    await refused(surfer, theirs)
+    attackers_callback = stranger.coming_back
+    await refused(surfer, attackers_callback)
     await begun(surfer)
-    await refused(surfer, theirs)
-    # It was not used up by that.
+    await refused(surfer, attackers_callback)
+    # The code has not been used by this attempt.
     await stranger.follow_all()
     assert stranger.at == "/dashboard"
 
@@ -57,21 +57,21 @@ async def test_a_sign_in_started_in_another_browser_is_refused(
 async def test_another_persons_code_is_refused_with_ones_own_state(
     org: Provisioned, surfer: Surfer, stranger: Surfer
 ) -> None:
-    """The verifier is this browser's (RFC 7636)."""
+    """The verifier belongs to this browser (RFC 7636)."""
     await stranger.to_the_platform(org.owner)
-    mine = await begun(surfer)
-    await refused(surfer, {**stranger.coming_back, "state": mine["state"]})
+    own_parameters = await begun(surfer)
+    await refused(surfer, {**stranger.coming_back, "state": own_parameters["state"]})
 
 
 async def test_a_code_is_valid_once(org: Provisioned, surfer: Surfer) -> None:
     await surfer.to_the_platform(org.owner)
     query, (name,) = surfer.coming_back, surfer.begun
-    kept = str(surfer.cookie(name))
+    cookie_value = str(surfer.cookie(name))
     await surfer.follow_all()
     assert surfer.at == "/dashboard"
     await surfer.submit("/logout")
     await refused(surfer, query)
-    surfer.client.cookies.set(name, kept, domain="127.0.0.1", path="/")
+    surfer.client.cookies.set(name, cookie_value, domain="127.0.0.1", path="/")
     await refused(surfer, query)
 
 
@@ -108,12 +108,12 @@ async def test_a_state_that_was_tampered_with_or_is_old_is_refused(
 ) -> None:
     await surfer.to_the_platform(org.owner)
     query, (name,) = surfer.coming_back, surfer.begun
-    kept = str(surfer.cookie(name))
+    cookie_value = str(surfer.cookie(name))
     sealed_elsewhere = portal.host.sealer.seal(b"{}", context=b"portal_signing_key:x")
-    for value in (kept[:-6] + "AAAAAA", "v1.x.y", sealed_elsewhere, "{}"):
+    for value in (cookie_value[:-6] + "AAAAAA", "v1.x.y", sealed_elsewhere, "{}"):
         surfer.client.cookies.set(name, value, domain="127.0.0.1", path="/")
         await refused(surfer, query)
-    surfer.client.cookies.set(name, kept, domain="127.0.0.1", path="/")
+    surfer.client.cookies.set(name, cookie_value, domain="127.0.0.1", path="/")
     now = portal.host.clock.now()
     monkeypatch.setattr(type(portal.host.clock), "now", lambda self: now + 601)
     await refused(surfer, query)
@@ -132,9 +132,9 @@ async def test_every_sign_in_has_a_challenge_a_nonce_and_a_state_of_its_own(
         assert item["redirect_uri"] == f"{settings.portal_public_url}{SSO}/callback"
         assert len(item["code_challenge"]) == len(item["state"]) == len(item["nonce"]) == 43
     assert all(first[name] != second[name] for name in ("state", "nonce", "code_challenge"))
-    kept = [f"{name}={surfer.cookie(name)}" for name in surfer.begun]
-    assert len(kept) == 2
-    assert not any(item[name] in text for text in kept for item in (first, second) for name in ("state", "nonce"))
+    cookies = [f"{name}={surfer.cookie(name)}" for name in surfer.begun]
+    assert len(cookies) == 2
+    assert not any(item[name] in text for text in cookies for item in (first, second) for name in ("state", "nonce"))
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ async def test_every_sign_in_has_a_challenge_a_nonce_and_a_state_of_its_own(
 async def test_a_weakened_authorization_request_is_refused(
     org: Provisioned, surfer: Surfer, change: dict[str, str]
 ) -> None:
-    """Whoever sits between: no challenge, a plain one, their own; no nonce, another."""
+    """An attacker changes the request: no challenge, a plain one, another one; no nonce, or another one."""
     await surfer.sign_in(org.owner)
     await surfer.submit("/logout")
     request = {name: value for name, value in {**await begun(surfer), **change}.items() if value}
@@ -207,16 +207,16 @@ async def test_the_sign_in_pages_link_redirects_only_to_own_pages(surfer: Surfer
 
 
 async def test_no_session_can_be_fixed_in_advance(
-    portal: RunningPortal, town: Town, org: Provisioned, other: Provisioned, surfer: Surfer, stranger: Surfer
+    portal: RunningPortal, town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer, stranger: Surfer
 ) -> None:
-    """What the browser held before a sign-in is not what it holds after."""
-    await stranger.sign_in(other.owner)
+    """A sign-in replaces the session that the browser had before."""
+    await stranger.sign_in(second_org.owner)
     planted = str(stranger.cookie())
     surfer.client.cookies.set("gatehouse_portal", planted, domain="127.0.0.1", path="/")
     await surfer.sign_in(org.owner)
     assert surfer.cookie() not in {None, planted}
     assert (await portal.host.keys.verify(str(surfer.cookie())))["sub"] == str(org.id)
-    # Somebody who belongs to none does not go on in the planted one.
+    # A person without an organization does not continue in the planted session.
     surfer.client.cookies.clear()
     surfer.client.cookies.set("gatehouse_portal", planted, domain="127.0.0.1", path="/")
     await surfer.sign_in(town.person(org))
@@ -224,12 +224,12 @@ async def test_no_session_can_be_fixed_in_advance(
 
 
 async def test_a_partial_token_gives_no_access_to_an_organization(
-    town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+    town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer
 ) -> None:
-    who = town.person(org)
-    town.join(org, who)
-    town.join(other, who)
-    await surfer.sign_in(who)
+    person = town.person(org)
+    town.join(org, person)
+    town.join(second_org, person)
+    await surfer.sign_in(person)
     partial = str(surfer.cookie("gatehouse_portal_arrived"))
     headers = {"Authorization": f"Bearer {partial}"}
     for method, path in (("GET", org.path), ("GET", f"{SSO}/session"), ("POST", f"{SSO}/refresh")):
@@ -341,14 +341,14 @@ async def test_an_invalid_discovery_document_stops_the_sign_in(
             errors = {(answer.status_code, answer.json()["error"]) for answer in answers}
             assert errors == {(503, "service_unavailable")}
             assert all("PUBLIC_URL" in answer.json()["detail"] for answer in answers)
-    # Whoever comes while it is away does not stand in a queue for the same question.
+    # While the platform is unavailable, callers do not wait for each other's fetch.
     assert request_count == 1
 
 
 async def test_a_person_with_a_partial_token_calls_sixty_times_a_minute(
     town: Town, org: Provisioned, surfer: Surfer
 ) -> None:
-    """They are no organization's yet, whose plan would count."""
+    """The person has no organization yet, so no plan determines the limit."""
     await surfer.sign_in(town.person(org))
     answers = [await surfer.send(f"{SSO}/select-org", {"org_id": str(org.id)}) for _ in range(61)]
     assert {answer.status_code for answer in answers[:50]} == {403}

@@ -1,4 +1,4 @@
-"""Converts the scores of word pieces to names: finds the best valid sequence of BIO tags."""
+"""Converts the scores of word pieces to names. Computes the best valid sequence of BIO tags for this."""
 
 from typing import Final, NamedTuple
 
@@ -12,7 +12,8 @@ _IMPOSSIBLE: Final = -1e4
 
 
 def _transition_scores() -> np.ndarray:
-    """Return the score of each tag (row) followed by each tag (column). An inside tag follows only its own kind."""
+    """Return the score of each transition from a tag (row) to the next tag (column). An inside tag may only follow tags
+    of its own kind."""
     scores = np.zeros((TAGS, TAGS))
     for kind in range(len(KINDS)):
         inside = 2 + 2 * kind
@@ -32,10 +33,10 @@ class Name(NamedTuple):
 
 
 def decode_names(scores: np.ndarray, pieces: Pieces, text: str) -> list[Name]:
-    """Return the names. `scores` has log-probabilities, a row for each piece and a column for each tag.
+    """Return the names in a text. `scores` has log-probabilities, with a row for each piece and a column for each tag.
 
-    A word has the tag of its first piece. A name's score is the mean, over its words, of the probability of the two
-    tags of its kind.
+    A word has the tag of its first piece. The score of a name is a mean over its words: the mean of the summed
+    probabilities of the two tags of its kind.
     """
     (first_pieces,) = pieces.first[: len(scores)].nonzero()
     if not len(first_pieces):
@@ -64,7 +65,7 @@ def decode_names(scores: np.ndarray, pieces: Pieces, text: str) -> list[Name]:
 
 
 def best_tags(scores: np.ndarray) -> np.ndarray:
-    """Return the best valid sequence of tags, one for each word (row of `scores`). The Viterbi algorithm."""
+    """Return the best valid sequence of tags, one for each word (row of `scores`), by the Viterbi algorithm."""
     size = len(scores)
     back = np.zeros((size, TAGS), np.int64)
     best = scores[0].copy()

@@ -1,7 +1,7 @@
-"""The features of a text: word pieces and their shapes.
+"""Computes the features of a text: its word pieces and their shapes.
 
-The vocabulary has no capitals. A *shape* has the case of the piece and of its word, and whether the piece begins a word
-and follows a space.
+The vocabulary has no capital letters. The *shape* of a piece therefore contains the case of the piece and of its word.
+It also contains whether the piece begins a word, and whether white space precedes it.
 """
 
 import re
@@ -10,12 +10,13 @@ from typing import Final, NamedTuple
 import numpy as np
 from tokenizers import Tokenizer
 
-#: Shapes of a piece or word; `shape` packs two of them and two bits into one number below `SHAPES`.
+#: Cases of a piece or word. A shape is a number below `SHAPES` that consists of two cases and two bits.
 NOTHING, LOWER, CAPITALISED, UPPER, MIXED, DIGITS, OTHER, SINGLE_UPPER = range(8)
 SHAPES: Final = 8 * 8 * 4
 
 _WORD: Final = re.compile(r"[^\W_]+")
-#: Replaces typographic quotes, dashes and spaces, full-width letters and digits, one to one so that offsets stay.
+#: Replaces typographic quotes, dashes and spaces, and full-width letters and digits. Each character is replaced by one
+#: character, so that offsets do not change.
 _PLAIN: Final = str.maketrans(
     {"\u2019": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2011": "-", "\u00a0": " "}
     | {chr(0xFF01 + i): chr(0x21 + i) for i in range(94)}
@@ -23,8 +24,8 @@ _PLAIN: Final = str.maketrans(
 
 
 class Pieces(NamedTuple):
-    """Arrays of equal length: vocabulary ids, shapes, starts and ends in code points, and whether a piece is the first
-    of its word."""
+    """The pieces of a text, as arrays of equal length: vocabulary ids, shapes, starts and ends in code points, and
+    whether a piece is the first one of its word."""
 
     ids: np.ndarray
     shapes: np.ndarray
@@ -51,7 +52,7 @@ def pieces(tokenizer: Tokenizer, text: str) -> Pieces:
 
 
 def _words(text: str) -> dict[int, tuple[int, int]]:
-    """Return for each code point of a word the start of the word and its shape."""
+    """Return for each code point of a word the start and the case of the word."""
     entries: dict[int, tuple[int, int]] = {}
     for word in _WORD.finditer(text):
         entry = (word.start(), shape(word.group()))

@@ -1,4 +1,4 @@
-"""Well-known names. The network is biased towards them, and they are inserted into the texts that it is trained on."""
+"""Well-known names. The network has a bias towards them, and they are inserted into its training texts."""
 
 
 def listed(names: str) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
-"""A bias towards the tags of well-known names (`known_names`).
+"""Computes a bias towards the tags of well-known names (`known_names`).
 
-The network decides: the bias is smaller than the weight of the surrounding words.
+The bias is smaller than the weight of the surrounding words, so that the network can still decide against it.
 """
 
 import re
@@ -13,11 +13,13 @@ from gatehouse.detection.entities.network import known_names as known
 from gatehouse.detection.entities.network.decoding import KINDS, TAGS
 from gatehouse.detection.entities.network.features import Pieces
 
-#: Added to the logits of the tags of a known name. Chosen on the held-out folds of the training sets.
+#: Amount that is added to the logits of the tags of a known name. It was chosen on the held-out folds of the training
+#: sets.
 WEIGHT: Final = 2.0
 
 _WORD: Final = re.compile(r"[^\W_]+(?:['\u2019.&-][^\W_]+)*")
-#: Everyday words, which count only if capitalized. Names of one or two letters count only as they are written.
+#: Names that are also everyday words. They count only if they are capitalized. Names of one or two letters count only
+#: if they are written in capitals.
 _EVERYDAY: Final = frozenset(
     known.listed(
         "alps|amazon|apple|austin|bath|bears|billboard|blur|boots|boston|braves|bruins|bush|canon|castro|chile|"
@@ -33,7 +35,8 @@ _EVERYDAY: Final = frozenset(
 
 
 def _known() -> dict[str, tuple[tuple[int, ...], bool]]:
-    """Return the kinds of each name, by the lowercase name with and without blanks, and whether lowercase counts."""
+    """Return a map from each name, in lower case, to its kinds and whether the name counts in lower case. A name is in
+    the map with and without its blanks and punctuation."""
     lists = {
         "person": (known.PEOPLE,),
         "organization": (known.COMPANIES, known.MEDIA, known.TEAMS, known.BANDS, known.BODIES),
@@ -52,8 +55,8 @@ _KNOWN: Final = _known()
 _MAX_NAME_WORDS: Final = max(name.count(" ") for name in _KNOWN) + 1
 
 
-def inclination(text: str, read: Pieces) -> np.ndarray:
-    """Return the bias, a row for each piece and a column for each tag. A # before a name is part of it."""
+def logit_bias(text: str, read: Pieces) -> np.ndarray:
+    """Return the bias, with a row for each piece and a column for each tag. A # before a name is part of the name."""
     added = np.zeros((len(read.ids), TAGS))
     for start, end, kinds in _known_names_in(text):
         inside = (read.starts < end) & (read.ends > start)
@@ -63,7 +66,7 @@ def inclination(text: str, read: Pieces) -> np.ndarray:
 
 
 def _known_names_in(text: str) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-    """Yield the longest known name at each position."""
+    """Yield the start, end and kinds of the longest known name at each position."""
     words = [match.span() for match in _WORD.finditer(text)]
     at = 0
     while at < len(words):

@@ -1,4 +1,4 @@
-"""The embedded network: names of people, organizations and places."""
+"""Runs the embedded network, which recognizes names of people, organizations and places."""
 
 import re
 from pathlib import Path
@@ -10,35 +10,35 @@ from tokenizers import Tokenizer
 
 from gatehouse.detection.entities.network.decoding import Name, decode_names
 from gatehouse.detection.entities.network.features import Pieces, pieces
-from gatehouse.detection.entities.network.name_bias import inclination
+from gatehouse.detection.entities.network.name_bias import logit_bias
 from gatehouse.detection.findings import Finding
 
-#: Names with a lower score are not reported. Chosen on the held-out folds of the training sets.
+#: Minimum score of a name that is reported. It was chosen on the held-out folds of the training sets.
 THRESHOLD: Final = 0.45
-#: Maximum pieces of one run of the model. A unit has more only in scripts for which the vocabulary has single letters.
+#: Maximum pieces of one run of the model. Only units in scripts for which the vocabulary has single letters have more.
 WINDOW: Final = 254
 _CLS, _SEP = 101, 102
 
-#: Handles, e-mail addresses and URLs. They do not count as names, even if they contain one; patterns find them.
+#: Handles, e-mail addresses and URLs. They do not count as names, even if they contain a name. Patterns detect them.
 _TECHNICAL: Final = re.compile(r"https?://\S+|www\.\S+|[^\s@]*@\w[\w.-]*")
-#: Never a name: words that only precede names, numbers and punctuation.
+#: Texts that are never a name: words that only precede names, numbers, and punctuation.
 _NO_NAME: Final = re.compile(
     r"(?i)(?:the|an?|of|and|or|in|at|on|for|from|to|by|with|my|our|your|his|her|its|their|[\W\d_]+)"
 )
-#: Line breaks in a JSON string, which would join the words after them.
+#: Escaped line breaks and tabs of a JSON string. Their letter would become a part of the next word.
 _ESCAPED: Final = re.compile(r"\\[nrt]")
 
 
 class Tagger:
-    """The tagger. It runs the model once for each text, not for a batch: the quantized sums of a batch depend on all
-    its texts, and findings must not depend on other texts."""
+    """The tagger. It runs the model for each text separately. The quantized sums of a batch would depend on all its
+    texts, but the findings in a text must not depend on other texts."""
 
     def __init__(self, data: Path) -> None:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1
         options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-        # Spinning threads would use the gateway's cores between two texts.
+        # Spinning threads would use the cores of the gateway between two texts.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         self._session = onnxruntime.InferenceSession(
             str(data / "model.onnx"), options, providers=["CPUExecutionProvider"]
@@ -60,7 +60,7 @@ class Tagger:
         ]
 
     def names(self, unit: str) -> list[Name]:
-        """Return all names, also those with a low score."""
+        """Return all names, including names with a low score."""
         unit = _ESCAPED.sub("  ", unit)
         read = pieces(self._tokenizer, unit)
         tagged_names: list[Name] = []
@@ -70,11 +70,11 @@ class Tagger:
         return tagged_names
 
     def _scores(self, read: Pieces, unit: str) -> np.ndarray:
-        """Return log-probabilities, a row for each piece."""
+        """Return log-probabilities, with a row for each piece and a column for each tag."""
         ids = np.concatenate(([_CLS], read.ids, [_SEP]))[None]
         shapes = np.concatenate(([0], read.shapes, [0]))[None]
         (logits,) = self._session.run(["logits"], {"ids": ids, "shapes": shapes})
-        logits = logits[0, 1:-1].astype(np.float64) + inclination(unit, read)
+        logits = logits[0, 1:-1].astype(np.float64) + logit_bias(unit, read)
         logits -= logits.max(axis=1, keepdims=True)
         scores: np.ndarray = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
         return scores

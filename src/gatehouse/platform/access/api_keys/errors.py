@@ -11,12 +11,12 @@ class NotAServiceAccount(Conflict):
     """An administrator tried to create a key for a person, and could act as that person with it."""
 
     code = "not_a_service_account"
-    message = "Only a service account's keys are made by administrators. People make their own."
+    message = "Administrators can create keys only for service accounts. Users create their own keys."
 
 
 class DisabledByAdministrator(Forbidden):
     code = "disabled_by_administrator"
-    message = "An administrator disabled this key: only an administrator enables it again."
+    message = "An administrator disabled this key. Only an administrator can enable it again."
     form = "error_message"
 
 

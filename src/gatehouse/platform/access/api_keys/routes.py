@@ -5,7 +5,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from gatehouse.foundation.http.lists import OffsetWindow, offset_window
+from gatehouse.foundation.http.lists import TOTAL_COUNT_HEADER, OffsetWindow, offset_window
 from gatehouse.foundation.identity import Caller
 from gatehouse.platform.access.api_keys import service, table
 from gatehouse.platform.access.api_keys.errors import ApiKeyNotFound
@@ -102,7 +102,7 @@ async def list_api_keys(
     """Returns the keys of all users of the organization, newest first. The header `X-Total-Count` is the number of all
     matching keys, regardless of `limit` and `offset`."""
     query = table.list_query(user_id=user_id, enabled=enabled)
-    response.headers["X-Total-Count"] = str(await table.count_keys(session, query))
+    response.headers[TOTAL_COUNT_HEADER] = str(await table.count_keys(session, query))
     return await service.list_keys(session, window.apply(query))
 
 

@@ -21,7 +21,7 @@ from gatehouse.platform.access.sessions.service import (
     issue_tokens,
     open_session,
 )
-from gatehouse.platform.access.sessions.table import SessionRow, locked_session
+from gatehouse.platform.access.sessions.table import SessionRow, lock_session
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.policies.table import session_policy
@@ -100,7 +100,7 @@ async def current_session(request: Request, host: Host) -> tuple[UserRow, Sessio
 
 async def extend_session(change: Change, session_id: UUID) -> SessionRow | None:
     """Return the session, locked and extended as at a refresh; None if it is no longer open."""
-    session, policy = await locked_session(change.session, session_id), await session_policy(change.session)
+    session, policy = await lock_session(change.session, session_id), await session_policy(change.session)
     if session is None or not _is_open(session, policy):
         return None
     session.last_seen_at = utc_now()

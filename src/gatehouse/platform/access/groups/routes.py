@@ -5,6 +5,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Body, Depends, Response
 
+from gatehouse.foundation.http.lists import OptionalWindow, optional_window, search_parameter, sort_parameter
 from gatehouse.platform.access.groups import service
 from gatehouse.platform.access.groups.errors import GroupNotFound
 from gatehouse.platform.access.groups.schemas import (
@@ -16,6 +17,7 @@ from gatehouse.platform.access.groups.schemas import (
     NewMember,
     NewOverride,
     Override,
+    Sort,
 )
 from gatehouse.platform.access.groups.table import GroupRow, members_json, overrides_of
 from gatehouse.platform.request.callers import RESPONSES, GroupAdmin, GroupReader
@@ -26,6 +28,8 @@ router = APIRouter(prefix="/api/admin/groups", tags=["Groups"], responses=RESPON
 LoadedGroup = Annotated[GroupRow, Depends(loaded(GroupRow, "group_id", GroupNotFound))]
 #: The overrides share the group's version.
 OverriddenGroup = Annotated[GroupRow, Depends(loaded(GroupRow, "group_id", GroupNotFound, part="/dlp"))]
+Window = Annotated[OptionalWindow, Depends(optional_window(maximum=500))]
+Search = Annotated[str | None, search_parameter("Part of the name, the description or the directory's id.")]
 Overrides = Annotated[list[NewOverride], Body(max_length=1_000)]
 
 
@@ -36,9 +40,16 @@ async def create_group(caller: GroupAdmin, body: NewGroup, change: Changing) -> 
 
 
 @router.get("", response_model=GroupList)
-async def list_groups(caller: GroupReader, session: Session) -> GroupList:
-    """Returns the organization's groups, sorted by name."""
-    return await service.list_groups(session)
+async def list_groups(
+    caller: GroupReader,
+    session: Session,
+    window: Window,
+    *,
+    search: Search = None,
+    sort: Annotated[Sort, sort_parameter()] = "name",
+) -> GroupList:
+    """Returns the organization's groups, by default all of them, sorted by name."""
+    return await service.list_groups(session, window, search=search, sort=sort)
 
 
 @router.get("/{group_id}", response_model=Group)

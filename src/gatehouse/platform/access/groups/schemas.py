@@ -16,6 +16,7 @@ ExternalId = Annotated[
     str, Field(min_length=1, max_length=255, description="The directory's id of this group.", examples=["g-4711"])
 ]
 OverrideAction = Literal["ALLOW", "BLOCK", "REDACT"]
+Sort = Literal["name", "-name", "member_count", "-member_count", "created_at", "-created_at"]
 
 
 class NewGroup(Body):
@@ -42,7 +43,7 @@ class Group(ResponseBody):
 
 class GroupList(ResponseBody):
     groups: list[Group]
-    total: int
+    total: Annotated[int, Field(description="All matching groups, regardless of `limit` and `offset`.")]
 
 
 class NewMember(Body):

@@ -8,6 +8,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.http.lists import OptionalWindow
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.access.groups import table
@@ -26,6 +27,7 @@ from gatehouse.platform.access.groups.schemas import (
     NewGroup,
     NewOverride,
     Override,
+    Sort,
 )
 from gatehouse.platform.access.groups.table import GroupRow, MemberRow
 from gatehouse.platform.access.users.errors import UserNotFound
@@ -35,9 +37,11 @@ from gatehouse.platform.changes.change import Change
 MAX_GROUPS: Final = 10_000
 
 
-async def list_groups(session: AsyncSession) -> GroupList:
-    groups = [_with_count(group, members) for group, members in await table.all_groups(session)]
-    return GroupList(groups=groups, total=len(groups))
+async def list_groups(session: AsyncSession, window: OptionalWindow, *, search: str | None, sort: Sort) -> GroupList:
+    query = table.list_query(search=search, sort=sort)
+    total = await table.count_matching(session, query)
+    rows = await table.rows(session, window.apply(query))
+    return GroupList(groups=[_with_count(group, members) for group, members in rows], total=total)
 
 
 async def with_member_count(session: AsyncSession, group: GroupRow) -> Group:

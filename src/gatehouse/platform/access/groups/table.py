@@ -1,14 +1,16 @@
 """Tables of groups, their members and overrides, and named queries."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Any, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import delete, func, insert, select, text
+from sqlalchemy import Select, delete, func, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.foundation import emails
+from gatehouse.foundation.http.lists import containing, count_query, sorted_by
 from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.platform.access.users.table import UserRow
 
@@ -53,15 +55,27 @@ _MEMBERS = text(
 ).bindparams(nowhere=f"%{emails.PLACEHOLDER_SUFFIX}")
 
 
-async def all_groups(session: AsyncSession) -> Sequence[tuple[GroupRow, int]]:
-    """Return all groups, sorted by name, each with its number of members."""
+#: a query of groups, each with its number of members
+GroupListQuery: TypeAlias = Select[Any]
+
+
+def list_query(*, search: str | None, sort: str) -> GroupListQuery:
+    """Return the query of groups by part of name, description or directory id, each with its number of members."""
     counts = select(MemberRow.group_id, func.count().label("members")).group_by(MemberRow.group_id).subquery()
-    query = (
-        select(GroupRow, func.coalesce(counts.c.members, 0))
-        .outerjoin(counts, counts.c.group_id == GroupRow.id)
-        .order_by(GroupRow.name, GroupRow.id)
-    )
-    return [(group, members) for group, members in await session.execute(query)]
+    members = func.coalesce(counts.c.members, 0)
+    query: GroupListQuery = select(GroupRow, members).outerjoin(counts, counts.c.group_id == GroupRow.id)  # type: ignore[assignment]
+    query = containing(query, search, GroupRow.name, GroupRow.description, GroupRow.external_group_id)
+    columns = {"name": GroupRow.name, "member_count": members, "created_at": GroupRow.created_at}
+    return sorted_by(query, sort, columns, unique=GroupRow.id)
+
+
+async def rows(session: AsyncSession, query: GroupListQuery) -> Sequence[tuple[GroupRow, int]]:
+    result: Iterable[Any] = await session.execute(query)
+    return [(group, members) for group, members in result]
+
+
+async def count_matching(session: AsyncSession, query: GroupListQuery) -> int:
+    return (await session.execute(count_query(query))).scalar_one()
 
 
 async def count_groups(session: AsyncSession) -> int:

@@ -1,4 +1,4 @@
-"""Renders the mails with a one-time link."""
+"""Renders the mails with a one-time link, and the test mail."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -68,6 +68,19 @@ def link_mail(
     }
     text, html = (_templates().get_template(f"link.{kind}").render(shown) for kind in ("txt", "html"))
     return Mail(email, shown["heading"], text, html, secret=token)
+
+
+def trial_mail(*, public_url: str, email: str, organization: str) -> Mail:
+    """Return the mail with which an administrator tests the delivery."""
+    shown = {
+        "heading": "Test mail from Gatehouse",
+        "lead": f"Mails of {one_line(organization, _MAX_NAME_CHARS)} reach this address.",
+        "button": "Open the console",
+        "link": f"{public_url}/console",
+        "unexpected": "An administrator with this address asked for this mail.",
+    }
+    text, html = (_templates().get_template(f"trial.{kind}").render(shown) for kind in ("txt", "html"))
+    return Mail(email, shown["heading"], text, html, secret="")
 
 
 @cache

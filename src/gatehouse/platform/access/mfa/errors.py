@@ -26,7 +26,7 @@ class TooManyAttempts(TooManyRequests):
 
 class NotConfirmed(BadRequest):
     code = "invalid_code"
-    message = "code: this is not the code that the secret gives now."
+    message = "code: this is not the current code of the secret."
     form = "error_message"
 
 
@@ -62,13 +62,13 @@ class AlreadyEnrolled(Conflict):
 
 class TooManyPasskeys(Conflict):
     code = "too_many_passkeys"
-    message = "You have as many passkeys as there can be. Remove one first."
+    message = "You have the maximum number of passkeys. Remove one first."
     form = "error_message"
 
 
 class PasskeysUnavailable(Conflict):
     code = "passkeys_unavailable"
-    message = "Passkeys are bound to a name: the operator must set PUBLIC_URL first (https, or localhost)."
+    message = "Passkeys need the platform's address: the operator must set PUBLIC_URL first (https, or localhost)."
     form = "error_message"
 
 

@@ -14,7 +14,7 @@ from gatehouse.platform.access.sessions import pending
 from gatehouse.platform.access.sessions.pending import FactorRequirements, PendingLoginRow
 from gatehouse.platform.access.sessions.schemas import Tokens
 from gatehouse.platform.access.sessions.service import LoginCompletion, issue_tokens
-from gatehouse.platform.access.sessions.table import SessionRow, locked_session
+from gatehouse.platform.access.sessions.table import SessionRow, lock_session
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.live.credentials import InvalidBearerToken
@@ -76,7 +76,7 @@ async def lock_subject(change: Change, subject: MfaSubject) -> LockedSubject:
         if user is None or not user.is_active or login is None:
             raise InvalidMfaToken
         return LockedSubject(user, login, None)
-    session = await locked_session(change.session, subject.caller.session_id) if subject.caller.session_id else None
+    session = await lock_session(change.session, subject.caller.session_id) if subject.caller.session_id else None
     if user is None or session is None or not session.open():
         raise InvalidBearerToken
     return LockedSubject(user, None, session)

@@ -140,7 +140,7 @@ async def reset(change: Change, caller: Caller, user: UserRow) -> None:
     """Remove all factors of a user. End the user's sessions too, because whoever has the lost device may use one of
     them. Raises `CannotGrant`, `OperatorsOnly`."""
     rights.require_may_change(caller, user)
-    await table.drop_everything(change.session, user.id)
+    await table.drop_all_factors(change.session, user.id)
     await end_sessions(change, user.id, "mfa_reset")
     change.record("mfa.reset", "user", user.id)
     change.touch("user", user.id, urgent=True)

@@ -121,6 +121,6 @@ async def take_challenge(session: AsyncSession, user_id: UUID, purpose: str, cha
     return (await session.execute(query)).first() is not None
 
 
-async def drop_everything(session: AsyncSession, user_id: UUID) -> None:
+async def drop_all_factors(session: AsyncSession, user_id: UUID) -> None:
     for row in (TotpRow, PasskeyRow, RecoveryCodeRow, ChallengeRow):
         await session.execute(delete(row).where(row.user_id == user_id))

@@ -17,7 +17,7 @@ class ClientTenantNotFound(NotFound):
 
 
 class PlatformWideIsForOperators(Forbidden):
-    message = "Only an operator makes platform-wide clients: name an organization as tenant_id."
+    message = "Only an operator can create platform-wide clients: name an organization as tenant_id."
 
 
 class TooManySecrets(Conflict):

@@ -73,7 +73,7 @@ async def client_of_request(host: Host, auth_request: AuthorizationRequest) -> C
     """Return the request's client if it signs users in and has registered the redirect URI."""
     async with host.database.service() as session:
         client = await clients.find_client(session, auth_request.client_id)
-    if client is None or not client.signs_people_in or auth_request.redirect_uri not in client.redirect_uris:
+    if client is None or not client.can_sign_users_in or auth_request.redirect_uri not in client.redirect_uris:
         return None
     return client
 
@@ -130,7 +130,7 @@ async def _check_client_address(request: Request, host: Host, user: UserRow, ses
             fresh_for = timedelta(seconds=(await mfa_policy(reading)).mfa_assertion_ttl_seconds)
         if utc_now() - session.mfa_at <= fresh_for:
             return
-    raise AuthorizationError("access_denied", "The person's address is not in their organization's allowlist.")
+    raise AuthorizationError("access_denied", "The IP address is not in the allowlist of the user's organization.")
 
 
 def _sign_in_first(auth_request: AuthorizationRequest, host: Host) -> RedirectResponse:

@@ -35,10 +35,10 @@ class EntityIdTaken(Conflict):
     message = "entity_id: the organization has an identity provider with this entity id."
 
 
-class PeopleConfigure(Forbidden):
+class AdministratorRequired(Forbidden):
     message = (
-        "Only an administrator in person can configure identity providers: they decide who may be anybody in the"
-        " organization. OAuth clients, and API keys with scopes, cannot."
+        "Only an administrator in person can configure identity providers, because a provider can sign in as any user"
+        " of the organization. OAuth clients, and API keys with scopes, cannot."
     )
 
 
@@ -87,7 +87,7 @@ class UnsolicitedResponse(SamlRefused):
 
 class UnknownIssuer(SamlRefused):
     reason = "unknown_issuer"
-    message = "The answer is not from an identity provider that is in use here."
+    message = "The answer is not from an active identity provider of this platform."
 
 
 class MissingEmail(SamlRefused):

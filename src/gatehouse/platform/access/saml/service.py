@@ -10,7 +10,7 @@ from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.access.saml import table
-from gatehouse.platform.access.saml.errors import EntityIdTaken, PeopleConfigure, TooManyIdps
+from gatehouse.platform.access.saml.errors import AdministratorRequired, EntityIdTaken, TooManyIdps
 from gatehouse.platform.access.saml.schemas import Idp, IdpList, IdpUpdate, NewIdp
 from gatehouse.platform.access.saml.table import IdpRow
 from gatehouse.platform.access.users import rights
@@ -27,7 +27,7 @@ async def list_idps(session: AsyncSession) -> IdpList:
 
 
 async def create(change: Change, caller: Caller, new: NewIdp) -> IdpRow:
-    """Create an identity provider. Raises `PeopleConfigure`, `EntityIdTaken`, `TooManyIdps`."""
+    """Create an identity provider. Raises `AdministratorRequired`, `EntityIdTaken`, `TooManyIdps`."""
     _require_admin_rights(caller)
     await require_room(change.session, ScopedLock.SAML_PROVIDERS, table.count_idps, limit=MAX_IDPS, full=TooManyIdps)
     now = utc_now()
@@ -46,13 +46,13 @@ async def create(change: Change, caller: Caller, new: NewIdp) -> IdpRow:
 
 
 async def update(change: Change, caller: Caller, idp: IdpRow, body: IdpUpdate) -> IdpRow:
-    """Change an identity provider. Raises `PeopleConfigure`, `EntityIdTaken`."""
+    """Change an identity provider. Raises `AdministratorRequired`, `EntityIdTaken`."""
     _require_admin_rights(caller)
     sent = body.sent()
     if "attribute_mapping" in sent:
         sent["attribute_mapping"] = _mapping(body)
     changed = idp.differing(sent)
-    # An operator who saves an unchanged configuration vouches for it. A change by another caller ends this.
+    # An operator who saves an unchanged configuration vouches for it. A later change by another caller resets this.
     if not changed and not (caller.operator and not idp.by_operator):
         return idp
     changed["by_operator"] = caller.operator
@@ -70,11 +70,11 @@ async def delete(change: Change, idp: IdpRow) -> None:
 
 def _require_admin_rights(caller: Caller) -> None:
     """Require that the caller may grant the role admin, because a caller who configures a trusted provider can become
-    any user, including an administrator. Raises `PeopleConfigure`."""
+    any user, including an administrator. Raises `AdministratorRequired`."""
     try:
         rights.require_may_grant(caller, "admin")
     except CannotGrant:
-        raise PeopleConfigure from None
+        raise AdministratorRequired from None
 
 
 def _mapping(body: NewIdp | IdpUpdate) -> dict[str, str] | None:

@@ -221,7 +221,7 @@ async def _requested_provider(host: Host, sent_request: SentRequest | None, issu
 def _check_browser(request: Request, sp: ServiceProvider, sent_request: SentRequest) -> None:
     cookie = _browser_cookie(request, sp)
     if cookie is None or not hmac.compare_digest(tokens.digest(cookie), sent_request.browser_digest or b""):
-        raise AssertionExpired("This sign-in was begun in another browser, or its cookie is gone. Begin it again.")
+        raise AssertionExpired("This sign-in was started in another browser, or its cookie is missing. Start it again.")
 
 
 async def _unsolicited_provider(

@@ -44,8 +44,8 @@ class AddressFixed(Forbidden):
 
     code = "address_fixed"
     message = (
-        "A directory cannot change the address of an administrator or auditor, or of an account that was made here and"
-        " is not linked to it. An administrator can: PATCH /api/admin/users/{user_id}."
+        "A directory cannot change the address of an administrator or auditor, or of an account that was created here"
+        " and is not linked to it. An administrator can: PATCH /api/admin/users/{user_id}."
     )
 
 

@@ -223,7 +223,7 @@ async def refresh(request: Request, host: Host, token: str) -> Tokens:
     tokens_response: Tokens | None = None
     tenant_id, session_id = owner
     async with changing(request, host, tenant_id) as change:
-        session = await table.locked_session(change.session, session_id)
+        session = await table.lock_session(change.session, session_id)
         row = await change.session.get(RefreshTokenRow, digest)
         if session is not None and row is not None and session.open() and row.expires_at > utc_now():
             tokens_response = await _rotate(change, host, session, row)

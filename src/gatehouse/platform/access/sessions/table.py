@@ -116,7 +116,7 @@ async def refresh_token_owner(session: AsyncSession, digest: bytes) -> tuple[Ten
     return None if row is None else (TenantId(row.tenant_id), row.session_id)
 
 
-async def locked_session(session: AsyncSession, session_id: UUID) -> SessionRow | None:
+async def lock_session(session: AsyncSession, session_id: UUID) -> SessionRow | None:
     """Return the session, locked, so that the second of two concurrent refreshes sees the changes of the first."""
     return await session.get(SessionRow, session_id, with_for_update=True)
 

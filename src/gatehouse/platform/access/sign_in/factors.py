@@ -20,10 +20,10 @@ from gatehouse.platform.access.mfa.errors import (
 from gatehouse.platform.access.mfa.person import LoginSubject
 from gatehouse.platform.access.mfa.schemas import Verification
 from gatehouse.platform.access.pages import page
-from gatehouse.platform.access.sign_in import half_way, paths
-from gatehouse.platform.access.sign_in.arriving import Link
-from gatehouse.platform.access.sign_in.posted import Form, FormFieldError, Posted, parse_body
-from gatehouse.platform.access.sign_in.showing import redirect, render_form, sign_in_browser
+from gatehouse.platform.access.sign_in import mfa_cookie, paths
+from gatehouse.platform.access.sign_in.form_pages import redirect, render_form, sign_in_browser
+from gatehouse.platform.access.sign_in.link_parameters import Link
+from gatehouse.platform.access.sign_in.posted_forms import Form, FormFieldError, Posted, parse_body
 from gatehouse.platform.request.ports import Host, TheHost
 
 router = APIRouter(include_in_schema=False)
@@ -35,7 +35,7 @@ async def _redirect_expired(request: Request, host: Host, next_path: str) -> Res
     """Redirect to the sign-in page because the pending login is void. If the browser is signed in, no note is shown."""
     signed_in = await browser.current_session(request, host) is not None
     response = redirect(paths.link_to("/login", next_path, done=None if signed_in else "expired"))
-    half_way.clear_cookie(response)
+    mfa_cookie.clear_cookie(response)
     return response
 
 
@@ -45,9 +45,9 @@ async def second_factor_page(request: Request, host: TheHost, link: Link) -> Res
 
 
 @router.post("/login/second-factor")
-async def show_second_factor(request: Request, host: TheHost, form: Posted) -> Response:
+async def verify_second_factor(request: Request, host: TheHost, form: Posted) -> Response:
     try:
-        subject = await half_way.login_subject(request, host)
+        subject = await mfa_cookie.login_subject(request, host)
         verification = parse_body(
             Verification,
             method=form.get("method"),
@@ -74,8 +74,8 @@ async def _render_second_factor(
     recovering: bool = False,
 ) -> Response:
     try:
-        subject = await half_way.login_subject(request, host)
-        usable = (await half_way.factor_requirements(host, subject)).usable
+        subject = await mfa_cookie.login_subject(request, host)
+        usable = (await mfa_cookie.factor_requirements(host, subject)).usable
         passkey = await _assertion_options(request, host, subject) if "webauthn" in usable else None
     except InvalidMfaToken:
         return await _redirect_expired(request, host, next_path)
@@ -104,7 +104,7 @@ async def enrol_page(request: Request, host: TheHost, link: Link) -> Response:
 @router.post("/login/enrol/app")
 async def begin_app(request: Request, host: TheHost, form: Posted) -> Response:
     try:
-        totp_secret = await enrolment.begin_totp(request, host, await half_way.login_subject(request, host))
+        totp_secret = await enrolment.begin_totp(request, host, await mfa_cookie.login_subject(request, host))
     except (InvalidMfaToken, EnrolmentOnly):
         return await _redirect_expired(request, host, form.next)
     return await _render_app(request, host, form.next, secret=totp_secret.secret, url=totp_secret.otpauth_url)
@@ -113,7 +113,7 @@ async def begin_app(request: Request, host: TheHost, form: Posted) -> Response:
 @router.post("/login/enrol/app/confirm")
 async def confirm_app(request: Request, host: TheHost, form: Posted) -> Response:
     try:
-        subject = await half_way.login_subject(request, host)
+        subject = await mfa_cookie.login_subject(request, host)
         cookie_secret, codes = await enrolment.confirm_totp(request, host, subject, form.get("code"), open_in_browser)
     except (InvalidMfaToken, EnrolmentOnly):
         return await _redirect_expired(request, host, form.next)
@@ -128,7 +128,7 @@ async def confirm_app(request: Request, host: TheHost, form: Posted) -> Response
 async def enrol_passkey(request: Request, host: TheHost, form: Posted) -> Response:
     credential = _credential(form)
     try:
-        subject = await half_way.login_subject(request, host)
+        subject = await mfa_cookie.login_subject(request, host)
         cookie_secret, codes = await enrolment.finish_passkey(
             request, host, subject, _PASSKEY_NAME, credential or {}, complete=open_in_browser
         )
@@ -143,8 +143,8 @@ async def _render_enrol(
     request: Request, host: Host, next_path: str, status: int = 200, *, fault: str | None = None
 ) -> Response:
     try:
-        subject = await half_way.login_subject(request, host)
-        requirements = await half_way.factor_requirements(host, subject)
+        subject = await mfa_cookie.login_subject(request, host)
+        requirements = await mfa_cookie.factor_requirements(host, subject)
         passkey = (
             await _registration_options(request, host, subject) if "webauthn" in requirements.policy.methods else None
         )
@@ -193,7 +193,7 @@ def _enrolled_response(host: Host, next_path: str, cookie_secret: object, codes:
 
 def _signed_in_response(response: Response, cookie_secret: object, host: Host) -> Response:
     assert isinstance(cookie_secret, str)  # `open_in_browser` returns the cookie's secret
-    half_way.clear_cookie(response)
+    mfa_cookie.clear_cookie(response)
     return sign_in_browser(response, cookie_secret, host)
 
 

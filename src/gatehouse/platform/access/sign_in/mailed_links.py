@@ -9,9 +9,9 @@ from gatehouse.platform.access.browser import open_in_browser
 from gatehouse.platform.access.sessions import service as sessions
 from gatehouse.platform.access.sessions.schemas import Login
 from gatehouse.platform.access.sign_in import paths
-from gatehouse.platform.access.sign_in.arriving import Link
-from gatehouse.platform.access.sign_in.posted import Form, FormFieldError, Posted, error_text, parse_body
-from gatehouse.platform.access.sign_in.showing import redirect, render_form, sign_in_browser
+from gatehouse.platform.access.sign_in.form_pages import redirect, render_form, sign_in_browser
+from gatehouse.platform.access.sign_in.link_parameters import Link
+from gatehouse.platform.access.sign_in.posted_forms import Form, FormFieldError, Posted, error_text, parse_body
 from gatehouse.platform.request.ports import Host, TheHost
 
 router = APIRouter(include_in_schema=False)

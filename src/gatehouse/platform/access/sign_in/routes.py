@@ -16,10 +16,10 @@ from gatehouse.platform.access.sessions import service as sessions
 from gatehouse.platform.access.sessions.errors import AddressNotConfirmed, LoginFailed, TenantNeeded
 from gatehouse.platform.access.sessions.pending import SecondFactorNeeded
 from gatehouse.platform.access.sessions.schemas import Login
-from gatehouse.platform.access.sign_in import half_way, paths, proof, table
-from gatehouse.platform.access.sign_in.arriving import Link
-from gatehouse.platform.access.sign_in.posted import FormFieldError, Posted, parse_body
-from gatehouse.platform.access.sign_in.showing import redirect, render_form, sign_in_browser
+from gatehouse.platform.access.sign_in import mfa_cookie, paths, proof, table
+from gatehouse.platform.access.sign_in.form_pages import redirect, render_form, sign_in_browser
+from gatehouse.platform.access.sign_in.link_parameters import Link
+from gatehouse.platform.access.sign_in.posted_forms import FormFieldError, Posted, parse_body
 from gatehouse.platform.access.sign_in.sign_out import end_session
 from gatehouse.platform.request.ports import Host, TheHost
 
@@ -78,7 +78,7 @@ async def log_in(request: Request, host: TheHost, form: Posted) -> Response:
         body = parse_body(Login, **{name_field: email}, password=form.get("password"), tenant=tenant)
         secret = await sessions.login(request, host, body, open_in_browser)
     except SecondFactorNeeded as error:
-        return half_way.redirect_to_factor(error, form.next, host)
+        return mfa_cookie.redirect_to_factor(error, form.next, host)
     except AddressNotConfirmed as error:
         return await _render_login(
             request, host, form.next, error.status, email=email, tenant=tenant or "", fault=error.text

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation import emails
-from gatehouse.platform.access.linking import is_vouched_for
+from gatehouse.platform.access.linking import is_address_proven
 from gatehouse.platform.access.users import table as users
 from gatehouse.platform.access.users.table import UserRow
 
@@ -28,7 +28,7 @@ async def claims_for(session: AsyncSession, user: UserRow, scopes: Collection[st
     """
     proven = (
         user.email_verified
-        and is_vouched_for(user)
+        and is_address_proven(user)
         and await users.has_proven_domain(session, emails.domain(user.email))
     )
     values_by_claim = {

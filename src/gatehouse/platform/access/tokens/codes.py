@@ -98,7 +98,7 @@ async def _exchange(change: Change, host: Host, exchange: CodeExchange) -> Perso
         return None
     session = await change.session.get(SessionRow, row.session_id)
     user = await change.session.get(UserRow, row.user_id)
-    if not row.fresh() or session is None or user is None or not session.open() or not user.is_active:
+    if not row.is_valid() or session is None or user is None or not session.open() or not user.is_active:
         return None
     access_token, now = await _access_token(host, row, session), utc_now()
     row.used_at = now

@@ -25,12 +25,12 @@ class InvalidGrant(InvalidTokenRequest):
     """The code is refused. The response is the same for every reason, so that guessing codes reveals nothing."""
 
     code = "invalid_grant"
-    message = "The code is not valid, was used already, has expired, or was not issued for this."
+    message = "The code is not valid, was used already, has expired, or was issued for another request."
 
 
 class InvalidScope(InvalidTokenRequest):
     code = "invalid_scope"
-    message = "scope: the client does not have all of these."
+    message = "scope: the client does not have all requested scopes."
 
 
 class InvalidClient(Unauthenticated):

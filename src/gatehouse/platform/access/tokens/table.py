@@ -48,7 +48,7 @@ class Client(msgspec.Struct, frozen=True):
     user_scopes: list[str]
 
     @property
-    def signs_people_in(self) -> bool:
+    def can_sign_users_in(self) -> bool:
         """Whether users can sign in to the client. They can only sign in to platform-wide clients, because there is no
         consent page."""
         return self.enabled and self.tenant_id is None and bool(self.redirect_uris)
@@ -77,7 +77,7 @@ class AuthorizationCodeRow(TenantRow):
     access_digest: Mapped[bytes | None] = mapped_column(LargeBinary)
     access_expires_at: Mapped[datetime | None]
 
-    def fresh(self) -> bool:
+    def is_valid(self) -> bool:
         return self.used_at is None and self.expires_at > utc_now()
 
 

@@ -46,12 +46,12 @@ class CannotGrant(Forbidden):
     """The caller tried to grant rights that it lacks."""
 
     message = (
-        "Your credential cannot make or act as a user with these rights: it lacks scopes that the user would have."
+        "Your credential cannot create or act as a user with these rights: it lacks scopes that the user would have."
     )
 
 
 class OperatorsOnly(Forbidden):
-    message = "Only an operator can make, change or remove an operator."
+    message = "Only an operator can create, change or remove an operator."
 
 
 class BadOneTimeToken(BadRequest):

@@ -19,7 +19,7 @@ class OwnRequest(MayNotApprove):
     message = "You cannot approve your own request, or one of your key or OAuth client. Ask another administrator."
 
 
-class PeopleApprove(MayNotApprove):
+class PersonRequired(MayNotApprove):
     code = "person_required"
     message = "Only a signed-in user can approve a request. APPROVAL_BY_MACHINES allows keys and OAuth clients."
 

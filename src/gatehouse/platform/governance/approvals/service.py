@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import Caller, CallerKind
 from gatehouse.platform.changes.change import Change
-from gatehouse.platform.governance.approvals.errors import MayNotApprove, NotPending, OwnRequest, PeopleApprove
+from gatehouse.platform.governance.approvals.errors import MayNotApprove, NotPending, OwnRequest, PersonRequired
 from gatehouse.platform.governance.approvals.schemas import Decision
 from gatehouse.platform.governance.approvals.table import ApprovalRow, creator_of_client, creators_of_keys
 
@@ -26,7 +26,7 @@ async def check_approver(
 ) -> None:
     """Check that the caller may approve a request of this user or OAuth client. Raises `MayNotApprove`."""
     if caller.kind is not CallerKind.USER and not by_machines:
-        raise PeopleApprove
+        raise PersonRequired
     approvers = await _identities(session, caller.user_id, caller.client_id)
     requesters = await _identities(session, user_id, client_id)
     if not approvers.isdisjoint(requesters):

@@ -24,7 +24,7 @@ _HITS: Final = (
 )
 # Each query returns a tag, up to three texts and a number.
 _KINDS: Final = (
-    "SELECT 'kind' AS tag, entity_type AS one, action AS two, severity AS three, sum(events)::bigint AS number"
+    "SELECT 'kind' AS tag, entity_type, action, severity, sum(events)::bigint AS number"
     " FROM hits GROUP BY entity_type, action, severity"
 )
 _RULES: Final = (
@@ -46,9 +46,9 @@ def _statement(*parts: str) -> TextClause:
     return text(_HITS + " UNION ALL ".join(parts))
 
 
-_OF_BUNDLE: Final = _statement(_KINDS, _DAYS)
-_OF_ALL: Final = _statement(_KINDS, _RULES, _REQUESTS)
-_EVERYTHING: Final = _statement(_KINDS, _RULES, _DAYS, _REQUESTS)
+_BUNDLE_COUNTS: Final = _statement(_KINDS, _DAYS)
+_SUMMARY_COUNTS: Final = _statement(_KINDS, _RULES, _REQUESTS)
+_REPORT_COUNTS: Final = _statement(_KINDS, _RULES, _DAYS, _REQUESTS)
 
 
 class EventCount(NamedTuple):
@@ -80,19 +80,19 @@ class BundleCounts(msgspec.Struct):
     requests: int = 0
 
 
-async def of_bundle(session: AsyncSession, bundle: BundleRow, first: date, last: date) -> BundleCounts:
+async def bundle_counts(session: AsyncSession, bundle: BundleRow, first: date, last: date) -> BundleCounts:
     """Return `kinds` and `days` of one bundle."""
-    return await _read(session, _OF_BUNDLE, [bundle], first, last)
+    return await _read(session, _BUNDLE_COUNTS, [bundle], first, last)
 
 
-async def of_all(session: AsyncSession, bundles: Iterable[BundleRow], first: date, last: date) -> BundleCounts:
+async def summary_counts(session: AsyncSession, bundles: Iterable[BundleRow], first: date, last: date) -> BundleCounts:
     """Return `kinds`, `rules`, `covered` and `requests` of the bundles together."""
-    return await _read(session, _OF_ALL, bundles, first, last)
+    return await _read(session, _SUMMARY_COUNTS, bundles, first, last)
 
 
-async def everything(session: AsyncSession, bundles: Iterable[BundleRow], first: date, last: date) -> BundleCounts:
+async def report_counts(session: AsyncSession, bundles: Iterable[BundleRow], first: date, last: date) -> BundleCounts:
     """Return all fields."""
-    return await _read(session, _EVERYTHING, bundles, first, last)
+    return await _read(session, _REPORT_COUNTS, bundles, first, last)
 
 
 async def _read(
@@ -106,14 +106,14 @@ async def _read(
     }  # fmt: skip
     parameters = {name: value for name, value in values.items() if name in statement._bindparams}
     counts = BundleCounts()
-    for tag, one, two, three, number in await session.execute(statement, parameters):
+    for tag, first_text, second_text, third_text, number in await session.execute(statement, parameters):
         match tag:
             case "kind":
-                counts.kinds.append(EventCount(one, two, three, number))
+                counts.kinds.append(EventCount(first_text, second_text, third_text, number))
             case "rule":
-                counts.rules.append(RuleCount(one, two, number))
+                counts.rules.append(RuleCount(first_text, second_text, number))
             case "day":
-                counts.days[UUID(one), two] = number
+                counts.days[UUID(first_text), second_text] = number
             case _:
                 counts.requests += number
                 counts.covered += number if tag == "covered" else 0

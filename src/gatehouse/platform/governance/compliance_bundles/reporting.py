@@ -32,19 +32,19 @@ _ACTION_FIELDS: Final = {
 
 async def stats(session: AsyncSession, bundle: BundleRow, days: int) -> BundleStats:
     period = _period(days)
-    return _stats(bundle, await figures.of_bundle(session, bundle, period[0], period[-1]), period)
+    return _stats(bundle, await figures.bundle_counts(session, bundle, period[0], period[-1]), period)
 
 
 async def summary(session: AsyncSession, days: int) -> Summary:
     """Return the summary of the active bundles."""
     period, bundles = _period(days), await active_bundles(session)
-    return _summary(bundles, await figures.of_all(session, bundles, period[0], period[-1]), days)
+    return _summary(bundles, await figures.summary_counts(session, bundles, period[0], period[-1]), days)
 
 
 async def report(session: AsyncSession, days: int) -> tuple[Report, Sequence[BundleRow]]:
     """Return the report, and the active bundles in the order of `bundle_details`."""
     period, bundles = _period(days), await active_bundles(session)
-    counts = await figures.everything(session, bundles, period[0], period[-1])
+    counts = await figures.report_counts(session, bundles, period[0], period[-1])
     result = Report(
         generated_at=utc_now(),
         period_days=days,
@@ -65,12 +65,12 @@ def _summary(bundles: Sequence[BundleRow], counts: BundleCounts, days: int) -> S
         days=days,
         total_events=sum(event_count.events for event_count in counts.kinds),
         coverage_percent=round(100 * counts.covered / counts.requests, 2) if counts.requests else 0.0,
-        top_triggers=_top(bundles, counts),
+        top_triggers=_top_triggers(bundles, counts),
         bundles=[_figures(bundle, counts) for bundle in bundles],
     )
 
 
-def _top(bundles: Sequence[BundleRow], counts: BundleCounts) -> list[TopTrigger]:
+def _top_triggers(bundles: Sequence[BundleRow], counts: BundleCounts) -> list[TopTrigger]:
     events: Counter[tuple[str, str]] = Counter()
     for bundle in bundles:
         names = frozenset(bundle.seed_rule_mappings)

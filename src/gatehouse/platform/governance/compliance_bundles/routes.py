@@ -3,9 +3,16 @@
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Body, Depends, Query
+from fastapi import APIRouter, Body, Depends, Query, Response
 from fastapi.responses import HTMLResponse
 
+from gatehouse.foundation.http.lists import (
+    OptionalWindow,
+    optional_window,
+    search_parameter,
+    sort_parameter,
+    windowed,
+)
 from gatehouse.platform.governance.compliance_bundles import page, reporting, service
 from gatehouse.platform.governance.compliance_bundles.errors import BundleNotFound, InvalidBundleId
 from gatehouse.platform.governance.compliance_bundles.schemas import (
@@ -14,13 +21,16 @@ from gatehouse.platform.governance.compliance_bundles.schemas import (
     BundleStats,
     BundleUpdate,
     ExportRecord,
+    Framework,
     ImportedBundle,
     ImportSummary,
     NewBundle,
     Report,
+    Sort,
+    State,
     Summary,
 )
-from gatehouse.platform.governance.compliance_bundles.table import BundleRow, all_bundles
+from gatehouse.platform.governance.compliance_bundles.table import BundleRow, list_query
 from gatehouse.platform.organization.tenants.table import TenantRecord
 from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.request.injected import Changing, Session, loaded
@@ -31,6 +41,8 @@ _BASE = "/api/admin/compliance-bundles"
 _EXPORT = "/api/admin/compliance-bundles-export"
 _FIGURES = "/api/admin/compliance"
 
+Window = Annotated[OptionalWindow, Depends(optional_window(maximum=200))]
+Search = Annotated[str | None, search_parameter("Part of the name or the description.")]
 LoadedBundle = Annotated[BundleRow, Depends(loaded(BundleRow, "bundle_id", BundleNotFound))]
 
 
@@ -52,9 +64,22 @@ Records = Annotated[list[ImportedBundle], Body(max_length=MAX_IMPORTED_BUNDLES)]
 
 
 @router.get(_BASE, response_model=list[Bundle])
-async def list_bundles(caller: AdminReader, session: Session) -> object:
-    """Lists the organization's bundles by name."""
-    return await all_bundles(session)
+async def list_bundles(
+    caller: AdminReader,
+    session: Session,
+    window: Window,
+    response: Response,
+    *,
+    search: Search = None,
+    regulatory_framework: Annotated[Framework | None, Query(description="Only bundles of this framework.")] = None,
+    state: Annotated[State | None, Query(description="Only active, or only archived ones.")] = None,
+    enabled: Annotated[bool | None, Query(description="Only enabled, or only disabled ones.")] = None,
+    sort: Annotated[Sort, sort_parameter()] = "name",
+) -> object:
+    """Lists the organization's bundles, by default all of them, sorted by name. The header `X-Total-Count` is the
+    number of all matching bundles, regardless of `limit` and `offset`."""
+    query = list_query(search=search, framework=regulatory_framework, state=state, enabled=enabled, sort=sort)
+    return await windowed(session, query, window, response)
 
 
 @router.post(_BASE, status_code=201, response_model=Bundle)

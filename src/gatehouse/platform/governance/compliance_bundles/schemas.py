@@ -19,6 +19,9 @@ Framework = Literal[
     "FedRAMP",
 ]  # fmt: skip
 State = Literal["active", "archived"]
+Sort = Literal[
+    "name", "-name", "regulatory_framework", "-regulatory_framework", "updated_at", "-updated_at"
+]  # fmt: skip
 
 _ENTITY_TYPES: Final = frozenset(TAXONOMY)
 

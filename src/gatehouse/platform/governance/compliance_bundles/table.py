@@ -4,10 +4,11 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import Select, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
+from gatehouse.foundation.http.lists import containing, sorted_by
 from gatehouse.foundation.storage.rows import TenantRow
 
 
@@ -31,6 +32,25 @@ class BundleRow(TenantRow):
 async def all_bundles(session: AsyncSession) -> Sequence[BundleRow]:
     """Return the tenant's bundles by name."""
     return (await session.scalars(select(BundleRow).order_by(BundleRow.name, BundleRow.id))).all()
+
+
+def list_query(
+    *, search: str | None, framework: str | None, state: str | None, enabled: bool | None, sort: str
+) -> Select[BundleRow]:
+    """Return the query of bundles by part of name or description, framework, state, and whether they are enabled."""
+    query = containing(select(BundleRow), search, BundleRow.name, BundleRow.description)
+    if framework is not None:
+        query = query.where(BundleRow.regulatory_framework == framework)
+    if state is not None:
+        query = query.where(BundleRow.state == state)
+    if enabled is not None:
+        query = query.where(BundleRow.enabled.is_(enabled))
+    columns = {
+        "name": BundleRow.name,
+        "regulatory_framework": BundleRow.regulatory_framework,
+        "updated_at": BundleRow.updated_at,
+    }
+    return sorted_by(query, sort, columns, unique=BundleRow.id)
 
 
 async def active_bundles(session: AsyncSession) -> Sequence[BundleRow]:

@@ -145,6 +145,6 @@ def _body(body_type: type[B], **values: Any) -> B:
 def _invalid_field(fault: FieldFault) -> InvalidRecord:
     path = _DOCUMENT_NAMES.get(fault.field)
     if path is None:
-        first, _, rest = fault.field.removeprefix("config_json.").removeprefix("config.").partition(".")
-        path = ".".join(filter(None, (_DOCUMENT_NAMES.get(first, first), rest)))
+        name, _, subpath = fault.field.removeprefix("config_json.").removeprefix("config.").partition(".")
+        path = ".".join(filter(None, (_DOCUMENT_NAMES.get(name, name), subpath)))
     return InvalidRecord(f".{path}", fault.message)

@@ -24,8 +24,8 @@ def key_context(tenant_id: object, sample_id: object) -> bytes:
     return f"dlp_sample:{tenant_id}:{sample_id}".encode()
 
 
-def opened(sealer: Sealer, tenant_id: UUID, sample_id: UUID, sealed_key: str, contents: str) -> Contents:
-    """Return the opened contents of a sample. Raises `CannotOpen`."""
+def decrypt(sealer: Sealer, tenant_id: UUID, sample_id: UUID, sealed_key: str, contents: str) -> Contents:
+    """Return the decrypted contents of a sample. Raises `CannotOpen`."""
     key = sealer.open(sealed_key, context=key_context(tenant_id, sample_id))
     return decode(_sealer_of(key).open(contents, context=_CONTENTS_CONTEXT))
 

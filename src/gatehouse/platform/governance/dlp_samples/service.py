@@ -10,7 +10,7 @@ from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.foundation.http.lists import OffsetWindow, count_query
 from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.platform.changes.change import Change
-from gatehouse.platform.governance.dlp_samples.contents import opened
+from gatehouse.platform.governance.dlp_samples.contents import decrypt
 from gatehouse.platform.governance.dlp_samples.schemas import NewLabels, RevealedSample, Sample
 from gatehouse.platform.governance.dlp_samples.table import SampleRow, is_labelled
 
@@ -29,7 +29,7 @@ async def reveal(change: Change, sealer: Sealer, row: SampleRow) -> RevealedSamp
     """Return a sample with its contents, and record the access."""
     change.record("dlp_sample.revealed", "dlp_sample", row.id, sampled_request_id=row.request_id)
     await change.session.refresh(row, ["contents"])
-    contents = opened(sealer, row.tenant_id, row.id, row.sealed_key, row.contents)
+    contents = decrypt(sealer, row.tenant_id, row.id, row.sealed_key, row.contents)
     return RevealedSample(
         **Sample.model_validate(row).model_dump(),
         contents=contents.texts,

@@ -22,7 +22,7 @@ from gatehouse.policy.snapshot import Snapshot
 _BUILT_IN_IDS: Final = frozenset(pattern.id for pattern in BUILT_IN)
 
 
-async def compiled(draft: Draft, snapshot: Snapshot, recognisers: Recognisers) -> DlpPolicy:
+async def compile_draft(draft: Draft, snapshot: Snapshot, recognisers: Recognisers) -> DlpPolicy:
     """Compile a draft. Raises `Unprocessable` with the names of the fields. The draft is compiled as if the feature
     flag `dlp_enabled` were on."""
     records = snapshot.dlp.records

@@ -12,7 +12,7 @@ CONTEXT_CHARACTERS: Final = 30
 MAX_MATCH_CHARACTERS: Final = 80
 
 
-def masked(text: str) -> str:
+def mask_text(text: str) -> str:
     return "".join("9" if char.isdigit() else "x" if char.isalpha() else char for char in text)
 
 
@@ -27,7 +27,7 @@ def excerpt(text: str, start: int, end: int, masked_spans: Sequence[tuple[int, i
         if span[0] >= last:
             break
         if stop > begin:
-            pieces += (text[position:begin], masked(text[begin:stop]))
+            pieces += (text[position:begin], mask_text(text[begin:stop]))
             position = stop
     return "".join([*pieces, text[position:last]])
 

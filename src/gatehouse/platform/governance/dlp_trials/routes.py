@@ -95,7 +95,7 @@ async def replay_dlp_draft(
     samples."""
     draft, selection = await samples.read(request)
     snapshot = await host.ports.policies.current(parts.tenant_id)
-    policy = await drafting.compiled(draft, snapshot, recognisers)
+    policy = await drafting.compile_draft(draft, snapshot, recognisers)
     if isinstance(selection, Recorded):
         stored = await recorded.read(parts, host.sealer, selection, draft="dlp_rules", label_kind="labels")
         replay_samples = [replaying.from_recorded(sample) for sample in stored]

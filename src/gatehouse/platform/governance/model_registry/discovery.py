@@ -8,7 +8,7 @@ from gatehouse.platform.changes.change import Change
 from gatehouse.platform.governance.model_registry import figures, service, table
 from gatehouse.platform.governance.model_registry.figures import ModelName, Use
 from gatehouse.platform.governance.model_registry.schemas import Discovered, DiscoveredModel, Discovery, RiskTier
-from gatehouse.platform.governance.model_registry.tiers import inferred
+from gatehouse.platform.governance.model_registry.tiers import infer_tier
 
 
 async def discover(change: Change, options: Discovery) -> Discovered:
@@ -41,7 +41,7 @@ async def discover(change: Change, options: Discovery) -> Discovered:
 def _tier(model_id: str, options: Discovery) -> RiskTier:
     if isinstance(options.auto_assign_tier, str):
         return options.auto_assign_tier
-    return inferred(model_id) if options.auto_assign_tier else "unclassified"
+    return infer_tier(model_id) if options.auto_assign_tier else "unclassified"
 
 
 def _draft(change: Change, name: ModelName, tier: RiskTier) -> dict[str, Any]:

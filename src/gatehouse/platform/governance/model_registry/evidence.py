@@ -52,7 +52,7 @@ async def evidence(session: AsyncSession, row: RegisteredModelRow, variant: Vari
     lists: tuple[Sequence[Any], ...] = (history, switches, approvals)
     return Evidence(
         generated_at=utc_now(),
-        model=(await service.shown(session, [row], variant))[0],
+        model=(await service.with_usage(session, [row], variant))[0],
         next_statuses=service.next_statuses(row),
         enforcement=Enforcement(mode=mode, objection=objection.code if objection else None),
         chain=ChainHead.model_validate(head),

@@ -44,7 +44,7 @@ async def list_registered_models(
 ) -> dict[str, Any]:
     """Lists the entries of the registry, newest first."""
     rows, total = await page_of_models(session, window, filters)
-    return window.envelope(items_name(variant), await service.shown(session, rows, variant), total)
+    return window.envelope(items_name(variant), await service.with_usage(session, rows, variant), total)
 
 
 @router.post(_BASE, status_code=201, response_model=RegisteredModel)
@@ -53,7 +53,7 @@ async def register_model(
 ) -> RegisteredModel:
     """Adds a model with the status `draft` or `unclassified`. The model need not be in the catalog or callable."""
     row = await service.create(change, body, unique_model_id=unique_model_id)
-    return (await service.shown(change.session, [row], variant))[0]
+    return (await service.with_usage(change.session, [row], variant))[0]
 
 
 @router.post(_BASE + "/discover", response_model=Discovered)
@@ -81,7 +81,7 @@ async def read_registered_model(
     caller: AdminReader, variant: RequestVariant, model: LoadedModel, session: Session
 ) -> RegisteredModel:
     """Returns one entry."""
-    return (await service.shown(session, [model], variant))[0]
+    return (await service.with_usage(session, [model], variant))[0]
 
 
 @router.put(_BASE + "/{registered_model_id}", response_model=RegisteredModel)
@@ -91,7 +91,7 @@ async def update_registered_model(
     """Changes the fields in the body. `validation_status` changes by one permitted transition. `model_id` and
     `provider` cannot change."""
     row = await service.update(change, model, body)
-    return (await service.shown(change.session, [row], variant))[0]
+    return (await service.with_usage(change.session, [row], variant))[0]
 
 
 @router.delete(_BASE + "/{registered_model_id}", status_code=204)

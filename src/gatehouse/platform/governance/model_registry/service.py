@@ -34,7 +34,10 @@ MAX_MODELS: Final = 20_000
 RESOURCE: Final = "registered_model"
 
 
-async def shown(session: AsyncSession, rows: Sequence[RegisteredModelRow], variant: Variant) -> list[RegisteredModel]:
+async def with_usage(
+    session: AsyncSession, rows: Sequence[RegisteredModelRow], variant: Variant
+) -> list[RegisteredModel]:
+    """Return the entries of a response, with the usage of the models."""
     uses = await figures.uses(session, {(row.provider, row.model_id) for row in rows})
     return [entry(row, uses.get((row.provider, row.model_id), UNUSED), variant) for row in rows]
 

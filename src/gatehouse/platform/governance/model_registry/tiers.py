@@ -59,7 +59,7 @@ TIERS_BY_PREFIX: Final[Mapping[str, RiskTier]] = {
 _PREFIXES_LONGEST_FIRST: Final = sorted(TIERS_BY_PREFIX, key=len, reverse=True)
 
 
-def inferred(model_id: str) -> RiskTier:
+def infer_tier(model_id: str) -> RiskTier:
     """Return the tier of a model id, ignoring case, or `unclassified` if no prefix matches."""
     name = model_id.lower()
     return next(

@@ -16,7 +16,7 @@ from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord
 from gatehouse.policy.rules.evaluation import RuleSet, compile_rules
 
 
-async def compiled(parts: SplitTransactions, draft: PolicyDraft, records: GovernanceRecords) -> RuleSet:
+async def compile_draft(parts: SplitTransactions, draft: PolicyDraft, records: GovernanceRecords) -> RuleSet:
     """Compile a draft. Raises `Unprocessable` with the names of the fields. The draft is compiled as if the
     configuration `governance_enabled` were true."""
     drafted = [(f"rules.{index}", rule) for index, rule in enumerate(draft.rules or ())]

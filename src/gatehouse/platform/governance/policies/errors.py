@@ -15,7 +15,7 @@ class PolicyNotFound(NotFound):
 
 class PolicyNameTaken(Conflict):
     code = "policy_exists"
-    message = "There is a policy rule of this name."
+    message = "The organization has a policy rule of this name."
 
 
 class TooManyPolicies(Conflict):

@@ -67,7 +67,7 @@ async def replay_policies(
     in force and with the recorded decisions. Changes nothing. The audit chain records the access to the samples.
     """
     snapshot = await host.ports.policies.current(parts.tenant_id)
-    draft = await drafting.compiled(parts, body, snapshot.dlp.records)
+    draft = await drafting.compile_draft(parts, body, snapshot.dlp.records)
     samples = await recorded.read(parts, host.sealer, body.recorded, draft="policies", label_kind="expected_action")
     return await replaying.replay(draft, snapshot.rules, samples)
 

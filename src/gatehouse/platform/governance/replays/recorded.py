@@ -6,7 +6,7 @@ from typing import Final, Literal, NamedTuple
 
 from gatehouse.engine.records.samples import Contents
 from gatehouse.foundation.secrets.sealing import CannotOpen, Sealer
-from gatehouse.platform.governance.dlp_samples.contents import opened
+from gatehouse.platform.governance.dlp_samples.contents import decrypt
 from gatehouse.platform.governance.dlp_samples.table import LabelKind, SampleRow, newest
 from gatehouse.platform.governance.replays.schemas import Recorded
 from gatehouse.platform.request.injected import SplitTransactions
@@ -55,7 +55,7 @@ def _open(sealer: Sealer, rows: Sequence[SampleRow]) -> list[RecordedSample]:
     samples: list[RecordedSample] = []
     for row in rows:
         try:
-            contents = opened(sealer, row.tenant_id, row.id, row.sealed_key, row.contents)
+            contents = decrypt(sealer, row.tenant_id, row.id, row.sealed_key, row.contents)
         except CannotOpen:
             continue
         samples.append(RecordedSample(str(row.id), contents, row.labels, row.expected_action))  # type: ignore[arg-type]

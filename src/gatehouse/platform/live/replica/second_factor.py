@@ -7,7 +7,7 @@ required   required of all users; of users without a method only after the grace
 
 import os
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -61,9 +61,7 @@ class SecondFactor(msgspec.Struct, frozen=True, gc=False):
 def read(row: Any) -> SecondFactor:
     """Build the policy from a row that has `POLICY_COLUMNS`."""
     policy = read_mfa_policy(row.mfa_policy)
-    # The environment variable applies if the organization has not set `mfa_required`.
-    by_environment = boolean(os.environ.get("MFA_REQUIRED", "")) is True
-    required = row.mfa_required == "true" if row.mfa_required is not None else by_environment
+    required = required_by(row) is not None
     level: Enforcement = "required" if required else policy.enforcement_level
     required_since = [row.mfa_policy_changed_at] if policy.enforcement_level == "required" else []
     required_since += [row.mfa_required_at] if required else []
@@ -76,6 +74,14 @@ def read(row: Any) -> SecondFactor:
         policy.grace_period_hours * 3600,
         _unix(policy.enrollment_deadline),
     )
+
+
+def required_by(row: Any) -> Literal["organization", "environment"] | None:
+    """Return who set the configuration `mfa_required` to true, or None if it is false. Takes a row with
+    `POLICY_COLUMNS`."""
+    if row.mfa_required is not None:
+        return "organization" if row.mfa_required == "true" else None
+    return "environment" if boolean(os.environ.get("MFA_REQUIRED", "")) is True else None
 
 
 def enrolled(row: Any) -> frozenset[str]:

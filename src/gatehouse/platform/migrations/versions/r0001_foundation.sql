@@ -1,4 +1,4 @@
--- Versions older than this schema that still serve on it (see foundation/storage/migrate.py).
+-- Versions older than this schema that can still serve on it (see foundation/storage/migrate.py).
 CREATE TABLE schema_compatibility (serves text[] NOT NULL);
 INSERT INTO schema_compatibility VALUES ('{}');
 
@@ -25,7 +25,7 @@ CREATE TABLE allowed_domains (
     created_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (tenant_id, domain)
 );
--- Only one tenant can prove a domain.
+-- Only one tenant can verify a domain.
 CREATE UNIQUE INDEX allowed_domains_proven ON allowed_domains (domain) WHERE verified_at IS NOT NULL;
 CREATE TABLE system_config (
     tenant_id uuid NOT NULL REFERENCES tenants,
@@ -34,7 +34,7 @@ CREATE TABLE system_config (
     updated_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (tenant_id, key)
 );
--- Platform-wide live state, such as maintenance.
+-- Live state of the whole platform, such as maintenance.
 CREATE TABLE platform_state (
     key text PRIMARY KEY,
     value jsonb NOT NULL,
@@ -61,7 +61,7 @@ CREATE TABLE users (
 );
 CREATE UNIQUE INDEX users_email ON users (tenant_id, lower(email));
 CREATE UNIQUE INDEX users_username ON users (tenant_id, lower(username));
--- Login looks an address or a name up across tenants.
+-- The sign-in looks up an address or a name across all tenants.
 CREATE INDEX users_by_email ON users (lower(email));
 CREATE INDEX users_by_username ON users (lower(username));
 CREATE INDEX users_listing ON users (tenant_id, created_at DESC, id);
@@ -140,8 +140,9 @@ CREATE TABLE oauth_clients (
 );
 CREATE INDEX oauth_clients_listing ON oauth_clients (tenant_id, created_at DESC, id);
 
--- Tokens that must not be believed although their signature is good: those of ended sessions and deleted clients.
--- `subject` is a session's id or a client's public id; the row can go once every token it could stop has expired.
+-- Tokens that must not be accepted although their signature is valid: tokens of ended sessions and of deleted clients.
+-- `subject` is the id of a session or the public id of a client. A row can be deleted once every token that it
+-- invalidates has expired.
 CREATE TABLE revocations (
     subject uuid PRIMARY KEY,
     kind text NOT NULL CHECK (kind IN ('session', 'oauth_client')),
@@ -154,9 +155,9 @@ CREATE TABLE signing_keys (
     public_jwk jsonb NOT NULL,
     sealed_private text NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now(),
-    -- from then on another key signs, and this one is only published
+    -- time from which another key signs and this key is only published
     retired_at timestamptz,
-    -- from then on it is not published
+    -- time from which this key is no longer published
     expires_at timestamptz
 );
 
@@ -209,7 +210,7 @@ CREATE INDEX model_configs_listing ON model_configs (tenant_id, created_at DESC,
 CREATE INDEX model_configs_killed ON model_configs (tenant_id) WHERE kill_switch_disabled_at IS NOT NULL;
 
 -- records ---------------------------------------------------------------------------------------------------------
--- The end of each tenant's audit chain. Its row is the lock under which sequence and hash are given.
+-- The end of each tenant's audit chain. The lock on this row serializes the assignment of sequences and hashes.
 CREATE TABLE audit_heads (
     tenant_id uuid PRIMARY KEY REFERENCES tenants,
     sequence bigint NOT NULL DEFAULT 0,
@@ -232,14 +233,14 @@ CREATE TABLE audit_events (
     target_model text,
     reason text,
     details jsonb NOT NULL DEFAULT '{}',
-    -- goes into the digests of personal fields; deleted when a person is anonymised
+    -- part of the digests of personal fields; deleted when a person is anonymised
     salt bytea,
     personal_digest bytea NOT NULL,
     prev_hash bytea NOT NULL,
     hash bytea NOT NULL,
     PRIMARY KEY (tenant_id, sequence, timestamp)
 ) PARTITION BY RANGE (timestamp);
--- Nearly all events are the gateway's: one who looks for those reads the chain itself, so only the rest is indexed.
+-- Nearly all events come from the gateway. Queries for those read the chain itself, so only other events are indexed.
 CREATE INDEX audit_events_action ON audit_events (tenant_id, action, sequence) WHERE action <> 'gateway.request';
 CREATE INDEX audit_events_actor ON audit_events (tenant_id, actor_id, sequence);
 CREATE INDEX audit_events_resource ON audit_events (tenant_id, resource_type, resource_id, sequence)
@@ -274,8 +275,9 @@ CREATE TABLE usage_records (
 ) PARTITION BY RANGE (timestamp);
 CREATE INDEX usage_records_user ON usage_records (tenant_id, user_id, timestamp DESC);
 
--- How many usage records a day (UTC) has of each kind that a list can be filtered by: totals and far pages need no
--- scan of the records. Kept by the drain; whoever deletes records takes them off here.
+-- The number of usage records of each kind on each day (UTC), for every kind that a list can be filtered by. So totals
+-- and far pages need no scan of the records. The keeper maintains the counts. A process that deletes records must
+-- reduce them.
 CREATE TABLE usage_counts (
     tenant_id uuid NOT NULL,
     day date NOT NULL,
@@ -307,8 +309,8 @@ CREATE TABLE dlp_events (
 ) PARTITION BY RANGE (timestamp);
 CREATE INDEX dlp_events_user ON dlp_events (tenant_id, user_id, timestamp DESC);
 
--- How many DLP events a day (UTC) has of each kind, as usage_counts; kept by triggers on the events and on each month of
--- theirs. Whoever deletes or changes events takes them off here.
+-- The number of DLP events of each kind on each day (UTC), as in usage_counts. Triggers on the events and on each of
+-- their partitions maintain the counts. A process that deletes or changes events must adjust them.
 CREATE TABLE dlp_event_counts (
     tenant_id uuid NOT NULL,
     day date NOT NULL,
@@ -322,7 +324,7 @@ CREATE TABLE dlp_event_counts (
 CREATE FUNCTION gatehouse_count_dlp_events() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
-    -- In order: two statements that count the same kinds must not wait for each other.
+    -- The rows are ordered, so that two statements that count the same kinds cannot deadlock.
     INSERT INTO dlp_event_counts AS held (tenant_id, day, user_id, entity_type, direction, status, records)
     SELECT tenant_id, (timestamp AT TIME ZONE 'UTC')::date, user_id, entity_type, direction, status, count(*)
     FROM added GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6
@@ -333,8 +335,8 @@ END $$;
 CREATE TRIGGER counted AFTER INSERT ON dlp_events REFERENCING NEW TABLE AS added
     FOR EACH STATEMENT EXECUTE FUNCTION gatehouse_count_dlp_events();
 
--- Makes the partitions of the given months, past ones too (an outpost may come back after weeks). Run ahead of time:
--- what went to the default partition meanwhile is moved to its month.
+-- Creates the partitions of the given months. Past months are allowed too, because an outpost may return after weeks.
+-- It runs ahead of time. Rows that went to the default partition in the meantime are moved to their month.
 CREATE FUNCTION gatehouse_ensure_partitions(first date, months integer) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
@@ -358,34 +360,37 @@ BEGIN
                 EXECUTE format('WITH moved AS (DELETE FROM %I WHERE timestamp >= %L AND timestamp < %L RETURNING *)'
                                ' INSERT INTO %I SELECT * FROM moved', other, bounds[1], bounds[2], month);
             END IF;
-            -- What goes into the month itself does not pass its parent's trigger. Made now: what was moved is counted.
+            -- Rows inserted directly into a partition do not fire the triggers of its parent. The triggers are created
+            -- here, so that the moved rows are counted.
             IF parent = 'dlp_events' THEN
                 EXECUTE format('CREATE TRIGGER counted AFTER INSERT ON %I REFERENCING NEW TABLE AS added'
                                ' FOR EACH STATEMENT EXECUTE FUNCTION gatehouse_count_dlp_events()', month);
             END IF;
-            -- Attached, not created as a partition: that would keep everyone from the whole table meanwhile.
+            -- The partition is attached instead of created as a partition, because a creation would block the whole
+            -- table meanwhile.
             EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)',
                            parent, month, bounds[1], bounds[2]);
-            -- The drain copies into the month itself: PostgreSQL refuses COPY into a table with row-level security.
-            -- The application's role has no right on a month, so its policies cannot be passed by that way.
+            -- The keeper copies directly into the partition, because PostgreSQL refuses COPY into a table with
+            -- row-level security. The application's role has no rights on a partition, so its policies cannot be
+            -- bypassed this way.
             EXECUTE format('GRANT SELECT, INSERT ON %I TO gatehouse_service', month);
         END LOOP;
     END LOOP;
 END $$;
 SELECT gatehouse_ensure_partitions((now() - interval '1 month')::date, 4);
--- A moment outside all months still has a place.
+-- Rows whose time is in no partition go to the default partition.
 CREATE TABLE audit_events_other PARTITION OF audit_events DEFAULT;
 CREATE TABLE usage_records_other PARTITION OF usage_records DEFAULT;
 CREATE TABLE dlp_events_other PARTITION OF dlp_events DEFAULT;
 
--- How far the drain has come in each writer's journal; moved in the transaction that stores the rows.
+-- The position of the keeper in the journal of each writer. It advances in the transaction that stores the rows.
 CREATE TABLE journal_positions (
     writer_id text PRIMARY KEY,
     segment bigint NOT NULL,
     position bigint NOT NULL,
     updated_at timestamptz NOT NULL DEFAULT now()
 );
--- Streams that have begun and of which no end was read yet.
+-- Streams that have begun and whose end was not read yet.
 CREATE TABLE open_streams (
     id uuid PRIMARY KEY,
     writer_id text NOT NULL,
@@ -393,7 +398,7 @@ CREATE TABLE open_streams (
 );
 CREATE INDEX open_streams_writer ON open_streams (writer_id);
 
--- Events for webhooks and the like, written with the change that caused them.
+-- Events for webhooks and other listeners, written together with the change that caused them.
 CREATE TABLE outbox (
     id uuid PRIMARY KEY,
     tenant_id uuid NOT NULL,
@@ -405,7 +410,7 @@ CREATE TABLE outbox (
 CREATE INDEX outbox_waiting ON outbox (created_at) WHERE dispatched_at IS NULL;
 
 -- the change feed -------------------------------------------------------------------------------------------------
--- One row: its lock, held until commit, makes the order of revisions the order of commits.
+-- One row. Its lock is kept until the commit, so the order of revisions is the order of commits.
 CREATE TABLE revision_head (only_one boolean PRIMARY KEY DEFAULT true CHECK (only_one), revision bigint NOT NULL);
 INSERT INTO revision_head (revision) VALUES (0);
 CREATE TABLE changes (

@@ -1,14 +1,14 @@
--- What each role may do. The application's role sees one tenant at a time; the service role sees all, and writes
--- only records and bookkeeping.
+-- The rights of each role. The application's role sees one tenant at a time. The service role sees all tenants, and
+-- writes only records and bookkeeping.
 GRANT USAGE ON SCHEMA public TO gatehouse_app, gatehouse_service;
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     tenants, allowed_domains, system_config, users, one_time_tokens, sessions, refresh_tokens, api_keys,
     oauth_clients, providers, model_configs, platform_state
     TO gatehouse_app;
--- Adds to them and prolongs, never takes one back.
+-- It adds rows and extends them, and never deletes one.
 GRANT SELECT (subject, expires_at), INSERT, UPDATE (expires_at) ON revocations TO gatehouse_app;
--- Records are never changed by administration.
+-- Administration never changes records.
 GRANT SELECT, INSERT ON audit_events, outbox, changes TO gatehouse_app;
 GRANT SELECT ON usage_records, usage_counts, dlp_events, dlp_event_counts, nodes, revision_head TO gatehouse_app;
 GRANT SELECT, INSERT, UPDATE ON audit_heads TO gatehouse_app;
@@ -21,7 +21,7 @@ GRANT INSERT, UPDATE ON audit_heads, usage_counts TO gatehouse_service;
 GRANT INSERT, UPDATE, DELETE ON
     journal_positions, open_streams, nodes, revocations, signing_keys, outbox, changes, revision_head, platform_state
     TO gatehouse_service;
--- Login is cross-tenant by nature, and what it finds it must note.
+-- The sign-in works across tenants, and must record its results.
 GRANT UPDATE (last_login_at, password_hash) ON users TO gatehouse_service;
 GRANT UPDATE (last_used) ON api_keys TO gatehouse_service;
 GRANT UPDATE (last_used) ON oauth_clients TO gatehouse_service;
@@ -55,15 +55,15 @@ BEGIN
                        name, condition, condition);
         EXECUTE format('CREATE POLICY service ON %I TO gatehouse_service USING (true) WITH CHECK (true)', name);
     END LOOP;
-    -- The owner migrates and backs up, and is not bound: it never serves a request. No policy names it, so that a backup
-    -- can be restored where it has another name.
+    -- The owner migrates and backs up the database. It is not restricted, because it never serves a request. No policy
+    -- names the owner, so that a backup can be restored where the owner has another name.
 
-    -- A change may be another tenant's (what operators do to it); only one's own are shown.
+    -- A change may belong to another tenant, if an operator made it. Only the tenant's own changes are visible.
     ALTER TABLE changes ENABLE ROW LEVEL SECURITY;
     EXECUTE format('CREATE POLICY tenant ON changes FOR SELECT TO gatehouse_app USING (tenant_id = %s)', mine);
     CREATE POLICY adding ON changes FOR INSERT TO gatehouse_app WITH CHECK (true);
     CREATE POLICY service ON changes TO gatehouse_service USING (true) WITH CHECK (true);
-    -- Everybody is under the platform's state, operators change it.
+    -- The platform's state applies to all tenants. Operators change it.
     ALTER TABLE platform_state ENABLE ROW LEVEL SECURITY;
     CREATE POLICY reading ON platform_state FOR SELECT TO gatehouse_app USING (true);
     EXECUTE format('CREATE POLICY operators ON platform_state TO gatehouse_app USING (%s) WITH CHECK (%s)',

@@ -41,7 +41,7 @@ CREATE TABLE dlp_rules (
     updated_at timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX dlp_rules_listing ON dlp_rules (tenant_id, created_at, id);
--- Outlives its rule: a deleted rule's history is what an auditor asks for.
+-- The version outlives its rule, because auditors need the history of deleted rules.
 CREATE TABLE dlp_rule_versions (
     id uuid PRIMARY KEY,
     tenant_id uuid NOT NULL REFERENCES tenants,
@@ -53,7 +53,7 @@ CREATE TABLE dlp_rule_versions (
     changed_at timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX dlp_rule_versions_rule ON dlp_rule_versions (tenant_id, rule_id, changed_at DESC, id DESC);
--- A built-in pattern that an organization does not want.
+-- A built-in pattern that an organization has disabled.
 CREATE TABLE dlp_suppressions (
     id uuid PRIMARY KEY,
     tenant_id uuid NOT NULL REFERENCES tenants,
@@ -79,13 +79,13 @@ CREATE TABLE dlp_custom_patterns (
     UNIQUE (tenant_id, name)
 );
 
--- What was done and how bad it was, stored with the event (severity: block critical, prompt high, redact medium,
--- log_only low). `source` is whose rule it was: the platform's or the organization's.
+-- The action and its severity, stored with the event (severity: block critical, prompt high, redact medium, log_only
+-- low). `source` is the owner of the rule: the platform or the organization.
 ALTER TABLE dlp_events
     ADD COLUMN action text,
     ADD COLUMN severity text,
     ADD COLUMN source text;
--- Figures of bundles over any number of events: the keeper counts while it stores.
+-- Totals for compliance bundles over any number of events. The keeper adds to them when it stores events.
 CREATE TABLE dlp_counts (
     tenant_id uuid NOT NULL,
     day date NOT NULL,
@@ -96,8 +96,8 @@ CREATE TABLE dlp_counts (
     events bigint NOT NULL,
     PRIMARY KEY (tenant_id, day, entity_type, rule_name, action, severity)
 );
--- Requests by the set of entity types that they hit, of the taxonomy's; the empty set is of those that hit none. What
--- share of them hit any of a bundle's is a sum over few rows.
+-- The number of requests by the set of entity types of their findings, for entity types of the taxonomy. The empty set
+-- counts requests without findings. The share of requests with any of a bundle's entity types is a sum over few rows.
 CREATE TABLE dlp_request_counts (
     tenant_id uuid NOT NULL,
     day date NOT NULL,
@@ -141,8 +141,8 @@ CREATE TABLE policies (
 );
 CREATE INDEX policies_order ON policies (tenant_id, priority, created_at, id);
 
--- approvals: requests that wait for a person. `node` is the worker that holds the request
--- (nodes.id); the row stays when the worker is gone.
+-- Approvals: requests that wait for a person's decision. `node` is the worker that holds the request (nodes.id). The
+-- row stays when the worker is gone.
 CREATE TABLE approvals (
     id uuid PRIMARY KEY,
     tenant_id uuid NOT NULL REFERENCES tenants,
@@ -196,7 +196,7 @@ CREATE TABLE registered_models (
         ('draft', 'pending_validation', 'in_validation', 'needs_remediation', 'validated', 'deprecated', 'unclassified')),
     owner text,
     description text,
-    -- json, not jsonb: a list of tags is this object's keys, in the order in which they were given.
+    -- json instead of jsonb, because a list of tags consists of this object's keys, in their original order.
     tags json NOT NULL DEFAULT '{}',
     first_seen_at timestamptz,
     last_seen_at timestamptz,
@@ -211,7 +211,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON
     groups, group_members, group_dlp_overrides, dlp_rules, dlp_suppressions, dlp_custom_patterns, content_filters,
     policies, compliance_bundles, registered_models
     TO gatehouse_app;
--- History is added to, never rewritten.
+-- History is only appended and never changed.
 GRANT SELECT, INSERT ON dlp_rule_versions TO gatehouse_app;
 GRANT SELECT, UPDATE (status, decided_at, decided_by, decision_reason) ON approvals TO gatehouse_app;
 GRANT SELECT ON dlp_counts, dlp_request_counts TO gatehouse_app;
@@ -238,5 +238,5 @@ BEGIN
     END LOOP;
 END $$;
 
--- Only added to: a version of the schema before goes on serving.
+-- Every change only adds objects, so processes of the previous version of the schema can continue to serve.
 UPDATE schema_compatibility SET serves = array_append(serves, '0001');

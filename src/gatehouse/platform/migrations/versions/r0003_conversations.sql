@@ -3,12 +3,12 @@ CREATE TABLE conversations (
     id uuid PRIMARY KEY,
     tenant_id uuid NOT NULL REFERENCES tenants,
     user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
-    -- what its texts (title, summary, messages) are sealed under; only this is sealed under the master key
+    -- the key that seals the texts (title, summary, messages); only this key is sealed under the master key
     sealed_key text NOT NULL,
     title text,
     -- `provider/model-id`, or `auto`
     model text NOT NULL,
-    -- the catalog's entry as it was when the model was chosen
+    -- a copy of the catalog entry from the time when the model was chosen
     model_snapshot jsonb,
     summary text,
     summarized_at timestamptz,
@@ -24,7 +24,7 @@ CREATE TABLE conversation_messages (
     conversation_id uuid NOT NULL REFERENCES conversations ON DELETE CASCADE,
     sequence integer NOT NULL,
     role text NOT NULL CHECK (role IN ('user', 'assistant')),
-    -- pending: a place that is kept while the model is asked
+    -- pending: a row that is reserved while the model answers
     status text NOT NULL CHECK (status IN ('pending', 'complete', 'incomplete')),
     content text,
     model text,
@@ -39,7 +39,7 @@ CREATE TABLE share_links (
     id uuid PRIMARY KEY,
     tenant_id uuid NOT NULL REFERENCES tenants,
     conversation_id uuid NOT NULL REFERENCES conversations ON DELETE CASCADE,
-    -- listed to the owner, so it can be opened again; looked up by its digest
+    -- stored sealed, because the owner can list it; looked up by its digest
     sealed_token text NOT NULL,
     digest bytea NOT NULL UNIQUE,
     revoked boolean NOT NULL DEFAULT false,

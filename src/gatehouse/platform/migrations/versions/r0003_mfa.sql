@@ -1,15 +1,15 @@
 -- mfa -------------------------------------------------------------------------------------------------------------
--- When the last access token that the session was given ends: a revocation must live as long.
+-- The time at which the last access token of the session expires. A revocation must live until then.
 ALTER TABLE sessions ADD COLUMN tokens_until timestamptz;
 
--- Sign-ins that lack the second factor still. The token is the user's, only its SHA-256 is here.
+-- Sign-ins that still lack the second factor. The user has the token; the table has only its SHA-256 digest.
 CREATE TABLE pending_logins (
     digest bytea PRIMARY KEY,
     tenant_id uuid NOT NULL REFERENCES tenants,
     user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
-    -- what was shown already (RFC 8176)
+    -- methods that the user has already passed (RFC 8176)
     amr jsonb NOT NULL,
-    -- nothing is enrolled that could be asked for: all that is open is to enrol
+    -- the user has no second factor, so the sign-in can only continue with an enrolment
     enrolling boolean NOT NULL,
     wrong integer NOT NULL DEFAULT 0,
     created_at timestamptz NOT NULL DEFAULT now(),
@@ -19,13 +19,13 @@ CREATE INDEX pending_logins_user ON pending_logins (user_id);
 CREATE INDEX pending_logins_expiry ON pending_logins (expires_at);
 SELECT pg_temp.tenant_table('pending_logins');
 
--- At most one that is in use and one that waits for its first code.
+-- At most one that is in use, and one that waits for its first code.
 CREATE TABLE mfa_totp (
     id uuid PRIMARY KEY,
     tenant_id uuid NOT NULL REFERENCES tenants,
     user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
     sealed_secret text NOT NULL,
-    -- the step (30 s since 1970) of the newest code that was taken: no code is good twice
+    -- the step (30 seconds, counted since 1970) of the newest accepted code; no code is accepted twice
     last_step bigint NOT NULL DEFAULT 0,
     created_at timestamptz NOT NULL DEFAULT now(),
     confirmed_at timestamptz,
@@ -43,7 +43,7 @@ CREATE TABLE mfa_passkeys (
     sign_count bigint NOT NULL,
     name text NOT NULL,
     transports jsonb NOT NULL DEFAULT '[]',
-    -- copied between the user's devices, so it proves possession of none of them
+    -- a passkey that is copied between the user's devices, so it does not prove possession of a device
     synced boolean NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now(),
     last_used_at timestamptz
@@ -61,7 +61,7 @@ CREATE TABLE mfa_recovery_codes (
 CREATE INDEX mfa_recovery_codes_user ON mfa_recovery_codes (user_id);
 SELECT pg_temp.tenant_table('mfa_recovery_codes');
 
--- What authenticators are asked to sign: each good once, for five minutes.
+-- Challenges that authenticators sign. Each is valid once, for five minutes.
 CREATE TABLE mfa_challenges (
     challenge bytea PRIMARY KEY,
     tenant_id uuid NOT NULL REFERENCES tenants,
@@ -73,7 +73,7 @@ CREATE INDEX mfa_challenges_user ON mfa_challenges (user_id);
 CREATE INDEX mfa_challenges_expiry ON mfa_challenges (expires_at);
 SELECT pg_temp.tenant_table('mfa_challenges');
 
--- Wrong second factors of a user, a row for each span of time that has a bound.
+-- The number of wrong second factors of a user, with one row for each period that has a limit.
 CREATE TABLE mfa_attempts (
     tenant_id uuid NOT NULL REFERENCES tenants,
     user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,

@@ -1,5 +1,6 @@
 -- model_access ----------------------------------------------------------------------------------------------------
--- The model by its name, not its row: a DENY holds also for an entry that was removed and comes back.
+-- The model is stored by its name and not by its row, so that a DENY also applies to an entry that is removed and added
+-- again.
 CREATE TABLE group_model_access (
     id uuid PRIMARY KEY,
     tenant_id uuid NOT NULL REFERENCES tenants,

@@ -9,12 +9,12 @@ CREATE TABLE user_preferences (
 );
 CREATE INDEX user_preferences_tenant ON user_preferences (tenant_id);
 SELECT pg_temp.tenant_table('user_preferences');
--- Apart, so that whoever reads preferences does not read pictures.
+-- A table of its own, so that reading preferences does not read pictures.
 CREATE TABLE user_avatars (
     user_id uuid PRIMARY KEY REFERENCES users ON DELETE CASCADE,
     tenant_id uuid NOT NULL REFERENCES tenants,
     png bytea NOT NULL,
-    -- of the picture; part of its address, so that it can be kept for good
+    -- digest of the picture; a part of its URL, so that clients can cache it permanently
     digest text NOT NULL
 );
 CREATE INDEX user_avatars_tenant ON user_avatars (tenant_id);

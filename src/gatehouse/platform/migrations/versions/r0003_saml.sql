@@ -9,23 +9,23 @@ CREATE TABLE saml_identity_providers (
     x509_cert text NOT NULL,
     attribute_mapping jsonb,
     is_active boolean NOT NULL DEFAULT true,
-    -- whether an operator wrote it last: only then it may speak for operators
+    -- whether an operator last changed the provider; only then can it authenticate operators
     by_operator boolean NOT NULL DEFAULT false,
     created_at timestamptz NOT NULL DEFAULT now(),
     updated_at timestamptz NOT NULL DEFAULT now()
 );
 CREATE UNIQUE INDEX saml_identity_providers_entity ON saml_identity_providers (tenant_id, md5(entity_id));
--- An answer names its issuer before anybody knows whose provider that is.
+-- A response names its issuer before the organization of the provider is known.
 CREATE INDEX saml_identity_providers_issuer ON saml_identity_providers (md5(entity_id)) WHERE is_active;
 SELECT pg_temp.tenant_table('saml_identity_providers');
 
--- What was asked of identity providers and not answered yet. An answer is taken once.
+-- Requests to identity providers that are not answered yet. A response is accepted only once.
 CREATE TABLE saml_requests (
     id text PRIMARY KEY,
     tenant_id uuid NOT NULL REFERENCES tenants,
     idp_id uuid NOT NULL REFERENCES saml_identity_providers ON DELETE CASCADE,
     kind text NOT NULL CHECK (kind IN ('login', 'logout')),
-    -- of the cookie of the browser that began the sign-in; null for a logout
+    -- digest of the cookie of the browser that began the sign-in; null for a logout
     browser_digest bytea,
     relay_state text,
     created_at timestamptz NOT NULL DEFAULT now(),
@@ -36,7 +36,7 @@ CREATE INDEX saml_requests_idp ON saml_requests (idp_id);
 CREATE INDEX saml_requests_expiry ON saml_requests (expires_at);
 SELECT pg_temp.tenant_table('saml_requests');
 
--- Assertions and logout requests that were believed, until they could not be believed any more.
+-- Accepted assertions and logout requests, stored until they can no longer be accepted.
 CREATE TABLE saml_seen (
     idp_id uuid NOT NULL REFERENCES saml_identity_providers ON DELETE CASCADE,
     message_digest bytea NOT NULL,
@@ -47,7 +47,7 @@ CREATE TABLE saml_seen (
 CREATE INDEX saml_seen_expiry ON saml_seen (expires_at);
 SELECT pg_temp.tenant_table('saml_seen');
 
--- By what name the identity provider knows a session, for logging out.
+-- The identity provider's name for a session, for logging out.
 CREATE TABLE saml_sessions (
     session_id uuid PRIMARY KEY REFERENCES sessions ON DELETE CASCADE,
     tenant_id uuid NOT NULL REFERENCES tenants,
@@ -59,7 +59,7 @@ CREATE TABLE saml_sessions (
 CREATE INDEX saml_sessions_subject ON saml_sessions (idp_id, md5(name_id));
 SELECT pg_temp.tenant_table('saml_sessions');
 
--- The service provider's own keys: one signs, others are only in the metadata (before their turn, or after it).
+-- The keys of the service provider itself. One signs; the others are only in the metadata, before or after their use.
 CREATE TABLE saml_keys (
     id text PRIMARY KEY,
     certificate text NOT NULL,
@@ -70,5 +70,5 @@ CREATE TABLE saml_keys (
 CREATE UNIQUE INDEX saml_keys_one_signs ON saml_keys (state) WHERE state = 'signing';
 GRANT SELECT, INSERT, UPDATE, DELETE ON saml_keys TO gatehouse_service;
 
--- Sign-ins that nobody ended, and what cannot be replayed any more (keeper/housekeeping).
+-- Sign-ins that were not completed, and messages that can no longer be replayed (keeper/housekeeping).
 GRANT DELETE ON saml_requests, saml_seen TO gatehouse_service;

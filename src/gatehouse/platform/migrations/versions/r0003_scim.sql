@@ -15,11 +15,11 @@ SELECT pg_temp.tenant_table('scim_tokens');
 GRANT UPDATE (last_used_at) ON scim_tokens TO gatehouse_service;
 
 ALTER TABLE users
-    -- the directory's name of the user, where it has given one; else that is the address
+    -- the directory's name for the user, or else the user's address
     ADD COLUMN user_name text,
-    -- what the directory says of the user beside what has a column: names, addresses, department
+    -- attributes of the directory that have no column of their own, such as names, addresses and department
     ADD COLUMN directory jsonb NOT NULL DEFAULT '{}';
--- what the directory calls the member
+-- The directory's display name of the member.
 ALTER TABLE group_members ADD COLUMN display text;
 CREATE UNIQUE INDEX users_user_name ON users (tenant_id, lower(COALESCE(user_name, email)));
 CREATE INDEX users_external_id ON users (tenant_id, external_id) WHERE external_id IS NOT NULL;
@@ -27,9 +27,10 @@ CREATE INDEX users_provisioning ON users (tenant_id, created_at, id) WHERE kind 
 CREATE INDEX groups_provisioning ON groups (tenant_id, created_at, id);
 CREATE INDEX groups_external_group_id ON groups (tenant_id, external_group_id) WHERE external_group_id IS NOT NULL;
 
--- Takes a removed user out of up to `most` audit events, and says of how many. The events stay, and so do their hashes:
--- those are over a salted digest of what is blanked here. As the owner, because nobody else may change an event; and of
--- nobody who is still there, so that it is of no use for covering up what a user did.
+-- Removes a deleted user from up to `most` audit events, and returns the number of changed events. The events and their
+-- hashes stay, because the hashes cover a salted digest of the removed values. The function runs as the owner, because
+-- no other role may change an event. It refuses users who still exist, so it cannot be used to hide the actions of a
+-- user.
 CREATE FUNCTION gatehouse_anonymise(tenant uuid, person uuid, most integer) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
@@ -47,7 +48,7 @@ BEGIN
     )
     UPDATE audit_events e SET
         actor_id = NULLIF(e.actor_id, person::text),
-        -- Of what somebody else did to the user, the address is that somebody's.
+        -- If another person changed the user, the IP address belongs to that person and is kept.
         ip = CASE WHEN e.actor_id <> person::text THEN e.ip END,
         details = CASE WHEN e.resource_type = 'user' AND e.resource_id = person::text THEN '{}' ELSE e.details END,
         salt = NULL

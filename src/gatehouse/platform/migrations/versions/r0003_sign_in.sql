@@ -1,5 +1,5 @@
 -- sign_in ---------------------------------------------------------------------------------------------------------
--- What a browser's cookie stands for.
+-- The session that the cookie of a browser stands for.
 CREATE TABLE browser_sessions (
     digest bytea PRIMARY KEY,
     tenant_id uuid NOT NULL REFERENCES tenants,
@@ -9,12 +9,12 @@ CREATE TABLE browser_sessions (
 CREATE INDEX browser_sessions_session ON browser_sessions (session_id);
 SELECT pg_temp.tenant_table('browser_sessions');
 
--- Where a client may have people sent back to, and whether it cannot keep a secret (RFC 6749, 2.1).
+-- The URLs to which a client may redirect people, and whether the client cannot keep a secret (RFC 6749, 2.1).
 ALTER TABLE oauth_clients
     ADD COLUMN redirect_uris jsonb NOT NULL DEFAULT '[]',
     ADD COLUMN public boolean NOT NULL DEFAULT false;
 
--- A code and the access token that it was traded for; both end with the session.
+-- An authorization code, and the access token that was issued for it. Both end with the session.
 CREATE TABLE authorization_codes (
     digest bytea PRIMARY KEY,
     tenant_id uuid NOT NULL REFERENCES tenants,

@@ -1,5 +1,5 @@
--- The rights and the row-level security that every table of tenants' rows has. The service role reads; what else it may
--- do is granted beside the table.
+-- The rights and the row-level security that every table with tenants' rows has. The service role can read. Its other
+-- rights are granted next to each table.
 CREATE FUNCTION pg_temp.tenant_table(name text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     condition constant text := $q$tenant_id = NULLIF(current_setting('gatehouse.tenant', true), '')::uuid$q$;

@@ -12,7 +12,7 @@ CREATE TABLE alert_rules (
     enabled boolean NOT NULL DEFAULT true,
     cooldown_minutes int NOT NULL CHECK (cooldown_minutes BETWEEN 1 AND 10080),
     last_triggered_at timestamptz,
-    -- when a machine last took it on by schedule; null: as soon as can be
+    -- when a machine last claimed the rule by schedule; null: the rule is due now
     evaluated_at timestamptz,
     created_at timestamptz NOT NULL DEFAULT now(),
     updated_at timestamptz NOT NULL DEFAULT now()
@@ -22,7 +22,7 @@ CREATE INDEX alert_rules_due ON alert_rules (evaluated_at NULLS FIRST) WHERE ena
 SELECT pg_temp.tenant_table('alert_rules');
 GRANT UPDATE (evaluated_at) ON alert_rules TO gatehouse_service;
 
--- What was triggered, as it was then; and, until somebody has tried, what is still to be sent.
+-- A triggered rule with its values at that time. The row is also the notification to send until one attempt was made.
 CREATE TABLE alert_history (
     id uuid PRIMARY KEY,
     tenant_id uuid NOT NULL REFERENCES tenants,
@@ -36,7 +36,7 @@ CREATE TABLE alert_history (
     webhook_url text,
     webhook_attempted_at timestamptz,
     webhook_delivered boolean NOT NULL DEFAULT false,
-    -- why it was not
+    -- why the notification was not delivered
     webhook_error text
 );
 CREATE INDEX alert_history_listing ON alert_history (rule_id, triggered_at DESC, id DESC);

@@ -1,5 +1,5 @@
 -- archive ---------------------------------------------------------------------------------------------------------
--- An organization whose records nobody may remove, from the database or the archive, until the hold is taken back.
+-- Organizations whose records must not be removed from the database or the archive until the hold is released.
 CREATE TABLE legal_holds (
     tenant_id uuid PRIMARY KEY REFERENCES tenants,
     reason text NOT NULL,
@@ -7,13 +7,13 @@ CREATE TABLE legal_holds (
     set_at timestamptz NOT NULL DEFAULT now()
 );
 
--- What the archive holds: one row a file. Only what stands here as `kept` is part of it.
+-- The contents of the archive, with one row for each file. Only files in the state `kept` belong to it.
 CREATE TABLE archive_files (
     id uuid PRIMARY KEY,
     tenant_id uuid NOT NULL REFERENCES tenants,
     records text NOT NULL CHECK (records IN ('audit_events', 'usage_records', 'dlp_events')),
-    -- writing: there may be a file, and nobody relies on it. kept: written, and read back. replaced: another file holds
-    -- these rows, and this one goes. gone: its time was over
+    -- writing: the file may exist, and is not relied on. kept: the file was written and read back. replaced: another
+    -- file has its rows, and this file will be deleted. gone: the file has expired.
     state text NOT NULL CHECK (state IN ('writing', 'kept', 'replaced', 'gone')),
     tier text NOT NULL CHECK (tier IN ('warm', 'cold')),
     path text NOT NULL,
@@ -21,26 +21,26 @@ CREATE TABLE archive_files (
     bytes bigint NOT NULL DEFAULT 0,
     first_at timestamptz,
     last_at timestamptz,
-    -- of audit events
+    -- for audit events only
     first_sequence bigint,
     last_sequence bigint,
-    -- what the file has to be like, and where in the audit chain it ends: opens under the master key alone
+    -- the expected properties of the file, and where in the audit chain it ends; only the master key opens it
     sealed_checkpoint text,
-    -- when the rows had left the database
+    -- when the rows were removed from the database
     removed_at timestamptz,
     created_at timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX archive_files_listing ON archive_files (tenant_id, records, first_at, id);
 CREATE INDEX archive_files_unfinished ON archive_files (state) WHERE state IN ('writing', 'replaced');
 
--- How the last run went.
+-- The result of the last run.
 CREATE TABLE archive_runs (
     tenant_id uuid PRIMARY KEY REFERENCES tenants,
     at timestamptz NOT NULL,
     status text NOT NULL,
     rows bigint NOT NULL
 );
--- People whom the archive has yet to forget.
+-- People whom the archive still has to forget.
 CREATE TABLE archive_forgets (
     tenant_id uuid NOT NULL REFERENCES tenants,
     person_id uuid NOT NULL,
@@ -53,8 +53,8 @@ FROM unnest(ARRAY['legal_holds', 'archive_files', 'archive_runs', 'archive_forge
 REVOKE INSERT, UPDATE, DELETE ON archive_files, archive_runs, archive_forgets FROM gatehouse_app;
 GRANT INSERT, UPDATE, DELETE ON archive_files, archive_runs, archive_forgets TO gatehouse_service;
 
--- Held until the transaction ends by whoever removes something of an organization, so that a hold that is set waits for
--- it, and nothing is removed once it was answered. Whether there is a hold.
+-- A lock that is kept until the transaction ends by every removal of an organization's records. So setting a hold waits
+-- for removals in progress, and nothing is removed after the hold is confirmed. Returns whether there is a hold.
 CREATE FUNCTION gatehouse_held(tenant uuid) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
@@ -62,8 +62,8 @@ BEGIN
     RETURN EXISTS (SELECT FROM legal_holds WHERE tenant_id = tenant);
 END $$;
 
--- The file's tenant, once it is certain that its rows may leave the database; null under a legal hold. As the owner,
--- because nobody else may remove a record; and of nothing but what the archive keeps.
+-- Returns the tenant of the file if its rows may be removed from the database, or null under a legal hold. The function
+-- runs as the owner, because no other role may remove records, and it only permits rows that the archive has.
 CREATE FUNCTION gatehouse_archived(file uuid, kind text) RETURNS uuid
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
@@ -76,8 +76,8 @@ BEGIN
     RETURN CASE WHEN gatehouse_held(owner) THEN NULL ELSE owner END;
 END $$;
 
--- These remove archived rows from the database, and say how many; null under a legal hold. A part at a time, so that
--- nobody waits long for their locks.
+-- These functions remove archived rows from the database, and return their number, or null under a legal hold. They
+-- remove a limited number at a time, so that other transactions do not wait long for their locks.
 CREATE FUNCTION gatehouse_remove_audit_events(file uuid, most integer) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
@@ -92,7 +92,7 @@ BEGIN
     SELECT * INTO held FROM archive_files WHERE id = file;
     SELECT min(sequence) INTO begins FROM audit_events
     WHERE tenant_id = owner AND sequence BETWEEN held.first_sequence AND held.last_sequence;
-    -- What a receiver has not taken yet stays for it.
+    -- Events that a receiver has not accepted yet are not removed.
     DELETE FROM audit_events
     WHERE tenant_id = owner AND sequence BETWEEN begins
         AND least(held.last_sequence, begins + most - 1, gatehouse_unsent_from(owner) - 1);
@@ -159,15 +159,15 @@ BEGIN
     RETURN done;
 END $$;
 
--- Drops one month in which no organization has rows any more, and says which; null when there is none. Not before it has
--- been over for five weeks: what was recorded in it may still be on its way.
+-- Drops the partition of one month in which no organization has rows any more, and returns its name, or null if there
+-- is none. A month must be over for five weeks, because its records may still arrive.
 CREATE FUNCTION gatehouse_drop_empty_month() RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp SET lock_timeout = '1s' AS $$
 DECLARE
     month record;
     used boolean;
 BEGIN
-    -- The same lock as whoever makes months.
+    -- The same lock as for the creation of partitions.
     PERFORM pg_advisory_xact_lock(7411991);
     FOR month IN
         SELECT c.relname AS name, p.relname AS parent FROM pg_inherits i
@@ -186,14 +186,15 @@ BEGIN
                 RETURN month.name;
             END IF;
         EXCEPTION WHEN lock_not_available THEN
-            -- Somebody reads: another time. Those who came after must not wait for this.
+            -- Another transaction is reading, so the drop is left to a later run. Transactions that came later must not
+            -- wait for this one.
             CONTINUE;
         END;
     END LOOP;
     RETURN NULL;
 END $$;
 
--- As before; but not under a legal hold, and the archive has to forget the person too.
+-- As in revision 0003, but not under a legal hold; and the archive must forget the person too.
 CREATE OR REPLACE FUNCTION gatehouse_anonymise(tenant uuid, person uuid, most integer) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
@@ -214,13 +215,13 @@ BEGIN
         SELECT sequence, timestamp FROM audit_events
         WHERE tenant_id = tenant
           AND (actor_id = person::text
-               -- Whoever made the event may have been forgotten before, and its salt with them.
+               -- The actor of the event may have been forgotten before, and its salt was deleted then.
                OR (resource_type = 'user' AND resource_id = person::text AND (salt IS NOT NULL OR details <> '{}')))
         LIMIT most
     )
     UPDATE audit_events e SET
         actor_id = NULLIF(e.actor_id, person::text),
-        -- Of what somebody else did to the user, the address is that somebody's.
+        -- If another person changed the user, the IP address belongs to that person and is kept.
         ip = CASE WHEN e.actor_id <> person::text THEN e.ip END,
         details = CASE WHEN e.resource_type = 'user' AND e.resource_id = person::text THEN '{}' ELSE e.details END,
         salt = NULL

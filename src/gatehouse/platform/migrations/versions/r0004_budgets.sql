@@ -17,7 +17,7 @@ CREATE TABLE budgets (
 CREATE INDEX budgets_listing ON budgets (tenant_id, created_at DESC, id);
 SELECT pg_temp.tenant_table('budgets');
 
--- A budget goes with whom it bound, however that one goes.
+-- A budget is deleted with the object of its scope, however that object is deleted.
 CREATE FUNCTION gatehouse_forget_budgets() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
@@ -30,16 +30,16 @@ CREATE TRIGGER forget_budgets AFTER DELETE ON users FOR EACH ROW EXECUTE FUNCTIO
 CREATE TRIGGER forget_budgets AFTER DELETE ON api_keys FOR EACH ROW EXECUTE FUNCTION gatehouse_forget_budgets();
 CREATE TRIGGER forget_budgets AFTER DELETE ON oauth_clients FOR EACH ROW EXECUTE FUNCTION gatehouse_forget_budgets();
 
--- One period of a budget, or of a plan's monthly limit (then `budget_id` is the tenant's id). Its row is the lock under
--- which leases are given.
+-- One period of a budget, or of a plan's monthly limit (then `budget_id` is the tenant's id). The lock on this row
+-- serializes the grants of leases.
 CREATE TABLE budget_periods (
     budget_id uuid NOT NULL,
     period_start timestamptz NOT NULL,
     tenant_id uuid NOT NULL REFERENCES tenants,
     period_end timestamptz NOT NULL,
-    -- when its limit was reached: told once
+    -- when the limit was reached; announced once
     exceeded_at timestamptz,
-    -- the share of a plan's limit, in percent, that was told last
+    -- the percentage of a plan's limit that was last announced
     threshold smallint NOT NULL DEFAULT 0,
     PRIMARY KEY (budget_id, period_start)
 );
@@ -49,8 +49,8 @@ CREATE INDEX budget_periods_minutes ON budget_periods (period_end)
 SELECT pg_temp.tenant_table('budget_periods');
 GRANT INSERT, UPDATE, DELETE ON budget_periods TO gatehouse_service;
 
--- What one worker may spend of a period, and what is on record of it. `granted` is never less than what it has spent; once
--- the worker is gone and its journal stored, it is what is on record.
+-- The amount that one worker may spend in a period, and the amount recorded for it. `granted` is never less than what
+-- the worker has spent. Once the worker has ended and its journal is stored, it equals the recorded amount.
 CREATE TABLE budget_leases (
     budget_id uuid NOT NULL,
     period_start timestamptz NOT NULL,

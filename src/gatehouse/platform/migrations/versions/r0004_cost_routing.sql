@@ -6,9 +6,10 @@ CREATE TABLE cost_routing_policies (
     description text,
     enabled boolean NOT NULL,
     strategy text NOT NULL,
-    -- empty: the organization's default. No references: a group that is removed must not make a policy the default
+    -- empty: the default policy of the organization. There are no references, so that the removal of a group does not
+    -- make a policy the default
     group_ids uuid[] NOT NULL,
-    -- prices in it are strings: they are exact
+    -- prices in it are strings, so that they are exact
     model_filters jsonb NOT NULL,
     fallback_chain jsonb NOT NULL,
     cost_cap_usd numeric CHECK (cost_cap_usd > 0),
@@ -22,7 +23,8 @@ CREATE TABLE cost_routing_policies (
 CREATE INDEX cost_routing_policies_listing ON cost_routing_policies (tenant_id, created_at, id);
 SELECT pg_temp.tenant_table('cost_routing_policies');
 
--- How fast models answered lately, as each worker has seen it: for the others, for ten minutes. No organization's rows.
+-- Recent latencies of models as measured by each worker, for the other workers, kept for ten minutes. The rows belong
+-- to no organization.
 CREATE TABLE latency_reports (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     node uuid NOT NULL,

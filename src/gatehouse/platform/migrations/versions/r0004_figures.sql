@@ -1,5 +1,5 @@
 -- figures ---------------------------------------------------------------------------------------------------------
--- What came of an organization's requests, by the minute in which they ended. The keeper adds to it.
+-- Results of an organization's requests, by the minute in which they ended. The keeper adds to them.
 CREATE TABLE usage_minutes (
     tenant_id uuid NOT NULL,
     minute timestamptz NOT NULL,
@@ -8,12 +8,12 @@ CREATE TABLE usage_minutes (
     blocked bigint NOT NULL,
     dlp_triggers bigint NOT NULL,
     cost_usd numeric NOT NULL,
-    -- how many requests took how long: bucket * 2^32 + count, a bucket any number of times (records/minutes/latency.py)
+    -- histogram of latencies: bucket * 2^32 + count; a bucket may occur several times (records/minutes/latency.py)
     latency bigint[] NOT NULL,
     PRIMARY KEY (tenant_id, minute)
 );
 CREATE INDEX usage_minutes_age ON usage_minutes (minute);
--- Latencies by the hour, so that a week's are not ten thousand arrays.
+-- Latencies by the hour, so that a week is not ten thousand arrays.
 CREATE TABLE usage_hours (
     tenant_id uuid NOT NULL,
     hour timestamptz NOT NULL,
@@ -22,8 +22,7 @@ CREATE TABLE usage_hours (
 );
 CREATE INDEX usage_hours_age ON usage_hours (hour);
 
--- What was asked of which model, under which routing policy and for which group, by the day (UTC) in which the requests
--- arrived.
+-- Requests by model, routing policy and group, by the day (UTC) on which they arrived.
 CREATE TABLE routing_days (
     tenant_id uuid NOT NULL,
     day date NOT NULL,
@@ -45,6 +44,6 @@ CREATE TABLE routing_days (
 
 SELECT pg_temp.tenant_table(name)
 FROM unnest(ARRAY['usage_minutes', 'usage_hours', 'routing_days']) AS name;
--- Figures are the keeper's alone to write, as the records are.
+-- Only the keeper writes these totals, as it does the records.
 REVOKE INSERT, UPDATE, DELETE ON usage_minutes, usage_hours, routing_days FROM gatehouse_app;
 GRANT INSERT, UPDATE, DELETE ON usage_minutes, usage_hours, routing_days TO gatehouse_service;

@@ -1,7 +1,7 @@
 -- lists -----------------------------------------------------------------------------------------------------------
--- Counts that the drain has added to usage_counts, or the archiver taken off, and that are not yet in there. A batch adds
--- to nearly as many counts as it has records, which costs ten times what appending them here does; together those of
--- some seconds are few. How many there are is what both say.
+-- Changes of usage_counts by the keeper or the archiver that are not applied to it yet. A batch changes nearly as many
+-- counts as it has records, which costs ten times as much as appending the changes here. The combined changes of
+-- several seconds are few. The number of records is the sum of both tables.
 CREATE TABLE usage_count_deltas (
     tenant_id uuid NOT NULL,
     day date NOT NULL,
@@ -11,11 +11,11 @@ CREATE TABLE usage_count_deltas (
     model_id text,
     records bigint NOT NULL
 ) PARTITION BY RANGE (day);
--- The drain copies into this one, as it does into months, and for the same reasons.
+-- The keeper copies directly into this table, as it does into partitions, for the same reasons.
 CREATE TABLE usage_count_deltas_all PARTITION OF usage_count_deltas DEFAULT;
 CREATE INDEX usage_count_deltas_user ON usage_count_deltas (tenant_id, user_id);
 
--- Puts them there. How many there were; none where somebody else is doing it.
+-- Applies the changes to usage_counts, and returns their number. Returns zero if another transaction is applying them.
 CREATE FUNCTION gatehouse_fold_usage_counts() RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
@@ -29,7 +29,7 @@ BEGIN
     WITH deltas AS (
         DELETE FROM usage_count_deltas RETURNING *
     ), folded AS (
-        -- In order: a drain of the version before counts in usage_counts itself.
+        -- The rows are ordered, because the keeper of the previous version counts in usage_counts itself.
         INSERT INTO usage_counts AS held (tenant_id, day, user_id, group_id, provider, model_id, records)
         SELECT tenant_id, day, user_id, group_id, provider, model_id, sum(records) FROM deltas
         GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6
@@ -48,8 +48,8 @@ END $$;
 REVOKE EXECUTE ON FUNCTION gatehouse_fold_usage_counts FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION gatehouse_fold_usage_counts TO gatehouse_service;
 
--- How many usage records there are without regard to users, by the day and by the hour (UTC): a list of everybody's adds
--- up some hundred rows, not one for each user, model and day; and of a day with very many, only an hour is read.
+-- The number of usage records of all users, by the day and by the hour (UTC). A list of all users sums up a few hundred
+-- rows instead of one row for each user, model and day. On a day with very many records, only one hour is read.
 CREATE TABLE usage_totals (
     tenant_id uuid NOT NULL,
     day date NOT NULL,
@@ -68,11 +68,11 @@ CREATE TABLE usage_hour_totals (
     records bigint NOT NULL,
     UNIQUE NULLS NOT DISTINCT (tenant_id, hour, group_id, provider, model_id)
 );
--- Kept by triggers on the records and on each month of theirs, whoever adds or removes records.
+-- Triggers on the records and on each of their partitions maintain the counts whenever records are added or removed.
 CREATE FUNCTION gatehouse_total_usage() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
-    -- In order: two statements that change the same totals must not wait for each other.
+    -- The rows are ordered, so that two statements that change the same totals cannot deadlock.
     WITH hours AS MATERIALIZED (
         SELECT tenant_id, date_trunc('hour', timestamp, 'UTC') AS hour, group_id, provider, model_id,
                CASE TG_OP WHEN 'INSERT' THEN count(*) ELSE -count(*) END AS records
@@ -98,8 +98,9 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- Which part of an organization's chain has the events of an hour (UTC). The chain is in the order in which events were
--- written, which is not that of their moments: without this, whoever asks from a moment on reads it from its start.
+-- The range of an organization's chain that contains the events of an hour (UTC). The chain is in the order in which
+-- events were written, which can differ from the order of their times. Without this table, a query from a given time on
+-- would read the chain from its start.
 CREATE TABLE audit_hours (
     tenant_id uuid NOT NULL,
     hour timestamptz NOT NULL,
@@ -110,7 +111,7 @@ CREATE TABLE audit_hours (
 CREATE FUNCTION gatehouse_note_audit_hours() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
-    -- Whoever writes to a chain has its lock; chains are in order.
+    -- A transaction that writes to a chain has its lock, so the chain is in order.
     INSERT INTO audit_hours AS held
     SELECT tenant_id, date_trunc('hour', timestamp, 'UTC'), min(sequence), max(sequence) FROM changed
     GROUP BY 1, 2 ORDER BY 1, 2
@@ -120,7 +121,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- What is to be done about rows that are inserted into a month itself, which does not pass its parent's trigger.
+-- The triggers for rows that are inserted directly into a partition, which do not fire the triggers of its parent.
 CREATE FUNCTION gatehouse_watch_month(parent text, month text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     EXECUTE format('CREATE TRIGGER counted AFTER INSERT ON %I REFERENCING NEW TABLE AS %I'
@@ -132,7 +133,7 @@ BEGIN
 END $$;
 REVOKE EXECUTE ON FUNCTION gatehouse_watch_month FROM PUBLIC;
 
--- As before, with the others' triggers.
+-- As in the earlier revision, with the triggers of the other tables.
 CREATE OR REPLACE FUNCTION gatehouse_ensure_partitions(first date, months integer) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
@@ -156,19 +157,21 @@ BEGIN
                 EXECUTE format('WITH moved AS (DELETE FROM %I WHERE timestamp >= %L AND timestamp < %L RETURNING *)'
                                ' INSERT INTO %I SELECT * FROM moved', other, bounds[1], bounds[2], month);
             END IF;
-            -- Made now: what was moved is counted.
+            -- The triggers are created here, so that the moved rows are counted.
             PERFORM gatehouse_watch_month(parent, month);
-            -- Attached, not created as a partition: that would keep everyone from the whole table meanwhile.
+            -- The partition is attached instead of created as a partition, because a creation would block the whole
+            -- table meanwhile.
             EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)',
                            parent, month, bounds[1], bounds[2]);
-            -- The drain copies into the month itself: PostgreSQL refuses COPY into a table with row-level security.
-            -- The application's role has no right on a month, so its policies cannot be passed by that way.
+            -- The keeper copies directly into the partition, because PostgreSQL refuses COPY into a table with
+            -- row-level security. The application's role has no rights on a partition, so its policies cannot be
+            -- bypassed this way.
             EXECUTE format('GRANT SELECT, INSERT ON %I TO gatehouse_service', month);
         END LOOP;
     END LOOP;
 END $$;
 
--- First whoever adds has to wait, then what is there is counted: nothing comes in between.
+-- Writers are locked out before the existing rows are counted, so that no row is missed.
 CREATE TRIGGER counted AFTER INSERT ON usage_records REFERENCING NEW TABLE AS changed
     FOR EACH STATEMENT EXECUTE FUNCTION gatehouse_total_usage();
 CREATE TRIGGER uncounted AFTER DELETE ON usage_records REFERENCING OLD TABLE AS changed
@@ -188,7 +191,7 @@ GROUP BY 1, 2, 3, 4, 5;
 INSERT INTO audit_hours
 SELECT tenant_id, date_trunc('hour', timestamp, 'UTC'), min(sequence), max(sequence) FROM audit_events GROUP BY 1, 2;
 
--- Records of a rare model or group among many others.
+-- Finds the records of a rare model or group among many others.
 CREATE INDEX usage_records_model ON usage_records (tenant_id, provider, model_id, timestamp);
 CREATE INDEX usage_records_group ON usage_records (tenant_id, group_id, timestamp) WHERE group_id IS NOT NULL;
 

@@ -1,6 +1,7 @@
 -- outposts --------------------------------------------------------------------------------------------------------
--- Whom the portal vouches for: one row, replaced whole. Certificates are PEM; organizations are tenants' ids by
--- organization; outposts have their organization, and the serial numbers (hexadecimal) of certificates that are good.
+-- The outposts that the portal vouches for. It is one row, which is replaced as a whole. Certificates are in PEM.
+-- Organizations map an organization's id to its tenant's id. Outposts have their organization, and the serial numbers
+-- (hexadecimal) of their valid certificates.
 CREATE TABLE outpost_trust (
     key text PRIMARY KEY CHECK (key = 'portal'),
     ca_certificates jsonb NOT NULL,
@@ -16,11 +17,11 @@ CREATE POLICY operators ON outpost_trust TO gatehouse_app
     WITH CHECK (current_setting('gatehouse.operator', true) = 'on');
 CREATE POLICY service ON outpost_trust TO gatehouse_service USING (true);
 
--- How many records of an outpost's journal are stored; moved in the transaction that stores them.
+-- The number of stored records of an outpost's journal. It advances in the transaction that stores the records.
 CREATE TABLE outpost_positions (
     tenant_id uuid NOT NULL REFERENCES tenants,
     outpost_id uuid NOT NULL,
-    -- an outpost that has lost its disk begins another
+    -- an outpost that has lost its disk begins a new journal
     journal_id uuid NOT NULL,
     sequence bigint NOT NULL,
     updated_at timestamptz NOT NULL DEFAULT now(),
@@ -30,7 +31,7 @@ SELECT pg_temp.tenant_table('outpost_positions');
 REVOKE INSERT, UPDATE, DELETE ON outpost_positions FROM gatehouse_app;
 GRANT INSERT, UPDATE, DELETE ON outpost_positions TO gatehouse_service;
 
--- Each outpost that has asked for its policy: the version that it said to have in force, and its certificate.
+-- Outposts that have requested their policy, with the version that they reported as in force, and their certificate.
 CREATE TABLE outpost_nodes (
     tenant_id uuid NOT NULL REFERENCES tenants,
     outpost_id uuid NOT NULL,
@@ -44,7 +45,7 @@ SELECT pg_temp.tenant_table('outpost_nodes');
 REVOKE INSERT, UPDATE, DELETE ON outpost_nodes FROM gatehouse_app;
 GRANT INSERT, UPDATE, DELETE ON outpost_nodes TO gatehouse_service;
 
--- When each version was in force there: of the last day.
+-- When each version came into force at an outpost, for the last day.
 CREATE TABLE outpost_confirmations (
     tenant_id uuid NOT NULL REFERENCES tenants,
     outpost_id uuid NOT NULL,

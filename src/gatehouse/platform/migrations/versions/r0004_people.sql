@@ -1,3 +1,3 @@
 -- conversations ---------------------------------------------------------------------------------------------------
--- the highest number of a redacted value's label, by entity type: later ones are numbered after it
+-- the highest label number of redacted values, by entity type; numbering of later values continues after it
 ALTER TABLE conversations ADD COLUMN label_numbers jsonb NOT NULL DEFAULT '{}';

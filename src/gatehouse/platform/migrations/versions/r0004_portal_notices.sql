@@ -1,5 +1,6 @@
 -- the portal's notices --------------------------------------------------------------------------------------------
--- What the portal is still to be told: removed once it was. `due_at` is moved by whoever takes it.
+-- Notices that the portal has not accepted yet. They are deleted once it accepts them. A process that takes a notice
+-- advances its `due_at`.
 CREATE TABLE portal_notices (
     tenant_id uuid NOT NULL REFERENCES tenants,
     type text NOT NULL CHECK (type = 'dead_letter'),

@@ -1,3 +1,3 @@
 -- saml ------------------------------------------------------------------------------------------------------------
--- When a session ends however much it is used: the identity provider that it came from says so.
+-- The time at which a session ends even if it is used. The identity provider of the session sets it.
 ALTER TABLE sessions ADD COLUMN not_after timestamptz;

@@ -1,5 +1,6 @@
 -- scim ------------------------------------------------------------------------------------------------------------------
--- The users' addresses as a directory's filter compares them: those that it gave, else the one that signs in.
+-- The addresses of users as the filter of a directory compares them: the addresses that the directory set, or else the
+-- address of the sign-in.
 CREATE FUNCTION gatehouse_addresses(directory jsonb, email text) RETURNS text[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN directory ? 'emails'
@@ -7,11 +8,11 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
         ELSE ARRAY[lower(email)]
     END
 $$;
--- Without a pending list, so that finding somebody takes the same time whoever was changed before.
+-- The index has no pending list, so that a search takes the same time after any change.
 CREATE INDEX users_addresses ON users USING gin (gatehouse_addresses(directory, email)) WITH (fastupdate = off);
 
--- Row-level security keeps PostgreSQL from these indexes: it may not call lower() on rows that could be another tenant's.
--- So they are asked as the owner, for the session's tenant.
+-- Row-level security prevents PostgreSQL from using these indexes, because it may not call lower() on rows that could
+-- belong to another tenant. So these functions query as the owner, for the tenant of the session.
 CREATE FUNCTION gatehouse_users_by_name(name text) RETURNS uuid[]
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
     SELECT array_agg(id) FROM users

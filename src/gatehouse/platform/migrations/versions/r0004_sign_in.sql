@@ -1,9 +1,9 @@
 -- sign_in ---------------------------------------------------------------------------------------------------------
--- Tries to get in, by whose account or address they count (platform/live/tries): of no organization, and by a digest, so
--- that nobody's address stands here. A crash of the database may forget the last minute.
+-- Sign-in attempts, by the account or the address for which they count (platform/live/tries). They belong to no
+-- organization. Keys are digests, so that no address is stored here. A crash of the database may lose the last minute.
 CREATE UNLOGGED TABLE sign_in_tries (
     key bytea NOT NULL,
-    -- when the first and the last try of this row were
+    -- when the first and the last attempt of this row were made
     opened timestamptz NOT NULL,
     ended timestamptz NOT NULL,
     tries bigint NOT NULL,
@@ -11,8 +11,9 @@ CREATE UNLOGGED TABLE sign_in_tries (
 );
 GRANT SELECT, INSERT, UPDATE, DELETE ON sign_in_tries TO gatehouse_service;
 
--- Counts one try of every key, or of none where one has no room in the last `span`: as the counters in Redis and in
--- memory do (foundation/counters), with the same answer. `wait` is seconds until the next slot of `claim` comes free.
+-- Counts one attempt of every key, or of none if one key has no room in the last `span`. It works like the counters in
+-- Redis and in memory (foundation/counters), and gives the same answer. `wait` is the number of seconds until the next
+-- slot of `claim` is free.
 CREATE FUNCTION gatehouse_take_try(
     keys bytea[], limits bigint[], span interval, bucket interval,
     OUT allowed boolean, OUT claim integer, OUT used bigint, OUT wait double precision
@@ -23,10 +24,11 @@ DECLARE
     least bigint;
     frees timestamptz;
 BEGIN
-    -- In one order: two that share keys wait for each other only one way. No longer than this statement runs.
+    -- The locks are taken in one order, so that two calls that share keys cannot deadlock. They are released when this
+    -- statement ends.
     PERFORM pg_advisory_xact_lock(turn)
     FROM (SELECT DISTINCT hashtextextended(encode(k, 'hex'), 0) AS turn FROM unnest(keys) AS k ORDER BY 1) AS turns;
-    -- A clock that was set back stands still until it has caught up.
+    -- If the clock was set back, the time stands still until the clock has caught up.
     SELECT greatest(clock_timestamp(), max(t.ended)) INTO moment FROM sign_in_tries AS t WHERE t.key = ANY(keys);
     DELETE FROM sign_in_tries AS t WHERE t.key = ANY(keys) AND t.ended <= moment - span;
     FOR i IN 1 .. cardinality(keys) LOOP
@@ -58,6 +60,6 @@ BEGIN
     wait := extract(epoch FROM frees + span - moment);
 END $$;
 
--- The session that a browser held when it set out for its identity provider: the answer comes without that cookie.
+-- The session of the browser when it went to the identity provider. The response arrives without the session cookie.
 ALTER TABLE saml_requests ADD COLUMN former_digest bytea;
 CREATE INDEX saml_requests_browser ON saml_requests (browser_digest) WHERE used_at IS NULL;

@@ -1,5 +1,5 @@
 -- webhooks --------------------------------------------------------------------------------------------------------
--- What is dispatched goes soon; what waits has its index.
+-- Dispatched events are deleted soon; waiting events have an index.
 CREATE INDEX outbox_dispatched ON outbox (dispatched_at) WHERE dispatched_at IS NOT NULL;
 
 CREATE TABLE webhooks (
@@ -16,7 +16,7 @@ CREATE TABLE webhooks (
 CREATE INDEX webhooks_listing ON webhooks (tenant_id, created_at DESC, id DESC);
 SELECT pg_temp.tenant_table('webhooks');
 
--- One event for one webhook. `position` is the order of events.
+-- One event for one webhook. `position` is the order of the events.
 CREATE TABLE webhook_deliveries (
     id uuid PRIMARY KEY,
     position bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
@@ -26,9 +26,9 @@ CREATE TABLE webhook_deliveries (
     payload jsonb NOT NULL,
     status text NOT NULL DEFAULT 'pending' CHECK (status IN ('pending', 'delivered', 'failed', 'dead_letter')),
     attempts integer NOT NULL DEFAULT 0,
-    -- null once there will be none
+    -- null once there is no further attempt
     next_attempt_at timestamptz DEFAULT now(),
-    -- when a delivery that has failed for good becomes a dead letter
+    -- when a delivery that has finally failed becomes a dead letter
     dead_at timestamptz,
     response_status integer,
     response_body text,
@@ -43,13 +43,15 @@ CREATE INDEX webhook_deliveries_dead ON webhook_deliveries (dead_at) WHERE dead_
 SELECT pg_temp.tenant_table('webhook_deliveries');
 GRANT INSERT, UPDATE, DELETE ON webhook_deliveries TO gatehouse_service;
 
--- Whose turn it is: a row for each webhook that ever had something to deliver. Its lock is the webhook's.
+-- The turns of webhooks, with one row for each webhook that ever had a delivery. The lock on a row is the lock of the
+-- webhook.
 CREATE TABLE webhook_queues (
     webhook_id uuid PRIMARY KEY REFERENCES webhooks ON DELETE CASCADE,
     tenant_id uuid NOT NULL REFERENCES tenants,
-    -- when somebody should look at it; null while nothing waits. Whoever takes it moves this behind the end of their lease.
+    -- when the turn is due, or null while nothing waits; a process that takes the turn advances this to the end of its
+    -- lease
     due_at timestamptz,
-    -- how often it was taken: whose lease has ended finds another number
+    -- how often the turn was taken; a process whose lease has expired finds another number
     claims bigint NOT NULL DEFAULT 0
 );
 CREATE INDEX webhook_queues_due ON webhook_queues (due_at) WHERE due_at IS NOT NULL;

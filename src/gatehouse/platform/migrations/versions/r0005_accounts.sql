@@ -1,11 +1,12 @@
 -- accounts --------------------------------------------------------------------------------------------------------
--- Who may make accounts with a domain's addresses: its identity provider (jit_provisioning), and strangers who register.
+-- Who may create accounts with addresses of a domain: its identity provider (jit_provisioning), and strangers who
+-- register.
 ALTER TABLE allowed_domains ADD COLUMN self_registration boolean NOT NULL DEFAULT false;
 
 ALTER TABLE users
-    -- made by POST /api/auth/register without an invitation
+    -- created by POST /api/auth/register without an invitation
     ADD COLUMN self_registered boolean NOT NULL DEFAULT false,
-    -- when the person showed that the address is theirs: by an invitation, or at the organization's identity provider
+    -- when the person proved that the address is theirs: with an invitation, or at the organization's identity provider
     ADD COLUMN address_proven_at timestamptz,
     -- since when the account belongs to the organization's identity provider or directory; null for a local account
     ADD COLUMN linked_at timestamptz;
@@ -18,7 +19,7 @@ UPDATE users u SET linked_at = now()
 UPDATE users SET self_registered = true WHERE id::text IN (
     SELECT resource_id FROM audit_events
     WHERE action = 'user.registered' AND details @> '{"invited": false}');
--- A proven domain verifies the addresses that were there before, too.
+-- A verified domain also verifies the addresses that existed before.
 UPDATE users u SET email_verified = true FROM allowed_domains d
     WHERE d.tenant_id = u.tenant_id AND d.verified_at IS NOT NULL AND NOT u.email_verified
       AND d.domain = split_part(lower(u.email), '@', 2);

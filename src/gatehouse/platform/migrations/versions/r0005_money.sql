@@ -1,8 +1,8 @@
 -- budgets ---------------------------------------------------------------------------------------------------------
--- Begins a budget's current period with what is on record since the period's start, for a budget, or a plan's limit, that
--- is new or counts again: the records that no worker has counted for it are one more lease, of writer zero, from which
--- nobody spends. Then the steps towards a plan's limit and the notice that it is reached are those of the new limit: of
--- several steps that are passed already only the last one is still to be told.
+-- Begins the current period of a budget or a plan's limit with the recorded usage since the start of the period, if the
+-- budget is new or counts again. The records that no worker has counted for the budget become one more lease, of writer
+-- zero, from which no worker spends. The thresholds of a plan's limit, and the notice that the limit is reached, then
+-- refer to the new limit. If several thresholds have been passed already, only the last one is still announced.
 ALTER TABLE budget_periods ADD COLUMN plan_limit bigint;
 COMMENT ON COLUMN budget_periods.plan_limit IS
     'the plan''s monthly requests that the steps are counted against; a worker with another limit announces nothing';
@@ -29,14 +29,14 @@ BEGIN
         INTO requests, usd, tokens
         FROM usage_records u
         WHERE u.tenant_id = tenant AND u.timestamp >= begins AND u.timestamp < ends
-            -- As the gateway decides what counts.
+            -- The same rule as in the gateway decides which records count.
             AND (u.status = 'success' OR u.input_tokens IS NOT NULL OR u.time_to_first_token_ms IS NOT NULL)
             AND CASE scope
                 WHEN 'tenant' THEN true
                 WHEN 'user' THEN u.user_id = scope_of
                 WHEN 'api_key' THEN u.api_key_id = scope_of
                 WHEN 'oauth_client' THEN u.client_id = scope_of
-                -- A record names the group of a user who is in one alone.
+                -- A record contains the group only of a user who is in exactly one group.
                 WHEN 'group' THEN u.group_id = scope_of OR (u.group_id IS NULL AND u.user_id IN (
                     SELECT m.user_id FROM group_members m WHERE m.tenant_id = tenant AND m.group_id = scope_of))
                 END;
@@ -58,7 +58,8 @@ REVOKE EXECUTE ON FUNCTION gatehouse_begin_budget FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION gatehouse_begin_budget TO gatehouse_app;
 
 -- kill switches ---------------------------------------------------------------------------------------------------
--- Those of whole providers. Not in the providers' rows: it stays engaged while a provider is removed and made again.
+-- Kill switches of whole providers. They are not in the providers' rows, so that a switch stays engaged while a
+-- provider is removed and added again.
 CREATE TABLE provider_kill_switches (
     tenant_id uuid NOT NULL REFERENCES tenants,
     provider text NOT NULL,

@@ -2,14 +2,14 @@
 CREATE TABLE jobs (
     id uuid PRIMARY KEY,
     kind text NOT NULL,
-    -- null: the job belongs to no organization
+    -- null if the job belongs to no organization
     org_id uuid,
     lane text NOT NULL,
     args jsonb NOT NULL DEFAULT '{}',
     status text NOT NULL DEFAULT 'queued' CHECK (status IN ('queued', 'running', 'done', 'failed')),
     attempts integer NOT NULL DEFAULT 0,
     run_at timestamptz NOT NULL DEFAULT now(),
-    -- After this time the worker of a running job is dead.
+    -- After this time, the worker of a running job counts as dead.
     leased_until timestamptz,
     -- why the last attempt failed
     error text,
@@ -32,8 +32,8 @@ BEGIN
     EXECUTE format('CREATE POLICY tenant ON jobs TO gatehouse_app USING (%s) WITH CHECK (%s)', condition, condition);
 END $$;
 
--- Moves jobs from the tables of procrastinate, which versions before 0006 use. Such a version may queue jobs as long as
--- it serves beside this one, so the function is called regularly. The tables do not exist in new installations.
+-- Moves jobs from the tables of procrastinate, which versions before 0006 use. Such a version may queue jobs while it
+-- serves in parallel with this one, so the function is called regularly. The tables do not exist in new installations.
 CREATE FUNCTION gatehouse_take_over_jobs() RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     moved bigint;

@@ -4,7 +4,7 @@ CREATE TABLE access_requests (
     tenant_id uuid NOT NULL REFERENCES tenants,
     user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
     kind text NOT NULL CHECK (kind IN ('model', 'limit')),
-    -- provider/model-id: the name, so that the request stays readable when the entry of the catalog is removed
+    -- provider/model-id; the name is stored, so that the request stays readable when the catalog entry is deleted
     model text,
     period text CHECK (period IN ('minute', 'day', 'month')),
     limit_usd numeric CHECK (limit_usd > 0),
@@ -12,7 +12,7 @@ CREATE TABLE access_requests (
     limit_tokens bigint CHECK (limit_tokens > 0),
     reason text NOT NULL,
     status text NOT NULL DEFAULT 'pending' CHECK (status IN ('pending', 'approved', 'denied', 'withdrawn')),
-    -- what the approval gave: a group, or the limits of a budget
+    -- the granted access: a group, or the limits of a budget
     granted jsonb,
     created_at timestamptz NOT NULL DEFAULT now(),
     decided_at timestamptz,
@@ -23,6 +23,6 @@ CREATE TABLE access_requests (
 );
 CREATE INDEX access_requests_listing ON access_requests (tenant_id, created_at, id);
 CREATE INDEX access_requests_of_user ON access_requests (user_id, created_at, id);
--- One pending request of a person for a model, and one for a period.
+-- A person can have one pending request for a model, and one for each period.
 CREATE UNIQUE INDEX access_requests_pending ON access_requests (user_id, coalesce(model, period)) WHERE status = 'pending';
 SELECT pg_temp.tenant_table('access_requests');

@@ -1,4 +1,4 @@
--- Counts of requests by the hour, for charts of a month (records/minutes). `usage_minutes` is kept for eight days.
+-- Hourly counts of requests, for charts of a month (records/minutes). `usage_minutes` is kept for eight days.
 ALTER TABLE usage_hours
     ADD COLUMN requests bigint NOT NULL DEFAULT 0,
     ADD COLUMN errors bigint NOT NULL DEFAULT 0,

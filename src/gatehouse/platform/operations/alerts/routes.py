@@ -2,12 +2,29 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query, Response
 
-from gatehouse.foundation.http.lists import OffsetWindow, count_query, offset_window
+from gatehouse.foundation.http.lists import (
+    OffsetWindow,
+    OptionalWindow,
+    count_query,
+    offset_window,
+    optional_window,
+    search_parameter,
+    sort_parameter,
+    windowed,
+)
 from gatehouse.platform.operations.alerts import service, table
 from gatehouse.platform.operations.alerts.errors import AlertRuleNotFound
-from gatehouse.platform.operations.alerts.schemas import AlertRule, AlertRuleUpdate, Evaluated, History, NewAlertRule
+from gatehouse.platform.operations.alerts.schemas import (
+    AlertRule,
+    AlertRuleUpdate,
+    Evaluated,
+    History,
+    Metric,
+    NewAlertRule,
+    Sort,
+)
 from gatehouse.platform.operations.alerts.table import AlertRuleRow
 from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.request.injected import (
@@ -41,13 +58,27 @@ async def _update(parts: InSplitTransactions, host: TheHost, body: AlertRuleUpda
 # meanwhile.
 CheckedNew = Annotated[NewAlertRule, Depends(_new)]
 CheckedUpdate = Annotated[AlertRuleUpdate, Depends(_update)]
+Search = Annotated[str | None, search_parameter("Part of the name.")]
+RulesWindow = Annotated[OptionalWindow, Depends(optional_window(maximum=200))]
 Window = Annotated[OffsetWindow, Depends(offset_window(default=50, maximum=200))]
 
 
 @router.get("", response_model=list[AlertRule])
-async def list_alert_rules(caller: AdminReader, session: Session) -> object:
-    """Lists the organization's alert rules, newest first."""
-    return (await session.scalars(table.newest_first())).all()
+async def list_alert_rules(
+    caller: AdminReader,
+    session: Session,
+    window: RulesWindow,
+    response: Response,
+    *,
+    search: Search = None,
+    enabled: Annotated[bool | None, Query(description="Only enabled, or only disabled ones.")] = None,
+    metric_type: Annotated[Metric | None, Query(description="Only rules of this metric.")] = None,
+    sort: Annotated[Sort, sort_parameter()] = "-created_at",
+) -> object:
+    """Lists the organization's alert rules, by default all of them, newest first. The header `X-Total-Count` is the
+    number of all matching rules, regardless of `limit` and `offset`."""
+    query = table.list_query(search=search, enabled=enabled, metric_type=metric_type, sort=sort)
+    return await windowed(session, query, window, response)
 
 
 @router.post(

@@ -16,6 +16,7 @@ Comparison = Annotated[
     Literal["gt", "lt", "gte", "lte"],
     Field(description="The comparison of the metric with the threshold at which the rule triggers."),
 ]
+Sort = Literal["created_at", "-created_at", "name", "-name", "last_triggered_at", "-last_triggered_at"]
 Name = Annotated[str, Field(min_length=1, max_length=255, examples=["Spend of an hour"])]
 Threshold = Annotated[float, Field(allow_inf_nan=False, ge=-1e15, le=1e15, examples=[50])]
 Window = Annotated[

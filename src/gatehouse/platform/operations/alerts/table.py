@@ -9,6 +9,7 @@ from sqlalchemy import Float, Select, func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
+from gatehouse.foundation.http.lists import containing, sorted_by
 from gatehouse.foundation.storage.rows import TenantRow
 
 
@@ -82,8 +83,19 @@ _SET_RESULT: Final = text(
 )
 
 
-def newest_first() -> Select[AlertRuleRow]:
-    return select(AlertRuleRow).order_by(AlertRuleRow.created_at.desc(), AlertRuleRow.id.desc())
+def list_query(*, search: str | None, enabled: bool | None, metric_type: str | None, sort: str) -> Select[AlertRuleRow]:
+    """Return the query of rules by part of the name, state and metric."""
+    query = containing(select(AlertRuleRow), search, AlertRuleRow.name)
+    if enabled is not None:
+        query = query.where(AlertRuleRow.enabled.is_(enabled))
+    if metric_type is not None:
+        query = query.where(AlertRuleRow.metric_type == metric_type)
+    columns = {
+        "name": AlertRuleRow.name,
+        "created_at": AlertRuleRow.created_at,
+        "last_triggered_at": AlertRuleRow.last_triggered_at,
+    }
+    return sorted_by(query, sort, columns, unique=AlertRuleRow.id)
 
 
 def history(rule_id: UUID) -> Select[AlertHistoryRow]:

@@ -3,13 +3,22 @@
 from typing import Annotated, Any, Final
 from uuid import UUID
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query, Response
 
+from gatehouse.foundation.http.lists import (
+    OptionalWindow,
+    optional_window,
+    search_parameter,
+    sort_parameter,
+    windowed,
+)
 from gatehouse.foundation.http.variants import RequestVariant
 from gatehouse.platform.operations.webhooks import service, table, variants
 from gatehouse.platform.operations.webhooks.errors import WebhookNotFound
 from gatehouse.platform.operations.webhooks.schemas import (
+    EventType,
     NewWebhook,
+    Sort,
     Tested,
     TestedA,
     Webhook,
@@ -34,6 +43,9 @@ from gatehouse.platform.request.injected import (
 )
 from gatehouse.platform.request.ports import TheHost
 
+Window = Annotated[OptionalWindow, Depends(optional_window(maximum=200))]
+Search = Annotated[str | None, search_parameter("Part of the name or the URL.")]
+Enabled = Annotated[bool | None, Query(description="Only enabled, or only disabled ones.")]
 LoadedWebhook = Annotated[WebhookRow, Depends(loaded(WebhookRow, "webhook_id", WebhookNotFound))]
 
 
@@ -57,9 +69,21 @@ _CREATE_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-async def list_webhooks(caller: AdminReader, session: Session) -> object:
-    """Lists the organization's webhooks, newest first, without their secrets."""
-    return await table.all_webhooks(session)
+async def list_webhooks(
+    caller: AdminReader,
+    session: Session,
+    window: Window,
+    response: Response,
+    *,
+    search: Search = None,
+    enabled: Enabled = None,
+    event: Annotated[EventType | None, Query(description="Only webhooks that get this event.")] = None,
+    sort: Annotated[Sort, sort_parameter()] = "-created_at",
+) -> object:
+    """Lists the organization's webhooks without their secrets, by default all of them, newest first. The header
+    `X-Total-Count` is the number of all matching webhooks, regardless of `limit` and `offset`."""
+    query = table.list_query(search=search, enabled=enabled, event=event, sort=sort)
+    return await windowed(session, query, window, response)
 
 
 async def create_webhook(

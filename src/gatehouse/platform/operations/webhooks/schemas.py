@@ -13,6 +13,7 @@ EventType = Literal[
     "new_conversation", "dlp_trigger", "quota_exceeded", "bundle_state_change", "usage_threshold", "invoice_generated",
     "webhook_test",
 ]  # fmt: skip
+Sort = Literal["created_at", "-created_at", "name", "-name"]
 Status = Literal["pending", "delivered", "failed", "dead_letter"]
 
 Name = Annotated[str, Field(min_length=1, max_length=255, examples=["ticket system"])]

@@ -5,10 +5,11 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import ARRAY, BigInteger, Identity, Text, func, select
+from sqlalchemy import ARRAY, BigInteger, Identity, Select, Text, any_, func, literal, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
+from gatehouse.foundation.http.lists import containing, sorted_by
 from gatehouse.foundation.storage.rows import TenantRow
 
 #: Number of deliveries that are shown with a webhook.
@@ -49,10 +50,15 @@ class DeliveryRow(TenantRow):
     created_at: Mapped[datetime]
 
 
-async def all_webhooks(session: AsyncSession) -> Sequence[WebhookRow]:
-    """Return all webhooks, newest first."""
-    query = select(WebhookRow).order_by(WebhookRow.created_at.desc(), WebhookRow.id.desc())
-    return (await session.scalars(query)).all()
+def list_query(*, search: str | None, enabled: bool | None, event: str | None, sort: str) -> Select[WebhookRow]:
+    """Return the query of webhooks by part of name or URL, state and event."""
+    query = containing(select(WebhookRow), search, WebhookRow.name, WebhookRow.url)
+    if enabled is not None:
+        query = query.where(WebhookRow.enabled.is_(enabled))
+    if event is not None:
+        query = query.where(literal(event) == any_(WebhookRow.events))
+    columns = {"name": WebhookRow.name, "created_at": WebhookRow.created_at}
+    return sorted_by(query, sort, columns, unique=WebhookRow.id)
 
 
 async def count_webhooks(session: AsyncSession) -> int:

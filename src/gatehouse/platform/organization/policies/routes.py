@@ -7,9 +7,10 @@ from fastapi import APIRouter
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.platform.organization.policies import schemas, service
-from gatehouse.platform.organization.policies.table import last_run, read_session_policy
+from gatehouse.platform.organization.policies.table import last_run
 from gatehouse.platform.organization.policies.values import read_retention_policy
 from gatehouse.platform.organization.tenants.own import OwnTenant
+from gatehouse.platform.organization.tenants.sources import sources_of
 from gatehouse.platform.organization.tenants.table import TenantRecord
 from gatehouse.platform.request.callers import RESPONSES, AdminReader, AdminStepUp
 from gatehouse.platform.request.injected import Changing, Session
@@ -18,23 +19,25 @@ router = APIRouter(prefix="/api/v1/admin", tags=["Organization"], responses=RESP
 
 
 @router.get("/org/session-policy", response_model=schemas.SessionPolicy)
-async def read_session_policy_in_force(caller: AdminReader, tenant: OwnTenant) -> object:
-    """Returns the lifetimes of sessions, and the maximum number of sessions of a user."""
-    return read_session_policy(tenant.session_policy)
+async def read_session_policy_in_force(caller: AdminReader, tenant: OwnTenant) -> schemas.SessionPolicy:
+    """Returns the lifetimes of sessions, and the maximum number of sessions of a user, with the source of each
+    value."""
+    return service.session_policy_in_force(tenant)
 
 
 @router.put("/org/session-policy", response_model=schemas.SessionPolicy)
 async def update_session_policy(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.SessionPolicyUpdate, change: Changing
-) -> object:
+) -> schemas.SessionPolicy:
     """Changes the fields in the body. When the response arrives, the change also applies to existing sessions."""
-    return service.set_session_policy(change, tenant, body.sent())
+    service.set_session_policy(change, tenant, body.sent())
+    return service.session_policy_in_force(tenant)
 
 
 @router.get("/org/mfa-policy", response_model=schemas.MfaPolicy)
-async def read_mfa_policy_in_force(caller: AdminReader, tenant: OwnTenant, session: Session) -> object:
-    """Returns the policy for second factors that is in force. If the configuration entry `mfa_required` is true, the
-    level is `required`."""
+async def read_mfa_policy_in_force(caller: AdminReader, tenant: OwnTenant, session: Session) -> schemas.MfaPolicy:
+    """Returns the policy for second factors that is in force, with the source of each value. If the configuration entry
+    `mfa_required` is true, the level is `required`."""
     return await service.mfa_policy_in_force(session, tenant)
 
 
@@ -45,14 +48,16 @@ async def read_mfa_policy_in_force(caller: AdminReader, tenant: OwnTenant, sessi
 )
 async def update_mfa_policy(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.MfaPolicyUpdate, change: Changing
-) -> object:
+) -> schemas.MfaPolicy:
     """Changes the fields in the body. When the response arrives, the change is in force. The level `required` starts
     the grace period of `grace_period_hours`."""
     return await service.set_mfa_policy(change, tenant, body.sent())
 
 
 @router.get("/retention/policy", response_model=schemas.RetentionPolicy)
-async def read_retention_policy_in_force(caller: AdminReader, tenant: OwnTenant, session: Session) -> object:
+async def read_retention_policy_in_force(
+    caller: AdminReader, tenant: OwnTenant, session: Session
+) -> schemas.RetentionPolicy:
     """Returns the retention policy of records, and the result of the archiver's last run."""
     return await _retention(session, tenant)
 
@@ -60,7 +65,7 @@ async def read_retention_policy_in_force(caller: AdminReader, tenant: OwnTenant,
 @router.put("/retention/policy", response_model=schemas.RetentionPolicy)
 async def update_retention_policy(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.RetentionPolicyUpdate, change: Changing
-) -> object:
+) -> schemas.RetentionPolicy:
     """Changes the fields in the body. A shorter window hides records as soon as the response arrives. The archiver
     moves them at its next run."""
     service.set_retention_policy(change, tenant, body.sent())
@@ -70,11 +75,7 @@ async def update_retention_policy(
 async def _retention(session: AsyncSession, tenant: TenantRecord) -> schemas.RetentionPolicy:
     run = await last_run(session)
     policy: dict[str, Any] = msgspec.to_builtins(read_retention_policy(tenant.retention_policy))
-    # The stored policy contains only the fields that were set.
-    sources: dict[str, Any] = {
-        field: "organization" if field in tenant.retention_policy else "default" for field in policy
-    }
-    shown = schemas.RetentionPolicy(**policy, sources=sources)
+    shown = schemas.RetentionPolicy(**policy, sources=sources_of(policy, tenant.retention_policy))
     if run is not None:
         shown.last_archival_run, shown.last_archival_status, shown.rows_archived_last_run = run
     return shown

@@ -2,13 +2,22 @@
 
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 from croniter import croniter
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field
 
 from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
 from gatehouse.platform.organization.policies.values import Concurrency, Enforcement, MfaMethod
+from gatehouse.platform.organization.tenants.sources import Source
+
+Sources = Annotated[
+    dict[str, Source],
+    Field(
+        description="Where each value comes from, by field: `organization` where it was set.",
+        examples=[{"session_timeout_minutes": "organization", "idle_timeout_minutes": "default"}],
+    ),
+]
 
 SessionTimeout = Annotated[int, Field(ge=15, le=1440, examples=[480])]
 IdleTimeout = Annotated[int, Field(ge=1, le=1440, examples=[60])]
@@ -55,6 +64,7 @@ class SessionPolicy(ResponseBody):
     enforce_single_session: bool
     refresh_token_enabled: bool
     refresh_token_ttl_days: int
+    sources: Sources
 
 
 class MfaPolicyUpdate(Body):
@@ -79,6 +89,14 @@ class MfaPolicy(ResponseBody):
     grace_period_hours: int
     mfa_assertion_ttl_seconds: int
     enrollment_deadline: datetime | None
+    sources: Annotated[
+        dict[str, Source],
+        Field(
+            description="Where each value comes from, by field. A level that the configuration `mfa_required` sets has"
+            " the source of that entry.",
+            examples=[{"enforcement_level": "environment", "grace_period_hours": "default"}],
+        ),
+    ]
 
 
 #: Matches five fields of numbers and of names of months and days. Seconds, random values, and names such as `@daily` do
@@ -123,11 +141,7 @@ class RetentionPolicy(ResponseBody):
     cold_retention_years: Annotated[int, Field(description="Further years for which records stay in the cold archive.")]
     archiver_schedule: str
     sources: Annotated[
-        dict[str, Literal["default", "organization"]],
-        Field(
-            description="Source of each value, by field: `organization` if it was set, else `default`.",
-            examples=[{"hot_retention_days": "organization", "warm_retention_days": "default"}],
-        ),
+        Sources, Field(examples=[{"hot_retention_days": "organization", "warm_retention_days": "default"}])
     ]
     last_archival_run: datetime | None = None
     last_archival_status: str | None = None

@@ -10,23 +10,26 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import CallerKind
 from gatehouse.platform.changes.change import Change
+from gatehouse.platform.organization.policies import schemas
 from gatehouse.platform.organization.policies.errors import CallerHasNoFactor, IdleLongerThanSession
 from gatehouse.platform.organization.policies.table import (
     lacks_second_factor,
+    level_forced_by,
     read_mfa_policy,
     read_session_policy,
-    second_factor_in_force,
 )
-from gatehouse.platform.organization.policies.values import (
-    MfaRules,
-    SessionRules,
-    read_retention_policy,
-)
+from gatehouse.platform.organization.policies.values import read_retention_policy
+from gatehouse.platform.organization.tenants.sources import sources_of
 from gatehouse.platform.organization.tenants.stored import store_changes
 from gatehouse.platform.organization.tenants.table import TenantRecord
 
 
-def set_session_policy(change: Change, tenant: TenantRecord, changes: Mapping[str, Any]) -> SessionRules:
+def session_policy_in_force(tenant: TenantRecord) -> schemas.SessionPolicy:
+    rules: dict[str, Any] = msgspec.to_builtins(read_session_policy(tenant.session_policy))
+    return schemas.SessionPolicy(**rules, sources=sources_of(rules, tenant.session_policy))
+
+
+def set_session_policy(change: Change, tenant: TenantRecord, changes: Mapping[str, Any]) -> None:
     """Change the session policy. Raises `IdleLongerThanSession`."""
     before = read_session_policy(tenant.session_policy)
     after = read_session_policy({**tenant.session_policy, **changes})
@@ -35,13 +38,16 @@ def set_session_policy(change: Change, tenant: TenantRecord, changes: Mapping[st
             raise IdleLongerThanSession(after.session_timeout_minutes)
         after = msgspec.structs.replace(after, idle_timeout_minutes=after.session_timeout_minutes)
     _store(change, tenant, "session_policy", before, after)
-    return after
 
 
-async def mfa_policy_in_force(session: AsyncSession, tenant: TenantRecord) -> MfaRules:
+async def mfa_policy_in_force(session: AsyncSession, tenant: TenantRecord) -> schemas.MfaPolicy:
     """Return the stored policy. If the configuration entry `mfa_required` is true, its level is `required`."""
-    policy = read_mfa_policy(tenant.mfa_policy)
-    return msgspec.structs.replace(policy, enforcement_level=(await second_factor_in_force(session)).level)
+    rules: dict[str, Any] = msgspec.structs.asdict(read_mfa_policy(tenant.mfa_policy))
+    sources = sources_of(rules, tenant.mfa_policy)
+    forced_by = await level_forced_by(session)
+    if forced_by is not None:
+        rules["enforcement_level"], sources["enforcement_level"] = "required", forced_by
+    return schemas.MfaPolicy(**rules, sources=sources)
 
 
 async def require_caller_factor(change: Change) -> None:
@@ -54,7 +60,7 @@ async def require_caller_factor(change: Change) -> None:
         raise CallerHasNoFactor
 
 
-async def set_mfa_policy(change: Change, tenant: TenantRecord, changes: Mapping[str, Any]) -> MfaRules:
+async def set_mfa_policy(change: Change, tenant: TenantRecord, changes: Mapping[str, Any]) -> schemas.MfaPolicy:
     """Change the policy for second factors. Raises `CallerHasNoFactor`."""
     before = read_mfa_policy(tenant.mfa_policy)
     after = read_mfa_policy({**tenant.mfa_policy, **changes})

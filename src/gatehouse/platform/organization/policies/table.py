@@ -2,7 +2,7 @@
 
 import time
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from sqlalchemy import text
@@ -38,6 +38,12 @@ async def mfa_policy(session: AsyncSession) -> MfaRules:
 async def second_factor_in_force(session: AsyncSession) -> SecondFactor:
     """Return the policy in force, combined with the configuration entry `mfa_required`."""
     return second_factor.read((await session.execute(_SECOND_FACTOR, {"tenant": session.info["tenant_id"]})).one())
+
+
+async def level_forced_by(session: AsyncSession) -> Literal["organization", "environment"] | None:
+    """Return who requires second factors by the configuration `mfa_required`, or None."""
+    row = (await session.execute(_SECOND_FACTOR, {"tenant": session.info["tenant_id"]})).one()
+    return second_factor.required_by(row)
 
 
 async def lacks_second_factor(session: AsyncSession, user_id: UUID) -> bool:

@@ -14,6 +14,7 @@ from gatehouse.platform.organization.feature_flags.table import DEFAULTS
 from gatehouse.platform.organization.ip_allowlist.schemas import Cidrs
 from gatehouse.platform.organization.policies.schemas import IdleTimeout, SessionTimeout
 from gatehouse.platform.organization.tenants.schemas import Name, Slug
+from gatehouse.platform.organization.tenants.sources import Source
 
 
 @cache
@@ -59,5 +60,13 @@ class Settings(ResponseBody):
     idle_timeout_minutes: int
     ip_allowlist: Annotated[list[str], Field(description="CIDR ranges, including those that are not enforced.")]
     feature_flags: dict[str, bool]
+    sources: Annotated[
+        dict[str, Source],
+        Field(
+            description="Where the value of each field and feature flag comes from: `organization` where it was set."
+            " Names, addresses and the time zone are always the organization's own.",
+            examples=[{"idle_timeout_minutes": "organization", "feature_flags.dlp_enabled": "default"}],
+        ),
+    ]
     created_at: datetime
     updated_at: datetime

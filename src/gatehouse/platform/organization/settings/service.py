@@ -19,6 +19,7 @@ from gatehouse.platform.organization.policies.table import read_session_policy
 from gatehouse.platform.organization.settings.errors import SlugOfOperators
 from gatehouse.platform.organization.settings.schemas import Settings, SettingsUpdate
 from gatehouse.platform.organization.tenants.errors import SlugTaken
+from gatehouse.platform.organization.tenants.sources import sources_of
 from gatehouse.platform.organization.tenants.table import TenantRecord
 
 #: Columns of the fields that belong to this family.
@@ -28,6 +29,7 @@ _SESSION_FIELDS: Final = ("session_timeout_minutes", "idle_timeout_minutes")
 
 async def to_shown(session: AsyncSession, tenant: TenantRecord) -> Settings:
     sessions = read_session_policy(tenant.session_policy)
+    flags = with_defaults(tenant.feature_flags)
     return Settings(
         org_id=str(tenant.id),
         display_name=tenant.name,
@@ -38,7 +40,11 @@ async def to_shown(session: AsyncSession, tenant: TenantRecord) -> Settings:
         session_timeout_minutes=sessions.session_timeout_minutes,
         idle_timeout_minutes=sessions.idle_timeout_minutes,
         ip_allowlist=list(read_allowlist(tenant.ip_allowlist).cidrs),
-        feature_flags=with_defaults(tenant.feature_flags),
+        feature_flags=flags,
+        sources={
+            **sources_of(_SESSION_FIELDS, tenant.session_policy),
+            **{f"feature_flags.{flag}": source for flag, source in sources_of(flags, tenant.feature_flags).items()},
+        },
         created_at=tenant.created_at,
         updated_at=tenant.updated_at,
     )

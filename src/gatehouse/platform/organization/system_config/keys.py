@@ -3,22 +3,27 @@
 import os
 import re
 from collections.abc import Callable
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
 from gatehouse.foundation import settings
 from gatehouse.foundation.settings import BadSettings, Settings
 
-#: The source of a value that is in force.
-Source = Literal["organization", "environment", "default"]
-
 #: Returns the fault of a value, or None if the value is valid.
 Validator = Callable[[str], str | None]
 
 
-def boolean(value: str) -> str | None:
-    return None if value in {"true", "false"} else "must be 'true' or 'false'"
+class OneOf(msgspec.Struct, frozen=True):
+    """Accepts one of these values."""
+
+    values: tuple[str, ...]
+
+    def __call__(self, value: str) -> str | None:
+        return None if value in self.values else f"must be one of {', '.join(self.values)}"
+
+
+boolean: Final = OneOf(("true", "false"))
 
 
 def whole_number(minimum: int, maximum: int) -> Validator:
@@ -27,10 +32,6 @@ def whole_number(minimum: int, maximum: int) -> Validator:
         return None if is_valid else f"must be a whole number from {minimum} to {maximum}"
 
     return validate
-
-
-def one_of(*values: str) -> Validator:
-    return lambda value: None if value in values else f"must be one of {', '.join(values)}"
 
 
 def model(value: str) -> str | None:
@@ -54,6 +55,11 @@ class ConfigKey(msgspec.Struct, frozen=True):
         return self.validate is not None
 
     @property
+    def choices(self) -> tuple[str, ...] | None:
+        """Return the valid values, or None if they cannot be listed."""
+        return self.validate.values if isinstance(self.validate, OneOf) else None
+
+    @property
     def environment(self) -> str:
         return self.name.upper()
 
@@ -67,7 +73,7 @@ def _setting(name: str, category: str, description: str) -> ConfigKey:
     return ConfigKey(name, category, None, to_text(Settings.model_fields[name].default), description)
 
 
-_TIERS: Final = one_of("tier_1", "tier_2", "tier_3", "tier_4")
+_TIERS: Final = OneOf(("tier_1", "tier_2", "tier_3", "tier_4"))
 
 KEYS: Final[dict[str, ConfigKey]] = {
     key.name: key
@@ -82,7 +88,7 @@ KEYS: Final[dict[str, ConfigKey]] = {
         ),
         ConfigKey("governance_enabled", "security", boolean, "true", "Policy rules are in force."),
         ConfigKey(
-            "registry_enforcement", "security", one_of("off", "warn", "block"), "off",
+            "registry_enforcement", "security", OneOf(("off", "warn", "block")), "off",
             "The action for models that the model registry does not list as validated.",
         ),
         ConfigKey(
@@ -90,7 +96,7 @@ KEYS: Final[dict[str, ConfigKey]] = {
             "The risk tier that policy rules assume for a model that is not registered.",
         ),
         ConfigKey(
-            "outpost_provider_credentials", "security", one_of("off", "sealed"), "off",
+            "outpost_provider_credentials", "security", OneOf(("off", "sealed")), "off",
             "Whether outposts receive providers' credentials, sealed to the key of their certificate.",
         ),
         ConfigKey(

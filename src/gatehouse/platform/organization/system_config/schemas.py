@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from gatehouse.foundation.http.bodies import Body, ResponseBody
-from gatehouse.platform.organization.system_config.keys import Source
+from gatehouse.platform.organization.tenants.sources import Source
 
 
 class NewValue(Body):
@@ -21,4 +21,8 @@ class Entry(ResponseBody):
     default: str
     source: Annotated[Source, Field(description="Source of `value`.")]
     editable: bool
+    choices: Annotated[
+        list[str] | None,
+        Field(description="The valid values. Null if they cannot be listed.", examples=[["true", "false"]]),
+    ]
     description: str

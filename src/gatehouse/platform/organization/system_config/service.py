@@ -7,8 +7,9 @@ from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.policies.service import require_caller_factor
 from gatehouse.platform.organization.system_config import table
 from gatehouse.platform.organization.system_config.errors import BadValue, EntryNotFound, NotEditable
-from gatehouse.platform.organization.system_config.keys import KEYS, ConfigKey, Source, to_text
+from gatehouse.platform.organization.system_config.keys import KEYS, ConfigKey, to_text
 from gatehouse.platform.organization.system_config.schemas import Entry
+from gatehouse.platform.organization.tenants.sources import Source
 
 
 def require_key(name: str) -> ConfigKey:
@@ -64,5 +65,6 @@ def _entry(key: ConfigKey, value: str, source: Source) -> Entry:
         default=key.default,
         source=source,
         editable=key.editable,
+        choices=None if key.choices is None else list(key.choices),
         description=key.description,
     )

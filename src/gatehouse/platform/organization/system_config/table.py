@@ -9,7 +9,8 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.rows import TenantRow
-from gatehouse.platform.organization.system_config.keys import KEYS, Source, environment_value
+from gatehouse.platform.organization.system_config.keys import KEYS, environment_value
+from gatehouse.platform.organization.tenants.sources import Source
 
 
 class ConfigRow(TenantRow):

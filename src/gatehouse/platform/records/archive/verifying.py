@@ -1,4 +1,6 @@
-"""Verifies archived files: the digest and, for audit events, the range of the chain, against the sealed checkpoint."""
+"""Verifies archived files against their sealed checkpoint: the digest of a file and, for audit events, the range of the
+chain.
+"""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -14,11 +16,11 @@ pa: Any = LazyModule("pyarrow")
 
 
 class DamagedFile(Exception):
-    """A file is damaged or forged; the message says how, for the operator."""
+    """A file is damaged or forged. The message describes the fault for the operator."""
 
 
 class ChainRange(NamedTuple):
-    """The range of a tenant's chain that a file of audit events contains."""
+    """The range of a tenant's audit chain that a file of audit events contains."""
 
     first: int
     last: int
@@ -27,7 +29,7 @@ class ChainRange(NamedTuple):
 
 
 def checkpoint(sealer: Sealer, file: ArchiveFile) -> Checkpoint:
-    """Open the file's checkpoint. Raises `DamagedFile`."""
+    """Open the checkpoint of the file. Raises `DamagedFile`."""
     try:
         return opened(sealer, file.tenant_id, file.id, file.sealed_checkpoint)
     except CannotOpen as error:
@@ -35,7 +37,7 @@ def checkpoint(sealer: Sealer, file: ArchiveFile) -> Checkpoint:
 
 
 def check(sealer: Sealer, place: ArchiveStorage, file: ArchiveFile) -> None:
-    """Read the whole file and compare it with its checkpoint. Raises `DamagedFile`."""
+    """Read the whole file, and compare it with its checkpoint. Raises `DamagedFile`."""
     expected = checkpoint(sealer, file)
     try:
         with place.open(file.path) as source:
@@ -43,27 +45,28 @@ def check(sealer: Sealer, place: ArchiveStorage, file: ArchiveFile) -> None:
     except OSError as error:
         raise DamagedFile(f"it cannot be read: {error}".split("\n", 1)[0]) from None
     if (size, sha256, expected.records, expected.rows) != (file.bytes, expected.sha256, file.records, file.rows):
-        raise DamagedFile("it is not the file that was kept")
+        raise DamagedFile("it differs from the file that was archived")
 
 
 def chain_range(sealer: Sealer, file: ArchiveFile) -> ChainRange:
-    """Return the range of a file of audit events, even of an expired one. Raises `DamagedFile`."""
+    """Return the range of the chain in a file of audit events, which may have expired. Raises `DamagedFile`."""
     sealed = checkpoint(sealer, file)
     if sealed.gone != (file.state == "gone"):
         raise DamagedFile(
-            "it is marked as expired, but its checkpoint does not say so"
+            "it is marked as expired, but its checkpoint is not"
             if not sealed.gone
-            else "it has expired by its checkpoint, but is not marked so"
+            else "its checkpoint is marked as expired, but the file is not"
         )
     if sealed.first_sequence is None or sealed.last_sequence is None or sealed.prev_hash is None or sealed.hash is None:
-        raise DamagedFile("its checkpoint is not of audit events")
+        raise DamagedFile("its checkpoint does not belong to audit events")
     return ChainRange(
         sealed.first_sequence, sealed.last_sequence, bytes.fromhex(sealed.prev_hash), bytes.fromhex(sealed.hash)
     )
 
 
 def events(place: ArchiveStorage, file: ArchiveFile) -> Iterator[dict[str, Any]]:
-    """Yield a file's audit events in the order of the chain, with the values of the database. Raises `DamagedFile`."""
+    """Yield the audit events of a file in the order of the chain, with the values that the database had. Raises
+    `DamagedFile`."""
     try:
         with place.open(file.path) as source:
             for group in files.read(source):

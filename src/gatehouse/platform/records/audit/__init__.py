@@ -1,7 +1,7 @@
-"""Audit events: actor, time, action, resource and outcome of every change and request (docs/records.md).
+"""Audit events: the actor, time, action, resource and outcome of every change and request (docs/records.md).
 
-Each tenant has one chain: an event's hash covers the previous event's hash, so `gatehouse audit verify` finds every
-changed, removed or inserted event. Sequence and hash are assigned under one lock per tenant at commit, so a reader that
-follows the sequence never skips an event. This package reads and verifies the chain; `platform.changes.chain` writes
-it.
+Each tenant has one chain: the hash of an event covers the hash of the previous event, so `gatehouse audit verify` finds
+every changed, removed or inserted event. The sequence and the hash are assigned at commit, under one lock for each
+tenant. So a reader that follows the sequence never skips an event. This package reads and verifies the chain, and
+`platform.changes.chain` writes it.
 """

@@ -11,7 +11,7 @@ from gatehouse.foundation.http.lists import OpenCursor
 from gatehouse.platform.changes.chain.table import AuditEventRow
 from gatehouse.platform.records.hot import visible_since
 
-# The range of the chain that can contain events of this period, by whole hours.
+# Selects the range of the chain that can contain events of the period, by whole hours.
 _SEQUENCE_RANGE: Final = text(
     "SELECT min(first_sequence) AS first, max(last_sequence) AS last FROM audit_hours WHERE tenant_id = :tenant"
     " AND hour >= COALESCE(date_trunc('hour', CAST(:since AS timestamptz), 'UTC'), '-infinity')"
@@ -20,7 +20,8 @@ _SEQUENCE_RANGE: Final = text(
 
 
 async def events_after(session: AsyncSession, opened: OpenCursor) -> Sequence[AuditEventRow]:
-    """Return the events of the cursor's page and one more if there is one, without those past the hot window."""
+    """Return the events of the cursor's page, and one more event if there is one. Events older than the hot window are
+    excluded."""
     tenant_id = session.info["tenant_id"]
     query = select(AuditEventRow).where(AuditEventRow.tenant_id == tenant_id)
     filters = dict(opened.filters)
@@ -39,7 +40,7 @@ async def events_after(session: AsyncSession, opened: OpenCursor) -> Sequence[Au
         if sequences.first is None:
             return []
         query = query.where(AuditEventRow.sequence >= sequences.first)
-        # A period without an end includes events that arrive meanwhile.
+        # A period without an end includes events that arrive in the meantime.
         if until is not None:
             query = query.where(AuditEventRow.sequence <= sequences.last)
     for name, value in filters.items():

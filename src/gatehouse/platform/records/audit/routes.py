@@ -1,4 +1,4 @@
-"""The audit endpoints (docs/records.md)."""
+"""The endpoints of the audit chain (docs/records.md)."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
@@ -25,11 +25,11 @@ from gatehouse.platform.request.ports import TheHost
 router = APIRouter(tags=["Audit"], responses=RESPONSES)
 
 Window = Annotated[CursorWindow, Depends(cursor_window(default=50, maximum=500))]
-#: Number of events that one call verifies at most.
+#: Maximum number of events that one call verifies.
 _MAX_VERIFIED_EVENTS: Final = 5_000
 
 Order = Annotated[
-    Literal["asc", "desc"] | None, Query(description="`desc`: newest first. The default `asc` is oldest first.")
+    Literal["asc", "desc"] | None, Query(description="`desc`: newest first. `asc` (the default): oldest first.")
 ]
 
 
@@ -44,7 +44,7 @@ async def _filters(
     since: From = None,
     until: To = None,
 ) -> dict[str, str | None]:
-    """Return the filters in the form in which the cursor contains them."""
+    """Return the filters in the form that is stored in the cursor."""
     return {
         "order": order,
         "action": action,
@@ -65,8 +65,9 @@ async def list_audit_events(
     window: Window,
     filters: Annotated[Mapping[str, str | None], Depends(_filters)],
 ) -> dict[str, Any]:
-    """List the organization's events by `sequence`, which an event gets when it is written. A client that continues
-    from `tail_cursor`, which the last page has too, sees each later event exactly once, oldest first."""
+    """Lists the organization's events by `sequence`, which an event receives when it is written. A client that
+    continues from `tail_cursor` receives each later event exactly once, oldest first. The last page also has a
+    `tail_cursor`."""
     opened = window.open(host.cursors, filters, context=f"audit_events:{caller.tenant_id}")
     rows = await events_after(session, opened)
     page = opened.envelope("events", rows, position=_sequence, shown=AuditEventShown.model_validate)
@@ -79,7 +80,7 @@ def _sequence(row: AuditEventRow) -> int:
 
 @router.get("/v1/audit/actions", response_model=ActionList)
 async def list_audit_actions(caller: AuditReader) -> ActionList:
-    """List all audit actions."""
+    """Lists all audit actions."""
     return ActionList(
         actions=[ActionShown(action=name, description=ACTIONS[name]) for name in sorted(ACTIONS)],
     )
@@ -92,9 +93,10 @@ async def verify_audit_chain(
     host: TheHost,
     after: Annotated[int, Query(ge=0, le=2**63 - 1, description="Check the events after this sequence.")] = 0,
     limit: Annotated[
-        int, Query(ge=1, le=_MAX_VERIFIED_EVENTS, description="Number of events to check at most.")
+        int, Query(ge=1, le=_MAX_VERIFIED_EVENTS, description="Maximum number of events to check.")
     ] = _MAX_VERIFIED_EVENTS,
 ) -> AuditVerification:
-    """Checks that no event of a part of the chain was changed, removed, inserted or moved. Call it again with
-    `next_after` until that is null. Archived events are not read: the chain must continue where the archive ends."""
+    """Checks that no event in a part of the chain was changed, removed, inserted or moved. Call it again with
+    `next_after` until that is null. Archived events are not read, but the chain must continue where the archive
+    ends."""
     return await verification.verification(session, host.sealer, after, limit)

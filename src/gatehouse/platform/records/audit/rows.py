@@ -1,4 +1,4 @@
-"""Converts audit events of the journal to rows for the database (`platform.records.arrays`)."""
+"""Converts audit events of the journal into rows of the database (`platform.records.arrays`)."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -15,12 +15,12 @@ COLUMNS: Final = arrays.Columns(
     " prev_hash bytea, hash bytea"
 )
 
-#: An event and its `personal_digest`.
+#: An event, and the `personal_digest` of the event.
 Digested = tuple[AuditEvent, bytes]
 
 
 class ChainHead(msgspec.Struct):
-    """The head of a tenant's chain, whose row is locked."""
+    """The head of a tenant's chain. Its row is locked."""
 
     tenant_id: str
     sequence: int
@@ -28,7 +28,7 @@ class ChainHead(msgspec.Struct):
 
 
 def unchained_rows(tenant_id: str, events: Iterable[Digested]) -> Iterator[arrays.Row]:
-    """Yield the events' rows without the last three columns, which depend on the chain. Needs no lock."""
+    """Yield the rows of the events without the last three columns, which depend on the chain. Needs no lock."""
     tenant = arrays.text(tenant_id)
     for event, personal in events:
         yield (
@@ -53,7 +53,7 @@ def unchained_rows(tenant_id: str, events: Iterable[Digested]) -> Iterator[array
 
 
 def link_rows(head: ChainHead, events: Iterable[Digested]) -> Iterator[arrays.Row]:
-    """Yield the last three columns of the events' rows: their positions after `head`, which is advanced."""
+    """Yield the last three columns of the events' rows, with positions after `head`. Advances `head`."""
     for event, personal in events:
         previous = head.hash
         head.sequence += 1

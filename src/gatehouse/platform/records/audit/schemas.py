@@ -1,4 +1,4 @@
-"""Response bodies of the audit endpoints."""
+"""Bodies of the responses of the audit endpoints."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -13,12 +13,18 @@ def _hexadecimal(value: object) -> object:
     return value.hex() if isinstance(value, bytes) else value
 
 
-Hash = Annotated[str, BeforeValidator(_hexadecimal), Field(description="SHA-256, hexadecimal.", examples=["9f86d081"])]
+Hash = Annotated[
+    str, BeforeValidator(_hexadecimal), Field(description="SHA-256 digest in hexadecimal.", examples=["9f86d081"])
+]
 
 
 class AuditEventShown(ResponseBody):
-    id: Annotated[UUID, Field(description="For a `gateway.request` also the id of its usage record.")]
-    sequence: Annotated[int, Field(description="Counts from 1 in each organization, without a gap.", examples=[1])]
+    id: Annotated[
+        UUID, Field(description="Id of the event. For a `gateway.request`, it is also the id of the usage record.")
+    ]
+    sequence: Annotated[
+        int, Field(description="Number of the event in its organization, counted from 1 without gaps.", examples=[1])
+    ]
     timestamp: datetime
     actor_id: str | None
     actor_type: Annotated[
@@ -34,13 +40,13 @@ class AuditEventShown(ResponseBody):
     target_model: str | None
     reason: str | None
     details: dict[str, Any]
-    prev_hash: Annotated[Hash, Field(description="The previous event's hash; empty for the first event.")]
+    prev_hash: Annotated[Hash, Field(description="Hash of the previous event. Empty for the first event.")]
     hash: Hash
 
 
 class AuditEventsPage(ResponseBody):
     events: list[AuditEventShown]
-    next_cursor: Annotated[str | None, Field(description="Pass it back unchanged as `cursor`; null when finished.")]
+    next_cursor: Annotated[str | None, Field(description="Pass it back unchanged as `cursor`. Null on the last page.")]
     has_more: bool
     tail_cursor: Annotated[
         str, Field(description="Passed as `cursor`, now or later, it returns the events after this page.")
@@ -57,25 +63,27 @@ class ActionList(ResponseBody):
 
 
 class ChainPlace(ResponseBody):
-    sequence: Annotated[int, Field(description="Of the event, or of the first missing one.", examples=[17])]
-    reason: Annotated[str, Field(examples=["does not follow the event before it"])]
+    sequence: Annotated[int, Field(description="Sequence of the event, or of the first missing event.", examples=[17])]
+    reason: Annotated[str, Field(examples=["does not follow the previous event"])]
 
 
 class AuditVerification(ResponseBody):
-    first_sequence: Annotated[int, Field(description="The event from which on the chain was checked.")]
-    last_sequence: Annotated[int, Field(description="The last event that was checked.")]
-    events: Annotated[int, Field(description="Number of events that were checked.")]
+    first_sequence: Annotated[int, Field(description="Sequence of the first event that was checked.")]
+    last_sequence: Annotated[int, Field(description="Sequence of the last event that was checked.")]
+    events: Annotated[int, Field(description="Number of checked events.")]
     archived_until: Annotated[
         int,
-        Field(description="Events up to this one are in the archive, which `gatehouse audit verify` reads. 0: none."),
+        Field(
+            description="Sequence up to which events are archived; `gatehouse audit verify` reads these. 0 means none."
+        ),
     ]
-    head_sequence: Annotated[int, Field(description="The newest event of the chain.")]
-    head_hash: Annotated[Hash, Field(description="The newest event's hash. Store it elsewhere, to compare it later.")]
-    breaks: Annotated[list[ChainPlace], Field(description="Where the chain is broken: the first 100 places.")]
-    break_count: Annotated[int, Field(description="Number of all places of this part.")]
+    head_sequence: Annotated[int, Field(description="Sequence of the newest event of the chain.")]
+    head_hash: Annotated[Hash, Field(description="Hash of the newest event. Store it elsewhere to compare it later.")]
+    breaks: Annotated[list[ChainPlace], Field(description="The first 100 places where the chain is broken.")]
+    break_count: Annotated[int, Field(description="Number of all broken places in this part.")]
     gaps: Annotated[
-        list[ChainPlace], Field(description="Events that document records lost by an outpost: the first 100.")
+        list[ChainPlace], Field(description="The first 100 events that document records lost by an outpost.")
     ]
     next_after: Annotated[
-        int | None, Field(description="Pass it back as `after` to go on. Null: the end of the chain was checked.")
+        int | None, Field(description="Pass it back as `after` to continue. Null: the end of the chain was checked.")
     ]

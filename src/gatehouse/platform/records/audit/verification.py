@@ -1,5 +1,7 @@
-"""Verifies a part of the session's chain (`GET /v1/audit/verification`). The archive's files are not read: the chain is
-checked from where the archive ends by its sealed checkpoint. `verify` checks all of it."""
+"""Verifies a part of the audit chain of the session's tenant (`GET /v1/audit/verification`).
+
+The files of the archive are not read. The chain is checked from the end of the archive, which the sealed checkpoint of
+the last file contains. `verify` checks the whole chain."""
 
 from typing import Any, Final, NamedTuple
 
@@ -15,9 +17,9 @@ from gatehouse.platform.records.archive.verifying import DamagedFile
 from gatehouse.platform.records.audit.checking import Break, check_event, gap_of
 from gatehouse.platform.records.audit.schemas import AuditVerification, ChainPlace
 
-#: Number of places shown of one part of the chain.
+#: Maximum number of places that are returned for one part of the chain.
 MAX_PLACES: Final = 100
-#: Number of events that are checked before other work of the worker gets a turn.
+#: Number of events that are checked before the worker's other work continues.
 _BATCH_EVENTS: Final = 500
 
 _EVENTS: Final = AuditEventRow.__table__
@@ -33,22 +35,22 @@ _LAST_FILE: Final = text(
 
 
 class _Position(NamedTuple):
-    """An event by its sequence, with its hash."""
+    """The sequence of an event, and its hash."""
 
     sequence: int
     hash: bytes
 
 
 async def verification(session: AsyncSession, sealer: Sealer, after: int, limit: int) -> AuditVerification:
-    """Check up to `limit` events after the sequence."""
+    """Check up to `limit` events after the sequence `after`."""
     tenant_id = session.info["tenant_id"]
-    # Before the events: those up to the newest one stay as they are while others are appended.
+    # The head is read before the events. Events up to the newest one do not change while others are appended.
     head, newest = await _head(session, tenant_id)
     archived, breaks = await _end_of_archive(session, sealer, tenant_id)
     last = start = archived if after <= archived.sequence else await _event_at(session, tenant_id, after) or archived
     gaps: list[ChainPlace] = []
     events = 0
-    # With ties: an event that is there twice is not split into two parts.
+    # Ties are included, so that two events with the same sequence are in the same part.
     part = (
         select(_EVENTS)
         .where(_EVENTS.c.tenant_id == tenant_id, _EVENTS.c.sequence > start.sequence, _EVENTS.c.sequence <= newest)
@@ -82,13 +84,14 @@ async def verification(session: AsyncSession, sealer: Sealer, after: int, limit:
 
 
 async def _head(session: AsyncSession, tenant_id: Any) -> tuple[_Position, int]:
-    """Return the chain's head and the sequence of its newest event, both from one snapshot."""
+    """Return the head of the chain and the sequence of the newest event, both from one snapshot."""
     row = (await session.execute(_HEAD, {"tenant": tenant_id})).one_or_none()
     return (_Position(0, GENESIS), 0) if row is None else (_Position(row.sequence, row.hash), row.newest)
 
 
 async def _end_of_archive(session: AsyncSession, sealer: Sealer, tenant_id: Any) -> tuple[_Position, list[Break]]:
-    """Return the last archived event, by the sealed checkpoint of its file, and a break if that is damaged."""
+    """Return the last archived event according to the sealed checkpoint of its file, and a break if the checkpoint is
+    damaged."""
     row = (await session.execute(_LAST_FILE, {"tenant": tenant_id})).one_or_none()
     if row is None:
         return _Position(0, GENESIS), []
@@ -102,7 +105,7 @@ async def _end_of_archive(session: AsyncSession, sealer: Sealer, tenant_id: Any)
 
 
 async def _event_at(session: AsyncSession, tenant_id: Any, sequence: int) -> _Position | None:
-    """Return the event with this sequence, or the one before it."""
+    """Return the event with this sequence, or else the previous event."""
     query = (
         select(_EVENTS.c.sequence, _EVENTS.c.hash)
         .where(_EVENTS.c.tenant_id == tenant_id, _EVENTS.c.sequence <= sequence)
@@ -115,8 +118,12 @@ async def _event_at(session: AsyncSession, tenant_id: Any, sequence: int) -> _Po
 
 def _end_breaks(last: _Position, head: _Position) -> list[Break]:
     if last.sequence < head.sequence:
-        return [Break(last.sequence + 1, f"missing: the chain goes on to {head.sequence}")]
-    return [] if last == head else [Break(last.sequence, f"not the end that the chain's head names ({head.sequence})")]
+        return [Break(last.sequence + 1, f"missing: the chain continues to {head.sequence}")]
+    return (
+        []
+        if last == head
+        else [Break(last.sequence, f"differs from the end that the chain's head names ({head.sequence})")]
+    )
 
 
 def _place(place: tuple[int, str]) -> ChainPlace:

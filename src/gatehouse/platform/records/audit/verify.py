@@ -1,11 +1,12 @@
-"""Verifies the audit chain (`gatehouse audit verify`). Reads the events in order, a batch at a time.
+"""Verifies the audit chain (`gatehouse audit verify`). Reads the events in order, in batches.
 
-It finds changed, removed, inserted and moved events, and a chain whose end was cut off. A completely rewritten chain
-with its head is found by comparing a hash that was stored elsewhere: each forwarded or exported event has one.
+The verification finds changed, removed, inserted and moved events, and a chain whose end was cut off. To find a chain
+that was completely rewritten together with its head, compare a hash that was stored elsewhere. Each forwarded or
+exported event contains one.
 
-Archived events are read from the archive. Each file has a sealed checkpoint with the range of the chain it contains, so
-a chain whose beginning was cut off is not mistaken for an archived one. The checkpoint of an expired file is where the
-rest of the chain continues.
+Archived events are read from the archive. Each file has a sealed checkpoint with the range of the chain that the file
+contains, so a chain whose beginning was cut off is not mistaken for an archived one. After an expired file, the chain
+continues at the end of the range in its checkpoint.
 """
 
 from collections.abc import Iterator
@@ -28,7 +29,7 @@ from gatehouse.platform.records.archive.storage.places import ArchiveStorage
 from gatehouse.platform.records.archive.verifying import DamagedFile
 from gatehouse.platform.records.audit.checking import Break, Gap, check_event, gap_of
 
-#: Number of events read at a time.
+#: Number of events that are read at a time.
 _BATCH_EVENTS: Final = 2_000
 
 _CHAINS: Final = (
@@ -39,7 +40,7 @@ _EVENTS: Final = "SELECT * FROM audit_events WHERE tenant_id = %s AND sequence >
 
 
 class AuditChain(NamedTuple):
-    """A chain with the last sequence and hash by its head."""
+    """A chain, with the last sequence and hash according to its head."""
 
     tenant_id: UUID
     slug: str
@@ -56,7 +57,7 @@ class Verifier:
         self._connection = roles.connect(url, SERVICE_ROLE, connect_timeout=10)
         self._connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         self._connection.read_only = True
-        #: gaps of the chain whose `breaks` were read last
+        #: gaps of the chain that `breaks` was last called for
         self.gaps: list[Gap] = []
 
     def close(self) -> None:
@@ -67,7 +68,8 @@ class Verifier:
             return cursor.execute(_CHAINS, [slug]).fetchall()
 
     def breaks(self, chain: AuditChain) -> Iterator[Break]:
-        """Yield the chain's breaks in order, each once: after a break it continues with the existing event."""
+        """Yield the breaks of the chain in order. Each break is reported once, because the check continues after it
+        with the existing event."""
         self.gaps = []
         sequence, previous = 0, GENESIS
         archived = [
@@ -81,22 +83,22 @@ class Verifier:
                     verifying.check(self._sealer, self._place, file)
                     yield from self._check_file(file, sequence, previous)
                 elif (file_range.first, file_range.prev_hash) != (sequence + 1, previous):
-                    yield Break(sequence + 1, "missing: what the archive had does not begin there")
+                    yield Break(sequence + 1, "missing: the archived range does not begin there")
                 sequence, previous = file_range.last, file_range.hash
             except DamagedFile as error:
                 yield Break(file.first_sequence or sequence + 1, f"archived in {file.path}: {error}")
                 sequence, previous = file.last_sequence or sequence, b""
         with self._connection.cursor("audit_events", row_factory=namedtuple_row) as cursor:
             cursor.itersize = _BATCH_EVENTS
-            # Earlier events are in the archive, even if they are not all deleted here yet.
+            # Earlier events are in the archive, even if some of them are not deleted from the database yet.
             rows: Iterator[Any] = iter(cursor.execute(_EVENTS, [chain.tenant_id, sequence]))
             for row in rows:
                 yield from self._check_event(row, sequence, previous)
                 sequence, previous = row.sequence, row.hash
         if sequence < chain.sequence:
-            yield Break(sequence + 1, f"missing: the chain goes on to {chain.sequence}")
+            yield Break(sequence + 1, f"missing: the chain continues to {chain.sequence}")
         elif (sequence, previous) != (chain.sequence, chain.hash):
-            yield Break(sequence, f"not the end that the chain's head names ({chain.sequence})")
+            yield Break(sequence, f"differs from the end that the chain's head names ({chain.sequence})")
 
     def _check_file(self, file: ArchiveFile, sequence: int, previous: bytes) -> Iterator[Break]:
         for event in verifying.events(self._place, file):

@@ -35,6 +35,6 @@ async def _filters(
 async def list_dlp_events(
     caller: DlpReader, session: Session, window: Window, filters: Annotated[RecordFilters, Depends(_filters)]
 ) -> dict[str, Any]:
-    """List detection's findings in the organization's requests, newest first."""
+    """Lists the findings of detection in the organization's requests, newest first."""
     rows, total = await EVENTS.page(session, window, filters)
     return window.envelope("items", rows, total)

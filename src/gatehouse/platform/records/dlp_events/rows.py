@@ -1,4 +1,4 @@
-"""Converts DLP events of the journal to rows for the database (`platform.records.arrays`)."""
+"""Converts DLP events of the journal into rows of the database (`platform.records.arrays`)."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -15,7 +15,7 @@ COLUMNS: Final = arrays.Columns(
 
 
 def rows(entry: DlpEntry, ids: Sequence[str], moment: datetime) -> Iterator[arrays.Row]:
-    """Yield a row for each event of the entry. `moment` is the entry's timestamp."""
+    """Yield a row for each event of the entry. `moment` is the timestamp of the entry."""
     tenant_id, at, request_id = arrays.text(entry.tenant_id), moment.isoformat(), arrays.text(entry.request_id)
     user_id, groups, model = arrays.text(entry.user_id), arrays.json(entry.group_ids), arrays.text(model_of(entry))
     for event_id, event in zip(ids, entry.dlp_events, strict=True):

@@ -1,4 +1,4 @@
-"""Response bodies of the endpoint of DLP events."""
+"""Bodies of the responses of the endpoint of DLP events."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -30,9 +30,9 @@ class DlpEvent(ResponseBody):
     score: float | None
     match_count: int | None
     model: str | None
-    action: Annotated[Action | None, Field(description="The rule's action for this caller, with overrides.")]
+    action: Annotated[Action | None, Field(description="Action of the rule for this caller, including overrides.")]
     severity: Severity | None
-    source: Annotated[Source | None, Field(description="The rule's owner: the platform or the organization.")]
+    source: Annotated[Source | None, Field(description="Owner of the rule: the platform or the organization.")]
 
 
 class DlpEventsPage(ResponseBody):

@@ -34,7 +34,8 @@ class DlpEventRow(Row):
     source: Mapped[str | None]
 
 
-#: The number of events of each kind and day (UTC). It has no primary key, because columns of the kind may be null.
+#: The number of events of each kind and day (UTC). The table has no primary key, because columns of the kind may be
+#: null.
 dlp_event_counts = Table(
     "dlp_event_counts",
     Row.metadata,

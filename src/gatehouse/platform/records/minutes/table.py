@@ -1,5 +1,5 @@
-"""Totals of the session's tenant in a window from `since` until before `until`, both whole minutes (UTC), and of each
-hour or day since a moment."""
+"""Totals of the session's tenant in a window, and of each hour or day since a moment. A window begins at `since` and
+ends before `until`, both whole minutes (UTC)."""
 
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -13,7 +13,7 @@ _MINUTE: Final = timedelta(minutes=1)
 
 
 class Totals(NamedTuple):
-    """Totals of the requests in a window; `records.minutes` defines them."""
+    """Totals of the requests in a window. `records.minutes` defines them."""
 
     requests: int
     errors: int
@@ -32,8 +32,8 @@ _SERIES: Final = text(
     " sum(dlp_triggers)::bigint, sum(cost_usd) FROM usage_hours"
     " WHERE tenant_id = :tenant AND hour >= :since GROUP BY 1"
 )
-# Whole hours from `usage_hours`, the rest at both ends from `usage_minutes`. `latency` is an array of integers: the
-# bucket in the upper 32 bits, its number of requests in the lower.
+# Whole hours are read from `usage_hours`, and the remaining minutes at both ends from `usage_minutes`. `latency` is an
+# array of integers, which have the bucket in the upper and its number of requests in the lower 32 bits.
 _LATENCIES: Final = text("""
 SELECT packed >> 32 AS bucket, sum(packed & 4294967295)::bigint AS requests FROM (
     SELECT latency FROM usage_hours WHERE tenant_id = :tenant AND hour >= :first AND hour < :last
@@ -51,13 +51,13 @@ async def totals(session: AsyncSession, since: datetime, until: datetime) -> Tot
 
 
 async def series(session: AsyncSession, since: datetime, step: Literal["hour", "day"]) -> dict[datetime, Totals]:
-    """Return the totals of each hour or day (UTC) with requests, by its beginning."""
+    """Return the totals of each hour or day (UTC) that has requests, by the beginning of the hour or day."""
     values = {"tenant": session.info["tenant_id"], "since": since, "step": step}
     return {start: Totals(*totals) for start, *totals in await session.execute(_SERIES, values)}
 
 
 async def latencies(session: AsyncSession, since: datetime, until: datetime) -> dict[int, int]:
-    """Return the numbers of requests by latency bucket."""
+    """Return the number of requests in each latency bucket."""
     first, last = _hour(since + _HOUR - _MINUTE), _hour(until)
     if first >= last:
         first = last = until
@@ -66,5 +66,5 @@ async def latencies(session: AsyncSession, since: datetime, until: datetime) -> 
 
 
 def _hour(moment: datetime) -> datetime:
-    """Return the beginning of the moment's hour."""
+    """Return the beginning of the hour that contains the moment."""
     return moment.replace(minute=0)

@@ -6,7 +6,7 @@
     cancelled    the client disconnected; the usage until then is counted
     interrupted  the process ended during the stream; the usage is unknown
 
-The drain copies them from the journal, together with the counts by user and day (`usage_counts`; recent counts are in
-`usage_count_deltas`). Triggers maintain the counts of all users. The list uses the counts for its total and to find far
-pages without a scan.
+The keeper copies the records from the journal, together with their counts by user and day (`usage_counts`; recent
+counts are in `usage_count_deltas`). Triggers maintain the counts of all users together. The list uses the counts for
+its total, and to find far pages without a scan.
 """

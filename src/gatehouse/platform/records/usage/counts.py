@@ -1,4 +1,4 @@
-"""Defines the key by which usage records are counted, and converts counts to rows (`platform.records.arrays`)."""
+"""Defines the key by which usage records are counted, and converts counts into rows (`platform.records.arrays`)."""
 
 from collections.abc import Iterator, Mapping
 from datetime import date
@@ -12,7 +12,7 @@ COLUMNS: Final = arrays.Columns(
 
 
 class UsageCountKey(NamedTuple):
-    """The key of a count. `day` is the day of the record's timestamp (UTC)."""
+    """The key of a count. `day` is the UTC day of the record's timestamp."""
 
     tenant_id: str
     day: date

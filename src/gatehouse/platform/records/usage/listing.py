@@ -27,8 +27,9 @@ _COUNTED_BY_USER = CountedRecords(
 _COUNTED_IN_TOTAL = CountedRecords(UsageRecordRow, usage_totals, usage_hour_totals)
 
 
-#: A record's id contains the time at which it was made: at the start of a stream, otherwise at the end of the request.
-#: The request arrived before, nearly always within the first of these periods.
+#: Periods before the time in a record's id that are searched for the record. The id contains the time at which the
+#: record was created: at the start of a stream, otherwise at the end of the request. The request arrived earlier,
+#: nearly always within the first of these periods.
 _PERIODS_BEFORE_ID: Final = (timedelta(minutes=15), timedelta(days=1))
 _CLOCK_TOLERANCE: Final = timedelta(seconds=5)
 _UUID_VERSION: Final = 7
@@ -37,9 +38,10 @@ _UUID_VERSION: Final = 7
 def uncounted(
     *, api_key_id: UUID | None, tag: str | None, end_user: str | None, status: str | None, request_id: str | None
 ) -> Iterator[ColumnElement[bool]]:
-    """Yield the conditions of filters by which no table counts. Each repeats the condition of its partial index."""
+    """Yield the conditions of filters for which no table has counts. Each repeats the condition of its partial
+    index."""
     if request_id is not None:
-        # The audit events have an index on it, and the id and the time of their records.
+        # The audit events have an index on the request id, and contain the id and the time of their usage record.
         yield tuple_(UsageRecordRow.timestamp, UsageRecordRow.id).in_(
             select(AuditEventRow.timestamp, AuditEventRow.id).where(
                 AuditEventRow.tenant_id == UsageRecordRow.tenant_id, AuditEventRow.request_id == request_id
@@ -55,14 +57,15 @@ def uncounted(
         yield UsageRecordRow.tags.is_not(None)
         yield UsageRecordRow.tags.contains([tag])
     if end_user is not None:
-        # A filter that consists only of control characters matches nothing.
+        # A filter that has only control characters matches no record.
         yield UsageRecordRow.end_user == (bounded_end_user(end_user) or "")
 
 
 async def page(
     session: AsyncSession, window: OffsetWindow, filters: RecordFilters, *, only: UUID | None
 ) -> tuple[Sequence[UsageRecordRow], int]:
-    """Return the rows of the window, newest first, and the total number. `only` restricts them to one user."""
+    """Return the rows of the window, newest first, and the total number of rows. `only` restricts the rows to those of
+    one user."""
     if only is not None:
         if filters.kind.get("user_id", only) != only:
             return [], 0
@@ -74,7 +77,8 @@ async def page(
 
 
 async def find(session: AsyncSession, record_id: UUID, *, only: UUID | None) -> UsageRecordRow | None:
-    """Return a record by its id, with `only` that user's; None if there is none, or it is past the hot window."""
+    """Return a record by its id, or None if there is none or if it is older than the hot window. `only` restricts the
+    search to records of one user."""
     made_at = _made_at(record_id)
     if made_at is None:
         return None
@@ -95,11 +99,11 @@ async def find(session: AsyncSession, record_id: UUID, *, only: UUID | None) -> 
 
 
 def _made_at(record_id: UUID) -> datetime | None:
-    """Return the time in an id; None if it has none, or one that no record has."""
+    """Return the time that an id contains, or None if it contains no time or a time that no record can have."""
     if record_id.version != _UUID_VERSION:
         return None
     try:
         return datetime.fromtimestamp((record_id.int >> 80) / 1000, UTC)
     except ValueError:
-        # After the year 9999.
+        # The time is after the year 9999.
         return None

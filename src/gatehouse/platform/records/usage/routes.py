@@ -1,4 +1,4 @@
-"""The usage endpoint (docs/records.md)."""
+"""The endpoints of usage (docs/records.md)."""
 
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -33,12 +33,12 @@ async def _filters(
     api_key_id: UUID | None = None,
     provider: ExactFilter = None,
     model_id: ExactFilter = None,
-    tag: Annotated[str | None, Query(pattern=TAG_PATTERN, description="One of the record's tags.")] = None,
+    tag: Annotated[str | None, Query(pattern=TAG_PATTERN, description="A tag that the record must have.")] = None,
     end_user: Annotated[
-        ExactFilter, Query(description="The end user named in the body; only the first 256 characters are compared.")
+        ExactFilter, Query(description="The end user that the body named. Only the first 256 characters are compared.")
     ] = None,
     status: Annotated[Literal["success", "refused", "error", "cancelled", "interrupted"] | None, Query()] = None,
-    request_id: Annotated[ExactFilter, Query(description="The answer's header `X-Request-Id`.")] = None,
+    request_id: Annotated[ExactFilter, Query(description="Value of the header `X-Request-Id` of the answer.")] = None,
     since: From = None,
     until: To = None,
 ) -> RecordFilters:
@@ -57,16 +57,16 @@ async def _filters(
 async def list_usage_records(
     caller: ApiReader, session: Session, window: Window, filters: Annotated[RecordFilters, Depends(_filters)]
 ) -> Response:
-    """List usage records, newest first: all of the organization for administrators, auditors and clients; for others
-    their own."""
+    """Lists usage records, newest first. Administrators, auditors and clients see all records of the organization;
+    other callers see their own."""
     rows, total = await listing.page(session, window, filters, only=_only(caller))
     return _response(window.envelope("records", [_shown(row) for row in rows], total))
 
 
 @router.get("/api/v1/usage/records/{record_id}", response_model=UsageRecord)
 async def read_usage_record(caller: ApiReader, session: Session, record_id: PathId) -> Response:
-    """Return one usage record: of anybody in the organization for administrators, auditors and clients; for others one
-    of their own."""
+    """Returns one usage record. Administrators, auditors and clients can read all records of the organization; other
+    callers can read their own."""
     row = None if record_id is None else await listing.find(session, record_id, only=_only(caller))
     if row is None:
         raise UsageRecordNotFound
@@ -75,8 +75,8 @@ async def read_usage_record(caller: ApiReader, session: Session, record_id: Path
 
 @router.get("/api/admin/usage/series", response_model=UsageSeries)
 async def read_usage_series(caller: AdminReader, session: Session, *, period: SeriesPeriod = "day") -> UsageSeries:
-    """Returns the organization's requests and cost by the hour for today, or by the day for the last 7 or 30 days (UTC)
-    with today. A request counts when it ends."""
+    """Returns the organization's requests and cost: of today by the hour, or of the last 7 or 30 days, including today,
+    by the day (UTC). A request counts when it ends."""
     return await series.usage_series(session, period)
 
 
@@ -85,11 +85,11 @@ def _shown(row: UsageRecordRow) -> dict[str, Any]:
 
 
 def _response(body: dict[str, Any]) -> Response:
-    """Encoded here and not by the response model, so that costs keep every digit."""
+    """Encode the body here instead of with the response model, so that costs keep every digit."""
     return Response(_encode(body), media_type="application/json")
 
 
 def _only(caller: Caller) -> UUID | None:
-    """Return the only user whose records the caller sees, or None for all."""
+    """Return the id of the only user whose records the caller may see, or None if the caller may see all."""
     sees_all = caller.kind is CallerKind.OAUTH_CLIENT or caller.role in {Role.ADMIN, Role.AUDITOR}
     return None if sees_all else caller.user_id

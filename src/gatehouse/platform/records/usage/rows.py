@@ -1,4 +1,4 @@
-"""Converts usage records of the journal to rows for the database (`platform.records.arrays`)."""
+"""Converts usage records of the journal into rows of the database (`platform.records.arrays`)."""
 
 from datetime import datetime
 from typing import Final
@@ -17,8 +17,8 @@ COLUMNS: Final = arrays.Columns(
 
 
 def row(outcome: Outcome[str], moment: datetime, latency: float | None) -> arrays.Row:
-    """Return the row of an outcome. `moment` is its timestamp; `latency` in milliseconds is None for an interrupted
-    stream."""
+    """Return the row of an outcome. `moment` is the outcome's timestamp. `latency` is in milliseconds, or None for an
+    interrupted stream."""
     return (
         arrays.cached_text(outcome.tenant_id),
         arrays.text(outcome.id),

@@ -17,7 +17,7 @@ _NOTHING: Final = Totals(requests=0, errors=0, blocked=0, dlp_triggers=0, cost_u
 
 
 async def usage_series(session: AsyncSession, period: SeriesPeriod) -> UsageSeries:
-    """Return the series of today, or of the last 7 or 30 days with today (UTC)."""
+    """Return the series of today, or of the last 7 or 30 days including today (UTC)."""
     step: SeriesStep = "hour" if period == "day" else "day"
     length = timedelta(hours=1) if step == "hour" else timedelta(days=1)
     now = utc_now()

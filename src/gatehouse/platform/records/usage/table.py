@@ -1,4 +1,4 @@
-"""Usage rows, and their counts by day and hour."""
+"""Rows of usage records, and their counts by day and hour."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -39,14 +39,14 @@ class UsageRecordRow(Row):
     dlp_action: Mapped[str | None]
     #: `hit` or `miss` of the response cache; None if it was not used
     cache: Mapped[str | None]
-    #: the end user of the call, as named by the caller
+    #: the end user of the call, as the caller named them
     end_user: Mapped[str | None]
-    #: from the header `X-Gateway-Tags`; None if there are none
+    #: tags from the header `X-Gateway-Tags`; None if there are none
     tags: Mapped[list[str] | None]
 
 
-#: The number of records of each kind and day (UTC), without those in `usage_count_deltas`. It has no primary key,
-#: because every column of the kind may be null.
+#: The number of records of each kind and day (UTC), without those in `usage_count_deltas`. The table has no primary
+#: key, because every column of the kind may be null.
 usage_counts = Table(
     "usage_counts",
     Row.metadata,
@@ -62,7 +62,7 @@ usage_counts = Table(
     ),
 )
 
-#: Recent counts that are not folded into `usage_counts` yet.
+#: Recent counts that are not added to `usage_counts` yet.
 usage_count_deltas = Table(
     "usage_count_deltas",
     Row.metadata,
@@ -76,7 +76,7 @@ usage_count_deltas = Table(
     Index("usage_count_deltas_user", "tenant_id", "user_id"),
 )
 
-#: Counts of all users, maintained by triggers on the records.
+#: Counts of the records of all users by day. Triggers on the records maintain them.
 usage_totals = Table(
     "usage_totals",
     Row.metadata,
@@ -89,7 +89,7 @@ usage_totals = Table(
     UniqueConstraint("tenant_id", "day", "group_id", "provider", "model_id", postgresql_nulls_not_distinct=True),
 )
 
-#: Counts of usage records by hour.
+#: Counts of the records of all users by hour.
 usage_hour_totals = Table(
     "usage_hour_totals",
     Row.metadata,

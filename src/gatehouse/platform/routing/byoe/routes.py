@@ -12,6 +12,7 @@ from gatehouse.platform.request.injected import Changing, Session
 from gatehouse.platform.request.ports import TheHost
 from gatehouse.platform.routing.byoe import service
 from gatehouse.platform.routing.byoe.schemas import ByoeUpdate, NewByoe
+from gatehouse.platform.routing.providers.routes import LoadedProvider
 from gatehouse.platform.routing.providers.schemas import Provider
 from gatehouse.platform.routing.providers.table import ProviderRow, the_provider
 
@@ -41,10 +42,20 @@ async def update_byoe(
     return await service.update(change, host.sealer, endpoint, body, host.receivers.guard)
 
 
+@router.delete("/api/admin/providers/{provider_id}", status_code=204)
+async def delete_provider(caller: AdminStepUp, provider: LoadedProvider, change: Changing) -> None:
+    """Removes a provider of any kind with its credentials, and deactivates its models. Once this is answered, it is not
+    called any more.
+
+    Fallback chains that name its models stay, but are invalid until they are changed. Records and kill switches stay.
+    """
+    await service.delete(change, provider)
+
+
 @router.delete(_BASE + "/{id}", status_code=204)
 async def delete_byoe(caller: AdminStepUp, endpoint: LoadedEndpoint, change: Changing) -> None:
     """Removes an endpoint, `byoe` or OpenAI-compatible, and deactivates its models.
 
     Fallback chains that name them stay, but are invalid until they are changed.
     """
-    await service.delete(change, endpoint)
+    await service.delete_own(change, endpoint)

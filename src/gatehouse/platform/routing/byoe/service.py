@@ -19,7 +19,7 @@ from gatehouse.platform.routing.providers.schemas import Provider
 from gatehouse.platform.routing.providers.table import ModelCount, ProviderRow, model_counts
 
 KIND: Final = "byoe"
-#: Kinds that DELETE removes: an organization's own endpoints, created by byoe or by setting credentials.
+#: Kinds of an organization's own endpoints, created by byoe or by setting credentials.
 DELETABLE_KINDS: Final = frozenset({KIND, "openai_compatible"})
 
 
@@ -77,10 +77,15 @@ async def update(change: Change, sealer: Sealer, row: ProviderRow, body: ByoeUpd
     return await _shown(change, row)
 
 
-async def delete(change: Change, row: ProviderRow) -> None:
-    """Remove the provider with its credentials; its models stay in the catalog, inactive."""
+async def delete_own(change: Change, row: ProviderRow) -> None:
+    """Remove an organization's own endpoint. Raises `ProviderNotFound` for another kind."""
     if row.kind not in DELETABLE_KINDS:
         raise ProviderNotFound
+    await delete(change, row)
+
+
+async def delete(change: Change, row: ProviderRow) -> None:
+    """Remove the provider with its credentials; its models stay in the catalog, inactive."""
     for model in await models_of(change.session, row.id):
         apply(model, {"is_active": False})
     if row.unhealthy:

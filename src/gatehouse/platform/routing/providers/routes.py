@@ -17,6 +17,7 @@ from gatehouse.platform.request.injected import Changing, InSplitTransactions, S
 from gatehouse.platform.request.ports import TheHost
 from gatehouse.platform.routing.providers import service
 from gatehouse.platform.routing.providers.errors import NoSuchModel
+from gatehouse.platform.routing.providers.presets import PRESETS
 from gatehouse.platform.routing.providers.probe import Prober
 from gatehouse.platform.routing.providers.schemas import (
     ConfigUpdate,
@@ -27,6 +28,7 @@ from gatehouse.platform.routing.providers.schemas import (
     HealthCheckConfigured,
     HealthChecked,
     Provider,
+    ProviderPresets,
     ProviderReachable,
     Providers,
     ProvidersHealth,
@@ -69,6 +71,13 @@ async def list_providers(caller: AdminReader, session: Session) -> Providers:
     return Providers(providers=[service.shown(row, counts.get(row.id, ModelCount())) for row in rows])
 
 
+@router.get("/api/admin/provider-presets", response_model=ProviderPresets)
+async def list_provider_presets(caller: AdminReader) -> object:
+    """Lists services and servers whose kind and address are known. To add one, set the credentials of a provider with
+    the preset's `kind`, `base_url` and your key. Every address can be replaced by another."""
+    return {"presets": PRESETS}
+
+
 @router.get(_BASE + "/{provider_id}", response_model=Provider)
 async def read_provider(caller: AdminReader, provider: LoadedProvider, session: Session) -> Provider:
     """Returns one provider; 404 where the organization has not configured it."""
@@ -82,7 +91,8 @@ async def set_provider_credentials(
     """Replaces a provider's credentials; they are sealed and never returned.
 
     On the slug of a kind that the organization has not configured yet, this adds the provider. On any other slug, a
-    body with a `base_url` adds an OpenAI-compatible endpoint of that name, with or without `api_key`.
+    body with a `kind` adds another provider of that kind, and one with a `base_url` an OpenAI-compatible endpoint of
+    that name, with or without `api_key`.
     """
     fields = body.model_dump(exclude_unset=True)
     return await service.set_credentials(

@@ -1,7 +1,7 @@
 """Bodies of the provider endpoints (docs/providers.md)."""
 
 import operator
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -19,6 +19,18 @@ MaxRetries = Annotated[int, Field(ge=0, le=5, description="Retries on a provider
 class Credentials(Body):
     """The required fields depend on the provider's kind."""
 
+    kind: Annotated[
+        str | None,
+        Field(
+            max_length=64,
+            description="The kind of a provider that is added under a name of its own; its name must differ from those"
+            " of kinds. Without it, the provider's name is its kind. A provider that exists keeps its kind.",
+            examples=["azure_openai"],
+        ),
+    ] = None
+    name: Annotated[
+        Line | None, Field(description="A name for people. Not sent, it stays.", examples=["Azure OpenAI, Europe"])
+    ] = None
     api_key: Annotated[str | None, Field(description="Key kinds, and the hosted kind.", examples=["sk-..."])] = None
     base_url: Annotated[
         str | None,
@@ -94,6 +106,27 @@ class Provider(ResponseBody):
 
 class Providers(ResponseBody):
     providers: list[Provider]
+
+
+class ProviderPreset(ResponseBody):
+    """A service or server that can be added with its `kind` and `base_url`, and a key."""
+
+    id: Annotated[str, Field(description="A name for the provider in model ids.", examples=["groq"])]
+    name: Annotated[str, Field(examples=["Groq"])]
+    kind: Annotated[str, Field(examples=["openai_compatible"])]
+    base_url: Annotated[
+        str,
+        Field(description="For a server of your own: its usual address.", examples=["https://api.groq.com/openai/v1"]),
+    ]
+    key_required: Annotated[bool, Field(description="False: the server may be configured to require a key.")]
+    documentation_url: Annotated[str, Field(description="The vendor's documentation of the API.")]
+    source_url: Annotated[str, Field(description="The page that `base_url` was taken from.")]
+    recorded_on: Annotated[date, Field(description="The day on which the entry was written.")]
+    note: str | None
+
+
+class ProviderPresets(ResponseBody):
+    presets: list[ProviderPreset]
 
 
 class CredentialsSet(ResponseBody):

@@ -46,6 +46,9 @@ from gatehouse.policy.records import ProviderConfig
 #: Names of kinds are not allowed for own endpoints. `config` would make `PATCH /providers/byoe/config` ambiguous.
 RESERVED_SLUGS: Final = frozenset({*KINDS, "config"} - {"byoe"})
 
+#: Fields of a credentials body that are about the provider.
+_NO_CREDENTIALS: Final = frozenset({"kind", "name"})
+
 _OPENAI_COMPATIBLE: Final = "openai_compatible"
 
 #: The allowed addresses, by the policy in force: for error messages.
@@ -133,10 +136,10 @@ async def set_credentials(
     change: Change, sealer: Sealer, provider_id: str, body: Mapping[str, Any], *, sandbox: bool, guard: EgressGuard
 ) -> CredentialsSet:
     """Replace all credentials; create the provider where there is none. Raises `ProviderNotFound` for a slug that is
-    not that of a kind, without a `base_url`; `MissingCredentials`, `InvalidCredentials`, `OperatorOnly`."""
+    not that of a kind, without a `kind` or `base_url`; `MissingCredentials`, `InvalidCredentials`, `OperatorOnly`."""
     row = await find_provider(change.session, provider_id, lock=True)
     kind = _kind(row, provider_id, body, sandbox=sandbox)
-    credentials = read_credentials(kind, body)
+    credentials = read_credentials(kind, {name: value for name, value in body.items() if name not in _NO_CREDENTIALS})
     if credentials.config.get("use_instance_role") and not (change.caller is not None and change.caller.operator):
         # These are the machine's own rights, which only operators may use, for their own organization.
         raise OperatorOnly
@@ -146,6 +149,8 @@ async def set_credentials(
         raise MissingCredentials("Missing: base_url.", missing=["base_url"])
     if row is None:
         row = await _create_or_find(change, provider_id, kind)
+    if name := body.get("name"):
+        row.name = name
     row.sealed_credentials = seal(sealer, change, row.id, credentials)
     row.config = {**row.config, **config}
     now = row.updated_at = row.credentials_updated_at = utc_now()
@@ -314,9 +319,15 @@ async def _create_or_find(change: Change, provider_id: str, kind: ProviderKind) 
 
 
 def _kind(row: ProviderRow | None, provider_id: str, body: Mapping[str, Any], *, sandbox: bool) -> ProviderKind:
-    """Return the kind of the existing provider, or of the one to create. Raises `ProviderNotFound`."""
+    """Return the kind of the existing provider, or of the one to create. Raises `ProviderNotFound`, and `Unprocessable`
+    for a `kind` that is unknown or another than the provider's."""
+    requested = body.get("kind")
     if row is not None:
+        if requested not in (None, row.kind):
+            raise bad_field("kind", f"the provider {row.id!r} is of kind {row.kind}; remove it, or use another name")
         kind = KINDS.get(row.kind)
+    elif requested is not None and (requested != provider_id or requested not in KINDS):
+        return _kind_of_another(provider_id, requested, sandbox=sandbox)
     elif provider_id in KINDS:
         kind = None if provider_id == "byoe" or (provider_id == "sandbox" and not sandbox) else KINDS[provider_id]
     else:
@@ -324,12 +335,26 @@ def _kind(row: ProviderRow | None, provider_id: str, body: Mapping[str, Any], *,
         kind = KINDS[_OPENAI_COMPATIBLE] if valid else None
         if kind is None and re.match(SLUG, provider_id) and provider_id not in RESERVED_SLUGS:
             raise ProviderNotFound(
-                f"Provider not found. {provider_id!r} is no built-in kind; with a base_url this call makes an"
-                " OpenAI-compatible provider of that name."
+                f"Provider not found. {provider_id!r} is no built-in kind; with a kind this call makes a provider of"
+                " that kind, and with a base_url an OpenAI-compatible one."
             )
     if kind is None:
         raise ProviderNotFound
     return kind
+
+
+def _kind_of_another(provider_id: str, kind: str, *, sandbox: bool) -> ProviderKind:
+    """Return the kind of a provider whose name is not that of its kind. Raises `ProviderNotFound` for a name that it
+    cannot have, and `Unprocessable` for the kind."""
+    kinds = KINDS.keys() - {"byoe"} - (set() if sandbox else {"sandbox"})
+    if kind not in kinds:
+        raise bad_field("kind", f"must be one of {', '.join(sorted(kinds))}")
+    if not re.match(SLUG, provider_id) or provider_id in RESERVED_SLUGS | {"byoe"}:
+        raise ProviderNotFound(
+            "Provider not found. The name of a new provider has letters, digits and dashes, begins with no dash, and is"
+            " not that of another kind."
+        )
+    return KINDS[kind]
 
 
 def _checked(kind: ProviderKind, name: str, value: str | bool | None, addresses: Addresses) -> str | bool | None:

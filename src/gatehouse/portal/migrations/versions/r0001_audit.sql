@@ -1,5 +1,5 @@
 -- audit -----------------------------------------------------------------------------------------------------------
--- Who did what, and when: written in the transaction of the change, and never changed.
+-- Audit events. A row is written in the transaction of the change that it records, and is never changed.
 CREATE TABLE audit (
     id uuid PRIMARY KEY,
     org_id uuid REFERENCES organizations,

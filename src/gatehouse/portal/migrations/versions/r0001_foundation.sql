@@ -1,4 +1,4 @@
--- Versions older than this schema that still serve on it (see foundation/storage/migrate.py).
+-- Earlier versions that are compatible with this schema (see foundation/storage/migrate.py).
 CREATE TABLE schema_compatibility (serves text[] NOT NULL);
 INSERT INTO schema_compatibility VALUES ('{}');
 GRANT USAGE ON SCHEMA portal TO gatehouse_app, gatehouse_service;
@@ -10,15 +10,15 @@ CREATE TABLE signing_keys (
     public_jwk jsonb NOT NULL,
     sealed_private text NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now(),
-    -- from then on another key signs, and this one is only published
+    -- after this time another key signs, and this key is only published
     retired_at timestamptz,
-    -- from then on it is not published
+    -- after this time the key is not published
     expires_at timestamptz
 );
 GRANT SELECT, INSERT, UPDATE, DELETE ON signing_keys TO gatehouse_service;
 
--- The rights and the row-level security that every table of organizations' rows has. The service role reads; what else
--- it may do is granted beside the table. Two arguments: where the organization's id stands.
+-- Grants rights on a table of organizations' rows and enables its row-level security. The service role may read; further
+-- rights are granted after the table. `owner` is the column with the organization's id.
 CREATE FUNCTION pg_temp.org_table(name text, owner text DEFAULT 'org_id') RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     condition constant text :=

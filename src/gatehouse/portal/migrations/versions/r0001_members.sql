@@ -4,10 +4,10 @@ CREATE TABLE members (
     org_id uuid NOT NULL REFERENCES organizations,
     email text NOT NULL,
     role text NOT NULL CHECK (role IN ('owner', 'admin', 'member')),
-    -- of the invitation, until it is accepted or over
+    -- digest of the invitation's token; null after the invitation has been accepted
     invite_digest bytea UNIQUE,
     invite_expires_at timestamptz,
-    -- who it is on the platform: its subject, in its tenant
+    -- the person's identity on the platform: subject and tenant
     platform_sub text,
     platform_tenant_id uuid,
     invited_at timestamptz NOT NULL DEFAULT now(),
@@ -18,5 +18,5 @@ CREATE TABLE members (
 CREATE UNIQUE INDEX members_person ON members (org_id, platform_tenant_id, platform_sub);
 CREATE INDEX members_memberships ON members (platform_tenant_id, platform_sub);
 SELECT pg_temp.org_table('members');
--- Whom the platform knows as the owner.
+-- The service role stores the identity of the owner, which the platform reports.
 GRANT UPDATE (platform_sub, platform_tenant_id) ON members TO gatehouse_service;

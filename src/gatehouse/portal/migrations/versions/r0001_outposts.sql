@@ -1,13 +1,13 @@
 -- outposts --------------------------------------------------------------------------------------------------------
--- The private authorities: one issues, those before it are trusted as long as something of theirs can be good.
+-- The private authorities. One issues certificates. Earlier ones are trusted while their certificates may be valid.
 CREATE TABLE authorities (
     id uuid PRIMARY KEY,
     certificate text NOT NULL,
     sealed_private text NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now(),
-    -- from then on another one issues
+    -- after this time another authority issues certificates
     retired_at timestamptz,
-    -- from then on nothing that it has issued is believed
+    -- after this time its certificates are not trusted
     trusted_until timestamptz NOT NULL
 );
 CREATE UNIQUE INDEX authorities_issuing ON authorities ((true)) WHERE retired_at IS NULL;
@@ -19,23 +19,23 @@ CREATE TABLE outposts (
     outpost_name text NOT NULL,
     region text NOT NULL,
     deployment_env text NOT NULL,
-    -- of its newest certificate; the serial in hexadecimal
+    -- the newest certificate of the outpost; the serial number is in hexadecimal
     cert_serial text NOT NULL,
     cert_issued_at timestamptz NOT NULL,
     cert_expires_at timestamptz NOT NULL,
-    -- its last heartbeat, and what it said of itself
+    -- time and content of the last heartbeat
     last_seen_at timestamptz,
     reported jsonb NOT NULL DEFAULT '{}',
     created_at timestamptz NOT NULL DEFAULT now(),
     revoked_at timestamptz
 );
--- A revoked one's name is free again.
+-- The name of a revoked outpost may be used again.
 CREATE UNIQUE INDEX outposts_name ON outposts (org_id, outpost_name) WHERE revoked_at IS NULL;
 CREATE INDEX outposts_seen ON outposts (coalesce(last_seen_at, created_at)) WHERE revoked_at IS NULL;
 SELECT pg_temp.org_table('outposts');
 REVOKE DELETE ON outposts FROM gatehouse_app;
 
--- Every certificate that was issued. One that another has replaced is good for a while yet.
+-- All issued certificates. A certificate that was replaced is valid for some more time.
 CREATE TABLE outpost_certificates (
     serial text PRIMARY KEY,
     org_id uuid NOT NULL REFERENCES organizations,

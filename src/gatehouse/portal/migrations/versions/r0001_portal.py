@@ -1,4 +1,4 @@
-"""The portal's first schema, with one file for each family's tables."""
+"""The first schema of the portal, with one file for the tables of each family."""
 
 from pathlib import Path
 from typing import Final
@@ -10,7 +10,7 @@ from gatehouse.foundation.storage import roles
 revision = "0001"
 down_revision = None
 
-#: In this order: a table may reference tables of earlier parts.
+#: The order matters, because a table may reference tables of earlier parts.
 _PARTS: Final[tuple[str, ...]] = ("organizations", "members", "tokens", "jobs", "audit", "outposts", "notifications")
 
 

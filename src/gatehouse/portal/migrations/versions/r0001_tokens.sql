@@ -1,5 +1,5 @@
 -- organization tokens ---------------------------------------------------------------------------------------------
--- Tokens that are refused by name, as long as they could be good.
+-- Revoked tokens that have not expired yet.
 CREATE TABLE revoked_tokens (
     org_id uuid NOT NULL REFERENCES organizations,
     jti text NOT NULL,

@@ -9,5 +9,5 @@ down_revision = "0001"
 def upgrade() -> None:
     cursor = op.get_bind().connection.cursor()
     cursor.execute("ALTER TABLE jobs ADD COLUMN args jsonb NOT NULL DEFAULT '{}'")
-    # The column has a default, so the processes of version 0001 can go on serving.
+    # The column has a default, so processes of version 0001 are compatible with this schema.
     cursor.execute("UPDATE schema_compatibility SET serves = serves || '{0001}'::text[]")

@@ -1,4 +1,4 @@
-"""The archive in a bucket of a local S3 server."""
+"""An archive in a bucket of a local S3 server."""
 
 from collections.abc import Iterator
 
@@ -31,7 +31,7 @@ def archive(platform: RunningPlatform, server: tuple[str, int], tmp_path, monkey
     return platform.installed.settings.model_copy(update={"archive_url": url, "gatehouse_home": tmp_path})
 
 
-async def test_records_go_there_age_and_are_asked_and_checked_there(
+async def test_records_are_archived_queried_verified_and_removed_in_a_bucket(
     platform: RunningPlatform, tenant: Tenant, past, run, ask, breaks, archive: Settings
 ) -> None:
     ids = await past(tenant, 120, 110)
@@ -47,7 +47,7 @@ async def test_records_go_there_age_and_are_asked_and_checked_there(
     assert breaks(tenant) == []
 
 
-async def test_what_is_not_there_is_no_error_to_remove(archive: Settings) -> None:
+async def test_removing_a_missing_file_is_no_error(archive: Settings) -> None:
     assert archive.archive_url is not None
     bucket = Bucket(archive.archive_url)
     bucket.remove("nothing/here.parquet")
@@ -55,7 +55,7 @@ async def test_what_is_not_there_is_no_error_to_remove(archive: Settings) -> Non
         bucket.open("nothing/here.parquet")
 
 
-async def test_a_missing_bucket_removes_nothing(
+async def test_no_record_is_removed_if_the_bucket_is_missing(
     platform: RunningPlatform, tenant: Tenant, past, run, archive: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await past(tenant, 120)

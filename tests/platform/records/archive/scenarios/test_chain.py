@@ -1,4 +1,4 @@
-"""The audit chain over database and archive: it is valid, and changes of either are detected."""
+"""The audit chain over database and archive is valid, and changes of either are detected."""
 
 from datetime import timedelta
 
@@ -16,7 +16,7 @@ from gatehouse.platform.records.archive.storage import files as archive_files
 
 @pytest.fixture
 async def archived(platform: RunningPlatform, tenant: Tenant, past, run, breaks, monkeypatch) -> Tenant:
-    """Six events in two files, and two in the database."""
+    """An organization with six events in two files, and two events in the database."""
     monkeypatch.setattr(archive_files, "MAX_FILE_ROWS", 3)
     await past(tenant, *range(110, 104, -1), 2, 1)
     run(tenant)
@@ -34,15 +34,15 @@ def files(platform: RunningPlatform, tenant: Tenant) -> list[str]:
     [
         ("DELETE FROM audit_events WHERE tenant_id = %s AND sequence = 7", 7),
         ("UPDATE audit_events SET action = 'user.deleted' WHERE tenant_id = %s AND sequence = 8", 8),
-        # Return the archive's entries about its own changes.
+        # The archive's entries about its files are removed.
         ("DELETE FROM archive_files WHERE tenant_id = %s AND first_sequence = 1", 1),
         ("DELETE FROM archive_files WHERE tenant_id = %s AND records = 'audit_events'", 1),
         ("UPDATE archive_files SET sealed_checkpoint = 'v1.x.y' WHERE tenant_id = %s AND first_sequence = 4", 4),
         ("UPDATE archive_files a SET sealed_checkpoint = b.sealed_checkpoint FROM archive_files b"
          " WHERE a.tenant_id = %s AND a.first_sequence = 4 AND b.tenant_id = a.tenant_id AND b.first_sequence = 1", 4),
-        # The archiver's entry that a file was removed because its time was over.
+        # The archiver's entry says that a file was removed because its retention ended.
         ("UPDATE archive_files SET state = 'gone' WHERE tenant_id = %s AND first_sequence = 1", 1),
-        # The file was removed by something else, and cannot be verified any more.
+        # The event is changed and its salt removed, so that its personal fields cannot be verified any more.
         ("UPDATE audit_events SET actor_id = 'somebody else', salt = NULL WHERE tenant_id = %s AND sequence = 7", 7),
     ],
 )  # fmt: skip
@@ -58,7 +58,7 @@ async def test_a_changed_file_is_found(platform: RunningPlatform, archived: Tena
     content = file.read_bytes()
     file.write_bytes(content[:100] + bytes([content[100] ^ 1]) + content[101:])
     (result, *_) = breaks(archived)
-    assert (result.sequence, result.reason.endswith("it is not the file that was kept")) == (4, True)
+    assert (result.sequence, result.reason.endswith("it differs from the file that was archived")) == (4, True)
 
 
 async def test_a_missing_file_is_found(platform: RunningPlatform, archived: Tenant, archive: Settings, breaks) -> None:
@@ -76,7 +76,7 @@ async def test_an_event_that_was_changed_before_it_was_archived_is_found(
     assert [gap.sequence for gap in breaks(tenant)] == [2]
 
 
-async def test_files_age_and_go_and_the_chain_begins_where_they_ended(
+async def test_after_old_files_are_removed_the_chain_starts_after_them(
     platform: RunningPlatform, archived: Tenant, archive: Settings, run, breaks, ask
 ) -> None:
     policy = {"hot_retention_days": 90, "warm_retention_days": 30, "cold_retention_years": 1}
@@ -99,12 +99,12 @@ async def test_files_age_and_go_and_the_chain_begins_where_they_ended(
     rows = ask(archived, "SELECT min(sequence) AS first FROM audit_events")
     assert rows == [{"first": 7}]
     assert not any((folder / path).exists() for path in cold)
-    # The checkpoints of removed files are links of the chain, so a missing one is detected.
+    # The checkpoints of removed files are links of the chain, so that a missing one is detected.
     platform.sql("DELETE FROM archive_files WHERE tenant_id = %s AND first_sequence = 1", [archived.id])
     assert [(broken.sequence, "archive" in broken.reason) for broken in breaks(archived)] == [(1, True)]
 
 
-async def test_the_archive_forgets_a_removed_user_and_the_chain_holds(
+async def test_a_removed_user_is_anonymized_in_the_archive_and_the_chain_is_valid(
     platform: RunningPlatform, tenant: Tenant, past, run, breaks, ask, archive: Settings, tools
 ) -> None:
     await past(tenant, 120, 110)
@@ -121,13 +121,13 @@ async def test_the_archive_forgets_a_removed_user_and_the_chain_holds(
         (None, None, True), (None, None, True), (str(tenant.admin.id), "198.51.100.9", False),
     ]  # fmt: skip
     assert breaks(tenant) == []
-    # The file with their entries was removed.
-    lying = [path.name for path in (archive.gatehouse_home / "archive").rglob("*.parquet")]
-    assert len(lying) == platform.sql("SELECT count(*) FROM archive_files WHERE tenant_id = %s", [tenant.id])[0][0]
+    # The file with the user's entries was removed.
+    file_names = [path.name for path in (archive.gatehouse_home / "archive").rglob("*.parquet")]
+    assert len(file_names) == platform.sql("SELECT count(*) FROM archive_files WHERE tenant_id = %s", [tenant.id])[0][0]
     assert platform.sql("SELECT count(*) FROM archive_forgets WHERE tenant_id = %s", [tenant.id]) == [(0,)]
 
 
-async def test_a_changed_file_does_not_become_a_true_one_by_a_removal(
+async def test_a_changed_file_is_not_rewritten_when_a_user_is_removed(
     platform: RunningPlatform, archived: Tenant, archive: Settings, breaks, run
 ) -> None:
     path = archive.gatehouse_home / "archive" / files(platform, archived)[0]
@@ -141,10 +141,10 @@ async def test_a_changed_file_does_not_become_a_true_one_by_a_removal(
 
 
 @pytest.mark.parametrize("archived", [False, True])
-async def test_a_removed_user_is_forgotten_though_whoever_made_them_was_before(
+async def test_a_user_is_anonymized_even_if_their_creator_was_anonymized_before(
     platform: RunningPlatform, tenant: Tenant, breaks, ask, archive: Settings, run, tools, archived: bool
 ) -> None:
-    """The changes are recorded in events whose salt was already removed."""
+    """The changes were recorded in events whose salt is already removed."""
     maker = await platform.new_person(tenant.id, "admin")
     made = await maker.client.post("/api/admin/users", json={"email": "made@forgotten.example", "role": "user"})
     if archived:

@@ -1,4 +1,4 @@
-"""Records older than the hot window are not shown, whether they have been archived or not."""
+"""Records older than the hot window are not shown, whether they were archived or not."""
 
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
@@ -34,7 +34,7 @@ async def test_a_period_before_the_window_is_empty(platform: RunningPlatform, te
 
 
 @pytest.mark.parametrize(("path", "items", "total"), LISTS)
-async def test_under_a_legal_hold_all_that_is_there_is_shown(
+async def test_under_a_legal_hold_all_records_are_shown(
     platform: RunningPlatform, tenant: Tenant, past, path: str, items: str, total
 ) -> None:
     await past(tenant, 100, 1)

@@ -1,4 +1,4 @@
-"""The archiver is killed at every step. It loses no record and archives none twice."""
+"""The archiver is killed at every step. It loses no record and archives no record twice."""
 
 import json
 import subprocess
@@ -17,11 +17,11 @@ from gatehouse.platform.records.archive.storage.contents import RECORDS
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("later", [0, 45, 500, 4000])
-async def test_killed_at_every_step(
+async def test_no_record_is_lost_if_the_archiver_is_killed_at_any_step(
     platform: RunningPlatform, tenant: Tenant, archive: Settings, past, ask, run, breaks, later: int, monkeypatch
 ) -> None:
-    """The first run; the run that joins a month's files; the run that moves them to cold storage; the run that removes
-    them."""
+    """This covers the first run, the run that joins a month's files, the run that moves them to cold storage, and the
+    run that removes them."""
     await past(tenant, *(110 - item for item in range(9)))
     ids = {}
     for records in RECORDS:
@@ -51,7 +51,7 @@ async def test_killed_at_every_step(
         archived = [row["id"] for row in ask(tenant, f"SELECT id FROM {records}")]
         assert sorted(archived) == ([] if gone else sorted(ids[records]))
         assert platform.sql(f"SELECT count(*) FROM {records} WHERE tenant_id = %s", [tenant.id]) == [(0,)]
-    # No unfinished files are left, and the counts agree.
+    # No unfinished files remain, and the counts agree.
     kept = platform.sql("SELECT path FROM archive_files WHERE tenant_id = %s AND state = 'kept'", [tenant.id])
     folder = archive.gatehouse_home / "archive"
     assert {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} == {row[0] for row in kept}

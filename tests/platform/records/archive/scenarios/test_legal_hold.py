@@ -1,4 +1,4 @@
-"""A legal hold: set and released by administrators, and respected by everything that removes records."""
+"""A legal hold is set and released by administrators, and respected by everything that removes records."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,9 @@ from gatehouse.platform.records.archive import ageing, forgetting, joining
 BASE = "/api/v1/admin/retention/legal-hold"
 
 
-async def test_it_is_set_shown_and_released(platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_a_legal_hold_is_set_shown_and_released(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
+) -> None:
     none = {"active": False, "reason": None, "set_by": None, "set_at": None}
     assert (await tenant.auditor.client.get(BASE)).json() == none
     answer = await tenant.admin.client.put(BASE, json={"reason": "case 7"})
@@ -35,13 +37,13 @@ async def test_it_is_set_shown_and_released(platform: RunningPlatform, tenant: T
     assert released["details"]["hold"] == "case 8"
 
 
-async def test_what_is_not_there_cannot_be_released(tenant: Tenant) -> None:
+async def test_releasing_without_a_legal_hold_is_refused(tenant: Tenant) -> None:
     answer = await tenant.admin.client.delete(BASE)
     assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
 
 
 @pytest.mark.parametrize("body", [{}, {"reason": ""}, {"reason": " "}, {"reason": "x" * 2001}, {"reason": 7}])
-async def test_it_needs_a_reason(tenant: Tenant, body: dict[str, Any]) -> None:
+async def test_a_legal_hold_needs_a_reason(tenant: Tenant, body: dict[str, Any]) -> None:
     answer = await tenant.admin.client.put(BASE, json=body)
     assert (answer.status_code, answer.json()["details"][0]["field"]) == (422, "reason")
 
@@ -54,7 +56,7 @@ async def test_callers_without_the_right_are_refused(platform: RunningPlatform, 
         assert (await person.client.delete(BASE)).status_code == 403
 
 
-async def test_nothing_leaves_the_database_or_the_archive(
+async def test_nothing_is_removed_from_the_database_or_the_archive(
     platform: RunningPlatform,
     tenant: Tenant,
     past,
@@ -76,7 +78,7 @@ async def test_nothing_leaves_the_database_or_the_archive(
     assert platform.sql("SELECT count(*) FROM usage_records WHERE tenant_id = %s", [tenant.id]) == [(0,)]
 
 
-async def test_the_database_itself_refuses_to_remove_what_is_held(
+async def test_the_database_itself_refuses_to_remove_records_under_a_hold(
     platform: RunningPlatform,
     tenant: Tenant,
     past,
@@ -92,7 +94,7 @@ async def test_the_database_itself_refuses_to_remove_what_is_held(
         assert platform.sql(f"SELECT {call}", values) == [(None,)]
 
 
-async def test_setting_it_waits_for_a_removal_that_is_under_way(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_setting_a_hold_waits_for_a_removal_in_progress(platform: RunningPlatform, tenant: Tenant) -> None:
     async with platform.host.database.service() as removing:
         connection = await removing.connection()
         is_held = await connection.exec_driver_sql("SELECT gatehouse_held(%s)", (tenant.id,))
@@ -104,7 +106,7 @@ async def test_setting_it_waits_for_a_removal_that_is_under_way(platform: Runnin
     assert (await setting).status_code == 200
 
 
-async def test_a_removed_user_stays_in_the_chain_until_it_is_released(
+async def test_a_removed_user_is_anonymized_only_after_the_release(
     platform: RunningPlatform,
     tenant: Tenant,
     past,
@@ -117,7 +119,7 @@ async def test_a_removed_user_stays_in_the_chain_until_it_is_released(
     named = "SELECT count(*) FROM audit_events WHERE tenant_id = %s AND actor_id = %s"
     await anonymise(tools, **names)
     assert platform.sql(named, [tenant.id, str(tenant.user.id)]) == [(1,)]
-    # The removal is retried the next day.
+    # The anonymization is tried again on the next day.
     query = "SELECT count(*) FROM jobs WHERE kind = 'access.anonymise' AND args->>'user_id' = %s"
     waiting = f"{query} AND run_at > now() + interval '23 hours' AND run_at < now() + interval '25 hours'"
     assert platform.sql(waiting, [str(tenant.user.id)]) == [(1,)]
@@ -127,7 +129,7 @@ async def test_a_removed_user_stays_in_the_chain_until_it_is_released(
 
 
 @pytest.mark.parametrize(("step", "days"), [("age", 1000), ("join", 130), ("forget", 0)])
-async def test_no_file_moves_after_it_was_set_though_the_archiver_is_at_work(
+async def test_a_running_archiver_moves_no_file_after_a_hold_was_set(
     platform: RunningPlatform, tenant: Tenant, past, run, archive, step: str, days: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for day in (100, 101):

@@ -1,4 +1,4 @@
-"""The archiver runs by each organization's schedule, in its time zone, and catches up once."""
+"""The archiver runs by each organization's schedule, in its time zone. After missed runs, it runs once."""
 
 from datetime import datetime
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ from gatehouse.platform.records.archive import jobs
         # The time in Berlin is one hour ahead.
         ("0 2 * * *", "Europe/Berlin", "2026-03-01T01:00:10Z", "2026-03-02T00:59:59Z", False),
         ("0 2 * * *", "Europe/Berlin", "2026-03-01T01:00:10Z", "2026-03-02T01:00:00Z", True),
-        # The nights in which the clocks change: two o'clock is missing, or occurs twice.
+        # The nights in which the clocks change: two o'clock does not exist, or occurs twice.
         ("30 2 * * *", "Europe/Berlin", "2026-03-28T01:30:05Z", "2026-03-29T02:00:00Z", True),
         ("30 2 * * *", "Europe/Berlin", "2026-10-25T00:30:05Z", "2026-10-25T01:29:00Z", False),
         # After a week without runs, one run is enough.
@@ -34,7 +34,7 @@ from gatehouse.platform.records.archive import jobs
         ("*/15 * * * *", "UTC", "2026-03-08T12:00:00Z", "2026-03-08T12:15:00Z", True),
     ],
 )
-def test_when_it_is_due(schedule: str, zone: str, last: str | None, now: str, due: bool) -> None:
+def test_the_archiver_is_due_by_the_schedule(schedule: str, zone: str, last: str | None, now: str, due: bool) -> None:
     row: Any = SimpleNamespace(
         timezone=zone, retention_policy={"archiver_schedule": schedule},
         at=None if last is None else datetime.fromisoformat(last),
@@ -42,7 +42,7 @@ def test_when_it_is_due(schedule: str, zone: str, last: str | None, now: str, du
     assert jobs.is_due(row, datetime.fromisoformat(now)) is due
 
 
-async def test_the_job_runs_who_is_due_and_no_one_else(
+async def test_the_job_archives_only_organizations_that_are_due(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, past, tools: Tools, archive: Settings
 ) -> None:
     for item in (tenant, other_tenant):

@@ -52,7 +52,7 @@ def read(
     if root.get("Destination", sp.acs_url) != sp.acs_url:
         raise InvalidSignature("The answer was meant for another address.")
     if root.get("InResponseTo", request_id) != request_id:
-        raise InvalidSignature("The answer and its assertion are of different requests.")
+        raise InvalidSignature("The answer and its assertion belong to different requests.")
     subject = find_one(assertion, "saml:Subject")
     if subject is None:
         raise InvalidSignature("The assertion has no subject.")

@@ -38,7 +38,7 @@ _DELETE_KEYS: Final = text("DELETE FROM saml_keys WHERE state = :state")
 _CHANGE_STATE: Final = text("UPDATE saml_keys SET state = :to WHERE state = :was RETURNING id")
 
 
-class NothingPrepared(Exception):
+class NoNextKey(Exception):
     """There is no next key to activate."""
 
 
@@ -98,11 +98,11 @@ async def prepare(database: Database, sealer: Sealer) -> str:
 
 async def activate(database: Database) -> tuple[str, str | None]:
     """Sign with the next key from now on. Return its id and the old key's id. The old certificate stays in the metadata
-    until the next rotation. The certificate before it is deleted. Raises `NothingPrepared`."""
+    until the next rotation. The certificate before it is deleted. Raises `NoNextKey`."""
     async with database.service() as session:
         await acquire(session, GlobalLock.SAML_KEYS)
         if not any(row.state == "next" for row in await session.execute(_ALL_KEYS)):
-            raise NothingPrepared
+            raise NoNextKey
         await session.execute(_DELETE_KEYS, {"state": "previous"})
         old: str | None = (await session.execute(_CHANGE_STATE, {"was": "signing", "to": "previous"})).scalar()
         new: str = (await session.execute(_CHANGE_STATE, {"was": "next", "to": "signing"})).scalar_one()

@@ -76,12 +76,12 @@ class TextAttribute(NamedTuple):
             case Op.ne:
                 return operand.is_distinct_from(expected)
             case Op.co | Op.sw | Op.ew:
-                return self._like(operand, op, value)
+                return self._text_condition(operand, op, value)
             case _:
                 condition: Condition = _COMPARISONS[op](operand, expected)
                 return condition
 
-    def _like(self, operand: SQLColumnExpression[Any], op: CompareOperator, value: str) -> Condition:
+    def _text_condition(self, operand: SQLColumnExpression[Any], op: CompareOperator, value: str) -> Condition:
         text = value if self.exact else value.lower()
         if op is Op.co:
             return operand.contains(text, autoescape=True)

@@ -129,7 +129,7 @@ def _parse_path(path: Any) -> AttrPath | ValuePath:
 def _members_step(op: str, target: AttrPath | ValuePath, value: Any) -> MembersStep:
     sub_attribute = target.sub_attr
     if sub_attribute is not None:
-        raise BadScim("mutability", "a member is added or removed, not changed")
+        raise BadScim("mutability", "a member can be added or removed, but not changed")
     if isinstance(target, ValuePath):
         if op != "remove":
             raise BadScim("noTarget", "members are added by value, not by a filter")

@@ -1,4 +1,4 @@
-"""Reads and writes Parquet files by row groups, so that memory does not grow with their size."""
+"""Reads and writes Parquet files by row groups, so that the memory in use does not grow with the size of a file."""
 
 import hashlib
 from collections.abc import Generator, Iterable, Iterator
@@ -21,19 +21,20 @@ csv: Any = LazyModule("pyarrow.csv")
 parquet: Any = LazyModule("pyarrow.parquet")
 
 MAX_FILE_ROWS: Final = 200_000
-#: Rows in memory at a time, in one row group.
+#: Number of rows in a row group, which is also the number of rows in memory at a time.
 GROUP_ROWS: Final = 20_000
 _CHUNK_BYTES: Final = 8 * 1024**2
 
 
 class DifferentRows(Exception):
-    """A file differs from the rows it was written from."""
+    """A file differs from the rows that were written to it."""
 
 
 def from_database(
     connection: Connection, records: Records, condition: str, values: dict[str, Any]
 ) -> Generator[Any, None, None]:
-    """Yield groups (`pyarrow.Table`) of the rows that match the SQL `condition`, which includes their order."""
+    """Yield groups (`pyarrow.Table`) of the rows that match the SQL `condition`. The condition also contains their
+    order."""
     query = f"COPY (SELECT {selection(records)} FROM {records} WHERE {condition}) TO STDOUT (FORMAT csv)"  # noqa: S608
     read = csv.ReadOptions(column_names=names(records), use_threads=False, block_size=_CHUNK_BYTES * 16)
     parsed = csv.ParseOptions(newlines_in_values=True)
@@ -49,7 +50,7 @@ def from_database(
 
     with connection.cursor() as cursor, cursor.copy(query, values) as copy:
         lines: list[bytes] = []
-        # PostgreSQL sends one row in each message.
+        # PostgreSQL sends each row in one message.
         for line in copy:
             lines.append(bytes(line))
             if len(lines) == GROUP_ROWS:
@@ -60,7 +61,7 @@ def from_database(
 
 
 def write(target: Path, records: Records, groups: Iterable[Any]) -> int:
-    """Write the groups to a file and return the number of rows."""
+    """Write the groups to a file. Returns the number of rows."""
     rows = 0
     with parquet.ParquetWriter(target, schema(records), compression="zstd", write_statistics=True) as writer:
         for group in groups:
@@ -70,14 +71,14 @@ def write(target: Path, records: Records, groups: Iterable[Any]) -> int:
 
 
 def read(source: Any) -> Iterator[Any]:
-    """Yield a file's groups. Raises `pyarrow.ArrowInvalid` if it is no Parquet file."""
+    """Yield the groups of a file. Raises `pyarrow.ArrowInvalid` if the file is not a Parquet file."""
     file = parquet.ParquetFile(source)
     for number in range(file.num_row_groups):
         yield file.read_row_group(number, use_threads=False)
 
 
 def read_as(records: Records, source: Any) -> Iterator[Any]:
-    """Yield a file's groups in the current schema. Columns that the file lacks are null."""
+    """Yield the groups of a file in the current schema. Columns that the file lacks are filled with null."""
     current = schema(records)
     for group in read(source):
         names, rows = set(group.column_names), group.num_rows
@@ -86,26 +87,26 @@ def read_as(records: Records, source: Any) -> Iterator[Any]:
 
 
 def columns(source: Any, *names: str) -> Iterator[Any]:
-    """Yield a file's groups with only the named columns."""
+    """Yield the groups of a file with only the named columns."""
     file = parquet.ParquetFile(source)
     for number in range(file.num_row_groups):
         yield file.read_row_group(number, columns=list(names), use_threads=False)
 
 
 def compare(source: Any, groups: Iterable[Any]) -> int:
-    """Compare the file with the groups and return the number of rows. Raises `DifferentRows`."""
+    """Compare the file with the groups. Returns the number of rows. Raises `DifferentRows`."""
     rows, file_groups = 0, read(source)
     for group in groups:
         if not group.equals(next(file_groups, None)):
-            raise DifferentRows(f"the rows after the first {rows} differ from those that were to be archived")
+            raise DifferentRows(f"the rows after the first {rows} differ from the rows to archive")
         rows += group.num_rows
     if next(file_groups, None) is not None:
-        raise DifferentRows(f"there are more than the {rows} rows that were to be archived")
+        raise DifferentRows(f"the file has more than the {rows} rows to archive")
     return rows
 
 
 def digest(source: Any) -> tuple[int, str]:
-    """Return the size in bytes and the hexadecimal SHA-256."""
+    """Return the size in bytes and the SHA-256 digest in hexadecimal."""
     sha256, size = hashlib.sha256(), 0
     while chunk := source.read(_CHUNK_BYTES):
         sha256.update(chunk)

@@ -1,4 +1,4 @@
-"""Queries on `archive_files`, the list of archived files. They run as the service role."""
+"""Queries on `archive_files`, the list of archived files. The queries run as the service role."""
 
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -45,12 +45,12 @@ _KEEP: Final = (
 
 
 def begin(connection: Connection, file_id: UUID, tenant_id: UUID, records: Records, *, tier: str, path: str) -> None:
-    """Insert a file's row before the file is written, so that after a crash its path is known."""
+    """Insert the row of a file before the file is written, so that its path is known after a crash."""
     connection.execute(_BEGIN, [file_id, tenant_id, records, tier, path])
 
 
 class UnderLegalHold(Exception):
-    """The organization is under a legal hold: none of its records may be deleted or moved."""
+    """The organization is under a legal hold, so none of its records may be deleted or moved."""
 
 
 def keep(connection: Connection, file: ArchiveFile, *, replaces: Sequence[UUID] = ()) -> None:
@@ -65,14 +65,14 @@ def keep(connection: Connection, file: ArchiveFile, *, replaces: Sequence[UUID] 
 
 
 def ensure_not_held(connection: Connection, tenant_id: UUID) -> None:
-    """Check that there is no legal hold, and keep one from being set until the transaction ends. Raises
+    """Check that there is no legal hold, and prevent one from being set until the transaction ends. Raises
     `UnderLegalHold`."""
     if connection.execute("SELECT gatehouse_held(%s)", [tenant_id]).fetchone() != (False,):
         raise UnderLegalHold
 
 
 def unfinished(connection: Connection) -> list[tuple[UUID, str]]:
-    """Return id and path of files that do not belong to the archive yet, or not any more."""
+    """Return the id and path of files that do not belong to the archive yet, or no longer belong to it."""
     query = "SELECT id, path FROM archive_files WHERE state IN ('writing', 'replaced')"
     return [(file_id, path) for file_id, path in connection.execute(query)]
 
@@ -83,12 +83,13 @@ def delete_entry(connection: Connection, file_id: UUID) -> None:
 
 
 def note_removed(connection: Connection, file_id: UUID) -> None:
-    """Record that the file's rows are deleted from the database."""
+    """Record that the rows of the file are deleted from the database."""
     connection.execute("UPDATE archive_files SET removed_at = now() WHERE id = %s", [file_id])
 
 
 def note_expired(connection: Connection, file_id: UUID, sealed_checkpoint: str) -> None:
-    """Record that the file has expired. Its row stays, because the rest of the chain begins after it."""
+    """Record that the file has expired. The row of the file stays, because the remaining chain begins after the
+    file."""
     update = "UPDATE archive_files SET state = 'gone', sealed_checkpoint = %s WHERE id = %s"
     connection.execute(update, [sealed_checkpoint, file_id])
 
@@ -96,7 +97,8 @@ def note_expired(connection: Connection, file_id: UUID, sealed_checkpoint: str) 
 def list_files(
     connection: Connection, tenant_id: UUID | None = None, *, records: Records | None = None, state: str = "kept"
 ) -> Sequence[ArchiveFile]:
-    """Return the files in this state, in the order of their records; files of audit events in the chain's order."""
+    """Return the files in this state in the order of their records. Files of audit events are in the order of the
+    chain."""
     query = (
         f"SELECT {_COLUMNS} FROM archive_files WHERE state = %(state)s"  # noqa: S608
         " AND tenant_id = coalesce(%(tenant)s, tenant_id) AND records = coalesce(%(records)s, records)"
@@ -121,8 +123,8 @@ def note_run(connection: Connection, tenant_id: UUID, at: datetime, status: str,
 
 
 def path(tier: str, records: Records, tenant_id: UUID, day: date, file_id: UUID) -> str:
-    """Return a file's path relative to the archive. `day` is the day on which a warm file was written, or the last day
-    of a cold file, so that a bucket's listing shows it."""
+    """Return the path of a file relative to the archive. `day` is the day on which a warm file was written, or the last
+    day of a cold file. The day is in the path so that the listing of a bucket shows it."""
     if tier == "warm":
         return f"warm/{records}/{tenant_id}/{day}/{file_id}.parquet"
     return f"cold/until-{day}/{records}/{tenant_id}/{file_id}.parquet"

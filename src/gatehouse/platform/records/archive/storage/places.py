@@ -1,6 +1,6 @@
-"""The archive's storage: a folder (`file:///srv/archive`) or an S3-compatible bucket (`s3://bucket/prefix`).
+"""The storage of the archive: a folder (`file:///srv/archive`) or an S3-compatible bucket (`s3://bucket/prefix`).
 
-Paths are relative to it, with slashes. Files are stored atomically. Methods raise `OSError`.
+Paths are relative to the storage and use slashes. Files are stored atomically. Methods raise `OSError`.
 """
 
 import contextlib
@@ -19,13 +19,13 @@ _CHUNK_BYTES: Final = 8 * 1024**2
 
 
 class ArchiveStorage(Protocol):
-    """The operations that the archive needs."""
+    """The operations that the archive needs of its storage."""
 
     def put(self, source: Path, path: str) -> None:
-        """Store the file durably. An existing file is replaced."""
+        """Store the file durably. Replaces an existing file."""
 
     def open(self, path: str) -> Any:
-        """Open a file for random access: a `pyarrow.NativeFile`. Raises `FileNotFoundError`."""
+        """Open a file for random access, as a `pyarrow.NativeFile`. Raises `FileNotFoundError`."""
 
     def copy(self, path: str, target: str) -> None:
         """Copy a file durably within the storage."""
@@ -38,7 +38,7 @@ class ArchiveStorage(Protocol):
 
     @property
     def filesystem(self) -> Any:
-        """`pyarrow.fs.FileSystem`."""
+        """Return the file system, a `pyarrow.fs.FileSystem`."""
 
 
 class Folder:
@@ -61,7 +61,7 @@ class Folder:
             unfinished.replace(target)
         finally:
             unfinished.unlink(missing_ok=True)
-        # Sync the directory entries of the file and of all folders that were created.
+        # Sync the directory entries of the file, and of all folders that were created for it.
         folder = target.parent
         while True:
             _fsync(folder)
@@ -84,14 +84,14 @@ class Folder:
 
 
 class Bucket:
-    """The archive in an S3-compatible bucket. Credentials come from the same sources as for AWS's tools: environment,
-    shared files, the machine's role."""
+    """The archive in an S3-compatible bucket. Credentials come from the same sources as for the tools of AWS:
+    environment variables, shared files, and the role of the machine."""
 
     def __init__(self, url: str) -> None:
         try:
             self.filesystem, self._root = fs.FileSystem.from_uri(url)
         except (ValueError, OSError):
-            # The exception's message may contain the URL with a secret.
+            # The message of the exception may contain the URL with a secret.
             raise BadSettings("ARCHIVE_URL: write it as s3://bucket/prefix?region=eu-central-1") from None
 
     def put(self, source: Path, path: str) -> None:
@@ -113,7 +113,7 @@ class Bucket:
 
 
 def archive_storage(settings: Settings) -> ArchiveStorage:
-    """Return the archive's storage by `ARCHIVE_URL`. Raises `BadSettings`."""
+    """Return the storage that `ARCHIVE_URL` names. Raises `BadSettings`."""
     if settings.archive_url is None:
         return Folder(settings.gatehouse_home / "archive")
     parts = urlsplit(settings.archive_url)

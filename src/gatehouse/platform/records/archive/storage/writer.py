@@ -1,4 +1,4 @@
-"""Writes files into the archive: a file is written, read back, compared, and then marked as kept."""
+"""Writes files into the archive. A file is written, read back, compared, and then marked as kept."""
 
 import contextlib
 import threading
@@ -22,23 +22,23 @@ from gatehouse.platform.records.archive.storage.places import ArchiveStorage
 
 compute: Any = LazyModule("pyarrow.compute")
 
-#: Row groups, each a `pyarrow.Table`.
+#: A generator of row groups. Each group is a `pyarrow.Table`.
 RowGroups: TypeAlias = Generator[Any, None, None]
 
 _IS_HELD: Final = "SELECT EXISTS (SELECT FROM legal_holds WHERE tenant_id = %s)"
 
 
 class Stopped(Exception):
-    """The run was stopped on request; the next run continues."""
+    """The run was stopped on request. The next run continues it."""
 
 
 class ArchiverRunning(Exception):
-    """Another archiver works on this database."""
+    """Another archiver is running on this database."""
 
 
 class ArchiveWriter:
-    """The connection and storage of one archiver, which runs in a thread. The constructor deletes what an earlier run
-    left unfinished. It raises `ArchiverRunning`, `psycopg.Error`, `OSError`."""
+    """The connection and the storage of one archiver, which runs in a thread. The constructor deletes the files that an
+    earlier run left unfinished. It raises `ArchiverRunning`, `psycopg.Error` and `OSError`."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class ArchiveWriter:
         self.connection.close()
 
     def check_stop(self) -> None:
-        """Raise `Stopped` if the run is to stop. Call it often."""
+        """Raise `Stopped` if the run must stop. Call this often."""
         if self._stop.is_set():
             raise Stopped
 
@@ -83,13 +83,13 @@ class ArchiveWriter:
         *,
         replaces: Sequence[ArchiveFile] = (),
     ) -> ArchiveFile | None:
-        """Write a file of these rows, read it back, and keep it; None if there are no rows. `rows` must return the same
-        groups at each call. Raises `DifferentRows`, `Held`, `OSError`."""
+        """Write a file of these rows, read it back, and keep it. Returns None if there are no rows. `rows` must return
+        the same groups at each call. Raises `DifferentRows`, `Held` and `OSError`."""
         file_id = new_id()
         path = manifest.path(tier, records, tenant_id, self.now.date(), file_id)
         manifest.begin(self.connection, file_id, tenant_id, records, tier=tier, path=path)
         bounds = Bounds()
-        # In one snapshot: the file is compared with a second read of its rows, which must return the same rows.
+        # Both reads use one snapshot, because the file is compared with a second read, which must return the same rows.
         with self._scratch_file() as unfinished, self._snapshot():
             with contextlib.closing(self._observed(rows(), bounds)) as groups:
                 count = files.write(unfinished, records, groups)
@@ -113,14 +113,14 @@ class ArchiveWriter:
         return file
 
     def check(self, path: str, size: int, sha256: str) -> None:
-        """Check the stored file's size in bytes and hexadecimal SHA-256. Raises `DifferentRows`."""
+        """Check the size in bytes and the hexadecimal SHA-256 digest of a stored file. Raises `DifferentRows`."""
         with self.place.open(path) as source:
             if files.digest(source) != (size, sha256):
-                raise files.DifferentRows(f"{path} is not what was written")
+                raise files.DifferentRows(f"{path} differs from the file that was written")
 
     def keep(self, file: ArchiveFile, replaces: Sequence[ArchiveFile] = ()) -> None:
-        """Mark the file as kept and delete the files that it replaces. Raises `Held`."""
-        manifest.keep(self.connection, file, replaces=[other.id for other in replaces])
+        """Mark the file as kept, and delete the files that it replaces. Raises `Held`."""
+        manifest.keep(self.connection, file, replaces=[replaced.id for replaced in replaces])
         if replaces:
             self._delete_unfinished()
 
@@ -133,13 +133,13 @@ class ArchiveWriter:
         self._delete_unfinished()
 
     def _delete_unfinished(self) -> None:
-        """Delete files that were not kept, or were replaced."""
+        """Delete the files that were not kept or were replaced."""
         for file_id, path in manifest.unfinished(self.connection):
             self.place.remove(path)
             manifest.delete_entry(self.connection, file_id)
 
     def _observed(self, rows: RowGroups, bounds: "Bounds | None" = None) -> RowGroups:
-        # Always closed: a COPY that is not read to its end would block the connection.
+        # The generator is always closed, because a COPY that is not read to its end would block the connection.
         with contextlib.closing(rows) as groups:
             for group in groups:
                 self.check_stop()
@@ -163,12 +163,12 @@ class ArchiveWriter:
 
 
 class Bounds:
-    """The first and last records of a file, collected from its groups."""
+    """The times and chain positions of the first and last records of a file, collected from its groups."""
 
     def __init__(self) -> None:
         self.first_at = datetime.max.replace(tzinfo=UTC)
         self.last_at = datetime.min.replace(tzinfo=UTC)
-        #: for audit events, the chain's fields of `Checkpoint`
+        #: for audit events, the fields of `Checkpoint` about the chain
         self.chain: dict[str, Any] = {}
 
     def add(self, group: Any) -> None:

@@ -11,7 +11,7 @@ from gatehouse.platform.access.mfa.person import LoginSubject
 from gatehouse.platform.access.sessions import pending
 from gatehouse.platform.access.sessions.pending import FactorRequirements, SecondFactorNeeded
 from gatehouse.platform.access.sign_in import paths
-from gatehouse.platform.access.sign_in.showing import redirect
+from gatehouse.platform.access.sign_in.form_pages import redirect
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.request.ports import Host
 

@@ -1,33 +1,34 @@
 import type { ReactNode } from "react";
 import type { FieldValues, UseFormReturn } from "react-hook-form";
 import { useRights } from "../api/queries";
-import { Button } from "../parts/Button";
-import { showFaults, useUnsavedWarning } from "../parts/forms";
-import { Panel } from "../parts/Page";
-import { ErrorState, Skeleton } from "../parts/states";
-import { toast } from "../parts/toasts";
+import { Button } from "./Button";
+import { AFTER_SUBMIT, showFaults, useUnsavedWarning } from "./forms";
+import { Panel } from "./Page";
+import { ErrorState, Skeleton } from "./states";
+import { toast } from "./toasts";
 import { texts } from "../texts";
-import styles from "./SignInPage.module.css";
+import styles from "./PolicyPanel.module.css";
 
-/** A panel with the form of a policy. `onSave` gets the fields that were changed. Auditors see it without the button. */
-export function PolicyPanel<T extends FieldValues>({ title, form, query, onSave, children, footer }: {
+/** A panel with the form of a policy. `onSave` gets the fields that were changed, and returns the fields as they are
+ * stored where that is not what was entered. Auditors see the panel without the button. */
+export function PolicyPanel<T extends FieldValues>({ title, form, query, onSave, saved, children, footer }: {
   title: string;
   form: UseFormReturn<T>;
   query: { data: unknown; error: unknown; refetch: () => unknown };
-  onSave: (changed: Partial<T>) => Promise<unknown>;
+  onSave: (changed: Partial<T>) => Promise<T | void>;
+  saved: string;
   children: ReactNode;
   footer?: ReactNode;
 }) {
-  const { signIn } = texts;
   const { administers } = useRights();
   const { errors, isDirty, isSubmitting, dirtyFields } = form.formState;
   useUnsavedWarning(isDirty && !isSubmitting);
   const submit = form.handleSubmit(async (fields) => {
     try {
       const changed = Object.entries(fields).filter(([name]) => name in dirtyFields);
-      await onSave(Object.fromEntries(changed) as Partial<T>);
-      form.reset(fields);
-      toast(signIn.saved);
+      const stored = await onSave(Object.fromEntries(changed) as Partial<T>);
+      form.reset(stored ?? fields, AFTER_SUBMIT);
+      toast(saved);
     } catch (error) {
       showFaults(form, error);
     }

@@ -1,0 +1,63 @@
+import { Controller, useForm } from "react-hook-form";
+import { ChoicesField } from "../parts/ChoicesField";
+import { TextAreaField } from "../parts/fields";
+import { KEEP_TYPED } from "../parts/forms";
+import { linesOf } from "../parts/lines";
+import { PolicyPanel } from "../parts/PolicyPanel";
+import { texts } from "../texts";
+import { type RequestFieldList, useRequestFields, useUpdateRequestFields } from "./api";
+import styles from "./OrganizationPage.module.css";
+
+interface Fields {
+  known: string[];
+  others: string;
+}
+
+/** The fields of model calls that are refused unless the organization allows them. */
+export function RequestFields() {
+  const { requestFields } = texts;
+  const list = useRequestFields();
+  const update = useUpdateRequestFields();
+  const values = list.data === undefined ? undefined : fieldsOf(list.data);
+  const form = useForm<Fields>({ ...(values !== undefined && { values }), resetOptions: KEEP_TYPED });
+  const { errors } = form.formState;
+
+  async function save() {
+    const { known, others } = form.getValues();
+    return fieldsOf(await update.mutateAsync([...known, ...linesOf(others)]));
+  }
+
+  return (
+    <PolicyPanel
+      title={requestFields.title} form={form} query={list} onSave={save} saved={requestFields.saved}
+      footer={list.data !== undefined && <p className={styles["muted"]}>{requestFields.unknown[list.data.unknown_fields]}</p>}
+    >
+      <Controller
+        name="known" control={form.control}
+        render={({ field }) => (
+          <ChoicesField
+            label={requestFields.known} hint={requestFields.knownHint} fault={errors.known?.message} options={list.data && optionsOf(list.data)}
+            chosen={field.value ?? []} onChange={field.onChange}
+          />
+        )}
+      />
+      <TextAreaField
+        label={requestFields.others} hint={requestFields.othersHint} rows={3} spellCheck={false} autoCapitalize="none" fault={errors.others?.message}
+        {...form.register("others")}
+      />
+    </PolicyPanel>
+  );
+}
+
+/** The allowed fields, then the refused ones. */
+function optionsOf({ allowed, refused }: RequestFieldList) {
+  return [
+    ...allowed.map((name) => ({ id: name, name })),
+    ...refused.map(({ field, reason }) => ({ id: field, name: `${field}: ${reason}` })),
+  ];
+}
+
+/** The allowed fields. The answer does not say which of them would be refused otherwise, so all stand in the list. */
+function fieldsOf({ allowed }: RequestFieldList): Fields {
+  return { known: allowed, others: "" };
+}

@@ -1,0 +1,12 @@
+"""Where values in force come from."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+#: The organization has set the value, the environment supplies it, or it is the built-in default.
+Source = Literal["organization", "environment", "default"]
+
+
+def sources_of(fields: Iterable[str], stored: Mapping[str, Any]) -> dict[str, Source]:
+    """Return the source of each field. `stored` contains only the fields that the organization has set."""
+    return {field: "organization" if field in stored else "default" for field in fields}
