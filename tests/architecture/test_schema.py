@@ -70,11 +70,11 @@ async def test_a_session_of_one_tenant_sees_none_of_anothers_rows(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     async with platform.host.database.tenant(TenantId(tenant.id)) as session:
-        seen = set((await session.execute(text("SELECT DISTINCT tenant_id FROM users"))).scalars())
+        tenant_ids = set((await session.execute(text("SELECT DISTINCT tenant_id FROM users"))).scalars())
         written = await session.execute(
             text("UPDATE users SET display_name = 'x' WHERE tenant_id = :t"), {"t": other_tenant.id}
         )
-    assert seen == {tenant.id}
+    assert tenant_ids == {tenant.id}
     assert written.rowcount == 0
 
 
@@ -128,10 +128,10 @@ def test_drift_is_refused(platform: RunningPlatform) -> None:
     migrate.check(url, SCRIPTS)
     name = f"drift_{uuid4().hex}"
     platform._owner.execute(f"CREATE DATABASE {name}")
-    other = url.replace("/postgres?", f"/{name}?")
+    url_of_other_database = url.replace("/postgres?", f"/{name}?")
     for revision in (None, "0000", "9999"):
         if revision is not None:
-            engine = create_engine(sqlalchemy_url(other))
+            engine = create_engine(sqlalchemy_url(url_of_other_database))
             with engine.begin() as connection:
                 connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS alembic_version (version_num text PRIMARY KEY)")
                 connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS schema_compatibility (serves text[])")
@@ -139,7 +139,7 @@ def test_drift_is_refused(platform: RunningPlatform) -> None:
                 connection.exec_driver_sql("INSERT INTO alembic_version VALUES (%s)", (revision,))
             engine.dispose()
         try:
-            migrate.check(other, SCRIPTS)
+            migrate.check(url_of_other_database, SCRIPTS)
         except migrate.SchemaDrift:
             continue
         raise AssertionError(f"served on {revision}")

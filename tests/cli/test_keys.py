@@ -69,8 +69,8 @@ async def command(home: Path, *words: str, keys: str = OLD) -> subprocess.Comple
 async def issued(installed: RunningPlatform, people: Tenant) -> str:
     """Return a new token of a client."""
     body = {"name": "a machine", "scopes": ["api:read"]}
-    made = (await people.admin.client.post("/api/admin/oauth-clients/", json=body)).json()
-    form = {"grant_type": "client_credentials", **{name: made[name] for name in ("client_id", "client_secret")}}
+    oauth_client = (await people.admin.client.post("/api/admin/oauth-clients/", json=body)).json()
+    form = {"grant_type": "client_credentials", **{name: oauth_client[name] for name in ("client_id", "client_secret")}}
     token: str = (await installed.anonymous.post("/oauth/token", data=form)).json()["access_token"]
     return token
 

@@ -51,10 +51,10 @@ def certificate() -> str:
     """Return a self-signed certificate in PEM."""
     key, name = rsa.generate_private_key(65537, 2048), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "idp.test")])
     now = datetime.now(UTC)
-    made = x509.CertificateBuilder(
+    builder = x509.CertificateBuilder(
         name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(days=9)
     )
-    return made.sign(key, SHA256()).public_bytes(Encoding.PEM).decode()
+    return builder.sign(key, SHA256()).public_bytes(Encoding.PEM).decode()
 
 
 @dataclass
@@ -82,7 +82,7 @@ async def furnished(platform: RunningPlatform) -> Furnished:
     other = await platform.new_tenant()
     await platform.add_provider(other.id, "their-own", "byoe", "model")
     await platform.new_key(other.user)
-    made = await other.admin.client.post("/api/admin/oauth-clients/", json={"name": "a machine"})
+    oauth_client = await other.admin.client.post("/api/admin/oauth-clients/", json={"name": "a machine"})
     dlp = "/api/admin/dlp-rules"
     rule = {"detector_name": "x", "detector_type": "ner", "entity_type": "person", "action_tier": "log_only"}
     rule = (await other.admin.client.post(f"{dlp}/", json={**rule, "enabled": False})).json()
@@ -162,7 +162,7 @@ async def furnished(platform: RunningPlatform) -> Furnished:
         "rule_id": rule["id"],
         "pattern_id": pattern["id"],
         "suppression_id": suppression["id"],
-        "client_id": made.json()["client_id"],
+        "client_id": oauth_client.json()["client_id"],
         "key_id": platform.sql("SELECT id FROM api_keys WHERE tenant_id = %s", [other.id])[0][0],
         **dict.fromkeys(("model", "model_id"), access["model_id"]),
         "model_config_id": platform.sql("SELECT id FROM model_configs WHERE tenant_id = %s", [other.id])[0][0],

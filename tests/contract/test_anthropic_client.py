@@ -6,7 +6,9 @@ from typing import Any
 
 import anthropic
 import pytest
+from tests.engine.providers.wires import answering
 from tests.support.platform import RunningPlatform, Tenant
+from tests.support.upstream import upstream
 
 MESSAGES: Any = [{"role": "user", "content": "Hello there"}]
 TOOLS: Any = [
@@ -48,6 +50,26 @@ async def test_a_message(client: anthropic.AsyncAnthropic) -> None:
     assert "Hello there" in answer.content[0].text
     assert answer.usage.input_tokens > 0
     assert answer.stop_reason == "end_turn"
+
+
+async def test_the_tokens_of_a_message_are_counted(
+    platform: RunningPlatform, url: str, client: anthropic.AsyncAnthropic
+) -> None:
+    raw = await client.messages.with_raw_response.count_tokens(
+        model="sandbox/echo", messages=MESSAGES, system="Be kind.", tools=TOOLS
+    )
+    assert raw.headers["x-gateway-token-count"] == "estimate"
+    assert (await raw.parse()).input_tokens > 10
+    other = await platform.new_tenant()
+    key = await platform.new_key(other.user)
+    async with (
+        upstream(answering(b'{"input_tokens":42}')) as server,
+        anthropic.AsyncAnthropic(base_url=url, api_key=key, max_retries=0) as others_client,
+    ):
+        await platform.add_provider(other.id, "claude", "anthropic", "m", base_url=server.url)
+        count = await others_client.messages.count_tokens(model="claude/m", messages=MESSAGES)
+        assert server.requests[0].head.startswith("POST /v1/messages/count_tokens ")
+    assert count.input_tokens == 42
 
 
 async def test_a_message_by_the_synchronous_client(url: str, key: str) -> None:

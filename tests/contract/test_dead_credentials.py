@@ -75,11 +75,13 @@ async def ended_session(platform: RunningPlatform, tenant: Tenant) -> httpx2.Asy
 
 async def session_before_a_new_password(platform: RunningPlatform, tenant: Tenant) -> httpx2.AsyncClient:
     admin, email = tenant.admin.client, f"ada-{uuid4().hex}@example.test"
-    made = (await admin.post("/api/admin/users", json={"email": email, "password": PASSWORD, "role": "admin"})).json()
+    created_user = (
+        await admin.post("/api/admin/users", json={"email": email, "password": PASSWORD, "role": "admin"})
+    ).json()
     signed_in = await platform.anonymous.post("/api/auth/login", json={"email": email, "password": PASSWORD})
     client = platform.client(signed_in.json()["access_token"])
     await good(client)
-    reset = (await admin.post(f"/api/admin/users/{made['id']}/password-reset")).json()
+    reset = (await admin.post(f"/api/admin/users/{created_user['id']}/password-reset")).json()
     body = {"token": reset["token"], "password": f"another {PASSWORD}"}
     assert (await platform.anonymous.post("/api/auth/password/reset", json=body)).is_success
     return client
@@ -109,16 +111,16 @@ async def expired_token(platform: RunningPlatform, tenant: Tenant) -> httpx2.Asy
 async def machine(platform: RunningPlatform, tenant: Tenant) -> tuple[httpx2.AsyncClient, str]:
     """Create an OAuth client. Return a client with a token of it, and its id."""
     body = {"name": f"m-{uuid4().hex}", "scopes": ["admin:read", "admin:write", "api:read"]}
-    made = (await tenant.admin.client.post("/api/admin/oauth-clients/", json=body)).json()
+    oauth_client = (await tenant.admin.client.post("/api/admin/oauth-clients/", json=body)).json()
     form = {
         "grant_type": "client_credentials",
-        "client_id": made["client_id"],
-        "client_secret": made["client_secret"],
+        "client_id": oauth_client["client_id"],
+        "client_secret": oauth_client["client_secret"],
     }
     issued = (await platform.anonymous.post("/oauth/token", data=form)).json()
     client = platform.client(issued["access_token"])
     await good(client)
-    return client, made["client_id"]
+    return client, oauth_client["client_id"]
 
 
 async def disabled_client(platform: RunningPlatform, tenant: Tenant) -> httpx2.AsyncClient:

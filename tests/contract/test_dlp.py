@@ -50,8 +50,8 @@ async def make_rule(platform: RunningPlatform, caller: Tenant, **rule: Any) -> d
 
 
 async def test_redacted_values_are_not_in_plain_or_streamed_answers(client: openai.AsyncOpenAI) -> None:
-    whole = await client.chat.completions.create(model="sandbox/echo", messages=asks(f"my card is {CARD} ok"))
-    assert whole.choices[0].message.content == "my card is [CREDIT_CARD_1] ok"
+    completion = await client.chat.completions.create(model="sandbox/echo", messages=asks(f"my card is {CARD} ok"))
+    assert completion.choices[0].message.content == "my card is [CREDIT_CARD_1] ok"
     stream = await client.chat.completions.create(
         model="sandbox/echo", messages=asks(f"my card is {CARD} ok"), stream=True
     )
@@ -127,8 +127,8 @@ async def test_a_scan_needs_a_credential_its_scope_and_a_body(
     async with httpx2.AsyncClient(base_url=url) as http:
         assert (await http.post("/v1/scan", json=body)).status_code == 401
         key = await platform.new_key(caller.admin)
-        bad = await http.post("/v1/scan", json={"model": "m"}, headers={"X-API-Key": key})
-        assert (bad.status_code, "text" in bad.json()["error"]["message"]) == (400, True)
+        response = await http.post("/v1/scan", json={"model": "m"}, headers={"X-API-Key": key})
+        assert (response.status_code, "text" in response.json()["error"]["message"]) == (400, True)
     machine = await platform.new_m2m(caller.id, "chat:write")
     refused = await machine.post("/v1/scan", json=body)
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "insufficient_scope")

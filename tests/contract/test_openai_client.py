@@ -193,11 +193,11 @@ async def test_a_dead_provider_is_an_internal_server_error(client: openai.AsyncO
 
 
 async def test_a_stream_that_breaks_raises_and_keeps_what_was_sent(client: openai.AsyncOpenAI) -> None:
-    seen = 0
+    chunk_count = 0
     with pytest.raises(openai.APIError):
         async for _ in await client.chat.completions.create(model="sandbox/cut", messages=MESSAGES, stream=True):
-            seen += 1
-    assert seen > 0
+            chunk_count += 1
+    assert chunk_count > 0
 
 
 async def test_a_disconnected_client_is_recorded_as_cancelled(

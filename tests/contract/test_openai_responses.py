@@ -113,6 +113,49 @@ async def test_tools_and_their_results(client: openai.AsyncOpenAI) -> None:
     assert "Sunny" in again.output_text
 
 
+PATCH_TOOLS: Any = [
+    {
+        "type": "custom",
+        "name": "apply_patch",
+        "description": "Edits files.",
+        "format": {"type": "grammar", "syntax": "lark", "definition": "start: /.+/"},
+    },
+    {"type": "web_search"},
+]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_turn_of_a_coding_agent(client: openai.AsyncOpenAI, *, stream: bool) -> None:
+    """A custom tool, a tool that the gateway leaves out, and a second step with the result."""
+    messages: Any = [{"role": "user", "content": "Add a file."}]
+    create: Any = {"model": "sandbox/tools", "input": messages, "tools": PATCH_TOOLS, "store": False}
+    if stream:
+        async with client.responses.stream(**create) as events:
+            kinds = [event.type async for event in events]
+            answer = await events.get_final_response()
+        assert "response.custom_tool_call_input.delta" in kinds
+        assert kinds[-1] == "response.completed"
+    else:
+        raw = await client.responses.with_raw_response.create(**create)
+        assert raw.headers["x-gateway-dropped"] == "tools.web_search"
+        answer = raw.parse()
+    (call,) = answer.output
+    assert call.type == "custom_tool_call"
+    assert (call.name, call.input) == ("apply_patch", "sandbox")
+    result = {"type": "custom_tool_call_output", "call_id": call.call_id, "output": "Done"}
+    sent_back = {"type": "custom_tool_call", "call_id": call.call_id, "name": call.name, "input": call.input}
+    again = await client.responses.create(
+        model="sandbox/tools", input=[*messages, sent_back, result], tools=PATCH_TOOLS, store=False
+    )
+    assert "Done" in again.output_text
+
+
+async def test_the_tokens_of_an_input_are_estimated(client: openai.AsyncOpenAI) -> None:
+    raw = await client.responses.input_tokens.with_raw_response.count(model="sandbox/echo", input="Hello there")
+    assert raw.headers["x-gateway-token-count"] == "estimate"
+    assert 0 < raw.parse().input_tokens < 50
+
+
 async def test_messages_with_parts_and_images(client: openai.AsyncOpenAI) -> None:
     content: Any = [
         {"type": "input_text", "text": "What is this?"},
@@ -134,9 +177,9 @@ async def test_parsing_an_answer_into_the_callers_model(
     async with upstream(answering(body)) as server:
         await platform.add_provider(caller.id, "claude-parsing", "anthropic", "m", base_url=server.url)
         answer = await client.responses.parse(model="claude-parsing/m", input="Where?", text_format=Place)
-        sent = server.requests[0].body
+        request_body = server.requests[0].body
     assert answer.output_parsed == Place(city="Bonn")
-    assert b'"json_schema"' in sent
+    assert b'"json_schema"' in request_body
 
 
 async def test_a_stream_over_a_provider_of_another_dialect(
@@ -202,11 +245,11 @@ async def test_a_bad_key(url: str) -> None:
 
 
 async def test_a_stream_that_breaks_raises_and_keeps_what_was_sent(client: openai.AsyncOpenAI) -> None:
-    seen = 0
+    event_count = 0
     with pytest.raises(openai.APIError):
         async for _ in await client.responses.create(model="sandbox/cut", input="x", stream=True):
-            seen += 1
-    assert seen > 0
+            event_count += 1
+    assert event_count > 0
 
 
 async def test_fallbacks(client: openai.AsyncOpenAI) -> None:

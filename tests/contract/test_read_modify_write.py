@@ -42,16 +42,20 @@ class Resource:
         return await self.client.request(self.method, self.url, json=body, headers=self.headers)
 
 
-def steady(shown: Any) -> Any:
+def steady(resource_body: Any) -> Any:
     """Return the answer without the fields that each update changes."""
-    if isinstance(shown, dict):
-        return {name: value for name, value in shown.items() if name not in {*MOVING_FIELDS, "updated_at"}}
-    return shown
+    if isinstance(resource_body, dict):
+        return {name: value for name, value in resource_body.items() if name not in {*MOVING_FIELDS, "updated_at"}}
+    return resource_body
 
 
-def with_field(shown: Any, name: str, value: Any) -> Any:
+def with_field(resource_body: Any, name: str, value: Any) -> Any:
     """Return the answer with one field set; in an array, that of its first entry."""
-    return [{**shown[0], name: value}, *shown[1:]] if isinstance(shown, list) else {**shown, name: value}
+    return (
+        [{**resource_body[0], name: value}, *resource_body[1:]]
+        if isinstance(resource_body, list)
+        else {**resource_body, name: value}
+    )
 
 
 @pytest.mark.parametrize(("method", "path", "variant"), CASES)
@@ -59,20 +63,20 @@ async def test_the_whole_answer_of_a_read_is_accepted_and_changes_nothing(
     furnished: Furnished, method: str, path: str, variant: str
 ) -> None:
     resource = Resource(furnished, method, path, variant)
-    shown = await resource.read()
-    answer = await resource.write(shown)
-    assert answer.status_code == 200, (shown, answer.text)
-    assert steady(await resource.read()) == steady(shown)
+    resource_body = await resource.read()
+    answer = await resource.write(resource_body)
+    assert answer.status_code == 200, (resource_body, answer.text)
+    assert steady(await resource.read()) == steady(resource_body)
 
 
 @pytest.mark.parametrize(("method", "path", "variant"), CASES)
 async def test_an_unknown_field_is_refused_by_name(furnished: Furnished, method: str, path: str, variant: str) -> None:
     resource = Resource(furnished, method, path, variant)
-    shown = await resource.read()
-    answer = await resource.write(with_field(shown, "nobodys_field", None))
+    resource_body = await resource.read()
+    answer = await resource.write(with_field(resource_body, "nobodys_field", None))
     assert answer.status_code in {400, 422}
     assert "nobodys_field" in answer.text
-    assert await resource.read() == shown
+    assert await resource.read() == resource_body
 
 
 def other(value: Any) -> Any:
@@ -94,15 +98,15 @@ async def test_a_changed_read_only_field_is_refused_by_name(
     furnished: Furnished, method: str, path: str, variant: str
 ) -> None:
     resource = Resource(furnished, method, path, variant)
-    shown = await resource.read()
-    row = shown[0] if isinstance(shown, list) else shown
+    resource_body = await resource.read()
+    row = resource_body[0] if isinstance(resource_body, list) else resource_body
     names = READ_ONLY & row.keys()
     assert names
     for name in sorted(names):
-        answer = await resource.write(with_field(shown, name, other(row[name])))
+        answer = await resource.write(with_field(resource_body, name, other(row[name])))
         assert answer.status_code in {400, 422}, (name, answer.text)
         assert name in answer.text
-    assert await resource.read() == shown
+    assert await resource.read() == resource_body
 
 
 #: Resources that are shown at another path than the one that changes them: in a list, or as a part of a larger
@@ -132,17 +136,19 @@ async def test_items_of_lists_and_parts_of_resources_can_be_written_back(
     furnished: Furnished, method: str, path: str, reading: str, within: tuple[str, ...]
 ) -> None:
     client = furnished.tenant.admin.client
-    shown = (await client.get(furnished.path(reading))).json()
+    resource_body = (await client.get(furnished.path(reading))).json()
     for name in within:
         if name.startswith("{"):
             lists = (
-                [shown] if isinstance(shown, list) else [value for value in shown.values() if isinstance(value, list)]
+                [resource_body]
+                if isinstance(resource_body, list)
+                else [value for value in resource_body.values() if isinstance(value, list)]
             )
             items = [item for list_ in lists for item in list_ if isinstance(item, dict)]
-            (shown,) = [item for item in items if furnished.path(name) in item.values()]
+            (resource_body,) = [item for item in items if furnished.path(name) in item.values()]
         else:
-            shown = shown[name]
-    answer = await client.request(method, furnished.path(path), json=shown)
-    assert answer.status_code == 200, (shown, answer.text)
-    answer = await client.request(method, furnished.path(path), json={**shown, "nobodys_field": 1})
+            resource_body = resource_body[name]
+    answer = await client.request(method, furnished.path(path), json=resource_body)
+    assert answer.status_code == 200, (resource_body, answer.text)
+    answer = await client.request(method, furnished.path(path), json={**resource_body, "nobodys_field": 1})
     assert (answer.status_code in {400, 422}, "nobodys_field" in answer.text) == (True, True)

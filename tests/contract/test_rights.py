@@ -39,8 +39,13 @@ def test_every_route_is_in_the_document_or_listed_as_hidden() -> None:
     routes = iter_route_contexts(administration(Settings())[0].router.routes)
     served = {(method, _template(route.path or "")) for route in routes for method in route.methods or ()}
     # Pages for browsers have their own tests in `test_browser_attacks`.
-    known = {*map(_template, GATEWAY_PATHS), "/", "/openapi.json", *(f"/api/scim/v2{path}" for path in _NOT_OFFERED)}
-    hidden = {path for _, path in served - set(OPERATIONS)} - known
+    listed_paths = {
+        *map(_template, GATEWAY_PATHS),
+        "/",
+        "/openapi.json",
+        *(f"/api/scim/v2{path}" for path in _NOT_OFFERED),
+    }
+    hidden = {path for _, path in served - set(OPERATIONS)} - listed_paths
     assert {path for path in hidden if not re.match(r"/(login|logout|docs|console)(/|$)", path)} == set()
 
 

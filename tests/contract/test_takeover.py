@@ -55,10 +55,10 @@ class Victim:
         assert signed_in.json()["user"]["tenant_id"] == str(self.tenant.id)
         self.sessions += 1
         # Other accounts with the address are unverified and in other organizations.
-        others = self.platform.sql(
+        other_accounts = self.platform.sql(
             "SELECT tenant_id, email_verified FROM users WHERE lower(email) = %s AND id <> %s", [self.email, self.id]
         )
-        assert all(tenant != self.tenant.id and not verified for tenant, verified in others), others
+        assert all(tenant != self.tenant.id and not verified for tenant, verified in other_accounts), other_accounts
 
 
 @pytest.fixture
@@ -74,9 +74,9 @@ async def victim(platform: RunningPlatform, other_tenant: Tenant) -> Victim:
     await platform.refresh()
     signed_in = await platform.anonymous.post("/api/auth/login", json={"email": f"ada@{domain}", "password": PASSWORD})
     client = platform.client(signed_in.json()["access_token"])
-    made = Victim(platform, other_tenant, user_id, domain, client, 1)
-    made.row = made.stored()
-    return made
+    victim_user = Victim(platform, other_tenant, user_id, domain, client, 1)
+    victim_user.row = victim_user.stored()
+    return victim_user
 
 
 @pytest.fixture(scope="module")
@@ -93,8 +93,8 @@ async def provider(platform: RunningPlatform, tenant: Tenant, key: Signer) -> As
 
 @pytest.fixture
 async def directory(platform: RunningPlatform, tenant: Tenant) -> httpx2.AsyncClient:
-    made = await tenant.admin.client.post("/api/admin/scim/token", json={"description": "the attacker's"})
-    return platform.client(made.json()["token"])
+    scim_token = await tenant.admin.client.post("/api/admin/scim/token", json={"description": "the attacker's"})
+    return platform.client(scim_token.json()["token"])
 
 
 def sessions_for(platform: RunningPlatform, tenant: Tenant, domain: str) -> list[Any]:

@@ -82,8 +82,8 @@ class Ground:
 
 def twice(ground: Ground, name: str, first: Any) -> str:
     """Return JSON in which this claim occurs twice. The second value is the valid one."""
-    good = json.dumps(ground.claims)
-    return "{" + f"{json.dumps(name)}: {json.dumps(first)}, " + good[1:]
+    valid_claims = json.dumps(ground.claims)
+    return "{" + f"{json.dumps(name)}: {json.dumps(first)}, " + valid_claims[1:]
 
 
 FORGED: dict[str, Forge] = {
@@ -268,15 +268,15 @@ async def test_secrets_of_other_kinds_are_refused_as_credentials(
 ) -> None:
     admin = somebody.admin.client
     email = f"ada-{uuid4().hex}@example.test"
-    made = (await admin.post("/api/admin/users", json={"email": email, "password": PASSWORD})).json()
+    created_user = (await admin.post("/api/admin/users", json={"email": email, "password": PASSWORD})).json()
     signed_in = (await http.post("/api/auth/login", json={"email": email, "password": PASSWORD})).json()
     invited = (await admin.post("/api/admin/users", json={"email": f"x{email}"})).json()
     machine = (await admin.post("/api/admin/oauth-clients/", json={"name": "a machine"})).json()
-    reset = (await admin.post(f"/api/admin/users/{made['id']}/password-reset")).json()
+    reset = (await admin.post(f"/api/admin/users/{created_user['id']}/password-reset")).json()
     guarded = await member(platform, somebody)
     app, recovery_codes = await enrol(platform, guarded)
     half_way = (await sign_in(guarded)).json()
-    others = {
+    secrets = {
         "the token of a sign-in that lacks its second factor": half_way["mfa_token"],
         "an authenticator's secret": app,
         "a recovery code": recovery_codes[0],
@@ -289,13 +289,13 @@ async def test_secrets_of_other_kinds_are_refused_as_credentials(
         "a session's id": str(somebody.admin.session_id),
         "a key's beginning": (await platform.new_key(somebody.admin))[:8],
     }
-    for credential in others.values():
+    for credential in secrets.values():
         await refused_everywhere(http, credential)
 
 
 async def test_a_scim_token_is_refused_outside_provisioning(http: httpx2.AsyncClient, somebody: Tenant) -> None:
-    made = await somebody.admin.client.post("/api/admin/scim/token", json={"description": "a directory"})
-    token = made.json()["token"]
+    scim_token = await somebody.admin.client.post("/api/admin/scim/token", json={"description": "a directory"})
+    token = scim_token.json()["token"]
     assert (await http.get("/api/scim/v2/Users", headers={"Authorization": f"Bearer {token}"})).status_code == 200
     for method, path in SURFACES:
         if not path.startswith("/api/scim"):

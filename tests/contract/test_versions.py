@@ -50,13 +50,15 @@ async def test_a_change_of_another_version_is_412_and_changes_nothing(furnished:
 async def test_a_change_of_the_present_version_is_accepted(furnished: Furnished, path: str) -> None:
     for method in ("PUT", "PATCH"):
         if (method, path) in COMMON:
-            seen = await shown(furnished, path)
+            answer_with_etag = await shown(furnished, path)
             for named in ("{}", "*", '"0", {}', "W/{}"):
-                version = {"If-Match": named.replace("{}", seen.headers["etag"])}
-                answer = await furnished.tenant.admin.client.request(method, str(seen.url), json={}, headers=version)
+                version = {"If-Match": named.replace("{}", answer_with_etag.headers["etag"])}
+                answer = await furnished.tenant.admin.client.request(
+                    method, str(answer_with_etag.url), json={}, headers=version
+                )
                 # An empty change may be invalid, but its version is right.
                 assert answer.status_code in {200, 400, 422}, answer.text
-                seen = await shown(furnished, path)
+                answer_with_etag = await shown(furnished, path)
 
 
 @pytest.mark.parametrize("path", [path for path in CHANGEABLE if ("GET", path) in ADMIN])
@@ -110,14 +112,18 @@ RACES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
 async def test_of_two_concurrent_changes_one_is_refused_and_none_is_lost(
     furnished: Furnished, method: str, path: str, one: dict[str, Any], other: dict[str, Any]
 ) -> None:
-    seen = await shown(furnished, path)
-    admin, url, version = furnished.tenant.admin.client, str(seen.url), {"If-Match": seen.headers["etag"]}
+    answer_with_etag = await shown(furnished, path)
+    admin, url, version = (
+        furnished.tenant.admin.client,
+        str(answer_with_etag.url),
+        {"If-Match": answer_with_etag.headers["etag"]},
+    )
     answers = await asyncio.gather(*(admin.request(method, url, json=body, headers=version) for body in (one, other)))
     assert sorted(answer.status_code for answer in answers) == [200, 412], [answer.text for answer in answers]
     won, lost = (one, other) if answers[0].status_code == 200 else (other, one)
     after = await shown(furnished, path)
     assert won.items() <= after.json().items()
-    assert {name: seen.json()[name] for name in lost}.items() <= after.json().items()
+    assert {name: answer_with_etag.json()[name] for name in lost}.items() <= after.json().items()
     # The administrator with the refused change reads the row again, and can then make the change too.
     again = await admin.request(method, url, json=lost, headers={"If-Match": after.headers["etag"]})
     assert again.status_code == 200, again.text

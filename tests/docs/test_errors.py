@@ -70,11 +70,11 @@ def test_every_code_on_the_page_exists() -> None:
 
 
 def test_the_statuses_on_the_page_are_those_of_the_codes() -> None:
-    known = codes()
+    classes_by_code = codes()
     for line in PAGE.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if line.startswith("|") and re.fullmatch(r"[2-5]\d\d", cells[0]) and len(cells) == 3:
             # Administration's table; the gateway's has a column for the type.
             code = cells[1].strip("`")
             statuses = {kind.status for kind in _classes(Refusal) if kind.code == code}
-            assert int(cells[0]) in statuses or code not in known, line
+            assert int(cells[0]) in statuses or code not in classes_by_code, line

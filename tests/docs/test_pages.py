@@ -89,8 +89,8 @@ def _check_command(words: str) -> None:
             assert result is not None, words
             command = result
         elif word.startswith("--"):
-            known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
-            assert word.partition("=")[0] in known, words
+            known_options = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+            assert word.partition("=")[0] in known_options, words
 
 
 def test_the_command_line_answers_to_help() -> None:
@@ -114,8 +114,8 @@ def test_help_names_only_deployables_that_can_be_served() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=_named)
 def test_every_make_target_that_is_shown_exists(page: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", _text("Makefile"), re.MULTILINE))
-    shown = re.findall(r"(?:^|[\s`])make ([a-z-]+)", _code(page.read_text("utf-8")))
-    assert set(shown) <= targets
+    documented_targets = re.findall(r"(?:^|[\s`])make ([a-z-]+)", _code(page.read_text("utf-8")))
+    assert set(documented_targets) <= targets
 
 
 def test_the_architecture_names_what_exists() -> None:
@@ -126,8 +126,8 @@ def test_the_architecture_names_what_exists() -> None:
         if " " in name or "GATEHOUSE_HOME/" in name:
             continue
         path = name.rstrip("/")
-        known = (ROOT / path).exists() or any(str(file).endswith(f"/{path}") for file in files)
-        assert known or all(word in code for word in re.findall(r"\w+", name)), name
+        is_path = (ROOT / path).exists() or any(str(file).endswith(f"/{path}") for file in files)
+        assert is_path or all(word in code for word in re.findall(r"\w+", name)), name
 
 
 def test_the_pages_are_all_in_the_navigation() -> None:
@@ -138,11 +138,11 @@ def test_the_pages_are_all_in_the_navigation() -> None:
         assert not isinstance(parts, int)
         return [name for part in parts for name in files(part)]  # type: ignore[attr-defined]
 
-    shown = files(yaml.safe_load(_text("mkdocs.yml"))["nav"])
-    there = [page.relative_to(ROOT / "docs") for page in (ROOT / "docs").rglob("*.md")]
+    in_navigation = files(yaml.safe_load(_text("mkdocs.yml"))["nav"])
+    all_pages = [page.relative_to(ROOT / "docs") for page in (ROOT / "docs").rglob("*.md")]
     # The reference's index links to its other pages.
-    listed = [str(page) for page in there if page.parent.name != "reference" or page.name == "index.md"]
-    assert sorted(shown) == sorted(listed)
+    listed = [str(page) for page in all_pages if page.parent.name != "reference" or page.name == "index.md"]
+    assert sorted(in_navigation) == sorted(listed)
 
 
 def test_the_pages_can_be_built(tmp_path: Path) -> None:

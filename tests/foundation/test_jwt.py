@@ -148,9 +148,9 @@ def test_every_invalid_token_is_refused(token):
 
 
 def test_a_key_survives_storage():
-    again = SigningKey.from_pem(KEY.private_pem())
-    assert again.kid == KEY.kid
-    assert verify(jwt.sign(GOOD, again)) == GOOD
+    loaded_key = SigningKey.from_pem(KEY.private_pem())
+    assert loaded_key.kid == KEY.kid
+    assert verify(jwt.sign(GOOD, loaded_key)) == GOOD
 
 
 @pytest.mark.parametrize("pem", [b"", b"x", b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"])

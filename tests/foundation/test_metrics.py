@@ -38,8 +38,8 @@ def two(directory: Path) -> Iterator[Process]:
 
 
 def test_counters_and_histograms_are_summed_and_gauges_are_merged(tmp_path: Path) -> None:
-    one, _ = two(tmp_path)
-    assert metric_values(one) == {
+    process, _ = two(tmp_path)
+    assert metric_values(process) == {
         't_requests_total{status="200"}': 2.0,
         't_seconds_bucket{le="0.1"}': 1.0,
         't_seconds_bucket{le="1.0"}': 2.0,
@@ -69,19 +69,19 @@ def test_the_counts_of_an_ended_process_remain_and_its_gauges_do_not(tmp_path: P
 
 
 def test_a_file_of_a_process_that_ends_during_a_scrape_is_counted_once(tmp_path: Path) -> None:
-    one, _ = two(tmp_path)
-    kept = {path: path.read_bytes() for path in tmp_path.glob("*-*.json")}
+    process, _ = two(tmp_path)
+    contents = {path: path.read_bytes() for path in tmp_path.glob("*-*.json")}
     metrics.bury(tmp_path, os.getpid())
-    for path, content in kept.items():
+    for path, content in contents.items():
         path.write_bytes(content)
-    assert metric_values(one)['t_requests_total{status="200"}'] == 2.0
+    assert metric_values(process)['t_requests_total{status="200"}'] == 2.0
 
 
 def test_a_dead_process_exports_no_gauges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, _ = two(tmp_path)
+    process, _ = two(tmp_path)
     monkeypatch.setattr(metrics.time, "time", lambda now=metrics.time.time(): now + metrics.STALE_SECONDS + 1)
-    assert "t_busy" not in metric_values(one)
-    assert metric_values(one)['t_requests_total{status="200"}'] == 2.0
+    assert "t_busy" not in metric_values(process)
+    assert metric_values(process)['t_requests_total{status="200"}'] == 2.0
 
 
 def test_the_number_of_series_is_limited(tmp_path: Path) -> None:
@@ -93,12 +93,12 @@ def test_the_number_of_series_is_limited(tmp_path: Path) -> None:
 
 
 def test_a_start_deletes_the_metrics_of_the_previous_run(tmp_path: Path) -> None:
-    one, _ = two(tmp_path)
+    process, _ = two(tmp_path)
     metrics.clean(tmp_path)
-    assert metric_values(one) == {}
+    assert metric_values(process) == {}
 
 
 def test_a_damaged_file_is_ignored(tmp_path: Path) -> None:
-    one, _ = two(tmp_path)
+    process, _ = two(tmp_path)
     (tmp_path / "1-x.json").write_text("{")
-    assert metric_values(one)['t_requests_total{status="200"}'] == 2.0
+    assert metric_values(process)['t_requests_total{status="200"}'] == 2.0

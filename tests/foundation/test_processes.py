@@ -19,8 +19,8 @@ def until(true):
 
 def output_of(program: str) -> str:
     command = [sys.executable, "-c", HEAD + program]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
-    return done.stdout.strip()
+    process = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    return process.stdout.strip()
 
 
 def test_a_child_shares_the_modules_of_its_parent_and_has_its_own_title() -> None:
@@ -90,9 +90,9 @@ if len(sys.argv) > 1:
 print(left_over())
 """
     code = [sys.executable, "-c", HEAD + program]
-    kept, returned = (
+    kept_bytes, returned = (
         int(subprocess.run([*code, *words], capture_output=True, text=True, timeout=30, check=True).stdout)
         for words in ([], ["return"])
     )
     # The first number is the behaviour of the C library without the setting. If it returns memory, nothing is tested.
-    assert returned <= 1 <= kept
+    assert returned <= 1 <= kept_bytes

@@ -413,8 +413,8 @@ async def test_requests_leave_no_cyclic_garbage(url: str, key: str, before: int)
                 await wire.reader.readuntil(b"\r\n\r\n")
         await settled(before)
         await asyncio.sleep(0.1)
-        left = [obj for obj in gc.get_objects() if type(obj) in {RequestCycle, Lane, UvicornFallback}]
-        assert left == []
+        remaining_objects = [obj for obj in gc.get_objects() if type(obj) in {RequestCycle, Lane, UvicornFallback}]
+        assert remaining_objects == []
     finally:
         gc.enable()
 
@@ -425,15 +425,15 @@ CHUNKS = in_chunks(b"x" * 40 + b"\r\n0\r\n\r\n" + b"y" * 40, 33) + b"GET / HTTP/
 @pytest.mark.parametrize("first", range(len(CHUNKS)))
 def test_chunks_are_decoded_equally_wherever_they_are_split(first: int) -> None:
     framing = Chunked()
-    body, rest = b"", b""
+    body, remaining = b"", b""
     for data in (CHUNKS[:first], CHUNKS[first:]):
         if framing.done:
-            rest += data
+            remaining += data
         else:
-            part, rest = framing.take(data)
+            part, remaining = framing.take(data)
             body += part
     assert body == b"x" * 40 + b"\r\n0\r\n\r\n" + b"y" * 40
-    assert rest == b"GET / HTTP/1.1"
+    assert remaining == b"GET / HTTP/1.1"
 
 
 @pytest.mark.parametrize("data", [b"5\n", b"5 ", b"g", b";", b"\n", b"5\rx", b"0" * 17, b"5\r\nhelloa", b"0\r\na"])

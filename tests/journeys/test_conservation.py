@@ -70,11 +70,15 @@ class Provider:
         await connection.end_stream()
 
     def _usage(self) -> dict[str, int]:
-        input_tokens, made = self._random.randint(1, 50), self._random.randint(1, 90)
+        input_tokens, output_tokens = self._random.randint(1, 50), self._random.randint(1, 90)
         self.reported_tokens[0] += input_tokens
-        self.reported_tokens[1] += made
+        self.reported_tokens[1] += output_tokens
         self.answers += 1
-        return {"prompt_tokens": input_tokens, "completion_tokens": made, "total_tokens": input_tokens + made}
+        return {
+            "prompt_tokens": input_tokens,
+            "completion_tokens": output_tokens,
+            "total_tokens": input_tokens + output_tokens,
+        }
 
 
 @pytest.fixture
@@ -115,7 +119,7 @@ async def test_reported_usage_equals_records_spending_and_analytics(
     key = fleet.new_key()
     ((user_id,),) = fleet.sql("SELECT user_id FROM api_keys WHERE id = %s", [fleet.key_id(key)])
     budget = {"scope_type": "user", "scope_id": str(user_id), "period": "month", "limit_usd": 5, "limit_tokens": 10**8}
-    made = (await admin.post("/api/admin/budgets", json=budget)).json()
+    created_budget = (await admin.post("/api/admin/budgets", json=budget)).json()
     until = asyncio.get_running_loop().time() + SECONDS
     await asyncio.gather(*(called(fleet, key, number, until) for number in range(CALLERS)))
     usage = await on_record(fleet, user_id)
@@ -126,7 +130,7 @@ async def test_reported_usage_equals_records_spending_and_analytics(
     )
     assert ([input_tokens, answered], count) == (chancy.reported_tokens, chancy.answers)
     assert count > 50
-    spent = (await admin.get(f"/api/admin/budgets/{made['id']}")).json()["current"]
+    spent = (await admin.get(f"/api/admin/budgets/{created_budget['id']}")).json()["current"]
     assert spent["spent_requests"] == usage["requests"]
     assert spent["spent_tokens"] == usage["tokens"]
     assert Decimal(str(spent["spent_usd"])) == usage["cost"]
@@ -140,7 +144,8 @@ async def test_reported_usage_equals_records_spending_and_analytics(
     async with asyncio.timeout(20):
         while True:
             ((granted, recorded),) = fleet.sql(
-                "SELECT sum(granted_tokens), sum(recorded_tokens) FROM budget_leases WHERE budget_id = %s", [made["id"]]
+                "SELECT sum(granted_tokens), sum(recorded_tokens) FROM budget_leases WHERE budget_id = %s",
+                [created_budget["id"]],
             )
             if granted == recorded:
                 break

@@ -33,8 +33,8 @@ def server() -> Iterator[GatehouseServer]:
                 "detector_name": "Cards", "detector_type": "regex", "entity_type": "credit_card",
                 "action_tier": "prompt",
             }  # fmt: skip
-            made = client.post("/api/admin/dlp-rules/", json=rule)
-            assert made.status_code == 201, made.text
+            response = client.post("/api/admin/dlp-rules/", json=rule)
+            assert response.status_code == 201, response.text
         running.settled()
         yield running
 
@@ -44,8 +44,8 @@ async def client(server: GatehouseServer) -> AsyncIterator[httpx2.AsyncClient]:
     """A client that keeps no connection, because a kept one could belong to a stopped worker."""
     limits = httpx2.Limits(max_keepalive_connections=0)
     headers = {"Authorization": f"Bearer {server.key}"}
-    async with httpx2.AsyncClient(base_url=server.url, headers=headers, limits=limits, timeout=60) as made:
-        yield made
+    async with httpx2.AsyncClient(base_url=server.url, headers=headers, limits=limits, timeout=60) as response:
+        yield response
 
 
 @cache

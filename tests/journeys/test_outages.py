@@ -18,7 +18,7 @@ async def test_gateway_requests_continue_while_the_database_is_unavailable(
     async with load(fleet.url, (20, fleet.key, chat("sandbox/echo")), rest_seconds=0.1) as callers:
         await callers.until(200)
         await asyncio.to_thread(fleet.stop_database)
-        stopped, seen = time.monotonic(), callers.statuses.total()
+        stopped, answer_count = time.monotonic(), callers.statuses.total()
         refused = await admin.post(f"{SWITCH}/providers/sandbox/disable", json={"reason": "other"})
         # Nothing was switched off, and the answer shows this.
         assert refused.status_code == 503
@@ -26,7 +26,7 @@ async def test_gateway_requests_continue_while_the_database_is_unavailable(
         assert int(refused.headers["Retry-After"]) > 0
         while time.monotonic() - stopped < OUTAGE_SECONDS:
             await callers.until(50, patience=5)
-        assert callers.statuses.total() - seen > 200
+        assert callers.statuses.total() - answer_count > 200
         await asyncio.to_thread(fleet.start_database)
         await _answers(admin)
         await callers.until(200)

@@ -56,9 +56,9 @@ async def in_a_browser(fleet: GatehouseServer, email: str) -> dict[str, str]:
 async def person(admin: httpx2.AsyncClient, role: str = "user") -> tuple[str, dict[str, Any]]:
     """Create a user who signs in. Return the user's id and the answer to the sign-in."""
     email = f"{role}-{uuid4().hex[:10]}@example.test"
-    made = await admin.post(USERS, json={"email": email, "password": PASSWORD, "role": role})
-    assert made.status_code == 201, made.text
-    return made.json()["id"], await signed_in(admin, email)
+    response = await admin.post(USERS, json={"email": email, "password": PASSWORD, "role": role})
+    assert response.status_code == 201, response.text
+    return response.json()["id"], await signed_in(admin, email)
 
 
 async def signed_in(admin: httpx2.AsyncClient, email: str) -> dict[str, Any]:
@@ -119,6 +119,6 @@ async def test_credentials_of_machines_stay_valid_after_their_administrator_is_r
     assert (await admin.delete(f"{USERS}/{user_id}")).status_code == 204
     assert await answered(fleet, token) == {200}
     assert await answered(fleet, (await admin.post("/oauth/token", data=form)).json()["access_token"]) == {200}
-    shown = (await admin.get(f"/api/admin/oauth-clients/{client['client_id']}")).json()
-    assert shown["created_by"] is None
+    oauth_client_body = (await admin.get(f"/api/admin/oauth-clients/{client['client_id']}")).json()
+    assert oauth_client_body["created_by"] is None
     await admin.delete(f"/api/admin/oauth-clients/{client['client_id']}")

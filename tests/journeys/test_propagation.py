@@ -68,8 +68,8 @@ async def test_after_a_models_kill_switch_no_first_byte_reaches_the_provider(
             assert answer["propagation"]["confirmed"] == 4
             # The provider's second model still answers.
             await arriving(provider, moment, model="other-steady")
-            seen = [one.at for one in provider.all() if one.model == "steady" and one.at > began]
-            assert max(seen) <= moment
+            arrival_times = [one.at for one in provider.all() if one.model == "steady" and one.at > began]
+            assert max(arrival_times) <= moment
             await answered_at(admin, "POST", f"{SWITCH}/models/{model_id}/enable")
     assert set(callers.statuses) <= {200, 502, 503}
     assert callers.statuses[503] > 0
@@ -135,15 +135,15 @@ async def test_after_a_keys_revocation_none_of_its_requests_reach_the_provider(
 ) -> None:
     key = fleet.new_key()
     path = f"/api/admin/api-keys/{fleet.key_id(key)}"
-    mine, others = all_sorts(key, tag="revoked"), all_sorts(fleet.key, tag="staying")[:1]
-    async with load(fleet.url, *mine, *others) as callers:
+    mine, other_load = all_sorts(key, tag="revoked"), all_sorts(fleet.key, tag="staying")[:1]
+    async with load(fleet.url, *mine, *other_load) as callers:
         for _ in range(2):
             began = time.time()
             await under_way(callers, provider, 300, since=began, tag="revoked")
             moment, _ = await answered_at(admin, "PATCH", path, {"is_enabled": False})
             await arriving(provider, moment, tag="staying")
-            seen = [one.at for one in provider.all() if one.tag == "revoked" and one.at > began]
-            assert max(seen) <= moment
+            arrival_times = [one.at for one in provider.all() if one.tag == "revoked" and one.at > began]
+            assert max(arrival_times) <= moment
             await answered_at(admin, "PATCH", path, {"is_enabled": True})
     assert callers.statuses[401] > 0
 
@@ -154,10 +154,10 @@ async def test_after_a_clients_disabling_and_deletion_none_of_its_requests_reach
     base = "/api/admin/oauth-clients"
     for verb, body in [("PUT", {"enabled": False}), ("DELETE", None)]:
         expected = {"name": "a machine", "scopes": ["chat:write"], "rate_limit_tier": "unlimited"}
-        made = (await admin.post(base, json=expected)).json()
-        form = {name: made[name] for name in ("client_id", "client_secret")}
+        oauth_client = (await admin.post(base, json=expected)).json()
+        form = {name: oauth_client[name] for name in ("client_id", "client_secret")}
         token = (await admin.post("/oauth/token", data={"grant_type": "client_credentials", **form})).json()
-        path = f"{base}/{made['client_id']}"
+        path = f"{base}/{oauth_client['client_id']}"
         await _nothing_more(fleet, provider, admin, token["access_token"], (verb, path, body))
 
 
@@ -183,6 +183,6 @@ async def _nothing_more(
         await under_way(callers, provider, 300, tag=tag)
         moment, _ = await answered_at(admin, *revocation)
         await arriving(provider, moment, tag="staying")
-        seen = [one.at for one in provider.all() if one.tag == tag]
-        assert max(seen) <= moment
+        arrival_times = [one.at for one in provider.all() if one.tag == tag]
+        assert max(arrival_times) <= moment
     assert callers.statuses[401] > 0

@@ -52,14 +52,14 @@ def connection_count(worker: psutil.Process, fleet: GatehouseServer) -> int:
 async def test_a_burst_of_connections_is_split_evenly(fleet: GatehouseServer, number: int) -> None:
     # The first work of a process takes long, and a worker that gets no processor time for 50 ms is left out for a
     # while. So only one of a few bursts must be even.
-    seen = []
+    distributions = []
     for _ in range(5):
         async with opened(fleet, number):
-            seen.append([connection_count(worker, fleet) for worker in fleet.workers])
-        fair = sum(seen[-1]) / len(seen[-1])
-        if all(0.9 * fair <= item <= 1.1 * fair for item in seen[-1]):
+            distributions.append([connection_count(worker, fleet) for worker in fleet.workers])
+        fair = sum(distributions[-1]) / len(distributions[-1])
+        if all(0.9 * fair <= item <= 1.1 * fair for item in distributions[-1]):
             return
-    raise AssertionError(seen)
+    raise AssertionError(distributions)
 
 
 async def test_connections_that_a_suspended_worker_does_not_accept_go_to_another(fleet: GatehouseServer) -> None:
@@ -136,8 +136,8 @@ def test_processes_of_a_killed_supervisor_end_even_if_their_database_stops(
     time.sleep(pause)
     server.stop_database()
     _, alive = psutil.wait_procs(family, timeout=60)
-    left = [process.name() for process in alive]
+    remaining_processes = [process.name() for process in alive]
     for process in alive:
         process.kill()
     # A keeper that kept running would have the journal locked, so no other keeper would store its records.
-    assert left == []
+    assert remaining_processes == []

@@ -194,9 +194,9 @@ async def flooded(name: str, served: Served, check: Callable[[], None]) -> None:
         async with asyncio.timeout(30):
             while served.provider.flooding < number:
                 await asyncio.sleep(0.02)
-            sent = -1
-            while sent != served.provider.flooded:
-                sent = served.provider.flooded
+            last_count = -1
+            while last_count != served.provider.flooded:
+                last_count = served.provider.flooded
                 await asyncio.sleep(0.5)
         check()
         await served.served()
@@ -359,10 +359,10 @@ def little_more(served: Served, before: WorkerResources, exchanges: int) -> None
 
 
 async def in_turns(one: Any, numbers: range, *, at_once: int = 8) -> None:
-    left = iter(numbers)
+    remaining_numbers = iter(numbers)
 
     async def some() -> None:
-        for number in left:
+        for number in remaining_numbers:
             await one(number)
 
     async with asyncio.TaskGroup() as group:

@@ -63,12 +63,12 @@ def test_a_denial_wins_and_a_grant_opens_a_restricted_model(
 def test_serialized_rules_decide_like_a_reference_implementation(
     records: list[ModelAccessRecord], groups: list[UUID], model: str, restricted: bool
 ) -> None:
-    here = TenantRecords(tenant_id=TenantId(UUID(int=9)), revision=4, model_access=tuple(records))
-    there = msgspec.json.decode(msgspec.json.encode(here), type=TenantRecords)
-    assert there == here
+    original = TenantRecords(tenant_id=TenantId(UUID(int=9)), revision=4, model_access=tuple(records))
+    decoded = msgspec.json.decode(msgspec.json.encode(original), type=TenantRecords)
+    assert decoded == original
     access_types = {record.access_type for record in records if record.group_id in groups and record.model == model}
     meant = "DENY" not in access_types and (not restricted or "ALLOW" in access_types)
-    for item in (here, there):
+    for item in (original, decoded):
         snapshot = compile_policy(item)
         assert isinstance(snapshot, Snapshot)
         assert permits(snapshot.access, groups, model, restricted=restricted) is meant

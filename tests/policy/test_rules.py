@@ -74,9 +74,9 @@ def test_a_failing_condition_counts_as_matched_only_for_block(action: str, comes
 
 
 def test_a_rule_that_routes_a_call_to_its_own_model_allows_it() -> None:
-    here = rule(2, "ROUTE", route_to=MODEL)
-    assert decided(here)[0] == "ALLOW"
-    assert decided(rule(1, "REQUIRE_APPROVAL", terminal=False), here)[:2] == ("REQUIRE_APPROVAL", 1)
+    routing_rule = rule(2, "ROUTE", route_to=MODEL)
+    assert decided(routing_rule)[0] == "ALLOW"
+    assert decided(rule(1, "REQUIRE_APPROVAL", terminal=False), routing_rule)[:2] == ("REQUIRE_APPROVAL", 1)
 
 
 def test_without_governance_no_rule_is_in_force() -> None:

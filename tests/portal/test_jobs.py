@@ -22,9 +22,9 @@ async def test_without_a_platform_the_status_is_unknown_and_the_job_says_why(por
     await until(portal, job_id, "failed")
     assert portal.sql("SELECT error FROM jobs WHERE id = %s", [job_id]) == [("PLATFORM_URL is not set",)]
     assert (await org.client.get(org.path)).json()["provisioning_status"] == "unknown"
-    again = await portal.admin.post(f"{org.path}/provision")
-    assert (again.status_code, again.json()["org"]["provisioning_status"]) == (202, "provisioning")
-    await until(portal, UUID(again.json()["provisioning_job_id"]), "failed")
+    repeated = await portal.admin.post(f"{org.path}/provision")
+    assert (repeated.status_code, repeated.json()["org"]["provisioning_status"]) == (202, "provisioning")
+    await until(portal, UUID(repeated.json()["provisioning_job_id"]), "failed")
 
 
 async def test_a_rolled_back_change_queues_nothing(portal: RunningPortal, org: Org) -> None:

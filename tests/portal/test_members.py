@@ -41,8 +41,8 @@ async def test_an_invitation_is_in_the_audit_without_its_token(portal: RunningPo
 async def test_an_address_has_one_membership_in_an_organization(org: Org, other_org: Org) -> None:
     expected = someone()
     await org.client.post(f"{org.path}/members", json=expected)
-    again = await org.client.post(f"{org.path}/members", json={**expected, "email": expected["email"].upper()})
-    assert (again.status_code, again.json()["detail"].partition(":")[0]) == (409, "email")
+    repeated = await org.client.post(f"{org.path}/members", json={**expected, "email": expected["email"].upper()})
+    assert (repeated.status_code, repeated.json()["detail"].partition(":")[0]) == (409, "email")
     assert (await other_org.client.post(f"{other_org.path}/members", json=expected)).status_code == 201
 
 
@@ -68,17 +68,17 @@ async def test_a_changed_role_is_audited(portal: RunningPortal, org: Org) -> Non
     assert (changed.status_code, changed.json()["role"]) == (200, "admin")
     (row,) = portal.audit(org.id, "member.role_changed")
     assert (row["resource_id"], row["details"]) == (str(member.id), {"role": "admin", "previous": "member"})
-    bad = await org.client.put(f"{org.path}/members/{member.id}", json={"role": "owner"})
-    assert (bad.status_code, bad.json()["detail"].partition(":")[0]) == (422, "role")
+    answer = await org.client.put(f"{org.path}/members/{member.id}", json={"role": "owner"})
+    assert (answer.status_code, answer.json()["detail"].partition(":")[0]) == (422, "role")
 
 
 async def test_another_organizations_member_is_not_found(portal: RunningPortal, org: Org, other_org: Org) -> None:
-    theirs = await portal.new_member(other_org)
-    for member_id in (theirs.id, uuid4()):
+    foreign_member = await portal.new_member(other_org)
+    for member_id in (foreign_member.id, uuid4()):
         path = f"{org.path}/members/{member_id}"
         assert (await org.client.put(path, json={"role": "admin"})).status_code == 404
         assert (await org.client.delete(path)).status_code == 404
-    assert (await theirs.client.get(other_org.path)).status_code == 200
+    assert (await foreign_member.client.get(other_org.path)).status_code == 200
 
 
 async def test_a_removed_member_is_refused_at_once(portal: RunningPortal, org: Org) -> None:
@@ -104,9 +104,9 @@ async def test_the_last_administrator_cannot_be_removed(portal: RunningPortal, o
 
 
 async def test_two_administrators_do_not_remove_each_other_at_once(portal: RunningPortal, org: Org) -> None:
-    one, two = await portal.new_member(org, "admin"), await portal.new_member(org, "admin")
+    first, second = await portal.new_member(org, "admin"), await portal.new_member(org, "admin")
     answers = await asyncio.gather(
-        one.client.delete(f"{org.path}/members/{two.id}"), two.client.delete(f"{org.path}/members/{one.id}")
+        first.client.delete(f"{org.path}/members/{second.id}"), second.client.delete(f"{org.path}/members/{first.id}")
     )
     assert sorted(answer.status_code for answer in answers) in ([204, 403], [204, 409]), [a.text for a in answers]
     assert len((await org.client.get(f"{org.path}/members")).json()) == 1
@@ -121,15 +121,15 @@ async def invited(org: Org, role: str = "admin") -> dict[str, Any]:
 
 async def test_an_open_invitation_can_be_withdrawn(portal: RunningPortal, org: Org) -> None:
     """This also works if the organization has no administrator yet."""
-    made = await invited(org)
-    path = f"{org.path}/members/{made['member']['id']}"
+    invitation = await invited(org)
+    path = f"{org.path}/members/{invitation['member']['id']}"
     assert (await org.client.put(path, json={"role": "member"})).status_code == 200
     assert (await org.client.put(path, json={"role": "admin"})).status_code == 200
     assert (await org.client.delete(path)).status_code == 204
-    digest = tokens.digest(made["invite_token"])
+    digest = tokens.digest(invitation["invite_token"])
     assert portal.sql("SELECT 1 FROM members WHERE invite_digest = %s", [digest]) == []
     (row,) = portal.audit(org.id, "member.removed")
-    assert row["resource_id"] == made["member"]["id"]
+    assert row["resource_id"] == invitation["member"]["id"]
 
 
 async def test_an_invited_administrator_does_not_count_as_the_last_one(portal: RunningPortal) -> None:
@@ -151,18 +151,18 @@ async def arrived(portal: RunningPortal, org: Org, email: str) -> str:
 
 async def test_an_invitation_is_accepted_or_withdrawn_and_never_both(portal: RunningPortal, org: Org) -> None:
     """A person who has accepted is the only administrator and cannot be removed."""
-    made = await invited(org)
+    invitation = await invited(org)
     for _ in range(4):
-        path = f"{org.path}/members/{made['member']['id']}"
-        newcomer = portal.client(await arrived(portal, org, made["member"]["email"]))
+        path = f"{org.path}/members/{invitation['member']['id']}"
+        newcomer = portal.client(await arrived(portal, org, invitation["member"]["email"]))
         accepted, withdrawn = await asyncio.gather(
-            newcomer.post("/v1/auth/sso/accept-invite", json={"invite_token": made["invite_token"]}),
+            newcomer.post("/v1/auth/sso/accept-invite", json={"invite_token": invitation["invite_token"]}),
             org.client.delete(path),
         )
         assert (accepted.status_code, withdrawn.status_code) in {(200, 409), (404, 204)}, accepted.text
         if accepted.status_code == 200:
             break
-        made = await invited(org)
+        invitation = await invited(org)
     assert (await org.client.get(f"{org.path}/members")).status_code == 200
 
 
@@ -170,18 +170,18 @@ async def test_a_withdrawn_invitation_is_not_accepted_while_it_is_being_withdraw
     portal: RunningPortal, org: Org
 ) -> None:
     """Both change the members of the organization, so they run one after the other."""
-    made = await invited(org)
-    newcomer = portal.client(await arrived(portal, org, made["member"]["email"]))
-    async with await psycopg.AsyncConnection.connect(portal.installed.owner_url) as other:
-        await other.execute("SELECT FROM portal.organizations WHERE id = %s FOR NO KEY UPDATE", [org.id])
+    invitation = await invited(org)
+    newcomer = portal.client(await arrived(portal, org, invitation["member"]["email"]))
+    async with await psycopg.AsyncConnection.connect(portal.installed.owner_url) as connection:
+        await connection.execute("SELECT FROM portal.organizations WHERE id = %s FOR NO KEY UPDATE", [org.id])
         accepting = asyncio.create_task(
-            newcomer.post("/v1/auth/sso/accept-invite", json={"invite_token": made["invite_token"]})
+            newcomer.post("/v1/auth/sso/accept-invite", json={"invite_token": invitation["invite_token"]})
         )
         waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
         async with asyncio.timeout(20):
-            while (await (await other.execute(waiting)).fetchone()) == (0,):
+            while (await (await connection.execute(waiting)).fetchone()) == (0,):
                 assert not accepting.done()
                 await asyncio.sleep(0.01)
-        await other.execute("DELETE FROM portal.members WHERE id = %s", [made["member"]["id"]])
-        await other.commit()
+        await connection.execute("DELETE FROM portal.members WHERE id = %s", [invitation["member"]["id"]])
+        await connection.commit()
     assert (await accepting).status_code == 404

@@ -19,9 +19,9 @@ async def test_an_organization_is_created_with_a_key_shown_once(portal: RunningP
     expected = new(contact_email="Ada@Example.com", billing_email="bills@example.com")
     answer = await portal.admin.post(BASE, json=expected)
     assert answer.status_code == 201, answer.text
-    made = answer.json()
-    assert set(made) == {"org", "api_key", "provisioning_job_id"}
-    org = made["org"]
+    created = answer.json()
+    assert set(created) == {"org", "api_key", "provisioning_job_id"}
+    org = created["org"]
     assert {name: org[name] for name in ("name", "slug", "plan_tier", "status", "provisioning_status")} == {
         **{name: expected[name] for name in ("name", "slug", "plan_tier")},
         "status": "active",
@@ -29,19 +29,19 @@ async def test_an_organization_is_created_with_a_key_shown_once(portal: RunningP
     }
     assert (org["contact_email"], org["billing_email"]) == ("ada@example.com", "bills@example.com")
     assert org["tenant_id"] is None
-    assert tokens.looks_like_api_key(made["api_key"])
+    assert tokens.looks_like_api_key(created["api_key"])
     ((digest, prefix),) = portal.sql("SELECT key_digest, key_prefix FROM organizations WHERE id = %s", [org["id"]])
-    assert (digest, prefix) == (tokens.digest(made["api_key"]), made["api_key"][:8])
-    ((kind, org_id),) = portal.sql("SELECT kind, org_id FROM jobs WHERE id = %s", [made["provisioning_job_id"]])
+    assert (digest, prefix) == (tokens.digest(created["api_key"]), created["api_key"][:8])
+    ((kind, org_id),) = portal.sql("SELECT kind, org_id FROM jobs WHERE id = %s", [created["provisioning_job_id"]])
     assert (kind, str(org_id)) == ("org_provision", org["id"])
 
 
 async def test_creation_is_in_the_audit_without_the_key(portal: RunningPortal) -> None:
-    made = (await portal.admin.post(BASE, json=new(), headers={"X-Request-Id": "the-making"})).json()
-    (row,) = portal.audit(UUID(made["org"]["id"]), "organization.created")
+    created = (await portal.admin.post(BASE, json=new(), headers={"X-Request-Id": "the-making"})).json()
+    (row,) = portal.audit(UUID(created["org"]["id"]), "organization.created")
     assert (row["actor_type"], row["request_id"]) == ("admin_key", "the-making")
-    assert row["details"]["slug"] == made["org"]["slug"]
-    assert made["api_key"] not in str(row)
+    assert row["details"]["slug"] == created["org"]["slug"]
+    assert created["api_key"] not in str(row)
 
 
 async def test_the_contact_is_its_owner_and_shown_as_an_administrator(portal: RunningPortal) -> None:
@@ -52,8 +52,8 @@ async def test_the_contact_is_its_owner_and_shown_as_an_administrator(portal: Ru
 
 
 async def test_a_slug_is_never_reused(portal: RunningPortal, org: Org) -> None:
-    taken = await portal.admin.post(BASE, json=new(slug=org.slug))
-    assert (taken.status_code, taken.json()["error"]) == (409, "conflict")
+    answer = await portal.admin.post(BASE, json=new(slug=org.slug))
+    assert (answer.status_code, answer.json()["error"]) == (409, "conflict")
     await portal.admin.delete(org.path)
     assert (await portal.admin.post(BASE, json=new(slug=org.slug))).status_code == 409
 
@@ -61,8 +61,8 @@ async def test_a_slug_is_never_reused(portal: RunningPortal, org: Org) -> None:
 async def test_a_tenant_belongs_to_one_organization_until_it_is_cancelled(portal: RunningPortal) -> None:
     tenant_id = str(uuid4())
     first = await portal.new_org(tenant_id=tenant_id)
-    taken = await portal.admin.post(BASE, json=new(tenant_id=tenant_id))
-    assert (taken.status_code, taken.json()["detail"].partition(":")[0]) == (409, "tenant_id")
+    answer = await portal.admin.post(BASE, json=new(tenant_id=tenant_id))
+    assert (answer.status_code, answer.json()["detail"].partition(":")[0]) == (409, "tenant_id")
     await portal.admin.delete(first.path)
     assert (await portal.admin.post(BASE, json=new(tenant_id=tenant_id))).status_code == 201
 
@@ -149,8 +149,8 @@ async def test_a_cancelled_organization_and_its_tokens_are_refused(portal: Runni
     assert (await portal.admin.delete(org.path)).status_code == 204
     assert (await org.client.get(org.path)).status_code == 404
     assert (await portal.admin.patch(org.path, json={"name": "x"})).status_code == 404
-    again = await portal.admin.delete(org.path)
-    assert (again.status_code, again.json()["error"]) == (409, "conflict")
+    repeated = await portal.admin.delete(org.path)
+    assert (repeated.status_code, repeated.json()["error"]) == (409, "conflict")
     assert (await portal.admin.delete(f"{BASE}/{uuid4()}")).status_code == 404
     assert (await portal.admin.delete(f"{BASE}/nonsense")).status_code == 404
     assert len(portal.audit(org.id, "organization.cancelled")) == 1

@@ -113,9 +113,9 @@ async def test_the_private_key_is_not_stored(portal: RunningPortal, org: Org) ->
 async def test_an_outposts_name_is_unique_in_an_organization(portal: RunningPortal, org: Org, other_org: Org) -> None:
     body = registration_body()
     first = await registered(portal, org, **body)
-    again = await portal.admin.post(f"{org.path}/outposts", json=body)
-    assert (again.status_code, again.json()["error"]) == (409, "conflict")
-    assert again.json()["detail"].startswith("outpost_name: ")
+    repeated = await portal.admin.post(f"{org.path}/outposts", json=body)
+    assert (repeated.status_code, repeated.json()["error"]) == (409, "conflict")
+    assert repeated.json()["detail"].startswith("outpost_name: ")
     await registered(portal, other_org, **body)
     assert (await portal.admin.delete(path(org, first))).status_code == 204
     await registered(portal, org, **body)
@@ -174,13 +174,13 @@ async def test_registration_renewal_and_revocation_are_in_the_audit_without_a_ke
 
 
 async def test_another_organizations_outpost_is_not_found(portal: RunningPortal, org: Org, other_org: Org) -> None:
-    theirs = await registered(portal, other_org)
+    foreign = await registered(portal, other_org)
     for client in (org.client, portal.admin):
         for method, at in (("GET", ""), ("DELETE", ""), ("POST", "/renew")):
-            answer = await client.request(method, path(org, theirs) + at)
+            answer = await client.request(method, path(org, foreign) + at)
             assert (answer.status_code, answer.json()["detail"]) == (404, "Outpost not found")
     assert (await org.client.get(f"{org.path}/outposts")).json() == []
-    assert (await beat(portal, token(theirs))).status_code == 200
+    assert (await beat(portal, token(foreign))).status_code == 200
 
 
 async def test_a_member_sees_outposts_and_the_admin_key_manages_them(portal: RunningPortal, org: Org) -> None:
@@ -243,12 +243,12 @@ async def test_a_heartbeats_fields_are_shown(portal: RunningPortal, org: Org) ->
 
 
 async def test_an_invalid_proof_of_an_outpost_is_refused(portal: RunningPortal, org: Org) -> None:
-    result, other = await registered(portal, org), await registered(portal, org)
+    result, second = await registered(portal, org), await registered(portal, org)
     stranger, key = Authority(), ec.generate_private_key(ec.SECP256R1())
     named = {"sub": result["outpost"]["id"], "aud": "gatehouse-portal"}
-    bad = {
+    invalid_tokens = {
         "for the platform": token(result, aud="gatehouse"),
-        "another outpost's name": token(result, sub=other["outpost"]["id"]),
+        "another outpost's name": token(result, sub=second["outpost"]["id"]),
         "no name": token(result, sub=None),
         "over": token(result, lifetime=-60),
         "for too long": token(result, lifetime=301),
@@ -257,7 +257,7 @@ async def test_an_invalid_proof_of_an_outpost_is_refused(portal: RunningPortal, 
         "cut": token(result)[:-6],
         "nothing": "x",
     }
-    for why, credential in bad.items():
+    for why, credential in invalid_tokens.items():
         answer = await beat(portal, credential)
         assert (answer.status_code, answer.json()["error"]) == (401, "unauthorized"), why
     assert (await portal.anonymous.post(HEARTBEAT, json={})).status_code == 401
@@ -269,8 +269,8 @@ async def test_an_invalid_proof_of_an_outpost_is_refused(portal: RunningPortal, 
 
 
 async def test_a_client_certificate_must_match_the_tokens(portal: RunningPortal, org: Org) -> None:
-    result, other = await registered(portal, org), await registered(portal, org)
-    for shown, status in ((result, 200), (other, 401), (None, 401)):
+    result, second = await registered(portal, org), await registered(portal, org)
+    for shown, status in ((result, 200), (second, 401), (None, 401)):
 
         async def behind_tls(scope: Scope, receive: Receive, send: Send, shown: dict[str, Any] | None = shown) -> None:
             """Sets the client certificate in the scope, as the server's protocol does."""
@@ -338,10 +338,10 @@ async def test_an_outpost_that_is_not_seen_for_five_minutes_is_stale_until_it_is
     portal.sql("UPDATE notifications SET created_at = now() - interval '1 hour' WHERE id = %s", [one["id"]])
     set_last_seen(portal, registration, 6)
     await jobs.find_stale(portal.host.job_context)
-    again, before = await notifications(org)
-    assert (before["id"], again["resolved_at"]) == (one["id"], None)
-    assert again["message"].startswith("The outpost the one was last seen at 20")
-    assert [notification["id"] for notification in await notifications(org, resolved="false")] == [again["id"]]
+    newer, before = await notifications(org)
+    assert (before["id"], newer["resolved_at"]) == (one["id"], None)
+    assert newer["message"].startswith("The outpost the one was last seen at 20")
+    assert [notification["id"] for notification in await notifications(org, resolved="false")] == [newer["id"]]
     assert [notification["id"] for notification in await notifications(org, resolved="true")] == [one["id"]]
 
 
@@ -349,8 +349,8 @@ async def test_a_resolved_notification_is_not_repeated(portal: RunningPortal, or
     result, member = await registered(portal, org), await portal.new_member(org)
     set_last_seen(portal, result, 6)
     await jobs.find_stale(portal.host.job_context)
-    (one,) = await notifications(org)
-    at = f"{org.path}/notifications/{one['id']}/resolve"
+    (notification,) = await notifications(org)
+    at = f"{org.path}/notifications/{notification['id']}/resolve"
     assert (await member.client.post(at)).status_code == 403
     for _ in range(2):
         resolved = await org.client.post(at)
@@ -358,14 +358,14 @@ async def test_a_resolved_notification_is_not_repeated(portal: RunningPortal, or
     await jobs.find_stale(portal.host.job_context)
     assert len(await notifications(org)) == 1
     (row,) = portal.audit(org.id, "notification.resolved")
-    assert row["resource_id"] == one["id"]
+    assert row["resource_id"] == notification["id"]
 
 
 async def test_another_organizations_notification_is_not_found(portal: RunningPortal, org: Org, other_org: Org) -> None:
     set_last_seen(portal, await registered(portal, other_org), 6)
     await jobs.find_stale(portal.host.job_context)
-    (theirs,) = await notifications(other_org)
-    for notification_id in (theirs["id"], uuid4()):
+    (foreign,) = await notifications(other_org)
+    for notification_id in (foreign["id"], uuid4()):
         answer = await org.client.post(f"{org.path}/notifications/{notification_id}/resolve")
         assert answer.status_code == 404
     assert await notifications(org) == []
@@ -377,8 +377,8 @@ async def test_a_revoked_outpost_causes_no_notification(portal: RunningPortal, o
         set_last_seen(portal, item, 6)
     await portal.admin.delete(path(org, quiet))
     await jobs.find_stale(portal.host.job_context)
-    (one,) = await notifications(org)
-    assert UUID(one["subject_id"]) == UUID(result["outpost"]["id"])
+    (notification,) = await notifications(org)
+    assert UUID(notification["subject_id"]) == UUID(result["outpost"]["id"])
     await portal.admin.delete(path(org, result))
     (over,) = await notifications(org)
     assert over["resolved_at"] is not None

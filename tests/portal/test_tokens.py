@@ -85,7 +85,7 @@ async def test_a_token_issued_at_the_same_moment_is_revoked_too(portal: RunningP
 
 
 async def test_one_token_is_revoked_by_its_jti(portal: RunningPortal, org: Org) -> None:
-    other = portal.client((await portal.admin.post(f"{org.path}/tokens", json={})).json()["token"])
+    second_client = portal.client((await portal.admin.post(f"{org.path}/tokens", json={})).json()["token"])
     assert (await org.client.get(org.path)).status_code == 200
     answer = await portal.admin.post(f"{org.path}/tokens/revoke/{org.jti}", json={"reason": "lost laptop"})
     assert answer.status_code == 200
@@ -93,9 +93,9 @@ async def test_one_token_is_revoked_by_its_jti(portal: RunningPortal, org: Org) 
     assert (set(body)) == {"jti", "org_id", "revoked_at", "reason", "message"}
     assert (body["jti"], body["org_id"], body["reason"]) == (org.jti, str(org.id), "lost laptop")
     assert (await org.client.get(org.path)).status_code == 403
-    assert (await other.get(org.path)).status_code == 200
-    again = await portal.admin.post(f"{org.path}/tokens/revoke/{org.jti}", json={"reason": "again"})
-    assert (again.status_code, again.json()["error"]) == (409, "conflict")
+    assert (await second_client.get(org.path)).status_code == 200
+    repeated = await portal.admin.post(f"{org.path}/tokens/revoke/{org.jti}", json={"reason": "again"})
+    assert (repeated.status_code, repeated.json()["error"]) == (409, "conflict")
     (row,) = portal.audit(org.id, "token.revoked")
     assert (row["resource_id"], row["details"]) == (org.jti, {"reason": "lost laptop"})
 
@@ -177,13 +177,13 @@ async def test_a_concurrent_refresh_and_revocation_leave_no_valid_token(portal: 
 async def test_tokens_cannot_be_refreshed_forever(portal: RunningPortal, org: Org) -> None:
     year, now = 365 * 86_400, int(portal.host.clock.now())
     claims = {"sub": str(org.id), "plan": "business", "family": str(uuid4())}
-    for age, left in ((year - 600, 600), (year, None)):
+    for age, seconds_left in ((year - 600, 600), (year, None)):
         token = await portal.signed(claims | {"auth_time": now - age})
         answer = await portal.client(token).post("/v1/auth/sso/refresh")
-        if left is None:
+        if seconds_left is None:
             assert (answer.status_code, answer.json()["error"]) == (401, "unauthorized")
         else:
-            assert left - 30 <= answer.json()["expires_in"] <= left
+            assert seconds_left - 30 <= answer.json()["expires_in"] <= seconds_left
 
 
 async def test_a_token_revoked_with_all_others_cannot_be_refreshed(portal: RunningPortal, org: Org) -> None:
@@ -192,15 +192,17 @@ async def test_a_token_revoked_with_all_others_cannot_be_refreshed(portal: Runni
 
 
 async def test_a_token_revoked_during_its_refresh_has_no_successor(portal: RunningPortal, org: Org) -> None:
-    async with await psycopg.AsyncConnection.connect(portal.installed.owner_url) as other:
-        await other.execute("UPDATE portal.organizations SET tokens_revoked_before = now() WHERE id = %s", [org.id])
+    async with await psycopg.AsyncConnection.connect(portal.installed.owner_url) as connection:
+        await connection.execute(
+            "UPDATE portal.organizations SET tokens_revoked_before = now() WHERE id = %s", [org.id]
+        )
         refreshing = asyncio.create_task(org.client.post("/v1/auth/sso/refresh"))
         waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
         async with asyncio.timeout(20):
-            while (await (await other.execute(waiting)).fetchone()) == (0,):
+            while (await (await connection.execute(waiting)).fetchone()) == (0,):
                 assert not refreshing.done()
                 await asyncio.sleep(0.01)
-        await other.commit()
+        await connection.commit()
     assert (await refreshing).status_code == 409
     assert len(portal.audit(org.id, "token.issued")) == 1
 
@@ -209,11 +211,11 @@ async def test_another_process_applies_a_revocation_within_a_second(
     portal: RunningPortal, portal_settings: PortalSettings, org: Org
 ) -> None:
     async with RunningPortal.start(portal_settings) as elsewhere:
-        there = elsewhere.client(org.client.headers["Authorization"].removeprefix("Bearer "))
-        assert (await there.get(org.path)).status_code == 200
+        second_portal = elsewhere.client(org.client.headers["Authorization"].removeprefix("Bearer "))
+        assert (await second_portal.get(org.path)).status_code == 200
         await portal.admin.post(f"{org.path}/tokens/revoke/{org.jti}", json={"reason": "lost"})
         revoked_at = time.monotonic()
-        while (await there.get(org.path)).status_code == 200:
+        while (await second_portal.get(org.path)).status_code == 200:
             await asyncio.sleep(0.02)
         # The cached status was as old as the first response.
         assert time.monotonic() - revoked_at < CACHE_SECONDS + 0.5

@@ -63,5 +63,11 @@ class Authenticator:
         result: dict[str, Any] = {name: b64(raw) for name, raw in response.items()}
         if transports is not None:
             result["transports"] = transports
-        shown = b64(self.credential_id)
-        return {"id": shown, "rawId": shown, "type": "public-key", "response": result, "clientExtensionResults": {}}
+        encoded_id = b64(self.credential_id)
+        return {
+            "id": encoded_id,
+            "rawId": encoded_id,
+            "type": "public-key",
+            "response": result,
+            "clientExtensionResults": {},
+        }

@@ -40,5 +40,5 @@ async def page_of(context: BrowserContext) -> AsyncIterator[Page]:
     page.set_default_timeout(20_000)
     yield page
     # Chromium reports every answer without success as an error. The test itself checks the statuses.
-    left = [complaint for complaint in complaints if "the server responded with a status of" not in complaint]
-    assert left == [], left
+    errors = [complaint for complaint in complaints if "the server responded with a status of" not in complaint]
+    assert errors == [], errors

@@ -193,9 +193,9 @@ class CountedText(str):
     copied: list[int]
 
     def __new__(cls, text: str, copied: list[int] | None = None) -> "CountedText":
-        made = super().__new__(cls, text)
-        made.copied = [0] if copied is None else copied
-        return made
+        counted_text = super().__new__(cls, text)
+        counted_text.copied = [0] if copied is None else copied
+        return counted_text
 
     def __getitem__(self, key: SupportsIndex | slice) -> str:
         part = super().__getitem__(key)

@@ -105,8 +105,8 @@ def _numbers(block: bytes) -> npt.NDArray[np.uint64]:
     places = len(block) - _BYTES + 1
     numbers = np.empty(max(0, places), dtype="<u8")
     for shift in range(min(_BYTES, max(0, places))):
-        whole = (len(block) - shift) // _BYTES
-        numbers[shift::_BYTES] = np.frombuffer(block, dtype="<u8", count=whole, offset=shift)
+        number_count = (len(block) - shift) // _BYTES
+        numbers[shift::_BYTES] = np.frombuffer(block, dtype="<u8", count=number_count, offset=shift)
     return numbers
 
 

@@ -37,10 +37,10 @@ async def member(platform: RunningPlatform, tenant: Tenant, *, role: str = "user
     )
     platform.touch("user", user_id)
     await platform.refresh()
-    made = Member(user_id, email, platform.anonymous, platform.anonymous)
+    new_member = Member(user_id, email, platform.anonymous, platform.anonymous)
     if signed_in:
-        await use(platform, made, (await sign_in(made)).json())
-    return made
+        await use(platform, new_member, (await sign_in(new_member)).json())
+    return new_member
 
 
 async def use(platform: RunningPlatform, who: Member, tokens: dict[str, Any]) -> None:

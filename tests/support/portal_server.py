@@ -52,13 +52,13 @@ class PortalServer:
     def _client(self) -> dict[str, str]:
         key = self.platform.key
         self.platform.settled()
-        made = httpx2.post(
+        response = httpx2.post(
             f"{self.platform.url}/api/admin/oauth-clients/",
             json={"name": "the portal", "tenant_id": None, "scopes": ["admin:write"]},
             headers={"X-API-Key": key},
         )
-        assert made.status_code == 201, made.text
-        body: dict[str, str] = made.json()
+        assert response.status_code == 201, response.text
+        body: dict[str, str] = response.json()
         return body
 
     def command(self, *arguments: str) -> str:

@@ -113,7 +113,7 @@ def certificate(*more_names: str) -> Path:
         x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "receiver")]),
     )
     now = datetime.now(UTC)
-    made = (
+    builder = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
         .not_valid_after(now + timedelta(days=9))
@@ -128,7 +128,7 @@ def certificate(*more_names: str) -> Path:
     )
     secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     path = Path(tempfile.mkdtemp(prefix="gh-receiver-")) / "receiver.pem"
-    path.write_bytes(made.public_bytes(Encoding.PEM) + secret)
+    path.write_bytes(builder.public_bytes(Encoding.PEM) + secret)
     return path
 
 

@@ -42,9 +42,9 @@ class LongText(str):
     __slots__ = ("copied",)
 
     def __new__(cls, text: str) -> "LongText":
-        made = super().__new__(cls, text)
-        made.copied = 0
-        return made
+        long_text = super().__new__(cls, text)
+        long_text.copied = 0
+        return long_text
 
     copied: int
 

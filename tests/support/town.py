@@ -43,9 +43,9 @@ class Town:
         email = f"owner-{uuid4().hex[:10]}@example.test"
         slug = f"o-{uuid4().hex[:12]}"
         body = {"name": slug.upper(), "slug": slug, "plan_tier": "enterprise", "contact_email": email, **more}
-        made = await self.portal.admin.post("/v1/orgs", json=body)
-        assert made.status_code == 201, made.text
-        org_id = made.json()["org"]["id"]
+        response = await self.portal.admin.post("/v1/orgs", json=body)
+        assert response.status_code == 201, response.text
+        org_id = response.json()["org"]["id"]
         deadline = time.monotonic() + 30
         query = "SELECT provisioning_status FROM organizations WHERE id = %s"
         while self.portal.sql(query, [org_id]) != [("active",)]:
@@ -57,7 +57,7 @@ class Town:
             [HASH, org_id, email],
         )
         owner = Person(str(owner_id), org_id, email, PASSWORD)
-        return Provisioned(UUID(org_id), body["name"], made.json()["api_key"], owner, self.portal.client(token))
+        return Provisioned(UUID(org_id), body["name"], response.json()["api_key"], owner, self.portal.client(token))
 
     def person(self, org: Provisioned, email: str | None = None) -> Person:
         """Create a user of the organization's tenant who is not a member at the portal."""

@@ -72,11 +72,11 @@ def connecting_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
 def resolving(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
     """Names resolve to the answers in order, and then always to the last. Yields the names that were looked up."""
     requests: list[str] = []
-    left = list(answers)
+    remaining_answers = list(answers)
 
     def getaddrinfo(host: str, port: int, *_: object, **__: object) -> list[tuple[Any, ...]]:
         requests.append(host)
-        addresses = left.pop(0) if len(left) > 1 else left[0]
+        addresses = remaining_answers.pop(0) if len(remaining_answers) > 1 else remaining_answers[0]
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses]
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)

@@ -1,5 +1,5 @@
 import { getRouteApi } from "@tanstack/react-router";
-import { Boxes, Plus, RefreshCw, SearchX } from "lucide-react";
+import { Boxes, Plus, SearchX } from "lucide-react";
 import { useMemo, useRef, useState } from "react";
 import { useRights } from "../api/queries";
 import { Badge } from "../parts/Badge";
@@ -10,11 +10,13 @@ import { FilterField } from "../parts/FilterField";
 import { FilterSelect } from "../parts/fields";
 import { Page, Panel } from "../parts/Page";
 import { Pager } from "../parts/Pager";
-import { EmptyState, ErrorState, errorText } from "../parts/states";
+import { EmptyState, ErrorState } from "../parts/states";
 import { toast } from "../parts/toasts";
 import { useProviders } from "../providers/api";
 import { texts } from "../texts";
-import { type Model, type ModelFilters, nameOf, PAGE_SIZE, useCreateModel, useModels, useSyncModels } from "./api";
+import { type Model, type ModelFilters, nameOf, PAGE_SIZE, useCreateModel, useModels } from "./api";
+import { DiscoverButton } from "./DiscoverButton";
+import { EndpointButton } from "./EndpointButton";
 import { ModelActions } from "./ModelActions";
 import { ModelForm, priceOf } from "./ModelForm";
 import styles from "./ModelsPage.module.css";
@@ -42,7 +44,8 @@ export function ModelsPage() {
       title={models.title}
       actions={administers && (
         <>
-          <SyncButton />
+          <DiscoverButton />
+          <EndpointButton />
           <Button ref={opener} look="primary" onClick={() => setCreating(true)}><Plus aria-hidden />{models.new}</Button>
         </>
       )}
@@ -103,22 +106,6 @@ function Filters({ filters, isFiltered, onChange, onClear }: {
       </FilterSelect>
       {isFiltered && <Button look="quiet" size="small" onClick={onClear}>{texts.clear}</Button>}
     </>
-  );
-}
-
-function SyncButton() {
-  const sync = useSyncModels();
-  return (
-    <Button
-      busy={sync.isPending}
-      onClick={() =>
-        sync.mutate(undefined, {
-          onSuccess: (result) => toast(texts.models.synced(Array.isArray(result) ? result.length : result.added)),
-          onError: (error) => toast(errorText(error), "failed"),
-        })}
-    >
-      <RefreshCw aria-hidden />{texts.models.sync}
-    </Button>
   );
 }
 

@@ -1,11 +1,14 @@
 /** The catalog of models: queries and changes. */
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
+import { paced } from "../api/paced";
 import { useIfMatch } from "../api/versions";
 
 export type Model = Schemas["ModelConfig"];
 export type ModelUpdate = Schemas["ModelUpdate"];
 export type NewModel = Schemas["NewModel"];
+export type Discovered = Schemas["gatehouse__platform__routing__model_catalog__schemas__DiscoveredModel"];
+export type NewEndpoint = Schemas["NewByoe"];
 
 export const PAGE_SIZE = 50;
 
@@ -54,9 +57,32 @@ export function useDeleteModel(id: string) {
   );
 }
 
-/** Adds the models that the providers offer and the catalog lacks. */
+/** Adds all models that the providers offer and the catalog lacks. */
 export function useSyncModels() {
   return useModelChange(() => dataOf(api.POST("/api/admin/models/catalog/sync")));
+}
+
+/** The models that the providers offer. All providers are asked, so it is not repeated by itself. */
+export function useDiscovered() {
+  return useQuery({ queryKey: ["discovered-models"], gcTime: 0, retry: false, queryFn: () => dataOf(api.GET("/api/admin/models/catalog/discover")) });
+}
+
+/** Adds models that providers offer, one after the other. */
+export function useAddDiscovered() {
+  return useModelChange(async (chosen: Discovered[]) => {
+    const { signal } = new AbortController();
+    for (const { provider, model_id, display_name, context_window, supports_vision, max_tokens } of chosen) {
+      const body: NewModel = {
+        provider, model_id, display_name, context_window, supports_vision, max_output_tokens: max_tokens, is_active: true, is_default: false, access: "open",
+      };
+      await paced(() => dataOf(api.POST("/api/admin/models/catalog/", { body })), signal);
+    }
+  });
+}
+
+/** Adds an endpoint of the organization's own, with its models. */
+export function useCreateEndpoint() {
+  return useModelChange((body: NewEndpoint) => dataOf(api.POST("/api/admin/providers/byoe", { body })));
 }
 
 /** The name by which people know a model. */

@@ -9,6 +9,7 @@ import { FLAGS, type FlagName, useSettings, useSwitchFlag } from "./api";
 import { Configuration } from "./Configuration";
 import { Domains } from "./Domains";
 import styles from "./OrganizationPage.module.css";
+import { MailTest } from "./MailTest";
 import { RequestFields } from "./RequestFields";
 import { SettingsForm } from "./SettingsForm";
 
@@ -16,6 +17,7 @@ import { SettingsForm } from "./SettingsForm";
 export function OrganizationPage() {
   const settings = useSettings();
   const { data } = settings;
+  const { administers } = useRights();
   return (
     <Page title={texts.organization.title}>
       {settings.error && data === undefined ? (
@@ -36,6 +38,7 @@ export function OrganizationPage() {
           <Configuration />
         </div>
       )}
+      {administers && <MailTest />}
     </Page>
   );
 }

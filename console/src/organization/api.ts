@@ -88,3 +88,25 @@ export function useRequestFields() {
 export function useUpdateRequestFields() {
   return useOrganizationChange((allowed: string[]) => dataOf(api.PUT("/api/v1/admin/org/request-fields", { body: { allowed } })));
 }
+
+export function useSendTestMail() {
+  return useMutation({ mutationFn: () => dataOf(api.POST("/api/admin/mail/test")) });
+}
+
+const RESULT_REFRESH_MS = 1_000;
+const TEST_MAIL_RESULTS = ["mail.test_sent", "mail.test_failed"];
+
+/** The audit event with the result of a test mail; undefined until there is one. */
+export function useTestMailResult(id: string | undefined) {
+  return useQuery({
+    queryKey: ["audit-events", "test-mail", id],
+    enabled: id !== undefined,
+    refetchInterval: ({ state }) => (hasResult(state.data) ? false : RESULT_REFRESH_MS),
+    queryFn: async () => (await dataOf(api.GET("/v1/audit/events", { params: { query: { resource_id: id ?? "", resource_type: "mail" } } }))).events,
+    select: (events) => events.find(({ action }) => TEST_MAIL_RESULTS.includes(action)),
+  });
+}
+
+function hasResult(events: Schemas["AuditEventShown"][] | undefined): boolean {
+  return events?.some(({ action }) => TEST_MAIL_RESULTS.includes(action)) === true;
+}

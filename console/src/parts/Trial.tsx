@@ -14,7 +14,7 @@ export function TrialPanel({ title, text, action, busy, data, error, onRun, resu
   error: unknown;
   onRun: () => void;
   result: ReactNode;
-  children: ReactNode;
+  children?: ReactNode;
 }) {
   return (
     <div className={styles["place"]}>

@@ -136,17 +136,17 @@ def test_any_script_and_length_is_read(recognizer: Recognizer, text: str) -> Non
 @pytest.mark.parametrize("at", range(0, len(LETTER) + 1, 15))
 def test_completed_units_of_a_stream_give_the_same_as_the_whole_text(recognizer: Recognizer, at: int) -> None:
     done = max((end for _, end in units(LETTER[:at], final=False)), default=0)
-    (whole,) = recognizer.recognize([LETTER])
+    (all_findings,) = recognizer.recognize([LETTER])
     (begun,) = recognizer.recognize([LETTER[:done]])
-    assert begun == [finding for finding in whole if finding.end <= done]
+    assert begun == [finding for finding in all_findings if finding.end <= done]
 
 
 def test_units_are_read_one_by_one(recognizer: Recognizer) -> None:
-    (whole,) = recognizer.recognize([LETTER])
+    (all_findings,) = recognizer.recognize([LETTER])
     for start, end in units(LETTER):
         (part,) = recognizer.recognize([LETTER[start:end]])
         assert [(f.start + start, f.end + start) for f in part] == [
-            (f.start, f.end) for f in whole if start <= f.start < end
+            (f.start, f.end) for f in all_findings if start <= f.start < end
         ]
 
 

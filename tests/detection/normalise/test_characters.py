@@ -90,9 +90,9 @@ def test_offsets_of_characters_and_bytes_fit_together(text: str) -> None:
 @given(st.text(max_size=300), st.integers(0, 300))
 def test_distant_text_does_not_change_a_view(text: str, cut: int) -> None:
     """This property lets a stream be read in pieces."""
-    whole, part = seen(text, json_escapes=False), seen(text[:cut], json_escapes=False)
+    view_of_all, part = seen(text, json_escapes=False), seen(text[:cut], json_escapes=False)
     settled = max(0, len(part) - 33)
-    assert whole.text[:settled] == part.text[:settled]
+    assert view_of_all.text[:settled] == part.text[:settled]
 
 
 def test_a_view_of_a_view_leads_back_to_the_source() -> None:
@@ -104,7 +104,7 @@ def test_a_view_of_a_view_leads_back_to_the_source() -> None:
 
 @given(st.text("аесрoxx\u200b1 -,ж", max_size=300))
 def test_a_long_text_is_read_block_by_block_as_in_one(text: str) -> None:
-    whole = seen(text, json_escapes=False)
+    view_of_all = seen(text, json_escapes=False)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(characters, "_BLOCK_CHARACTERS", 7)
-        assert seen(text, json_escapes=False).text == whole.text
+        assert seen(text, json_escapes=False).text == view_of_all.text

@@ -167,10 +167,10 @@ def test_a_stream_finds_values_with_separated_or_hidden_characters(
 ) -> None:  # type: ignore[no-untyped-def]
     written = disguise(value)
     text = f"{'Nothing to see here. ' * 12}Take {written} please. {'Nothing to see here. ' * 12}"
-    whole = [finding for finding in MATCHER.scan(text) if counts(finding)]
-    assert (source, written) in {(item.source, text[item.start : item.end]) for item in whole}
+    all_findings = [finding for finding in MATCHER.scan(text) if counts(finding)]
+    assert (source, written) in {(item.source, text[item.start : item.end]) for item in all_findings}
     streamed = [piece for piece in in_pieces(text, size) if counts(piece)]
-    assert sorted(streamed, key=by_place) == sorted(whole, key=by_place)
+    assert sorted(streamed, key=by_place) == sorted(all_findings, key=by_place)
 
 
 def test_own_patterns_are_not_searched_in_reversed_or_separated_text() -> None:

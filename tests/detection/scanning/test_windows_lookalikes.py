@@ -36,8 +36,8 @@ def in_pieces(text: str, size: int) -> list[Finding]:
 def test_a_stream_gives_the_same_findings_as_the_whole_text(value: str, writing: str) -> None:
     for before, after in AROUND:
         text = before + value.translate(WRITINGS[writing]) + after
-        whole = {(finding.start, finding.end) for finding in texts.scan([MATCHER], text, decoded=False)}
+        expected_spans = {(finding.start, finding.end) for finding in texts.scan([MATCHER], text, decoded=False)}
         if "full-width" in writing or value.isdigit():
-            assert whole
+            assert expected_spans
         for size in (*range(1, 9), 32, 40):
-            assert {(finding.start, finding.end) for finding in in_pieces(text, size)} == whole
+            assert {(finding.start, finding.end) for finding in in_pieces(text, size)} == expected_spans

@@ -140,12 +140,12 @@ def test_texts_of_one_batch_are_asked_for_the_same_labels(gate: Gate, tier: Tier
 
 
 def test_texts_of_abandoned_requests_are_not_read(gate: Gate, tier: Tier[Any]) -> None:
-    late, other = Asked("late", "later", seconds=0.01), Asked("other")
+    late, second_job = Asked("late", "later", seconds=0.01), Asked("other")
     tier.submit(late.job)
-    tier.submit(other.job)
+    tier.submit(second_job.job)
     time.sleep(0.02)
     gate.opened.set()
-    other.result()
+    second_job.result()
     assert late.result() == "timeout"
     assert gate.batches == [["first"], ["other"]]
     assert tier.state().waiting == 0
@@ -209,11 +209,11 @@ def test_a_model_that_does_not_recognise_a_label_gives_no_answer_and_the_others_
 
     tier: Tier[Any] = Tier("ner", lambda: model, queue=9, hung_after=SOON)
     gate.opened.set()
-    unknown, known = Asked("a", "b", labels=("y",)), Asked("c", labels=("x",))
-    for item in (unknown, known):
+    unknown_label_job, known_label_job = Asked("a", "b", labels=("y",)), Asked("c", labels=("x",))
+    for item in (unknown_label_job, known_label_job):
         tier.submit(item.job)
-    assert unknown.result() == "unavailable"
-    assert known.result()[0][:2] == ("c", ("x",))
+    assert unknown_label_job.result() == "unavailable"
+    assert known_label_job.result()[0][:2] == ("c", ("x",))
     assert tier.state().waiting == 0
 
 

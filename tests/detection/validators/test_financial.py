@@ -21,8 +21,8 @@ def test_a_brands_test_card_is_a_card(number: str) -> None:
 
 @pytest.mark.parametrize("number", CARDS)
 def test_another_check_digit_is_not_found(number: str) -> None:
-    others = [number[:-1] + digit for digit in "0123456789" if digit != number[-1]]
-    assert [other for other in others if card(other)] == []
+    wrong_numbers = [number[:-1] + digit for digit in "0123456789" if digit != number[-1]]
+    assert [other for other in wrong_numbers if card(other)] == []
 
 
 @pytest.mark.parametrize("number", ["0000000000000000", "79927398713", "41111111111111111", "8000000000000002"])

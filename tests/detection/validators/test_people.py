@@ -70,8 +70,8 @@ ELSEWHERE = {"lanr", "au_medicare"}
     ids=name,
 )
 def test_with_another_last_digit_it_is_wrong(check: Check, number: str) -> None:
-    others = [number[:-1] + digit for digit in "0123456789" if digit != number[-1]]
-    assert [other for other in others if check(other)] == []
+    wrong_numbers = [number[:-1] + digit for digit in "0123456789" if digit != number[-1]]
+    assert [other for other in wrong_numbers if check(other)] == []
 
 
 @pytest.mark.parametrize(

@@ -89,29 +89,29 @@ def test_a_forged_x5c_token_is_refused() -> None:
     certificate = authority.issue(own)
     certificate_chain = [base64.b64encode(certificate.public_bytes(x5c.Encoding.DER)).decode()]
     header = {"alg": "ES256", "x5c": certificate_chain}
-    ours = ECKey.import_key(_pem(own))
+    own_key = ECKey.import_key(_pem(own))
     now = int(time.time())
-    good = {**CLAIMS, "iat": now, "exp": now + 60}
+    valid_claims = {**CLAIMS, "iat": now, "exp": now + 60}
     secret = OctKey.import_key(b"a secret that is none, of 32 bytes")
     wrong = {
         "another key": x5c.sign(CLAIMS, other, [certificate]),
         "a long life": x5c.sign(CLAIMS, own, [certificate], lifetime_seconds=3600),
         "from tomorrow": made(
-            header, {**good, "iat": now + 86_400, "exp": now + 86_460}, ours, ["ES256"]
+            header, {**valid_claims, "iat": now + 86_400, "exp": now + 86_460}, own_key, ["ES256"]
         ),
         "another audience": x5c.sign({**CLAIMS, "aud": "there"}, own, [certificate]),
-        "no end": made(header, {**CLAIMS, "iat": now}, ours, ["ES256"]),
-        "no beginning": made(header, {**CLAIMS, "exp": now + 60}, ours, ["ES256"]),
-        "times in words": made(header, {**CLAIMS, "iat": "now", "exp": "later"}, ours, ["ES256"]),
-        "no certificate": made({"alg": "ES256"}, good, ours, ["ES256"]),
-        "no list": made({"alg": "ES256"}, good, ours, ["ES256"]).replace(
+        "no end": made(header, {**CLAIMS, "iat": now}, own_key, ["ES256"]),
+        "no beginning": made(header, {**CLAIMS, "exp": now + 60}, own_key, ["ES256"]),
+        "times in words": made(header, {**CLAIMS, "iat": "now", "exp": "later"}, own_key, ["ES256"]),
+        "no certificate": made({"alg": "ES256"}, valid_claims, own_key, ["ES256"]),
+        "no list": made({"alg": "ES256"}, valid_claims, own_key, ["ES256"]).replace(
             _head({"alg": "ES256"}), _head({"alg": "ES256", "x5c": "x"})
         ),
-        "no base64": made({"alg": "ES256"}, good, ours, ["ES256"]).replace(
+        "no base64": made({"alg": "ES256"}, valid_claims, own_key, ["ES256"]).replace(
             _head({"alg": "ES256"}), _head({"alg": "ES256", "x5c": ["%%%"]})
         ),
-        "a shared secret": made({"alg": "HS256", "x5c": certificate_chain}, good, secret, ["HS256"]),
-        "unsigned": f"{_head({'alg': 'none', 'x5c': certificate_chain})}.{_head(good)}.",
+        "a shared secret": made({"alg": "HS256", "x5c": certificate_chain}, valid_claims, secret, ["HS256"]),
+        "unsigned": f"{_head({'alg': 'none', 'x5c': certificate_chain})}.{_head(valid_claims)}.",
         "too many": x5c.sign(CLAIMS, own, [certificate] * 5),
         "too long": x5c.sign({**CLAIMS, "more": "x" * 20_000}, own, [certificate]),
         "two parts": "a.b",

@@ -22,8 +22,8 @@ def counters(clock: HandClock) -> MemoryCounters:
 
 
 async def test_of_500_parallel_takes_exactly_the_limit_is_admitted(counters: MemoryCounters) -> None:
-    taken = await asyncio.gather(*[counters.take("user:a", 60) for _ in range(500)])
-    assert sum(t.allowed for t in taken) == 60
+    decisions = await asyncio.gather(*[counters.take("user:a", 60) for _ in range(500)])
+    assert sum(t.allowed for t in decisions) == 60
 
 
 async def test_remaining_counts_down_and_reset_is_the_time_of_the_next_free_slot(
@@ -94,13 +94,13 @@ def test_no_60_seconds_exceed_the_limit_and_waiting_for_retry_after_succeeds(lim
     admitted: list[float] = []
     for gap in gaps:
         clock.move(gap)
-        taken = counters.take_now(("k", limit))
-        if not taken.allowed:
-            assert taken.retry_after >= 1
-            assert taken.rate.reset >= clock.now()
-            clock.move(taken.retry_after)
-            taken = counters.take_now(("k", limit))
-        assert taken.allowed
+        decision = counters.take_now(("k", limit))
+        if not decision.allowed:
+            assert decision.retry_after >= 1
+            assert decision.rate.reset >= clock.now()
+            clock.move(decision.retry_after)
+            decision = counters.take_now(("k", limit))
+        assert decision.allowed
         admitted.append(clock.monotonic())
         # The counter has a resolution of one microsecond.
         assert sum(clock.monotonic() - t < 60 - 2e-6 for t in admitted) <= limit

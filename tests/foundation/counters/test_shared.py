@@ -155,8 +155,8 @@ async def test_flushed_scripts_are_loaded_again(server: RedisServer) -> None:
 
 async def test_without_redis_requests_are_counted_in_the_process() -> None:
     async with counting("redis://127.0.0.1:1/0") as counters:
-        taken = await asyncio.gather(*[counters.take("user:a", 60) for _ in range(100)])
-        assert sum(t.allowed for t in taken) == 60
+        decisions = await asyncio.gather(*[counters.take("user:a", 60) for _ in range(100)])
+        assert sum(t.allowed for t in decisions) == 60
         assert (counters.degraded, counters.degraded_total) == (1, 100)
 
 
@@ -270,10 +270,10 @@ async def test_a_cancelled_request_does_not_change_the_order_of_other_replies(se
         await asyncio.sleep(0)
         for take in takes[::3]:
             take.cancel()
-        done = await asyncio.gather(*takes, return_exceptions=True)
-        for number, taken in enumerate(done):
+        results = await asyncio.gather(*takes, return_exceptions=True)
+        for number, result in enumerate(results):
             if number % 3:
-                assert taken.rate.limit == 100 + number % 2
+                assert result.rate.limit == 100 + number % 2
 
 
 async def test_closing_leaves_no_task_behind(server: RedisServer) -> None:

@@ -39,11 +39,11 @@ def test_a_bad_field_is_named(body: dict[str, Any], loc: tuple[str, ...]) -> Non
 
 
 def test_nul_is_detected_in_values_nested_more_deeply_than_the_stack() -> None:
-    for innermost, good in (("x", True), ("\0", False)):
+    for innermost, is_valid in (("x", True), ("\0", False)):
         deep: list[Any] = [innermost]
         for _ in range(10_000):
             deep = [deep]
-        if good:
+        if is_valid:
             Example.model_validate({"values": {"a": deep}})
         else:
             with pytest.raises(ValidationError, match="NUL"):

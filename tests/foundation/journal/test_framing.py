@@ -39,12 +39,12 @@ def test_a_line_with_one_changed_bit_is_not_a_record(record: bytes, data: st.Dat
 def test_a_truncated_file_yields_the_complete_lines(tmp_path: Path, written: list[bytes], data: st.DataObject) -> None:
     content = b"".join(map(frame, written))
     cut = data.draw(st.integers(0, len(content)))
-    whole = content[:cut].count(b"\n")
+    complete_lines = content[:cut].count(b"\n")
     for sealed in (False, True):
         lines = read(tmp_path / "cut.log", content[:cut], sealed=sealed)
-        assert [record for _, record, torn in lines if not torn] == written[:whole]
-        assert all(lines[at][0] == len(b"".join(map(frame, written[: at + 1]))) for at in range(whole))
-        torn_bytes = cut - len(b"".join(map(frame, written[:whole])))
+        assert [record for _, record, torn in lines if not torn] == written[:complete_lines]
+        assert all(lines[at][0] == len(b"".join(map(frame, written[: at + 1]))) for at in range(complete_lines))
+        torn_bytes = cut - len(b"".join(map(frame, written[:complete_lines])))
         assert [(end, record) for end, record, torn in lines if torn] == (
             [(cut, None)] if sealed and torn_bytes else []
         )

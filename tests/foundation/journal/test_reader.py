@@ -72,9 +72,9 @@ async def test_a_new_reader_continues_at_the_stored_positions(
 ) -> None:
     await write(writer, 0, 1, 2, 3)
     stored = reader.batch(max_records=2).positions
-    other = JournalReader(tmp_path)
-    other.resume(stored)
-    assert numbers(other.batch()) == [2, 3]
+    second_reader = JournalReader(tmp_path)
+    second_reader.resume(stored)
+    assert numbers(second_reader.batch()) == [2, 3]
 
 
 async def test_a_batch_that_stops_at_a_limit_has_more(writer: JournalWriter, reader: JournalReader) -> None:
@@ -145,11 +145,11 @@ async def test_a_dead_writer_is_finished_again_when_the_keeper_died_before_it_co
     await write(writer, 0)
     await writer.close()
     stored = reader.batch().positions
-    other = JournalReader(tmp_path)
-    other.resume(stored)
-    batch = other.batch()
+    second_reader = JournalReader(tmp_path)
+    second_reader.resume(stored)
+    batch = second_reader.batch()
     assert (batch.entries, batch.finished) == ([], [writer.writer_id])
-    assert other.release(batch) == [writer.writer_id]
+    assert second_reader.release(batch) == [writer.writer_id]
 
 
 async def test_a_release_deletes_only_the_segments_before_the_position(
@@ -226,13 +226,13 @@ async def test_the_backlog_counts_what_is_not_confirmed(writer: JournalWriter, r
 
 
 def test_a_home_has_one_keeper(reader: JournalReader, tmp_path: Path) -> None:
-    other = JournalReader(tmp_path)
+    second_reader = JournalReader(tmp_path)
     assert reader.claim()
     assert reader.claim()
-    assert not other.claim()
+    assert not second_reader.claim()
     reader.close()
-    assert other.claim()
-    other.close()
+    assert second_reader.claim()
+    second_reader.close()
 
 
 async def test_an_old_directory_of_a_failed_start_is_removed(

@@ -15,12 +15,12 @@ def test_with_fsync_nothing_counts_as_kept_that_the_system_has_not_synced(tmp_pa
     assert segments.commit([b"first"]) == (1, None)
     # The descriptor accepts writes, but the system cannot sync it.
     segment_path(tmp_path / str(segments.writer_id), 2).symlink_to("/dev/null")
-    kept, error = segments.commit([b"second"])
+    stored, error = segments.commit([b"second"])
     if fsync:
         assert error is not None
-        assert (kept, error.errno) == (0, errno.EINVAL)
+        assert (stored, error.errno) == (0, errno.EINVAL)
     else:
-        assert (kept, error) == (1, None)
+        assert (stored, error) == (1, None)
     # The next record is written to a segment that can be synced.
     assert segments.commit([b"third"]) == (1, None)
     segments.close()

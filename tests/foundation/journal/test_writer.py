@@ -81,8 +81,8 @@ async def test_records_of_one_iteration_of_the_loop_are_written_together(
 @both_syncs
 async def test_a_cancelled_wait_does_not_remove_the_record(open_writer: Open, tmp_path: Path, sync: Sync) -> None:
     writer = open_writer(sync=sync)
-    left, stayed = writer.append(b"left"), writer.append(b"stayed")
-    left.cancel()
+    cancelled, stayed = writer.append(b"left"), writer.append(b"stayed")
+    cancelled.cancel()
     await stayed
     assert payloads(tmp_path) == [b"left", b"stayed"]
 
@@ -179,9 +179,9 @@ async def test_a_full_journal_of_idle_writers_can_be_drained(open_writer: Open, 
 
 async def test_the_limit_applies_to_all_writers_together(open_writer: Open, tmp_path: Path) -> None:
     first = open_writer(max_bytes=80_000, look_every=0.01)
-    other = open_writer(max_bytes=80_000, look_every=60)
-    while not other.full():
-        await other.append(b"x" * 991)
+    second_writer = open_writer(max_bytes=80_000, look_every=60)
+    while not second_writer.full():
+        await second_writer.append(b"x" * 991)
     await until(first.full)
     assert open_writer(max_bytes=80_000).full()
 

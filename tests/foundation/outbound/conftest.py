@@ -19,14 +19,14 @@ def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEv
 
 
 async def _closing(kind: Callable[..., Any]) -> AsyncIterator[Make]:
-    made: list[Outbound] = []
+    clients: list[Outbound] = []
 
     def make(most: int = 8, **options: object) -> Outbound:
-        made.append(kind(most, **options))
-        return made[-1]
+        clients.append(kind(most, **options))
+        return clients[-1]
 
     yield make
-    for item in made:
+    for item in clients:
         await item.close()
 
 

@@ -221,13 +221,13 @@ PIECES = [b"data: %d %s\n\n" % (number, b"x" * number) for number in range(6)]
 
 async def test_a_compressed_stream_is_decompressed_as_it_arrives(outbound):
     seen = b""
-    taken = asyncio.Event()
+    chunk_arrived = asyncio.Event()
 
     async def behave(connection: Connection) -> None:
         async for _ in packed_stream(connection, PIECES):
             # Send nothing more until this chunk has arrived.
-            await asyncio.wait_for(taken.wait(), 5)
-            taken.clear()
+            await asyncio.wait_for(chunk_arrived.wait(), 5)
+            chunk_arrived.clear()
 
     async with upstream(behave) as server:
         reply = await outbound.send(post(server.url, first_byte_timeout=3.0, idle_timeout=1.0))
@@ -236,7 +236,7 @@ async def test_a_compressed_stream_is_decompressed_as_it_arrives(outbound):
             assert chunk
             seen += chunk
             if len(seen) in ends:
-                taken.set()
+                chunk_arrived.set()
         await reply.close()
         assert seen == b"".join(PIECES)
         # The connection has been read to the end of the response.
@@ -325,11 +325,11 @@ async def hung(carrier, calls: int) -> AsyncIterator[str]:
 
 async def test_a_provider_that_hangs_uses_only_its_own_connections(make):
     carrier = make(3, max_each=2)
-    async with hung(carrier, 10) as url, upstream(echo) as other:
+    async with hung(carrier, 10) as url, upstream(echo) as healthy:
         with pytest.raises(NoConnectionFree):
             await carrier.send(post(url, connect_timeout=0.1))
         for _ in range(3):
-            reply = await carrier.send(post(other.url, connect_timeout=0.1))
+            reply = await carrier.send(post(healthy.url, connect_timeout=0.1))
             assert await reply.read(10) == b"{}"
             await reply.close()
 
@@ -337,10 +337,10 @@ async def test_a_provider_that_hangs_uses_only_its_own_connections(make):
 async def test_a_call_beyond_the_limit_of_waiting_calls_is_refused_immediately(make, monkeypatch):
     monkeypatch.setattr(pool, "MIN_WAITING_CALLS", 3)
     carrier = make(2, max_each=1)
-    async with hung(carrier, 1 + 3) as url, upstream(echo) as other:
+    async with hung(carrier, 1 + 3) as url, upstream(echo) as healthy:
         with pytest.raises(NoConnectionFree):
             await asyncio.wait_for(carrier.send(post(url, connect_timeout=30)), 1)
-        reply = await carrier.send(post(other.url, connect_timeout=0.1))
+        reply = await carrier.send(post(healthy.url, connect_timeout=0.1))
         assert await reply.read(10) == b"{}"
         await reply.close()
 
@@ -582,9 +582,9 @@ async def test_a_header_with_a_line_break_is_refused(outbound, headers):
 
 
 async def test_headers_of_the_caller_replace_the_default_headers(outbound):
-    mine = {"User-Agent": "me", "ACCEPT": "text/event-stream", "host": "elsewhere.example", "X-Long": "é"}
+    caller_headers = {"User-Agent": "me", "ACCEPT": "text/event-stream", "host": "elsewhere.example", "X-Long": "é"}
     async with upstream(echo) as server:
-        await (await outbound.send(post(server.url, headers=mine))).read(10)
+        await (await outbound.send(post(server.url, headers=caller_headers))).read(10)
         request = server.requests[0]
     assert {name: request.headers[name] for name in ("user-agent", "accept", "host", "x-long")} == {
         "user-agent": "me",

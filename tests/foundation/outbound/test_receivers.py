@@ -41,8 +41,8 @@ async def test_a_request_arrives_and_its_response_is_returned(receiver: Receiver
     received = await receivers.post(receiver.url + "hook?a=b", b"{}", {"X-Some": "thing"})
     assert (received.status, received.body, received.taken, received.fault) == (200, "answered 200", True, None)
     assert 0 < received.milliseconds < 10_000
-    (got,) = receiver.got
-    assert (got.path, got.body, got.headers["X-Some"]) == ("/hook", b"{}", "thing")
+    (request,) = receiver.got
+    assert (request.path, request.body, request.headers["X-Some"]) == ("/hook", b"{}", "thing")
 
 
 async def test_only_a_complete_document_is_returned(receiver: Receiver, receivers: Receivers) -> None:
@@ -82,7 +82,7 @@ async def test_a_redirect_is_reported_and_not_followed(receiver: Receiver, recei
         False,
         "the receiver answered 307 with a redirect, which is not followed",
     )
-    assert [got.path for got in receiver.got] == ["/"]
+    assert [request.path for request in receiver.got] == ["/"]
 
 
 async def test_the_first_1000_characters_of_a_response_are_returned_without_nul(

@@ -28,6 +28,6 @@ def test_a_lock_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
 def test_a_second_release_of_a_lock_does_not_close_another_file(tmp_path: Path) -> None:
     with HomeLock(tmp_path) as lock:
         lock.release()
-        other = os.open(tmp_path, os.O_RDONLY)
-    os.fstat(other)
-    os.close(other)
+        descriptor = os.open(tmp_path, os.O_RDONLY)
+    os.fstat(descriptor)
+    os.close(descriptor)

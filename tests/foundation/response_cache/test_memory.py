@@ -37,9 +37,9 @@ async def test_the_size_of_the_cache_is_limited(clock: HandClock) -> None:
     for number in range(5_000):
         cache.put(str(number % 700).encode(), bytes(number * 37 % 9_000), 60)
         assert cache.bytes <= 50_000
-    kept = [value for number in range(700) if (value := await cache.get(str(number).encode())) is not None]
-    assert kept
-    assert sum(map(len, kept)) < cache.bytes
+    cached_values = [value for number in range(700) if (value := await cache.get(str(number).encode())) is not None]
+    assert cached_values
+    assert sum(map(len, cached_values)) < cache.bytes
 
 
 async def test_an_entry_larger_than_the_cache_removes_no_other_entry(clock: HandClock) -> None:

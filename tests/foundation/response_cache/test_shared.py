@@ -27,12 +27,12 @@ async def caching(
 
 
 async def test_workers_share_answers_until_they_expire(server: RedisServer) -> None:
-    async with caching(server.url) as one, caching(server.url) as other:
-        assert await other.get(KEY) is None
-        one.put(KEY, b"answer", 60)
+    async with caching(server.url) as first_cache, caching(server.url) as second_cache:
+        assert await second_cache.get(KEY) is None
+        first_cache.put(KEY, b"answer", 60)
         # The reply to a later command shows that Redis has executed the earlier one.
-        await one.get(KEY)
-        assert await other.get(KEY) == b"answer"
+        await first_cache.get(KEY)
+        assert await second_cache.get(KEY) == b"answer"
     [name] = server.client.keys()
     assert 0 < server.client.ttl(name) <= 60
 
@@ -49,10 +49,10 @@ async def test_redis_contains_neither_the_answer_nor_the_digest_of_the_request(s
 
 
 async def test_with_another_secret_no_entry_is_found(server: RedisServer) -> None:
-    async with caching(server.url) as one, caching(server.url, secret=b"t" * 32) as other:
-        one.put(KEY, b"answer", 60)
-        await one.get(KEY)
-        assert await other.get(KEY) is None
+    async with caching(server.url) as first_cache, caching(server.url, secret=b"t" * 32) as second_cache:
+        first_cache.put(KEY, b"answer", 60)
+        await first_cache.get(KEY)
+        assert await second_cache.get(KEY) is None
 
 
 async def test_a_moved_or_changed_answer_is_not_found(server: RedisServer) -> None:

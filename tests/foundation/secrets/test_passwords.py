@@ -9,9 +9,9 @@ pytestmark = pytest.mark.usefixtures("real_password_hashes")
 
 @pytest.fixture(scope="module")
 def passwords():
-    made = Passwords()
-    yield made
-    made.close()
+    hasher = Passwords()
+    yield hasher
+    hasher.close()
 
 
 async def test_the_right_password_is_recognised_and_others_are_not(passwords):

@@ -113,9 +113,9 @@ def test_several_keys_may_be_given_and_the_first_is_current(tmp_path):
 
 def test_a_key_without_an_id_has_a_derived_id(tmp_path):
     first = load_master_keys(settings(tmp_path, text(NEW)))
-    again = load_master_keys(settings(tmp_path, urlsafe_b64encode(NEW).decode()))
-    other = load_master_keys(settings(tmp_path, text(OLD)))
-    assert first.current == again.current != other.current
+    same_key = load_master_keys(settings(tmp_path, urlsafe_b64encode(NEW).decode()))
+    other_key = load_master_keys(settings(tmp_path, text(OLD)))
+    assert first.current == same_key.current != other_key.current
     assert list(first.keys.values()) == [NEW]
 
 

@@ -64,8 +64,8 @@ async def test_every_other_kind_of_connection_has_its_role_too(database: Databas
 
 async def test_client_and_server_detect_a_lost_connection_within_half_a_minute(platform: RunningPlatform) -> None:
     """By default a system detects a lost peer after two hours, and the locks of the peer's session last as long."""
-    with relay(platform.host.settings.gatehouse_home / "postgres" / ".s.PGSQL.5432") as way:
-        database = Database(way.url)
+    with relay(platform.host.settings.gatehouse_home / "postgres" / ".s.PGSQL.5432") as relay_port:
+        database = Database(relay_port.url)
         async with database.service() as session:
             raw = (await (await session.connection()).get_raw_connection()).driver_connection
             assert isinstance(raw, psycopg.AsyncConnection)
@@ -75,7 +75,7 @@ async def test_client_and_server_detect_a_lost_connection_within_half_a_minute(p
             assert len((await session.execute(text(query))).all()) == 4
         await database.close()
         # Settings in the URL take precedence.
-        with roles.connect(f"{way.url}?keepalives_idle=60", SERVICE_ROLE) as connection:
+        with roles.connect(f"{relay_port.url}?keepalives_idle=60", SERVICE_ROLE) as connection:
             assert keepalive(connection.fileno()) == (1, 60, 5, 3, 30_000)
 
 

@@ -72,10 +72,10 @@ def test_start_ends_if_the_server_is_stopped_during_each_start(home: Path) -> No
 
 def test_a_start_does_not_wait_for_the_start_of_another_home(home: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="ge", dir="/tmp", ignore_cleanup_errors=True) as directory:
-        other = Path(directory)
-        with (other / "postgres.lock").open("a") as lock:
+        other_home = Path(directory)
+        with (other_home / "postgres.lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            waiting = subprocess.Popen([sys.executable, "-P", "-c", START, str(other)])
+            waiting = subprocess.Popen([sys.executable, "-P", "-c", START, str(other_home)])
             try:
                 embedded.start(home)
                 assert waiting.poll() is None

@@ -17,9 +17,9 @@ _IN_SQL = re.compile(r"pg_(?:try_)?advisory_\w*lock\w*\s*\(\s*(\d+|hashtext\('ga
 
 async def test_no_two_purposes_share_a_key(platform: RunningPlatform) -> None:
     async with platform.host.database.service() as session:
-        whole = [(await session.scalar(text(f"SELECT ({lock.value})::bigint"))) for lock in GlobalLock]
+        global_keys = [(await session.scalar(text(f"SELECT ({lock.value})::bigint"))) for lock in GlobalLock]
         scoped = [(await session.scalar(text(f"SELECT hashtext('gatehouse.{lock.value}')"))) for lock in ScopedLock]
-    assert len(set(whole)) == len(GlobalLock.__members__)
+    assert len(set(global_keys)) == len(GlobalLock.__members__)
     assert len(set(scoped)) == len(ScopedLock.__members__)
 
 
@@ -29,7 +29,9 @@ def test_python_takes_advisory_locks_in_one_module_only() -> None:
 
 
 def test_every_key_of_the_migrations_is_registered() -> None:
-    known = {lock.value for lock in GlobalLock} | {f"hashtext('gatehouse.{lock.value}')" for lock in ScopedLock}
+    registered_keys = {lock.value for lock in GlobalLock} | {
+        f"hashtext('gatehouse.{lock.value}')" for lock in ScopedLock
+    }
     used = {key for path in SOURCE.rglob("*.sql") for key in _IN_SQL.findall(path.read_text())}
     assert used
-    assert used <= known
+    assert used <= registered_keys

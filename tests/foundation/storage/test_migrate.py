@@ -44,8 +44,8 @@ def newer(directory: Path, *statements: str) -> Path:
 
 
 def test_a_newer_schema_that_names_this_version_is_accepted(make: Make, tmp_path: Path) -> None:
-    url, here = make(), migrate.head(SCRIPTS)
-    migrate.upgrade(url, newer(tmp_path, f"UPDATE schema_compatibility SET serves = '{{{here}}}'"))
+    url, own_head = make(), migrate.head(SCRIPTS)
+    migrate.upgrade(url, newer(tmp_path, f"UPDATE schema_compatibility SET serves = '{{{own_head}}}'"))
     migrate.check(url, SCRIPTS)
     # `migrate` of an older version does not change the schema.
     migrate.upgrade(url, SCRIPTS)

@@ -54,9 +54,9 @@ async def test_ambiguous_requests_are_refused_and_the_connection_is_closed(
     url: str, key: str, provider: Upstream, path: str, name: str, at_once: bool
 ) -> None:
     before = len(provider.requests)
-    sent = raw(path, key, *TABLE[name])
+    request_bytes = raw(path, key, *TABLE[name])
     # Send byte by byte, except large requests.
-    text = await answer_to(url, *cut(sent, len(sent) if at_once else 1 + len(sent) // 2_000))
+    text = await answer_to(url, *cut(request_bytes, len(request_bytes) if at_once else 1 + len(request_bytes) // 2_000))
     head, _, body = text.decode().partition("\r\n\r\n")
     assert head.startswith("HTTP/1.1 400 "), text
     assert "content-type: text/plain" in head.lower()
@@ -87,8 +87,8 @@ async def test_a_head_is_limited_to_the_documented_size(
 async def test_a_valid_request_before_the_fault_is_answered(url: str, key: str, provider: Upstream, path: str) -> None:
     before = len(provider.requests)
     async with connected(url) as wire:
-        good = HIDDEN.replace(b"KEY", key.encode())
-        wire.writer.write(good + raw(path, key, *FRAMING["a length and chunks"]))
+        valid_request = HIDDEN.replace(b"KEY", key.encode())
+        wire.writer.write(valid_request + raw(path, key, *FRAMING["a length and chunks"]))
         assert (await wire.answer())[0].startswith("HTTP/1.1 200")
         assert (await wire.answer())[0].startswith("HTTP/1.1 400")
         assert await wire.rest() == b""

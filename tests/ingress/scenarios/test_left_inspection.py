@@ -79,8 +79,8 @@ async def test_work_for_a_disconnected_client_ends_at_the_next_step(
         steps = Steps(keywords.passages)
         monkeypatch.setattr(content_filters, "passages", steps)
         word = {"filter_type": "keyword_block", "config": {"keywords": ["falcon"]}, "scope": "org", "priority": 1}
-        made = await tenant.admin.client.post("/api/admin/content-filters/", json={"name": "words", **word})
-        assert made.status_code == 201, made.text
+        response = await tenant.admin.client.post("/api/admin/content-filters/", json={"name": "words", **word})
+        assert response.status_code == 201, response.text
         body = user("and so on, " * 300_000)
     elif tier == "files":
         steps = Steps(attachments._decode_base64)
@@ -170,8 +170,8 @@ async def test_a_model_does_not_read_queued_texts_of_a_disconnected_client(
     async with detecting_with(model) as client, platform.listening() as url, asyncio.timeout(60):
         monkeypatch.setattr(platform.host, "detectors", client)
         monkeypatch.setattr(platform.host.ports, "detectors", client)
-        made = await tenant.admin.client.post("/api/admin/dlp-rules/", json=rule)
-        assert made.status_code == 201, made.text
+        response = await tenant.admin.client.post("/api/admin/dlp-rules/", json=rule)
+        assert response.status_code == 201, response.text
         writer = await connect_and_send(url, key, body)
         while not model.reached.is_set():
             await asyncio.sleep(0.01)

@@ -29,9 +29,9 @@ async def response_head(running: RunningPlatform, key: str) -> str:
         await wire.send("GET", "/v1/models", more=f"Origin: {PAGE}\r\n")
         head, _ = await wire.answer()
         await wire.send("GET", "/v1/models", more="Origin: https://other.example.com\r\n")
-        other, _ = await wire.answer()
+        second_head, _ = await wire.answer()
     assert head.startswith("HTTP/1.1 200 ")
-    assert "access-control-allow-origin" not in other.lower()
+    assert "access-control-allow-origin" not in second_head.lower()
     return head.lower()
 
 

@@ -91,8 +91,8 @@ def slow(outpost: OutpostServer, trust: Trust) -> str:
     """Yields a slow model without a price."""
     with trust.admin() as admin:
         model = {"provider": "sandbox", "model_id": "slow-1500ms"}
-        made = admin.post("/api/admin/models/catalog", json=model)
-        assert made.status_code == 201, made.text
+        created = admin.post("/api/admin/models/catalog", json=model)
+        assert created.status_code == 201, created.text
     until(lambda: outpost.ask(model="sandbox/slow-1500ms").status_code == 200)
     return "sandbox/slow-1500ms"
 
@@ -225,27 +225,27 @@ class TestTheOrganizations:
     @pytest.fixture
     def budget(self, trust: Trust) -> Iterator[Callable[..., str]]:
         """Yields a function that creates budgets. They are deleted at the end of the test."""
-        made: list[str] = []
+        budget_ids: list[str] = []
 
         def make(**fields: Any) -> str:
             with trust.admin() as admin:
                 answer = admin.post("/api/admin/budgets", json={"scope_type": "tenant", "period": "day", **fields})
                 assert answer.status_code == 201, answer.text
-                made.append(answer.json()["id"])
-                return made[-1]
+                budget_ids.append(answer.json()["id"])
+                return budget_ids[-1]
 
         yield make
         with trust.admin() as admin:
-            for item in made:
+            for item in budget_ids:
                 admin.delete(f"/api/admin/budgets/{item}")
 
     def test_budgets_apply_to_the_amounts_of_this_outpost(
         self, outpost: OutpostServer, trust: Trust, budget: Callable[..., str]
     ) -> None:
-        made = budget(limit_requests=3)
+        budget_id = budget(limit_requests=3)
         with trust.admin() as admin:
             # A new budget includes the amounts that the organization has used today.
-            before = admin.get(f"/api/admin/budgets/{made}").json()["current"]["spent_requests"]
+            before = admin.get(f"/api/admin/budgets/{budget_id}").json()["current"]["spent_requests"]
         until(lambda: "X-Budget-Limit-Requests" in outpost.ask().headers)
         refused = until(lambda: (answer := outpost.ask()).status_code == 429 and answer)
         error = refused.json()["error"]
@@ -258,8 +258,10 @@ class TestTheOrganizations:
         assert outpost.ask().status_code == 429
         # The platform counts the amounts in the records.
         with trust.admin() as admin:
-            until(lambda: admin.get(f"/api/admin/budgets/{made}").json()["current"]["spent_requests"] == before + 3)
-            admin.put(f"/api/admin/budgets/{made}", json={"limit_requests": 1_000})
+            until(
+                lambda: admin.get(f"/api/admin/budgets/{budget_id}").json()["current"]["spent_requests"] == before + 3
+            )
+            admin.put(f"/api/admin/budgets/{budget_id}", json={"limit_requests": 1_000})
         until(lambda: outpost.ask().status_code == 200)
 
     def test_budgets_that_only_warn_refuse_nothing(self, outpost: OutpostServer, budget: Callable[..., str]) -> None:

@@ -81,9 +81,9 @@ STEPS = st.lists(
 )
 
 
-async def begin(node: Node, others: list[Node]) -> None:
+async def begin(node: Node, peers: list[Node]) -> None:
     claim = await node.leases.prepare(MONTH)
-    granted = [await other.leases.grant(node.id, claim) for other in others]
+    granted = [await other.leases.grant(node.id, claim) for other in peers]
     await node.leases.begin(MONTH, owns=all(granted))
 
 
@@ -109,13 +109,13 @@ async def run(folder: Path, steps: list[tuple[str, int, int, int, str]]) -> None
     gone = 0
     for node in nodes:
         await begin(node, [item for item in nodes if item is not node])
-    for what, one, two, amount, fault in steps:
-        node, other = nodes[one], nodes[two]
+    for what, node_index, two, amount, fault in steps:
+        node, peer = nodes[node_index], nodes[two]
         try:
             if what == "spend":
                 node.spend(amount)
-            elif what == "ask" and node is not other:
-                await ask(node, other, amount, fault)
+            elif what == "ask" and node is not peer:
+                await ask(node, peer, amount, fault)
             elif what == "begin":
                 await begin(node, [item for item in nodes if item is not node])
             elif what == "restart":
@@ -143,84 +143,84 @@ def test_the_shares_of_all_outposts_never_exceed_the_limit(steps: list[tuple[str
 
 @pytest.fixture
 async def pair(tmp_path: Path) -> tuple[Node, Node]:
-    one, other = Node(tmp_path, 0, 2), Node(tmp_path, 1, 2)
-    await begin(one, [other])
-    await begin(other, [one])
-    return one, other
+    first, second = Node(tmp_path, 0, 2), Node(tmp_path, 1, 2)
+    await begin(first, [second])
+    await begin(second, [first])
+    return first, second
 
 
 async def test_a_lost_response_is_requested_again_and_given_once(pair: tuple[Node, Node]) -> None:
-    one, other = pair
-    await ask(one, other, 10, "answer")
-    assert (one.share, other.share) == (50, 25)
+    first, second = pair
+    await ask(first, second, 10, "answer")
+    assert (first.share, second.share) == (50, 25)
     for _ in range(2):
-        one.start()
-        other.start()
-    await ask(one, other, 1, "")
-    assert (one.share, other.share) == (75, 25)
-    await ask(one, other, 1, "")
-    assert (one.share, other.share) == (87, 13)
+        first.start()
+        second.start()
+    await ask(first, second, 1, "")
+    assert (first.share, second.share) == (75, 25)
+    await ask(first, second, 1, "")
+    assert (first.share, second.share) == (87, 13)
 
 
 async def test_an_answer_is_taken_once(pair: tuple[Node, Node]) -> None:
-    one, other = pair
-    transfer = await one.leases.ask(MONTH, other.address)
-    amounts = await other.leases.give(MONTH, one.id, transfer, (0, 10), other.unused)
+    first, second = pair
+    transfer = await first.leases.ask(MONTH, second.address)
+    amounts = await second.leases.give(MONTH, first.id, transfer, (0, 10), second.unused)
     for _ in range(2):
-        await one.leases.receive(MONTH, other.address, transfer, amounts)
-    assert one.share + other.share == 100
+        await first.leases.receive(MONTH, second.address, transfer, amounts)
+    assert first.share + second.share == 100
 
 
 async def test_a_giver_whose_disk_fails_gives_nothing_until_the_transfer_is_stored(pair: tuple[Node, Node]) -> None:
-    one, other = pair
-    transfer = await one.leases.ask(MONTH, other.address)
-    other.dies = "before"
+    first, second = pair
+    transfer = await first.leases.ask(MONTH, second.address)
+    second.dies = "before"
     with pytest.raises(Crash):
-        await other.leases.give(MONTH, one.id, transfer, (0, 10), other.unused)
+        await second.leases.give(MONTH, first.id, transfer, (0, 10), second.unused)
     # The giver can no longer spend the amount, because the transfer may have been stored.
-    assert other.share == 25
-    other.dies = "before"
+    assert second.share == 25
+    second.dies = "before"
     with pytest.raises(Crash):
-        await other.leases.give(MONTH, one.id, transfer, (0, 10), other.unused)
-    assert await other.leases.give(MONTH, one.id, transfer, (0, 10), other.unused) == (0, 25)
-    other.start()
-    assert other.share == 25
+        await second.leases.give(MONTH, first.id, transfer, (0, 10), second.unused)
+    assert await second.leases.give(MONTH, first.id, transfer, (0, 10), second.unused) == (0, 25)
+    second.start()
+    assert second.share == 25
 
 
 async def test_a_giver_gives_the_requested_amount_or_half_of_its_unused_amount(
     pair: tuple[Node, Node],
 ) -> None:
-    _, other = pair
-    for amount, value, left in ((40, 40, 10), (1, 5, 5), (9, 5, 0), (1, 0, 0)):
-        assert await other.leases.give(MONTH, uuid4(), uuid4(), (7, amount), other.unused) == (0, value)
-        assert other.share == left
+    _, second = pair
+    for amount, value, expected_remainder in ((40, 40, 10), (1, 5, 5), (9, 5, 0), (1, 0, 0)):
+        assert await second.leases.give(MONTH, uuid4(), uuid4(), (7, amount), second.unused) == (0, value)
+        assert second.share == expected_remainder
 
 
 async def test_an_outpost_that_joins_during_a_month_begins_without_a_part(
     pair: tuple[Node, Node], tmp_path: Path
 ) -> None:
-    one, other = pair
+    first, second = pair
     newcomer = Node(tmp_path, 2, 3)
-    await begin(newcomer, [one, other])
+    await begin(newcomer, [first, second])
     assert newcomer.share == 0
-    await ask(newcomer, one, 10, "")
-    assert (newcomer.share, one.share, other.share) == (25, 25, 50)
+    await ask(newcomer, first, 10, "")
+    assert (newcomer.share, first.share, second.share) == (25, 25, 50)
     # The lists of the other outposts are longer now, too. The division of the month does not change.
-    for item in (one, other):
+    for item in (first, second):
         item.parts = 3
         item.start()
-    assert (one.share, other.share) == (25, 50)
+    assert (first.share, second.share) == (25, 50)
 
 
 async def test_an_outpost_that_replaces_another_or_lost_its_disk_begins_without_a_part(
     pair: tuple[Node, Node], tmp_path: Path
 ) -> None:
-    one, other = pair
+    first, second = pair
     for number in (1, 2):
-        anew = Node(tmp_path, number, 2)
-        await begin(anew, [one])
-        assert anew.share == 0
-    assert one.share + other.share == 100
+        new_node = Node(tmp_path, number, 2)
+        await begin(new_node, [first])
+        assert new_node.share == 0
+    assert first.share + second.share == 100
 
 
 async def test_the_remainder_of_the_division_belongs_to_the_first_outpost(tmp_path: Path) -> None:
@@ -235,58 +235,58 @@ async def test_the_remainder_of_the_division_belongs_to_the_first_outpost(tmp_pa
 
 
 async def test_without_responses_of_peers_each_outpost_has_its_part(tmp_path: Path) -> None:
-    one, other = Node(tmp_path, 0, 2), Node(tmp_path, 1, 2)
-    for node in (one, other):
+    first, second = Node(tmp_path, 0, 2), Node(tmp_path, 1, 2)
+    for node in (first, second):
         await begin(node, [])
-    assert (one.share, other.share) == (50, 50)
+    assert (first.share, second.share) == (50, 50)
 
 
 async def test_a_lowered_limit_also_limits_received_amounts(pair: tuple[Node, Node]) -> None:
-    one, other = pair
-    await ask(one, other, 50, "")
-    assert [item.leases.share(MONTH, LeaseLimits(None, 60))[1] for item in (one, other)] == [60, -20]
-    assert (one.share, other.share) == (100, 0)
+    first, second = pair
+    await ask(first, second, 50, "")
+    assert [item.leases.share(MONTH, LeaseLimits(None, 60))[1] for item in (first, second)] == [60, -20]
+    assert (first.share, second.share) == (100, 0)
 
 
 async def test_a_part_that_is_given_up_is_gone_immediately_and_after_a_restart(pair: tuple[Node, Node]) -> None:
-    one, other = pair
-    await ask(one, other, 10, "")
-    one.dies = "before"
+    first, second = pair
+    await ask(first, second, 10, "")
+    first.dies = "before"
     with pytest.raises(Crash):
-        await one.leases.give_up(MONTH)
-    assert one.share == 25
-    await one.leases.give_up(MONTH)
-    one.start()
-    assert (one.share, one.leases.owns(MONTH), one.leases.begun(MONTH)) == (25, False, True)
+        await first.leases.give_up(MONTH)
+    assert first.share == 25
+    await first.leases.give_up(MONTH)
+    first.start()
+    assert (first.share, first.leases.owns(MONTH), first.leases.begun(MONTH)) == (25, False, True)
 
 
 async def test_the_last_month_that_has_begun_is_known_after_a_restart(pair: tuple[Node, Node]) -> None:
-    one, other = pair
+    first, second = pair
     # The next month has not begun at the other outpost.
-    await one.leases.grant(other.id, Claim(MONTH + 31 * 86_400, uuid4(), 2))
-    assert one.leases.latest == MONTH
-    await one.leases.begin(MONTH + 31 * 86_400, owns=True)
-    one.start()
-    assert one.leases.latest == MONTH + 31 * 86_400
+    await first.leases.grant(second.id, Claim(MONTH + 31 * 86_400, uuid4(), 2))
+    assert first.leases.latest == MONTH
+    await first.leases.begin(MONTH + 31 * 86_400, owns=True)
+    first.start()
+    assert first.leases.latest == MONTH + 31 * 86_400
 
 
 async def test_an_ended_month_is_deleted(tmp_path: Path) -> None:
     leases = Leases(tmp_path / "share.json", parts=1)
     await leases.begin(MONTH, owns=True)
     await leases.begin(MONTH + 31 * 86_400, owns=True)
-    again = Leases(tmp_path / "share.json", parts=1)
-    assert not again.begun(MONTH)
-    assert again.share(MONTH + 31 * 86_400, LeaseLimits(5, None)) == (5, None)
+    reloaded = Leases(tmp_path / "share.json", parts=1)
+    assert not reloaded.begun(MONTH)
+    assert reloaded.share(MONTH + 31 * 86_400, LeaseLimits(5, None)) == (5, None)
 
 
 async def test_claims_for_the_next_month_are_decided_before_it_begins(pair: tuple[Node, Node]) -> None:
-    one, other = pair
+    first, second = pair
     later = Claim(MONTH + 31 * 86_400, uuid4(), 2)
-    assert await one.leases.grant(other.id, later)
-    one.start()
-    assert await one.leases.grant(other.id, later)
-    assert not await one.leases.grant(uuid4(), later)
-    assert one.share == 50
+    assert await first.leases.grant(second.id, later)
+    first.start()
+    assert await first.leases.grant(second.id, later)
+    assert not await first.leases.grant(uuid4(), later)
+    assert first.share == 50
 
 
 def test_a_damaged_file_of_shares_prevents_the_start(tmp_path: Path) -> None:

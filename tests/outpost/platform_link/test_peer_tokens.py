@@ -45,14 +45,14 @@ def stranger(tmp_path: Path, portal: tuple[CertificateAuthority, CertificateAuth
 def test_outposts_of_one_organization_are_peers_whichever_authority_issued_their_certificates(
     tmp_path: Path, portal: tuple[CertificateAuthority, CertificateAuthority], stranger: CertificateAuthority
 ) -> None:
-    one, other = uuid4(), uuid4()
-    ours = proof(tmp_path, str(one), portal[0], ORGANIZATION, one)
-    theirs = proof(tmp_path, str(other), portal[1], ORGANIZATION, other)
-    assert ours.verified(theirs.token(one)) == other
-    assert theirs.verified(ours.token(other)) == one
+    own_id, peer_id = uuid4(), uuid4()
+    own_proof = proof(tmp_path, str(own_id), portal[0], ORGANIZATION, own_id)
+    peer_proof = proof(tmp_path, str(peer_id), portal[1], ORGANIZATION, peer_id)
+    assert own_proof.verified(peer_proof.token(own_id)) == peer_id
+    assert peer_proof.verified(own_proof.token(peer_id)) == own_id
     # A token is valid for one peer only.
     with pytest.raises(NoPeer):
-        ours.verified(theirs.token(uuid4()))
+        own_proof.verified(peer_proof.token(uuid4()))
 
 
 @pytest.mark.parametrize("organization", [str(uuid4()), ORGANIZATION[:-1]])
@@ -62,22 +62,22 @@ def test_a_peer_of_another_organization_is_refused(
     stranger: CertificateAuthority,
     organization: str,
 ) -> None:
-    one, other = uuid4(), uuid4()
-    ours = proof(tmp_path, str(one), portal[0], ORGANIZATION, one)
-    theirs = proof(tmp_path, str(other), portal[0], organization, other)
+    own_id, peer_id = uuid4(), uuid4()
+    own_proof = proof(tmp_path, str(own_id), portal[0], ORGANIZATION, own_id)
+    peer_proof = proof(tmp_path, str(peer_id), portal[0], organization, peer_id)
     with pytest.raises(NoPeer):
-        ours.verified(theirs.token(one))
+        own_proof.verified(peer_proof.token(own_id))
 
 
 def test_a_token_must_name_the_outpost_of_its_certificate(
     tmp_path: Path, portal: tuple[CertificateAuthority, CertificateAuthority], stranger: CertificateAuthority
 ) -> None:
-    one, other = uuid4(), uuid4()
-    ours = proof(tmp_path, str(one), portal[0], ORGANIZATION, one)
-    for claimed in (one, uuid4()):
-        theirs = proof(tmp_path, str(other), portal[0], ORGANIZATION, claimed)
+    own_id, peer_id = uuid4(), uuid4()
+    own_proof = proof(tmp_path, str(own_id), portal[0], ORGANIZATION, own_id)
+    for claimed in (own_id, uuid4()):
+        peer_proof = proof(tmp_path, str(peer_id), portal[0], ORGANIZATION, claimed)
         with pytest.raises(NoPeer):
-            ours.verified(theirs.token(one))
+            own_proof.verified(peer_proof.token(own_id))
 
 
 def test_certificates_without_an_organization_need_the_same_authority(tmp_path: Path) -> None:
@@ -92,8 +92,8 @@ def test_certificates_without_an_organization_need_the_same_authority(tmp_path: 
         private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
         return Proof(outpost_id, OutpostIdentity(outpost_id, certificate, private, authorities), authorities)
 
-    one, other = uuid4(), uuid4()
-    ours = made(own, one)
-    assert ours.verified(made(own, other).token(one)) == other
+    own_id, peer_id = uuid4(), uuid4()
+    own_proof = made(own, own_id)
+    assert own_proof.verified(made(own, peer_id).token(own_id)) == peer_id
     with pytest.raises(NoPeer):
-        ours.verified(made(public, other).token(one))
+        own_proof.verified(made(public, peer_id).token(own_id))

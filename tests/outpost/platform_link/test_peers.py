@@ -41,13 +41,13 @@ def mesh(trust: Trust, folder: Path, *, requests: int) -> Iterator[tuple[Outpost
     authorities.write_text(trust.authority.pem)
     addresses = [f"http://127.0.0.1:{free_port()}" for _ in range(2)]
     environment = {"TLS_CA_BUNDLE": str(authorities), "BUDGET_MONTHLY_REQUESTS": str(requests)}
-    one = OutpostServer(trust, **environment, OUTPOST_PEERS=",".join(addresses), OUTPOST_SELF_ADDRESS=addresses[0])
-    other = OutpostServer(trust, **environment, OUTPOST_PEERS=addresses[0])
-    one.admin_url, other.admin_url = addresses
+    first = OutpostServer(trust, **environment, OUTPOST_PEERS=",".join(addresses), OUTPOST_SELF_ADDRESS=addresses[0])
+    second = OutpostServer(trust, **environment, OUTPOST_PEERS=addresses[0])
+    first.admin_url, second.admin_url = addresses
     with ThreadPoolExecutor(2) as pool, ExitStack() as running:
-        list(pool.map(running.enter_context, (one, other)))
-        until(lambda: all(begun(item) for item in (one, other)))
-        yield one, other
+        list(pool.map(running.enter_context, (first, second)))
+        until(lambda: all(begun(item) for item in (first, second)))
+        yield first, second
 
 
 def budget(outpost: OutpostServer) -> dict[str, Any]:
@@ -82,15 +82,15 @@ def load(outposts: Sequence[OutpostServer], requests: int, threads: int = 24) ->
 
 @pytest.fixture(scope="module")
 def peers(trust: Trust, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[OutpostServer, OutpostServer]]:
-    with mesh(trust, tmp_path_factory.mktemp("peers"), requests=100) as both:
-        yield both
+    with mesh(trust, tmp_path_factory.mktemp("peers"), requests=100) as outposts:
+        yield outposts
 
 
 Both = tuple[OutpostServer, OutpostServer]
 
 
-def spent(both: Both) -> int:
-    return sum(budget(item)["spent_requests"] for item in both)
+def spent(outposts: Both) -> int:
+    return sum(budget(item)["spent_requests"] for item in outposts)
 
 
 def test_two_peers_share_a_budget_under_parallel_load(peers: Both) -> None:
@@ -114,44 +114,44 @@ def test_one_outpost_spends_the_share_that_its_peer_does_not_need(peers: Both) -
 
 
 def test_under_a_limit_below_the_spent_amount_no_outpost_spends(peers: Both) -> None:
-    one, other = peers
+    first, second = peers
     used = spent(peers)
     limit(peers, used + 40)
-    state = budget(one)
+    state = budget(first)
     room = state["share_requests"] - state["spent_requests"]
-    assert load([one], room, threads=4) == room
+    assert load([first], room, threads=4) == room
     limit(peers, used + room)
     # The remaining share of the other outpost has already been spent.
-    until(lambda: budget(other)["share_requests"] <= budget(other)["spent_requests"])
-    assert other.ask().status_code == 429
-    until(lambda: budget(other)["status"] == "exceeded")
+    until(lambda: budget(second)["share_requests"] <= budget(second)["spent_requests"])
+    assert second.ask().status_code == 429
+    until(lambda: budget(second)["status"] == "exceeded")
 
 
 def test_disconnected_peers_spend_only_their_shares(peers: Both) -> None:
-    one, other = peers
+    first, second = peers
     limit(peers, spent(peers) + 60)
-    state = budget(one)
+    state = budget(first)
     room = state["share_requests"] - state["spent_requests"]
-    assert other.process is not None
-    other.process.send_signal(signal.SIGSTOP)
+    assert second.process is not None
+    second.process.send_signal(signal.SIGSTOP)
     try:
         # The other outpost has given nothing before it was stopped.
-        assert load([one], room + 20, threads=8) == room
+        assert load([first], room + 20, threads=8) == room
     finally:
-        other.process.send_signal(signal.SIGCONT)
-    until(lambda: begun(one) and not budget(one)["peers"][0]["fault"])
+        second.process.send_signal(signal.SIGCONT)
+    until(lambda: begun(first) and not budget(first)["peers"][0]["fault"])
     # The amount that was requested while it was stopped is given once, and nothing is lost.
-    whole = budget(one)["monthly_requests"]
-    until(lambda: sum(budget(peer)["share_requests"] for peer in peers) == whole)
+    limit_requests = budget(first)["monthly_requests"]
+    until(lambda: sum(budget(peer)["share_requests"] for peer in peers) == limit_requests)
     assert load(peers, 100) >= 55 - room
-    assert spent(peers) <= whole
+    assert spent(peers) <= limit_requests
 
 
 @pytest.mark.timeout(300)
 def test_kills_during_transfers_increase_no_share(peers: Both) -> None:
     used = spent(peers)
-    whole = used + 80
-    limit(peers, whole)
+    limit_requests = used + 80
+    limit(peers, limit_requests)
     answered, over = [0], threading.Event()
 
     def ask(outpost: OutpostServer) -> None:
@@ -175,80 +175,80 @@ def test_kills_during_transfers_increase_no_share(peers: Both) -> None:
                 peer.kill()
                 peer.start()
                 peer.wait()
-            until(lambda: spent(peers) >= whole - 5, 60)
+            until(lambda: spent(peers) >= limit_requests - 5, 60)
         finally:
             over.set()
         for item in work:
             item.result(30)
     assert answered[0] <= 80
-    assert spent(peers) <= whole
-    until(lambda: sum(budget(peer)["share_requests"] for peer in peers) == whole)
+    assert spent(peers) <= limit_requests
+    until(lambda: sum(budget(peer)["share_requests"] for peer in peers) == limit_requests)
 
 
 def test_an_engaged_kill_switch_stops_the_peers_until_it_is_released_where_it_was_engaged(peers: Both) -> None:
-    one, other = peers
+    first, second = peers
     limit(peers, 10**6)
-    with one.admin() as operator, other.admin() as others:
+    with first.admin() as operator, second.admin() as peer_operator:
         assert [peer.ask().status_code for peer in peers] == [200, 200]
         operator.post(SWITCH, json={"active": True})
-        refused = until(lambda: (answer := other.ask()).status_code == 503 and answer, 5)
+        refused = until(lambda: (answer := second.ask()).status_code == 503 and answer, 5)
         assert refused.json()["error"]["code"] == "kill_switch_active"
         # It cannot be released here while the outpost that has engaged it sends messages.
-        body = others.post(SWITCH, json={"active": False}).json()
-        assert (body["active"], body["engaged_by"]) == (True, str(one.id))
+        body = peer_operator.post(SWITCH, json={"active": False}).json()
+        assert (body["active"], body["engaged_by"]) == (True, str(first.id))
         # It stays engaged while the other outpost is unavailable.
-        one.kill()
-        other.kill()
-        other.start()
-        assert other.ask().status_code == 503
-        one.start()
-        assert one.ask().status_code == 503
+        first.kill()
+        second.kill()
+        second.start()
+        assert second.ask().status_code == 503
+        first.start()
+        assert first.ask().status_code == 503
         operator.post(SWITCH, json={"active": False})
         until(lambda: [peer.ask().status_code for peer in peers] == [200, 200])
-        assert others.get("/admin/api/status").json()["kill_switch"]["active"] is False
+        assert peer_operator.get("/admin/api/status").json()["kill_switch"]["active"] is False
 
 
 def test_the_kill_switch_of_a_peer_that_is_gone_can_be_released(peers: Both) -> None:
-    one, other = peers
-    with one.admin() as operator, other.admin() as others:
+    first, second = peers
+    with first.admin() as operator, second.admin() as peer_operator:
         operator.post(SWITCH, json={"active": True})
-        until(lambda: other.ask().status_code == 503, 5)
-        one.kill()
-        until(lambda: others.post(SWITCH, json={"active": False}).json()["active"] is False, 30)
-        assert other.ask().status_code == 200
-        one.start()
+        until(lambda: second.ask().status_code == 503, 5)
+        first.kill()
+        until(lambda: peer_operator.post(SWITCH, json={"active": False}).json()["active"] is False, 30)
+        assert second.ask().status_code == 200
+        first.start()
         operator.post(SWITCH, json={"active": False})
         until(lambda: [peer.ask().status_code for peer in peers] == [200, 200])
 
 
 def test_messages_of_strangers_are_refused(peers: Both, trust: Trust) -> None:
-    one, _ = peers
+    first, _ = peers
     limit(peers, 10**6)
     payload = {"id": str(uuid4()), "stopped": True, "month": 0}
 
     def token(authority: Authority, **claims: str) -> str:
         key = ec.generate_private_key(ec.SECP256R1())
-        claims = {"sub": payload["id"], "aud": f"peer:{one.id}", **claims}  # type: ignore[dict-item]
+        claims = {"sub": payload["id"], "aud": f"peer:{first.id}", **claims}  # type: ignore[dict-item]
         return x5c.sign(claims, key, [authority.issue(key)])
 
     def talk(shown: str) -> int:
         headers = {"Authorization": f"Bearer {shown}"}
-        return httpx2.post(one.admin_url + "/peer/state", json=payload, headers=headers).status_code
+        return httpx2.post(first.admin_url + "/peer/state", json=payload, headers=headers).status_code
 
     strangers = (
         "x", ADMIN_TOKEN, trust.server.key, "a.b.c", token(Authority("another portal")),
         token(trust.authority, aud="gatehouse"), token(trust.authority, aud=f"peer:{uuid4()}"),
-        token(trust.authority, sub=str(one.id)), token(trust.authority, sub="an outpost"),
+        token(trust.authority, sub=str(first.id)), token(trust.authority, sub="an outpost"),
     )  # fmt: skip
     assert [talk(shown) for shown in strangers] == [401] * len(strangers)
     for path in ("/peer/state", "/peer/share"):
-        assert httpx2.post(one.admin_url + path, json={}).status_code == 401
-    assert one.ask().status_code == 200
+        assert httpx2.post(first.admin_url + path, json={}).status_code == 401
+    assert first.ask().status_code == 200
     # A peer may speak only for itself, and only send valid messages.
-    good = {"Authorization": f"Bearer {token(trust.authority)}"}
+    valid_headers = {"Authorization": f"Bearer {token(trust.authority)}"}
     for body in (b"{}", b"[]", b'{"id": "' + str(uuid4()).encode() + b'", "stopped": true, "month": 0}'):
-        assert httpx2.post(one.admin_url + "/peer/state", content=body, headers=good).status_code == 400
-    large = httpx2.post(one.admin_url + "/peer/state", content=b" " * 70_000, headers=good)
+        assert httpx2.post(first.admin_url + "/peer/state", content=body, headers=valid_headers).status_code == 400
+    large = httpx2.post(first.admin_url + "/peer/state", content=b" " * 70_000, headers=valid_headers)
     assert large.status_code == 413
 
 

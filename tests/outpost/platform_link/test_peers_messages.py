@@ -45,7 +45,7 @@ def identity(folder: Path, authority: Authority, outpost_id: UUID) -> OutpostIde
     return OutpostIdentity(outpost_id, certificate, private, folder / "authorities.pem")
 
 
-class Other:
+class FakePeer:
     """The peer."""
 
     def __init__(self, proof: Proof) -> None:
@@ -56,7 +56,7 @@ class Other:
         self.gives: Callable[[ShareRequest], Pair] = lambda _: (0, 0)
         self.share_requests: list[ShareRequest] = []
         self.heard: PeerMessage | None = None
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"other": self}))
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"peer": self}))
         self.address = f"http://127.0.0.1:{self._http.server_address[1]}"
         threading.Thread(target=self._http.serve_forever, daemon=True).start()
 
@@ -77,18 +77,18 @@ class Other:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    other: Other
+    peer: FakePeer
 
     def do_GET(self) -> None:
         self._answer({"id": THEIRS})
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        self._answer(self.other.share(body) if self.path == "/peer/share" else self.other.state(body))
+        self._answer(self.peer.share(body) if self.path == "/peer/share" else self.peer.state(body))
 
     def _answer(self, content: object) -> None:
         self.send_response(503 if content is None else 200)
-        self.send_header(PROOF, self.other.proof.token(OURS))
+        self.send_header(PROOF, self.peer.proof.token(OURS))
         self.end_headers()
         self.wfile.write(msgspec.json.encode(content))
 
@@ -96,7 +96,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Suppresses the log of the test's server."""
 
 
-class Ours:
+class OwnOutpost:
     """One of two outposts that share 10 requests a month."""
 
     def __init__(self, folder: Path, proof: Proof, own: OutpostIdentity, address: str) -> None:
@@ -128,11 +128,11 @@ class Ours:
 
     async def calls(self, number: int) -> int:
         """Makes calls, and returns the number of successful ones."""
-        for done in range(number):
+        for successful_calls in range(number):
             try:
                 self.spend.settle(await self.spend.reserve((self.budget,), ONE, enforced=True), ONE)
             except BudgetExceeded:
-                return done
+                return successful_calls
         return number
 
     def claim(self, seconds: float) -> Claim:
@@ -154,16 +154,16 @@ def proof(folder: Path, authority: Authority, outpost_id: UUID) -> Proof:
 
 
 @pytest.fixture
-def other(tmp_path: Path, authority: Authority) -> Iterator[Other]:
-    result = Other(proof(tmp_path, authority, THEIRS))
+def peer(tmp_path: Path, authority: Authority) -> Iterator[FakePeer]:
+    result = FakePeer(proof(tmp_path, authority, THEIRS))
     yield result
     result.close()
 
 
 @pytest.fixture
-async def ours(tmp_path: Path, authority: Authority, other: Other) -> AsyncIterator[Ours]:
+async def outpost(tmp_path: Path, authority: Authority, peer: FakePeer) -> AsyncIterator[OwnOutpost]:
     own = identity(tmp_path, authority, OURS)
-    result = Ours(tmp_path / "ours", Proof(OURS, own, tmp_path / "authorities.pem"), own, other.address)
+    result = OwnOutpost(tmp_path / "ours", Proof(OURS, own, tmp_path / "authorities.pem"), own, peer.address)
     yield result
     await result.peers.stop()
     await result.spend.stop()
@@ -175,34 +175,34 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_a_peer_cannot_send_negative_amounts(ours: Ours, other: Other) -> None:
-    other.gives = lambda _: (0, -3)
-    assert await ours.calls(6) == 5
-    assert ours.share == 5
-    assert "amounts must not be negative" in ours.fault
+async def test_a_peer_cannot_send_negative_amounts(outpost: OwnOutpost, peer: FakePeer) -> None:
+    peer.gives = lambda _: (0, -3)
+    assert await outpost.calls(6) == 5
+    assert outpost.share == 5
+    assert "amounts must not be negative" in outpost.fault
 
 
-async def test_received_amounts_never_exceed_the_limit(ours: Ours, other: Other) -> None:
-    other.gives = lambda _: (10**30, 10**30)
-    assert await ours.calls(12) == 10
+async def test_received_amounts_never_exceed_the_limit(outpost: OwnOutpost, peer: FakePeer) -> None:
+    peer.gives = lambda _: (10**30, 10**30)
+    assert await outpost.calls(12) == 10
 
 
-async def test_a_peer_reports_only_its_own_state(ours: Ours, other: Other) -> None:
-    other.claimed_fields = {"id": uuid4(), "stopped": True}
-    ours.peers.start()
-    await until(lambda: bool(ours.fault))
-    assert (ours.fault, ours.state.stopped) == ("another outpost than before has this address", False)
+async def test_a_peer_reports_only_its_own_state(outpost: OwnOutpost, peer: FakePeer) -> None:
+    peer.claimed_fields = {"id": uuid4(), "stopped": True}
+    outpost.peers.start()
+    await until(lambda: bool(outpost.fault))
+    assert (outpost.fault, outpost.state.stopped) == ("another outpost than before has this address", False)
 
 
 async def test_an_unauthenticated_response_is_refused(
-    ours: Ours, other: Other, tmp_path: Path, authority: Authority
+    outpost: OwnOutpost, peer: FakePeer, tmp_path: Path, authority: Authority
 ) -> None:
-    other.proof = proof(tmp_path, authority, uuid4())
-    other.claimed_fields, other.gives = {"stopped": True}, lambda _: (0, 5)
-    ours.peers.start()
-    await until(lambda: bool(ours.fault))
-    assert (ours.fault, ours.state.stopped) == ("another outpost than before has this address", False)
-    assert await ours.calls(6) == 5
+    peer.proof = proof(tmp_path, authority, uuid4())
+    peer.claimed_fields, peer.gives = {"stopped": True}, lambda _: (0, 5)
+    outpost.peers.start()
+    await until(lambda: bool(outpost.fault))
+    assert (outpost.fault, outpost.state.stopped) == ("another outpost than before has this address", False)
+    assert await outpost.calls(6) == 5
 
 
 @pytest.mark.parametrize(
@@ -211,64 +211,70 @@ async def test_an_unauthenticated_response_is_refused(
     ids=["who has begun before", "who begins later", "who has not begun"],
 )
 async def test_an_outpost_whose_claim_is_earlier_refuses_a_claim(
-    ours: Ours, other: Other, later: float | None, share: int
+    outpost: OwnOutpost, peer: FakePeer, later: float | None, share: int
 ) -> None:
-    await ours.leases.prepare(ours.start)
-    other.claimed_fields = {"granted": False, "claim": None if later is None else ours.claim(later)}
-    await ours.peers.begin(ours.start)
-    assert ours.share == share
+    await outpost.leases.prepare(outpost.start)
+    peer.claimed_fields = {"granted": False, "claim": None if later is None else outpost.claim(later)}
+    await outpost.peers.begin(outpost.start)
+    assert outpost.share == share
 
 
-async def test_of_two_simultaneous_claims_that_refuse_each_other_one_is_valid(ours: Ours, other: Other) -> None:
-    await ours.leases.prepare(ours.start)
-    other.claimed_fields = {"granted": False, "claim": ours.claim(0)}
-    await ours.peers.begin(ours.start)
+async def test_of_two_simultaneous_claims_that_refuse_each_other_one_is_valid(
+    outpost: OwnOutpost, peer: FakePeer
+) -> None:
+    await outpost.leases.prepare(outpost.start)
+    peer.claimed_fields = {"granted": False, "claim": outpost.claim(0)}
+    await outpost.peers.begin(outpost.start)
     # The outpost with the higher id begins without a part.
-    assert ours.share == 5
+    assert outpost.share == 5
 
 
-async def test_an_outpost_gives_up_its_part_when_it_learns_of_a_refusal(ours: Ours, other: Other) -> None:
+async def test_an_outpost_gives_up_its_part_when_it_learns_of_a_refusal(outpost: OwnOutpost, peer: FakePeer) -> None:
     """The amount that it has already spent is requested from its peers."""
-    other.claimed_fields = None
-    ours.peers.start()
-    await until(lambda: ours.share == 5)
-    assert await ours.calls(2) == 2
-    other.gives = lambda request: request.amounts
-    other.claimed_fields = {"granted": False, "claim": ours.claim(-3600), "free": (0, 6)}
-    await until(lambda: ours.share == 2)
-    assert [question.amounts for question in other.share_requests] == [(0, 2)]
-    assert not ours.leases.owns(ours.start)
+    peer.claimed_fields = None
+    outpost.peers.start()
+    await until(lambda: outpost.share == 5)
+    assert await outpost.calls(2) == 2
+    peer.gives = lambda request: request.amounts
+    peer.claimed_fields = {"granted": False, "claim": outpost.claim(-3600), "free": (0, 6)}
+    await until(lambda: outpost.share == 2)
+    assert [question.amounts for question in peer.share_requests] == [(0, 2)]
+    assert not outpost.leases.owns(outpost.start)
 
 
-async def test_the_refusal_of_a_newcomer_has_no_effect(ours: Ours, other: Other) -> None:
-    ours.peers.start()
-    await until(lambda: ours.share == 5)
-    other.claimed_fields, other.heard = {"granted": False, "claim": ours.claim(60), "free": (0, 5)}, None
+async def test_the_refusal_of_a_newcomer_has_no_effect(outpost: OwnOutpost, peer: FakePeer) -> None:
+    outpost.peers.start()
+    await until(lambda: outpost.share == 5)
+    peer.claimed_fields, peer.heard = {"granted": False, "claim": outpost.claim(60), "free": (0, 5)}, None
     for _ in range(2):
-        ours.peers.notify()
-        await until(lambda: other.heard is not None)
-        other.heard = None
-    assert (ours.share, other.share_requests) == (5, [])
+        outpost.peers.notify()
+        await until(lambda: peer.heard is not None)
+        peer.heard = None
+    assert (outpost.share, peer.share_requests) == (5, [])
 
 
-async def test_a_budget_that_all_peers_have_spent_is_exceeded_without_a_request(ours: Ours, other: Other) -> None:
-    other.claimed_fields = {"spent": (0, 4)}
-    ours.peers.start()
-    await until(lambda: ours.share == 5)
-    assert await ours.calls(5) == 5
-    assert ours.spend.status() == "warning"
-    other.claimed_fields = {"spent": (0, 5)}
-    await until(lambda: ours.spend.status() == "exceeded")
+async def test_a_budget_that_all_peers_have_spent_is_exceeded_without_a_request(
+    outpost: OwnOutpost, peer: FakePeer
+) -> None:
+    peer.claimed_fields = {"spent": (0, 4)}
+    outpost.peers.start()
+    await until(lambda: outpost.share == 5)
+    assert await outpost.calls(5) == 5
+    assert outpost.spend.status() == "warning"
+    peer.claimed_fields = {"spent": (0, 5)}
+    await until(lambda: outpost.spend.status() == "exceeded")
 
 
-async def test_amounts_spent_beyond_a_lowered_limit_are_requested_from_peers(ours: Ours, other: Other) -> None:
-    other.gives = lambda request: request.amounts
-    ours.peers.start()
-    await until(lambda: ours.share == 5)
-    assert await ours.calls(5) == 5
-    await ours.state.change(budget=msgspec.structs.replace(ours.spend.set, requests=6))
+async def test_amounts_spent_beyond_a_lowered_limit_are_requested_from_peers(
+    outpost: OwnOutpost, peer: FakePeer
+) -> None:
+    peer.gives = lambda request: request.amounts
+    outpost.peers.start()
+    await until(lambda: outpost.share == 5)
+    assert await outpost.calls(5) == 5
+    await outpost.state.change(budget=msgspec.structs.replace(outpost.spend.set, requests=6))
     await asyncio.sleep(1.2)
-    assert (ours.share, other.share_requests) == (3, [])
-    other.claimed_fields = {"free": (9, 3)}
-    await until(lambda: ours.share == 5)
-    assert [question.amounts for question in other.share_requests] == [(0, 2)]
+    assert (outpost.share, peer.share_requests) == (3, [])
+    peer.claimed_fields = {"free": (9, 3)}
+    await until(lambda: outpost.share == 5)
+    assert [question.amounts for question in peer.share_requests] == [(0, 2)]

@@ -64,8 +64,8 @@ def cut_off(trust: Trust, listener: Listener) -> Iterator[OutpostServer]:
     # The files contain the platform's current policy with the test's API key.
     assert trust.server.key
     trust.server.settled()
-    done = outpost.fetch(bundle, keys)
-    assert done.returncode == 0, done.stderr
+    process = outpost.fetch(bundle, keys)
+    assert process.returncode == 0, process.stderr
     with outpost:
         yield outpost
 
@@ -89,8 +89,8 @@ def resigned(outpost: OutpostServer, **claims: object) -> None:
     payload = bundle.read_text().split(".")[1]
     document = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))) | claims
     key = SigningKey.generate()
-    known = json.loads(keys.read_text())["keys"]
-    keys.write_text(json.dumps({"keys": [*known, key.published()]}))
+    trusted_keys = json.loads(keys.read_text())["keys"]
+    keys.write_text(json.dumps({"keys": [*trusted_keys, key.published()]}))
     bundle.write_text(signing.sign(json.dumps(document).encode(), key))
 
 
@@ -117,35 +117,35 @@ def test_a_new_bundle_file_comes_into_force_without_a_restart(
         "priority": 5,
     }  # fmt: skip
     with trust.admin() as admin:
-        made = admin.post("/api/admin/content-filters/", json=rule)
-        assert made.status_code == 201, made.text
+        created = admin.post("/api/admin/content-filters/", json=rule)
+        assert created.status_code == 201, created.text
     try:
         before = policy(cut_off)["version"]
-        done = cut_off.fetch(*files(cut_off))
-        assert done.returncode == 0, done.stderr
-        (version,) = re.findall(r"Version (\d+) for outpost", done.stdout)
+        process = cut_off.fetch(*files(cut_off))
+        assert process.returncode == 0, process.stderr
+        (version,) = re.findall(r"Version (\d+) for outpost", process.stdout)
         assert int(version) > before
         until(lambda: cut_off.ask(text).status_code == 403)
         assert policy(cut_off)["version"] == int(version)
     finally:
         with trust.admin() as admin:
-            admin.delete(f"/api/admin/content-filters/{made.json()['id']}")
+            admin.delete(f"/api/admin/content-filters/{created.json()['id']}")
     assert listener.count == 0
 
 
 def test_unusable_files_change_nothing(cut_off: OutpostServer) -> None:
     bundle, keys = files(cut_off)
-    whole, version = bundle.read_text(), policy(cut_off)["version"]
+    bundle_text, version = bundle.read_text(), policy(cut_off)["version"]
     for content, why in (
-        (whole[: len(whole) // 2], "signature"),
+        (bundle_text[: len(bundle_text) // 2], "signature"),
         ("", "signature"),
-        (whole.replace(".", ".A", 1), "signature"),
+        (bundle_text.replace(".", ".A", 1), "signature"),
     ):
         bundle.write_text(content)
         until(lambda why=why: why in (policy(cut_off)["fault"] or ""))  # type: ignore[misc]
         assert policy(cut_off)["version"] == version
         assert cut_off.ask().status_code == 200
-        bundle.write_text(whole)
+        bundle.write_text(bundle_text)
         until(lambda: policy(cut_off)["fault"] is None)
     named = keys.read_text()
     for content in ("", "<html>", '{"keys": []}', '{"keys": [{"kty": "RSA"}]}'):
@@ -157,20 +157,20 @@ def test_unusable_files_change_nothing(cut_off: OutpostServer) -> None:
     bundle.unlink()
     until(lambda: "cannot be read" in (policy(cut_off)["fault"] or ""))
     assert cut_off.ask().status_code == 200
-    bundle.write_text(whole)
+    bundle.write_text(bundle_text)
     until(lambda: policy(cut_off)["fault"] is None)
 
 
 def test_an_older_bundle_is_refused_also_after_a_restart(cut_off: OutpostServer) -> None:
     bundle, keys = files(cut_off)
-    whole, known, version = bundle.read_text(), keys.read_text(), policy(cut_off)["version"]
+    bundle_text, keys_text, version = bundle.read_text(), keys.read_text(), policy(cut_off)["version"]
     resigned(cut_off, version=version - 1)
     until(lambda: "older" in (policy(cut_off)["fault"] or ""))
     cut_off.kill()
     cut_off.start()
     assert (policy(cut_off)["version"], policy(cut_off)["source"]) == (version, "kept")
-    bundle.write_text(whole)
-    keys.write_text(known)
+    bundle.write_text(bundle_text)
+    keys.write_text(keys_text)
     until(lambda: policy(cut_off)["fault"] is None)
 
 
@@ -194,10 +194,10 @@ def test_a_failed_fetch_is_reported_in_one_line_and_does_not_change_the_files(cu
         ({"OUTPOST_ID": "00000000-0000-4000-8000-000000000001"}, "the platform refuses this outpost: 401"),
         ({"OUTPOST_ID": ""}, "OUTPOST_ID: set it"),
     ):
-        done = cut_off.fetch(*files(cut_off), **environment)
-        assert done.returncode != 0
-        assert why in done.stderr
-        assert len(done.stderr.splitlines()) == 1
+        process = cut_off.fetch(*files(cut_off), **environment)
+        assert process.returncode != 0
+        assert why in process.stderr
+        assert len(process.stderr.splitlines()) == 1
     assert [path.read_text() for path in files(cut_off)] == before
 
 
@@ -208,6 +208,6 @@ def test_without_the_paths_of_the_files_the_start_fails(missing: str, tmp_path: 
         "OUTPOST_BUNDLE_PATH": "bundle.jws", "OUTPOST_KEYS_PATH": "keys.json", missing: "",
     }  # fmt: skip
     command = [sys.executable, "-P", "-m", "gatehouse", "serve", "outpost", "--port", "0", "--admin-port", "0"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 2
-    assert missing in done.stderr
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert process.returncode == 2
+    assert missing in process.stderr

@@ -181,8 +181,8 @@ def test_a_refused_bundle_is_not_loaded_after_a_restart(platform: FakePlatform, 
 
 def test_a_stored_bundle_that_was_changed_is_not_loaded(platform: FakePlatform, fresh: OutpostServer) -> None:
     fresh.kill()
-    kept = fresh.home / "outpost" / "bundle.jws"
-    kept.write_text(changed(kept.read_text()))
+    bundle_file = fresh.home / "outpost" / "bundle.jws"
+    bundle_file.write_text(changed(bundle_file.read_text()))
     fresh.environment["PLATFORM_MANAGEMENT_URL"] = "http://127.0.0.1:9"
     fresh.start()
     refused = fresh.ask()
@@ -193,11 +193,11 @@ def test_a_stored_bundle_that_was_changed_is_not_loaded(platform: FakePlatform, 
 async def test_the_first_bundle_is_stored_before_requests_are_served_with_it(
     platform: FakePlatform, tmp_path: Path
 ) -> None:
-    outpost_id, there = uuid4(), []
-    bundles = BundleStore(outpost_id, tmp_path, lambda _: there.append((tmp_path / "bundle.jws").exists()))
+    outpost_id, stored_files = uuid4(), []
+    bundles = BundleStore(outpost_id, tmp_path, lambda _: stored_files.append((tmp_path / "bundle.jws").exists()))
     bundles.trust(platform.published()["keys"])
     assert await bundles.take(signing.sign(platform.bundle(outpost_id, 10), platform.signer), "platform")
-    assert there == [True]
+    assert stored_files == [True]
 
 
 async def test_the_stored_policy_determines_the_organization_of_an_outpost(
@@ -214,12 +214,12 @@ async def test_the_stored_policy_determines_the_organization_of_an_outpost(
         return signing.sign(platform.bundle(outpost_id, version, **fields), platform.signer)
 
     assert await started().take(signed(10), "platform")
-    anew = started()
-    await anew.load_kept()
-    others = signed(11, tenant_id=OTHERS, policy=TenantRecords(tenant_id=OTHERS, revision=0))
-    assert not await anew.take(others, "platform")
-    assert f"this outpost to {TENANT}" in (anew.status.fault or "")
-    assert await anew.take(signed(11), "platform")
+    restarted = started()
+    await restarted.load_kept()
+    foreign_bundle = signed(11, tenant_id=OTHERS, policy=TenantRecords(tenant_id=OTHERS, revision=0))
+    assert not await restarted.take(foreign_bundle, "platform")
+    assert f"this outpost to {TENANT}" in (restarted.status.fault or "")
+    assert await restarted.take(signed(11), "platform")
 
 
 def test_the_outpost_pauses_between_polls_after_refusals(platform: FakePlatform, outpost: OutpostServer) -> None:

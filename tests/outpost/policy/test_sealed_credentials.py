@@ -65,8 +65,8 @@ def provider(trust: Trust) -> Iterator[None]:
         ],
     }  # fmt: skip
     with trust.admin() as admin:
-        made = admin.post("/api/admin/providers/byoe", json=byoe)
-        assert made.status_code == 201, made.text
+        created = admin.post("/api/admin/providers/byoe", json=byoe)
+        assert created.status_code == 201, created.text
     send(trust, "sealed")
     yield
     send(trust, "off")
@@ -176,13 +176,13 @@ def test_sealed_credentials_work_across_an_air_gap_and_a_renewal(trust: Trust) -
     with outpost:
         assert used(outpost) == f"Bearer {SECRET}"
         # The bundle arrives before the certificate to whose key it is sealed.
-        there = outpost.certificate, outpost.key
+        paths = outpost.certificate, outpost.key
         outpost.certificate, outpost.key = outpost.home / "renewed.pem", outpost.home / "renewed.key"
         outpost.enrol()
         assert outpost.fetch(bundle, keys).returncode == 0
         until(lambda: unopened(outpost) == ["own-place"])
-        outpost.key.replace(there[1])
-        outpost.certificate.replace(there[0])
+        outpost.key.replace(paths[1])
+        outpost.certificate.replace(paths[0])
         until(lambda: unopened(outpost) == [])
         assert used(outpost) == f"Bearer {SECRET}"
 

@@ -28,7 +28,7 @@ def test_a_model_that_the_platform_has_switched_off_answers_nothing(platform: Fa
         assert (refused.status_code, refused.json()["error"]["type"]) == (503, "provider_unavailable")
         # The provider's other model still works.
         with outpost.client() as client:
-            other = client.post(
+            answer = client.post(
                 "/v1/chat/completions",
                 json={
                     "model": "sandbox/stream-10000",
@@ -36,7 +36,7 @@ def test_a_model_that_the_platform_has_switched_off_answers_nothing(platform: Fa
                     "messages": [{"role": "user", "content": "Hello"}],
                 },
             )
-        assert other.status_code == 200, other.text
+        assert answer.status_code == 200, answer.text
 
 
 async def test_an_engaged_kill_switch_stops_a_request_that_waits_for_its_next_attempt(platform: FakePlatform) -> None:

@@ -82,8 +82,8 @@ def test_exported_records_are_stored_at_the_platform_once(
     outpost.start()
     outpost.wait()
     second = request_ids_of(outpost, 3)
-    rest = exported(operator, after=through(lines[-1]))
-    assert requests(rest) == second
+    remaining = exported(operator, after=through(lines[-1]))
+    assert requests(remaining) == second
     assert requests(exported(operator, unsent="true")) == second
     assert requests(exported(operator)) == first + second
     (tmp_path / "second.jsonl").write_bytes(operator.get(EXPORT, params={"unsent": True}).content)
@@ -92,9 +92,9 @@ def test_exported_records_are_stored_at_the_platform_once(
     assert (missing.returncode, "the platform needs 1 first" in missing.stderr) == (1, True), missing
     # The end of the first journal is also an entry.
     for new in (9, 0):
-        done = hand_in(outpost, tmp_path / "first.jsonl", tmp_path / "second.jsonl")
-        assert done.returncode == 0, done.stderr
-        assert sum(map(int, re.findall(r"(\d+) of them new", done.stdout))) == new
+        process = hand_in(outpost, tmp_path / "first.jsonl", tmp_path / "second.jsonl")
+        assert process.returncode == 0, process.stderr
+        assert sum(map(int, re.findall(r"(\d+) of them new", process.stdout))) == new
         assert stored(trust, outpost) == first + second
     assert "the chain is whole" in verified(trust)
 
@@ -127,6 +127,6 @@ def test_a_file_that_is_not_an_audit_log_is_reported_with_the_line(
     outpost: OutpostServer, tmp_path: Path, text: str
 ) -> None:
     (tmp_path / "file").write_text(text)
-    done = hand_in(outpost, tmp_path / "file")
-    assert done.returncode == (1 if text else 0)
-    assert ("line 1 is not a line of an audit log" in done.stderr) == bool(text)
+    process = hand_in(outpost, tmp_path / "file")
+    assert process.returncode == (1 if text else 0)
+    assert ("line 1 is not a line of an audit log" in process.stderr) == bool(text)

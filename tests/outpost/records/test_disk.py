@@ -35,12 +35,12 @@ class Disk:
 @pytest.fixture
 def outpost(tmp_path: Path) -> OutpostFiles:
     """Returns the records of an outpost with five files of its audit log."""
-    made = OutpostFiles(tmp_path, max_bytes=5_000)
-    made.answer(25)
-    while made.hand_in(5):
+    files = OutpostFiles(tmp_path, max_bytes=5_000)
+    files.answer(25)
+    while files.hand_in(5):
         pass
-    assert len(made.audit.files()) == 5
-    return made
+    assert len(files.audit.files()) == 5
+    return files
 
 
 def monitored(outpost: OutpostFiles, disk: Disk) -> DiskMonitor:
@@ -70,9 +70,9 @@ def test_audit_data_is_dropped_step_by_step(outpost: OutpostFiles, percent: floa
 def test_the_oldest_files_are_removed_first(outpost: OutpostFiles) -> None:
     before = requests(outpost.exported())
     monitored(outpost, Disk(outpost, 81.5)).look()
-    left = requests(outpost.exported())
-    assert 0 < len(left) < len(before)
-    assert left == before[-len(left) :]
+    remaining = requests(outpost.exported())
+    assert 0 < len(remaining) < len(before)
+    assert remaining == before[-len(remaining) :]
 
 
 def test_lines_are_written_again_when_the_disk_has_room(outpost: OutpostFiles) -> None:
@@ -89,10 +89,10 @@ def test_lines_are_written_again_when_the_disk_has_room(outpost: OutpostFiles) -
     disk.percent = 70
     monitor.look()
     assert monitor.status.shed == "nothing"
-    kept = outpost.answer(3)
+    answered = outpost.answer(3)
     outpost.hand_in()
-    assert requests(outpost.exported()) == kept
-    assert without != kept
+    assert requests(outpost.exported()) == answered
+    assert without != answered
 
 
 @pytest.mark.parametrize("shed", ["nothing", "audit_files", "audit_lines", "journal_detail"])

@@ -26,9 +26,9 @@ from gatehouse.outpost.records.positions import UnknownPlace
 
 @pytest.fixture
 def outpost(tmp_path: Path) -> Iterator[OutpostFiles]:
-    made = OutpostFiles(tmp_path)
-    yield made
-    made.records.close()
+    files = OutpostFiles(tmp_path)
+    yield files
+    files.records.close()
 
 
 @pytest.mark.parametrize(
@@ -47,11 +47,11 @@ def outpost(tmp_path: Path) -> Iterator[OutpostFiles]:
 )
 def test_a_line_of_the_audit_log_has_named_fields_and_can_be_converted_to_its_entry(text: bytes) -> None:
     at = Cursor(uuid4(), 1234567)
-    made = line(at, text, handed_in=True)
-    assert msgspec.json.decode(entry(made)) == msgspec.json.decode(text)
-    assert place(made) == at
-    assert made.count(b"\n") == 1
-    assert b"\r" not in made
+    text_line = line(at, text, handed_in=True)
+    assert msgspec.json.decode(entry(text_line)) == msgspec.json.decode(text)
+    assert place(text_line) == at
+    assert text_line.count(b"\n") == 1
+    assert b"\r" not in text_line
 
 
 def test_a_line_can_be_read_by_a_person() -> None:
@@ -75,20 +75,20 @@ def test_a_record_has_the_same_time_whether_it_comes_from_the_journal_or_from_th
 
 def test_an_export_shows_lines_of_an_earlier_version_in_the_current_form(outpost: OutpostFiles) -> None:
     journal = "0197a1f4-3c1e-7e4b-9d59-0a4a4e5f6a7b"
-    known = json.loads(line(Cursor(UUID(journal), 1), encode(RICH), handed_in=True))
+    current_line = json.loads(line(Cursor(UUID(journal), 1), encode(RICH), handed_in=True))
     earlier = {
-        **known, "timestamp": RICH.timestamp, "budgets": [[str(RICH.budgets[0][0]), RICH.budgets[0][1]]]
+        **current_line, "timestamp": RICH.timestamp, "budgets": [[str(RICH.budgets[0][0]), RICH.budgets[0][1]]]
     }  # fmt: skip
     head = {name: earlier.pop(name) for name in ("journal_id", "sequence", "handed_in")}
     lines = [
-        {**head, "time": known["timestamp"], **earlier},
+        {**head, "time": current_line["timestamp"], **earlier},
         {**head, "sequence": 2, "type": "ended"},
     ]
     (outpost.folder / "audit").mkdir()
     text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
     (outpost.folder / "audit" / "00000001.jsonl").write_text(text)
     ended = {"journal_id": journal, "sequence": 2, "handed_in": True, "timestamp": None, "type": "ended"}
-    assert outpost.exported() == [known, ended]
+    assert outpost.exported() == [current_line, ended]
 
 
 def test_every_line_of_an_export_has_its_time(outpost: OutpostFiles) -> None:
@@ -113,10 +113,10 @@ def test_a_text_that_is_not_a_line_is_refused(text: bytes) -> None:
 
 def test_writers_are_read_one_after_the_other_to_their_end(outpost: OutpostFiles) -> None:
     first, second = outpost.answer(5), outpost.answer(3)
-    taken = [outpost.records.take(2_000)]
-    assert taken[0] is not None
-    assert len(taken[0].entries) == 6
-    assert taken[0].entries[-1].startswith(b'["ended",')
+    batches = [outpost.records.take(2_000)]
+    assert batches[0] is not None
+    assert len(batches[0].entries) == 6
+    assert batches[0].entries[-1].startswith(b'["ended",')
     assert outpost.hand_in() == 6
     assert outpost.hand_in(3) == 3
     assert outpost.hand_in() == 1
@@ -127,10 +127,10 @@ def test_writers_are_read_one_after_the_other_to_their_end(outpost: OutpostFiles
 
 def test_an_unused_process_writes_no_records(outpost: OutpostFiles) -> None:
     outpost.answer(0)
-    taken = outpost.records.take()
-    assert taken is not None
-    assert (taken.entries, taken.finished) == ([], True)
-    outpost.records.mark_uploaded(taken)
+    batch = outpost.records.take()
+    assert batch is not None
+    assert (batch.entries, batch.finished) == ([], True)
+    outpost.records.mark_uploaded(batch)
     assert outpost.exported() == []
 
 
@@ -141,13 +141,13 @@ def test_a_kill_while_records_move_duplicates_no_line(
     ids = outpost.answer(9)
     assert outpost.hand_in(4) == 4
     note = (outpost.folder / "uploaded.json").read_bytes()
-    taken = outpost.records.take(3)
-    assert taken is not None
+    batch = outpost.records.take(3)
+    assert batch is not None
     if kill == "before the release":
         monkeypatch.setattr(outpost.records._reader, "release", lambda _: [])
-        outpost.records.mark_uploaded(taken)
+        outpost.records.mark_uploaded(batch)
     else:
-        outpost.audit.append(taken.begin, taken.entries)
+        outpost.audit.append(batch.begin, batch.entries)
         assert (outpost.folder / "uploaded.json").read_bytes() == note
     if kill == "in the midst of a line":
         (newest,) = list((outpost.folder / "audit").iterdir())
@@ -180,8 +180,8 @@ def test_files_are_rotated_and_the_oldest_are_deleted(tmp_path: Path) -> None:
     sizes = outpost.audit.files()
     assert len(sizes) == 3
     assert max(sizes.values()) <= 4_000
-    left = requests(outpost.exported())
-    assert left == ids[-len(left) :]
+    remaining = requests(outpost.exported())
+    assert remaining == ids[-len(remaining) :]
     outpost.records.close()
 
 
@@ -257,11 +257,11 @@ def test_a_journal_without_its_position_and_first_segment_continues_under_a_new_
     assert outpost.hand_in(300) == 300
     FAULTS[fault](outpost)
     after = outpost.again()
-    taken = after.records.take()
-    assert taken is not None
-    assert taken.journal_id != taken.writer_id
-    assert taken.place.number == 1
-    again = after.records.take()
-    assert again is not None
-    assert again.journal_id == taken.journal_id
+    batch = after.records.take()
+    assert batch is not None
+    assert batch.journal_id != batch.writer_id
+    assert batch.place.number == 1
+    repeated_batch = after.records.take()
+    assert repeated_batch is not None
+    assert repeated_batch.journal_id == batch.journal_id
     after.records.close()

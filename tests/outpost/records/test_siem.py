@@ -46,7 +46,7 @@ def collecting(receiver: Receiver) -> dict[str, str]:
 
 def events(receiver: Receiver) -> list[dict[str, Any]]:
     """Returns all events that the collector has received, in order."""
-    return [json.loads(line)["event"] for got in receiver.got for line in got.body.splitlines()]
+    return [json.loads(line)["event"] for request in receiver.got for line in request.body.splitlines()]
 
 
 def requests(receiver: Receiver) -> list[str]:
@@ -181,11 +181,15 @@ async def test_a_large_batch_is_split_and_a_single_large_event_is_skipped(trust:
             receiver.otherwise = picky
             status = await until_status(outpost, lambda match: match["skipped"] == 1 and match["waiting_bytes"] == 0)
             assert (status["sent"], status["fault"]) == (5, None)
-            taken = [
-                got for got in receiver.got if len(got.body.splitlines()) <= 2 and b"no-such-model" not in got.body
+            accepted = [
+                request
+                for request in receiver.got
+                if len(request.body.splitlines()) <= 2 and b"no-such-model" not in request.body
             ]
             results = [
-                json.loads(line)["event"]["http"]["request"]["id"] for got in taken for line in got.body.splitlines()
+                json.loads(line)["event"]["http"]["request"]["id"]
+                for request in accepted
+                for line in request.body.splitlines()
             ]
             assert results == requests[:2] + requests[3:]
             assert "siem_event_too_large" in outpost.log
@@ -210,10 +214,10 @@ async def test_a_webhook_receives_signed_batches(trust: Trust) -> None:
     async with Receiver.listening() as receiver:
         with OutpostServer(trust, **{**collecting(receiver), "SIEM_DIRECT_TYPE": "webhook"}) as outpost:
             request_id = await ask(outpost)
-            got, *_ = await receiver.until(1)
-        digest = hmac.new(TOKEN.encode(), got.body, hashlib.sha256).hexdigest()
-        assert got.headers["X-Service-Signature"] == f"sha256={digest}"
-        (event,) = got.json["payload"]["events"]
+            request, *_ = await receiver.until(1)
+        digest = hmac.new(TOKEN.encode(), request.body, hashlib.sha256).hexdigest()
+        assert request.headers["X-Service-Signature"] == f"sha256={digest}"
+        (event,) = request.json["payload"]["events"]
         assert event["http"]["request"]["id"] == request_id
 
 

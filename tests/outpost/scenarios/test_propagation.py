@@ -27,8 +27,8 @@ def newest(admin: httpx2.Client, outpost: UUID, topic: str) -> dict[str, Any] | 
 
 
 def test_a_kill_switch_reaches_every_outpost_and_the_time_is_reported(trust: Trust, outpost: OutpostServer) -> None:
-    with OutpostServer(trust) as other, trust.admin() as admin:
-        outposts = (outpost, other)
+    with OutpostServer(trust) as second, trust.admin() as admin:
+        outposts = (outpost, second)
         providers = admin.get("/api/v1/admin/kill-switch/providers").json()
         models = [model for provider in providers if provider["provider"] == "sandbox" for model in provider["models"]]
         echo = next(model["id"] for model in models if model["model_id"] == "echo")
@@ -53,10 +53,10 @@ def test_a_kill_switch_reaches_every_outpost_and_the_time_is_reported(trust: Tru
 def test_a_change_that_does_not_concern_an_outpost_is_confirmed(trust: Trust, outpost: OutpostServer) -> None:
     """The end of a session does not concern an outpost. Without the confirmation the outpost would look delayed."""
     with trust.admin() as admin:
-        made = admin.post("/api/auth/login", json={"email": "root@gatehouse.test", "password": PASSWORD})
-        assert made.status_code == 200, made.text
+        created = admin.post("/api/auth/login", json={"email": "root@gatehouse.test", "password": PASSWORD})
+        assert created.status_code == 200, created.text
         out = httpx2.post(
-            trust.server.url + "/api/auth/logout", headers={"Authorization": f"Bearer {made.json()['access_token']}"}
+            trust.server.url + "/api/auth/logout", headers={"Authorization": f"Bearer {created.json()['access_token']}"}
         )
         assert out.status_code < 300, out.text
         until(lambda: newest(admin, outpost.id, "revocation"))
@@ -68,9 +68,9 @@ def test_the_expiry_of_each_outposts_certificate_is_a_metric(trust: Trust, outpo
         lines = httpx2.get(url + "/metrics").text.splitlines()
         return next((float(line.removeprefix(name)) for line in lines if line.startswith(name)), None)
 
-    there = until(lambda: ends(outpost.url))
-    assert 4 * 86_400 < there - time.time() < 6 * 86_400
-    assert until(lambda: ends(trust.server.url)) == there
+    expiries = until(lambda: ends(outpost.url))
+    assert 4 * 86_400 < expiries - time.time() < 6 * 86_400
+    assert until(lambda: ends(trust.server.url)) == expiries
 
 
 def test_a_polling_outpost_is_refused_immediately_after_its_revocation(trust: Trust) -> None:
@@ -100,9 +100,9 @@ def test_a_renewed_certificate_is_used_without_a_restart(trust: Trust) -> None:
         rule = {"detector_name": "x", "detector_type": "regex", "entity_type": "x", "action_tier": "log_only"}
         with trust.admin() as admin:
             # A change ends the current long poll. The next poll uses the new certificate.
-            made = admin.post("/api/admin/dlp-rules/", json={**rule, "config_json": {"pattern": "x{9}"}})
-            assert made.status_code == 201, made.text
+            created = admin.post("/api/admin/dlp-rules/", json={**rule, "config_json": {"pattern": "x{9}"}})
+            assert created.status_code == 201, created.text
             until(lambda: shown(admin).get(str(outpost.id)) == new)
-            admin.delete(f"/api/admin/dlp-rules/{made.json()['id']}")
+            admin.delete(f"/api/admin/dlp-rules/{created.json()['id']}")
         assert old != new
         assert operator.get("/admin/api/status").json()["platform"]["fault"] is None

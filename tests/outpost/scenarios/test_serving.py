@@ -57,10 +57,10 @@ def test_a_clients_token_without_the_scope_is_refused(outpost: OutpostServer) ->
 
 def test_a_token_of_a_user_is_valid_while_the_user_exists(trust: Trust, outpost: OutpostServer) -> None:
     with trust.admin() as admin:
-        made = admin.post("/api/admin/users", json={"email": "leaver@example.com", "role": "user"})
-        assert made.status_code == 201, made.text
-        user = f"/api/admin/users/{made.json()['id']}"
-        token = own_token(sub=made.json()["id"])
+        created = admin.post("/api/admin/users", json={"email": "leaver@example.com", "role": "user"})
+        assert created.status_code == 201, created.text
+        user = f"/api/admin/users/{created.json()['id']}"
+        token = own_token(sub=created.json()["id"])
         _wait_for(200, outpost, token)
         assert admin.patch(user, json={"is_active": False}).status_code == 200
         refused = _wait_for(401, outpost, token)
@@ -84,12 +84,12 @@ def test_a_changed_rule_comes_into_force_without_a_restart(trust: Trust, outpost
     config = {"keywords": ["zanzibar"]}
     rule = {"name": "z", "filter_type": "keyword_block", "config": config, "scope": "org", "priority": 5}
     with trust.admin() as admin:
-        made = admin.post("/api/admin/content-filters/", json=rule)
-        assert made.status_code == 201, made.text
+        created = admin.post("/api/admin/content-filters/", json=rule)
+        assert created.status_code == 201, created.text
         deadline = time.monotonic() + 10
         while outpost.ask(text).status_code == 200:
             assert time.monotonic() < deadline
-        assert admin.delete(f"/api/admin/content-filters/{made.json()['id']}").status_code == 204
+        assert admin.delete(f"/api/admin/content-filters/{created.json()['id']}").status_code == 204
 
 
 def test_a_stored_bundle_is_used_while_the_platform_is_unavailable(trust: Trust) -> None:
@@ -130,9 +130,9 @@ def test_the_tasks_of_its_event_loop_are_a_figure(outpost: OutpostServer) -> Non
 def test_a_second_process_of_a_home_is_refused(outpost: OutpostServer) -> None:
     assert outpost.process is not None
     command = [sys.executable, "-P", "-m", "gatehouse", "serve", "outpost", "--port", "0", "--admin-port", "0"]
-    done = subprocess.run(command, env=outpost.started_with, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 1
-    assert f"in use by process {outpost.process.pid} at {outpost.url}; stop that process" in done.stderr
+    process = subprocess.run(command, env=outpost.started_with, capture_output=True, text=True, timeout=60, check=False)
+    assert process.returncode == 1
+    assert f"in use by process {outpost.process.pid} at {outpost.url}; stop that process" in process.stderr
     # Other users cannot read its files.
     assert (outpost.home / "outpost").stat().st_mode & 0o777 == 0o700
     assert outpost.ask().status_code == 200

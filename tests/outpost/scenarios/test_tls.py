@@ -100,8 +100,8 @@ def test_a_token_is_valid_only_on_a_connection_with_its_certificate(
 ) -> None:
     own = call(asking, served.trusted(secured.certificate, secured.key), token(secured))
     assert own.status_code == 200, own.text
-    another = issued(asking.authority, tmp_path)
-    for context in (served.trusted(), served.trusted(*another)):
+    foreign = issued(asking.authority, tmp_path)
+    for context in (served.trusted(), served.trusted(*foreign)):
         refused = call(asking, context, token(secured))
         assert (refused.status_code, refused.json()["error"]) == (401, "client_certificate_missing")
 
@@ -129,10 +129,10 @@ def test_after_a_renewal_the_new_certificate_is_used(asking: Trust, secured: Out
         # The first bundle is the response to the earlier poll. The second one arrives over a new connection.
         for round_ in ("one", "two"):
             rule["name"] = round_
-            made = admin.post("/api/admin/content-filters/", json=rule)
-            assert made.status_code == 201, made.text
+            created = admin.post("/api/admin/content-filters/", json=rule)
+            assert created.status_code == 201, created.text
             until(lambda: secured.ask("samarkand").status_code == 403)
-            assert admin.delete(f"/api/admin/content-filters/{made.json()['id']}").status_code == 204
+            assert admin.delete(f"/api/admin/content-filters/{created.json()['id']}").status_code == 204
             until(lambda: secured.ask("samarkand").status_code == 200)
     with secured.admin() as operator:
         status = operator.get("/admin/api/status").json()

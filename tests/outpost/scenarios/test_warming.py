@@ -17,15 +17,15 @@ def test_it_is_not_ready_while_it_loads_what_a_new_policy_needs(trust: Trust) ->
     with OutpostServer(trust) as outpost, ThreadPoolExecutor(1) as pool:
         ready = f"{outpost.url}/api/health/ready"
         assert httpx2.get(ready).status_code == 200
-        made = pool.submit(httpx2.post, rules, json=PEOPLE, headers=headers, timeout=60)
+        creation = pool.submit(httpx2.post, rules, json=PEOPLE, headers=headers, timeout=60)
         try:
             refused = _until(ready, 503)
             assert "the models that the policy needs are being loaded" in refused.text
             _until(ready, 200)
         finally:
-            rule = made.result().json()
+            rule = creation.result().json()
             httpx2.delete(rules + str(rule["id"]), headers=headers)
-    assert made.result().status_code == 201
+    assert creation.result().status_code == 201
 
 
 def _until(url: str, status: int) -> httpx2.Response:
@@ -42,11 +42,11 @@ def test_a_name_is_shown_as_the_entity_type_of_its_rule(trust: Trust) -> None:
     staff = {
         **PEOPLE, "entity_type": "employee_name", "action_tier": "redact", "config_json": {"entities": ["PERSON"]},
     }  # fmt: skip
-    made = httpx2.post(rules, json=staff, headers=headers, timeout=60)
-    assert made.status_code == 201, made.text
+    created = httpx2.post(rules, json=staff, headers=headers, timeout=60)
+    assert created.status_code == 201, created.text
     try:
         with OutpostServer(trust) as outpost:
             answer = outpost.ask("Anna Smith called.")
             assert "[EMPLOYEE_NAME_1] called." in answer.text
     finally:
-        httpx2.delete(rules + str(made.json()["id"]), headers=headers)
+        httpx2.delete(rules + str(created.json()["id"]), headers=headers)

@@ -46,7 +46,7 @@ async def run_job(platform: RunningPlatform, tenant: Tenant) -> None:
     await send_test(tools_of(platform.host), tenant.id, **arguments)
 
 
-async def test_a_test_mail_reaches_the_administrator_who_wants_it(
+async def test_a_test_mail_is_sent_to_the_administrator_who_requested_it(
     public: RunningPlatform, tenant: Tenant, smtp: MailServer
 ) -> None:
     answer = await tenant.admin.client.post(PATH)
@@ -80,7 +80,9 @@ async def test_the_reason_of_a_failure_is_an_audit_event(
     assert "550 no such mailbox" in failed["reason"]
 
 
-async def test_a_deactivated_administrator_gets_none(public: RunningPlatform, tenant: Tenant, smtp: MailServer) -> None:
+async def test_a_deactivated_administrator_gets_no_test_mail(
+    public: RunningPlatform, tenant: Tenant, smtp: MailServer
+) -> None:
     await tenant.admin.client.post(PATH)
     public.sql("UPDATE users SET is_active = false WHERE id = %s", [tenant.admin.id])
     await run_job(public, tenant)
@@ -88,7 +90,7 @@ async def test_a_deactivated_administrator_gets_none(public: RunningPlatform, te
     assert await public.audit(tenant, "mail.test_sent") == []
 
 
-async def test_only_administrators_send_one(public: RunningPlatform, tenant: Tenant) -> None:
+async def test_only_administrators_send_test_mails(public: RunningPlatform, tenant: Tenant) -> None:
     assert (await tenant.user.client.post(PATH)).status_code == 403
     assert (await tenant.auditor.client.post(PATH)).status_code == 403
     assert (await public.client("no credential").post(PATH)).status_code == 401
@@ -101,12 +103,12 @@ async def test_a_machine_has_no_address(public: RunningPlatform, tenant: Tenant)
     assert (answer.status_code, answer.json()["detail"]) == (409, NoAddress.message)
 
 
-async def test_without_a_mail_server_it_is_refused(platform: RunningPlatform) -> None:
+async def test_a_test_mail_is_refused_without_a_mail_server(platform: RunningPlatform) -> None:
     tenant = await platform.new_tenant()
     answer = await tenant.admin.client.post(PATH)
     assert (answer.status_code, answer.json()["detail"]) == (409, MailNotConfigured.message)
 
 
-async def test_the_sixth_in_a_minute_is_refused(public: RunningPlatform, tenant: Tenant) -> None:
+async def test_the_sixth_test_mail_in_a_minute_is_refused(public: RunningPlatform, tenant: Tenant) -> None:
     answers = [await tenant.admin.client.post(PATH) for _ in range(6)]
     assert [answer.status_code for answer in answers] == [202] * 5 + [429]

@@ -100,7 +100,7 @@ async def test_an_administrator_without_a_factor_cannot_require_one_at_once(
     for body in ({"enforcement_level": "required", "grace_period_hours": 0}, past):
         refused = await boss.client.put(POLICY, json=body)
         assert (refused.status_code, refused.json()["code"]) == (400, "caller_has_no_factor"), refused.text
-        assert "Enrol one first" in refused.text
+        assert "Enrol a factor first" in refused.text
     assert (await boss.client.get(POLICY)).json()["enforcement_level"] == "optional"
     assert await platform.audit(tenant, "mfa_policy.changed") == []
     # With a grace period the administrator has time to enrol, or to undo the change.

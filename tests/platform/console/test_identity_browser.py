@@ -268,7 +268,7 @@ async def test_the_policies_for_second_factors_and_sessions_are_changed(
     await is_accessible(page)
     await save.click()
     # It would lock the administrator out, who has no factor.
-    await expect(panel.get_by_role("alert")).to_contain_text("You have no second factor")
+    await expect(panel.get_by_role("alert")).to_contain_text("you have none that the organization accepts")
     await panel.get_by_label("Who needs one").select_option("Nobody")
     await panel.get_by_label("Passkeys").uncheck()
     await panel.get_by_label("Ask again after (minutes)").fill("5")

@@ -125,3 +125,22 @@ async def test_a_registered_person_confirms_the_address_before_the_console_opens
         await expect(opened.get_by_role("button", name="Account")).to_be_visible()
     await theirs.close()
     assert server.sql("SELECT awaits_confirmation FROM users WHERE email = %s", [email]) == [(False,)]
+
+
+async def test_an_administrator_sends_a_test_mail_and_sees_the_result(
+    mailbox: MailServer, page: Page, sign_in: SignIn
+) -> None:
+    who = await sign_in("admin", "/console/organization")
+    panel = page.get_by_role("region", name="Mail", exact=True)
+    await panel.get_by_role("button", name="Send a test mail").press("Enter")
+    await expect(panel.get_by_role("status")).to_contain_text(f"The mail server took the mail to {who.email}.")
+    mail = await mailbox.next()
+    assert (mail["To"], mail["Subject"]) == (who.email, "Test mail from Gatehouse")
+    await check_screen(page)
+    mailbox.refusal = "550 no such mailbox"
+    try:
+        await panel.get_by_role("button", name="Send a test mail").click()
+        await expect(panel.get_by_role("status")).to_contain_text("550 no such mailbox")
+    finally:
+        mailbox.refusal = None
+    assert mailbox.mails.empty()

@@ -29,7 +29,7 @@ SECRET = "sk-of-the-console-4711"
 CATALOG = "/api/admin/models/catalog/"
 POLICIES = "/api/admin/cost-routing/policies"
 #: Buttons that only administrators have.
-CHANGES = re.compile("Add|Actions for|New policy|Simulate|Discover|Register model|Move")
+CHANGES = re.compile("Add|Own endpoint|Actions for|New policy|Simulate|Discover|Register model|Move")
 
 
 def new_name(kind: str) -> str:
@@ -210,12 +210,61 @@ async def test_a_model_is_added_edited_deactivated_and_removed(
     assert server.sql(query) == []
 
 
-async def test_new_models_of_the_providers_are_added(server: GatehouseServer, page: Page, sign_in: SignIn) -> None:
-    server.sql("DELETE FROM model_configs WHERE model_id = 'embed'")
+async def test_new_models_of_the_providers_are_chosen_and_added(
+    server: GatehouseServer, page: Page, sign_in: SignIn
+) -> None:
+    query = "SELECT model_id FROM model_configs WHERE model_id IN ('embed', 'echo') AND provider = 'sandbox'"
+    server.sql("DELETE FROM model_configs WHERE model_id IN ('embed', 'echo')")
     await sign_in("admin", "/console/models")
-    await page.get_by_role("button", name="Add new models").click()
-    await expect(page.get_by_text(re.compile("models? w(as|ere) added")).first).to_be_visible()
+    dialog = modal(page)
+    await page.get_by_role("button", name="Discover").click()
+    await expect(dialog.get_by_label("sandbox/echo")).not_to_be_checked()
+    await dialog.get_by_role("button", name="Add 0 models").click()
+    await expect(dialog.get_by_role("alert")).to_have_text("Choose a model.")
+    await dialog.get_by_label("sandbox/embed").check()
+    await is_accessible(page)
+    await dialog.get_by_role("button", name="Add one model").click()
+    await expect(page.get_by_text("One model was added.").first).to_be_visible()
     await expect(page.get_by_role("row", name=re.compile("sandbox.embed"))).to_be_visible()
+    assert server.sql(query) == [("embed",)]
+    await page.get_by_role("button", name="Discover").press("Enter")
+    await dialog.get_by_role("button", name=re.compile("Choose all")).click()
+    await dialog.get_by_role("button", name=re.compile("^Add")).click()
+    await expect(dialog).to_be_hidden()
+    assert sorted(server.sql(query)) == [("echo",), ("embed",)]
+    await page.get_by_role("button", name="Discover").click()
+    await expect(dialog.get_by_role("status")).to_have_text("The catalog has all models of its providers.")
+    await dialog.get_by_role("button", name="Done").click()
+
+
+async def test_an_endpoint_of_ones_own_is_added_with_its_models(
+    server: GatehouseServer, page: Page, sign_in: SignIn
+) -> None:
+    await sign_in("admin", "/console/models")
+    await page.get_by_role("button", name="Own endpoint").click()
+    dialog = modal(page)
+    await dialog.get_by_label("Name in model ids").fill("our-lab")
+    await dialog.get_by_label("Display name").fill("Our lab")
+    await dialog.get_by_label("Base URL").fill("not a URL")
+    await dialog.get_by_label("API key").fill(SECRET)
+    await dialog.get_by_role("button", name="Another model").click()
+    for number, model in enumerate(("small", "large"), start=1):
+        group = dialog.get_by_role("group", name=f"Model {number}")
+        await group.get_by_label("Model id").fill(model)
+        await group.get_by_label("Context window").fill("8192")
+        await group.get_by_label("million input tokens").fill("0.15")
+        await group.get_by_label("million output tokens").fill("0.6")
+    await is_accessible(page)
+    await dialog.get_by_role("button", name="Add endpoint").click()
+    await expect(dialog.get_by_label("Base URL")).to_have_attribute("aria-invalid", "true")
+    await dialog.get_by_label("Base URL").fill(BASE_URL)
+    await dialog.get_by_role("button", name="Add endpoint").click()
+    await expect(page.get_by_text("Our lab was added.").first).to_be_visible()
+    query = "SELECT model_id, cost_per_input_token FROM model_configs WHERE provider = 'our-lab' ORDER BY model_id"
+    assert server.sql(query) == [("large", Decimal("0.00000015")), ("small", Decimal("0.00000015"))]
+    await page.get_by_label("Search").fill("large")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("row", name=re.compile("our-lab.large"))).to_be_visible()
 
 
 # routing policies -----------------------------------------------------------------------------------------------------

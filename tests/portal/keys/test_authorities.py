@@ -54,8 +54,8 @@ async def test_certificates_of_a_stolen_authority_are_not_trusted(apart: Running
     rotated(apart)
     rotated(apart, stolen=True)
     (only,) = await chain(apart)
-    done = apart.sql("SELECT details FROM audit WHERE action = 'authority.rotated' ORDER BY at")
-    assert done == [({"stolen": False},), ({"stolen": True},)]
+    rotations = apart.sql("SELECT details FROM audit WHERE action = 'authority.rotated' ORDER BY at")
+    assert rotations == [({"stolen": False},), ({"stolen": True},)]
     issued = stolen.issue("an outpost", "an organization", lifetime=CERTIFICATE_LIFETIME)
     root = CertificateAuthority.from_pem(issued.certificate, issued.key.encode())
     token = x5c.sign({"sub": "an outpost", "aud": "here"}, root.key, [root.certificate])
@@ -93,5 +93,5 @@ async def test_a_certificate_of_an_outpost_cannot_issue_certificates(apart: Runn
 
 
 def forge(root: CertificateAuthority) -> Any:
-    made = root.issue("x", "y", lifetime=timedelta(days=1))
-    return CertificateAuthority.from_pem(made.certificate, made.key.encode())
+    issued = root.issue("x", "y", lifetime=timedelta(days=1))
+    return CertificateAuthority.from_pem(issued.certificate, issued.key.encode())

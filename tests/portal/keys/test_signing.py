@@ -31,8 +31,8 @@ async def test_after_a_rotation_a_new_key_signs_and_old_tokens_stay_valid(apart:
     (first,) = await kids(apart)
     new, old = rotated(apart)
     assert old == [first]
-    ((actor, done),) = apart.sql("SELECT actor_type, details FROM audit WHERE resource_id = %s", [new])
-    assert (actor, done) == ("system", {"previous": [first], "stolen": False})
+    ((actor, details),) = apart.sql("SELECT actor_type, details FROM audit WHERE resource_id = %s", [new])
+    assert (actor, details) == ("system", {"previous": [first], "stolen": False})
     while await kids(apart) != [new, first]:
         await asyncio.sleep(0.05)
     assert (await org.client.get(org.path)).status_code == 200
@@ -65,7 +65,7 @@ async def test_the_keys_are_sealed_and_can_be_sealed_under_another_master_key(ap
     ((after,),) = apart.sql("SELECT sealed_private FROM signing_keys")
     assert after.startswith("v1.k2.")
     settings = apart.installed.settings.model_copy(update={"gatehouse_master_key": SecretStr(NEW)})
-    async with RunningPortal.start(settings) as again:
-        token = (await again.admin.post(f"{org.path}/tokens", json={})).json()["token"]
-        assert (await again.client(token).get(org.path)).status_code == 200
-        await again.host.authorities.issuing()
+    async with RunningPortal.start(settings) as restarted:
+        token = (await restarted.admin.post(f"{org.path}/tokens", json={})).json()["token"]
+        assert (await restarted.client(token).get(org.path)).status_code == 200
+        await restarted.host.authorities.issuing()

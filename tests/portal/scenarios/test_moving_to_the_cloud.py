@@ -65,8 +65,8 @@ def outpost(portal: PortalServer) -> Iterator[RegisteredOutpost]:
         flag = admin.patch("/api/v1/admin/org/feature-flags/outpost_enabled", json={"enabled": True})
         assert flag.status_code == 200, flag.text
         for path, body in BEFORE:
-            made = admin.post(path, json=body)
-            assert made.status_code == 201, (path, made.text)
+            created = admin.post(path, json=body)
+            assert created.status_code == 201, (path, created.text)
     registration = portal.register(org_id)
     with RegisteredOutpost(platform, registration, CLOUD_PORTAL_URL=portal.url) as running:
         with running.admin() as operator:
@@ -99,11 +99,11 @@ def test_the_walk_through_leads_to_the_cloud_and_back(
     portal: PortalServer, outpost: RegisteredOutpost, tmp_path: Path
 ) -> None:
     script = "set -euo pipefail\n" + "\n".join(f"{block}\necho '== {at}'" for at, block in enumerate(BLOCKS))
-    done = subprocess.run(
+    process = subprocess.run(
         ["bash", "-c", script], env=environment(portal, outpost, tmp_path), cwd=tmp_path, capture_output=True,
         text=True, timeout=300, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert process.returncode == 0, (process.stdout, process.stderr)
 
     exported = json.loads((tmp_path / "outpost-config.json").read_text())
     assert (exported["version"], len(exported["patterns"])) == ("1.0", 75)
@@ -121,11 +121,11 @@ def test_the_walk_through_leads_to_the_cloud_and_back(
     # Both apply the rules of the organization.
     verdicts = [json.loads(line) for line in (tmp_path / "cloud.txt").read_text().splitlines()]
     assert [verdict["action"] for verdict in verdicts] == ["ALLOW", "BLOCK", "ALLOW", "REDACT", "BLOCK"], verdicts
-    assert "the same verdicts" in done.stdout
-    assert "Hello, cloud" in done.stdout
-    assert "Hello again" in done.stdout
+    assert "the same verdicts" in process.stdout
+    assert "Hello, cloud" in process.stdout
+    assert "Hello again" in process.stdout
     assert (tmp_path / "outpost-audit.jsonl").read_text().count("\n") >= 1
-    assert int(done.stdout.split("== 8")[1].split()[0]) >= 1
+    assert int(process.stdout.split("== 8")[1].split()[0]) >= 1
 
 
 def test_the_page_states_the_length_of_the_parallel_run(portal: PortalServer) -> None:

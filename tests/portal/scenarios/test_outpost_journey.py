@@ -157,11 +157,17 @@ def test_a_webhooks_dead_letter_is_reported_to_its_organization(portal: PortalSe
             return [item for item in items if item["subject_id"] == str(webhook_id)]
 
         until(notifications_of_webhook)
-        (one,) = notifications_of_webhook()
-        assert (one["type"], one["severity"], one["resolved_at"]) == ("dead_letter", "warning", None)
-        assert one["message"].startswith('Deliveries of the webhook "on call" have failed for good, the last of them')
+        (notification,) = notifications_of_webhook()
+        assert (notification["type"], notification["severity"], notification["resolved_at"]) == (
+            "dead_letter",
+            "warning",
+            None,
+        )
+        assert notification["message"].startswith(
+            'Deliveries of the webhook "on call" have failed for good, the last of them'
+        )
         until(lambda: not portal.sql("SELECT 1 FROM portal_notices"))
-        resolved = client.post(f"/v1/orgs/{org}/notifications/{one['id']}/resolve")
+        resolved = client.post(f"/v1/orgs/{org}/notifications/{notification['id']}/resolve")
         assert resolved.json()["resolved_at"] is not None
         # The next notice creates a new notification.
         die(portal, tenant_id, webhook_id)

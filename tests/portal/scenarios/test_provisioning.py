@@ -29,12 +29,12 @@ def server() -> Iterator[GatehouseServer]:
 def settings(server: GatehouseServer, tmp_path_factory: pytest.TempPathFactory) -> PortalSettings:
     key = server.key
     server.settled()
-    made = httpx2.post(
+    created = httpx2.post(
         f"{server.url}/api/admin/oauth-clients/",
         json={"name": "the portal", "tenant_id": None, "scopes": ["admin:write"]},
         headers={"X-API-Key": key},
     )
-    assert made.status_code == 201, made.text
+    assert created.status_code == 201, created.text
     return PortalSettings.from_environment(
         {
             "GATEHOUSE_HOME": str(tmp_path_factory.mktemp("portal")),
@@ -42,8 +42,8 @@ def settings(server: GatehouseServer, tmp_path_factory: pytest.TempPathFactory) 
             "PORTAL_DATABASE_URL": server.database_url,
             "PORTAL_ADMIN_API_KEY": ADMIN_KEY,
             "PLATFORM_URL": server.url,
-            "PLATFORM_CLIENT_ID": made.json()["client_id"],
-            "PLATFORM_CLIENT_SECRET": made.json()["client_secret"],
+            "PLATFORM_CLIENT_ID": created.json()["client_id"],
+            "PLATFORM_CLIENT_SECRET": created.json()["client_secret"],
             "TRUSTED_PROXIES": "127.0.0.0/8",
         }
     )
@@ -80,8 +80,10 @@ async def until(portal: RunningPortal, org_id: str, expected: str, *, patience: 
 async def settled(portal: RunningPortal, org_id: str, *, patience: float = 30.0) -> None:
     """Returns when the organization has no unfinished jobs."""
     deadline = time.monotonic() + patience
-    while left := portal.sql("SELECT * FROM jobs WHERE org_id = %s AND status IN ('queued', 'running')", [org_id]):
-        assert time.monotonic() < deadline, left
+    while unfinished := portal.sql(
+        "SELECT * FROM jobs WHERE org_id = %s AND status IN ('queued', 'running')", [org_id]
+    ):
+        assert time.monotonic() < deadline, unfinished
         await asyncio.sleep(0.05)
 
 
@@ -110,8 +112,8 @@ async def test_an_organization_is_provisioned_with_its_owner_and_their_key(
     assert bound == [(users[0]["id"], UUID(org_id), None)]
     (row,) = portal.audit(UUID(org_id), "organization.provisioned")
     assert row["actor_type"] == "system"
-    again = await portal.admin.post(f"{BASE}/{org_id}/provision")
-    assert (again.status_code, again.json()["error"]) == (409, "conflict")
+    repeated = await portal.admin.post(f"{BASE}/{org_id}/provision")
+    assert (repeated.status_code, repeated.json()["error"]) == (409, "conflict")
 
 
 async def test_without_a_contact_the_key_belongs_to_a_service_account(
@@ -161,9 +163,9 @@ async def test_an_organization_adopts_a_named_tenant(portal: RunningPortal, serv
 async def test_a_refused_provisioning_has_failed_until_it_is_retried(
     portal: RunningPortal, server: GatehouseServer
 ) -> None:
-    taken = f"t-{uuid4().hex[:8]}"
-    server.sql("INSERT INTO tenants (id, slug, name) VALUES (%s, %s, 'x')", [uuid4(), taken])
-    created = await made(portal, slug=taken)
+    slug = f"t-{uuid4().hex[:8]}"
+    server.sql("INSERT INTO tenants (id, slug, name) VALUES (%s, %s, 'x')", [uuid4(), slug])
+    created = await made(portal, slug=slug)
     org_id = created["org"]["id"]
     await until(portal, org_id, "failed")
     ((error,),) = portal.sql("SELECT error FROM jobs WHERE id = %s", [created["provisioning_job_id"]])
@@ -171,7 +173,7 @@ async def test_a_refused_provisioning_has_failed_until_it_is_retried(
     assert len(portal.audit(UUID(org_id), "organization.provisioning_failed")) == 1
     notified = "SELECT type, severity, subject_id, resolved_at IS NULL FROM notifications WHERE org_id = %s"
     assert portal.sql(notified, [org_id]) == [("provisioning_failed", "critical", UUID(org_id), True)]
-    server.sql("UPDATE tenants SET slug = slug || '-old' WHERE slug = %s", [taken])
+    server.sql("UPDATE tenants SET slug = slug || '-old' WHERE slug = %s", [slug])
     answer = await portal.admin.post(f"{BASE}/{org_id}/provision")
     assert (answer.status_code, answer.json()["org"]["provisioning_status"]) == (202, "provisioning")
     await until(portal, org_id, "active")
@@ -213,10 +215,10 @@ async def test_jobs_continue_after_the_platform_was_unavailable(portal: RunningP
         assert changed.status_code == 200, changed.text
         assert (await portal.admin.delete(f"{BASE}/{cancelled}")).status_code == 204
         deadline = time.monotonic() + 30
-        ours = [[org_id, before, cancelled]]
-        again = "SELECT count(*) FROM jobs WHERE org_id = ANY(%s) AND status = 'queued' AND attempts > 1"
-        while portal.sql(again, ours) != [(3,)]:
-            assert time.monotonic() < deadline, portal.sql("SELECT * FROM jobs WHERE org_id = ANY(%s)", ours)
+        org_ids = [[org_id, before, cancelled]]
+        retried_jobs = "SELECT count(*) FROM jobs WHERE org_id = ANY(%s) AND status = 'queued' AND attempts > 1"
+        while portal.sql(retried_jobs, org_ids) != [(3,)]:
+            assert time.monotonic() < deadline, portal.sql("SELECT * FROM jobs WHERE org_id = ANY(%s)", org_ids)
             await asyncio.sleep(0.1)
         assert status(portal, org_id) == "provisioning"
         ((error, pause),) = portal.sql(
@@ -271,7 +273,7 @@ async def test_a_tenant_is_deleted_however_long_the_platform_was_unavailable(
         "SELECT status, attempts, run_at - updated_at > interval '40 minutes' FROM jobs"
         " WHERE org_id = %s AND kind = 'org_deprovision'"
     )
-    platform._base, there = "http://127.0.0.1:9", platform._base
+    platform._base, base_url = "http://127.0.0.1:9", platform._base
     try:
         assert (await portal.admin.delete(f"{BASE}/{org_id}")).status_code == 204
         for attempts in (MAX_ATTEMPTS, 5000):
@@ -282,7 +284,7 @@ async def test_a_tenant_is_deleted_however_long_the_platform_was_unavailable(
                 assert time.monotonic() < deadline, portal.sql("SELECT * FROM jobs WHERE org_id = %s", [org_id])
                 await asyncio.sleep(0.05)
     finally:
-        platform._base = there
+        platform._base = base_url
     now(portal, org_id)
     await settled(portal, org_id)
     assert called(server, created["api_key"]).status_code == 401
@@ -306,16 +308,18 @@ async def test_name_and_contact_reach_the_platform(portal: RunningPortal, server
     await until(portal, org_id, "active")
     query = "SELECT name, contact_email FROM tenants WHERE id = %s"
     assert server.sql(query, [org_id]) == [("Analytical Engines", email)]
-    other = f"charles-{uuid4().hex[:8]}@example.test"
-    changed = await portal.admin.patch(f"{BASE}/{org_id}", json={"name": "Difference Engines", "contact_email": other})
+    new_email = f"charles-{uuid4().hex[:8]}@example.test"
+    changed = await portal.admin.patch(
+        f"{BASE}/{org_id}", json={"name": "Difference Engines", "contact_email": new_email}
+    )
     assert changed.status_code == 200, changed.text
     await settled(portal, org_id)
-    assert server.sql(query, [org_id]) == [("Difference Engines", other)]
+    assert server.sql(query, [org_id]) == [("Difference Engines", new_email)]
     token = (await portal.admin.post(f"{BASE}/{org_id}/tokens", json={})).json()["token"]
     renamed = await portal.client(token).patch(f"{BASE}/{org_id}/settings", json={"name": "Engines"})
     assert renamed.status_code == 200, renamed.text
     await settled(portal, org_id)
-    assert server.sql(query, [org_id]) == [("Engines", other)]
+    assert server.sql(query, [org_id]) == [("Engines", new_email)]
     # The owner is a person and does not change.
     owner = portal.sql("SELECT email FROM members WHERE org_id = %s AND role = 'owner'", [org_id])
     assert owner == [(email,)]
@@ -339,12 +343,12 @@ async def test_a_plans_limit_of_scans_reaches_the_platform(
         return settings.model_copy(update={"portal_scan_rate_limits": by_plan})
 
     query = "SELECT scan_rate_limit_rpm FROM tenants WHERE id = %s"
-    async with RunningPortal.start(limits(starter=5, business=50)) as other:
-        org_id = (await made(other))["org"]["id"]
+    async with RunningPortal.start(limits(starter=5, business=50)) as restarted:
+        org_id = (await made(restarted))["org"]["id"]
         await until(portal, org_id, "active")
         assert server.sql(query, [org_id]) == [(5,)]
         for plan, limit in (("business", 50), ("enterprise", None)):
-            await other.admin.patch(f"{BASE}/{org_id}", json={"plan_tier": plan})
+            await restarted.admin.patch(f"{BASE}/{org_id}", json={"plan_tier": plan})
             await settled(portal, org_id)
             assert server.sql(query, [org_id]) == [(limit,)]
     # A changed setting applies after the next start.

@@ -135,21 +135,21 @@ async def test_a_cancelled_organization_cannot_be_administered(
 async def test_an_invalid_token_is_refused(portal: RunningPortal, cast: Cast, method: str, path: str) -> None:
     claims = {"sub": str(cast.org.id), "plan": "enterprise"}
     now = int(time.time())
-    good = await portal.signed(claims)
+    valid_token = await portal.signed(claims)
     forged = jwt.SigningKey.generate()
-    bad = {
+    invalid_tokens = {
         "nothing": "",
         "another scheme": "Basic YTpi",
         "no token": "Bearer ",
         "malformed": "Bearer x.y.z",
         "expired": f"Bearer {await portal.signed(claims, iat=now - 100, exp=now - 10)}",
-        "signed by somebody else": f"Bearer {jwt.sign(await portal.host.keys.verify(good), forged)}",
-        "cut": f"Bearer {good[:-8]}",
+        "signed by somebody else": f"Bearer {jwt.sign(await portal.host.keys.verify(valid_token), forged)}",
+        "cut": f"Bearer {valid_token[:-8]}",
         "for another audience": f"Bearer {await portal.signed(claims, aud='somebody else')}",
         "without an organization": f"Bearer {await portal.signed({'plan': 'enterprise'})}",
         "of no organization's form": f"Bearer {await portal.signed({'sub': 'x'})}",
     }
-    for why, authorization in bad.items():
+    for why, authorization in invalid_tokens.items():
         assert await status(portal.anonymous, method, path, cast.org, Authorization=authorization) == 401, why
 
 

@@ -64,14 +64,14 @@ async def test_a_session_sees_only_its_organizations_rows_even_if_a_query_has_no
     portal: RunningPortal, org: Org, other_org: Org
 ) -> None:
     await portal.new_member(org)
-    theirs = await portal.new_member(other_org)
+    foreign_member = await portal.new_member(other_org)
     async with portal.host.database.tenant(TenantId(org.id)) as session:
         # Test PostgreSQL alone, then the session alone.
         assert (await session.execute(text("SELECT DISTINCT org_id FROM members"))).scalars().all() == [org.id]
         assert (await session.execute(text("SELECT id FROM organizations"))).scalars().all() == [org.id]
         await session.execute(text("SELECT set_config('gatehouse.tenant', :t, true)"), {"t": str(other_org.id)})
         assert await session.scalar(select(func.count()).select_from(PortalMemberRow)) == 0
-        assert await session.get(PortalMemberRow, theirs.id) is None
+        assert await session.get(PortalMemberRow, foreign_member.id) is None
 
 
 def test_every_sealed_column_can_be_sealed_again(portal: RunningPortal) -> None:

@@ -73,9 +73,9 @@ def test_a_first_start_makes_what_it_needs_and_tells_the_admin_key_once(served: 
     while client.get("/api/health/ready").status_code != 200:
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    made = client.post("/v1/orgs", json={"name": "A", "slug": "a", "plan_tier": "starter"})
-    assert made.status_code == 201, made.text
-    org_id = made.json()["org"]["id"]
+    created = client.post("/v1/orgs", json={"name": "A", "slug": "a", "plan_tier": "starter"})
+    assert created.status_code == 201, created.text
+    org_id = created.json()["org"]["id"]
     token = client.post(f"/v1/orgs/{org_id}/tokens", json={}).json()["token"]
     checked = served.command("migrate", "portal", "--check")
     assert (checked.returncode, checked.stdout) == (0, "The schema is this version's.\n"), checked.stderr
@@ -85,10 +85,10 @@ def test_a_first_start_makes_what_it_needs_and_tells_the_admin_key_once(served: 
 
     served.start()
     assert "adm_" not in served.output.partition("serves on")[2]
-    again = httpx2.Client(base_url=served.url)
-    shown = again.get(f"/v1/orgs/{org_id}", headers={"Authorization": f"Bearer {token}"})
+    second_client = httpx2.Client(base_url=served.url)
+    shown = second_client.get(f"/v1/orgs/{org_id}", headers={"Authorization": f"Bearer {token}"})
     assert (shown.status_code, shown.json()["slug"]) == (200, "a")
-    assert again.delete(f"/v1/orgs/{org_id}", headers={"X-API-Key": key}).status_code == 204
+    assert second_client.delete(f"/v1/orgs/{org_id}", headers={"X-API-Key": key}).status_code == 204
     for place in served.home.rglob("*"):
         if place.is_file() and place.name != "portal.log" and "postgres" not in place.parts:
             assert key.encode() not in place.read_bytes(), place
@@ -98,17 +98,17 @@ def test_a_first_start_makes_what_it_needs_and_tells_the_admin_key_once(served: 
 
 def test_a_second_process_of_a_home_is_refused_and_leaves_the_first_its_database(served: Served) -> None:
     served.start()
-    done = served.command("serve", "portal", "--port", "0")
-    assert done.returncode == 1
-    assert f"in use by process {served.process.pid} at {served.url}; stop that process" in done.stderr
+    process = served.command("serve", "portal", "--port", "0")
+    assert process.returncode == 1
+    assert f"in use by process {served.process.pid} at {served.url}; stop that process" in process.stderr
     assert httpx2.get(f"{served.url}/.well-known/jwks.json").status_code == 200
     assert served.stop() == 0
     assert not (served.home / "portal" / "postgres" / "postmaster.pid").exists()
     # With another master key the portal does not serve, and stops its database.
     served.env["GATEHOUSE_MASTER_KEY"] = b64encode(b"k" * 32).decode()
-    done = served.command("serve", "portal", "--port", "0")
-    assert done.returncode == 2
-    assert "GATEHOUSE_MASTER_KEY: it does not open what is sealed in the database" in done.stderr
+    process = served.command("serve", "portal", "--port", "0")
+    assert process.returncode == 2
+    assert "GATEHOUSE_MASTER_KEY: it does not open what is sealed in the database" in process.stderr
     assert not (served.home / "portal" / "postgres" / "postmaster.pid").exists()
 
 
@@ -117,10 +117,10 @@ def test_an_impossible_home_is_reported_in_one_line(tmp_path: Path) -> None:
     served = Served(tmp_path)
     served.env["GATEHOUSE_HOME"] = str(tmp_path / "file")
     for words in (("serve", "portal"), ("migrate", "portal")):
-        done = served.command(*words)
-        assert done.returncode != 0
-        assert "GATEHOUSE_HOME: " in done.stderr
-        assert "Traceback" not in done.stderr
+        process = served.command(*words)
+        assert process.returncode != 0
+        assert "GATEHOUSE_HOME: " in process.stderr
+        assert "Traceback" not in process.stderr
 
 
 @pytest.mark.parametrize(

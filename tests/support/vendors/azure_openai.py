@@ -61,20 +61,20 @@ async def _answer(connection: Connection) -> None:
 
 
 async def _of_deployment(connection: Connection, path: str, version: str) -> None:
-    start, _, rest = path.removeprefix("/openai/deployments/").partition("/")
+    start, _, operation = path.removeprefix("/openai/deployments/").partition("/")
     body = msgspec.json.decode(connection.body)
     unknown = next((name for name in NEWER if name in body and version < "2024-09-01"), None)
     if start not in DEPLOYMENTS:
         await _error(connection, 404, "DeploymentNotFound", "The API deployment for this resource does not exist.")
     elif unknown:
         await _error(connection, 400, None, f"Unrecognized request argument supplied: {unknown}")
-    elif rest == "embeddings":
+    elif operation == "embeddings":
         _check("embeddings", body)
         data = [{"object": "embedding", "index": n, "embedding": [0.1, 0.2]} for n in range(len(body["input"]))]
         usage = {"prompt_tokens": 3, "total_tokens": 3}
         await _json(connection, {"object": "list", "model": "text-embedding-3-small", "data": data, "usage": usage})
     else:
-        assert rest == "chat/completions", path
+        assert operation == "chat/completions", path
         _check("streamed" if body.get("stream") else "chat", body)
         await _chat(connection, body, version)
 

@@ -154,7 +154,7 @@ def fault_in(body: dict[str, Any], model: str) -> str | None:
         if [(one["name"], one.get("id")) for one in answers] != [(one["name"], one.get("id")) for one in calls]:
             return "the number of function response parts must equal that of the function calls"
         first = next(part for part in content["parts"] if "functionCall" in part)
-        known = {SIGNATURE, "skip_thought_signature_validator"}
-        if model.startswith("gemini-3") and first.get("thoughtSignature") not in known:
+        valid_signatures = {SIGNATURE, "skip_thought_signature_validator"}
+        if model.startswith("gemini-3") and first.get("thoughtSignature") not in valid_signatures:
             return "Function call is missing a thought_signature in functionCall parts."
     return None

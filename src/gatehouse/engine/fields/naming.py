@@ -48,7 +48,8 @@ def guard_of(name: str, guards: Guards) -> tuple[str, FieldGuard] | None:
     """Return the table's name of a field, and its guard; None if it has none. Some servers accept `dataSources` or
     `Models` as other spellings of a field, so these count as the same field."""
     if name.startswith(TOOLS):
-        return name, tables.TOOL
+        # Without guards the call is converted, and a conversion sends no hosted tool.
+        return (name, tables.TOOL) if guards else None
     guard = guards.get(name)
     if guard is not None:
         return name, guard

@@ -3,8 +3,8 @@ where they are sealed to this outpost's key.
 
 `PROVIDER_<ID>_<FIELD>` is the credential `<field>` of the provider with that id. In the id, an underscore replaces
 every character that is not a letter or digit: `PROVIDER_OPENAI_API_KEY` is the `api_key` of `openai`. If one of these
-variables is set for a provider, none of its credentials are read from the bundle. Variables whose field no kind has are
-ignored: `PROVIDER_OPENAI_EU_API_KEY` is the `api_key` of `openai-eu`, not a credential of `openai`.
+variables is set for a provider, none of its credentials are read from the bundle. A variable is ignored if no kind of
+provider has its field: `PROVIDER_OPENAI_EU_API_KEY` is the `api_key` of `openai-eu`, and no credential of `openai`.
 """
 
 import os

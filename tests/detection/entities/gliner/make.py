@@ -20,7 +20,7 @@ def node(kind: str, inputs: list[str], output: str, **attributes: object) -> onn
 
 
 def graph() -> onnx.GraphProto:
-    whole, flag = TensorProto.INT64, TensorProto.BOOL
+    int64, flag = TensorProto.INT64, TensorProto.BOOL
     return helper.make_graph(
         [
             node("Squeeze", ["input_ids", "zero"], "ids"),
@@ -55,11 +55,11 @@ def graph() -> onnx.GraphProto:
         ],
         "gliner",
         [
-            helper.make_tensor_value_info("input_ids", whole, [1, "tokens"]),
-            helper.make_tensor_value_info("attention_mask", whole, [1, "tokens"]),
-            helper.make_tensor_value_info("words_mask", whole, [1, "tokens"]),
-            helper.make_tensor_value_info("text_lengths", whole, [1, 1]),
-            helper.make_tensor_value_info("span_idx", whole, [1, "spans", 2]),
+            helper.make_tensor_value_info("input_ids", int64, [1, "tokens"]),
+            helper.make_tensor_value_info("attention_mask", int64, [1, "tokens"]),
+            helper.make_tensor_value_info("words_mask", int64, [1, "tokens"]),
+            helper.make_tensor_value_info("text_lengths", int64, [1, 1]),
+            helper.make_tensor_value_info("span_idx", int64, [1, "spans", 2]),
             helper.make_tensor_value_info("span_mask", flag, [1, "spans"]),
         ],
         [helper.make_tensor_value_info("logits", TensorProto.FLOAT, [1, "words", "width", "labels"])],

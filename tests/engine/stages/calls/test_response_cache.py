@@ -185,6 +185,24 @@ async def test_a_different_request_is_a_miss(harness: EngineHarness, other: dict
     assert cache_header(await ask(harness, other)) == "miss"
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_cached_answer_names_the_same_dropped_fields(harness: EngineHarness, *, stream: bool) -> None:
+    body = {"model": "one/m", "input": "Hi", "stream": stream, "text": {"verbosity": "low"}, "metadata": {"a": "b"}}
+    harness.outbound.script = [(200, events("Hello") if stream else [completion("Hello")])]
+    answers = [await ask(harness, body, dialect="openai_responses")]
+    await read(answers[0])
+    answers.append(await ask(harness, body, dialect="openai_responses"))
+    await read(answers[1])
+    assert [cache_header(answer) for answer in answers] == ["miss", "hit"]
+    assert [answer.headers["X-Gateway-Dropped"] for answer in answers] == ["metadata,text.verbosity"] * 2
+
+
+async def test_token_counts_are_not_kept(harness: EngineHarness) -> None:
+    for _ in range(2):
+        answer = await ask(harness, CHAT, dialect="anthropic_token_count")
+        assert (answer.headers["X-Gateway-Token-Count"], cache_header(answer)) == ("estimate", None)
+
+
 async def test_the_choice_of_auto_is_part_of_the_key(harness: EngineHarness) -> None:
     harness.outbound.script = [(200, [completion("of one")]), (200, [completion("of two")])]
     body = {**CHAT, "model": "auto"}

@@ -38,9 +38,9 @@ def resolver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Resolver]:
 
 @pytest.fixture
 def names() -> Iterator[AddressCache]:
-    made = AddressCache(EgressGuard())
-    yield made
-    made.close()
+    cache = AddressCache(EgressGuard())
+    yield cache
+    cache.close()
 
 
 async def resolved(names: AddressCache) -> list[str]:

@@ -27,11 +27,11 @@ async def ask(outbound: Outbound, url: str, wait: float = 1.0) -> OutboundReply:
 
 async def test_the_limit_of_one_provider_does_not_exceed_the_total(make_lean: Make) -> None:
     carrier = make_lean(3, max_each=2)
-    async with upstream(echo) as one, upstream(echo) as other:
-        replies = [await ask(carrier, one.url) for _ in range(2)]
-        replies.append(await ask(carrier, other.url))
+    async with upstream(echo) as first_provider, upstream(echo) as second_provider:
+        replies = [await ask(carrier, first_provider.url) for _ in range(2)]
+        replies.append(await ask(carrier, second_provider.url))
         with pytest.raises(NoConnectionFree):
-            await ask(carrier, other.url, 0.05)
+            await ask(carrier, second_provider.url, 0.05)
         for item in replies:
             await item.close()
 

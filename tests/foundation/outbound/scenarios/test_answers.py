@@ -180,8 +180,8 @@ async def test_a_body_that_cannot_be_decompressed_fails(outbound: Outbound, part
 
 @pytest.mark.parametrize("at", range(0, len(CHUNKED) + 16, 3))
 async def test_a_connection_that_closes_during_a_response_is_a_failure(outbound: Outbound, at: int) -> None:
-    whole = CHUNKED + b"5\r\nhello\r\n0\r\n\r\n"
-    async with upstream(says(whole[:at], close=True)) as server:
+    complete_response = CHUNKED + b"5\r\nhello\r\n0\r\n\r\n"
+    async with upstream(says(complete_response[:at], close=True)) as server:
         with pytest.raises(BrokenOff):
             await answer_to(outbound, server.url)
 

@@ -47,13 +47,13 @@ async def test_a_worker_limits_the_connections_to_each_provider(platform: Runnin
     def call(url: str) -> OutboundRequest:
         return OutboundRequest(method="POST", url=url, headers={}, body=b"{}", connect_timeout=0.2)
 
-    async with RunningPlatform.start(settings) as worker, upstream(hang) as hung, upstream(echo) as other:
+    async with RunningPlatform.start(settings) as worker, upstream(hang) as hung, upstream(echo) as healthy:
         outbound = worker.host.ports.outbound
         hung_call = asyncio.ensure_future(outbound.send(call(hung.url)))
         await asyncio.sleep(0.1)
         with pytest.raises(NoConnectionFree):
             await outbound.send(call(hung.url))
-        reply = await outbound.send(call(other.url))
+        reply = await outbound.send(call(healthy.url))
         assert await reply.read(10) == b"{}"
         await reply.close()
         hung_call.cancel()

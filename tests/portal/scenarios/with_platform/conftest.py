@@ -27,7 +27,7 @@ def server() -> Iterator[GatehouseServer]:
 def settings(server: GatehouseServer, tmp_path_factory: pytest.TempPathFactory) -> PortalSettings:
     key, portal_url = server.key, f"http://127.0.0.1:{free_port()}"
     server.settled()
-    made = httpx2.post(
+    created = httpx2.post(
         f"{server.url}/api/admin/oauth-clients/",
         json={
             "name": "the portal",
@@ -37,7 +37,7 @@ def settings(server: GatehouseServer, tmp_path_factory: pytest.TempPathFactory) 
         },
         headers={"X-API-Key": key},
     )
-    assert made.status_code == 201, made.text
+    assert created.status_code == 201, created.text
     return PortalSettings.from_environment(
         {
             "GATEHOUSE_HOME": str(tmp_path_factory.mktemp("portal")),
@@ -46,8 +46,8 @@ def settings(server: GatehouseServer, tmp_path_factory: pytest.TempPathFactory) 
             "PORTAL_ADMIN_API_KEY": ADMIN_KEY,
             "PORTAL_PUBLIC_URL": portal_url,
             "PLATFORM_URL": server.url,
-            "PLATFORM_CLIENT_ID": made.json()["client_id"],
-            "PLATFORM_CLIENT_SECRET": made.json()["client_secret"],
+            "PLATFORM_CLIENT_ID": created.json()["client_id"],
+            "PLATFORM_CLIENT_SECRET": created.json()["client_secret"],
             "TRUSTED_PROXIES": "127.0.0.0/8",
         }
     )
@@ -67,23 +67,23 @@ def town(portal: RunningPortal, server: GatehouseServer) -> Town:
 
 
 @pytest.fixture(scope="package")
-async def lasting(town: Town) -> Provisioned:
+async def shared_org(town: Town) -> Provisioned:
     """Yields an organization for tests that do not change it, because its creation takes longer than most tests."""
     return await town.organization()
 
 
 @pytest.fixture(scope="package")
-async def other(town: Town) -> Provisioned:
+async def second_org(town: Town) -> Provisioned:
     """Yields another organization for tests that do not change it."""
     return await town.organization()
 
 
 @pytest.fixture
-def org(town: Town, lasting: Provisioned) -> Provisioned:
+def org(town: Town, shared_org: Provisioned) -> Provisioned:
     """Returns the organization with a new administrator, because the platform limits the sign-ins of one account."""
-    who = town.person(lasting)
-    town.join(lasting, who, "admin")
-    return replace(lasting, owner=who)
+    person = town.person(shared_org)
+    town.join(shared_org, person, "admin")
+    return replace(shared_org, owner=person)
 
 
 @pytest.fixture
@@ -94,14 +94,14 @@ async def new_org(town: Town) -> Provisioned:
 
 @pytest.fixture
 async def surfer(settings: PortalSettings, server: GatehouseServer) -> AsyncIterator[Surfer]:
-    made = Surfer(settings.portal_public_url or "", server.url)
-    yield made
-    await made.client.aclose()
+    browser = Surfer(settings.portal_public_url or "", server.url)
+    yield browser
+    await browser.client.aclose()
 
 
 @pytest.fixture
 async def stranger(settings: PortalSettings, server: GatehouseServer) -> AsyncIterator[Surfer]:
     """Yields another browser."""
-    made = Surfer(settings.portal_public_url or "", server.url)
-    yield made
-    await made.client.aclose()
+    browser = Surfer(settings.portal_public_url or "", server.url)
+    yield browser
+    await browser.client.aclose()

@@ -60,8 +60,8 @@ async def test_a_file_is_imported_into_the_organizations_tenant(
     assert scanned.json()["action"] == "REDACT", scanned.text
     (row,) = portal.audit(new_org.id, "config.imported")
     assert row["details"] == {"imported": 3, "skipped": 1, "missing_patterns": ["acme-contract"], "errors": 1}
-    again = (await sent(new_org, CONFIG)).json()
-    assert again["imported"] == []
+    repeated = (await sent(new_org, CONFIG)).json()
+    assert repeated["imported"] == []
 
 
 @pytest.mark.parametrize("how", ["form", "query"])
@@ -97,33 +97,38 @@ async def test_a_dry_run_stores_nothing(
     ids=["empty", "malformed", "no text", "a list", "something else", "deep", "later", "wrong part", "large", "huge"],
 )
 async def test_a_malformed_file_is_refused_with_the_position(
-    lasting: Provisioned, content: bytes, status: int, words: tuple[str, ...]
+    shared_org: Provisioned, content: bytes, status: int, words: tuple[str, ...]
 ) -> None:
-    answer = await sent(lasting, content)
+    answer = await sent(shared_org, content)
     assert answer.status_code == status, answer.text
     assert answer.json()["error"] == {413: "request_too_large", 422: "validation_error"}[status]
     assert all(word in answer.json()["detail"] for word in words), answer.json()
 
 
-async def test_a_byte_order_mark_is_accepted(lasting: Provisioned) -> None:
-    answer = await sent(lasting, b'\xef\xbb\xbf{"version": "1.0"}')
+async def test_a_byte_order_mark_is_accepted(shared_org: Provisioned) -> None:
+    answer = await sent(shared_org, b'\xef\xbb\xbf{"version": "1.0"}')
     assert (answer.status_code, answer.json()["imported"]) == (200, [])
 
 
-async def test_a_file_is_needed(lasting: Provisioned) -> None:
-    answer = await lasting.client.post(f"{lasting.path}/config-import", data={"dry_run": "true"})
+async def test_a_file_is_needed(shared_org: Provisioned) -> None:
+    answer = await shared_org.client.post(f"{shared_org.path}/config-import", data={"dry_run": "true"})
     assert (answer.status_code, "file" in answer.json()["detail"]) == (422, True)
 
 
 async def test_only_administrators_of_the_organization_import(
-    portal: RunningPortal, town: Town, server: GatehouseServer, new_org: Provisioned, other: Provisioned, surfer: Surfer
+    portal: RunningPortal,
+    town: Town,
+    server: GatehouseServer,
+    new_org: Provisioned,
+    second_org: Provisioned,
+    surfer: Surfer,
 ) -> None:
-    who = town.person(new_org)
-    town.join(new_org, who)
-    await surfer.sign_in(who)
+    person = town.person(new_org)
+    town.join(new_org, person)
+    await surfer.sign_in(person)
     assert (await sent(new_org, CONFIG, client=portal.anonymous)).status_code == 401
     assert (await sent(new_org, CONFIG, client=portal.client(str(surfer.cookie())))).status_code == 403
-    assert (await sent(new_org, CONFIG, client=other.client)).status_code == 403
+    assert (await sent(new_org, CONFIG, client=second_org.client)).status_code == 403
     assert arrived(server, new_org) == set()
 
 
@@ -180,8 +185,8 @@ async def test_the_settings_screen_imports(server: GatehouseServer, new_org: Pro
         assert bool(arrived(server, new_org)) == (not dry)
 
 
-async def test_the_settings_screen_shows_what_is_wrong_with_a_file(lasting: Provisioned, surfer: Surfer) -> None:
-    await surfer.sign_in(lasting.owner)
+async def test_the_settings_screen_shows_what_is_wrong_with_a_file(shared_org: Provisioned, surfer: Surfer) -> None:
+    await surfer.sign_in(shared_org.owner)
     surfer.page = await surfer.client.post(
         surfer.portal + "/settings/config-import",
         files={"file": ("x.json", b"<script>")},

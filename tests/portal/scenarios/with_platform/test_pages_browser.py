@@ -30,13 +30,13 @@ async def chrome() -> AsyncIterator[Browser]:
 async def context(
     chrome: Browser, portal: RunningPortal, request: pytest.FixtureRequest
 ) -> AsyncIterator[BrowserContext]:
-    made = await chrome.new_context(
+    new_context = await chrome.new_context(
         base_url=portal.host.settings.portal_public_url,
         java_script_enabled=request.param == "with scripts",
         viewport=PHONE if request.param == "without scripts" else None,  # type: ignore[arg-type]
     )
-    yield made
-    await made.close()
+    yield new_context
+    await new_context.close()
 
 
 @pytest.fixture
@@ -136,24 +136,26 @@ async def test_an_export_is_uploaded_in_the_settings(new_org: Provisioned, page:
     assert await fits(page)
 
 
-async def test_the_selector_and_an_invitation(town: Town, org: Provisioned, other: Provisioned, page: Page) -> None:
-    who = town.person(org)
-    await sign_in(page, who)
+async def test_the_selector_and_an_invitation(
+    town: Town, org: Provisioned, second_org: Provisioned, page: Page
+) -> None:
+    person = town.person(org)
+    await sign_in(page, person)
     await expect(page.get_by_role("status")).to_contain_text("not a member of any organization")
     field = page.get_by_label("Token of the invitation")
     await expect(field).to_be_focused()
     await field.fill("inv_made-up")
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("alert")).to_contain_text("The invitation does not exist")
-    await page.get_by_label("Token of the invitation").fill(await town.invite(org, who.email))
+    await page.get_by_label("Token of the invitation").fill(await town.invite(org, person.email))
     await page.get_by_role("button", name="Join").click()
     await expect(page.get_by_role("heading", name=org.name)).to_be_visible()
-    town.join(other, who)
+    town.join(second_org, person)
     await page.reload()
     await page.get_by_role("link", name="Another organization").click()
     await expect(page.get_by_role("heading", name="Which organization?")).to_be_visible()
-    await page.get_by_role("button", name=other.name).click()
-    await expect(page.get_by_role("heading", name=other.name)).to_be_visible()
+    await page.get_by_role("button", name=second_org.name).click()
+    await expect(page.get_by_role("heading", name=second_org.name)).to_be_visible()
     assert await fits(page)
 
 
@@ -173,20 +175,20 @@ async def test_an_unknown_page_is_reported_and_no_foreign_content_is_loaded(page
 
 @needs_axe
 async def test_axe_is_silent_on_every_page(
-    chrome: Browser, portal: RunningPortal, town: Town, new_org: Provisioned, other: Provisioned, tmp_path: Path
+    chrome: Browser, portal: RunningPortal, town: Town, new_org: Provisioned, second_org: Provisioned, tmp_path: Path
 ) -> None:
     """In light and dark, with what each page shows when something is wrong."""
     outpost(portal, new_org)
-    who = new_org.owner
+    person = new_org.owner
     file = tmp_path / "outpost-config.json"
     rule = {"name": "Cards", "detector_type": "regex", "entity_type": "credit_card", "action": "block"}
     file.write_text(json.dumps({"version": "1.0", "patterns": ["email", "acme-contract"], "dlp_rules": [rule]}))
-    made = await chrome.new_context(base_url=portal.host.settings.portal_public_url)
-    async with page_of(made) as page:
+    new_context = await chrome.new_context(base_url=portal.host.settings.portal_public_url)
+    async with page_of(new_context) as page:
         for path in ("/login", "/dashboard/nowhere", "/v1/auth/sso/callback?code=x&state=y"):
             await page.goto(path)
             await is_accessible(page)
-        await sign_in(page, who)
+        await sign_in(page, person)
         await expect(page.get_by_role("region", name="Outposts").locator("tbody tr")).to_contain_text("warehouse-1")
         await is_accessible(page)
         await page.get_by_role("link", name="Settings").click()
@@ -200,11 +202,11 @@ async def test_axe_is_silent_on_every_page(
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("alert")).to_be_visible()
         await is_accessible(page)
-        town.join(other, who)
+        town.join(second_org, person)
         await page.goto("/organizations")
         await expect(page.get_by_role("heading", name="Which organization?")).to_be_visible()
         await is_accessible(page)
         await page.goto("/dashboard")
         await page.get_by_role("button", name="Sign out").click()
         await is_accessible(page)
-    await made.close()
+    await new_context.close()

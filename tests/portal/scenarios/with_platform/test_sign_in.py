@@ -90,9 +90,9 @@ async def test_the_cookie_contains_a_token_of_the_organization(
 
 
 async def test_a_member_of_several_organizations_chooses_one(
-    town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+    town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer
 ) -> None:
-    member_id = town.join(other, org.owner)
+    member_id = town.join(second_org, org.owner)
     await surfer.sign_in(org.owner)
     assert surfer.at == "/organizations"
     assert org.name in surfer.page.text
@@ -100,22 +100,22 @@ async def test_a_member_of_several_organizations_chooses_one(
     partial = surfer.cookie("gatehouse_portal_arrived")
     nothing = await surfer.client.get(surfer.portal + f"{SSO}/session", headers={"Authorization": f"Bearer {partial}"})
     assert nothing.status_code == 401
-    answer = await surfer.send(f"{SSO}/select-org", {"org_id": str(other.id)})
+    answer = await surfer.send(f"{SSO}/select-org", {"org_id": str(second_org.id)})
     assert answer.status_code == 200, answer.text
     body = answer.json()
     assert body.keys() == {"token", "expires_in", "token_type", "org_id"}
-    assert (body["expires_in"], body["token_type"], body["org_id"]) == (3600, "Bearer", str(other.id))
+    assert (body["expires_in"], body["token_type"], body["org_id"]) == (3600, "Bearer", str(second_org.id))
     session = await session_of(surfer)
     assert (session["user_id"], session["role"]) == (str(member_id), "member")
     assert surfer.cookie("gatehouse_portal_arrived") is None
 
 
 async def test_a_page_leads_from_one_organization_to_another(
-    town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+    town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer
 ) -> None:
-    town.join(other, org.owner)
+    town.join(second_org, org.owner)
     await surfer.sign_in(org.owner)
-    for item in (other, org):
+    for item in (second_org, org):
         surfer.page = await surfer.client.post(
             surfer.portal + "/organizations", data={"org_id": str(item.id)}, headers={"Origin": surfer.portal}
         )
@@ -126,15 +126,15 @@ async def test_a_page_leads_from_one_organization_to_another(
 
 
 async def test_a_session_moves_to_the_organization_that_is_chosen(
-    portal: RunningPortal, town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+    portal: RunningPortal, town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer
 ) -> None:
     """Otherwise a thief of a token could get another token, which the sign-out does not revoke."""
     await surfer.sign_in(org.owner)
     old = portal.client(str(surfer.cookie()))
-    town.join(other, org.owner)
+    town.join(second_org, org.owner)
     refused = await old.post(f"{SSO}/select-org", json={"org_id": str(uuid4())})
     assert (refused.status_code, (await old.get(f"{SSO}/session")).status_code) == (403, 200)
-    for item in (org, other):
+    for item in (org, second_org):
         answer = await old.post(f"{SSO}/select-org", json={"org_id": str(item.id)})
         assert answer.status_code == 200, answer.text
         assert (await old.get(f"{SSO}/session")).status_code == 403
@@ -142,24 +142,24 @@ async def test_a_session_moves_to_the_organization_that_is_chosen(
 
 
 async def test_a_sign_in_redirects_to_the_requested_page_after_the_choice(
-    town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+    town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer
 ) -> None:
-    town.join(other, org.owner)
+    town.join(second_org, org.owner)
     for expected, at in (("/settings", "/settings"), ("/organizations", "/dashboard")):
         await surfer.sign_in(org.owner, path=f"{SSO}/login?redirect_uri={expected}")
         assert surfer.at == "/organizations"
         surfer.page = await surfer.client.post(
-            surfer.portal + "/organizations", data={"org_id": str(other.id)}, headers={"Origin": surfer.portal}
+            surfer.portal + "/organizations", data={"org_id": str(second_org.id)}, headers={"Origin": surfer.portal}
         )
         await surfer.follow_all()
         assert surfer.at == at
 
 
 async def test_an_organization_without_a_membership_cannot_be_chosen(
-    town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+    town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer
 ) -> None:
     foreign = await town.organization()
-    town.join(other, org.owner)
+    town.join(second_org, org.owner)
     await surfer.sign_in(org.owner)
     for org_id in (foreign.id, uuid4()):
         answer = await surfer.send(f"{SSO}/select-org", {"org_id": str(org_id)})
@@ -176,10 +176,10 @@ async def test_a_person_without_an_organization_sees_a_message(town: Town, org: 
 
 
 async def test_an_email_address_alone_gives_no_membership(
-    town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+    town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer
 ) -> None:
     """Another person, in another tenant, has the owner's address."""
-    twin = town.person(other, email=org.owner.email)
+    twin = town.person(second_org, email=org.owner.email)
     town.server.sql("UPDATE users SET is_active = false WHERE id = %s", [org.owner.id])
     await surfer.sign_in(twin)
     assert surfer.at == "/invitation"
@@ -188,9 +188,9 @@ async def test_an_email_address_alone_gives_no_membership(
 async def test_a_cancelled_organization_is_not_offered(
     portal: RunningPortal, town: Town, org: Provisioned, surfer: Surfer
 ) -> None:
-    other = await town.organization()
-    town.join(other, org.owner)
-    assert (await portal.admin.delete(other.path)).status_code == 204
+    cancelled_org = await town.organization()
+    town.join(cancelled_org, org.owner)
+    assert (await portal.admin.delete(cancelled_org.path)).status_code == 204
     await surfer.sign_in(org.owner)
     assert surfer.at == "/dashboard"
 
@@ -201,97 +201,97 @@ async def test_a_cancelled_organization_is_not_offered(
 async def test_an_invitation_is_accepted_after_the_sign_in(
     portal: RunningPortal, town: Town, new_org: Provisioned, surfer: Surfer
 ) -> None:
-    who = town.person(new_org)
-    token = await town.invite(new_org, who.email.upper(), "admin")
-    await surfer.sign_in(who)
+    person = town.person(new_org)
+    token = await town.invite(new_org, person.email.upper(), "admin")
+    await surfer.sign_in(person)
     await surfer.submit("/invitation", invite_token=f" {token} ")
     await surfer.follow_all()
     assert (surfer.at, new_org.name in surfer.page.text) == ("/dashboard", True)
     rows = portal.sql(
         "SELECT platform_sub, platform_tenant_id, accepted_at IS NOT NULL, invite_digest FROM members"
         " WHERE org_id = %s AND email = %s",
-        [new_org.id, who.email],
+        [new_org.id, person.email],
     )
-    assert rows == [(who.id, UUID(who.tenant_id), True, None)]
+    assert rows == [(person.id, UUID(person.tenant_id), True, None)]
     (row,) = portal.audit(new_org.id, "member.accepted")
     assert row["resource_id"] == (await session_of(surfer))["user_id"]
     assert token not in str(row)
     # The person is now a member of the organization.
     await surfer.submit("/logout")
-    await surfer.sign_in(who)
+    await surfer.sign_in(person)
     assert surfer.at == "/dashboard"
 
 
 async def test_an_invitation_is_accepted_once(town: Town, org: Provisioned, surfer: Surfer, stranger: Surfer) -> None:
-    who = town.person(org)
-    token = await town.invite(org, who.email)
-    await surfer.sign_in(who)
+    person = town.person(org)
+    token = await town.invite(org, person.email)
+    await surfer.sign_in(person)
     first = await surfer.send(f"{SSO}/accept-invite", {"invite_token": token})
     assert (first.status_code, first.json()["org_id"]) == (200, str(org.id))
     await stranger.sign_in(town.person(org))
-    for again in (surfer, stranger):
-        await again.get("/invitation")
-        await again.follow_all()
-        answer = await again.send(f"{SSO}/accept-invite", {"invite_token": token})
+    for browser in (surfer, stranger):
+        await browser.get("/invitation")
+        await browser.follow_all()
+        answer = await browser.send(f"{SSO}/accept-invite", {"invite_token": token})
         assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
 
 
 async def test_another_persons_invitation_is_refused_and_stays_valid(
     town: Town, org: Provisioned, surfer: Surfer, stranger: Surfer
 ) -> None:
-    who = town.person(org)
-    token = await town.invite(org, who.email)
+    person = town.person(org)
+    token = await town.invite(org, person.email)
     await stranger.sign_in(town.person(org))
     answer = await stranger.send(f"{SSO}/accept-invite", {"invite_token": token})
     assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
     await stranger.submit("/invitation", invite_token=token)
     assert (stranger.page.status_code, "another address" in stranger.page.text) == (403, True)
     assert stranger.cookie() is None
-    await surfer.sign_in(who)
+    await surfer.sign_in(person)
     assert (await surfer.send(f"{SSO}/accept-invite", {"invite_token": token})).status_code == 200
 
 
 @pytest.mark.parametrize("fate", ["expired", "taken back", "made up", "of a cancelled organization"])
 async def test_an_expired_invitation_is_not_found(
-    portal: RunningPortal, town: Town, lasting: Provisioned, new_org: Provisioned, surfer: Surfer, fate: str
+    portal: RunningPortal, town: Town, shared_org: Provisioned, new_org: Provisioned, surfer: Surfer, fate: str
 ) -> None:
-    org, who = new_org, town.person(lasting)
-    token = await town.invite(org, who.email)
+    org, person = new_org, town.person(shared_org)
+    token = await town.invite(org, person.email)
     if fate == "expired":
-        portal.sql("UPDATE members SET invite_expires_at = now() WHERE email = %s", [who.email])
+        portal.sql("UPDATE members SET invite_expires_at = now() WHERE email = %s", [person.email])
     elif fate == "taken back":
         members = (await org.client.get(f"{org.path}/members")).json()
-        (member_id,) = [member["id"] for member in members if member["email"] == who.email]
+        (member_id,) = [member["id"] for member in members if member["email"] == person.email]
         assert (await org.client.delete(f"{org.path}/members/{member_id}")).status_code == 204
     elif fate == "made up":
         token = "inv_" + "x" * 43
     else:
         await portal.admin.delete(org.path)
-    await surfer.sign_in(who)
+    await surfer.sign_in(person)
     answer = await surfer.send(f"{SSO}/accept-invite", {"invite_token": token})
     assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
 
 
 async def test_a_member_joins_another_organization(
-    town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+    town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer
 ) -> None:
-    town.join(org, who := town.proven(org))
-    token = await town.invite(other, who.email)
-    await surfer.sign_in(who)
+    town.join(org, person := town.proven(org))
+    token = await town.invite(second_org, person.email)
+    await surfer.sign_in(person)
     assert surfer.at == "/dashboard"
     await surfer.get("/invitation")
     await surfer.follow_all()
     assert surfer.at == "/invitation"
     await surfer.submit("/invitation", invite_token=token)
     await surfer.follow_all()
-    assert (surfer.at, (await session_of(surfer))["org_id"]) == ("/dashboard", str(other.id))
+    assert (surfer.at, (await session_of(surfer))["org_id"]) == ("/dashboard", str(second_org.id))
 
 
 async def test_the_invitation_page_does_not_sign_users_out(
-    portal: RunningPortal, town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+    portal: RunningPortal, town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer
 ) -> None:
-    town.join(org, who := town.proven(org))
-    await surfer.sign_in(who)
+    town.join(org, person := town.proven(org))
+    await surfer.sign_in(person)
     session = str(surfer.cookie())
     await surfer.get("/invitation")
     await surfer.follow_all()
@@ -300,17 +300,17 @@ async def test_the_invitation_page_does_not_sign_users_out(
     # The former session ends when another one replaces it.
     await surfer.get("/invitation")
     await surfer.follow_all()
-    await surfer.submit("/invitation", invite_token=await town.invite(other, who.email))
+    await surfer.submit("/invitation", invite_token=await town.invite(second_org, person.email))
     await surfer.follow_all()
-    assert (surfer.at, (await session_of(surfer))["org_id"]) == ("/dashboard", str(other.id))
+    assert (surfer.at, (await session_of(surfer))["org_id"]) == ("/dashboard", str(second_org.id))
     assert (await portal.client(session).get(f"{SSO}/session")).status_code == 403
 
 
 async def test_two_tabs_sign_in_at_once(town: Town, org: Provisioned, surfer: Surfer) -> None:
-    town.join(org, who := town.person(org))
-    await surfer.to_the_platform(who)
+    town.join(org, person := town.person(org))
+    await surfer.to_the_platform(person)
     first = surfer.page
-    await surfer.to_the_platform(who, path=f"{SSO}/login?redirect_uri=/settings")
+    await surfer.to_the_platform(person, path=f"{SSO}/login?redirect_uri=/settings")
     second = surfer.page
     for page, target in ((first, "/dashboard"), (second, "/settings")):
         surfer.page = page
@@ -326,12 +326,12 @@ async def test_a_browser_keeps_few_unfinished_sign_ins(surfer: Surfer) -> None:
 
 
 async def test_an_unverified_address_cannot_accept_an_invitation(
-    town: Town, org: Provisioned, other: Provisioned, surfer: Surfer, stranger: Surfer
+    town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer, stranger: Surfer
 ) -> None:
     """The administrators of another organization may create an account with any address, including the invited one."""
     address = f"invited-{uuid4().hex[:8]}@example.test"
     token = await town.invite(org, address)
-    twin = town.person(other, email=address)
+    twin = town.person(second_org, email=address)
     await stranger.sign_in(twin)
     answer = await stranger.send(f"{SSO}/accept-invite", {"invite_token": token})
     assert (answer.status_code, "not verified its domain" in answer.json()["detail"]) == (403, True)
@@ -356,17 +356,17 @@ async def test_a_members_token_alone_cannot_accept_an_invitation(town: Town, org
 
 
 async def test_one_person_has_one_membership(
-    portal: RunningPortal, town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+    portal: RunningPortal, town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer
 ) -> None:
     """The person is invited again with a new address of the same account."""
-    who = town.person(org)
-    town.join(org, who)
+    person = town.person(org)
+    town.join(org, person)
     renamed = f"renamed-{uuid4().hex[:8]}@example.test"
     token = await town.invite(org, renamed)
-    town.server.sql("UPDATE users SET email = %s WHERE id = %s", [renamed, who.id])
-    who.email = renamed
-    town.join(other, who)
-    await surfer.sign_in(who)
+    town.server.sql("UPDATE users SET email = %s WHERE id = %s", [renamed, person.id])
+    person.email = renamed
+    town.join(second_org, person)
+    await surfer.sign_in(person)
     answer = await surfer.send(f"{SSO}/accept-invite", {"invite_token": token})
     assert (answer.status_code, answer.json()["error"]) == (409, "conflict")
 
@@ -386,16 +386,16 @@ async def test_a_refreshed_session_has_another_token_and_the_old_one_is_refused(
     assert (body["org_id"], body["token"] != old, surfer.cookie()) == (str(org.id), True, body["token"])
     assert (await portal.client(str(old)).get(f"{SSO}/session")).status_code == 403
     # A request with a token receives no cookie.
-    again = await portal.client(body["token"]).post(f"{SSO}/refresh")
-    assert (again.status_code, "set-cookie" in again.headers) == (200, False)
+    refreshed = await portal.client(body["token"]).post(f"{SSO}/refresh")
+    assert (refreshed.status_code, "set-cookie" in refreshed.headers) == (200, False)
 
 
 async def test_a_session_cannot_be_refreshed_forever(portal: RunningPortal, new_org: Provisioned) -> None:
     ((member_id,),) = portal.sql("SELECT id FROM members WHERE org_id = %s", [new_org.id])
     now = int(time.time())
     claims = {"sub": str(new_org.id), "uid": str(member_id), "role": "admin"}
-    late = await portal.signed({**claims, "auth_time": now - 12 * 3600 + 600})
-    answer = await portal.client(late).post(f"{SSO}/refresh")
+    late_token = await portal.signed({**claims, "auth_time": now - 12 * 3600 + 600})
+    answer = await portal.client(late_token).post(f"{SSO}/refresh")
     assert answer.status_code == 200
     assert 590 <= answer.json()["expires_in"] <= 600
     over = await portal.signed({**claims, "auth_time": now - 12 * 3600 - 1})
@@ -404,23 +404,23 @@ async def test_a_session_cannot_be_refreshed_forever(portal: RunningPortal, new_
 
 
 async def test_no_new_token_extends_a_sign_in_beyond_twelve_hours(
-    portal: RunningPortal, town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+    portal: RunningPortal, town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer
 ) -> None:
     """This applies to a session, and to a partial sign-in."""
-    member_id = town.join(org, who := town.person(org))
+    member_id = town.join(org, person := town.person(org))
     now = int(time.time())
     claims = {"sub": str(org.id), "uid": str(member_id), "role": "member"}
-    late = await portal.signed({**claims, "auth_time": now - 12 * 3600 + 600})
-    chosen = await portal.client(late).post(f"{SSO}/select-org", json={"org_id": str(org.id)})
+    late_token = await portal.signed({**claims, "auth_time": now - 12 * 3600 + 600})
+    chosen = await portal.client(late_token).post(f"{SSO}/select-org", json={"org_id": str(org.id)})
     assert (chosen.status_code, 590 <= chosen.json()["expires_in"] <= 600) == (200, True)
-    again = await portal.client(chosen.json()["token"]).post(f"{SSO}/refresh")
-    assert (again.status_code, again.json()["expires_in"] <= 600) == (200, True)
+    refreshed = await portal.client(chosen.json()["token"]).post(f"{SSO}/refresh")
+    assert (refreshed.status_code, refreshed.json()["expires_in"] <= 600) == (200, True)
     over = await portal.signed({**claims, "auth_time": now - 12 * 3600 - 1})
     answer = await portal.client(over).post(f"{SSO}/select-org", json={"org_id": str(org.id)})
     assert (answer.status_code, answer.json()["error"]) == (401, "unauthorized")
     # The twelve hours begin when the platform confirms the sign-in.
-    town.join(other, who)
-    await surfer.sign_in(who)
+    town.join(second_org, person)
+    await surfer.sign_in(person)
     result = await portal.host.keys.verify(
         str(surfer.cookie("gatehouse_portal_arrived")), audience=f"{portal.host.settings.issuer}#arrived"
     )
@@ -507,9 +507,9 @@ async def test_an_ended_session_does_not_count_as_a_wrong_credential(
 async def test_a_removed_members_session_ends(
     portal: RunningPortal, town: Town, org: Provisioned, surfer: Surfer
 ) -> None:
-    who = town.person(org)
-    member_id = town.join(org, who)
-    await surfer.sign_in(who)
+    person = town.person(org)
+    member_id = town.join(org, person)
+    await surfer.sign_in(person)
     assert surfer.at == "/dashboard"
     assert (await org.client.delete(f"{org.path}/members/{member_id}")).status_code == 204
     answer = await surfer.client.get(surfer.portal + f"{SSO}/session")
@@ -517,17 +517,17 @@ async def test_a_removed_members_session_ends(
     await surfer.get("/dashboard")
     await surfer.follow()
     assert (surfer.at, "session has ended" in surfer.page.text, surfer.cookie()) == ("/login", True, None)
-    await surfer.sign_in(who)
+    await surfer.sign_in(person)
     assert surfer.at == "/invitation"
 
 
 async def test_the_page_of_a_demoted_administrator_offers_no_changes(
     town: Town, org: Provisioned, surfer: Surfer
 ) -> None:
-    who = town.person(org)
-    member_id = town.join(org, who, "admin")
+    person = town.person(org)
+    member_id = town.join(org, person, "admin")
     town.join(org, town.person(org), "admin")
-    await surfer.sign_in(who, path=f"{SSO}/login?redirect_uri=/settings")
+    await surfer.sign_in(person, path=f"{SSO}/login?redirect_uri=/settings")
     demoted = await org.client.put(f"{org.path}/members/{member_id}", json={"role": "member"})
     assert demoted.status_code == 200
     await surfer.submit("/settings", name="Mine")

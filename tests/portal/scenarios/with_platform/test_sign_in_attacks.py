@@ -45,10 +45,10 @@ async def test_a_sign_in_started_in_another_browser_is_refused(
 ) -> None:
     """A victim follows a link with a valid code of the attacker, and must not be signed in as the attacker."""
     await stranger.to_the_platform(org.owner)
-    theirs = stranger.coming_back
-    await refused(surfer, theirs)
+    attackers_callback = stranger.coming_back
+    await refused(surfer, attackers_callback)
     await begun(surfer)
-    await refused(surfer, theirs)
+    await refused(surfer, attackers_callback)
     # The code has not been used by this attempt.
     await stranger.follow_all()
     assert stranger.at == "/dashboard"
@@ -59,19 +59,19 @@ async def test_another_persons_code_is_refused_with_ones_own_state(
 ) -> None:
     """The verifier belongs to this browser (RFC 7636)."""
     await stranger.to_the_platform(org.owner)
-    mine = await begun(surfer)
-    await refused(surfer, {**stranger.coming_back, "state": mine["state"]})
+    own_parameters = await begun(surfer)
+    await refused(surfer, {**stranger.coming_back, "state": own_parameters["state"]})
 
 
 async def test_a_code_is_valid_once(org: Provisioned, surfer: Surfer) -> None:
     await surfer.to_the_platform(org.owner)
     query, (name,) = surfer.coming_back, surfer.begun
-    kept = str(surfer.cookie(name))
+    cookie_value = str(surfer.cookie(name))
     await surfer.follow_all()
     assert surfer.at == "/dashboard"
     await surfer.submit("/logout")
     await refused(surfer, query)
-    surfer.client.cookies.set(name, kept, domain="127.0.0.1", path="/")
+    surfer.client.cookies.set(name, cookie_value, domain="127.0.0.1", path="/")
     await refused(surfer, query)
 
 
@@ -108,12 +108,12 @@ async def test_a_state_that_was_tampered_with_or_is_old_is_refused(
 ) -> None:
     await surfer.to_the_platform(org.owner)
     query, (name,) = surfer.coming_back, surfer.begun
-    kept = str(surfer.cookie(name))
+    cookie_value = str(surfer.cookie(name))
     sealed_elsewhere = portal.host.sealer.seal(b"{}", context=b"portal_signing_key:x")
-    for value in (kept[:-6] + "AAAAAA", "v1.x.y", sealed_elsewhere, "{}"):
+    for value in (cookie_value[:-6] + "AAAAAA", "v1.x.y", sealed_elsewhere, "{}"):
         surfer.client.cookies.set(name, value, domain="127.0.0.1", path="/")
         await refused(surfer, query)
-    surfer.client.cookies.set(name, kept, domain="127.0.0.1", path="/")
+    surfer.client.cookies.set(name, cookie_value, domain="127.0.0.1", path="/")
     now = portal.host.clock.now()
     monkeypatch.setattr(type(portal.host.clock), "now", lambda self: now + 601)
     await refused(surfer, query)
@@ -132,9 +132,9 @@ async def test_every_sign_in_has_a_challenge_a_nonce_and_a_state_of_its_own(
         assert item["redirect_uri"] == f"{settings.portal_public_url}{SSO}/callback"
         assert len(item["code_challenge"]) == len(item["state"]) == len(item["nonce"]) == 43
     assert all(first[name] != second[name] for name in ("state", "nonce", "code_challenge"))
-    kept = [f"{name}={surfer.cookie(name)}" for name in surfer.begun]
-    assert len(kept) == 2
-    assert not any(item[name] in text for text in kept for item in (first, second) for name in ("state", "nonce"))
+    cookies = [f"{name}={surfer.cookie(name)}" for name in surfer.begun]
+    assert len(cookies) == 2
+    assert not any(item[name] in text for text in cookies for item in (first, second) for name in ("state", "nonce"))
 
 
 @pytest.mark.parametrize(
@@ -207,10 +207,10 @@ async def test_the_sign_in_pages_link_redirects_only_to_own_pages(surfer: Surfer
 
 
 async def test_no_session_can_be_fixed_in_advance(
-    portal: RunningPortal, town: Town, org: Provisioned, other: Provisioned, surfer: Surfer, stranger: Surfer
+    portal: RunningPortal, town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer, stranger: Surfer
 ) -> None:
     """A sign-in replaces the session that the browser had before."""
-    await stranger.sign_in(other.owner)
+    await stranger.sign_in(second_org.owner)
     planted = str(stranger.cookie())
     surfer.client.cookies.set("gatehouse_portal", planted, domain="127.0.0.1", path="/")
     await surfer.sign_in(org.owner)
@@ -224,12 +224,12 @@ async def test_no_session_can_be_fixed_in_advance(
 
 
 async def test_a_partial_token_gives_no_access_to_an_organization(
-    town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+    town: Town, org: Provisioned, second_org: Provisioned, surfer: Surfer
 ) -> None:
-    who = town.person(org)
-    town.join(org, who)
-    town.join(other, who)
-    await surfer.sign_in(who)
+    person = town.person(org)
+    town.join(org, person)
+    town.join(second_org, person)
+    await surfer.sign_in(person)
     partial = str(surfer.cookie("gatehouse_portal_arrived"))
     headers = {"Authorization": f"Bearer {partial}"}
     for method, path in (("GET", org.path), ("GET", f"{SSO}/session"), ("POST", f"{SSO}/refresh")):

@@ -1,5 +1,5 @@
-"""Test mails: an administrator sees whether mails arrive (docs/mail.md).
+"""Test mails, with which an administrator checks that mails arrive (docs/mail.md).
 
-queued -> sent      the server took the mail: the audit event `mail.test_sent`
-queued -> failed    one attempt failed: the audit event `mail.test_failed` with the reason
+queued -> sent      the mail server accepted the mail: audit event `mail.test_sent`
+queued -> failed    the only attempt failed: audit event `mail.test_failed` with the reason
 """

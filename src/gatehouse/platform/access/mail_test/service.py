@@ -17,7 +17,7 @@ from gatehouse.platform.background.jobs import JOBS, Tools
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.tenants.table import TenantRecord
 
-#: For the mail and the statements around it.
+#: Time limit of a job: sends the mail and runs the SQL statements around it.
 _JOB_TIMEOUT_SECONDS: Final = SEND_TIMEOUT_SECONDS + 30.0
 
 

@@ -1,0 +1,62 @@
+import { Controller, useForm } from "react-hook-form";
+import { ChoicesField } from "../parts/ChoicesField";
+import { Button } from "../parts/Button";
+import { DialogActions } from "../parts/Dialog";
+import { DialogForm } from "../parts/DialogForm";
+import { ErrorState, Skeleton } from "../parts/states";
+import { toast } from "../parts/toasts";
+import { texts } from "../texts";
+import { type Discovered, useAddDiscovered, useDiscovered } from "./api";
+
+/** The models that providers offer and the catalog lacks, each to be chosen. */
+export function DiscoverForm({ onDone }: { onDone: () => void }) {
+  const { models } = texts;
+  const { data, error, refetch } = useDiscovered();
+  if (error && data === undefined) return <ErrorState error={error} onRetry={() => void refetch()} />;
+  if (data === undefined) return <div role="status" aria-label={texts.loading}><Skeleton width="60%" /></div>;
+  const missing = data.filter((model) => !model.already_in_catalog);
+  if (missing.length > 0) return <Choice missing={missing} onDone={onDone} />;
+  return (
+    <>
+      <p role="status">{models.nothingNew}</p>
+      <DialogActions><Button onClick={onDone}>{texts.done}</Button></DialogActions>
+    </>
+  );
+}
+
+function Choice({ missing, onDone }: { missing: Discovered[]; onDone: () => void }) {
+  const { models } = texts;
+  const form = useForm<{ chosen: string[] }>({ defaultValues: { chosen: [] } });
+  const add = useAddDiscovered();
+  const chosen = form.watch("chosen");
+  return (
+    <DialogForm
+      form={form} action={models.addChosen(chosen.length)} onCancel={onDone}
+      onSubmit={async (fields) => {
+        const added = missing.filter((model) => fields.chosen.includes(idOf(model)));
+        await add.mutateAsync(added);
+        toast(models.synced(added.length));
+        onDone();
+      }}
+    >
+      <Controller
+        name="chosen" control={form.control} rules={{ validate: (ids) => ids.length > 0 || models.chooseOne }}
+        render={({ field, fieldState }) => (
+          <ChoicesField
+            label={models.offered} hint={models.offeredHint} fault={fieldState.error?.message} chosen={field.value} onChange={field.onChange}
+            options={missing.map((model) => ({ id: idOf(model), name: model.display_name === model.model_id ? idOf(model) : `${idOf(model)} (${model.display_name})` }))}
+          />
+        )}
+      />
+      <div>
+        <Button size="small" onClick={() => form.setValue("chosen", chosen.length === missing.length ? [] : missing.map(idOf), { shouldDirty: true, shouldValidate: true })}>
+          {chosen.length === missing.length ? models.chooseNone : models.chooseAll(missing.length)}
+        </Button>
+      </div>
+    </DialogForm>
+  );
+}
+
+function idOf({ provider, model_id: id }: Discovered): string {
+  return `${provider}/${id}`;
+}

@@ -1,0 +1,102 @@
+import { Plus, X } from "lucide-react";
+import { useFieldArray, useForm } from "react-hook-form";
+import { Button } from "../parts/Button";
+import { DialogForm } from "../parts/DialogForm";
+import { FieldSet, SelectField, TextField } from "../parts/fields";
+import { toast } from "../parts/toasts";
+import { Fields } from "../parts/Trial";
+import { texts } from "../texts";
+import { type NewEndpoint, useCreateEndpoint } from "./api";
+
+/** Prices are entered for a million tokens, as everywhere in the console. */
+const THOUSANDS_OF_A_PRICE = 1000;
+/** The API's default. */
+const TIMEOUT_MS = 30_000;
+const EMPTY_MODEL = { model_id: "", display_name: "", context_window: "", input_price: "", output_price: "" };
+
+interface FormFields {
+  id: string;
+  name: string;
+  base_url: string;
+  format: NewEndpoint["format"];
+  api_key: string;
+  models: (typeof EMPTY_MODEL)[];
+}
+
+/** Adds an endpoint with its models, which can be called at once. */
+export function EndpointForm({ onDone }: { onDone: () => void }) {
+  const { endpoint, models } = texts;
+  const create = useCreateEndpoint();
+  const form = useForm<FormFields>({
+    defaultValues: { id: "", name: "", base_url: "", format: "openai", api_key: "", models: [EMPTY_MODEL] },
+  });
+  const rows = useFieldArray({ control: form.control, name: "models" });
+  const { errors } = form.formState;
+  const required = { required: texts.organization.required };
+  const number = { ...required, pattern: { value: /^\d*\.?\d*$/, message: models.numberRequired } };
+  const text = { autoComplete: "off", spellCheck: false } as const;
+  return (
+    <DialogForm
+      form={form} action={endpoint.create} onCancel={onDone}
+      onSubmit={async (fields) => {
+        const created = await create.mutateAsync(bodyOf(fields));
+        toast(endpoint.created(created.name));
+        onDone();
+      }}
+    >
+      <Fields>
+        <TextField label={endpoint.id} hint={endpoint.idHint} {...text} fault={errors.id?.message} {...form.register("id", required)} />
+        <TextField label={endpoint.name} autoComplete="off" fault={errors.name?.message} {...form.register("name", required)} />
+      </Fields>
+      <Fields>
+        <TextField label={endpoint.url} hint={endpoint.urlHint} type="url" {...text} fault={errors.base_url?.message} {...form.register("base_url", required)} />
+        <SelectField label={endpoint.format} fault={errors.format?.message} {...form.register("format")}>
+          <option value="openai">{endpoint.formats.openai}</option>
+          <option value="anthropic">{endpoint.formats.anthropic}</option>
+        </SelectField>
+      </Fields>
+      <TextField label={endpoint.key} hint={endpoint.keyHint} type="password" {...text} fault={errors.api_key?.message} {...form.register("api_key")} />
+      {rows.fields.map((row, at) => {
+        const faults = errors.models?.[at];
+        return (
+          <FieldSet key={row.id} label={endpoint.model(at + 1)}>
+            <Fields>
+              <TextField label={models.id} {...text} fault={faults?.model_id?.message} {...form.register(`models.${at}.model_id`, required)} />
+              <TextField label={models.name} autoComplete="off" fault={faults?.display_name?.message} {...form.register(`models.${at}.display_name`)} />
+            </Fields>
+            <Fields>
+              <TextField label={models.context} inputMode="numeric" fault={faults?.context_window?.message} {...form.register(`models.${at}.context_window`, number)} />
+              <TextField label={models.inputPrice} inputMode="decimal" fault={faults?.input_price?.message} {...form.register(`models.${at}.input_price`, number)} />
+              <TextField label={models.outputPrice} inputMode="decimal" fault={faults?.output_price?.message} {...form.register(`models.${at}.output_price`, number)} />
+            </Fields>
+            {rows.fields.length > 1 && (
+              <div><Button size="small" look="quiet" onClick={() => rows.remove(at)}><X aria-hidden />{endpoint.removeModel(at + 1)}</Button></div>
+            )}
+          </FieldSet>
+        );
+      })}
+      <div><Button size="small" onClick={() => rows.append(EMPTY_MODEL)}><Plus aria-hidden />{endpoint.addModel}</Button></div>
+    </DialogForm>
+  );
+}
+
+function bodyOf({ api_key: key, models, ...fields }: FormFields): NewEndpoint {
+  return {
+    ...fields,
+    id: fields.id.trim(),
+    base_url: fields.base_url.trim(),
+    api_key: key.trim() === "" ? null : key.trim(),
+    timeout_ms: TIMEOUT_MS,
+    models: models.map((model) => ({
+      model_id: model.model_id.trim(),
+      display_name: model.display_name.trim() || model.model_id.trim(),
+      context_window: Number(model.context_window),
+      input_cost_per_1k: costOf(model.input_price),
+      output_cost_per_1k: costOf(model.output_price),
+    })),
+  };
+}
+
+function costOf(price: string): number {
+  return Number((Number(price) / THOUSANDS_OF_A_PRICE).toPrecision(12));
+}
