@@ -185,7 +185,7 @@ async def test_the_command_prepares_and_activates_a_key(platform: RunningPlatfor
     activated = await command("--activate")
     after = (await keys.signing_key(platform.host.database, platform.host.sealer)).id
     assert after in prepared.stdout
-    assert f"Key {after} signs SAML requests from now on, and {before} no more." in activated.stdout
+    assert f"Key {after} signs SAML requests from now on. Key {before} no longer signs." in activated.stdout
     nothing = await command("--activate")
     assert nothing.returncode != 0
     assert "no key is prepared" in nothing.stderr

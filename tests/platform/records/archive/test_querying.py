@@ -93,7 +93,7 @@ async def test_a_run_reports_organizations_under_a_legal_hold(command, tenant: T
     await tenant.admin.client.put("/api/v1/admin/retention/legal-hold", json={"reason": "case 7"})
     completed = command("run", "--tenant", tenant.slug)
     assert completed.exit_code == 0
-    assert completed.output.splitlines()[-1] == f"{tenant.slug}: there is a legal hold, nothing was done"
+    assert completed.output.splitlines()[-1] == f"{tenant.slug}: there is a legal hold, so nothing was archived"
 
 
 async def test_a_query_can_be_given_on_standard_input(command, tenant: Tenant) -> None:
