@@ -130,7 +130,8 @@ class Gateway:
             return
         x = receiving.read_head(scope, self.addresses, kind.dialect)
         x.path = canonical(kind, path)
-        x.query = scope["query_string"].decode("latin-1")
+        if kind.dialect is None:
+            x.query = scope["query_string"].decode("latin-1")
         body = self.body(x, receive)
         try:
             await while_connected(scope, receive, body.whole, self.serve(kind, x, body, AsgiWriter(send)))
