@@ -179,7 +179,7 @@ async def test_the_settings_screen_imports(server: GatehouseServer, new_org: Pro
         assert surfer.page.status_code == 200
         text = " ".join(surfer.page.text.split())
         assert ("This would be done" in text) == dry
-        assert "3 imported, 1 skipped, 1 with errors. 76 standard patterns were recognised." in text
+        assert "3 imported, 1 skipped, 1 with errors. 76 built-in patterns were recognised." in text
         assert "acme-contract" in text
         assert "custom_patterns[1].pattern" in text
         assert bool(arrived(server, new_org)) == (not dry)
