@@ -137,7 +137,7 @@ async def test_deliveries_that_wait_or_succeeded_are_409(hooks: Hooks) -> None:
     assert (delivered.status_code, delivered.json()) == (
         409,
         {
-            "detail": "The receiver has accepted this delivery. Only failed deliveries and dead letters are replayed.",
+            "detail": "The receiver has accepted this delivery. Only failed deliveries and dead letters can be replayed.",
         },
     )
     assert (await hooks.last(webhook_id))["status"] == "delivered"

@@ -18,16 +18,14 @@ class DeliveryNotFound(NotFound):
     message = "Delivery not found. Only the last deliveries of a webhook are stored."
 
 
-class DeliveryNotReplayable(Conflict):
-    """The delivery succeeded, or it waits for an attempt."""
+class DeliveryAccepted(Conflict):
+    code = "delivery_accepted"
+    message = "The receiver has accepted this delivery. Only failed deliveries and dead letters can be replayed."
 
-    code = "delivery_not_replayable"
 
-    @classmethod
-    def of(cls, status: str) -> "DeliveryNotReplayable":
-        if status == "delivered":
-            return cls("The receiver has accepted this delivery. Only failed deliveries and dead letters are replayed.")
-        return cls("This delivery waits for an attempt. It can be replayed once it has finally failed.")
+class DeliveryWaiting(Conflict):
+    code = "delivery_waiting"
+    message = "This delivery waits for an attempt. It can be replayed once it has finally failed."
 
 
 class WebhookDisabled(Conflict):

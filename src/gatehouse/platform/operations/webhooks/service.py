@@ -14,8 +14,9 @@ from gatehouse.platform.changes.change import Change
 from gatehouse.platform.operations import receiver_urls
 from gatehouse.platform.operations.webhooks import listening, table
 from gatehouse.platform.operations.webhooks.errors import (
+    DeliveryAccepted,
     DeliveryNotFound,
-    DeliveryNotReplayable,
+    DeliveryWaiting,
     TooManyWebhooks,
     UnsafeReceiver,
     WebhookDisabled,
@@ -114,14 +115,16 @@ async def test(parts: SplitTransactions, receivers: Receivers, sealer: Sealer, w
 
 async def replay(change: Change, webhook: WebhookRow, delivery_id: UUID | None) -> DeliveryRow:
     """Queue a delivery again that has no further attempt. It is sent like a new one. Raises `DeliveryNotFound`,
-    `DeliveryNotReplayable`, `WebhookDisabled`."""
+    `DeliveryAccepted`, `DeliveryWaiting`, `WebhookDisabled`."""
     # The turn is locked before the delivery, as the delivering processes do, so that no two transactions deadlock.
     await listening.wake(change.session, [webhook.id])
     delivery = await table.find_delivery(change.session, webhook.id, delivery_id)
     if delivery is None:
         raise DeliveryNotFound
-    if delivery.status in {"pending", "delivered"} or delivery.next_attempt_at is not None:
-        raise DeliveryNotReplayable.of(delivery.status)
+    if delivery.status == "delivered":
+        raise DeliveryAccepted
+    if delivery.next_attempt_at is not None:
+        raise DeliveryWaiting
     if not webhook.enabled:
         raise WebhookDisabled
     change.record(
