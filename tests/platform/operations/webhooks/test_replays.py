@@ -134,12 +134,8 @@ async def test_deliveries_that_wait_or_succeeded_are_409(hooks: Hooks) -> None:
     assert (await replay(hooks, webhook_id, first)).json() == pending.json()
     await hooks.retry()
     delivered = await replay(hooks, webhook_id, first)
-    assert (delivered.status_code, delivered.json()) == (
-        409,
-        {
-            "detail": "The receiver has accepted this delivery. Only failed deliveries and dead letters can be replayed.",
-        },
-    )
+    accepted = "The receiver has accepted this delivery. Only failed deliveries and dead letters can be replayed."
+    assert (delivered.status_code, delivered.json()) == (409, {"detail": accepted})
     assert (await hooks.last(webhook_id))["status"] == "delivered"
     assert len(hooks.receiver.got) == 2
 
