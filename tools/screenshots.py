@@ -134,7 +134,7 @@ async def take_all(url: str) -> None:
 async def take(page: Page, name: str, path: str, selector: str) -> None:
     for scheme in ("light", "dark"):
         # The page is loaded in each scheme, because charts take their colours when they are drawn.
-        await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+        await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         await page.goto(path)
         await page.get_by_role("main").locator(selector).first.wait_for()
         await page.wait_for_load_state("networkidle")

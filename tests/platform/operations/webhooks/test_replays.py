@@ -174,13 +174,13 @@ async def test_a_delivery_is_found_only_under_its_own_webhook_and_organization(
     webhook_id, other_id = await hooks.new(), await hooks.new("dlp_trigger")
     delivery_id = await dead_letter(hooks, webhook_id, {"n": 1})
     absent = {"detail": "Delivery not found. Only the last deliveries of a webhook are stored."}
-    for webhook, delivery in ((webhook_id, uuid4()), (webhook_id, "no-id"), (other_id, delivery_id)):
-        answer = await replay(hooks, webhook, str(delivery))
+    for webhook, delivery in ((webhook_id, str(uuid4())), (webhook_id, "no-id"), (other_id, delivery_id)):
+        answer = await replay(hooks, webhook, delivery)
         assert (answer.status_code, answer.json()) == (404, absent)
     unknown = {"detail": "Webhook not found"}
     for base in BASES:
-        for client, webhook in ((other_tenant.admin.client, webhook_id), (hooks.tenant.admin.client, uuid4())):
-            answer = await client.post(replay_path(str(webhook), delivery_id, base))
+        for client, webhook in ((other_tenant.admin.client, webhook_id), (hooks.tenant.admin.client, str(uuid4()))):
+            answer = await client.post(replay_path(webhook, delivery_id, base))
             assert (answer.status_code, answer.json()) == (404, unknown)
     assert (await hooks.last(webhook_id))["status"] == "dead_letter"
 
