@@ -150,7 +150,7 @@ def test_unusable_files_change_nothing(cut_off: OutpostServer) -> None:
     named = keys.read_text()
     for content in ("", "<html>", '{"keys": []}', '{"keys": [{"kty": "RSA"}]}'):
         keys.write_text(content)
-        until(lambda: "keys' file" in (policy(cut_off)["fault"] or ""))
+        until(lambda: "keys file" in (policy(cut_off)["fault"] or ""))
         assert cut_off.ask().status_code == 200
         keys.write_text(named)
         until(lambda: policy(cut_off)["fault"] is None)
