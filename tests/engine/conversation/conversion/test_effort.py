@@ -65,20 +65,17 @@ def test_none_switches_off_the_thinking_of_models_that_think_by_default(model: s
     assert to_anthropic(None, model) == {}
 
 
-@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "claude-opus-4-6", "claude-sonnet-4-6", "claude-opus-4-8"])
+@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "claude-opus-4-6", "claude-sonnet-4-6", "claude-opus-4-7"])
 def test_a_call_that_must_call_a_tool_does_not_think(model: str):
     assert to_anthropic("medium", model, must_call=True) is None
     assert to_anthropic("none", model, must_call=True) == {}
     assert to_anthropic(None, model, must_call=True) == {}
 
 
-@pytest.mark.parametrize("level", ["medium", "none", None])
-def test_a_call_that_must_call_a_tool_switches_thinking_off_where_it_is_on_by_default(level: str | None):
-    requested = effort.of_openai(level, "reasoning_effort")
-    planned = effort.for_anthropic(requested, "claude-opus-5", None, max_tokens=9000, must_call=True)
-    assert planned.fields == {"thinking": {"type": "disabled"}}
-    assert planned.is_lost is (level == "medium")
-    assert not planned.thinks
+@pytest.mark.parametrize("model", ["claude-opus-4-8", "claude-sonnet-5", "claude-haiku-5-5"])
+def test_newer_models_think_also_in_a_call_that_must_call_a_tool(model: str):
+    assert to_anthropic("medium", model, must_call=True) == adaptive("medium")
+    assert to_anthropic(None, model, must_call=True) == {}
 
 
 @pytest.mark.parametrize("model", ["gpt-5-chat-latest", "gpt-5.2-chat-latest", "o1-mini", "o1-preview-2024-09-12"])

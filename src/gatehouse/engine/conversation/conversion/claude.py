@@ -23,6 +23,7 @@ _FIRST_BUDGET: Final = (3, 7)
 _FIRST_LEVELS: Final = (4, 6)
 _FIRST_XHIGH: Final = (4, 7)
 _FIRST_WITHOUT_SAMPLING: Final = (4, 7)
+_FIRST_THINKING_IN_FORCED_CALLS: Final = (4, 8)
 _FIRST_THINKING_BY_DEFAULT: Final = (5, 0)
 _FIRST_OF_55: Final = (5, 5)
 #: families that always think
@@ -69,6 +70,11 @@ class Claude(NamedTuple):
     def accepts_sampling(self) -> bool:
         """Whether `temperature`, `top_p` and `top_k` may differ from their defaults."""
         return not self.is_preview and self.version < _FIRST_WITHOUT_SAMPLING
+
+    @property
+    def thinks_in_forced_calls(self) -> bool:
+        """Whether the model accepts thinking together with a `tool_choice` that forces a call."""
+        return self.version >= _FIRST_THINKING_IN_FORCED_CALLS
 
     @property
     def accepts_forced_calls(self) -> bool:

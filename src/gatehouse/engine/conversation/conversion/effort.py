@@ -120,7 +120,7 @@ def for_anthropic(
 ) -> ClaudeThinking:
     """Return Anthropic's fields.
 
-    `must_call`: the call forces the model to call a tool, which Anthropic refuses together with thinking.
+    `must_call`: the call forces the model to call a tool, which older models refuse together with thinking.
     `accepts_budget` is False for a call with which Anthropic refuses a budget: one that continues an answer after a
     tool call, whose thinking no other API returns, or an answer that the client began."""
     version = claude(model)
@@ -148,9 +148,10 @@ def _with_level(level: str | None, model: Claude, must_call: bool) -> ClaudeThin
             anthropic = "low"
         fields: dict[str, Any] = {} if anthropic is None else {"output_config": {"effort": anthropic}}
         return ClaudeThinking(fields, is_lost=is_unknown, thinks=True)
-    if must_call or level == "none":
-        off = {"thinking": {"type": model.least_thinking}} if model.thinks_by_default else {}
-        return ClaudeThinking(off, is_lost=level not in (None, "none"))
+    if level == "none":
+        return ClaudeThinking({"thinking": {"type": model.least_thinking}} if model.thinks_by_default else {})
+    if must_call and not model.thinks_in_forced_calls:
+        return ClaudeThinking({}, is_lost=level is not None)
     if anthropic is None:
         return ClaudeThinking({}, is_lost=is_unknown, thinks=model.thinks_by_default)
     return ClaudeThinking({"thinking": {"type": "adaptive"}, "output_config": {"effort": anthropic}}, thinks=True)

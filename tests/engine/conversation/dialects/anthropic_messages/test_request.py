@@ -44,10 +44,10 @@ def test_a_forced_call_excludes_thinking(choice: ToolChoice):
     assert dropped(forced) == {"reasoning_effort"}
 
 
-def test_a_forced_call_switches_off_thinking_that_is_on_by_default():
-    forced = request("claude-sonnet-5", tools=(WEATHER,), tool_choice=ToolChoice("required"))
+def test_newer_models_think_in_a_forced_call():
+    forced = request("claude-sonnet-5", effort=HIGH, tools=(WEATHER,), tool_choice=ToolChoice("required"))
     body = write(forced)
-    assert (body["thinking"], body["tool_choice"]) == ({"type": "disabled"}, {"type": "any"})
+    assert (body["thinking"], body["tool_choice"]) == ({"type": "adaptive"}, {"type": "any"})
     assert dropped(forced) == set()
 
 
