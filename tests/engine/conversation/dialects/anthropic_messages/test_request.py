@@ -93,9 +93,9 @@ def test_no_budget_after_a_tool_call_or_in_a_begun_answer(messages: tuple[FormMe
 
 def test_a_new_question_after_an_answer_has_a_budget():
     answer = FormMessage("assistant", (Text("9 degrees"),))
-    asked = request("claude-sonnet-4-5", QUESTION, CALL, RESULT, answer, REMINDER, QUESTION, effort=HIGH)
-    assert write(asked)["thinking"]["type"] == "enabled"
-    assert dropped(asked) == set()
+    next_turn = request("claude-sonnet-4-5", QUESTION, CALL, RESULT, answer, REMINDER, QUESTION, effort=HIGH)
+    assert write(next_turn)["thinking"]["type"] == "enabled"
+    assert dropped(next_turn) == set()
 
 
 @pytest.mark.parametrize("model", ["claude-opus-4-7", "claude-sonnet-5", "claude-haiku-5-5", "claude-mythos-preview"])
