@@ -1,5 +1,5 @@
 import { Send, Square } from "lucide-react";
-import { type KeyboardEvent, type ReactNode, useId } from "react";
+import { type KeyboardEvent, type ReactNode, type RefObject, useId } from "react";
 import { Button } from "../parts/Button";
 import { FilterSelect } from "../parts/fields";
 import { useUnsavedWarning } from "../parts/forms";
@@ -8,7 +8,7 @@ import { AUTO_MODEL, useUsableModels } from "./api";
 import styles from "./ChatPage.module.css";
 
 /** Writes a question. Enter sends it, Shift and Enter begin a new line. With `onStop` an answer is being written. */
-export function Composer({ draft, onDraft, model, onModel, defaultModel = false, busy = false, fault, onSend, onStop }: {
+export function Composer({ draft, onDraft, model, onModel, defaultModel = false, busy = false, fault, field, onSend, onStop }: {
   draft: string;
   onDraft: (draft: string) => void;
   model: string;
@@ -16,6 +16,7 @@ export function Composer({ draft, onDraft, model, onModel, defaultModel = false,
   defaultModel?: boolean;
   busy?: boolean;
   fault?: ReactNode;
+  field?: RefObject<HTMLTextAreaElement | null>;
   onSend: () => void;
   onStop?: (() => void) | undefined;
 }) {
@@ -45,7 +46,7 @@ export function Composer({ draft, onDraft, model, onModel, defaultModel = false,
       {fault !== undefined && <p className={styles["fault"]} role="alert">{fault}</p>}
       <label className={styles["hidden"]} htmlFor={id}>{chat.message}</label>
       <textarea
-        id={id} className={styles["input"]} value={draft} rows={2} placeholder={chat.placeholder} autoFocus
+        id={id} {...(field && { ref: field })} className={styles["input"]} value={draft} rows={2} placeholder={chat.placeholder} autoFocus
         onChange={({ target }) => onDraft(target.value)} onKeyDown={onKeyDown}
       />
       <div className={styles["controls"]}>

@@ -27,6 +27,7 @@ export function Conversation({ id, conversation }: { id: string; conversation: S
   const turn = useTurn(id);
   const update = useUpdateConversation(id);
   const [draft, setDraft] = useState("");
+  const field = useRef<HTMLTextAreaElement>(null);
   const [limit, setLimit] = useState(SHOWN_MESSAGES);
   const model = (update.isPending ? update.variables.model : undefined) ?? conversation?.model ?? AUTO_MODEL;
   const stored = messages.data;
@@ -59,8 +60,13 @@ export function Conversation({ id, conversation }: { id: string; conversation: S
         {shown.turn && (
           <RunningTurn
             turn={shown.turn}
-            onRetry={() => shown.turn && send(shown.turn.question, model)}
+            // The buttons go away with the turn, so the field gets the focus.
+            onRetry={() => {
+              field.current?.focus();
+              if (shown.turn) send(shown.turn.question, model);
+            }}
             onEdit={() => {
+              field.current?.focus();
               setDraft(shown.turn?.question ?? "");
               discard(id);
             }}
@@ -69,7 +75,7 @@ export function Conversation({ id, conversation }: { id: string; conversation: S
       </ol>
       <p className={styles["hidden"]} role="status">{isActive(turn) ? chat.answering : turn?.state === "done" ? chat.answered : ""}</p>
       <Composer
-        draft={draft} onDraft={setDraft} model={model} busy={stored === undefined || conversation === undefined}
+        field={field} draft={draft} onDraft={setDraft} model={model} busy={stored === undefined || conversation === undefined}
         onModel={(chosen) => update.mutate({ model: chosen }, { onError: (error) => toast(errorText(error), "failed") })}
         onSend={() => {
           send(draft, model);

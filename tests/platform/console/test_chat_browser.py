@@ -4,7 +4,6 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import httpx2
 import pytest
@@ -18,7 +17,7 @@ pytestmark = needs_chromium
 
 CATALOG = "/api/admin/models/catalog/"
 CARD = "4242 4242 4242 4242"
-MODELS = ("slow-60000ms", "stream-99999", "status-503", "cut")
+MODELS = ("slow-60000ms", "slow-2000ms", "stream-99999", "status-503", "cut")
 MARKDOWN = """# Gates
 
 1. **Porta Maggiore**
@@ -158,10 +157,11 @@ async def test_stop_ends_the_call_before_and_within_the_answer(
     await expect(messages(page).last).to_contain_text("Incomplete")
 
 
-async def test_an_answer_goes_on_while_another_page_is_open(page: Page, sign_in: SignIn) -> None:
-    await sign_in("user", "/console/chat")
-    await page.route("**/api/conversations/*/messages", delayed_stream)
-    await ask(page, "Go on")
+async def test_an_answer_goes_on_while_another_page_is_open(
+    server: GatehouseServer, page: Page, sign_in: SignIn
+) -> None:
+    who = await sign_in("user", "/console/chat")
+    await ask(page, "Go on", "sandbox/slow-2000ms")
     await expect(page.get_by_role("button", name="Stop")).to_be_visible()
     address = page.url
     await page.get_by_role("link", name="My usage").click()
@@ -169,17 +169,10 @@ async def test_an_answer_goes_on_while_another_page_is_open(page: Page, sign_in:
     await page.get_by_role("link", name="Chat").click()
     await page.get_by_role("link", name=re.compile("Untitled conversation")).click()
     await page.wait_for_url(address)
-    await expect(page.get_by_text("Incomplete")).to_have_count(0)
     await is_answered(page)
     await expect(messages(page).last).to_contain_text("Go on")
-
-
-async def delayed_stream(route: Any) -> None:
-    """Pass a call on; the answer to a question after a moment."""
-    answer = await route.fetch()
-    if route.request.method == "POST":
-        time.sleep(0.01)
-    await route.fulfill(response=answer)
+    await expect(page.get_by_text("Incomplete")).to_have_count(0)
+    assert stored(server, who) == [("user", "complete"), ("assistant", "complete")]
 
 
 async def test_what_data_protection_did_is_shown_at_its_place(
@@ -206,6 +199,7 @@ async def test_what_data_protection_did_is_shown_at_its_place(
         await check_screen(page)
         await page.get_by_role("button", name="Edit question").click()
         await expect(page.get_by_label("Message", exact=True)).to_have_value("Plans of Aurora-77")
+        await expect(page.get_by_label("Message", exact=True)).to_be_focused()
         await expect(messages(page)).to_have_count(2)
         await page.get_by_label("Message", exact=True).fill("Plans of the weekend")
         await page.keyboard.press("Enter")
