@@ -235,7 +235,7 @@ class DetectionClient(TierDetectors):
             if future is not None and not future.done():
                 future.set_result(reply.tiers)
         elif (request := self._requests.get(reply.number)) is not None:
-            if isinstance(reply, wire.Failed):
+            if isinstance(reply, wire.RequestFailed):
                 request.complete(reply.failure)
             else:
                 request.complete({0: reply.reading} if isinstance(reply, wire.Document) else reply.answers)

@@ -77,7 +77,7 @@ class _Service:
             try:
                 frame = wire.framed(reply)
             except wire.TooLong:
-                frame = wire.framed(wire.Failed(reply.number, "crashed"))
+                frame = wire.framed(wire.RequestFailed(reply.number, "crashed"))
             loop.call_soon_threadsafe(send, frame)
 
         try:
@@ -118,7 +118,7 @@ class _Service:
                 question.data, declared_as_text=question.declared_as_text, deadline=question.deadline
             )
         except NotRead as error:
-            send_reply(wire.Failed(question.number, error.reason))
+            send_reply(wire.RequestFailed(question.number, error.reason))
         else:
             send_reply(wire.Document(question.number, reading))
 
@@ -138,6 +138,6 @@ def _sender(
     reply: type[wire.Entities | wire.Semantic], number: int, send_reply: Callable[[wire.Reply], None]
 ) -> Callable[[dict[int, Any] | Failure], None]:
     def send(result: dict[int, Any] | Failure) -> None:
-        send_reply(wire.Failed(number, result) if isinstance(result, str) else reply(number, result))
+        send_reply(wire.RequestFailed(number, result) if isinstance(result, str) else reply(number, result))
 
     return send

@@ -82,7 +82,7 @@ class Document(_Message):
     reading: Reading
 
 
-class Failed(_Message):
+class RequestFailed(_Message):
     failure: Failure
 
 
@@ -91,7 +91,7 @@ class States(_Message):
 
 
 Question: TypeAlias = AskEntities | AskSemantic | AskDocument | Cancel | Load | AskStates
-Reply: TypeAlias = Entities | Semantic | Document | Failed | States
+Reply: TypeAlias = Entities | Semantic | Document | RequestFailed | States
 
 _encoder: Final = msgspec.msgpack.Encoder()
 question: Final = msgspec.msgpack.Decoder(Question)

@@ -21,7 +21,7 @@ class ServerContext(NamedTuple):
     loop: asyncio.AbstractEventLoop
 
 
-class LaneConnection(Protocol):
+class ForwardingConnection(Protocol):
     """The methods of the client's connection that the fallback uses."""
 
     def fallback_answered(self) -> None:
@@ -37,7 +37,7 @@ class _BorrowedTransport:
 
     __slots__ = ("_transport", "pause_reading", "resume_reading")
 
-    def __init__(self, transport: asyncio.Transport, connection: LaneConnection) -> None:
+    def __init__(self, transport: asyncio.Transport, connection: ForwardingConnection) -> None:
         self._transport = transport
         self.pause_reading = connection.pause_reading
         self.resume_reading = connection.resume_reading
@@ -50,7 +50,7 @@ class UvicornFallback(WatchfulProtocol):
     """uvicorn's protocol without its timer. It is not in the server's set of connections, because the lane's connection
     is already in the set."""
 
-    def __init__(self, connection: LaneConnection, transport: asyncio.Transport, context: ServerContext) -> None:
+    def __init__(self, connection: ForwardingConnection, transport: asyncio.Transport, context: ServerContext) -> None:
         super().__init__(*context)
         self._connection = connection
         self._chunked = False

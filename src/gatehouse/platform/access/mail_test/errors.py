@@ -3,7 +3,7 @@
 from gatehouse.foundation.errors import Conflict
 
 
-class MailNotConfigured(Conflict):
+class MailServerNotSet(Conflict):
     code = "mail_server_not_set"
     message = "The platform sends no mail. Its operator sets SMTP_URL, MAIL_FROM and PUBLIC_URL."
 

@@ -10,7 +10,7 @@ from gatehouse.foundation.mail.message import parse_sender
 from gatehouse.foundation.mail.sending import SEND_TIMEOUT_SECONDS, MailNotSent, send
 from gatehouse.foundation.settings import Settings
 from gatehouse.platform.access.mail.rendering import trial_mail
-from gatehouse.platform.access.mail_test.errors import MailNotConfigured, NoAddress
+from gatehouse.platform.access.mail_test.errors import MailServerNotSet, NoAddress
 from gatehouse.platform.access.mail_test.schemas import TestMailQueued
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.background.jobs import JOBS, Tools
@@ -22,9 +22,9 @@ _JOB_TIMEOUT_SECONDS: Final = SEND_TIMEOUT_SECONDS + 30.0
 
 
 async def queue_test(change: Change, settings: Settings) -> TestMailQueued:
-    """Queue a test mail to the caller's address. Raises `MailNotConfigured`, `NoAddress`."""
+    """Queue a test mail to the caller's address. Raises `MailServerNotSet`, `NoAddress`."""
     if settings.mail is None:
-        raise MailNotConfigured
+        raise MailServerNotSet
     user_id = change.caller.user_id if change.caller is not None else None
     user = None if user_id is None else await change.session.get(UserRow, user_id)
     address = None if user is None else emails.visible_address(user.email)

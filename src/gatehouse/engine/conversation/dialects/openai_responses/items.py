@@ -6,7 +6,7 @@ from typing import Any, Final
 from gatehouse.engine.conversation.conversion.custom_tools import arguments_of
 from gatehouse.engine.conversation.conversion.images import from_url
 from gatehouse.engine.conversation.dialects.openai_chat.content import signature_of
-from gatehouse.engine.conversation.dialects.openai_responses.tools import ToolKey, Tools
+from gatehouse.engine.conversation.dialects.openai_responses.tools import OfferedTools, ToolKey
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import FormMessage, Image, Part, Role, Text, ToolCall, ToolResult
 
@@ -29,7 +29,9 @@ _REASONING_ID: Final = "rs_"
 _MESSAGE_FIELDS: Final = frozenset({"type", "role", "content", "id", "status"})
 
 
-def read_items(items: str | Sequence[Mapping[str, Any]], tools: Tools, lost: dict[str, None]) -> list[FormMessage]:
+def read_items(
+    items: str | Sequence[Mapping[str, Any]], tools: OfferedTools, lost: dict[str, None]
+) -> list[FormMessage]:
     """Return the messages. Consecutive items that are one message in other dialects are merged: an assistant's text and
     tool calls, and the results of tools. Adds the names of what is left out to `lost`."""
     if isinstance(items, str):
@@ -52,7 +54,7 @@ def read_items(items: str | Sequence[Mapping[str, Any]], tools: Tools, lost: dic
 class _ItemReader:
     __slots__ = ("_ids", "_items", "_lost", "_tools")
 
-    def __init__(self, items: Sequence[Mapping[str, Any]], tools: Tools, lost: dict[str, None]) -> None:
+    def __init__(self, items: Sequence[Mapping[str, Any]], tools: OfferedTools, lost: dict[str, None]) -> None:
         self._items = items
         self._tools = tools
         self._lost = lost

@@ -46,7 +46,7 @@ class DeclaredTool(NamedTuple):
     is_custom: bool
 
 
-class Tools:
+class OfferedTools:
     """The tools of a request."""
 
     __slots__ = ("_names", "_taken", "by_function", "lost")
@@ -117,10 +117,10 @@ class Tools:
         return f"tool_{digest[:_DIGEST_CHARACTERS]}"
 
 
-def read_tools(body: Mapping[str, Any]) -> Tools:
+def read_tools(body: Mapping[str, Any]) -> OfferedTools:
     """Return the tools of a request: those in `tools`, and those that its items add. Raises `InvalidField`."""
     declared = list(_declarations(body))
-    tools = Tools()
+    tools = OfferedTools()
     # Names without a namespace stay as they are, so they are taken first.
     for tool, _ in declared:
         if tool.get("type") in {"function", "custom"} and isinstance(tool.get("name"), str):
@@ -130,7 +130,7 @@ def read_tools(body: Mapping[str, Any]) -> Tools:
     return tools
 
 
-def read_choice(choice: Any, tools: Tools) -> tuple[ToolChoice | None, tuple[Tool, ...]]:
+def read_choice(choice: Any, tools: OfferedTools) -> tuple[ToolChoice | None, tuple[Tool, ...]]:
     """Return the choice and the functions that are offered. Raises `InvalidField` if the choice needs a tool that is
     not offered."""
     functions = tuple(tool.function for tool in tools.by_function.values())
@@ -151,7 +151,7 @@ def read_choice(choice: Any, tools: Tools) -> tuple[ToolChoice | None, tuple[Too
     raise InvalidField("tool_choice", "`tool_choice` must be `auto`, `none`, `required` or name a tool.")
 
 
-def _read_allowed(choice: Mapping[str, Any], tools: Tools) -> tuple[ToolChoice, tuple[Tool, ...]]:
+def _read_allowed(choice: Mapping[str, Any], tools: OfferedTools) -> tuple[ToolChoice, tuple[Tool, ...]]:
     mode, listed = choice.get("mode", "auto"), choice.get("tools")
     if mode not in ("auto", "required") or not isinstance(listed, list):
         raise InvalidField("tool_choice", "`tool_choice` must have a `mode` (`auto` or `required`) and `tools`.")
