@@ -191,6 +191,7 @@ const audit = createRoute({
       actor_id: text(search["actor_id"]),
       resource_id: text(search["resource_id"]),
       request_id: text(search["request_id"]),
+      follow: search["follow"] === true ? true : undefined,
     }),
   component: lazyRouteComponent(() => import("./audit/AuditPage"), "AuditPage"),
 });

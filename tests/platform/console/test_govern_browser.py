@@ -168,6 +168,35 @@ async def test_older_events_are_loaded_on_request(
     await expect(rows.nth(101)).to_be_visible()
 
 
+async def test_new_events_appear_while_the_page_follows(
+    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+) -> None:
+    who = colleague("user")
+    client = api(server, who)
+    client.post("/api/auth/api-keys", json={"description": "first"}).raise_for_status()
+    await sign_in("auditor", f"/console/audit?action=api_key.created&actor_id={who.id}")
+    rows = page.get_by_role("table", name="Audit log").get_by_role("row")
+    await expect(rows).to_have_count(2)
+    follow = page.get_by_role("switch", name="Follow")
+    await expect(follow).not_to_be_checked()
+    await follow.press("Space")
+    await expect(follow).to_be_checked()
+    assert "follow=true" in page.url
+    ids = [client.post("/api/auth/api-keys", json={"description": "x"}).json()["id"] for _ in range(2)]
+    await expect(rows).to_have_count(4, timeout=15_000)
+    client.post("/api/auth/api-keys", json={"description": "last"}).raise_for_status()
+    await expect(rows).to_have_count(5, timeout=15_000)
+    await check_screen(page)
+    # The events are listed newest first.
+    await rows.nth(2).click()
+    await expect(modal(page)).to_contain_text(ids[1])
+    await page.keyboard.press("Escape")
+    await page.get_by_role("button", name="Clear").click()
+    await expect(follow).to_be_checked()
+    await follow.uncheck()
+    assert "follow" not in page.url
+
+
 async def test_the_chain_is_verified_and_a_break_is_named(
     server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
 ) -> None:

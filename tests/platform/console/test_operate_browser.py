@@ -373,6 +373,14 @@ async def test_a_webhook_is_created_tested_edited_and_deleted(
     receiver.answers.append(500)
     await dialog.get_by_role("button", name="Send a test event").click()
     await expect(deliveries.first).to_contain_text(re.compile("Failed.*HTTP 500"))
+    await dialog.get_by_role("button", name="Send again: webhook_test").press("Enter")
+    await expect(page.get_by_text("The event is queued.").first).to_be_visible()
+    await expect(deliveries.first).to_contain_text(re.compile("Delivered.*1 attempt.*HTTP 200"))
+    await expect(dialog.get_by_role("button", name="Send again")).to_have_count(0)
+    assert receiver.got[-1].json["payload"] == receiver.got[-2].json["payload"]
+    receiver.answers.append(500)
+    await dialog.get_by_role("button", name="Send a test event").click()
+    await expect(deliveries.first).to_contain_text(re.compile("Failed.*HTTP 500"))
     await deliveries.first.get_by_text("Payload").click()
     await expect(deliveries.first).to_contain_text("This is a test.")
     await check_screen(page)
@@ -410,7 +418,8 @@ async def test_the_states_of_deliveries_are_shown_with_their_errors(
         await sign_in("auditor", f"/console/webhooks?webhook={webhook}")
         delivery = modal(page).get_by_role("list", name="Deliveries").get_by_role("listitem")
         await expect(delivery).to_contain_text(re.compile("Dead letter.*HTTP 503.*503"))
-        await expect(modal(page).get_by_role("button", name="Send a test event")).to_have_count(0)
+        for name in ("Send a test event", "Send again"):
+            await expect(modal(page).get_by_role("button", name=name)).to_have_count(0)
         await check_screen(page)
     finally:
         admin.delete(f"{WEBHOOKS}{webhook}").raise_for_status()

@@ -1,4 +1,4 @@
-"""Creates, changes, deletes and tests webhooks."""
+"""Creates, changes, deletes and tests webhooks, and replays their deliveries."""
 
 from typing import Any, Final
 from uuid import UUID
@@ -12,8 +12,16 @@ from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.operations import receiver_urls
-from gatehouse.platform.operations.webhooks import table
-from gatehouse.platform.operations.webhooks.errors import TooManyWebhooks, UnsafeReceiver, WebhookNotFound
+from gatehouse.platform.operations.webhooks import listening, table
+from gatehouse.platform.operations.webhooks.errors import (
+    DeliveryAccepted,
+    DeliveryNotFound,
+    DeliveryWaiting,
+    TooManyWebhooks,
+    UnsafeReceiver,
+    WebhookDisabled,
+    WebhookNotFound,
+)
 from gatehouse.platform.operations.webhooks.schemas import NewWebhook, WebhookUpdate
 from gatehouse.platform.operations.webhooks.sending import (
     DeliveryAttempt,
@@ -103,6 +111,27 @@ async def test(parts: SplitTransactions, receivers: Receivers, sealer: Sealer, w
             error=attempt.error,
         )  # fmt: skip
     return attempt
+
+
+async def replay(change: Change, webhook: WebhookRow, delivery_id: UUID | None) -> DeliveryRow:
+    """Queue a delivery again that has no further attempt. It is sent like a new one. Raises `DeliveryNotFound`,
+    `DeliveryAccepted`, `DeliveryWaiting`, `WebhookDisabled`."""
+    # The turn is locked before the delivery, as the delivering processes do, so that no two transactions deadlock.
+    await listening.wake(change.session, [webhook.id])
+    delivery = await table.find_delivery(change.session, webhook.id, delivery_id)
+    if delivery is None:
+        raise DeliveryNotFound
+    if delivery.status == "delivered":
+        raise DeliveryAccepted
+    if delivery.next_attempt_at is not None:
+        raise DeliveryWaiting
+    if not webhook.enabled:
+        raise WebhookDisabled
+    change.record(
+        "webhook.delivery_replayed", "webhook", webhook.id, delivery_id=delivery.id, event_type=delivery.event_type,
+        previous_status=delivery.status, attempts=delivery.attempts,
+    )  # fmt: skip
+    return await table.requeue(change.session, delivery.id)
 
 
 def _delivery(
