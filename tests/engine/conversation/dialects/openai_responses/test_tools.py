@@ -286,6 +286,8 @@ def test_what_cannot_be_converted_is_named(body: dict[str, Any], param: str):
 
 def test_the_description_of_a_namespace_is_not_repeated():
     members = [{"type": "function", "name": f"f{number}", "description": "d"} for number in range(100)]
+    # The first tool is left out.
+    members.insert(0, {"type": "web_search"})
     namespace = {"type": "namespace", "name": "n", "description": "D" * 10_000, "tools": members}
     descriptions = [tool.description for tool in internal(tools=[namespace]).tools]
     assert descriptions == [f"{'D' * 10_000}\n\nd", *["d"] * 99]

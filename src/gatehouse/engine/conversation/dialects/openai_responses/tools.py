@@ -81,8 +81,9 @@ class OfferedTools:
                 if not isinstance(member, dict):
                     raise InvalidField(member_path, f"`{member_path}` must be an object.")
                 self.add(member, member_path, name, introduction)
-                # Only the first tool gets the description of the namespace. A copy for each could fill the memory.
-                introduction = ""
+                if member.get("type") in ("function", "custom"):
+                    # Only the first tool gets the description of the namespace. Copies for all could fill the memory.
+                    introduction = ""
         elif kind in {"function", "custom"}:
             self._declare(tool, path, namespace, introduction)
         elif kind is not None and kind.startswith(_LEFT_OUT):
