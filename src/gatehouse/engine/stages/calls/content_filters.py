@@ -26,6 +26,8 @@ from gatehouse.policy.filters import Filter, FilterSet
 _CONVERSATION: Final = ("system", "instructions", "messages", "input", "text")
 #: Fields with declarations. A model also reads the descriptions in them. Names and schemas have no topic.
 _DECLARED: Final = ("tools", "functions")
+#: Fields of a declaration that a model reads. The definition is the grammar of a custom tool.
+_READ: Final = frozenset({"description", "definition"})
 
 
 class ContentFilterViolation(Forbidden):
@@ -160,7 +162,7 @@ def _with_topics(body: dict[str, Any]) -> Steps[list[str]]:
             texts[slot.text] = None
     for slot in slots_in_steps(declared):
         yield
-        if isinstance(slot, Slot) and slot.key == "description":
+        if isinstance(slot, Slot) and slot.key in _READ:
             texts[slot.text] = None
     return list(texts)
 
