@@ -1,5 +1,6 @@
 /** The organization: settings, feature flags, mail domains. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
 import { api, dataOf, type Schemas } from "../api/client";
 import { discardToken } from "../api/session";
 import { ifMatch } from "../api/versions";
@@ -94,17 +95,25 @@ export function useSendTestMail() {
 }
 
 const RESULT_REFRESH_MS = 1_000;
+const RESULT_TIMEOUT_MS = 120_000;
 const TEST_MAIL_RESULTS = ["mail.test_sent", "mail.test_failed"];
 
-/** The audit event with the result of a test mail; undefined until there is one. */
+/** The audit event with the result of a test mail; undefined until there is one. `isLate`: it is no longer waited for. */
 export function useTestMailResult(id: string | undefined) {
-  return useQuery({
+  const [lateId, setLateId] = useState<string>();
+  const isLate = id !== undefined && lateId === id;
+  useEffect(() => {
+    const timer = setTimeout(() => setLateId(id), RESULT_TIMEOUT_MS);
+    return () => clearTimeout(timer);
+  }, [id]);
+  const result = useQuery({
     queryKey: ["audit-events", "test-mail", id],
     enabled: id !== undefined,
-    refetchInterval: ({ state }) => (hasResult(state.data) ? false : RESULT_REFRESH_MS),
+    refetchInterval: ({ state }) => (isLate || hasResult(state.data) ? false : RESULT_REFRESH_MS),
     queryFn: async () => (await dataOf(api.GET("/v1/audit/events", { params: { query: { resource_id: id ?? "", resource_type: "mail" } } }))).events,
     select: (events) => events.find(({ action }) => TEST_MAIL_RESULTS.includes(action)),
   });
+  return { data: result.data, error: result.error, isLate };
 }
 
 function hasResult(events: Schemas["AuditEventShown"][] | undefined): boolean {
