@@ -229,6 +229,7 @@ export const texts = {
   },
 
   rules: {
+    storedNow: (entries: readonly string[]) => `Stored now: ${entries.length === 0 ? "nothing" : entries.join(", ")}. Saving again replaces it.`,
     name: "Name",
     description: "Description",
     search: "Search",

@@ -3,7 +3,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { api, dataOf, type Schemas } from "../api/client";
 import { discardToken } from "../api/session";
-import { ifMatch } from "../api/versions";
+import { changeOf, ifMatch, versionedOf } from "../api/versions";
 
 export type Domain = Schemas["AllowedDomain"];
 type SettingsUpdate = Schemas["SettingsUpdate"];
@@ -36,7 +36,7 @@ function useOrganizationChange<Input, Output>(change: (input: Input) => Promise<
 
 export function useUpdateSettings() {
   return useOrganizationChange(async ({ updatedAt, ...body }: SettingsUpdate & { updatedAt: string }) => {
-    const settings = await dataOf(api.PUT("/api/v1/admin/org/settings", { body, headers: ifMatch(updatedAt) }));
+    const settings = await changeOf(ifMatch(updatedAt)["If-Match"], (headers) => api.PUT("/api/v1/admin/org/settings", { body, headers }));
     // The session holds the organization's name.
     discardToken();
     return settings;
@@ -75,19 +75,21 @@ export type Allowlist = Schemas["IpAllowlist"];
 export type RequestFieldList = Schemas["RequestFields"];
 
 export function useAllowlist() {
-  return useQuery({ queryKey: ["organization", "ip-allowlist"], queryFn: () => dataOf(api.GET("/api/v1/admin/org/ip-allowlist")) });
+  return useQuery({ queryKey: ["organization", "ip-allowlist"], queryFn: () => versionedOf(api.GET("/api/v1/admin/org/ip-allowlist")) });
 }
 
 export function useUpdateAllowlist() {
-  return useOrganizationChange((body: Schemas["IpAllowlistUpdate"]) => dataOf(api.PUT("/api/v1/admin/org/ip-allowlist", { body })));
+  return useOrganizationChange(({ version, ...body }: Schemas["IpAllowlistUpdate"] & { version: string }) =>
+    changeOf(version, (headers) => api.PUT("/api/v1/admin/org/ip-allowlist", { body, headers })));
 }
 
 export function useRequestFields() {
-  return useQuery({ queryKey: ["organization", "request-fields"], queryFn: () => dataOf(api.GET("/api/v1/admin/org/request-fields")) });
+  return useQuery({ queryKey: ["organization", "request-fields"], queryFn: () => versionedOf(api.GET("/api/v1/admin/org/request-fields")) });
 }
 
 export function useUpdateRequestFields() {
-  return useOrganizationChange((allowed: string[]) => dataOf(api.PUT("/api/v1/admin/org/request-fields", { body: { allowed } })));
+  return useOrganizationChange(({ version, allowed }: { version: string; allowed: string[] }) =>
+    changeOf(version, (headers) => api.PUT("/api/v1/admin/org/request-fields", { body: { allowed }, headers })));
 }
 
 export function useSendTestMail() {
