@@ -230,6 +230,7 @@ export const texts = {
   },
 
   rules: {
+    storedNow: (entries: readonly string[]) => `Stored now: ${entries.length === 0 ? "nothing" : entries.join(", ")}. Saving again replaces it.`,
     name: "Name",
     description: "Description",
     search: "Search",
@@ -1002,6 +1003,7 @@ export const texts = {
     kindHeader: "Kind",
     kindsLabel: "Kinds",
     presetsLabel: "Services and servers",
+    presetsFailed: "Services and servers with known addresses could not be loaded.",
     kindOf: (kind: string): string => (texts.providers.kinds as Record<string, string>)[kind] ?? kind,
     documentationOf: (name: string) => `Documentation of ${name}`,
     kinds: {
@@ -1107,6 +1109,7 @@ export const texts = {
     context: "Context window (tokens)",
     maxOutput: "Longest answer (tokens)",
     numberRequired: "Enter a number.",
+    priceTooHigh: "Enter at most 100,000 USD for a million tokens.",
     default: "Default model",
     defaultHint: "What the model name “auto” means where no routing policy decides.",
     created: (name: string) => `${name} was added.`,
@@ -1199,6 +1202,7 @@ export const texts = {
     sent: "Sent",
     sentText: (address: string) => `The mail server took the mail to ${address}.`,
     failed: "Not sent",
+    noResult: "There is no result after two minutes. The process that runs background work may be stopped. The audit log shows the result as soon as there is one.",
   },
   endpoint: {
     add: "Own endpoint…",

@@ -1,9 +1,9 @@
 """The provider endpoints (docs/providers.md)."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Depends, Header, Path, Query, Request
 
 from gatehouse.platform.request.callers import (
     RESPONSES,
@@ -86,17 +86,32 @@ async def read_provider(caller: AdminReader, provider: LoadedProvider, session: 
 
 @router.put(_BASE + "/{provider_id}/credentials", response_model=CredentialsSet)
 async def set_provider_credentials(
-    caller: AdminStepUp, provider_id: ProviderId, body: Credentials, change: Changing, host: TheHost
+    *,
+    caller: AdminStepUp,
+    provider_id: ProviderId,
+    body: Credentials,
+    change: Changing,
+    host: TheHost,
+    if_none_match: Annotated[
+        Literal["*"] | None, Header(description="`*` adds a provider: the request is refused with 412 if it exists.")
+    ] = None,
 ) -> CredentialsSet:
     """Replaces a provider's credentials; they are sealed and never returned.
 
     On the slug of a kind that the organization has not configured yet, this adds the provider. On any other slug, a
     body with a `kind` adds another provider of that kind, and one with a `base_url` an OpenAI-compatible endpoint of
-    that name, with or without `api_key`.
+    that name, with or without `api_key`. With `If-None-Match: *`, the credentials of an existing provider are never
+    replaced.
     """
     fields = body.model_dump(exclude_unset=True)
     return await service.set_credentials(
-        change, host.sealer, provider_id, fields, sandbox=host.settings.sandbox, guard=host.receivers.guard
+        change,
+        host.sealer,
+        provider_id,
+        fields,
+        must_be_new=if_none_match is not None,
+        sandbox=host.settings.sandbox,
+        guard=host.receivers.guard,
     )
 
 
