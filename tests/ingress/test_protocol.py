@@ -174,7 +174,7 @@ async def test_an_idle_connection_between_requests_is_kept(url: str, key: str) -
 class Told(asyncio.Protocol):
     """Sends much data and closes the connection."""
 
-    unread = True
+    may_receive_more = True
 
     def __init__(self, connections: set[object]) -> None:
         self.connections = connections

@@ -22,7 +22,7 @@ from tests.support.watched import Watched
 from gatehouse.foundation import jwt
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
-from gatehouse.ingress.protocol import WatchfulProtocol
+from gatehouse.ingress.protocol import GatewayHttpProtocol
 from gatehouse.portal import installation
 from gatehouse.portal.host import PortalHost
 from gatehouse.portal.installation import Installation
@@ -91,7 +91,7 @@ class RunningPortal:
     async def listening(self, port: int = 0) -> AsyncIterator[str]:
         """Serve the same application on a real socket, like `gatehouse serve portal`. Yields its URL."""
         config = uvicorn.Config(
-            self.app, port=0, http=WatchfulProtocol, lifespan="off", log_config=None, access_log=False, ws="none"
+            self.app, port=0, http=GatewayHttpProtocol, lifespan="off", log_config=None, access_log=False, ws="none"
         )
         server = uvicorn.Server(config)
         server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]

@@ -57,4 +57,4 @@ async def admitted(
 
 
 #: Parameter of a route: the outpost, for a caller with a valid admin token.
-Operated = Annotated[OutpostHost, Depends(admitted)]
+AuthorizedHost = Annotated[OutpostHost, Depends(admitted)]

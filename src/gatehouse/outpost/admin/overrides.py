@@ -10,7 +10,7 @@ from pydantic import Field, StrictBool
 
 from gatehouse.foundation.clock import iso
 from gatehouse.foundation.http.bodies import Body, ResponseBody
-from gatehouse.outpost.admin.access import Operated
+from gatehouse.outpost.admin.access import AuthorizedHost
 from gatehouse.outpost.admin.recording import Recorder
 from gatehouse.outpost.host import OutpostHost
 
@@ -81,7 +81,7 @@ class RoutingState(ResponseBody):
 
 
 @router.post("/admin/api/override/kill-switch", response_model=KillSwitchState)
-async def set_kill_switch(host: Operated, recorder: Recorder, body: KillSwitch) -> KillSwitchState:
+async def set_kill_switch(host: AuthorizedHost, recorder: Recorder, body: KillSwitch) -> KillSwitchState:
     """Engages or releases the outpost's kill switch. While it is engaged, every request that arrives after this
     response is rejected."""
     if await host.state.switch(active=body.active):
@@ -92,7 +92,7 @@ async def set_kill_switch(host: Operated, recorder: Recorder, body: KillSwitch) 
 
 
 @router.get("/admin/api/override/providers", response_model=ProviderOverridesState)
-async def read_provider_overrides(host: Operated) -> ProviderOverridesState:
+async def read_provider_overrides(host: AuthorizedHost) -> ProviderOverridesState:
     disabled = host.state.current.overrides.disabled
     in_force = host.bundles.in_force
     known_providers = in_force.snapshot.providers if in_force is not None else {}
@@ -105,7 +105,9 @@ async def read_provider_overrides(host: Operated) -> ProviderOverridesState:
 
 
 @router.put("/admin/api/override/providers", response_model=ProviderOverridesState)
-async def set_provider_overrides(host: Operated, recorder: Recorder, body: ProviderOverrides) -> ProviderOverridesState:
+async def set_provider_overrides(
+    host: AuthorizedHost, recorder: Recorder, body: ProviderOverrides
+) -> ProviderOverridesState:
     """Replaces the provider overrides. They apply to every request whose provider call has not begun when this response
     is sent. Requests for a model whose providers are all disabled are 503 `providers_disabled`."""
     await host.override(disabled=without_empty(body.disabled))
@@ -114,7 +116,7 @@ async def set_provider_overrides(host: Operated, recorder: Recorder, body: Provi
 
 
 @router.get("/admin/api/override/routing", response_model=RoutingState)
-async def read_routing_overrides(host: Operated) -> RoutingState:
+async def read_routing_overrides(host: AuthorizedHost) -> RoutingState:
     routes = dict(sorted(host.state.current.overrides.routes.items()))
     in_force = host.bundles.in_force
     models = in_force.snapshot.models if in_force is not None else {}
@@ -122,7 +124,7 @@ async def read_routing_overrides(host: Operated) -> RoutingState:
 
 
 @router.put("/admin/api/override/routing", response_model=RoutingState)
-async def set_routing_overrides(host: Operated, recorder: Recorder, body: RoutingOverrides) -> RoutingState:
+async def set_routing_overrides(host: AuthorizedHost, recorder: Recorder, body: RoutingOverrides) -> RoutingState:
     await host.override(routes=body.routes)
     await recorder.record("routing_overrides", **_summary(body.routes))
     return await read_routing_overrides(host)

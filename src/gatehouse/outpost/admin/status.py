@@ -9,7 +9,7 @@ from pydantic import Field
 from gatehouse import __version__
 from gatehouse.foundation.clock import iso
 from gatehouse.foundation.http.bodies import ResponseBody
-from gatehouse.outpost.admin.access import Operated
+from gatehouse.outpost.admin.access import AuthorizedHost
 from gatehouse.outpost.admin.budget import BudgetState, budget_state
 from gatehouse.outpost.admin.overrides import KillSwitchState, kill_switch
 from gatehouse.outpost.host import OutpostHost
@@ -116,7 +116,7 @@ class Status(ResponseBody):
 
 
 @router.get("/admin/api/status", response_model=Status)
-async def read_status(host: Operated) -> Status:
+async def read_status(host: AuthorizedHost) -> Status:
     in_force = host.bundles.in_force
     identity = host.identity
     return Status(
