@@ -42,9 +42,9 @@ class ConversationTurn:
     while the model answers."""
 
     def __init__(
-        self, parts: SplitTransactions, row: ConversationRow, contents: SealedContents, request_id: str
+        self, transactions: SplitTransactions, row: ConversationRow, contents: SealedContents, request_id: str
     ) -> None:
-        self._parts = parts
+        self._transactions = transactions
         self._row = row
         self._contents = contents
         self.request_id = request_id
@@ -58,7 +58,7 @@ class ConversationTurn:
     @classmethod
     async def begin(
         cls,
-        parts: SplitTransactions,
+        transactions: SplitTransactions,
         sealer: Sealer,
         row: ConversationRow,
         *,
@@ -68,8 +68,8 @@ class ConversationTurn:
     ) -> "ConversationTurn":
         """Reserve two rows at the end of the conversation. Raises `ConversationNotFound` and `ConversationFull`."""
         contents = SealedContents.of(sealer, row.id, row.sealed_key)
-        turn = cls(parts, row, contents, request_id)
-        async with parts.changing() as change:
+        turn = cls(transactions, row, contents, request_id)
+        async with transactions.changing() as change:
             session = change.session
             # The lock serializes concurrent posts, so that each post gets a pair of adjacent rows.
             locked = await table.owned(session, row.id, row.user_id, lock=True)
@@ -128,7 +128,7 @@ class ConversationTurn:
         messages[1].finish_reason = answer.finish_reason
         messages[1].model = full_name(answered.chosen.model) if answered.chosen else None
         stored_texts = (question, with_labels(answer.text, call_request))
-        async with self._parts.changing() as change:
+        async with self._transactions.changing() as change:
             # The conversation is locked before its messages, as for deletion. A deleted conversation stays deleted.
             row = await table.owned(change.session, self._row.id, self._row.user_id, lock=True)
             if row is None:
@@ -144,7 +144,7 @@ class ConversationTurn:
 
     async def discard(self) -> None:
         """Remove the reserved rows after a refusal or failure."""
-        async with self._parts.changing() as change:
+        async with self._transactions.changing() as change:
             await table.delete_pending(change.session, self._message_ids)
 
     def _message(self, index: int, role: str, content: str, *, complete: bool) -> Message:
