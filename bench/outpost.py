@@ -22,7 +22,7 @@ import aiohttp
 import httpx2
 import psutil
 from tests.support.journal import outcome
-from tests.support.outpost_server import OutpostServer, Trust, asking
+from tests.support.outpost_server import OutpostServer, Trust, chat_body
 from tests.support.server import GatehouseServer
 
 from gatehouse.engine.records.outcome import encode
@@ -104,7 +104,7 @@ async def answered(outpost: OutpostServer, requests: int) -> list[str]:
     """Make requests, and return the ids of those that were answered."""
     ids: list[str] = []
     numbers = count()
-    body = json.dumps(asking("Hello"))
+    body = json.dumps(chat_body("Hello"))
     headers = {"Authorization": f"Bearer {outpost.trust.server.key}"}
 
     async def caller(session: aiohttp.ClientSession) -> None:
@@ -128,7 +128,7 @@ def latencies(outpost: OutpostServer, requests: int) -> str:
     with outpost.client() as client:
         for _ in range(requests):
             begun = time.monotonic()
-            client.post("/v1/chat/completions", json=asking("Hello"))
+            client.post("/v1/chat/completions", json=chat_body("Hello"))
             took.append((time.monotonic() - begun) * 1000)
     took.sort()
     return f"p50 {took[len(took) // 2]:.1f} ms, p99 {took[len(took) * 99 // 100]:.1f} ms"

@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 import psutil
-from tests.support.outpost_server import OutpostServer, Trust, asking
+from tests.support.outpost_server import OutpostServer, Trust, chat_body
 from tests.support.server import GatehouseServer
 
 #: maximum CPU time of the outpost, as a factor of the platform's worker; maximum memory in MiB
@@ -68,7 +68,7 @@ def main() -> int:
         time.sleep(3)
         idle = memory(psutil.Process(pid))
         script = Path(folder) / "chat.lua"
-        script.write_text(_SCRIPT.format(body=json.dumps(asking(TEXT)), key=server.key))
+        script.write_text(_SCRIPT.format(body=json.dumps(chat_body(TEXT)), key=server.key))
         columns: dict[str, list[float]] = {"platform": [], "loop": [], "process": []}
         for _ in range(chosen.rounds):
             began = on_cpu(worker)

@@ -14,7 +14,7 @@ import time
 from contextlib import ExitStack
 
 import aiohttp
-from tests.support.outpost_server import OutpostServer, Trust, asking
+from tests.support.outpost_server import OutpostServer, Trust, chat_body
 from tests.support.server import GatehouseServer
 
 #: Maximum seconds at the 99th percentile.
@@ -29,7 +29,7 @@ async def until(session: aiohttp.ClientSession, outpost: OutpostServer, status: 
     """Call an outpost until it answers with `status`, and return the time of this answer."""
     deadline = time.perf_counter() + WAIT_SECONDS
     while True:
-        async with session.post(f"{outpost.url}/v1/chat/completions", json=asking("Hello")) as answer:
+        async with session.post(f"{outpost.url}/v1/chat/completions", json=chat_body("Hello")) as answer:
             await answer.read()
             now = time.perf_counter()
             if answer.status == status:

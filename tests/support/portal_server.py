@@ -13,9 +13,9 @@ from typing import Any, Self
 from uuid import UUID, uuid4
 
 import httpx2
-from tests.support import heard
+from tests.support import http_observer
 from tests.support.launcher import Launched, launch
-from tests.support.leaks import WATCH
+from tests.support.leaks import LEAK_DETECTOR
 from tests.support.portal import ADMIN_KEY, MASTER_KEY
 from tests.support.server import GatehouseServer
 
@@ -45,7 +45,7 @@ class PortalServer:
             "PLATFORM_CLIENT_ID": client["client_id"],
             "PLATFORM_CLIENT_SECRET": client["client_secret"],
         }
-        WATCH.secret(ADMIN_KEY, "the portal's admin key")
+        LEAK_DETECTOR.add_secret(ADMIN_KEY, "the portal's admin key")
         self.command("migrate", "portal")
         self.admin = httpx2.Client(base_url=self.url, headers={"X-API-Key": ADMIN_KEY}, timeout=30)
 
@@ -80,7 +80,7 @@ class PortalServer:
             assert self._process.poll() is None, text
             assert time.monotonic() < deadline, text
             time.sleep(0.02)
-        heard.listen_to(self.url)
+        http_observer.register(self.url)
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         if self._process is not None:
@@ -93,10 +93,10 @@ class PortalServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        heard.leave(self.url)
+        http_observer.unregister(self.url)
         self.admin.close()
         self.kill(signal.SIGTERM)
-        WATCH.saw("a portal's log", (self.home / "server.log").read_bytes())
+        LEAK_DETECTOR.add_text("a portal's log", (self.home / "server.log").read_bytes())
         self._folder.cleanup()
 
     def sql(self, query: str, parameters: Any = None) -> list[Any]:

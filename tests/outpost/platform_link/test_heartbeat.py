@@ -17,7 +17,7 @@ from tests.support.portal_server import PortalServer, url_of
 from tests.support.ports import free_port
 from tests.support.registered import RegisteredOutpost
 from tests.support.server import GatehouseServer
-from tests.support.tls import Served
+from tests.support.tls import TlsFiles
 
 from gatehouse import __version__
 from gatehouse.foundation.certificates import x5c
@@ -27,8 +27,8 @@ HEARTBEAT = "/v1/outposts/heartbeat"
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
-    return Served(tmp_path_factory.mktemp("served"))
+def served(tmp_path_factory: pytest.TempPathFactory) -> TlsFiles:
+    return TlsFiles(tmp_path_factory.mktemp("served"))
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def portal() -> Iterator[PortalServer]:
 
 
 @pytest.fixture(scope="module")
-def registration(portal: PortalServer, served: Served, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def registration(portal: PortalServer, served: TlsFiles, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Returns the response of the registration. Afterwards the portal was restarted with TLS and its own authority."""
     org_id, key = portal.new_org(tenant_id=str(DEFAULT_TENANT))
     enabled = httpx2.patch(
@@ -65,7 +65,7 @@ def registration(portal: PortalServer, served: Served, tmp_path_factory: pytest.
 
 
 @pytest.fixture(scope="module")
-def beating(portal: PortalServer, registration: dict[str, Any], served: Served) -> Iterator[OutpostServer]:
+def beating(portal: PortalServer, registration: dict[str, Any], served: TlsFiles) -> Iterator[OutpostServer]:
     environment = {"CLOUD_PORTAL_URL": portal.url + "/", "TLS_CA_BUNDLE": str(served.authority)}
     with RegisteredOutpost(portal.platform, registration, **environment) as outpost:
         yield outpost
@@ -103,7 +103,7 @@ def test_the_portal_receives_the_state_of_the_outpost(
 
 
 def test_a_heartbeat_needs_the_tokens_own_certificate_in_the_handshake(
-    portal: PortalServer, registration: dict[str, Any], beating: OutpostServer, served: Served
+    portal: PortalServer, registration: dict[str, Any], beating: OutpostServer, served: TlsFiles
 ) -> None:
     key = load_pem_private_key(registration["client_key"].encode(), None)
     assert isinstance(key, EllipticCurvePrivateKey)
@@ -119,7 +119,7 @@ def test_a_heartbeat_needs_the_tokens_own_certificate_in_the_handshake(
 
 
 def test_an_unreachable_portal_is_reported_only_in_the_status(
-    portal: PortalServer, registration: dict[str, Any], beating: OutpostServer, served: Served
+    portal: PortalServer, registration: dict[str, Any], beating: OutpostServer, served: TlsFiles
 ) -> None:
     until(lambda: status_of(beating)["portal"]["taken_at"])
     portal.kill()
@@ -136,7 +136,7 @@ def test_an_unreachable_portal_is_reported_only_in_the_status(
 
 
 def test_a_refusal_by_the_portal_is_reported_with_its_reason(
-    portal: PortalServer, registration: dict[str, Any], served: Served
+    portal: PortalServer, registration: dict[str, Any], served: TlsFiles
 ) -> None:
     environment = {
         "CLOUD_PORTAL_URL": portal.url, "TLS_CA_BUNDLE": str(served.authority), "PORTAL_ISSUER": "https://another.test",

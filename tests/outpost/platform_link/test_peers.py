@@ -13,7 +13,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from tests.support.outpost_server import ADMIN_TOKEN, OutpostServer, Trust, asking
+from tests.support.outpost_server import ADMIN_TOKEN, OutpostServer, Trust, chat_body
 from tests.support.outposts import Authority
 from tests.support.ports import free_port
 
@@ -73,7 +73,7 @@ def load(outposts: Sequence[OutpostServer], requests: int, threads: int = 24) ->
     the budget."""
     with ExitStack() as stack, ThreadPoolExecutor(threads) as pool:
         clients = [stack.enter_context(outpost.client()) for outpost in outposts]
-        send = lambda n: clients[n % len(clients)].post("/v1/chat/completions", json=asking("Hello"))  # noqa: E731
+        send = lambda n: clients[n % len(clients)].post("/v1/chat/completions", json=chat_body("Hello"))  # noqa: E731
         answers = list(pool.map(send, range(requests)))
     assert {answer.status_code for answer in answers} <= {200, 429}
     assert {answer.json()["error"]["code"] for answer in answers if answer.status_code == 429} <= {"budget_exceeded"}
@@ -158,7 +158,7 @@ def test_kills_during_transfers_increase_no_share(peers: Both) -> None:
         with outpost.client() as client:
             while not over.is_set():
                 try:
-                    answer = client.post("/v1/chat/completions", json=asking("Hello"))
+                    answer = client.post("/v1/chat/completions", json=chat_body("Hello"))
                 except httpx2.TransportError:
                     time.sleep(0.2)
                     continue

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from joserfc import jwt
 from joserfc.jwk import OctKey
-from tests.support.outpost_server import JWT_SECRET, OutpostServer, Trust, asking
+from tests.support.outpost_server import JWT_SECRET, OutpostServer, Trust, chat_body
 
 
 def test_a_request_with_an_organization_key_is_answered_by_the_requested_model(outpost: OutpostServer) -> None:
@@ -156,7 +156,7 @@ def test_the_kill_switch_rejects_everything_until_it_is_released(outpost: Outpos
     with outpost.admin() as admin:
         answer = admin.post("/admin/api/override/kill-switch", json={"active": True})
         assert (answer.status_code, answer.json()["active"]) == (200, True)
-        for path, body in (("/v1/chat/completions", asking("x")), ("/v1/scan", {"text": "x", "model": "m"})):
+        for path, body in (("/v1/chat/completions", chat_body("x")), ("/v1/scan", {"text": "x", "model": "m"})):
             with outpost.client() as client:
                 refused = client.post(path, json=body)
             assert (refused.status_code, refused.json()["error"]["code"]) == (503, "kill_switch_active")
@@ -170,7 +170,7 @@ def test_the_kill_switch_rejects_everything_until_it_is_released(outpost: Outpos
 
 def test_paths_without_v1_have_the_same_answers_as_paths_with_v1(outpost: OutpostServer) -> None:
     with outpost.client() as client:
-        assert client.post("/chat/completions", json=asking("Hello")).status_code == 200
+        assert client.post("/chat/completions", json=chat_body("Hello")).status_code == 200
         assert client.get("/models").json() == client.get("/v1/models").json()
 
 

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from playwright.async_api import Page, expect
 from tests.platform.console.conftest import (
-    Colleague,
+    OtherUser,
     SignIn,
     api,
     call_model,
@@ -17,7 +17,7 @@ from tests.platform.console.conftest import (
     modal,
     recorded_call,
 )
-from tests.support.accessibility import is_accessible
+from tests.support.accessibility import assert_accessible
 from tests.support.chromium import needs_chromium
 from tests.support.server import GatehouseServer
 
@@ -53,7 +53,7 @@ async def test_a_provider_is_added_checked_and_disabled(server: GatehouseServer,
     await dialog.get_by_label("Name in model ids").fill("in-house")
     await dialog.get_by_label("Base URL").fill("not a URL")
     await dialog.get_by_label("API key").fill(SECRET)
-    await is_accessible(page)
+    await assert_accessible(page)
     await dialog.get_by_role("button", name="Add provider").click()
     await expect(dialog.get_by_label("Base URL")).to_have_attribute("aria-invalid", "true")
     await dialog.get_by_label("Base URL").fill(BASE_URL)
@@ -145,7 +145,7 @@ async def test_a_second_account_of_a_kind_has_a_name_of_its_own(
             await dialog.get_by_label("Name in model ids").fill("azure_openai")
             await page.keyboard.press("Enter")
             await expect(dialog.get_by_role("alert")).to_contain_text("A provider of this name exists.")
-            await is_accessible(page)
+            await assert_accessible(page)
             await dialog.get_by_label("Name in model ids").fill(name)
         await page.keyboard.press("Enter")
         await expect(dialog).to_be_hidden()
@@ -168,9 +168,9 @@ async def test_a_second_account_of_a_kind_has_a_name_of_its_own(
 
 
 async def test_a_model_is_added_edited_deactivated_and_removed(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
-    caller = api(server, colleague("user"))
+    caller = api(server, new_user("user"))
     key = caller.post("/api/auth/api-keys", json={"description": "x"}).json()["api_key"]
     await sign_in("admin", "/console/models")
     await check_screen(page)
@@ -184,7 +184,7 @@ async def test_a_model_is_added_edited_deactivated_and_removed(
     await dialog.get_by_role("button", name="Add model").click()
     await expect(dialog.get_by_role("alert")).to_have_text("Enter a number.")
     await dialog.get_by_label("output tokens").fill("0.6")
-    await is_accessible(page)
+    await assert_accessible(page)
     await dialog.get_by_role("button", name="Add model").click()
     await page.get_by_label("Search").fill("of-the-console")
     await page.keyboard.press("Enter")
@@ -222,7 +222,7 @@ async def test_new_models_of_the_providers_are_chosen_and_added(
     await dialog.get_by_role("button", name="Add 0 models").click()
     await expect(dialog.get_by_role("alert")).to_have_text("Choose a model.")
     await dialog.get_by_label("sandbox/embed").check()
-    await is_accessible(page)
+    await assert_accessible(page)
     await dialog.get_by_role("button", name="Add one model").click()
     await expect(page.get_by_text("One model was added.").first).to_be_visible()
     await expect(page.get_by_role("row", name=re.compile("sandbox.embed"))).to_be_visible()
@@ -254,7 +254,7 @@ async def test_an_endpoint_of_ones_own_is_added_with_its_models(
         await group.get_by_label("Context window").fill("8192")
         await group.get_by_label("million input tokens").fill("0.15")
         await group.get_by_label("million output tokens").fill("0.6")
-    await is_accessible(page)
+    await assert_accessible(page)
     await dialog.get_by_role("button", name="Add endpoint").click()
     await expect(dialog.get_by_label("Base URL")).to_have_attribute("aria-invalid", "true")
     await dialog.get_by_label("Base URL").fill(BASE_URL)
@@ -271,9 +271,9 @@ async def test_an_endpoint_of_ones_own_is_added_with_its_models(
 
 
 async def test_a_routing_policy_is_created_simulated_and_deleted(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
-    admin = api(server, colleague("admin"))
+    admin = api(server, new_user("admin"))
     for model, price in {"tokens-1-1": 0.000001, "tokens-2-2": 0.000002}.items():
         prices = {"cost_per_input_token": price, "cost_per_output_token": price}
         admin.post(CATALOG, json={"provider": "sandbox", "model_id": model, **prices}).raise_for_status()
@@ -298,7 +298,7 @@ async def test_a_routing_policy_is_created_simulated_and_deleted(
         await dialog.get_by_label(label, exact=True).fill(model)
     await dialog.get_by_label("Highest cost of a request").fill("0.05")
     await dialog.get_by_label("Above it").select_option("Use the cheapest model")
-    await is_accessible(page)
+    await assert_accessible(page)
     await create.press("Enter")
     await expect(dialog.get_by_role("alert")).to_have_text("is no model of this provider in the catalog")
     await expect(dialog.get_by_label("Model 2", exact=True)).to_have_attribute("aria-invalid", "true")
@@ -366,9 +366,9 @@ async def test_a_routing_policy_is_created_simulated_and_deleted(
 
 
 async def test_called_models_are_discovered_and_registered(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
-    key = api(server, colleague("user")).post("/api/auth/api-keys", json={"description": "x"}).json()["api_key"]
+    key = api(server, new_user("user")).post("/api/auth/api-keys", json={"description": "x"}).json()["api_key"]
     recorded_call(server, key)
     await sign_in("admin", "/console/registry")
     await expect(page.get_by_role("heading", name="No models are registered")).to_be_visible()
@@ -454,9 +454,9 @@ async def test_a_model_is_registered_validated_and_its_evidence_downloaded(
 
 
 async def test_auditors_look_and_change_nothing_and_users_are_not_led_there(
-    page: Page, sign_in: SignIn, server: GatehouseServer, colleague: Callable[[str], Colleague]
+    page: Page, sign_in: SignIn, server: GatehouseServer, new_user: Callable[[str], OtherUser]
 ) -> None:
-    admin = api(server, colleague("admin"))
+    admin = api(server, new_user("admin"))
     body = {"name": new_name("Of the auditor"), "strategy": "balanced", "enabled": False}
     admin.post(POLICIES, json=body).raise_for_status()
     admin.post("/api/admin/models", json={"provider": "acme", "model_id": "of-the-auditor"}).raise_for_status()

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx2
 import psutil
 import pytest
-from tests.support.leaks import WATCH
+from tests.support.leaks import LEAK_DETECTOR
 from tests.support.server import UNLIMITED
 
 from gatehouse.foundation.storage import embedded
@@ -64,7 +64,7 @@ class Home:
     def password(self) -> str:
         """Return the first admin's password from its file."""
         password = (self.home / "first-admin").read_text().splitlines()[1]
-        WATCH.secret(password, "the first admin's password")
+        LEAK_DETECTOR.add_secret(password, "the first admin's password")
         return password
 
     def signs_in(self, url: str, password: str) -> bool:
@@ -78,7 +78,7 @@ class Home:
                     member.kill()
         embedded.stop(self.home)
         if self.log.exists():
-            WATCH.saw("a server's log", self.log.read_bytes())
+            LEAK_DETECTOR.add_text("a server's log", self.log.read_bytes())
             self.log.unlink()
 
 

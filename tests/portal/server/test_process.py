@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from tests.support.leaks import WATCH
+from tests.support.leaks import LEAK_DETECTOR
 
 from gatehouse.foundation.settings import BadSettings
 from gatehouse.foundation.storage import embedded
@@ -93,7 +93,7 @@ def test_a_first_start_makes_what_it_needs_and_tells_the_admin_key_once(served: 
         if place.is_file() and place.name != "portal.log" and "postgres" not in place.parts:
             assert key.encode() not in place.read_bytes(), place
     assert served.stop() == 0
-    WATCH.saw("the portal's log", served.log.read_text().replace(key, ""))
+    LEAK_DETECTOR.add_text("the portal's log", served.log.read_text().replace(key, ""))
 
 
 def test_a_second_process_of_a_home_is_refused_and_leaves_the_first_its_database(served: Served) -> None:

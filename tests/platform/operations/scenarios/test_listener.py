@@ -22,8 +22,8 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from tests.support import heard
-from tests.support.leaks import WATCH
+from tests.support import http_observer
+from tests.support.leaks import LEAK_DETECTOR
 from tests.support.watched import see_databases
 
 #: In seconds. The counts of a worker's last second are not published yet, and are lost when it is killed.
@@ -86,16 +86,16 @@ def served() -> Iterator[Served]:
         try:
             assert process.stdout is not None
             assert f"https://127.0.0.1:{port}".encode() in process.stdout.readline()
-            heard.listen_to(f"https://localhost:{port}")
+            http_observer.register(f"https://localhost:{port}")
             next(line for line in process.stdout if b"trial.key" in line)
             yield Served(port, certificate, process, Path(directory, "home", "trial.key").read_text().strip())
             see_databases(f"postgresql://postgres:@/postgres?host={directory}/home/postgres")
         finally:
-            heard.leave(f"https://localhost:{port}")
+            http_observer.unregister(f"https://localhost:{port}")
             process.send_signal(signal.SIGTERM)
             process.wait(30)
         assert process.stdout is not None
-        WATCH.saw("a server's log", process.stdout.read())
+        LEAK_DETECTOR.add_text("a server's log", process.stdout.read())
 
 
 def children(served: Served, word: str) -> list[int]:
@@ -138,7 +138,7 @@ def test_tls_1_2_and_newer_are_accepted(served: Served, version: ssl.TLSVersion)
     with context.wrap_socket(plain, server_hostname="localhost") as secure:
         secure.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
         data = secure.recv(1000)
-    WATCH.saw("answer of GET /health", data)
+    LEAK_DETECTOR.add_text("answer of GET /health", data)
     assert data.startswith(b"HTTP/1.1 200")
 
 
