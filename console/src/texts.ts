@@ -1014,7 +1014,7 @@ export const texts = {
     active: "Active",
     inactive: "Inactive",
     access: "Access",
-    accesses: { open: "Everybody", restricted: "Groups with a rule" },
+    accesses: { open: "Everybody", restricted: "Only groups with an access rule" },
     accessHints: {
       open: "Everybody in the organization may call it, unless a rule of their group denies it.",
       restricted: "Only members of groups with a rule that allows it may call it.",
@@ -1132,7 +1132,7 @@ export const texts = {
     failed: "Not sent",
   },
   endpoint: {
-    add: "Own endpoint…",
+    add: "Add your own endpoint…",
     title: "Add an endpoint of your own",
     text: "A server with OpenAI's or Anthropic's API. Its models can be called at once.",
     id: "Name in model ids",
@@ -1145,7 +1145,7 @@ export const texts = {
     key: "API key",
     keyHint: "If the server needs one. It is stored sealed and never shown.",
     model: (number: number) => `Model ${number}`,
-    addModel: "Another model",
+    addModel: "Add another model",
     removeModel: (number: number) => `Remove model ${number}`,
     create: "Add endpoint",
     created: (name: string) => `${name} was added.`,
@@ -1502,7 +1502,7 @@ export const texts = {
     cap: "Highest cost of a request",
     capShort: "Cost cap",
     capHint: "Dollars, as estimated before the request. Empty: no cap.",
-    overCap: "Above it",
+    overCap: "If a request costs more",
     capActions: { block: "Refuse the request", use_cheapest: "Use the cheapest model", warn: "Record it" },
     capActionHints: {
       block: "The caller gets status 402. Models without a price are refused.",

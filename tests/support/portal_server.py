@@ -1,5 +1,5 @@
-"""`gatehouse serve portal` as a process, for a platform that is also a process. It uses the same PostgreSQL, in its own
-schema."""
+"""Starts the portal as a process of its own, next to a platform process. Both use one PostgreSQL, in which the
+portal has its own schema."""
 
 import os
 import re
@@ -23,8 +23,8 @@ START_SECONDS = 60
 
 
 class PortalServer:
-    """`with PortalServer(platform, port) as portal:`. For calls of the platform to the portal, start the platform with
-    `url_of(port)` as its PORTAL_PUBLIC_URL."""
+    """A portal process. Usage: `with PortalServer(platform, port) as portal:`. If the platform must reach the portal,
+    start the platform with PORTAL_PUBLIC_URL set to `url_of(port)`."""
 
     def __init__(self, platform: GatehouseServer, port: int) -> None:
         self.platform = platform
@@ -82,9 +82,10 @@ class PortalServer:
             time.sleep(0.02)
         http_observer.register(self.url)
 
-    def kill(self, number: int = signal.SIGKILL) -> None:
+    def kill(self, signal_number: int = signal.SIGKILL) -> None:
+        """Send a signal to the process, and wait for its end."""
         if self._process is not None:
-            self._process.send_signal(number)
+            self._process.send_signal(signal_number)
             self._process.wait(60)
             self._process = None
 

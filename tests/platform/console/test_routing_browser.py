@@ -23,13 +23,13 @@ from tests.support.server import GatehouseServer
 
 pytestmark = needs_chromium
 
-#: Nothing listens there.
+#: A closed port: a provider at this address is unreachable.
 BASE_URL = "http://127.0.0.1:9/v1"
 SECRET = "sk-of-the-console-4711"
 CATALOG = "/api/admin/models/catalog/"
 POLICIES = "/api/admin/cost-routing/policies"
 #: Buttons that only administrators have.
-CHANGES = re.compile("Add|Own endpoint|Actions for|New policy|Simulate|Discover|Register model|Move")
+CHANGES = re.compile("Add|Actions for|New policy|Simulate|Discover|Register model|Move")
 
 
 def new_name(kind: str) -> str:
@@ -73,7 +73,7 @@ async def test_a_provider_is_added_checked_and_disabled(server: GatehouseServer,
     await expect(dialog.get_by_label("API key")).to_have_value("")
     assert SECRET not in await page.content()
     await dialog.get_by_role("button", name="Cancel").click()
-    # A server of one's own works without credentials.
+    # A self-hosted provider needs no credentials, so there is no menu item to remove them.
     await page.get_by_role("button", name="Actions for in-house").click()
     await expect(page.get_by_role("menuitem", name="Remove credentials")).to_have_count(0)
     await page.keyboard.press("Escape")
@@ -115,7 +115,7 @@ async def test_a_service_is_added_from_a_preset_and_removed(
     query = "SELECT name, kind, config->>'base_url' FROM providers WHERE id = 'groq'"
     assert server.sql(query) == [("Groq", "openai_compatible", "https://api.groq.com/openai/v1")]
 
-    # A server of one's own needs no key, and its address can be another.
+    # A self-hosted server (vLLM) needs no API key, and the base URL of the preset can be changed.
     await page.get_by_role("button", name="Add provider").click()
     await dialog.get_by_label("Provider").select_option("vLLM")
     await dialog.get_by_label("Base URL").fill(BASE_URL)
@@ -198,7 +198,7 @@ async def test_a_model_is_added_edited_deactivated_and_removed(
     await dialog.get_by_label("Access").select_option("restricted")
     await dialog.get_by_role("button", name="Save").click()
     await expect(row).to_contain_text("no price")
-    await expect(row).to_contain_text("Groups with a rule")
+    await expect(row).to_contain_text("Only groups with an access rule")
     assert call_model(server, key, model="sandbox/of-the-console").status_code == 404
     await choose(page, "Model of the console", "Deactivate")
     await expect(row).to_contain_text("Inactive")
@@ -241,13 +241,13 @@ async def test_an_endpoint_of_ones_own_is_added_with_its_models(
     server: GatehouseServer, page: Page, sign_in: SignIn
 ) -> None:
     await sign_in("admin", "/console/models")
-    await page.get_by_role("button", name="Own endpoint").click()
+    await page.get_by_role("button", name="Add your own endpoint").click()
     dialog = modal(page)
     await dialog.get_by_label("Name in model ids").fill("our-lab")
     await dialog.get_by_label("Display name").fill("Our lab")
     await dialog.get_by_label("Base URL").fill("not a URL")
     await dialog.get_by_label("API key").fill(SECRET)
-    await dialog.get_by_role("button", name="Another model").click()
+    await dialog.get_by_role("button", name="Add another model").click()
     for number, model in enumerate(("small", "large"), start=1):
         group = dialog.get_by_role("group", name=f"Model {number}")
         await group.get_by_label("Model id").fill(model)
@@ -297,10 +297,10 @@ async def test_a_routing_policy_is_created_simulated_and_deleted(
         await dialog.get_by_role("button", name="Add a model").press("Enter")
         await dialog.get_by_label(label, exact=True).fill(model)
     await dialog.get_by_label("Highest cost of a request").fill("0.05")
-    await dialog.get_by_label("Above it").select_option("Use the cheapest model")
+    await dialog.get_by_label("If a request costs more").select_option("Use the cheapest model")
     await assert_accessible(page)
     await create.press("Enter")
-    await expect(dialog.get_by_role("alert")).to_have_text("is no model of this provider in the catalog")
+    await expect(dialog.get_by_role("alert")).to_have_text("must be a model that the catalog has for this provider")
     await expect(dialog.get_by_label("Model 2", exact=True)).to_have_attribute("aria-invalid", "true")
     await dialog.get_by_label("Model 2", exact=True).fill("sandbox/tokens-1-1")
     await dialog.get_by_role("button", name="Move model 2 up").press("Enter")
@@ -453,7 +453,7 @@ async def test_a_model_is_registered_validated_and_its_evidence_downloaded(
 # who sees what --------------------------------------------------------------------------------------------------------
 
 
-async def test_auditors_look_and_change_nothing_and_users_are_not_led_there(
+async def test_auditors_can_only_read_and_users_see_no_links_to_these_pages(
     page: Page, sign_in: SignIn, server: GatehouseServer, new_user: Callable[[str], OtherUser]
 ) -> None:
     admin = api(server, new_user("admin"))
