@@ -251,7 +251,7 @@ def main() -> None:
         classifier = held_out[folds[row["group"]]] if row["source"] in sets.SOURCES else shipped
         scored.append(Scored(row, classifier.classify([row["text"]], classifier.labels)[0]))
     figures = {
-        "held out": "Rows of the training sets: cross-validation, with near duplicates in the same fold. All other rows:"
+        "held out": "Rows of the training sets: cross-validation, near duplicates in the same fold. All other rows:"
         " the shipped classifier, which was not trained on them.",
         "goals": GOALS,
         "attacks": attacks(scored),
