@@ -84,10 +84,10 @@ def main() -> int:
     cost = {name: statistics.median(result) for name, result in columns.items()}
     ratio = cost["loop"] / cost["platform"]
     for name, result in columns.items():
-        shown = " ".join(f"{item:.0f}" for item in result)
-        print(f"{name:10} {cost[name]:6.0f} us of processor a request  ({shown})")
-    whole = cost["process"] / cost["platform"]
-    print(f"an outpost's cost is {ratio:.2f} of the platform's (goal {GOAL}); {whole:.2f} with handing in")
+        rounds = " ".join(f"{item:.0f}" for item in result)
+        print(f"{name:10} {cost[name]:6.0f} us of CPU per request (rounds: {rounds})")
+    process_ratio = cost["process"] / cost["platform"]
+    print(f"an outpost's cost is {ratio:.2f} of the platform's (goal {GOAL}); {process_ratio:.2f} with the upload")
     print(f"memory: {idle:.0f} MiB idle (goal {MEMORY_GOAL:.0f}), {loaded:.0f} MiB after the load")
     return int(ratio > GOAL or idle > MEMORY_GOAL)
 

@@ -205,7 +205,7 @@ def _install_http_client() -> None:
             _answers(response._exchange, response.status, response.getheaders())
         return response  # type: ignore[no-any-return]
 
-    def heard(self: Any, amt: int | None = None) -> bytes:
+    def read_observed(self: Any, amt: int | None = None) -> bytes:
         chunk: bytes = read(self, amt)
         if (exchange := getattr(self, "_exchange", None)) is not None:
             exchange.say(chunk)
@@ -216,7 +216,7 @@ def _install_http_client() -> None:
 
     changed: Any = http.client.HTTPConnection
     changed.send, changed.getresponse = sending, answered
-    http.client.HTTPResponse.read = heard  # type: ignore[method-assign]
+    http.client.HTTPResponse.read = read_observed  # type: ignore[method-assign]
 
 
 # raw bytes -----------------------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ class Watched:
             return
         exchange = Exchange(scope["method"], scope["path"], scope["headers"])
 
-        async def heard() -> Message:
+        async def receive_observed() -> Message:
             message = await receive()
             exchange.hear(message.get("body", b""))
             return message
@@ -63,7 +63,7 @@ class Watched:
             await send(message)
 
         try:
-            await self._app(scope, heard, send_observed)
+            await self._app(scope, receive_observed, send_observed)
         finally:
             exchange.route = getattr(scope.get("route"), "path_format", None)
             exchange.tell(self._watch)

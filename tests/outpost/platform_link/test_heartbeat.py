@@ -72,9 +72,9 @@ def beating(portal: PortalServer, registration: dict[str, Any], tls_files: TlsFi
         yield outpost
 
 
-def until(judge: Callable[[], object]) -> None:
+def until(condition: Callable[[], object]) -> None:
     deadline = time.monotonic() + 60
-    while not judge():
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
@@ -109,8 +109,8 @@ def test_a_heartbeat_needs_the_tokens_own_certificate_in_the_handshake(
     key = load_pem_private_key(registration["client_key"].encode(), None)
     assert isinstance(key, EllipticCurvePrivateKey)
     chain = x509.load_pem_x509_certificates(registration["client_cert"].encode())
-    shown = x5c.sign({"sub": registration["outpost"]["id"], "aud": portal.url}, key, chain)
-    headers = {"Authorization": f"Bearer {shown}"}
+    token = x5c.sign({"sub": registration["outpost"]["id"], "aud": portal.url}, key, chain)
+    headers = {"Authorization": f"Bearer {token}"}
     for context, status in (
         (tls_files.trusted(beating.certificate, beating.key), 200),
         (tls_files.trusted(), 401),

@@ -231,8 +231,8 @@ def test_messages_of_strangers_are_refused(peers: Both, trust: Trust) -> None:
         claims = {"sub": payload["id"], "aud": f"peer:{first.id}", **claims}  # type: ignore[dict-item]
         return x5c.sign(claims, key, [authority.issue(key)])
 
-    def talk(shown: str) -> int:
-        headers = {"Authorization": f"Bearer {shown}"}
+    def talk(token: str) -> int:
+        headers = {"Authorization": f"Bearer {token}"}
         return httpx2.post(first.admin_url + "/peer/state", json=payload, headers=headers).status_code
 
     strangers = (
@@ -240,7 +240,7 @@ def test_messages_of_strangers_are_refused(peers: Both, trust: Trust) -> None:
         token(trust.authority, aud="gatehouse"), token(trust.authority, aud=f"peer:{uuid4()}"),
         token(trust.authority, sub=str(first.id)), token(trust.authority, sub="an outpost"),
     )  # fmt: skip
-    assert [talk(shown) for shown in strangers] == [401] * len(strangers)
+    assert [talk(token) for token in strangers] == [401] * len(strangers)
     for path in ("/peer/state", "/peer/share"):
         assert httpx2.post(first.admin_url + path, json={}).status_code == 401
     assert first.ask().status_code == 200

@@ -86,8 +86,8 @@ def test_a_first_start_makes_what_it_needs_and_tells_the_admin_key_once(portal: 
     portal.start()
     assert "adm_" not in portal.output.partition("serves on")[2]
     second_client = httpx2.Client(base_url=portal.url)
-    shown = second_client.get(f"/v1/orgs/{org_id}", headers={"Authorization": f"Bearer {token}"})
-    assert (shown.status_code, shown.json()["slug"]) == (200, "a")
+    answer = second_client.get(f"/v1/orgs/{org_id}", headers={"Authorization": f"Bearer {token}"})
+    assert (answer.status_code, answer.json()["slug"]) == (200, "a")
     assert second_client.delete(f"/v1/orgs/{org_id}", headers={"X-API-Key": key}).status_code == 204
     for place in portal.home.rglob("*"):
         if place.is_file() and place.name != "portal.log" and "postgres" not in place.parts:

@@ -39,7 +39,7 @@ class Budget(Body):
     monthly_requests: Annotated[int | None, Field(ge=0, le=1_000_000_000_000_000, examples=[100_000])] = None
     expires_at: Annotated[
         Annotated[Moment, AfterValidator(_future_time)] | None,
-        Field(description="From this time on, model calls are 429 `budget_exceeded` until the budget is set again."),
+        Field(description="From this time on, calls are 429 `budget_exceeded` until the budget is set again."),
     ] = None
 
     @model_validator(mode="after")
@@ -64,7 +64,7 @@ class BudgetState(ResponseBody):
     expires_at: str | None
     source: Annotated[
         Literal["settings", "operator"],
-        Field(description="`operator`: it was set by this API, and the settings have no effect."),
+        Field(description="`operator` means that this API set the budget. The settings then have no effect."),
     ]
     ignored_settings: Annotated[
         list[str],

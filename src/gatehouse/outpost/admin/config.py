@@ -31,7 +31,7 @@ _PLATFORM_PARTS: Final = (
 
 
 class Exported(ResponseBody):
-    version: Annotated[str, Field(description="Version of the document's form.")]
+    version: Annotated[str, Field(description="Version of the document's format.")]
     exported_at: str
     outpost_id: str
     policy_version: int
@@ -71,8 +71,8 @@ class Import(BaseModel):
 
 @router.get("/admin/config/export", response_model=Exported)
 async def export_config(host: AuthorizedHost) -> Exported:
-    """Returns the DLP configuration in force, without credentials. 503 `service_unavailable` while no policy is
-    loaded."""
+    """Returns the DLP configuration in force, without credentials. Answers 503
+    `service_unavailable` while no policy is loaded."""
     if host.bundles.in_force is None:
         raise NotLoaded
     return _exported(host, host.bundles.in_force)

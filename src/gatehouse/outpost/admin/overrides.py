@@ -1,5 +1,5 @@
 """The operator's overrides of the policy: the kill switch, providers that are disabled for a model, and models that are
-routed to another entry of the catalog (docs/outposts.md, "Operators' calls")."""
+routed to another catalog entry (docs/outposts.md, "Operators' calls")."""
 
 from collections.abc import Mapping
 from typing import Annotated, Final
@@ -31,8 +31,8 @@ class KillSwitch(Body):
 
 class KillSwitchState(ResponseBody):
     active: bool
-    since: Annotated[str | None, Field(description="Time at which it was engaged at this outpost.")]
-    engaged_by: Annotated[str | None, Field(description="Id of the peer that engaged it; null if no peer did.")]
+    since: Annotated[str | None, Field(description="Time at which the switch was engaged at this outpost.")]
+    engaged_by: Annotated[str | None, Field(description="Id of the peer that engaged the switch; null if no peer did.")]
 
 
 Disabled = Annotated[
@@ -109,7 +109,8 @@ async def set_provider_overrides(
     host: AuthorizedHost, recorder: Recorder, body: ProviderOverrides
 ) -> ProviderOverridesState:
     """Replaces the provider overrides. They apply to every request whose provider call has not begun when this response
-    is sent. Requests for a model whose providers are all disabled are 503 `providers_disabled`."""
+    is sent. Requests for a model whose providers are all disabled are refused with 503
+    `providers_disabled`."""
     await host.override(disabled=without_empty(body.disabled))
     await recorder.record("provider_overrides", **_summary(without_empty(body.disabled)))
     return await read_provider_overrides(host)
