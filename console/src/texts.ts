@@ -1085,7 +1085,7 @@ export const texts = {
     active: "Active",
     inactive: "Inactive",
     access: "Access",
-    accesses: { open: "Everybody", restricted: "Groups with a rule" },
+    accesses: { open: "Everybody", restricted: "Only groups with an access rule" },
     accessHints: {
       open: "Everybody in the organization may call it, unless a rule of their group denies it.",
       restricted: "Only members of groups with a rule that allows it may call it.",
@@ -1205,7 +1205,7 @@ export const texts = {
     noResult: "There is no result after two minutes. The process that runs background work may be stopped. The audit log shows the result as soon as there is one.",
   },
   endpoint: {
-    add: "Own endpoint…",
+    add: "Add your own endpoint…",
     title: "Add an endpoint of your own",
     text: "A server with OpenAI's or Anthropic's API. Its models can be called at once.",
     id: "Name in model ids",
@@ -1218,7 +1218,7 @@ export const texts = {
     key: "API key",
     keyHint: "If the server needs one. It is stored sealed and never shown.",
     model: (number: number) => `Model ${number}`,
-    addModel: "Another model",
+    addModel: "Add another model",
     removeModel: (number: number) => `Remove model ${number}`,
     create: "Add endpoint",
     created: (name: string) => `${name} was added.`,
@@ -1578,7 +1578,7 @@ export const texts = {
     cap: "Highest cost of a request",
     capShort: "Cost cap",
     capHint: "Dollars, as estimated before the request. Empty: no cap.",
-    overCap: "Above it",
+    overCap: "If a request costs more",
     capActions: { block: "Refuse the request", use_cheapest: "Use the cheapest model", warn: "Record it" },
     capActionHints: {
       block: "The caller gets status 402. Models without a price are refused.",

@@ -78,7 +78,7 @@ def instruct(x: CallRequest, ports: Ports) -> Verdict:
     if filter_set.filters:
         own = instructions(filter_set.of(x.identified.caller.groups))
         if own:
-            DIALECTS[x.call.dialect].instruct(x.call.body, "\n\n".join(own))
+            DIALECTS[x.call.dialect].prepend_instructions(x.call.body, "\n\n".join(own))
     return ALLOW
 
 

@@ -93,7 +93,7 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
     )
 
 
-def instruct(body: dict[str, Any], text_: str) -> None:
+def prepend_instructions(body: dict[str, Any], text_: str) -> None:
     system = body.get("system")
     if isinstance(system, list):
         body["system"] = [{"type": "text", "text": text_}, *system]

@@ -54,8 +54,8 @@ class _TokenCount:
             raise InvalidField("stream", "A token count cannot be streamed.")
         return call
 
-    def instruct(self, body: dict[str, Any], text: str) -> None:
-        self._calls.instruct(body, text)
+    def prepend_instructions(self, body: dict[str, Any], text: str) -> None:
+        self._calls.prepend_instructions(body, text)
 
     def render_count(self, tokens: int) -> bytes:
         """Return the body for the client with a number of tokens."""
