@@ -169,9 +169,9 @@ async def test_older_events_are_loaded_on_request(
 
 
 async def test_new_events_appear_while_the_page_follows(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
-    who = colleague("user")
+    who = new_user("user")
     client = api(server, who)
     client.post("/api/auth/api-keys", json={"description": "first"}).raise_for_status()
     await sign_in("auditor", f"/console/audit?action=api_key.created&actor_id={who.id}")
