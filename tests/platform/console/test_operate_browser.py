@@ -149,6 +149,37 @@ async def test_groups_are_paged_sorted_and_searched_by_the_server(
         server.sql("DELETE FROM groups WHERE name LIKE %s", [f"{mark}%"])
 
 
+async def test_a_dialog_stays_open_when_its_row_moves_to_another_page(
+    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague], admin: httpx2.Client
+) -> None:
+    who, mark = colleague("user"), new_name("Moves")
+    ids = [new_group(admin, f"{mark} {number:02}") for number in range(51)]
+    try:
+        await sign_in("admin", f"/console/groups?search={mark.replace(' ', '+')}&sort=member_count&group={ids[0]}")
+        dialog = modal(page)
+        await expect(dialog).to_contain_text("The group has no members")
+        await dialog.evaluate("(element) => { element.dataset.opened = 'once'; }")
+        await dialog.get_by_label("Add a member").fill(who.email)
+        await dialog.get_by_role("button", name="Add A test's user").press("Enter")
+        await expect(dialog.get_by_role("list", name="Members")).to_contain_text(who.email)
+        # The group with a member is the last of all, on the second page.
+        await expect(page.get_by_text(f"{mark} 50")).to_have_count(1)
+        await expect(dialog).to_have_attribute("data-opened", "once")
+        await page.keyboard.press("Escape")
+
+        # The last row of the second page is removed.
+        await page.get_by_role("navigation", name="Pages").get_by_role("button", name="Next").click()
+        await choose(page, f"{mark} 00", "Delete")
+        await modal(page).get_by_role("button", name="Delete").click()
+        await expect(page.get_by_text(f"{mark} 50")).to_have_count(1)
+
+        # A link to a group that does not exist says so.
+        await page.goto(f"/console/groups?group={ids[0]}")
+        await expect(modal(page).get_by_role("alert")).to_contain_text("not found", ignore_case=True)
+    finally:
+        server.sql("DELETE FROM groups WHERE name LIKE %s", [f"{mark}%"])
+
+
 # model access -------------------------------------------------------------------------------------------------------
 
 
