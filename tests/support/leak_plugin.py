@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.failed_tests import RUN_FAILED
 from tests.support.leaks import LEAK_DETECTOR, Leak
 
 from gatehouse.foundation.secrets import tokens
@@ -53,6 +54,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     _results.extend(LEAK_DETECTOR.leaks())
     if _results:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        session.stash[RUN_FAILED] = True
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
