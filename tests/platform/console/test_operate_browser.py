@@ -150,9 +150,9 @@ async def test_groups_are_paged_sorted_and_searched_by_the_server(
 
 
 async def test_a_dialog_stays_open_when_its_row_moves_to_another_page(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague], admin: httpx2.Client
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser], admin: httpx2.Client
 ) -> None:
-    who, mark = colleague("user"), new_name("Moves")
+    who, mark = new_user("user"), new_name("Moves")
     ids = [new_group(admin, f"{mark} {number:02}") for number in range(51)]
     try:
         await sign_in("admin", f"/console/groups?search={mark.replace(' ', '+')}&sort=member_count&group={ids[0]}")
