@@ -13,6 +13,7 @@ import { type Editor, EnabledBadge, NewRuleButton, RuleMenu, RuleName } from "..
 import { EmptyState, ErrorState, errorText } from "../parts/states";
 import { Time } from "../parts/Time";
 import { toast } from "../parts/toasts";
+import { RowFailure, useOpenRow } from "../parts/useOpenRow";
 import { texts } from "../texts";
 import { AlertForm } from "./AlertForm";
 import {
@@ -40,8 +41,7 @@ export function AlertsPage() {
   const isFiltered = [filters.search, filters.metric_type, filters.enabled].some((value) => value !== undefined);
   const filter = (changed: AlertFilters) => void navigate({ search: { ...filters, ...changed } });
   const clear = () => void navigate({ search: {} });
-  const shown = list.data?.rows.find(({ id }) => id === openId);
-  const other = useAlertRule(list.data !== undefined && shown === undefined ? openId : undefined);
+  const opened = useOpenRow(openId, list.data?.rows, useAlertRule);
   return (
     <Page
       title={alerts.title}
@@ -91,7 +91,8 @@ export function AlertsPage() {
           </>
         )}
       </Panel>
-      <HistoryDialog rule={shown ?? other.data} onClose={close} />
+      <HistoryDialog rule={opened.row} onClose={close} />
+      <RowFailure failed={opened.failed} onClose={close} />
     </Page>
   );
 }

@@ -35,7 +35,7 @@ function History({ rule }: { rule: AlertRule }) {
       <ul className={styles["history"]} aria-label={alerts.history}>
         {data.history.map((record) => <Trigger key={record.id} record={record} rule={rule} />)}
       </ul>
-      {data.total > HISTORY_SIZE && <Pager page={page} size={HISTORY_SIZE} total={data.total} onPage={setPage} />}
+      {(page > 1 || data.total > HISTORY_SIZE) && <Pager page={page} size={HISTORY_SIZE} total={data.total} onPage={setPage} />}
     </>
   );
 }

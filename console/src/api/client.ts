@@ -36,7 +36,7 @@ async function needsSecondFactor(response: Response): Promise<boolean> {
   return body?.error === "mfa_required" && body.enrollment_required !== true;
 }
 
-interface Result<T> {
+export interface Result<T> {
   data?: T;
   error?: unknown;
   response: Response;

@@ -1,5 +1,5 @@
 /** The cache of the API's data. Keys begin with the endpoint's name, so that a change invalidates all of its lists. */
-import { type InvalidateOptions, type InvalidateQueryFilters, QueryCache, QueryClient, type QueryKey, useQuery } from "@tanstack/react-query";
+import { type InvalidateOptions, type InvalidateQueryFilters, type Query, QueryCache, QueryClient, type QueryKey, useQuery } from "@tanstack/react-query";
 import { ApiError } from "./errors";
 import { openSession, type Session, signIn, SignedOut } from "./session";
 
@@ -9,7 +9,12 @@ const MAX_RETRIES = 2;
  * So it is ended first. */
 class Client extends QueryClient {
   override async invalidateQueries<Key extends QueryKey = QueryKey>(filters?: InvalidateQueryFilters<Key>, options?: InvalidateOptions): Promise<void> {
-    await this.cancelQueries({ ...(filters?.queryKey && { queryKey: filters.queryKey }), predicate: ({ state }) => state.data === undefined });
+    if (filters?.refetchType !== "none") {
+      // Only queries that the invalidation loads again. A load that no page observes, such as `fetchQuery`, goes on.
+      const predicate = (query: Query) =>
+        query.state.data === undefined && query.isActive() && (filters?.predicate?.(query as never) ?? true);
+      await this.cancelQueries({ ...filters, predicate } as InvalidateQueryFilters<QueryKey>);
+    }
     return super.invalidateQueries(filters, options);
   }
 }

@@ -17,7 +17,7 @@ export function Cards<T>({ query: { data, error, refetch }, page, onPage, isLive
   if (data === undefined) {
     return <div className={styles["loading"]} role="status" aria-label={texts.loading}><Skeleton width="50%" /><Skeleton width="35%" /></div>;
   }
-  if (data.items.length === 0) return empty;
+  if (data.total === 0) return empty;
   return (
     <>
       <ul className={styles["list"]} aria-live={isLive ? "polite" : "off"}>{data.items.map(children)}</ul>

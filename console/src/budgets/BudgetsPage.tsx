@@ -50,9 +50,9 @@ export function BudgetsPage() {
       <Panel label={budgets.title}>
         {list.error && list.data === undefined ? (
           <ErrorState error={list.error} onRetry={() => void list.refetch()} />
-        ) : list.data?.items.length === 0 && scope !== undefined ? (
+        ) : list.data?.total === 0 && scope !== undefined ? (
           <EmptyState icon={SearchX} title={budgets.noneMatch}><Button onClick={clear}>{texts.clear}</Button></EmptyState>
-        ) : list.data?.items.length === 0 ? (
+        ) : list.data?.total === 0 ? (
           <EmptyState icon={PiggyBank} title={budgets.empty} text={budgets.emptyText} />
         ) : (
           <>

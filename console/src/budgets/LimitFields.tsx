@@ -1,6 +1,7 @@
 import type { RegisterOptions, UseFormRegisterReturn } from "react-hook-form";
 import { TextField } from "../parts/fields";
 import { Fields } from "../parts/Trial";
+import { DECIMAL } from "../parts/forms";
 import { texts } from "../texts";
 
 /** The limits of a budget as they are typed. An empty field is no limit. */
@@ -25,7 +26,7 @@ export function LimitFields({ register, errors, hints = {}, autoFocus = false }:
     <Fields>
       <TextField
         label={budgets.limitDollars} hint={hints.limit_usd} inputMode="decimal" autoComplete="off" autoFocus={autoFocus} fault={errors.limit_usd?.message}
-        {...register("limit_usd", { pattern: { value: /^\d*\.?\d*$/, message: budgets.number } })}
+        {...register("limit_usd", { pattern: { value: DECIMAL, message: budgets.number } })}
       />
       <TextField
         label={budgets.limitRequests} hint={hints.limit_requests} inputMode="numeric" autoComplete="off" fault={errors.limit_requests?.message}

@@ -14,6 +14,7 @@ import { Pager } from "../parts/Pager";
 import { type Editor, EnabledBadge, NewRuleButton, RuleName } from "../parts/rules";
 import { Segments } from "../parts/Segments";
 import { EmptyState, ErrorState } from "../parts/states";
+import { RowFailure, useOpenRow } from "../parts/useOpenRow";
 import { texts } from "../texts";
 import {
   type Bundle, type BundleFilters, DEFAULT_DAYS, FRAMEWORKS, PAGE_SIZE, type PeriodDays, PERIODS_DAYS, type Sort, type Summary,
@@ -46,8 +47,7 @@ export function CompliancePage() {
   const isFiltered = [filters.search, filters.framework, filters.state, filters.enabled].some((value) => value !== undefined);
   const filter = (changed: BundleFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
   const clear = () => filter({ search: undefined, framework: undefined, state: undefined, enabled: undefined });
-  const shown = bundles.data?.rows.find(({ id }) => id === openId);
-  const other = useBundle(bundles.data !== undefined && shown === undefined ? openId : undefined);
+  const opened = useOpenRow(openId, bundles.data?.rows, useBundle);
   return (
     <Page
       title={compliance.title}
@@ -106,7 +106,7 @@ export function CompliancePage() {
                 selectedId={openId} onOpen={open} stale={bundles.isPlaceholderData}
                 sort={filters.sort ?? DEFAULT_SORT} onSort={(sort) => filter({ sort: sort as Sort })}
               />
-              {bundles.data !== undefined && bundles.data.total > PAGE_SIZE && (
+              {bundles.data !== undefined && (page > 1 || bundles.data.total > PAGE_SIZE) && (
                 <Pager
                   page={page} size={PAGE_SIZE} total={bundles.data.total}
                   onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}
@@ -117,7 +117,8 @@ export function CompliancePage() {
         </Panel>
         {summary.data !== undefined && summary.data.top_triggers.length > 0 && <Triggers triggers={summary.data.top_triggers} />}
       </div>
-      <BundleDialog bundle={shown ?? other.data} days={days} onClose={close} />
+      <BundleDialog bundle={opened.row} days={days} onClose={close} />
+      <RowFailure failed={opened.failed} onClose={close} />
     </Page>
   );
 }

@@ -11,6 +11,7 @@ import { Pager } from "../parts/Pager";
 import { type Editor, NewRuleButton, RuleMenu, RuleName } from "../parts/rules";
 import { EmptyState, ErrorState } from "../parts/states";
 import { Time } from "../parts/Time";
+import { RowFailure, useOpenRow } from "../parts/useOpenRow";
 import { texts } from "../texts";
 import { type Group, type GroupFilters, PAGE_SIZE, type Sort, useDeleteGroup, useGroup, useGroupPage } from "./api";
 import { DEFAULT_SORT } from "./choices";
@@ -35,8 +36,7 @@ export function GroupsPage() {
   const columns = useMemo(() => columnsOf(administers, open), [administers, open]);
   const filter = (changed: GroupFilters) => void navigate({ search: { ...filters, ...changed } });
   const clear = () => void navigate({ search: {} });
-  const shown = list.data?.groups.find(({ id }) => id === openId);
-  const other = useGroup(list.data !== undefined && shown === undefined ? openId : undefined);
+  const opened = useOpenRow(openId, list.data?.groups, useGroup);
 
   return (
     <Page
@@ -75,7 +75,8 @@ export function GroupsPage() {
           </>
         )}
       </Panel>
-      <MembersDialog group={shown ?? other.data} onClose={close} />
+      <MembersDialog group={opened.row} onClose={close} />
+      <RowFailure failed={opened.failed} onClose={close} />
     </Page>
   );
 }

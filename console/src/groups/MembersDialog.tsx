@@ -48,14 +48,14 @@ function Members({ group }: { group: Group }) {
         <ErrorState error={members.error} onRetry={() => void members.refetch()} />
       ) : shown === undefined ? (
         <div role="status" aria-label={texts.loading}><Skeleton width="50%" /></div>
-      ) : shown.length === 0 ? (
+      ) : members.data?.length === 0 ? (
         <EmptyState icon={UsersRound} title={groups.noMembers} />
       ) : (
         <ul className={styles["members"]} aria-label={groups.members}>
           {shown.map((member) => <MemberRow key={member.id} member={member} group={group} />)}
         </ul>
       )}
-      {members.data !== undefined && members.data.length > PAGE_SIZE && (
+      {members.data !== undefined && (page > 1 || members.data.length > PAGE_SIZE) && (
         <Pager page={page} size={PAGE_SIZE} total={members.data.length} onPage={setPage} />
       )}
     </div>

@@ -33,7 +33,7 @@ export function KeysPage() {
   const [creating, setCreating] = useState(false);
   const columns = useMemo(() => columnsOf(all), [all]);
   const opener = useRef<HTMLButtonElement>(null);
-  const isEmpty = keys.data?.rows.length === 0;
+  const isEmpty = keys.data?.total === 0;
 
   return (
     <Page

@@ -1,3 +1,4 @@
+import { useEffect, useRef } from "react";
 import { Controller, useForm } from "react-hook-form";
 import { ChoicesField } from "../parts/ChoicesField";
 import { Button } from "../parts/Button";
@@ -6,7 +7,7 @@ import { DialogForm } from "../parts/DialogForm";
 import { ErrorState, Skeleton } from "../parts/states";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
-import { type Discovered, useAddDiscovered, useDiscovered } from "./api";
+import { type Discovered, discoveredId, useAddDiscovered, useDiscovered } from "./api";
 
 /** The models that providers offer and the catalog lacks, each to be chosen. */
 export function DiscoverForm({ onDone }: { onDone: () => void }) {
@@ -29,13 +30,24 @@ function Choice({ missing, onDone }: { missing: Discovered[]; onDone: () => void
   const form = useForm<{ chosen: string[] }>({ defaultValues: { chosen: [] } });
   const add = useAddDiscovered();
   const chosen = form.watch("chosen");
+  // The end of the dialog ends the additions.
+  const running = useRef<AbortController>(undefined);
+  useEffect(() => () => running.current?.abort(), []);
   return (
     <DialogForm
       form={form} action={models.addChosen(chosen.length)} onCancel={onDone}
       onSubmit={async (fields) => {
-        const added = missing.filter((model) => fields.chosen.includes(idOf(model)));
-        await add.mutateAsync(added);
-        toast(models.synced(added.length));
+        running.current = new AbortController();
+        const added: string[] = [];
+        try {
+          await add.mutateAsync({
+            chosen: missing.filter((model) => fields.chosen.includes(discoveredId(model))), signal: running.current.signal,
+            onAdded: (model) => added.push(discoveredId(model)),
+          });
+        } finally {
+          if (added.length > 0) toast(models.synced(added.length));
+          form.setValue("chosen", fields.chosen.filter((id) => !added.includes(id)));
+        }
         onDone();
       }}
     >
@@ -44,19 +56,15 @@ function Choice({ missing, onDone }: { missing: Discovered[]; onDone: () => void
         render={({ field, fieldState }) => (
           <ChoicesField
             label={models.offered} hint={models.offeredHint} fault={fieldState.error?.message} chosen={field.value} onChange={field.onChange}
-            options={missing.map((model) => ({ id: idOf(model), name: model.display_name === model.model_id ? idOf(model) : `${idOf(model)} (${model.display_name})` }))}
+            options={missing.map((model) => ({ id: discoveredId(model), name: model.display_name === model.model_id ? discoveredId(model) : `${discoveredId(model)} (${model.display_name})` }))}
           />
         )}
       />
       <div>
-        <Button size="small" onClick={() => form.setValue("chosen", chosen.length === missing.length ? [] : missing.map(idOf), { shouldDirty: true, shouldValidate: true })}>
+        <Button size="small" onClick={() => form.setValue("chosen", chosen.length === missing.length ? [] : missing.map(discoveredId), { shouldDirty: true, shouldValidate: true })}>
           {chosen.length === missing.length ? models.chooseNone : models.chooseAll(missing.length)}
         </Button>
       </div>
     </DialogForm>
   );
-}
-
-function idOf({ provider, model_id: id }: Discovered): string {
-  return `${provider}/${id}`;
 }

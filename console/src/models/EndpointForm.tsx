@@ -3,6 +3,7 @@ import { useFieldArray, useForm } from "react-hook-form";
 import { Button } from "../parts/Button";
 import { DialogForm } from "../parts/DialogForm";
 import { FieldSet, SelectField, TextField } from "../parts/fields";
+import { DECIMAL } from "../parts/forms";
 import { toast } from "../parts/toasts";
 import { Fields } from "../parts/Trial";
 import { texts } from "../texts";
@@ -12,7 +13,10 @@ import { type NewEndpoint, useCreateEndpoint } from "./api";
 const THOUSANDS_OF_A_PRICE = 1000;
 /** The API's default. */
 const TIMEOUT_MS = 30_000;
-const EMPTY_MODEL = { model_id: "", display_name: "", context_window: "", input_price: "", output_price: "" };
+/** The API's limit of 100 USD for a thousand tokens. */
+const MAX_USD_PER_MILLION_TOKENS = 100_000;
+/** A row has the API's names, by which a fault is shown at its field. The prices are for a million tokens. */
+const EMPTY_MODEL = { model_id: "", display_name: "", context_window: "", input_cost_per_1k: "", output_cost_per_1k: "" };
 
 interface FormFields {
   id: string;
@@ -33,7 +37,8 @@ export function EndpointForm({ onDone }: { onDone: () => void }) {
   const rows = useFieldArray({ control: form.control, name: "models" });
   const { errors } = form.formState;
   const required = { required: texts.organization.required };
-  const number = { ...required, pattern: { value: /^\d*\.?\d*$/, message: models.numberRequired } };
+  const number = { ...required, pattern: { value: DECIMAL, message: models.numberRequired } };
+  const price = { ...number, max: { value: MAX_USD_PER_MILLION_TOKENS, message: models.priceTooHigh } };
   const text = { autoComplete: "off", spellCheck: false } as const;
   return (
     <DialogForm
@@ -66,8 +71,8 @@ export function EndpointForm({ onDone }: { onDone: () => void }) {
             </Fields>
             <Fields>
               <TextField label={models.context} inputMode="numeric" fault={faults?.context_window?.message} {...form.register(`models.${at}.context_window`, number)} />
-              <TextField label={models.inputPrice} inputMode="decimal" fault={faults?.input_price?.message} {...form.register(`models.${at}.input_price`, number)} />
-              <TextField label={models.outputPrice} inputMode="decimal" fault={faults?.output_price?.message} {...form.register(`models.${at}.output_price`, number)} />
+              <TextField label={models.inputPrice} inputMode="decimal" fault={faults?.input_cost_per_1k?.message} {...form.register(`models.${at}.input_cost_per_1k`, price)} />
+              <TextField label={models.outputPrice} inputMode="decimal" fault={faults?.output_cost_per_1k?.message} {...form.register(`models.${at}.output_cost_per_1k`, price)} />
             </Fields>
             {rows.fields.length > 1 && (
               <div><Button size="small" look="quiet" onClick={() => rows.remove(at)}><X aria-hidden />{endpoint.removeModel(at + 1)}</Button></div>
@@ -91,8 +96,8 @@ function bodyOf({ api_key: key, models, ...fields }: FormFields): NewEndpoint {
       model_id: model.model_id.trim(),
       display_name: model.display_name.trim() || model.model_id.trim(),
       context_window: Number(model.context_window),
-      input_cost_per_1k: costOf(model.input_price),
-      output_cost_per_1k: costOf(model.output_price),
+      input_cost_per_1k: costOf(model.input_cost_per_1k),
+      output_cost_per_1k: costOf(model.output_cost_per_1k),
     })),
   };
 }

@@ -2,6 +2,7 @@ import { useForm } from "react-hook-form";
 import { useProviders } from "../providers/api";
 import { DialogForm } from "../parts/DialogForm";
 import { CheckboxField, SelectField, TextField } from "../parts/fields";
+import { DECIMAL } from "../parts/forms";
 import { texts } from "../texts";
 import type { Model, ModelUpdate } from "./api";
 
@@ -57,8 +58,8 @@ export function ModelForm({ model, onSubmit, onCancel }: {
         fault={errors.model_id?.message} {...form.register("model_id", { required: models.idRequired })}
       />
       <TextField label={models.name} autoComplete="off" maxLength={255} fault={errors.display_name?.message} {...form.register("display_name")} />
-      <TextField label={models.inputPrice} hint={models.priceHint} inputMode="decimal" autoComplete="off" fault={errors.input_price?.message} {...form.register("input_price", { pattern: { value: /^\d*\.?\d*$/, message: models.numberRequired } })} />
-      <TextField label={models.outputPrice} inputMode="decimal" autoComplete="off" fault={errors.output_price?.message} {...form.register("output_price", { pattern: { value: /^\d*\.?\d*$/, message: models.numberRequired } })} />
+      <TextField label={models.inputPrice} hint={models.priceHint} inputMode="decimal" autoComplete="off" fault={errors.input_price?.message} {...form.register("input_price", { pattern: { value: DECIMAL, message: models.numberRequired } })} />
+      <TextField label={models.outputPrice} inputMode="decimal" autoComplete="off" fault={errors.output_price?.message} {...form.register("output_price", { pattern: { value: DECIMAL, message: models.numberRequired } })} />
       <TextField label={models.context} inputMode="numeric" autoComplete="off" fault={errors.context_window?.message} {...form.register("context_window", { pattern: { value: /^\d*$/, message: models.numberRequired } })} />
       <TextField label={models.maxOutput} inputMode="numeric" autoComplete="off" fault={errors.max_output_tokens?.message} {...form.register("max_output_tokens", { pattern: { value: /^\d*$/, message: models.numberRequired } })} />
       <SelectField label={models.access} hint={models.accessHints[form.watch("access")]} fault={errors.access?.message} {...form.register("access")}>

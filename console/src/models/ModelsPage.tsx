@@ -54,7 +54,7 @@ export function ModelsPage() {
       <Panel label={models.title}>
         {list.error && list.data === undefined ? (
           <ErrorState error={list.error} onRetry={() => void list.refetch()} />
-        ) : list.data?.items.length === 0 ? (
+        ) : list.data?.total === 0 ? (
           <EmptyState icon={isFiltered ? SearchX : Boxes} title={isFiltered ? models.noneMatch : models.empty} text={isFiltered ? undefined : models.emptyText}>
             {isFiltered && <Button onClick={clear}>{texts.clear}</Button>}
           </EmptyState>

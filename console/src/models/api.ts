@@ -1,6 +1,7 @@
 /** The catalog of models: queries and changes. */
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
+import { ApiError } from "../api/errors";
 import { paced } from "../api/paced";
 import { useIfMatch } from "../api/versions";
 
@@ -67,17 +68,38 @@ export function useDiscovered() {
   return useQuery({ queryKey: ["discovered-models"], gcTime: 0, retry: false, queryFn: () => dataOf(api.GET("/api/admin/models/catalog/discover")) });
 }
 
-/** Adds models that providers offer, one after the other. */
+/** Adds models that providers offer, one after the other, until `signal` ends it. One that somebody else has added
+ * meanwhile counts as added. Those that are added are no longer offered, also if a later one fails. */
 export function useAddDiscovered() {
-  return useModelChange(async (chosen: Discovered[]) => {
-    const { signal } = new AbortController();
-    for (const { provider, model_id, display_name, context_window, supports_vision, max_tokens } of chosen) {
-      const body: NewModel = {
-        provider, model_id, display_name, context_window, supports_vision, max_output_tokens: max_tokens, is_active: true, is_default: false, access: "open",
-      };
-      await paced(() => dataOf(api.POST("/api/admin/models/catalog/", { body })), signal);
+  const client = useQueryClient();
+  return useModelChange(async ({ chosen, signal, onAdded }: { chosen: Discovered[]; signal: AbortSignal; onAdded: (model: Discovered) => void }) => {
+    const added = new Set<string>();
+    try {
+      for (const model of chosen) {
+        await paced(() => addDiscovered(model), signal);
+        added.add(discoveredId(model));
+        onAdded(model);
+      }
+    } finally {
+      client.setQueryData<Discovered[]>(["discovered-models"], (models) =>
+        models?.map((model) => (added.has(discoveredId(model)) ? { ...model, already_in_catalog: true } : model)));
     }
   });
+}
+
+export function discoveredId({ provider, model_id: id }: Discovered): string {
+  return `${provider}/${id}`;
+}
+
+async function addDiscovered({ provider, model_id, display_name, context_window, supports_vision, max_tokens }: Discovered): Promise<void> {
+  const body: NewModel = {
+    provider, model_id, display_name, context_window, supports_vision, max_output_tokens: max_tokens, is_active: true, is_default: false, access: "open",
+  };
+  try {
+    await dataOf(api.POST("/api/admin/models/catalog/", { body }));
+  } catch (error) {
+    if (!(error instanceof ApiError && error.status === 409)) throw error;
+  }
 }
 
 /** Adds an endpoint of the organization's own, with its models. */

@@ -52,9 +52,9 @@ export function ClientsPage() {
       <Panel label={oauth.title}>
         {error && data === undefined ? (
           <ErrorState error={error} onRetry={() => void refetch()} />
-        ) : data?.items.length === 0 && enabled !== undefined ? (
+        ) : data?.total === 0 && enabled !== undefined ? (
           <EmptyState icon={SearchX} title={rules.noneMatch} text={keys.noneMatchText}><Button onClick={clear}>{texts.clear}</Button></EmptyState>
-        ) : data?.items.length === 0 ? (
+        ) : data?.total === 0 ? (
           <EmptyState icon={AppWindow} title={oauth.empty} text={oauth.emptyText} />
         ) : (
           <>

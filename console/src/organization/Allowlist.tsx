@@ -1,10 +1,11 @@
 import { useForm } from "react-hook-form";
+import { useFormVersion } from "../api/versions";
 import { CheckboxField, TextAreaField } from "../parts/fields";
 import { KEEP_TYPED } from "../parts/forms";
 import { linesOf, textOf } from "../parts/lines";
 import { PolicyPanel } from "../parts/PolicyPanel";
 import { texts } from "../texts";
-import { useAllowlist, useUpdateAllowlist } from "./api";
+import { type Allowlist as StoredList, useAllowlist, useUpdateAllowlist } from "./api";
 
 interface Fields {
   enabled: boolean;
@@ -18,19 +19,21 @@ export function Allowlist() {
   const list = useAllowlist();
   const update = useUpdateAllowlist();
   const form = useForm<Fields>({
-    ...(list.data !== undefined && { values: { ...list.data, cidrs: textOf(list.data.cidrs) } }),
+    ...(list.data !== undefined && { values: fieldsOf(list.data) }),
     resetOptions: KEEP_TYPED,
   });
-  const { errors } = form.formState;
+  const { errors, isDirty } = form.formState;
+  const version = useFormVersion(list.data?.etag ?? "*", isDirty);
   return (
     <PolicyPanel
-      title={allowlist.title} form={form} query={list} saved={allowlist.saved}
+      title={allowlist.title} form={form} query={list} saved={allowlist.saved} version={version}
       onSave={async ({ cidrs, ...rest }) => {
         // The list as it is stored, without host bits.
-        const stored = await update.mutateAsync({ ...rest, ...(cidrs !== undefined && { cidrs: linesOf(cidrs) }) });
-        return { ...stored, cidrs: textOf(stored.cidrs) };
+        const stored = await update.mutateAsync({ version: version.version, ...rest, ...(cidrs !== undefined && { cidrs: linesOf(cidrs) }) });
+        return fieldsOf(stored);
       }}
     >
+      {version.isRefused && list.data !== undefined && <p role="status">{texts.rules.storedNow(list.data.cidrs)}</p>}
       <CheckboxField label={allowlist.enabled} hint={allowlist.enabledHint} fault={errors.enabled?.message} {...form.register("enabled")} />
       <TextAreaField
         label={allowlist.cidrs} hint={allowlist.cidrsHint} rows={5} spellCheck={false} autoCapitalize="none" fault={errors.cidrs?.message}
@@ -39,4 +42,8 @@ export function Allowlist() {
       <CheckboxField label={allowlist.bypass} hint={allowlist.bypassHint} fault={errors.bypass_for_mfa?.message} {...form.register("bypass_for_mfa")} />
     </PolicyPanel>
   );
+}
+
+function fieldsOf({ enabled, cidrs, bypass_for_mfa }: StoredList): Fields {
+  return { enabled, cidrs: textOf(cidrs), bypass_for_mfa };
 }

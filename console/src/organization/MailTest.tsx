@@ -14,7 +14,7 @@ export function MailTest() {
       title={mailTest.title} text={mailTest.text} action={mailTest.send} busy={send.isPending} onRun={() => send.mutate()}
       data={event ?? send.data} error={send.error ?? result.error}
       result={send.data !== undefined && (
-        event === undefined ? <p>{mailTest.queued(send.data.sent_to)}</p>
+        event === undefined ? <p>{result.isLate ? mailTest.noResult : mailTest.queued(send.data.sent_to)}</p>
         : event.outcome === "success" ? <p><Badge tone="success">{mailTest.sent}</Badge> {mailTest.sentText(send.data.sent_to)}</p>
         : <p><Badge tone="danger">{mailTest.failed}</Badge> {event.reason}</p>
       )}

@@ -1,4 +1,5 @@
 import { Controller, useForm } from "react-hook-form";
+import { useFormVersion } from "../api/versions";
 import { ChoicesField } from "../parts/ChoicesField";
 import { TextAreaField } from "../parts/fields";
 import { KEEP_TYPED } from "../parts/forms";
@@ -20,18 +21,20 @@ export function RequestFields() {
   const update = useUpdateRequestFields();
   const values = list.data === undefined ? undefined : fieldsOf(list.data);
   const form = useForm<Fields>({ ...(values !== undefined && { values }), resetOptions: KEEP_TYPED });
-  const { errors } = form.formState;
+  const { errors, isDirty } = form.formState;
+  const version = useFormVersion(list.data?.etag ?? "*", isDirty);
 
   async function save() {
     const { known, others } = form.getValues();
-    return fieldsOf(await update.mutateAsync([...known, ...linesOf(others)]));
+    return fieldsOf(await update.mutateAsync({ version: version.version, allowed: [...known, ...linesOf(others)] }));
   }
 
   return (
     <PolicyPanel
-      title={requestFields.title} form={form} query={list} onSave={save} saved={requestFields.saved}
+      title={requestFields.title} form={form} query={list} onSave={save} saved={requestFields.saved} version={version}
       footer={list.data !== undefined && <p className={styles["muted"]}>{requestFields.unknown[list.data.unknown_fields]}</p>}
     >
+      {version.isRefused && list.data !== undefined && <p role="status">{texts.rules.storedNow(list.data.allowed)}</p>}
       <Controller
         name="known" control={form.control}
         render={({ field }) => (

@@ -1,8 +1,8 @@
-import { useEffect, useState } from "react";
 import { useForm } from "react-hook-form";
 import type { Schemas } from "../api/client";
 import { ApiError } from "../api/errors";
 import { useRights } from "../api/queries";
+import { useFormVersion } from "../api/versions";
 import { Button } from "../parts/Button";
 import { TextField } from "../parts/fields";
 import { AFTER_SUBMIT, KEEP_TYPED, showFaults, useUnsavedWarning } from "../parts/forms";
@@ -19,16 +19,12 @@ export function SettingsForm({ settings }: { settings: Schemas["Settings"] }) {
   const form = useForm({ values: fieldsOf(settings), resetOptions: KEEP_TYPED });
   const { errors, isDirty, isSubmitting } = form.formState;
   useUnsavedWarning(isDirty && !isSubmitting);
-  // The version of which the form shows the values: while it is edited, the settings may be loaded anew.
-  const [version, setVersion] = useState<string | null>(settings.updated_at);
-  useEffect(() => {
-    if (!isDirty) setVersion(settings.updated_at);
-  }, [isDirty, settings.updated_at]);
+  const { version, accept } = useFormVersion(settings.updated_at, isDirty);
   const submit = form.handleSubmit(async (fields) => {
     try {
       await update.mutateAsync({
         ...fields,
-        updatedAt: version ?? settings.updated_at,
+        updatedAt: version,
         contact_email: fields.contact_email.trim() || null,
         session_timeout_minutes: Number(fields.session_timeout_minutes),
         idle_timeout_minutes: Number(fields.idle_timeout_minutes),
@@ -37,8 +33,7 @@ export function SettingsForm({ settings }: { settings: Schemas["Settings"] }) {
       toast(organization.saved);
     } catch (error) {
       showFaults(form, error);
-      // The user has been told, and sees what the other has changed: the next attempt overwrites it.
-      if (error instanceof ApiError && error.status === 412) setVersion(null);
+      if (error instanceof ApiError && error.status === 412) accept();
     }
   });
   const readOnly = !administers || isSubmitting;

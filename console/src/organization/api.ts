@@ -1,8 +1,9 @@
 /** The organization: settings, feature flags, mail domains. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
 import { api, dataOf, type Schemas } from "../api/client";
 import { discardToken } from "../api/session";
-import { ifMatch } from "../api/versions";
+import { changeOf, ifMatch, versionedOf } from "../api/versions";
 
 export type Domain = Schemas["AllowedDomain"];
 type SettingsUpdate = Schemas["SettingsUpdate"];
@@ -35,7 +36,7 @@ function useOrganizationChange<Input, Output>(change: (input: Input) => Promise<
 
 export function useUpdateSettings() {
   return useOrganizationChange(async ({ updatedAt, ...body }: SettingsUpdate & { updatedAt: string }) => {
-    const settings = await dataOf(api.PUT("/api/v1/admin/org/settings", { body, headers: ifMatch(updatedAt) }));
+    const settings = await changeOf(ifMatch(updatedAt)["If-Match"], (headers) => api.PUT("/api/v1/admin/org/settings", { body, headers }));
     // The session holds the organization's name.
     discardToken();
     return settings;
@@ -74,19 +75,21 @@ export type Allowlist = Schemas["IpAllowlist"];
 export type RequestFieldList = Schemas["RequestFields"];
 
 export function useAllowlist() {
-  return useQuery({ queryKey: ["organization", "ip-allowlist"], queryFn: () => dataOf(api.GET("/api/v1/admin/org/ip-allowlist")) });
+  return useQuery({ queryKey: ["organization", "ip-allowlist"], queryFn: () => versionedOf(api.GET("/api/v1/admin/org/ip-allowlist")) });
 }
 
 export function useUpdateAllowlist() {
-  return useOrganizationChange((body: Schemas["IpAllowlistUpdate"]) => dataOf(api.PUT("/api/v1/admin/org/ip-allowlist", { body })));
+  return useOrganizationChange(({ version, ...body }: Schemas["IpAllowlistUpdate"] & { version: string }) =>
+    changeOf(version, (headers) => api.PUT("/api/v1/admin/org/ip-allowlist", { body, headers })));
 }
 
 export function useRequestFields() {
-  return useQuery({ queryKey: ["organization", "request-fields"], queryFn: () => dataOf(api.GET("/api/v1/admin/org/request-fields")) });
+  return useQuery({ queryKey: ["organization", "request-fields"], queryFn: () => versionedOf(api.GET("/api/v1/admin/org/request-fields")) });
 }
 
 export function useUpdateRequestFields() {
-  return useOrganizationChange((allowed: string[]) => dataOf(api.PUT("/api/v1/admin/org/request-fields", { body: { allowed } })));
+  return useOrganizationChange(({ version, allowed }: { version: string; allowed: string[] }) =>
+    changeOf(version, (headers) => api.PUT("/api/v1/admin/org/request-fields", { body: { allowed }, headers })));
 }
 
 export function useSendTestMail() {
@@ -94,17 +97,25 @@ export function useSendTestMail() {
 }
 
 const RESULT_REFRESH_MS = 1_000;
+const RESULT_TIMEOUT_MS = 120_000;
 const TEST_MAIL_RESULTS = ["mail.test_sent", "mail.test_failed"];
 
-/** The audit event with the result of a test mail; undefined until there is one. */
+/** The audit event with the result of a test mail; undefined until there is one. `isLate`: it is no longer waited for. */
 export function useTestMailResult(id: string | undefined) {
-  return useQuery({
+  const [lateId, setLateId] = useState<string>();
+  const isLate = id !== undefined && lateId === id;
+  useEffect(() => {
+    const timer = setTimeout(() => setLateId(id), RESULT_TIMEOUT_MS);
+    return () => clearTimeout(timer);
+  }, [id]);
+  const result = useQuery({
     queryKey: ["audit-events", "test-mail", id],
     enabled: id !== undefined,
-    refetchInterval: ({ state }) => (hasResult(state.data) ? false : RESULT_REFRESH_MS),
+    refetchInterval: ({ state }) => (isLate || hasResult(state.data) ? false : RESULT_REFRESH_MS),
     queryFn: async () => (await dataOf(api.GET("/v1/audit/events", { params: { query: { resource_id: id ?? "", resource_type: "mail" } } }))).events,
     select: (events) => events.find(({ action }) => TEST_MAIL_RESULTS.includes(action)),
   });
+  return { data: result.data, error: result.error, isLate };
 }
 
 function hasResult(events: Schemas["AuditEventShown"][] | undefined): boolean {

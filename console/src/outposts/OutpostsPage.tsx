@@ -39,7 +39,7 @@ export function OutpostsPage() {
           ) : (
             <>
               <DataTable label={outposts.title} columns={COLUMNS} rows={data?.outposts} idOf={({ outpost_id: id }) => id} stale={list.isPlaceholderData} />
-              {data !== undefined && data.total > PAGE_SIZE && (
+              {data !== undefined && (page > 1 || data.total > PAGE_SIZE) && (
                 <Pager page={page} size={PAGE_SIZE} total={data.total} onPage={(next) => void navigate({ search: next > 1 ? { page: next } : {} })} />
               )}
               <p className={styles["note"]}>{outposts.portal}</p>

@@ -1,9 +1,11 @@
 import { ChevronLeft, ChevronRight } from "lucide-react";
+import { useEffect } from "react";
 import { texts } from "../texts";
 import { Button } from "./Button";
 import styles from "./Pager.module.css";
 
-/** Which rows of a list are shown, and the way to others. `name` says of what, where a page has several lists. */
+/** Which rows of a list are shown, and the way to others. A page beyond the end, whose last row was removed, leads to the
+ * last one. `name` says of what, where a page has several lists. */
 export function Pager({ name, page, size, total, onPage }: {
   name?: string;
   page: number;
@@ -11,6 +13,11 @@ export function Pager({ name, page, size, total, onPage }: {
   total: number;
   onPage: (page: number) => void;
 }) {
+  const lastPage = Math.max(1, Math.ceil(total / size));
+  const isBeyondEnd = page > lastPage;
+  useEffect(() => {
+    if (isBeyondEnd) onPage(lastPage);
+  });
   const first = (page - 1) * size + 1;
   const last = Math.min(page * size, total);
   return (

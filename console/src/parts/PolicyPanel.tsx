@@ -1,6 +1,8 @@
 import type { ReactNode } from "react";
 import type { FieldValues, UseFormReturn } from "react-hook-form";
+import { ApiError } from "../api/errors";
 import { useRights } from "../api/queries";
+import type { FormVersion } from "../api/versions";
 import { Button } from "./Button";
 import { AFTER_SUBMIT, showFaults, useUnsavedWarning } from "./forms";
 import { Panel } from "./Page";
@@ -11,12 +13,14 @@ import styles from "./PolicyPanel.module.css";
 
 /** A panel with the form of a policy. `onSave` gets the fields that were changed, and returns the fields as they are
  * stored where that is not what was entered. Auditors see the panel without the button. */
-export function PolicyPanel<T extends FieldValues>({ title, form, query, onSave, saved, children, footer }: {
+export function PolicyPanel<T extends FieldValues>({ title, form, query, onSave, saved, version, children, footer }: {
   title: string;
   form: UseFormReturn<T>;
   query: { data: unknown; error: unknown; refetch: () => unknown };
   onSave: (changed: Partial<T>) => Promise<T | void>;
   saved: string;
+  /** Of the policy, where a change of somebody else is not replaced. */
+  version?: FormVersion;
   children: ReactNode;
   footer?: ReactNode;
 }) {
@@ -31,6 +35,7 @@ export function PolicyPanel<T extends FieldValues>({ title, form, query, onSave,
       toast(saved);
     } catch (error) {
       showFaults(form, error);
+      if (error instanceof ApiError && error.status === 412) version?.accept();
     }
   });
   return (

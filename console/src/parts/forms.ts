@@ -11,6 +11,9 @@ export const KEEP_TYPED = { keepDirtyValues: true, keepErrors: true } as const;
 /** For the reset of such a form after it was saved. */
 export const AFTER_SUBMIT = { keepDirtyValues: false, keepErrors: false, keepFieldsRef: true } as const;
 
+/** A decimal number without a sign. */
+export const DECIMAL = /^(\d+\.?\d*|\.\d+)$/;
+
 /** Puts the messages of a failed call at the fields that it names, and above the form where it names none of them. */
 export function showFaults<T extends FieldValues>(form: UseFormReturn<T>, error: unknown): void {
   const values = form.getValues();

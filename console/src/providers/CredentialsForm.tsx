@@ -1,5 +1,6 @@
 import type { ChangeEvent } from "react";
 import { useForm } from "react-hook-form";
+import { Button } from "../parts/Button";
 import { DialogForm } from "../parts/DialogForm";
 import hints from "../parts/fields.module.css";
 import { SelectField, TextField } from "../parts/fields";
@@ -35,16 +36,17 @@ export function CredentialsForm({ provider, taken = NONE_TAKEN, onSubmit, onCanc
       cloud_region: provider?.config.cloud_region ?? "",
     },
   });
-  const { errors } = form.formState;
+  const { errors, dirtyFields } = form.formState;
   const choice = form.watch("choice");
   const presetOf = (value: string) => presets.data?.find(({ id }) => value === PRESET + id);
   const preset = presetOf(choice);
   const kind = preset === undefined ? kindOf(choice) : kindOf(preset.kind);
   const isNew = provider === undefined;
 
+  /** Proposes a name and an address, unless the user has typed some. */
   function prefill(chosen: string) {
-    form.setValue("id", freeName(presetOf(chosen)?.id ?? kindOf(chosen), taken));
-    form.setValue("base_url", presetOf(chosen)?.base_url ?? "");
+    if (dirtyFields.id !== true) form.setValue("id", freeName(presetOf(chosen)?.id ?? kindOf(chosen), taken));
+    if (dirtyFields.base_url !== true) form.setValue("base_url", presetOf(chosen)?.base_url ?? "");
   }
 
   function submit(fields: Fields) {
@@ -75,6 +77,11 @@ export function CredentialsForm({ provider, taken = NONE_TAKEN, onSubmit, onCanc
               </optgroup>
             )}
           </SelectField>
+          {presets.error && presets.data === undefined && (
+            <p className={hints["hint"]} role="alert">
+              {providers.presetsFailed} <Button size="small" look="quiet" onClick={() => void presets.refetch()}>{texts.retry}</Button>
+            </p>
+          )}
           {preset !== undefined && <About preset={preset} />}
           <TextField
             label={providers.id} hint={providers.idHint} spellCheck={false} autoComplete="off" fault={errors.id?.message}

@@ -61,7 +61,7 @@ export function ProviderActions({ provider }: { provider: Provider }) {
         <CredentialsForm
           provider={provider} onCancel={close}
           onSubmit={async (providerId, credentials) => {
-            await setCredentials.mutateAsync({ id: providerId, credentials });
+            await setCredentials.mutateAsync({ id: providerId, credentials, isNew: false });
             toast(providers.credentialsSaved(name));
             close();
           }}

@@ -6,7 +6,7 @@ import { Button } from "../parts/Button";
 import { actionsColumn, type Column, DataTable } from "../parts/DataTable";
 import { Dialog } from "../parts/Dialog";
 import { Page, Panel } from "../parts/Page";
-import { EmptyState, ErrorState } from "../parts/states";
+import { EmptyState, ErrorState, Skeleton } from "../parts/states";
 import { Time } from "../parts/Time";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
@@ -48,14 +48,18 @@ export function ProvidersPage() {
         )}
       </Panel>
       <Dialog open={adding} onClose={close} returnTo={opener} title={texts.providers.newTitle} text={texts.providers.newText}>
-        <CredentialsForm
-          taken={taken} onCancel={close}
-          onSubmit={async (id, credentials) => {
-            await setCredentials.mutateAsync({ id, credentials });
-            toast(texts.providers.added(id));
-            close();
-          }}
-        />
+        {providers.isPending ? (
+          <div role="status" aria-label={texts.loading}><Skeleton width="60%" /></div>
+        ) : (
+          <CredentialsForm
+            taken={taken} onCancel={close}
+            onSubmit={async (id, credentials) => {
+              await setCredentials.mutateAsync({ id, credentials, isNew: true });
+              toast(texts.providers.added(id));
+              close();
+            }}
+          />
+        )}
       </Dialog>
     </Page>
   );

@@ -55,10 +55,11 @@ function useProviderChange<Input, Output>(change: (input: Input) => Promise<Outp
   });
 }
 
+/** Sets credentials. A provider that is new is added, and never replaces one that exists. */
 export function useSetCredentials() {
-  return useProviderChange(({ id, credentials }: { id: string; credentials: Credentials }) =>
+  return useProviderChange(({ id, credentials, isNew }: { id: string; credentials: Credentials; isNew: boolean }) =>
     dataOf(api.PUT("/api/admin/providers/{provider_id}/credentials", {
-      params: { path: { provider_id: id } }, body: credentials,
+      params: { path: { provider_id: id } }, body: credentials, headers: isNew ? { "If-None-Match": "*" } : {},
     })),
   );
 }

@@ -56,9 +56,9 @@ export function RegistryPage() {
       <Panel label={registry.title}>
         {list.error && list.data === undefined ? (
           <ErrorState error={list.error} onRetry={() => void list.refetch()} />
-        ) : list.data?.models.length === 0 && isFiltered ? (
+        ) : list.data?.total === 0 && isFiltered ? (
           <EmptyState icon={SearchX} title={rules.noneMatch} text={rules.noneMatchText}><Button onClick={clear}>{texts.clear}</Button></EmptyState>
-        ) : list.data?.models.length === 0 ? (
+        ) : list.data?.total === 0 ? (
           <EmptyState icon={ClipboardList} title={registry.empty} text={registry.emptyText} />
         ) : (
           <>

@@ -66,7 +66,7 @@ export function RequestsPage() {
         <Panel label={texts.requests.title}>
           {list.error && records === undefined ? (
             <ErrorState error={list.error} onRetry={() => void list.refetch()} />
-          ) : records?.length === 0 ? (
+          ) : list.data?.total === 0 ? (
             isFiltered ? (
               <EmptyState icon={SearchX} title={texts.requests.noneMatch} text={texts.requests.noneMatchText}>
                 <Button onClick={() => void navigate({ search: { period } })}>{texts.clear}</Button>

@@ -3,13 +3,13 @@ import { useId } from "react";
 import { useFieldArray, type UseFormReturn } from "react-hook-form";
 import { Button } from "../parts/Button";
 import { FieldSet, TextField } from "../parts/fields";
+import { DECIMAL } from "../parts/forms";
 import { texts } from "../texts";
 import { useModelNames } from "./api";
 import styles from "./ChainField.module.css";
 import type { PolicyFields } from "./fields";
 
 const MODEL_PATTERN = /^[^/\s]+\/\S+$/;
-const WEIGHT_PATTERN = /^\d*\.?\d*$/;
 
 /** The fallback chain: models in their order. A weight matters to the strategy `balanced` alone. */
 export function ChainField({ form, isWeighted }: { form: UseFormReturn<PolicyFields>; isWeighted: boolean }) {
@@ -35,7 +35,7 @@ export function ChainField({ form, isWeighted }: { form: UseFormReturn<PolicyFie
                 <span className={styles["weight"]}>
                   <TextField
                     label={routing.weight(at + 1)} inputMode="decimal" autoComplete="off" fault={faults?.[at]?.weight?.message}
-                    {...form.register(`fallback_chain.${at}.weight`, { pattern: { value: WEIGHT_PATTERN, message: routing.number } })}
+                    {...form.register(`fallback_chain.${at}.weight`, { pattern: { value: DECIMAL, message: routing.number } })}
                   />
                 </span>
               )}

@@ -7,6 +7,7 @@ import fieldStyles from "../parts/fields.module.css";
 import { toast } from "../parts/toasts";
 import { Fields } from "../parts/Trial";
 import { useProviders } from "../providers/api";
+import { DECIMAL } from "../parts/forms";
 import { texts } from "../texts";
 import { CAP_ACTIONS, CAPABILITIES, type RoutingPolicy, STRATEGIES, useSavePolicy } from "./api";
 import { ChainField } from "./ChainField";
@@ -48,7 +49,7 @@ export function PolicyForm({ policy, onDone }: { policy?: RoutingPolicy; onDone:
       <Fields>
         <TextField
           label={routing.cap} hint={routing.capHint} inputMode="decimal" autoComplete="off" fault={errors.max_cost_per_request_usd?.message}
-          {...form.register("max_cost_per_request_usd", { pattern: { value: /^\d*\.?\d*$/, message: routing.number } })}
+          {...form.register("max_cost_per_request_usd", { pattern: { value: DECIMAL, message: routing.number } })}
         />
         <SelectField label={routing.overCap} hint={routing.capActionHints[capAction]} fault={errors.action_on_exceed?.message} {...form.register("action_on_exceed")}>
           {CAP_ACTIONS.map((option) => <option key={option} value={option}>{routing.capActions[option]}</option>)}
@@ -95,7 +96,7 @@ function ModelFields({ form }: { form: UseFormReturn<PolicyFields> }) {
       <Fields>
         <TextField
           label={routing.maxPrice} hint={routing.maxPriceHint} inputMode="decimal" autoComplete="off" fault={errors.max_cost_per_1k_input_tokens_usd?.message}
-          {...form.register("max_cost_per_1k_input_tokens_usd", { pattern: { value: /^\d*\.?\d*$/, message: routing.number } })}
+          {...form.register("max_cost_per_1k_input_tokens_usd", { pattern: { value: DECIMAL, message: routing.number } })}
         />
         <TextField
           label={routing.minContext} hint={routing.minContextHint} inputMode="numeric" autoComplete="off" fault={errors.min_context_window?.message}

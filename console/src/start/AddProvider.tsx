@@ -1,8 +1,10 @@
+import { useMemo, useState } from "react";
 import { api, dataOf } from "../api/client";
 import { ApiError } from "../api/errors";
 import { useSyncModels } from "../models/api";
+import { Skeleton } from "../parts/states";
 import { toast } from "../parts/toasts";
-import { useSetCredentials } from "../providers/api";
+import { useProviders, useSetCredentials } from "../providers/api";
 import { CredentialsForm } from "../providers/CredentialsForm";
 import { texts } from "../texts";
 
@@ -10,11 +12,17 @@ import { texts } from "../texts";
 export function AddProvider({ onDone }: { onDone: () => void }) {
   const setCredentials = useSetCredentials();
   const sync = useSyncModels();
+  const providers = useProviders();
+  // The provider that this dialog has added. If its check fails, the next attempt replaces its credentials.
+  const [addedId, setAddedId] = useState<string>();
+  const taken = useMemo(() => new Set(providers.data?.map(({ id }) => id).filter((id) => id !== addedId)), [providers.data, addedId]);
+  if (providers.isPending) return <div role="status" aria-label={texts.loading}><Skeleton width="60%" /></div>;
   return (
     <CredentialsForm
-      onCancel={onDone}
+      taken={taken} onCancel={onDone}
       onSubmit={async (id, credentials) => {
-        await setCredentials.mutateAsync({ id, credentials });
+        await setCredentials.mutateAsync({ id, credentials, isNew: id !== addedId });
+        setAddedId(id);
         const health = await dataOf(api.POST("/api/admin/providers/{provider_id}/health-check", { params: { path: { provider_id: id } } }));
         if (health.health_check_status !== "healthy") {
           throw new ApiError(200, health.error ?? texts.overview.healthOf(health.health_check_status));

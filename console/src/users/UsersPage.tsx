@@ -71,7 +71,7 @@ export function UsersPage() {
       <Panel label={texts.users.title}>
         {users.error && users.data === undefined ? (
           <ErrorState error={users.error} onRetry={() => void users.refetch()} />
-        ) : users.data?.items.length === 0 ? (
+        ) : users.data?.total === 0 ? (
           <EmptyState icon={isFiltered ? SearchX : UsersRound} title={texts.users.noneMatch} text={texts.users.noneMatchText}>
             {isFiltered && <Button onClick={clear}>{texts.clear}</Button>}
           </EmptyState>

@@ -13,6 +13,7 @@ import { EnabledBadge, RuleMenu, RuleName } from "../parts/rules";
 import { EmptyState, ErrorState } from "../parts/states";
 import { Time } from "../parts/Time";
 import { toast } from "../parts/toasts";
+import { RowFailure, useOpenRow } from "../parts/useOpenRow";
 import { texts } from "../texts";
 import {
   PAGE_SIZE, type Sort, useDeleteWebhook, useSetEnabled, useUpdateWebhook, useWebhook, useWebhooks, type Webhook, type WebhookFilters,
@@ -41,8 +42,7 @@ export function WebhooksPage() {
   const isFiltered = [filters.search, filters.event, filters.enabled].some((value) => value !== undefined);
   const filter = (changed: WebhookFilters) => void navigate({ search: { ...filters, ...changed } });
   const clear = () => void navigate({ search: {} });
-  const shown = list.data?.rows.find(({ id }) => id === openId);
-  const other = useWebhook(list.data !== undefined && shown === undefined ? openId : undefined);
+  const opened = useOpenRow(openId, list.data?.rows, useWebhook);
   return (
     <Page
       title={webhooks.title} actions={administers && <CreateWebhook />}
@@ -86,7 +86,8 @@ export function WebhooksPage() {
           </>
         )}
       </Panel>
-      <DeliveriesDialog webhook={shown ?? other.data} onClose={close} />
+      <DeliveriesDialog webhook={opened.row} onClose={close} />
+      <RowFailure failed={opened.failed} onClose={close} />
     </Page>
   );
 }

@@ -10,7 +10,7 @@ from tests.support.tools import tools_of
 
 from gatehouse.foundation.mail.sending import MailNotSent
 from gatehouse.foundation.settings import Settings
-from gatehouse.platform.access.mail_test.errors import MailNotConfigured, NoAddress
+from gatehouse.platform.access.mail_test.errors import MailServerNotSet, NoAddress
 from gatehouse.platform.access.mail_test.service import send_test
 
 PATH = "/api/admin/mail/test"
@@ -88,6 +88,23 @@ async def test_a_deactivated_administrator_gets_no_test_mail(
     await run_job(public, tenant)
     assert smtp.mails.empty()
     assert await public.audit(tenant, "mail.test_sent") == []
+    (failed,) = await public.audit(tenant, "mail.test_failed")
+    assert (failed["outcome"], "was deactivated or removed" in failed["reason"]) == ("failure", True)
+
+
+async def test_an_unexpected_error_is_an_audit_event_without_its_text(
+    public: RunningPlatform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def break_down(*_: object, **__: object) -> None:
+        raise RuntimeError("smtp://user:password@mail.test")
+
+    await tenant.admin.client.post(PATH)
+    monkeypatch.setattr("gatehouse.platform.access.mail_test.service.trial_mail", break_down)
+    with pytest.raises(RuntimeError):
+        await run_job(public, tenant)
+    (failed,) = await public.audit(tenant, "mail.test_failed")
+    assert (failed["outcome"], "RuntimeError" in failed["reason"]) == ("failure", True)
+    assert "password" not in failed["reason"]
 
 
 async def test_only_administrators_send_test_mails(public: RunningPlatform, tenant: Tenant) -> None:
@@ -106,7 +123,7 @@ async def test_a_machine_has_no_address(public: RunningPlatform, tenant: Tenant)
 async def test_a_test_mail_is_refused_without_a_mail_server(platform: RunningPlatform) -> None:
     tenant = await platform.new_tenant()
     answer = await tenant.admin.client.post(PATH)
-    assert (answer.status_code, answer.json()["detail"]) == (409, MailNotConfigured.message)
+    assert (answer.status_code, answer.json()["detail"]) == (409, MailServerNotSet.message)
 
 
 async def test_the_sixth_test_mail_in_a_minute_is_refused(public: RunningPlatform, tenant: Tenant) -> None:

@@ -8,9 +8,11 @@ import httpx2
 import pytest
 from playwright.async_api import Browser, Page, expect
 from tests.platform.console.conftest import DESK, SignIn, call_model, check_screen, modal
-from tests.support.accessibility import is_accessible
+from tests.support.accessibility import assert_accessible
 from tests.support.chromium import needs_chromium, page_of
 from tests.support.server import GatehouseServer
+
+from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 pytestmark = needs_chromium
 
@@ -98,7 +100,45 @@ async def test_a_provider_that_does_not_answer_is_said_at_once(page: Page, sign_
     await dialog.get_by_label("Base URL").fill("http://127.0.0.1:9/v1")
     await dialog.get_by_role("button", name="Add provider").click()
     await expect(dialog.get_by_role("alert")).to_contain_text("No connection")
-    await is_accessible(page)
+    await assert_accessible(page)
+    # The next attempt replaces what this dialog has stored.
+    async with page.expect_response(lambda answer: answer.request.method == "PUT") as replaced:
+        await dialog.get_by_role("button", name="Add provider").click()
+    assert (await replaced.value).status == 200
+
+
+async def test_a_new_provider_never_replaces_one_of_the_same_name(
+    server: GatehouseServer, page: Page, sign_in: SignIn
+) -> None:
+    def add(provider_id: str) -> None:
+        server.sql(
+            "INSERT INTO providers (tenant_id, id, name, kind, sealed_credentials, credentials_updated_at)"
+            " VALUES (%s, %s, 'Kept', 'openai', 'sealed', now())",
+            [DEFAULT_TENANT, provider_id],
+        )
+
+    add("first")
+    try:
+        await sign_in("admin", "/console/start")
+        await page.get_by_role("button", name="Add a provider").click()
+        dialog = modal(page)
+        await dialog.get_by_label("Name in model ids").fill("first")
+        # Another choice keeps the name that was typed.
+        await dialog.get_by_label("Provider").select_option("mistral")
+        await expect(dialog.get_by_label("Name in model ids")).to_have_value("first")
+        await dialog.get_by_label("Provider").select_option("openai")
+        await dialog.get_by_label("API key").fill("k")
+        await dialog.get_by_role("button", name="Add provider").click()
+        await expect(dialog.get_by_role("alert")).to_contain_text("A provider of this name exists")
+        # This one is added after the list was loaded.
+        add("second")
+        await dialog.get_by_label("Name in model ids").fill("second")
+        await dialog.get_by_role("button", name="Add provider").click()
+        await expect(dialog.get_by_role("alert").first).to_contain_text("exists")
+        query = "SELECT DISTINCT sealed_credentials FROM providers WHERE name = 'Kept'"
+        assert server.sql(query) == [("sealed",)]
+    finally:
+        server.sql("DELETE FROM providers WHERE name = 'Kept'")
 
 
 async def test_a_user_has_first_steps_without_the_providers(page: Page, sign_in: SignIn) -> None:

@@ -1,5 +1,6 @@
 """Several providers of one kind in an organization (docs/providers.md, Several accounts)."""
 
+import asyncio
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -9,6 +10,8 @@ from tests.support.journal import Journal
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.upstream import upstream
 from tests.support.vendors import azure_openai, bedrock, gemini
+
+from gatehouse.platform.routing.providers import service
 
 BASE = "/api/admin/providers"
 CATALOG = "/api/admin/models/catalog/"
@@ -156,6 +159,7 @@ async def test_a_routing_policy_a_price_and_a_record_are_those_of_the_account(
         ("azure_eu", {"kind": "openai", "api_key": "k"}, 404, "letters, digits and dashes"),
         ("config", {"kind": "openai", "api_key": "k"}, 404, "name"),
         ("byoe", {"kind": "openai", "api_key": "k"}, 404, "name"),
+        ("abc%0A", {"kind": "openai", "api_key": "k"}, 404, "name"),
     ],
 )
 async def test_a_kind_or_name_that_cannot_be_is_refused(
@@ -176,6 +180,67 @@ async def test_a_provider_keeps_its_kind_and_its_name(tenant: Tenant) -> None:
         assert (provider["kind"], provider["name"]) == ("openai", "Ours")
     await add(tenant, "plain", kind="openai", api_key="k")
     assert (await read(tenant, "plain"))["name"] == "plain"
+
+
+async def test_a_request_for_a_new_provider_never_replaces_credentials(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    new = {"If-None-Match": "*"}
+    path = f"{BASE}/openai/credentials"
+    assert (await tenant.admin.client.put(path, json={"api_key": "first"}, headers=new)).status_code == 200
+    query = "SELECT sealed_credentials FROM providers WHERE tenant_id = %s"
+    stored = platform.sql(query, [tenant.id])
+    refused = await tenant.admin.client.put(path, json={"api_key": "second"}, headers=new)
+    assert (refused.status_code, "exists" in refused.text) == (412, True), refused.text
+    assert platform.sql(query, [tenant.id]) == stored
+    assert len(await platform.audit(tenant, "provider.credentials_set")) == 1
+    other = await tenant.admin.client.put(path, json={"api_key": "second"}, headers={"If-None-Match": '"1"'})
+    assert (other.status_code, "if-none-match" in other.text.lower()) == (422, True), other.text
+    assert (await tenant.admin.client.put(path, json={"api_key": "second"})).status_code == 200
+    assert platform.sql(query, [tenant.id]) != stored
+
+
+async def test_of_requests_for_a_new_provider_at_once_only_one_succeeds(tenant: Tenant) -> None:
+    answers = await asyncio.gather(
+        *(
+            tenant.admin.client.put(
+                f"{BASE}/mine/credentials", json={"kind": "openai", "api_key": key}, headers={"If-None-Match": "*"}
+            )
+            for key in ("a", "b", "c")
+        )
+    )
+    assert sorted(answer.status_code for answer in answers) == [200, 412, 412]
+
+
+@pytest.mark.parametrize(("existing", "name"), [("mine", "azure-openai"), ("mine", "OpenAI"), ("my-own", "My-Own")])
+async def test_an_id_with_the_environment_variables_of_another_is_refused(
+    platform: RunningPlatform, tenant: Tenant, existing: str, name: str
+) -> None:
+    await add(tenant, existing, kind="openai", api_key="k")
+    answer = await tenant.admin.client.put(f"{BASE}/{name}/credentials", json={"kind": "openai", "api_key": "k"})
+    assert (answer.status_code, "environment variables" in answer.text) == (409, True), answer.text
+    model = {
+        "model_id": "m", "display_name": "M", "context_window": 1000, "input_cost_per_1k": 0, "output_cost_per_1k": 0,
+    }  # fmt: skip
+    endpoint = {"id": name, "name": "Own", "base_url": "http://127.0.0.1:9/v1", "format": "openai", "models": [model]}
+    answer = await tenant.admin.client.post(f"{BASE}/byoe", json=endpoint)
+    assert (answer.status_code, "environment variables" in answer.text) == (409, True), answer.text
+    assert platform.sql("SELECT id FROM providers WHERE tenant_id = %s", [tenant.id]) == [(existing,)]
+
+
+async def test_the_number_of_providers_is_limited(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "MAX_PROVIDERS", 1)
+    await add(tenant, "mine", kind="openai", api_key="k")
+    answer = await tenant.admin.client.put(f"{BASE}/other/credentials", json={"kind": "openai", "api_key": "k"})
+    assert (answer.status_code, "as many providers" in answer.text) == (409, True), answer.text
+    await add(tenant, "mine", api_key="another")
+
+
+async def test_a_changed_name_is_in_the_audit_log(platform: RunningPlatform, tenant: Tenant) -> None:
+    for name in ("Ours", "Ours", "Theirs"):
+        await add(tenant, "mine", kind="openai", api_key="k", name=name)
+    details = [event["details"] for event in await platform.audit(tenant, "provider.credentials_set")]
+    assert sorted(str(detail.get("name")) for detail in details) == ["None", "Ours", "Theirs"]
 
 
 async def test_the_role_of_the_machine_is_for_operators_under_every_name(tenant: Tenant) -> None:

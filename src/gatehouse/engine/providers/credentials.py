@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -11,6 +11,8 @@ from gatehouse.foundation.errors import BadRequest, FieldFault, Unprocessable
 from gatehouse.policy.records import ProviderConfig
 
 MAX_VALUE_CHARACTERS = 8192
+
+_NOT_ALPHANUMERIC: Final = re.compile("[^A-Z0-9]")
 
 
 class MissingCredentials(BadRequest):
@@ -29,6 +31,11 @@ class ReadCredentials(msgspec.Struct, frozen=True):
 
     secret: dict[str, str]
     config: dict[str, str | bool | None]
+
+
+def environment_name(provider_id: str) -> str:
+    """Return the provider's id as it stands in the names of an outpost's environment variables."""
+    return _NOT_ALPHANUMERIC.sub("_", provider_id.upper())
 
 
 def read_credentials(kind: ProviderKind, body: Mapping[str, Any]) -> ReadCredentials:

@@ -65,6 +65,7 @@ class ScopedLock(Enum):
     OUTPOSTS = "outposts"
     PASSKEYS = "passkeys"
     POLICIES = "policies"
+    PROVIDERS = "providers"
     ROUTING_POLICIES = "routing_policies"
     SAML_PROVIDERS = "saml_providers"
     SHARE_LINKS = "share_links"

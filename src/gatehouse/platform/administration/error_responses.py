@@ -97,7 +97,7 @@ def _statuses(operation: dict[str, Any], method: str, path: str) -> dict[str, st
         descriptions["404"] = "The resource does not exist, or it belongs to another organization."
     if method in _WRITE_METHODS:
         descriptions["409"] = "The request conflicts with the current state of the resource."
-        descriptions["412"] = "`If-Match` does not match the current version of the resource."
+        descriptions["412"] = "The precondition in `If-Match` or `If-None-Match` does not hold for the resource."
     if "requestBody" in operation:
         descriptions["413"] = "The body is too large."
     return descriptions

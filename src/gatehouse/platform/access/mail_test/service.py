@@ -38,16 +38,23 @@ async def queue_test(change: Change, settings: Settings) -> TestMailQueued:
 
 @JOBS.job("access.test_mail", max_attempts=1, timeout_seconds=_JOB_TIMEOUT_SECONDS)
 async def send_test(tools: Tools, tenant_id: TenantId, *, mail_id: str, user_id: str) -> None:
-    """Send a test mail to a user, and record the result. Raises `MailNotSent`."""
+    """Send a test mail to a user, and record the result. Raises `MailNotSent`, and every other error."""
     async with tools.database.tenant(tenant_id) as session:
         user = await session.get(UserRow, UUID(user_id))
         organization = await session.get(TenantRecord, tenant_id)
     if user is None or organization is None or not user.is_active:
+        reason = "The account that requested the mail was deactivated or removed before the mail was sent."
+        await _record(tools, tenant_id, mail_id, failure=reason)
         return
     try:
         await _send(tools.settings, mail_id, user.email, organization.name)
     except MailNotSent as error:
         await _record(tools, tenant_id, mail_id, failure=str(error))
+        raise
+    except Exception as error:
+        # The text may have the address of the mail server with its password.
+        reason = f"Internal error ({type(error).__name__}). The log of the process that runs background work has it."
+        await _record(tools, tenant_id, mail_id, failure=reason)
         raise
     await _record(tools, tenant_id, mail_id, failure=None)
 

@@ -53,13 +53,13 @@ Enabled = Annotated[bool | None, Query(description="Only enabled, or only disabl
 LoadedWebhook = Annotated[WebhookRow, Depends(loaded(WebhookRow, "webhook_id", WebhookNotFound))]
 
 
-async def _new(parts: InSplitTransactions, host: TheHost, body: NewWebhook) -> NewWebhook:
-    await service.check(parts, host.receivers, body.url)
+async def _new(transactions: InSplitTransactions, host: TheHost, body: NewWebhook) -> NewWebhook:
+    await service.check(transactions, host.receivers, body.url)
     return body
 
 
-async def _update(parts: InSplitTransactions, host: TheHost, body: WebhookUpdate) -> WebhookUpdate:
-    await service.check(parts, host.receivers, body.url)
+async def _update(transactions: InSplitTransactions, host: TheHost, body: WebhookUpdate) -> WebhookUpdate:
+    await service.check(transactions, host.receivers, body.url)
     return body
 
 
@@ -122,10 +122,10 @@ async def delete_webhook(caller: AdminStepUp, webhook: LoadedWebhook, change: Ch
 
 
 async def test_webhook(
-    caller: Admin, webhook_id: UUID, variant: RequestVariant, parts: InSplitTransactions, host: TheHost
+    caller: Admin, webhook_id: UUID, variant: RequestVariant, transactions: InSplitTransactions, host: TheHost
 ) -> Tested:
     """Sends a `webhook_test` event at once, and returns the receiver's response."""
-    return variants.tested(variant, await service.test(parts, host.receivers, host.sealer, webhook_id))
+    return variants.tested(variant, await service.test(transactions, host.receivers, host.sealer, webhook_id))
 
 
 async def replay_delivery(

@@ -39,9 +39,9 @@ MAX_WEBHOOKS: Final = 500
 _TEST_EVENT_TYPE: Final = "webhook_test"
 
 
-async def check(parts: SplitTransactions, receivers: Receivers, url: str | None) -> None:
+async def check(transactions: SplitTransactions, receivers: Receivers, url: str | None) -> None:
     """Check the URL of a receiver without opening a connection. Raises `UnsafeReceiver`."""
-    if reason := await receiver_urls.fault(parts, receivers, url, kind="webhook"):
+    if reason := await receiver_urls.fault(transactions, receivers, url, kind="webhook"):
         raise UnsafeReceiver(reason)
 
 
@@ -92,10 +92,12 @@ async def delete(change: Change, row: WebhookRow) -> None:
     change.record("webhook.deleted", "webhook", row.id, name=row.name)
 
 
-async def test(parts: SplitTransactions, receivers: Receivers, sealer: Sealer, webhook_id: UUID) -> DeliveryAttempt:
+async def test(
+    transactions: SplitTransactions, receivers: Receivers, sealer: Sealer, webhook_id: UUID
+) -> DeliveryAttempt:
     """Send a `webhook_test` event at once, without the queue, and regardless of `enabled` and `events`. The delivery is
     not retried, and is listed among the webhook's deliveries. Raises `WebhookNotFound`."""
-    async with parts.reading() as session:
+    async with transactions.reading() as session:
         row = await table.find_webhook(session, webhook_id)
         if row is None:
             raise WebhookNotFound
@@ -103,7 +105,7 @@ async def test(parts: SplitTransactions, receivers: Receivers, sealer: Sealer, w
         payload = {"message": "This is a test.", "webhook_id": str(row.id), "webhook_name": row.name}
     message = WebhookMessage(new_id(), _TEST_EVENT_TYPE, msgspec.json.encode(payload).decode())
     attempt = await send(receivers, sealer, target, message)
-    async with parts.changing() as change:
+    async with transactions.changing() as change:
         if await table.find_webhook(change.session, webhook_id) is not None:
             change.session.add(_delivery(target, message, payload, attempt))
         change.record(

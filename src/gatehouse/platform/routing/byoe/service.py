@@ -24,8 +24,8 @@ DELETABLE_KINDS: Final = frozenset({KIND, "openai_compatible"})
 
 
 async def create(change: Change, sealer: Sealer, new: NewByoe, guard: EgressGuard) -> Provider:
-    """Create the provider and its models. Raises `ProviderExists`, and `Unprocessable` for a reserved id or a URL that
-    may not be called."""
+    """Create the provider and its models. Raises `ProviderExists`, `ProviderIdAmbiguous`, `TooManyProviders`, and
+    `Unprocessable` for a reserved id or a URL that may not be called."""
     if new.id in providers.RESERVED_SLUGS:
         raise bad_field("id", f"{new.id!r} is reserved")
     config: dict[str, Any] = {

@@ -1,6 +1,6 @@
 """Errors of the provider endpoints."""
 
-from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
+from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, PreconditionFailed, Unprocessable
 
 
 class ProviderNotFound(NotFound):
@@ -14,6 +14,28 @@ class NoSuchModel(NotFound):
 class ProviderExists(Conflict):
     code = "provider_exists"
     message = "A provider with this id exists."
+
+
+class ProviderNotNew(PreconditionFailed):
+    """`If-None-Match: *` of a request that adds a provider, for a provider that exists."""
+
+    code = ProviderExists.code
+    message = "A provider with this id exists. Nothing was changed. Use another id, or replace its credentials."
+
+
+class ProviderIdAmbiguous(Conflict):
+    code = "provider_id_ambiguous"
+
+    def __init__(self, provider_id: str, other: str) -> None:
+        super().__init__(
+            f"The id {provider_id!r} differs from {other!r} only in case or in `-` and `_`. An outpost would read the"
+            " credentials of both from the same environment variables. Use another id."
+        )
+
+
+class TooManyProviders(Conflict):
+    code = "too_many_providers"
+    message = "The organization has as many providers as it may have. Remove some first."
 
 
 class CredentialsNotRemovable(Conflict):

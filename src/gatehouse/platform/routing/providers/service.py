@@ -9,17 +9,30 @@ import msgspec
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.engine.providers import KINDS, ProviderKind
-from gatehouse.engine.providers.credentials import MissingCredentials, ReadCredentials, read_credentials
+from gatehouse.engine.providers.credentials import (
+    MissingCredentials,
+    ReadCredentials,
+    environment_name,
+    read_credentials,
+)
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.egress.guard import BlockedAddress, EgressGuard, UnsafeUrl
 from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.foundation.settings import EgressPolicy
+from gatehouse.foundation.storage.locks import ScopedLock, acquire_scoped
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.live.ports import sealing_context
 from gatehouse.platform.organization.tenants.table import egress_policy_of
 from gatehouse.platform.request.callers import OperatorOnly
 from gatehouse.platform.routing.fields import SLUG
-from gatehouse.platform.routing.providers.errors import CredentialsNotRemovable, ProviderNotFound, bad_field
+from gatehouse.platform.routing.providers.errors import (
+    CredentialsNotRemovable,
+    ProviderIdAmbiguous,
+    ProviderNotFound,
+    ProviderNotNew,
+    TooManyProviders,
+    bad_field,
+)
 from gatehouse.platform.routing.providers.health import CheckOutcome, HealthState, HealthStatus, next_health
 from gatehouse.platform.routing.providers.schemas import (
     ConfigUpdate,
@@ -40,11 +53,15 @@ from gatehouse.platform.routing.providers.table import (
     ProviderRow,
     find_provider,
     model_counts,
+    provider_ids,
 )
 from gatehouse.policy.records import ProviderConfig
 
 #: Names of kinds are not allowed for own endpoints. `config` would make `PATCH /providers/byoe/config` ambiguous.
 RESERVED_SLUGS: Final = frozenset({*KINDS, "config"} - {"byoe"})
+
+#: Maximum number of an organization's providers: each has scheduled health checks.
+MAX_PROVIDERS: Final = 500
 
 #: Fields of a credentials body that are about the provider.
 _NO_CREDENTIALS: Final = frozenset({"kind", "name"})
@@ -133,11 +150,21 @@ def config_shown(row: ProviderRow) -> ProviderConfigShown:
 
 
 async def set_credentials(
-    change: Change, sealer: Sealer, provider_id: str, body: Mapping[str, Any], *, sandbox: bool, guard: EgressGuard
+    change: Change,
+    sealer: Sealer,
+    provider_id: str,
+    body: Mapping[str, Any],
+    *,
+    must_be_new: bool,
+    sandbox: bool,
+    guard: EgressGuard,
 ) -> CredentialsSet:
     """Replace all credentials; create the provider where there is none. Raises `ProviderNotFound` for a slug that is
-    not that of a kind, without a `kind` or `base_url`; `MissingCredentials`, `InvalidCredentials`, `OperatorOnly`."""
+    not that of a kind, without a `kind` or `base_url`; `ProviderNotNew` for an existing provider if it `must_be_new`;
+    `MissingCredentials`, `InvalidCredentials`, `OperatorOnly`, `ProviderIdAmbiguous`, `TooManyProviders`."""
     row = await find_provider(change.session, provider_id, lock=True)
+    if row is not None and must_be_new:
+        raise ProviderNotNew
     kind = _kind(row, provider_id, body, sandbox=sandbox)
     credentials = read_credentials(kind, {name: value for name, value in body.items() if name not in _NO_CREDENTIALS})
     if credentials.config.get("use_instance_role") and not (change.caller is not None and change.caller.operator):
@@ -148,15 +175,16 @@ async def set_credentials(
     if kind.name == _OPENAI_COMPATIBLE and "base_url" not in {**config, **({} if row is None else row.config)}:
         raise MissingCredentials("Missing: base_url.", missing=["base_url"])
     if row is None:
-        row = await _create_or_find(change, provider_id, kind)
-    if name := body.get("name"):
-        row.name = name
+        row = await _create_or_find(change, provider_id, kind, must_be_new=must_be_new)
+    renamed: dict[str, str] = {}
+    if (name := body.get("name")) and name != row.name:
+        renamed["name"] = row.name = name
     row.sealed_credentials = seal(sealer, change, row.id, credentials)
     row.config = {**row.config, **config}
     now = row.updated_at = row.credentials_updated_at = utc_now()
     forget_health(change, row)
     fields = sorted({*credentials.secret, *config})
-    change.record("provider.credentials_set", "provider", row.id, fields=fields, **_masked(config))
+    change.record("provider.credentials_set", "provider", row.id, fields=fields, **renamed, **_masked(config))
     touch(change)
     return CredentialsSet(provider_id=row.id, credentials_configured=credentials_configured(row), updated_at=now)
 
@@ -289,7 +317,18 @@ def seal(sealer: Sealer, change: Change, provider_id: str, credentials: ReadCred
 async def insert_provider(
     change: Change, provider_id: str, *, name: str, kind: str, config: Mapping[str, Any]
 ) -> ProviderRow | None:
-    """Insert a provider and return it locked; None if the id is in use."""
+    """Insert a provider and return it locked; None if the id is in use. Raises `ProviderIdAmbiguous`,
+    `TooManyProviders`."""
+    await acquire_scoped(change.session, ScopedLock.PROVIDERS, str(change.tenant_id))
+    existing = await provider_ids(change.session)
+    if provider_id in existing:
+        return None
+    if len(existing) >= MAX_PROVIDERS:
+        raise TooManyProviders
+    # The ids of kinds are compared too, although they may not be in use: an administrator would add them later.
+    for other in (*existing, *KINDS):
+        if other != provider_id and environment_name(other) == environment_name(provider_id):
+            raise ProviderIdAmbiguous(provider_id, other)
     now: datetime = utc_now()
     inserted = await change.session.execute(
         insert(ProviderRow)
@@ -305,12 +344,14 @@ async def insert_provider(
     return await find_provider(change.session, provider_id, lock=True)
 
 
-async def _create_or_find(change: Change, provider_id: str, kind: ProviderKind) -> ProviderRow:
+async def _create_or_find(change: Change, provider_id: str, kind: ProviderKind, *, must_be_new: bool) -> ProviderRow:
     name = kind.title if provider_id == kind.name else provider_id
     row = await insert_provider(change, provider_id, name=name, kind=kind.name, config={})
     if row is not None:
         change.record("provider.created", "provider", provider_id, kind=kind.name)
         return row
+    if must_be_new:
+        raise ProviderNotNew
     # A concurrent request created it: the credentials replace those, if the kind is the same.
     row = await find_provider(change.session, provider_id, lock=True)
     if row is None or row.kind != kind.name:
@@ -331,9 +372,9 @@ def _kind(row: ProviderRow | None, provider_id: str, body: Mapping[str, Any], *,
     elif provider_id in KINDS:
         kind = None if provider_id == "byoe" or (provider_id == "sandbox" and not sandbox) else KINDS[provider_id]
     else:
-        valid = body.get("base_url") and re.match(SLUG, provider_id) and provider_id not in RESERVED_SLUGS
+        valid = body.get("base_url") and re.fullmatch(SLUG, provider_id) and provider_id not in RESERVED_SLUGS
         kind = KINDS[_OPENAI_COMPATIBLE] if valid else None
-        if kind is None and re.match(SLUG, provider_id) and provider_id not in RESERVED_SLUGS:
+        if kind is None and re.fullmatch(SLUG, provider_id) and provider_id not in RESERVED_SLUGS:
             raise ProviderNotFound(
                 f"Provider not found. {provider_id!r} is no built-in kind; with a kind this call makes a provider of"
                 " that kind, and with a base_url an OpenAI-compatible one."
@@ -349,7 +390,7 @@ def _kind_of_another(provider_id: str, kind: str, *, sandbox: bool) -> ProviderK
     kinds = KINDS.keys() - {"byoe"} - (set() if sandbox else {"sandbox"})
     if kind not in kinds:
         raise bad_field("kind", f"must be one of {', '.join(sorted(kinds))}")
-    if not re.match(SLUG, provider_id) or provider_id in RESERVED_SLUGS | {"byoe"}:
+    if not re.fullmatch(SLUG, provider_id) or provider_id in RESERVED_SLUGS | {"byoe"}:
         raise ProviderNotFound(
             "Provider not found. The name of a new provider has letters, digits and dashes, begins with no dash, and is"
             " not that of another kind."

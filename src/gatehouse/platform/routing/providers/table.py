@@ -109,6 +109,10 @@ async def all_providers(session: AsyncSession) -> Sequence[ProviderRow]:
     return (await session.scalars(select(ProviderRow).order_by(ProviderRow.id))).all()
 
 
+async def provider_ids(session: AsyncSession) -> Sequence[str]:
+    return (await session.scalars(select(ProviderRow.id))).all()
+
+
 async def find_provider(session: AsyncSession, provider_id: str, *, lock: bool = False) -> ProviderRow | None:
     """Return the provider of the session's tenant, or None. With `lock`, it is locked for a change."""
     if not _ID.fullmatch(provider_id):
