@@ -78,7 +78,7 @@ async def behind(scope: Any, receive: Any, send: Any) -> None:
 
 
 @asynccontextmanager
-async def served(ingress: Any) -> AsyncIterator[int]:
+async def running_ingress(ingress: Any) -> AsyncIterator[int]:
     gateway = Gateway(
         Echo(),  # type: ignore[arg-type]
         behind,
@@ -121,19 +121,19 @@ async def engine_alone(requests: int) -> float:
 
 async def cost(port: int, path: str, requests: int, connections: int) -> float:
     command = [sys.executable, "-m", "bench.ingress", "--ask", f"{port} {path} {requests} {connections}"]
-    asking = await asyncio.create_subprocess_exec(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert asking.stdin is not None
-    assert asking.stdout is not None
-    await asking.stdout.readline()
+    client = await asyncio.create_subprocess_exec(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert client.stdin is not None
+    assert client.stdout is not None
+    await client.stdout.readline()
     began = time.thread_time()
-    asking.stdin.write(b"\n")
-    assert await asking.stdout.readline() == b"done\n"
+    client.stdin.write(b"\n")
+    assert await client.stdout.readline() == b"done\n"
     spent = time.thread_time() - began
-    await asking.wait()
+    await client.wait()
     return spent / requests * 1e6
 
 
-class Asking(asyncio.Protocol):
+class LoadConnection(asyncio.Protocol):
     """Sends the remaining requests of a connection, one after the other."""
 
     def __init__(self, request_bytes: bytes, left: list[int], done: asyncio.Event) -> None:
@@ -165,7 +165,7 @@ async def ask(port: int, path: str, requests: int, connections: int) -> None:
     loop, left, done = asyncio.get_running_loop(), [requests, requests], asyncio.Event()
     request_bytes = HEAD.format(path, len(ASKED)).encode() + ASKED
     all_of_them = [
-        (await loop.create_connection(lambda: Asking(request_bytes, left, done), "127.0.0.1", port))[1]
+        (await loop.create_connection(lambda: LoadConnection(request_bytes, left, done), "127.0.0.1", port))[1]
         for _ in range(connections)
     ]
     print("ready", flush=True)
@@ -179,7 +179,7 @@ async def ask(port: int, path: str, requests: int, connections: int) -> None:
 async def measure(rounds: int, requests: int, connections: int) -> None:
     print(f"engine alone: {min([await engine_alone(10_000) for _ in range(5)]):.1f} us")
     print(f"{'CPU us a request':18}{'ingress':>10}{'least':>8}{'median':>8}")
-    async with served("lean") as lean, served("uvicorn") as asgi:
+    async with running_ingress("lean") as lean, running_ingress("uvicorn") as asgi:
         for kind, path in PATHS.items():
             result: dict[str, list[float]] = {"uvicorn": [], "lean": []}
             for number in range(rounds + 1):

@@ -1,10 +1,10 @@
-"""What a flood of sign-ins does to the gateway: its p99 idle and during 50 parallel logins, in one run.
+"""Measures the effect of many sign-ins on the gateway: the p99 of calls without and with 50 parallel logins.
 
     .venv/bin/python bench/logins.py
     .venv/bin/python bench/logins.py --seconds 5 --users 100
 
-One worker with the embedded PostgreSQL. A probe calls the sandbox model at a steady pace (so that slow answers do not
-slow the asking), with and without people who sign in all the time. Exit status 1 where the p99 more than doubles.
+One worker with the embedded PostgreSQL. A probe calls the sandbox model at a constant rate, even if answers are slow.
+It runs without logins and then with parallel logins. The exit status is 1 if the p99 more than doubles.
 """
 
 import argparse
@@ -89,8 +89,10 @@ async def _measured(base: str, options: argparse.Namespace) -> int:
 def _report(idle: list[float], busy: list[float], statuses: list[int], options: argparse.Namespace) -> int:
     seconds = options.seconds * options.rounds
     print(f"{'':24}{'calls':>8}{'p50 ms':>10}{'p99 ms':>10}")
-    for name, taken in (("idle", idle), (f"{options.parallel} parallel logins", busy)):
-        print(f"{name:24}{len(taken):8}{_percentile(taken, 50):10.2f}{_percentile(taken, 99):10.2f}")
+    for name, milliseconds in (("idle", idle), (f"{options.parallel} parallel logins", busy)):
+        print(
+            f"{name:24}{len(milliseconds):8}{_percentile(milliseconds, 50):10.2f}{_percentile(milliseconds, 99):10.2f}"
+        )
     ratio = _percentile(busy, 99) / _percentile(idle, 99)
     counts = {status: statuses.count(status) for status in sorted(set(statuses))}
     print(f"p99 ratio {ratio:.2f} (goal: under 2); logins a second {len(statuses) / seconds:.0f}, by status {counts}")
@@ -132,7 +134,7 @@ async def _sign_in_again(http: aiohttp.ClientSession, emails: list[str], stop: a
 
 
 async def _probe(http: aiohttp.ClientSession, key: dict[str, str], seconds: float, pace: float) -> list[float]:
-    """Milliseconds of each call, from the moment at which it was due."""
+    """Return the milliseconds of each call, counted from the time at which the call was due."""
     began, tasks = time.perf_counter(), []
     for n in range(int(seconds * pace)):
         due = began + n / pace

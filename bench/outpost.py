@@ -22,7 +22,7 @@ import aiohttp
 import httpx2
 import psutil
 from tests.support.journal import outcome
-from tests.support.outpost_server import OutpostServer, Trust, asking
+from tests.support.outpost_server import OutpostServer, Trust, chat_body
 from tests.support.server import GatehouseServer
 
 from gatehouse.engine.records.outcome import encode
@@ -65,17 +65,19 @@ def cost() -> None:
         spent = [0.0, 0.0, 0.0]
         while True:
             times = [time.thread_time()]
-            taken = records.take()
+            batch = records.take()
             times.append(time.thread_time())
-            if taken is None:
+            if batch is None:
                 break
-            b",".join(taken.entries)
+            b",".join(batch.entries)
             times.append(time.thread_time())
-            records.settle(taken)
+            records.settle(batch)
             times.append(time.thread_time())
             spent = [memory + after - before for memory, before, after in zip(spent, times, times[1:], strict=False)]
         took = [f"{item / RECORDS * 1e6:.1f}" for item in spent]
-        print(f"a record handed in: {took[0]} us to read, {took[1]} us to join, {took[2]} us to keep in the audit log")
+        print(
+            f"an uploaded record: {took[0]} us to read, {took[1]} us to join, {took[2]} us to write into the audit log"
+        )
 
 
 def starts(outpost: OutpostServer, kills: int) -> bool:
@@ -95,7 +97,7 @@ def starts(outpost: OutpostServer, kills: int) -> bool:
         assert outpost.process is not None
         times = psutil.Process(outpost.process.pid).cpu_times()
         spent.append(times.user + times.system)
-    print(f"processor time of a start: median {statistics.median(spent):.2f} s")
+    print(f"CPU time of a start: median {statistics.median(spent):.2f} s")
     print(f"kill -9 to the first answer: median {statistics.median(took):.2f} s, at most {max(took):.2f} s ({kills})")
     return statistics.median(took) <= START_GOAL
 
@@ -104,7 +106,7 @@ async def answered(outpost: OutpostServer, requests: int) -> list[str]:
     """Make requests, and return the ids of those that were answered."""
     ids: list[str] = []
     numbers = count()
-    body = json.dumps(asking("Hello"))
+    body = json.dumps(chat_body("Hello"))
     headers = {"Authorization": f"Bearer {outpost.trust.server.key}"}
 
     async def caller(session: aiohttp.ClientSession) -> None:
@@ -128,14 +130,14 @@ def latencies(outpost: OutpostServer, requests: int) -> str:
     with outpost.client() as client:
         for _ in range(requests):
             begun = time.monotonic()
-            client.post("/v1/chat/completions", json=asking("Hello"))
+            client.post("/v1/chat/completions", json=chat_body("Hello"))
             took.append((time.monotonic() - begun) * 1000)
     took.sort()
     return f"p50 {took[len(took) // 2]:.1f} ms, p99 {took[len(took) * 99 // 100]:.1f} ms"
 
 
 def day(server: GatehouseServer, outpost: OutpostServer, requests: int) -> bool:
-    print(f"alone: {latencies(outpost, 500)}")
+    print(f"without an upload: {latencies(outpost, 500)}")
     server.kill()
     begun = time.monotonic()
     ids = asyncio.run(answered(outpost, requests))
@@ -148,14 +150,14 @@ def day(server: GatehouseServer, outpost: OutpostServer, requests: int) -> bool:
     server.start()
     begun = time.monotonic()
     expected = "SELECT count(*), count(DISTINCT request_id) FROM usage_records WHERE request_id LIKE %s"
-    print(f"while it hands in: {latencies(outpost, 500)}")
+    print(f"during an upload: {latencies(outpost, 500)}")
     while True:
         ((rows, different),) = server.sql(expected, [f"day-{outpost.id.hex[:8]}-%"])
         if rows >= len(ids) or time.monotonic() - begun > 600:
             break
         time.sleep(0.2)
     took = time.monotonic() - begun
-    print(f"back: {rows} records, {different} different, in {took:.1f} s ({rows / took:.0f}/s)")
+    print(f"after the platform is back: {rows} records, {different} different, in {took:.1f} s ({rows / took:.0f}/s)")
     return rows == different == len(ids) == requests and journal <= BYTES_GOAL * requests
 
 

@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 import psutil
-from tests.support.outpost_server import OutpostServer, Trust, asking
+from tests.support.outpost_server import OutpostServer, Trust, chat_body
 from tests.support.server import GatehouseServer
 
 #: maximum CPU time of the outpost, as a factor of the platform's worker; maximum memory in MiB
@@ -68,7 +68,7 @@ def main() -> int:
         time.sleep(3)
         idle = memory(psutil.Process(pid))
         script = Path(folder) / "chat.lua"
-        script.write_text(_SCRIPT.format(body=json.dumps(asking(TEXT)), key=server.key))
+        script.write_text(_SCRIPT.format(body=json.dumps(chat_body(TEXT)), key=server.key))
         columns: dict[str, list[float]] = {"platform": [], "loop": [], "process": []}
         for _ in range(chosen.rounds):
             began = on_cpu(worker)
@@ -84,10 +84,10 @@ def main() -> int:
     cost = {name: statistics.median(result) for name, result in columns.items()}
     ratio = cost["loop"] / cost["platform"]
     for name, result in columns.items():
-        shown = " ".join(f"{item:.0f}" for item in result)
-        print(f"{name:10} {cost[name]:6.0f} us of processor a request  ({shown})")
-    whole = cost["process"] / cost["platform"]
-    print(f"an outpost's cost is {ratio:.2f} of the platform's (goal {GOAL}); {whole:.2f} with handing in")
+        rounds = " ".join(f"{item:.0f}" for item in result)
+        print(f"{name:10} {cost[name]:6.0f} us of CPU per request (rounds: {rounds})")
+    process_ratio = cost["process"] / cost["platform"]
+    print(f"an outpost's cost is {ratio:.2f} of the platform's (goal {GOAL}); {process_ratio:.2f} with the upload")
     print(f"memory: {idle:.0f} MiB idle (goal {MEMORY_GOAL:.0f}), {loaded:.0f} MiB after the load")
     return int(ratio > GOAL or idle > MEMORY_GOAL)
 

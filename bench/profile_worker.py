@@ -60,21 +60,25 @@ def package(frame: str) -> str:
 
 def show(folded: Path, top: int) -> None:
     """Print the busiest packages and functions, without and with the functions that they call."""
-    packages, own, whole, total = Counter[str](), Counter[str](), Counter[str](), 0
+    packages, self_counts, total_counts, total = Counter[str](), Counter[str](), Counter[str](), 0
     for line in folded.read_text().splitlines():
         stack, _, samples = line.rpartition(" ")
         frames = stack.split(";")
         if frames[-1].startswith(IDLE):
             continue
         total += int(samples)
-        own[frames[-1]] += int(samples)
+        self_counts[frames[-1]] += int(samples)
         packages[package(frames[-1])] += int(samples)
         for frame in set(frames):
-            whole[frame] += int(samples)
-    for title, counts in (("packages, by themselves", packages), ("by itself", own), ("with callees", whole)):
+            total_counts[frame] += int(samples)
+    for title, counts in (
+        ("packages, by themselves", packages),
+        ("functions, without callees", self_counts),
+        ("functions, with callees", total_counts),
+    ):
         print(f"\n{title}")
-        shown = [(frame, count) for frame, count in counts.most_common() if count < EVERYTHING * total]
-        for frame, count in shown[:top]:
+        listed = [(frame, count) for frame, count in counts.most_common() if count < EVERYTHING * total]
+        for frame, count in listed[:top]:
             print(f"{count / max(1, total):6.1%}  {frame}")
 
 

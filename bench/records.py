@@ -198,9 +198,9 @@ def figures(running: Running) -> dict[str, float]:
         "analytics of cost routing, a month": "/api/admin/cost-routing/analytics?period=month",
         "summary of the last hour": "/api/admin/system/metrics-summary",
     }
-    taken = {name: timed(running, path) for name, path in calls.items()}
-    taken["alert rules of a week, all five metrics"] = timed(running, "/api/alerts/evaluate", {})
-    return taken
+    timings = {name: timed(running, path) for name, path in calls.items()}
+    timings["alert rules of a week, all five metrics"] = timed(running, "/api/alerts/evaluate", {})
+    return timings
 
 
 def ingest(running: Running, connection: Any, tenant: UUID) -> tuple[float, float]:
@@ -279,8 +279,8 @@ def main() -> int:
     rows_s, cpu_us = (statistics.median(item) for item in zip(*speeds, strict=True))
     records = rows * chosen.days
     print(f"\n{records:,} usage records and as many audit events\n\n| Milliseconds | | goal |\n|---|---:|---:|")
-    for taken, goal in ((lists, PAGE_GOAL), (sums, FIGURES_GOAL)):
-        for name, milliseconds in taken.items():
+    for timings, goal in ((lists, PAGE_GOAL), (sums, FIGURES_GOAL)):
+        for name, milliseconds in timings.items():
             print(f"| {name} | {milliseconds:,.1f} | {goal:.0f}{'' if milliseconds <= goal else ': missed'} |")
     print(
         f"\n{rows_s:,.0f} records a second are stored (goal {INGEST_GOAL:,.0f}), at {cpu_us:.0f} us of processor each"

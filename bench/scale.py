@@ -26,7 +26,7 @@ OUT = Path(__file__).parent / "out"
 IN_TURN = 10_000
 
 
-class Crowded(Gatehouse):
+class ManyTenants(Gatehouse):
     """A Gatehouse with many tenants. Its callers are not administrators."""
 
     def environment(self) -> dict[str, str]:
@@ -64,7 +64,7 @@ def one(bench: Bench, gateway: Gatehouse, *, keys: int = 0) -> Sample:
 
 def measure(bench: Bench, site: Site, chosen: argparse.Namespace) -> dict[str, list[Sample]]:
     samples: dict[str, list[Sample]] = {"alone": [], "in the crowd": [], "the crowd in turn": []}
-    alone, crowded = Crowded(site), Crowded(site)
+    alone, crowded = ManyTenants(site), ManyTenants(site)
     try:
         alone.start()
         crowded.start()

@@ -2,7 +2,7 @@
 
     .venv/bin/python bench/streams.py [--streams 5000,10000] [--seconds 40]
 
-A worker needs two descriptors for each stream. A number of streams that `ulimit -n` does not allow is not measured.
+Each stream needs two descriptors of the worker. The script skips numbers of streams for which `ulimit -n` is too low.
 """
 
 import argparse
@@ -21,10 +21,12 @@ from rig.upstream import Mock
 
 OUT = Path(__file__).parent / "out"
 #: seconds within which all streams are started
-BEGINNING = 15.0
+RAMP_UP_SECONDS = 15.0
 
 
-class Crowded(Gatehouse):
+class ManyConnections(Gatehouse):
+    """A Gatehouse whose limit of connections to providers is above the number of streams."""
+
     settings: Mapping[str, str] = {"PROVIDER_MAX_CONNECTIONS": "20000", "PROVIDER_MAX_CONNECTIONS_EACH": "20000"}
 
 
@@ -34,22 +36,26 @@ def main() -> int:
     parser.add_argument("--streams", default="5000,10000")
     parser.add_argument("--seconds", type=float, default=40.0)
     chosen = parser.parse_args()
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    _, max_descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max_descriptors, max_descriptors))
     OUT.mkdir(exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix="gatehouse-bench-"))
     mock = Mock(OUT, core=0)
     bench = Bench(mock, Cores(gateway=1, load=0), Plan())
-    gateway = Crowded(Site(mock.url, work, OUT / "env", 1, install.find_gatehouse()))
+    gateway = ManyConnections(Site(mock.url, work, OUT / "env", 1, install.find_gatehouse()))
     try:
         note("starting")
         gateway.start()
         idle = processes.memory_mib(gateway.processes()["gateway"])
         for streams in map(int, chosen.streams.split(",")):
-            if most < 2 * streams + 500:
-                print(f"{streams:,} streams: not measured: ulimit -n is {most:,}")
+            needed_descriptors = 2 * streams + 500
+            if max_descriptors < needed_descriptors:
+                print(
+                    f"{streams:,} streams are not measured: they need {needed_descriptors:,} descriptors,"
+                    f" and `ulimit -n` allows {max_descriptors:,}"
+                )
                 continue
-            crowd(bench, gateway, mock, streams, chosen.seconds, idle)
+            measure_streams(bench, gateway, mock, streams, chosen.seconds, idle)
     finally:
         gateway.stop()
         mock.stop()
@@ -58,23 +64,31 @@ def main() -> int:
     return 0
 
 
-def crowd(bench: Bench, gateway: Gatehouse, mock: Mock, streams: int, seconds: float, idle: float) -> None:
+def measure_streams(
+    bench: Bench, gateway: Gatehouse, mock: Mock, streams: int, seconds: float, idle_mib: float
+) -> None:
     memory: list[float] = []
-    looks: list[tuple[float, float]] = []
+    cpu_samples: list[tuple[float, float]] = []
 
-    def look(at: float) -> None:
-        if at > BEGINNING:
+    def take_sample(at: float) -> None:
+        if at > RAMP_UP_SECONDS:
             pids = gateway.processes()["gateway"]
             memory.append(processes.memory_mib(pids))
-            looks.append((at, processes.cpu_seconds(pids)))
+            cpu_samples.append((at, processes.cpu_seconds(pids)))
 
     mock.stats(reset_peak=True)
     bench.run(
-        gateway, connections=streams, seconds=seconds, route=Route.SECONDS, stream=True, settle=False, meanwhile=look
+        gateway,
+        connections=streams,
+        seconds=seconds,
+        route=Route.CHUNK_PER_SECOND,
+        stream=True,
+        settle=False,
+        meanwhile=take_sample,
     )
-    (began, before), (ended, after) = looks[0], looks[-1]
+    (began, before), (ended, after) = cpu_samples[0], cpu_samples[-1]
     print(
-        f"{mock.stats().streams_peak:,} of {streams:,} streams open: {max(memory):.0f} MiB (idle {idle:.0f};"
+        f"{mock.stats().streams_peak:,} of {streams:,} streams open: {max(memory):.0f} MiB (idle {idle_mib:.0f};"
         f" goal: 512), {(after - before) / (ended - began):.2f} of a core (goal: 0.25)"
     )
 

@@ -3,9 +3,10 @@
     .venv/bin/python -m bench.webhooks
 
 The events are in the outbox of a real PostgreSQL. This process reads and delivers them like `gatehouse worker`, over
-HTTPS to a receiver in a separate process. `many` are 100 webhooks of 100 organizations. `one` is a single webhook,
-which receives its events one after the other. Then the time of 99 webhooks is measured, in turn with and without a
-receiver that does not answer. The exit status is 1 if a goal is not reached."""
+HTTPS to a receiver in a separate process. In `many`, 100 organizations have one webhook each. In `one`, a
+single webhook receives its events one after the other. Then the delivery to 99 webhooks is timed, alternately while a
+100th receiver answers and while it does not. The exit status is 1 if a goal is not reached.
+"""
 
 import asyncio
 import multiprocessing
@@ -41,8 +42,9 @@ from gatehouse.platform.operations.webhooks.sending import secret_context
 WEBHOOKS = 100
 EVENTS = 10_000
 ROUNDS = 8
-#: minimum events per second, and maximum share of time that a receiver that does not answer adds for the others
-FAST, SLOWER = 1000, 0.05
+MIN_EVENTS_PER_SECOND = 1000
+#: maximum slowdown of the other webhooks, as a share, if one receiver does not answer
+MAX_SLOWDOWN = 0.05
 
 _ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -81,14 +83,14 @@ class Bench:
         self._owner, self._tools, self._port = owner, tools, port
         self.tenants: list[UUID] = []
 
-    def webhooks(self, count: int, *, dead: int = 0) -> None:
-        """Replace all organizations by `count` organizations with one webhook each. The receivers of the first `dead`
+    def replace_webhooks(self, count: int, *, silent: int = 0) -> None:
+        """Replace all organizations by `count` organizations with one webhook each. The receivers of the first `silent`
         organizations do not answer."""
         self._owner.execute("DELETE FROM webhooks")
         self._owner.execute("DELETE FROM outbox")
         self.tenants = [new_id() for _ in range(count)]
         for n, tenant in enumerate(self.tenants):
-            webhook, path = new_id(), "dead" if n < dead else str(n)
+            webhook, path = new_id(), "dead" if n < silent else str(n)
             self._owner.execute("INSERT INTO tenants (id, slug, name) VALUES (%s, %s, 'bench')", [tenant, str(tenant)])
             secret = self._tools.sealer.seal(b"a secret", context=secret_context(tenant, webhook))
             self._owner.execute(
@@ -98,7 +100,7 @@ class Bench:
             )
 
     def announce(self, events: int) -> None:
-        """Add `events` events in total to the outbox, of each organization in turn."""
+        """Add `events` events to the outbox in total: the same number for each organization, in alternation."""
         self._owner.execute(
             "INSERT INTO outbox (id, tenant_id, event_type, payload) SELECT gen_random_uuid(), tenant, 'dlp_trigger',"
             " jsonb_build_object('request_id', gen_random_uuid(), 'user_id', gen_random_uuid(), 'rule_id',"
@@ -108,23 +110,23 @@ class Bench:
         )
         self._owner.execute("VACUUM ANALYZE")
 
-    async def drain(self, *, without: int = 0) -> tuple[float, float]:
-        """Return the seconds and the CPU seconds until all events are delivered, except those of the first `without`
-        organizations."""
+    async def drain(self, *, skipped: int = 0) -> tuple[float, float]:
+        """Return the elapsed seconds and the CPU seconds of the delivery. The events of the first `skipped`
+        organizations are not waited for."""
         began, cpu = time.monotonic(), time.process_time()
         deliveries = Deliveries(self._tools)
         delivering = asyncio.create_task(deliveries.run())
         while await outbox.dispatch(self._tools.database, OUTBOX_LISTENERS):
             pass
-        living = self.tenants[without:]
-        while await asyncio.to_thread(self._open, living):
+        answering = self.tenants[skipped:]
+        while await asyncio.to_thread(self._has_open_deliveries, answering):
             await asyncio.sleep(0.02)
         seconds, used = time.monotonic() - began, time.process_time() - cpu
         delivering.cancel()
         await asyncio.gather(delivering, return_exceptions=True)
         return seconds, used
 
-    def _open(self, tenants: list[UUID]) -> bool:
+    def _has_open_deliveries(self, tenants: list[UUID]) -> bool:
         query = (
             "SELECT EXISTS (SELECT FROM webhook_deliveries WHERE next_attempt_at IS NOT NULL AND tenant_id = ANY(%s))"
         )
@@ -133,39 +135,43 @@ class Bench:
         return bool(row[0])
 
 
-async def rates(bench: Bench) -> float:
+async def best_rate(bench: Bench) -> float:
+    """Return the higher of the two rates, in events per second."""
     best = 0.0
     for name, webhooks, events in (("many", WEBHOOKS, EVENTS), ("one", 1, EVENTS // 4)):
         figures = []
         for _ in range(3):
-            bench.webhooks(webhooks)
+            bench.replace_webhooks(webhooks)
             bench.announce(events)
             seconds, cpu = await bench.drain()
             figures.append((events / seconds, cpu / events * 1e6))
         rate, cost = max(figures)
-        print(f"{name}: {rate:.0f} events a second, {cost:.0f} us of CPU each, rounds "
-              + " ".join(f"{item:.0f}" for item, _ in figures))  # fmt: skip
+        rounds = " ".join(f"{item:.0f}" for item, _ in figures)
+        print(f"{name}: {rate:.0f} events/s (rounds: {rounds}), {cost:.0f} us of CPU per event")
         best = max(best, rate)
     return best
 
 
-async def price_of_a_dead_one(bench: Bench) -> float:
-    """Return the share of time that a receiver that does not answer adds for the others. It is computed from the
-    minimum of the rounds, because other work on the machine only adds time."""
+async def slowdown_by_silent_receiver(bench: Bench) -> float:
+    """Return by how much the other deliveries are slowed down, as a share, if one receiver does not answer. It is
+    computed from the minimum of the rounds, because other work on the machine only adds time."""
     seconds: dict[int, list[float]] = {0: [], 1: []}
     for n in range(ROUNDS):
-        for dead in (0, 1) if n % 2 else (1, 0):
-            bench.webhooks(WEBHOOKS, dead=dead)
+        for silent in (0, 1) if n % 2 else (1, 0):
+            bench.replace_webhooks(WEBHOOKS, silent=silent)
             bench.announce(EVENTS // 2)
-            seconds[dead].append((await bench.drain(without=1))[0])
+            seconds[silent].append((await bench.drain(skipped=1))[0])
     share = min(seconds[1]) / min(seconds[0]) - 1
-    print(f"one dead of {WEBHOOKS}: the others take {share:+.1%} time (goal under {SLOWER:.0%})")
-    for dead, name in ((0, "all living"), (1, "one dead")):
-        print(f"  {name}, seconds: " + " ".join(f"{item:.2f}" for item in seconds[dead]))
+    print(
+        f"1 of {WEBHOOKS} receivers does not answer: the other deliveries take {share:.1%} longer"
+        f" (goal: less than {MAX_SLOWDOWN:.0%})"
+    )
+    for silent, name in ((0, "all answer"), (1, "one does not answer")):
+        print(f"  {name}, seconds: " + " ".join(f"{item:.2f}" for item in seconds[silent]))
     return share
 
 
-async def measured(url: str, owner: psycopg.Connection[Any], port: int, authority: str) -> bool:
+async def run_measurements(url: str, owner: psycopg.Connection[Any], port: int, authority: str) -> bool:
     settings = Settings()
     database, outbound = Database(url, pool_size=2), AiohttpOutbound(1)
     receivers = Receivers(EgressGuard(HERE), tls=ssl.create_default_context(cafile=authority))
@@ -175,9 +181,9 @@ async def measured(url: str, owner: psycopg.Connection[Any], port: int, authorit
     )  # fmt: skip
     bench = Bench(owner, tools, port)
     try:
-        rate = await rates(bench)
-        print(f"goal: {FAST} events a second")
-        return await price_of_a_dead_one(bench) < SLOWER and rate >= FAST
+        rate = await best_rate(bench)
+        print(f"goal for the higher rate: {MIN_EVENTS_PER_SECOND} events/s")
+        return await slowdown_by_silent_receiver(bench) < MAX_SLOWDOWN and rate >= MIN_EVENTS_PER_SECOND
     finally:
         await receivers.close()
         await outbound.close()
@@ -186,14 +192,14 @@ async def measured(url: str, owner: psycopg.Connection[Any], port: int, authorit
 
 def main() -> int:
     home = Path(tempfile.mkdtemp(prefix="gatehouse-bench-"))
-    heard, result = multiprocessing.Pipe()
-    receiver = multiprocessing.get_context("spawn").Process(target=receive, args=(result,), daemon=True)
+    parent_end, child_end = multiprocessing.Pipe()
+    receiver = multiprocessing.get_context("spawn").Process(target=receive, args=(child_end,), daemon=True)
     receiver.start()
     try:
         installed = setup.connect(Settings.from_environment({"GATEHOUSE_HOME": str(home)}))
         setup.prepare(installed)
         with psycopg.connect(installed.owner_url, autocommit=True) as owner:
-            return int(not asyncio.run(measured(installed.url, owner, *heard.recv())))
+            return int(not asyncio.run(run_measurements(installed.url, owner, *parent_end.recv())))
     finally:
         receiver.terminate()
         embedded.stop(home)

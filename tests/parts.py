@@ -65,7 +65,7 @@ class Ended(NamedTuple):
     seconds: float
     #: of the part and all processes that it has waited for
     cpu_seconds: float
-    #: ids of the failed tests; empty if pytest itself failed
+    #: ids of the failed tests; empty if the part failed for another reason, too
     failed_tests: list[str]
 
     @property
@@ -78,17 +78,7 @@ def run_part(part: str, paths: Sequence[str]) -> Ended:
     began = time.monotonic()
     # A file, because a pipe ends only when all processes have ended that the tests started.
     with tempfile.TemporaryFile() as output, tempfile.NamedTemporaryFile() as failed:
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "--rootdir=.",
-            "-p",
-            FAILED_TESTS_PLUGIN,
-            "--durations=10",
-            "-rsfE",
-            *paths,
-        ]
+        command = [sys.executable, "-m", "pytest", "-p", FAILED_TESTS_PLUGIN, "--durations=10", "-rsfE", *paths]
         environment = {**os.environ, "FAILED_TESTS_FILE": failed.name}
         running = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
         _running.append(running)

@@ -4,6 +4,7 @@ python -m tools.console install    the packages of console/package-lock.json, if
 python -m tools.console build      the files that the platform serves (`make setup` does this)
 python -m tools.console types      the API's types, from the OpenAPI document
 python -m tools.console check      types, and TypeScript's check of all sources
+python -m tools.console test       the unit tests of the sources
 python -m tools.console dev        the development server (`make console`)
 """
 
@@ -78,13 +79,18 @@ def check() -> None:
     node(_PACKAGES / "typescript" / "bin" / "tsc", "--noEmit")
 
 
+def test() -> None:
+    install()
+    node(_PACKAGES / "vitest" / "vitest.mjs", "run")
+
+
 def dev() -> None:
     types()
     node(_PACKAGES / "vite" / "bin" / "vite.js")
 
 
 _COMMANDS: Final[dict[str, Callable[[], None]]] = {
-    "install": install, "build": build, "types": types, "check": check, "dev": dev,
+    "install": install, "build": build, "types": types, "check": check, "test": test, "dev": dev,
 }  # fmt: skip
 
 

@@ -1,4 +1,5 @@
-"""Measures how long the event loop is blocked while the engine inspects ten prompts of a megabyte.
+"""Measures how long the event loop is blocked while the engine inspects prompts, all at the same time. By default these
+are ten prompts of one megabyte each.
 
 .venv/bin/python bench/dlp/lag.py [--prompts 10] [--bytes 1000000]
 """
@@ -22,7 +23,8 @@ PROSE = (
 
 
 async def measure(prompts: int, size: int) -> None:
-    # A worker does the same. Long texts are inspected in a thread, which must release the interpreter lock quickly.
+    # Workers set the same switch interval, so that the thread that inspects a long text hands the interpreter lock to
+    # the event loop quickly.
     sys.setswitchinterval(0.001)
     policy, _ = compile_dlp(GovernanceRecords(), {})
     text = (PROSE * (size // len(PROSE) + 1))[:size]
@@ -53,8 +55,8 @@ async def measure(prompts: int, size: int) -> None:
     await watcher
     lags.sort()
     print(f"{prompts} prompts of {size:,} bytes: {took:.2f} s in all")
-    print(f"loop away: p50 {lags[len(lags) // 2] * 1000:.1f} ms, p99 {lags[int(len(lags) * 0.99)] * 1000:.1f} ms, "
-          f"longest {lags[-1] * 1000:.1f} ms (goal: under 20)")  # fmt: skip
+    p50, p99, longest = (lags[position] * 1000 for position in (len(lags) // 2, int(len(lags) * 0.99), -1))
+    print(f"event loop blocked: p50 {p50:.1f} ms, p99 {p99:.1f} ms, longest {longest:.1f} ms (goal: under 20)")
 
 
 if __name__ == "__main__":

@@ -2,14 +2,14 @@
 
     .venv/bin/python -m bench.dlp.semantic TRUTH/dev [--cache vectors.pkl] [--json figures.json] [--predictions p.jsonl]
 
-TRUTH/dev contains labelled texts: `c_semantic.jsonl`, and the sets that the heads are trained on
-(`training/semantic/sets.py`). Rows of these sets are scored by five heads. Each head was trained without the rows that
-it scores, and without their near duplicates (`training/semantic/near_duplicates.py`). All other rows are scored by the
-shipped heads, which were not trained on them. A label counts from a score of one half.
+TRUTH/dev contains labelled texts: `c_semantic.jsonl`, and the training sets (`training/semantic/sets.py`). The training
+sets are evaluated by cross-validation in five folds: a row is scored by a classifier that was trained without the fold
+of the row. Near duplicates are in the same fold (`training/semantic/near_duplicates.py`). The shipped classifier scores
+all other rows. It was not trained on them. A label is assigned if its score is 0.5 or more.
 
-Among attacks, any attack label is right. For topics, the label with the best score must be right, or there must be no
-label if the text is out of scope. With --predictions, the labels and scores of each text are written to a file, for
-evaluation by another program.
+For an attack, any of the attack labels is a correct result. For a topic, the label with the best score must be the
+expected one. A text out of scope must get no label. With --predictions, the labels and scores of each text are written
+to a file, for evaluation by another program.
 """
 
 import argparse
@@ -37,9 +37,9 @@ from training.semantic import attack_heads, sets, topic_head
 
 ATTACKS = {"jailbreak", "prompt_injection", "system_prompt_extraction"}
 THRESHOLD = 0.5
-GOALS = {"attacks F1": 0.92, "most false alarms": 0.03, "topics": 0.92}
-#: Domains that can be described by the words of a label, and these words.
-WORDED = {
+GOALS = {"attacks F1": 0.92, "maximum share of false alarms": 0.03, "topics": 0.92}
+#: the text of a zero-shot label for each domain that one short text can describe
+LABEL_TEXTS = {
     "banking": "bank accounts: balances, transfers and bills",
     "credit_cards": "credit cards",
     "travel": "travel: flights, hotels and trips",
@@ -70,8 +70,8 @@ class Scored:
 
 
 def fold_classifiers(truth: Path, folds: dict[str, int], backbone: Backbone, folder: Path) -> list[EmbeddedClassifier]:
-    """Return one classifier per fold. Parts that are not trained by groups (zero-shot) are those of the shipped
-    classifier."""
+    """Return one classifier per fold. The parts that are not trained on groups of rows (zero-shot) are copied from
+    the shipped classifier."""
     reader = Reader(backbone)
     shipped = dict(np.load(DATA / "heads.npz", allow_pickle=False))
     made, licensed = made_up(truth), sets.licensed(truth)
@@ -105,7 +105,7 @@ def attacks(scored: Sequence[Scored]) -> dict[str, Any]:
             [one for one in negative if one.row["source"] == "notinject"],
             lambda one: "English" if one.row["lang"] == "en" else "other",
         ),
-        "harmful requests called attacks (not judged)": _shares(
+        "harmful requests that got an attack label (not in the figures above)": _shares(
             [one for one in scored if one.row["label"] == "harmful_request"], lambda one: one.row["source"]
         ),
         "utterances called attacks": _shares(
@@ -159,8 +159,9 @@ def topics(scored: Sequence[Scored], folds: dict[str, int]) -> dict[str, Any]:
 
 
 def documents(shipped: EmbeddedClassifier, truth: Path) -> dict[str, str]:
-    """Score real prose with and without a made-up injection. The injections have the templates of the training texts.
-    The result shows whether an injection is found in a long text, not whether unknown injections are found."""
+    """Score real prose with and without a made-up injection. The injections are made from the templates of the
+    training texts. The result shows whether an injection is found in a long text, not whether unknown injections are
+    found."""
     random = Random(99)
     paragraphs = sets.carriers(truth, random)
     makers: dict[str, Callable[[], str]] = {
@@ -179,25 +180,26 @@ def documents(shipped: EmbeddedClassifier, truth: Path) -> dict[str, str]:
 
 
 def zero_shot(shipped: EmbeddedClassifier, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Score the utterances with labels that none of them has, and with domains that are only described by words."""
-    labels = [*known_labels(DATA), *WORDED.values()]
+    """Measure the zero-shot labels on the utterances: how often a known label is given although no utterance has it,
+    and how well a domain is found from the words of its label alone."""
+    labels = [*known_labels(DATA), *LABEL_TEXTS.values()]
     scores = shipped.classify([row["text"] for row in rows], labels)
     domains = [topic_head.LABELS[row["label"].removeprefix("topic:")] for row in rows]
     scores_of_label = {label: np.array([score[label] for score in scores]) for label in labels}
     return {
-        "given to utterances": {
+        "share of utterances that get the label": {
             label: round(float((scores_of_label[label] >= THRESHOLD).mean()), 4) for label in known_labels(DATA)
         },
-        "by words alone": {
-            words: _two_sided(scores_of_label[words], np.array([item == domain for item in domains]))
-            for domain, words in WORDED.items()
+        "zero-shot domains": {
+            words: _zero_shot_figures(scores_of_label[words], np.array([item == domain for item in domains]))
+            for domain, words in LABEL_TEXTS.items()
         },
     }
 
 
-def _two_sided(scores: Any, right: Any) -> dict[str, float]:
-    """Return the figures of a score. `auc` is the probability that a text of the domain scores higher than another
-    text."""
+def _zero_shot_figures(scores: Any, right: Any) -> dict[str, float]:
+    """Return the figures of a score. `auc` is the probability that a text of the domain scores higher than a text of
+    another domain."""
     order = scores.argsort().argsort() + 1
     yes = int(right.sum())
     auc = (order[right].sum() - yes * (yes + 1) / 2) / (yes * (len(scores) - yes))
@@ -205,13 +207,13 @@ def _two_sided(scores: Any, right: Any) -> dict[str, float]:
     return {
         "auc": round(float(auc), 3),
         "found": round(float(result[right].mean()), 3),
-        "given to others": round(float(result[~right].mean()), 3),
+        "share of other texts that get the label": round(float(result[~right].mean()), 3),
     }
 
 
 def latency(classifier: EmbeddedClassifier) -> dict[str, str]:
-    """Return the milliseconds of processor time of the calling thread. They depend less on other work on the
-    machine."""
+    """Return the latency by number of words, in milliseconds. It is measured as CPU time of this thread, which other
+    work on the machine affects less than elapsed time."""
     prose = (
         "Yesterday the committee met in the old library to talk about the budget for the coming year, and whether the "
         "roof can be mended before the winter. Several members asked for a second offer, since the first seemed high. "
@@ -249,10 +251,13 @@ def main() -> None:
         classifier = held_out[folds[row["group"]]] if row["source"] in sets.SOURCES else shipped
         scored.append(Scored(row, classifier.classify([row["text"]], classifier.labels)[0]))
     figures = {
-        "held out": "by folds that keep near duplicates together; all that is not trained on by the shipped heads",
+        "held out": "Rows of the training sets: cross-validation, near duplicates in the same fold. All other rows:"
+        " the shipped classifier, which was not trained on them.",
         "goals": GOALS,
         "attacks": attacks(scored),
-        "attacks without BIPIA's plain requests, F1": attacks([one for one in scored if not _plain(one.row)])["F1"],
+        "attacks F1, without the BIPIA rows whose injected request is harmless": attacks(
+            [one for one in scored if not _plain(one.row)]
+        )["F1"],
         "topics": topics(scored, folds),
         "injections in prose": documents(shipped, arguments.truth),
         "zero-shot": zero_shot(shipped, [row for row in rows if row["source"] == "clinc-oos"]),

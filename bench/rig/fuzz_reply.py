@@ -51,17 +51,17 @@ async def _outcome(answer: bytes, size: int, how: int) -> Outcome:
     tasks = len(asyncio.all_tasks())
     try:
         method = "HEAD" if head else "POST"
-        asking = asyncio.create_task(_asking(pool, connection, method, streamed=bool(streamed)))
+        task = asyncio.create_task(_request(pool, connection, method, streamed=bool(streamed)))
         # Run the call until it waits for the first time.
         await asyncio.sleep(0)
         await feed(wire, answer, size)
-        if not asking.done() and not wire.closed:
+        if not task.done() and not wire.closed:
             if reset:
                 wire.lose(ConnectionResetError())
             else:
                 connection.eof_received()
                 wire.lose(None)
-        await within_turns(asking)
+        await within_turns(task)
         if connection.ended != wire.closed:
             raise Fault("a connection that is ended and open, or closed and kept")
         if not wire.closed and connection.keepalive_seconds > 0:
@@ -73,10 +73,10 @@ async def _outcome(answer: bytes, size: int, how: int) -> Outcome:
         raise Fault("a call, a connection or a timer is left over")
     if len(asyncio.all_tasks()) != tasks:
         raise Fault("a task is left over")
-    return asking.result()
+    return task.result()
 
 
-async def _asking(pool: ConnectionPool, connection: LeanConnection, method: str, *, streamed: bool = False) -> Outcome:
+async def _request(pool: ConnectionPool, connection: LeanConnection, method: str, *, streamed: bool = False) -> Outcome:
     host = pool.enter(_ORIGIN)
     assert host is not None
     reply = LeanReply(
@@ -103,12 +103,12 @@ async def _streamed(reply: LeanReply) -> bytes:
 
 
 async def _next_answer(pool: ConnectionPool, connection: LeanConnection, wire: Wire) -> None:
-    asking = asyncio.create_task(_asking(pool, connection, "POST"))
+    task = asyncio.create_task(_request(pool, connection, "POST"))
     await asyncio.sleep(0)
     await feed(wire, _NEXT, 7)
-    await within_turns(asking)
-    if asking.result() != (200, b"next"):
-        raise Fault(f"the next call was told {asking.result()!r}")
+    await within_turns(task)
+    if task.result() != (200, b"next"):
+        raise Fault(f"the next call got {task.result()!r}")
 
 
 def _as_another_reads_it(answer: bytes, outcome: Outcome, how: int) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 #: Iterations of the event loop after which nothing more can happen. A task that still waits then would wait forever.
 TURNS = 200
 
-#: A pair of sockets to which nothing is ever written.
-_quiet, _other = socket.socketpair()
+#: `get_extra_info` must return a real socket. Nothing is written to this pair.
+_socket, _socket_peer = socket.socketpair()
 
 
 class Fault(AssertionError):
-    """The input causes a fault."""
+    """The tested server misbehaved on this input: a task hangs, or a rule of the protocol is broken."""
 
 
 class Wire(asyncio.Transport):
@@ -50,7 +50,7 @@ class Wire(asyncio.Transport):
         return True
 
     def write_eof(self) -> None:
-        """Close the writing side. The other side may still send."""
+        """Do nothing. The interface requires this method, and the end of the output is not checked."""
 
     def is_closing(self) -> bool:
         return self.closed
@@ -78,7 +78,7 @@ class Wire(asyncio.Transport):
         pass
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return {"socket": _quiet, "peername": ("127.0.0.1", 9), "sockname": ("127.0.0.1", 8)}.get(name, default)
+        return {"socket": _socket, "peername": ("127.0.0.1", 9), "sockname": ("127.0.0.1", 8)}.get(name, default)
 
 
 async def feed(wire: Wire, data: bytes, size: int) -> None:
@@ -105,4 +105,4 @@ async def within_turns(task: "asyncio.Task[Any]") -> None:
         if task.done():
             return
         await asyncio.sleep(0)
-    raise Fault("hangs: what it waits for cannot come any more")
+    raise Fault(f"the task hangs: it has not ended after {TURNS} iterations of the event loop")

@@ -22,7 +22,7 @@ class Route(StrEnum):
     IMMEDIATE = ""
     SLOW = "/delay/60"
     GAPS = "/gap/250"
-    SECONDS = "/gap/1000"
+    CHUNK_PER_SECOND = "/gap/1000"
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,20 @@ const overview = createRoute({
   component: lazyRouteComponent(() => import("./overview/OverviewPage"), "OverviewPage"),
 });
 
+const chat = createRoute({
+  getParentRoute: () => root,
+  path: "/chat",
+  validateSearch: (search: Search) => present({ page: pageNumber(search["page"]) }),
+  component: lazyRouteComponent(() => import("./chat/ChatPage"), "ChatPage"),
+});
+
+const conversation = createRoute({
+  getParentRoute: () => root,
+  path: "/chat/$conversationId",
+  validateSearch: (search: Search) => present({ page: pageNumber(search["page"]) }),
+  component: lazyRouteComponent(() => import("./chat/ChatPage"), "ChatPage"),
+});
+
 const dlpRules = createRoute({
   getParentRoute: () => root,
   path: "/dlp-rules",
@@ -177,6 +191,7 @@ const audit = createRoute({
       actor_id: text(search["actor_id"]),
       resource_id: text(search["resource_id"]),
       request_id: text(search["request_id"]),
+      follow: search["follow"] === true ? true : undefined,
     }),
   component: lazyRouteComponent(() => import("./audit/AuditPage"), "AuditPage"),
 });
@@ -386,7 +401,7 @@ const outposts = createRoute({
 
 export const router = createRouter({
   routeTree: root.addChildren([
-    overview, requests, usage, audit, approvals, switches, dlpRules, suppressions, customPatterns, dlpReplay,
+    overview, chat, conversation, requests, usage, audit, approvals, switches, dlpRules, suppressions, customPatterns, dlpReplay,
     contentFilters, policies, compliance, providers,
     models, routing, registry, keys, users, groups, access, budgets, webhooks, alerts, organization, security, start,
     signIn, oauthClients, accessRequests, system, siem, retention, outposts,

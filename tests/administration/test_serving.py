@@ -7,7 +7,7 @@ import sys
 PROGRAM = """
 import asyncio, gc, json, socket, sys, urllib.request
 from gatehouse.administration.serving import TunedServer, server_config
-from gatehouse.ingress.protocol import WatchfulProtocol
+from gatehouse.ingress.protocol import GatewayHttpProtocol
 
 seen = {}
 
@@ -23,7 +23,7 @@ async def main():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        server = Server(server_config(app, WatchfulProtocol, tls=None, drain_seconds=1, lifespan="off"))
+        server = Server(server_config(app, GatewayHttpProtocol, tls=None, drain_seconds=1, lifespan="off"))
         serving = asyncio.create_task(server.serve([listener]))
         while not server.started:
             await asyncio.sleep(0.01)

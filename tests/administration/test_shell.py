@@ -18,7 +18,7 @@ from gatehouse.foundation.errors import Forbidden
 from gatehouse.foundation.http import handlers
 from gatehouse.foundation.http.envelopes import CODED, ErrorForms
 from gatehouse.foundation.settings import CommonSettings
-from gatehouse.ingress.protocol import WatchfulProtocol
+from gatehouse.ingress.protocol import GatewayHttpProtocol
 
 LIMIT = 100_000
 
@@ -87,7 +87,7 @@ class Api:
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         config = uvicorn.Config(
-            self.shell(), http=WatchfulProtocol, lifespan="off", log_config=None, access_log=False, ws="none"
+            self.shell(), http=GatewayHttpProtocol, lifespan="off", log_config=None, access_log=False, ws="none"
         )
         server = uvicorn.Server(config)
         server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]

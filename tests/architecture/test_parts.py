@@ -45,6 +45,17 @@ def test_a_test_that_passes_alone_is_repeated_alone(file: Path) -> None:
     assert "1 passed" in second.output
 
 
+def test_a_failed_check_of_the_whole_run_is_not_repeated(file: Path) -> None:
+    check = "from tests.support.failed_tests import RUN_FAILED\ndef pytest_sessionfinish(session):\n"
+    file.with_name("conftest.py").write_text(
+        check + "    session.stash[RUN_FAILED] = True\n    session.exitstatus = 1\n"
+    )
+    file.write_text(PASSES_AT_THE_SECOND_TRY)
+    ended = run(file)
+    assert ended.status == 1
+    assert parts.repeat([ended]) is None
+
+
 def test_a_test_that_fails_again_fails_the_suite(file: Path) -> None:
     file.write_text("def test_broken():\n    assert False\n")
     second = parts.repeat([run(file)])
@@ -57,8 +68,12 @@ def test_a_test_that_fails_again_fails_the_suite(file: Path) -> None:
     [
         "raise SystemExit(3)",
         "import pytest\n@pytest.mark.parametrize('n', range(11))\ndef test_broken(n):\n    assert False\n",
+        "import pytest\ndef test_broken():\n    assert False\ndef test_stop():\n    pytest.exit('over', 2)\n",
+        "import pytest\ndef test_broken():\n    assert False\n"
+        "@pytest.fixture(scope='session')\ndef server():\n    yield\n    raise OSError\n"
+        "def test_with_server(server): ...\n",
     ],
-    ids=["pytest fails", "many tests fail"],
+    ids=["pytest fails", "many tests fail", "pytest is interrupted", "a fixture fails at the end"],
 )
 def test_other_failures_are_not_repeated(file: Path, source: str) -> None:
     file.write_text(source)

@@ -113,6 +113,12 @@ async def furnished(platform: RunningPlatform) -> Furnished:
     budget = (await other.admin.client.post("/api/admin/budgets", json=budget)).json()
     webhook = {"name": "x", "url": "https://8.8.8.8/", "events": ["dlp_trigger"], "secret": "of their own"}
     webhook = (await other.admin.client.post("/api/admin/webhooks/", json=webhook)).json()
+    delivery_id = uuid4()
+    platform.sql(
+        "INSERT INTO webhook_deliveries (id, tenant_id, webhook_id, event_type, payload, status, next_attempt_at)"
+        " VALUES (%s, %s, %s, 'dlp_trigger', '{}', 'dead_letter', NULL)",
+        [delivery_id, other.id, webhook["id"]],
+    )
     routing = {"name": "x", "strategy": "cost_optimized"}
     routing = (await other.admin.client.post("/api/admin/cost-routing/policies", json=routing)).json()
     idp = {"name": "x", "entity_id": "https://idp.test", "sso_url": "https://idp.test/", "x509_cert": certificate()}
@@ -156,6 +162,7 @@ async def furnished(platform: RunningPlatform) -> Furnished:
         "policy_id": policy["id"],
         "budget_id": budget["id"],
         "webhook_id": webhook["id"],
+        "delivery_id": delivery_id,
         "approval_id": approval_id,
         "access_request_id": access_request["id"],
         "bundle_id": bundle["id"],

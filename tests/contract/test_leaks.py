@@ -18,19 +18,19 @@ import aiohttp
 import httpx2
 import pytest
 import requests
-from tests.support import heard
-from tests.support.leaks import Watch
+from tests.support import http_observer
+from tests.support.leaks import LeakDetector
 
 SECRET = "gk_0123456789abcdefghijklmnopqrstuvwxyz"
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def watch() -> Watch:
-    return Watch()
+def watch() -> LeakDetector:
+    return LeakDetector()
 
 
-def places(watch: Watch) -> list[str]:
+def places(watch: LeakDetector) -> list[str]:
     return [leak.place for leak in watch.leaks()]
 
 
@@ -47,49 +47,49 @@ def places(watch: Watch) -> list[str]:
         SECRET.encode() + b"\xff\x00",
     ],
 )
-def test_a_secret_is_found_in_any_text(watch: Watch, text: str | bytes) -> None:
-    watch.saw("a log", "nothing here")
-    watch.secret(SECRET, "a key")
-    watch.saw("an answer", text)
-    watch.saw("another", "nothing here either")
+def test_a_secret_is_found_in_any_text(watch: LeakDetector, text: str | bytes) -> None:
+    watch.add_text("a log", "nothing here")
+    watch.add_secret(SECRET, "a key")
+    watch.add_text("an answer", text)
+    watch.add_text("another", "nothing here either")
     assert places(watch) == ["an answer"]
 
 
-def test_the_order_of_secret_and_text_does_not_matter(watch: Watch) -> None:
-    watch.saw("a log", f"made {SECRET}")
-    watch.secret(SECRET, "a key")
+def test_the_order_of_secret_and_text_does_not_matter(watch: LeakDetector) -> None:
+    watch.add_text("a log", f"made {SECRET}")
+    watch.add_secret(SECRET, "a key")
     assert places(watch) == ["a log"]
 
 
-def test_a_secret_that_json_escapes_is_found(watch: Watch) -> None:
+def test_a_secret_that_json_escapes_is_found(watch: LeakDetector) -> None:
     password = 'a "quoted" pass\\word with \u00e9'
-    watch.secret(password, "a password")
-    watch.saw("an answer", json.dumps({"password": password}))
-    watch.saw("a log", f"password={password}")
+    watch.add_secret(password, "a password")
+    watch.add_text("an answer", json.dumps({"password": password}))
+    watch.add_text("a log", f"password={password}")
     assert places(watch) == ["an answer", "a log"]
 
 
-def test_a_report_does_not_contain_the_secret(watch: Watch) -> None:
-    watch.secret(SECRET, "a key")
-    watch.saw("a log", f"made {SECRET} for you")
+def test_a_report_does_not_contain_the_secret(watch: LeakDetector) -> None:
+    watch.add_secret(SECRET, "a key")
+    watch.add_text("a log", f"made {SECRET} for you")
     (leak,) = watch.leaks()
     assert SECRET not in str(leak)
     assert leak.around == "made <the secret> for you"
 
 
 @pytest.mark.parametrize("value", ["", "short", "aaaaaaaaaaaaaaaa", "000000000000"])
-def test_short_or_common_values_are_not_secrets(watch: Watch, value: str) -> None:
-    watch.secret(value, "a password")
-    watch.saw("an answer", f"{value} {value}")
+def test_short_or_common_values_are_not_secrets(watch: LeakDetector, value: str) -> None:
+    watch.add_secret(value, "a password")
+    watch.add_text("an answer", f"{value} {value}")
     assert places(watch) == []
 
 
-def test_many_secrets_and_much_text_take_seconds(watch: Watch) -> None:
+def test_many_secrets_and_much_text_take_seconds(watch: LeakDetector) -> None:
     for number in range(20_000):
-        watch.secret(f"gk_{hash(number * 7919):032x}{number:08d}abc", "a key")
+        watch.add_secret(f"gk_{hash(number * 7919):032x}{number:08d}abc", "a key")
     for _ in range(64):
-        watch.saw("an answer", os.urandom(192 * 1024).hex())
-    watch.saw("a log", f"gk_{hash(17 * 7919):032x}{17:08d}abc")
+        watch.add_text("an answer", os.urandom(192 * 1024).hex())
+    watch.add_text("a log", f"gk_{hash(17 * 7919):032x}{17:08d}abc")
     assert places(watch) == ["a log"]
 
 
@@ -118,16 +118,16 @@ class Telling(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def server(watch: LeakDetector, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Yield the URL of an observed server."""
-    monkeypatch.setattr(heard, "watch", watch)
+    monkeypatch.setattr(http_observer, "watch", watch)
     with ThreadingHTTPServer(("127.0.0.1", 0), Telling) as running:
         url = f"http://127.0.0.1:{running.server_port}"
-        heard.listen_to(url)
+        http_observer.register(url)
         threading.Thread(target=running.serve_forever, daemon=True).start()
         yield url
         running.shutdown()
-        heard.leave(url)
+        http_observer.unregister(url)
 
 
 ASKING = {"X-API-Key": SECRET}
@@ -187,7 +187,7 @@ async def by_hand(url: str) -> None:
          "aiohttp, streamed", "raw"],
 )  # fmt: skip
 async def test_answers_of_a_server_to_clients_in_this_process_are_observed(
-    watch: Watch, server: str, ask: Callable[[str], Any]
+    watch: LeakDetector, server: str, ask: Callable[[str], Any]
 ) -> None:
     """The key is known only from the request, because the suite has not created it."""
     request = ask(f"{server}/v1/models")
@@ -241,9 +241,9 @@ async def post_by_hand(url: str) -> None:
     ids=["httpx2", "requests", "requests, form", "http.client", "urllib", "aiohttp", "aiohttp, form",
          "aiohttp, bytes", "raw"],
 )  # fmt: skip
-async def test_a_password_in_a_body_is_a_secret(watch: Watch, server: str, post: Callable[[str], Any]) -> None:
+async def test_a_password_in_a_body_is_a_secret(watch: LeakDetector, server: str, post: Callable[[str], Any]) -> None:
     """The password is known only from the request's body. The answer discloses it, and is searched."""
-    watch.saw("a log", f"tried {SECRET}")
+    watch.add_text("a log", f"tried {SECRET}")
     posted = post(f"{server}/api/auth/login")
     if asyncio.iscoroutine(posted):
         await posted
@@ -261,14 +261,14 @@ async def spoken(server: str, talk: bytes, answered: bytes) -> None:
 
     running = await asyncio.start_server(answers, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{running.sockets[0].getsockname()[1]}"
-    heard.listen_to(url)
+    http_observer.register(url)
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(url).port)
         writer.write(talk)
         await reader.read()
         writer.close()
     finally:
-        heard.leave(url)
+        http_observer.unregister(url)
         running.close()
 
 
@@ -285,8 +285,10 @@ async def spoken(server: str, talk: bytes, answered: bytes) -> None:
     ids=["cut off", "in chunks", "in a header", "after a 100", "no HTTP"],
 )
 @pytest.mark.parametrize("talk", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03nonsense\r\n\r\n"])
-async def test_raw_answers_of_a_server_are_observed(watch: Watch, server: str, talk: bytes, answered: bytes) -> None:
-    watch.secret(SECRET, "a key")
+async def test_raw_answers_of_a_server_are_observed(
+    watch: LeakDetector, server: str, talk: bytes, answered: bytes
+) -> None:
+    watch.add_secret(SECRET, "a key")
     await spoken(server, talk, answered)
     assert len(places(watch)) == 1
 
@@ -309,7 +311,7 @@ def test_no_test_uses_unobserved_connections() -> None:
     assert match - {"contract/test_leaks.py"} <= _NOT_TO_A_SERVER_OF_OURS
 
 
-async def test_a_server_may_return_a_secret_at_its_creation(watch: Watch, server: str) -> None:
+async def test_a_server_may_return_a_secret_at_its_creation(watch: LeakDetector, server: str) -> None:
     async with httpx2.AsyncClient() as client:
         await client.post(f"{server}/api/auth/api-keys/", json={})
         assert places(watch) == []
@@ -317,9 +319,9 @@ async def test_a_server_may_return_a_secret_at_its_creation(watch: Watch, server
     assert places(watch) == ["answer of POST /api/admin/groups"]
 
 
-async def test_other_servers_are_not_observed(watch: Watch, server: str) -> None:
-    heard.leave(server)
-    watch.secret(SECRET, "a key")
+async def test_other_servers_are_not_observed(watch: LeakDetector, server: str) -> None:
+    http_observer.unregister(server)
+    watch.add_secret(SECRET, "a key")
     await by_httpx(server)
     await by_aiohttp(server)
     by_urllib(server)

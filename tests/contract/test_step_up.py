@@ -20,6 +20,8 @@ _PLAIN: Final = re.compile(
     r"|/api/admin/cost-routing/.*"
     # A test returns only the receiver's answer.
     r"|/api(/v1)?/admin/(webhooks/\{webhook_id\}|siem)/test|/api/admin/mail/test"
+    # A replay sends a stored event again to the same receiver.
+    r"|/api(/v1)?/admin/webhooks/\{webhook_id\}/deliveries/\{delivery_id\}/replay"
     r"|/api/alerts(/.*)?"
     # Engaging a kill switch is never delayed.
     r"|/api/v1/admin/kill-switch/.*/disable"

@@ -47,7 +47,7 @@ async def scan(harness: EngineHarness, body: Any) -> dict[str, Any]:
     return response_body
 
 
-async def test_findings_count_code_points_of_the_callers_text(harness: EngineHarness) -> None:
+async def test_positions_of_findings_are_in_code_points_of_the_callers_text(harness: EngineHarness) -> None:
     text = f"\U0001f600 caf\u00e9: my card is {CARD}"
     result = await scan(harness, {"text": text, "model": "one/m"})
     [finding] = result["findings"]
@@ -78,7 +78,7 @@ async def test_a_scan_without_findings_is_not_recorded(harness: EngineHarness) -
     assert harness.entries == []
 
 
-async def test_a_blocking_rule_is_reported_and_not_an_error(harness: EngineHarness) -> None:
+async def test_a_blocking_rule_is_reported_without_an_error(harness: EngineHarness) -> None:
     rule = DlpRuleRecord(id="r", name="x", detector_type="regex", entity_type="credit_card", action="block")
     harness.governance = GovernanceRecords(dlp_rules=(rule,))
     result = await scan(harness, {"text": CARD})
@@ -135,7 +135,7 @@ async def test_the_name_of_an_unknown_model_is_redacted_in_the_record(harness: E
 
 
 @pytest.mark.parametrize("mode", ["open", "closed"])
-async def test_a_scan_without_time_for_json_still_redacts_and_records(
+async def test_a_scan_that_runs_out_of_budget_never_returns_the_value_and_is_recorded(
     mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The returned text never contains the value, and the findings are always recorded."""
@@ -161,7 +161,7 @@ async def test_a_scan_without_time_for_json_still_redacts_and_records(
     assert entry.dlp_events
 
 
-async def test_a_filter_that_cannot_be_evaluated_is_no_hit(
+async def test_a_filter_that_cannot_be_evaluated_is_reported_as_unavailable(
     harness: EngineHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refusal = Refuse(DlpUnavailable("The semantic tier is unavailable."))

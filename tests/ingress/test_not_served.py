@@ -25,7 +25,7 @@ async def key(platform: RunningPlatform) -> str:
         ("/embeddings", {"model": "sandbox/embed", "input": "Hello"}),
     ],
 )
-async def test_a_path_without_v1_is_answered_as_the_one_with_it(
+async def test_paths_without_v1_have_the_same_answers_as_paths_with_v1(
     platform: RunningPlatform, path: str, body: dict[str, object]
 ) -> None:
     tenant = await platform.new_tenant()

@@ -171,10 +171,10 @@ async def test_an_idle_connection_between_requests_is_kept(url: str, key: str) -
             await asyncio.sleep(0.3)
 
 
-class Told(asyncio.Protocol):
+class SendingProtocol(asyncio.Protocol):
     """Sends much data and closes the connection."""
 
-    unread = True
+    may_receive_more = True
 
     def __init__(self, connections: set[object]) -> None:
         self.connections = connections
@@ -189,7 +189,7 @@ class Told(asyncio.Protocol):
 async def test_a_client_that_does_not_read_is_disconnected_after_the_close(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "LINGER_SECONDS", 0.1)
     connections: set[object] = set()
-    server = await asyncio.get_running_loop().create_server(lambda: Told(connections), "127.0.0.1", 0)
+    server = await asyncio.get_running_loop().create_server(lambda: SendingProtocol(connections), "127.0.0.1", 0)
     async with connected(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}") as wire, asyncio.timeout(5):
         wire.writer.transport.pause_reading()  # type: ignore[attr-defined]
         while not connections:

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import pytest
 from tests.support.server import GatehouseServer
-from tests.support.slow_clients import MEGABYTE, WHOLE, Provider, Served, WorkerResources, read_answer, reset
+from tests.support.slow_clients import MEGABYTE, WHOLE, Provider, ServerUnderTest, WorkerResources, read_answer, reset
 from tests.support.upstream import Connection, upstream
 
 pytestmark = pytest.mark.timeout(300)
@@ -51,7 +51,7 @@ async def provider() -> AsyncIterator[Patient]:
 
 
 @pytest.fixture(scope="module")
-def lanes(provider: Patient) -> Iterator[dict[str, Served]]:
+def lanes(provider: Patient) -> Iterator[dict[str, ServerUnderTest]]:
     """Servers by their `OUTBOUND`, over one database."""
     with ExitStack() as stack:
         env = {**LANES, "BODY_TIMEOUT_SECONDS": str(BODY_TIMEOUT)}
@@ -65,26 +65,29 @@ def lanes(provider: Patient) -> Iterator[dict[str, Served]]:
         second = stack.enter_context(GatehouseServer(env={**env, **shared, "OUTBOUND": other}))
         first.add_provider("odd", f"{provider.url}/v1", ["whole", "large", "flood", "cut", "silent"], max_retries=0)
         key = first.new_key()
-        yield {lane: Served(server, provider, key, first.key) for lane, server in ((chosen, first), (other, second))}
+        yield {
+            lane: ServerUnderTest(server, provider, key, first.key)
+            for lane, server in ((chosen, first), (other, second))
+        }
 
 
 @pytest.fixture
-async def served(lanes: dict[str, Served]) -> Served:
+async def server(lanes: dict[str, ServerUnderTest]) -> ServerUnderTest:
     chosen = next(iter(lanes.values()))
     await chosen.ready()
     return chosen
 
 
-async def test_incomplete_heads_cost_little_and_delay_no_other_client(served: Served) -> None:
-    number, before = 300, served.resources()
+async def test_incomplete_heads_cost_little_and_delay_no_other_client(server: ServerUnderTest) -> None:
+    number, before = 300, server.resources()
     async with asyncio.timeout(20):
-        wires = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(number)]
+        wires = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(number)]
         for piece in (b"POST /v1/chat/", b"completions HTTP/1.1\r\nHo", b"st: x\r\nX-A: ", *[b"a"] * 20):
             for _, writer in wires:
                 writer.write(piece)
             await asyncio.sleep(0.02)
-        await served.served()
-    during = served.resources()
+        await server.check_other_clients()
+    during = server.resources()
     assert during.clients >= number
     assert (during.memory - before.memory) / number < 64 * 1024
     for index, (_, writer) in enumerate(wires):
@@ -92,16 +95,16 @@ async def test_incomplete_heads_cost_little_and_delay_no_other_client(served: Se
             reset(writer)
         else:
             writer.close()
-    await served.nothing_left(before)
+    await server.nothing_left(before)
 
 
-async def test_a_slow_body_is_refused_at_its_timeout_and_recorded_once(served: Served) -> None:
-    before = served.resources()
+async def test_a_slow_body_is_refused_at_its_timeout_and_recorded_once(server: ServerUnderTest) -> None:
+    before = server.resources()
 
     async def drips(number: int) -> bytes:
-        request = served.request("whole", f"drip-{number}")
+        request = server.request("whole", f"drip-{number}")
         head, _, body = request.partition(b"\r\n\r\n")
-        async with served.connected() as wire:
+        async with server.connected() as wire:
             wire.send(head + b"\r\n\r\n")
             answered = asyncio.create_task(wire.until_closed())
             for byte in body:
@@ -112,21 +115,21 @@ async def test_a_slow_body_is_refused_at_its_timeout_and_recorded_once(served: S
             return await answered
 
     began = time.monotonic()
-    answers = await asyncio.gather(*(drips(number) for number in range(40)), served.served())
+    answers = await asyncio.gather(*(drips(number) for number in range(40)), server.check_other_clients())
     assert time.monotonic() - began < BODY_TIMEOUT + 6
     assert all(answer.startswith(b"HTTP/1.1 408") for answer in answers[:-1] if answer is not None)
-    assert set((await served.records("drip-", 40)).values()) == {"refused"}
-    await served.nothing_left(before)
+    assert set((await server.records("drip-", 40)).values()) == {"refused"}
+    await server.nothing_left(before)
 
 
-async def test_a_client_that_still_sends_after_a_refusal_gets_it_and_is_disconnected(served: Served) -> None:
-    before = served.resources()
+async def test_a_client_that_still_sends_after_a_refusal_gets_it_and_is_disconnected(server: ServerUnderTest) -> None:
+    before = server.resources()
     head = (
         b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer gk_nobodys\r\nContent-Length: 99999999\r\n\r\n"
     )
 
     async def sends_on() -> bytes:
-        async with served.connected() as wire:
+        async with server.connected() as wire:
             wire.send(head)
             for _ in range(10):
                 wire.send(b" " * 1000)
@@ -140,87 +143,87 @@ async def test_a_client_that_still_sends_after_a_refusal_gets_it_and_is_disconne
             return result
 
     async with asyncio.timeout(10):
-        answers = await asyncio.gather(*(sends_on() for _ in range(40)), served.served())
+        answers = await asyncio.gather(*(sends_on() for _ in range(40)), server.check_other_clients())
     assert all(answer.startswith(b"HTTP/1.1 401") for answer in answers[:-1] if answer is not None)
-    await served.nothing_left(before)
+    await server.nothing_left(before)
 
 
-async def test_a_long_answer_reaches_a_slow_reader_completely(served: Served) -> None:
-    before, number = served.resources(), 8
+async def test_a_long_answer_reaches_a_slow_reader_completely(server: ServerUnderTest) -> None:
+    before, number = server.resources(), 8
 
     async def reads(index: int) -> int:
-        async with served.connected(buffer=4096) as wire:
-            wire.send(served.request("large", f"large-{index}", more="Connection: close\r\n"))
+        async with server.connected(buffer=4096) as wire:
+            wire.send(server.request("large", f"large-{index}", more="Connection: close\r\n"))
             await asyncio.sleep(1)
             if index % 2:
                 wire.reset()
                 return 0
             return len((await wire.until_closed(20)).partition(b"\r\n\r\n")[2])
 
-    sizes = await asyncio.gather(*(reads(index) for index in range(number)), served.served())
+    sizes = await asyncio.gather(*(reads(index) for index in range(number)), server.check_other_clients())
     assert all(size is None or size == 0 or size > 4 * MEGABYTE for size in sizes)
     assert sum(bool(size) for size in sizes) == number // 2
-    records = await served.records("large-", number)
+    records = await server.records("large-", number)
     assert {records[f"large-{index}"] for index in range(0, number, 2)} == {"success"}
     assert set(records.values()) <= {"success", "cancelled"}
-    await served.nothing_left(before)
+    await server.nothing_left(before)
 
 
-async def test_a_stream_that_nobody_reads_is_held_back_at_the_provider(served: Served) -> None:
+async def test_a_stream_that_nobody_reads_is_held_back_at_the_provider(server: ServerUnderTest) -> None:
     # The first streams enlarge the heap of the process, whatever they need themselves.
-    await flooded("warm", served, lambda: None)
-    before = served.resources()
+    await flooded("warm", server, lambda: None)
+    before = server.resources()
 
     def within_bounds() -> None:
         # The system's socket buffers are not memory of the gateway.
-        assert served.resources().memory - before.memory < FLOODS * 4 * MEGABYTE
+        assert server.resources().memory - before.memory < FLOODS * 4 * MEGABYTE
 
-    await flooded("flood", served, within_bounds)
-    await served.nothing_left(before)
+    await flooded("flood", server, within_bounds)
+    await server.nothing_left(before)
 
 
 FLOODS = 8
 
 
-async def flooded(name: str, served: Served, check: Callable[[], None]) -> None:
+async def flooded(name: str, server: ServerUnderTest, check: Callable[[], None]) -> None:
     """Open streams that are not read, wait until the provider cannot send any more, then call `check`."""
     number, wires = FLOODS, []
     for index in range(number):
-        reader, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=4096)
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=4096)
         writer.transport.pause_reading()  # type: ignore[attr-defined]
-        writer.write(served.request("flood", f"{name}-{index}", streamed=True))
+        writer.write(server.request("flood", f"{name}-{index}", streamed=True))
         wires.append((reader, writer))
     try:
         async with asyncio.timeout(30):
-            while served.provider.flooding < number:
+            while server.provider.flooding < number:
                 await asyncio.sleep(0.02)
             last_count = -1
-            while last_count != served.provider.flooded:
-                last_count = served.provider.flooded
+            while last_count != server.provider.flooded:
+                last_count = server.provider.flooded
                 await asyncio.sleep(0.5)
         check()
-        await served.served()
+        await server.check_other_clients()
     finally:
         for _, writer in wires:
             reset(writer)
     async with asyncio.timeout(5):
-        while served.provider.flooding:
+        while server.provider.flooding:
             await asyncio.sleep(0.02)
-    assert set((await served.records(f"{name}-", number)).values()) == {"cancelled"}
+    assert set((await server.records(f"{name}-", number)).values()) == {"cancelled"}
 
 
 @pytest.mark.parametrize("model", ["silent", "flood"])
 @pytest.mark.parametrize("leaves", ["says no more", "says no more at once", "resets"])
 async def test_a_call_is_cancelled_when_its_client_disconnects_during_the_answer(
-    served: Served, provider: Patient, model: str, leaves: str
+    server: ServerUnderTest, provider: Patient, model: str, leaves: str
 ) -> None:
     """A client that has closed its sending side counts as disconnected, although it could still read."""
-    before, prefix, number = served.resources(), f"half-{uuid4().hex[:8]}-", 8
+    before, prefix, number = server.resources(), f"half-{uuid4().hex[:8]}-", 8
     together = asyncio.Barrier(number)
 
     async def calls(index: int) -> None:
-        async with served.connected() as wire:
-            wire.send(served.request(model, f"{prefix}{index}", streamed=model == "flood"))
+        async with server.connected() as wire:
+            wire.send(server.request(model, f"{prefix}{index}", streamed=model == "flood"))
             if leaves != "says no more at once":
                 async with asyncio.timeout(5):
                     while provider.waiting + provider.flooding < number:
@@ -236,48 +239,48 @@ async def test_a_call_is_cancelled_when_its_client_disconnects_during_the_answer
     async with asyncio.timeout(5):
         while provider.waiting or provider.flooding:
             await asyncio.sleep(0.01)
-    records = await served.records(prefix, number)
+    records = await server.records(prefix, number)
     assert set(records.values()) == {"cancelled"}
-    await served.nothing_left(before)
+    await server.nothing_left(before)
 
 
-async def test_a_connection_that_ends_before_its_request_is_complete_is_closed(served: Served) -> None:
-    before = served.resources()
+async def test_a_connection_that_ends_before_its_request_is_complete_is_closed(server: ServerUnderTest) -> None:
+    before = server.resources()
     for beginning in (b"", b"POST /v1/chat", b"GET /v1/models HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"):
-        async with served.connected() as wire:
+        async with server.connected() as wire:
             wire.send(beginning)
             wire.writer.write_eof()
             await wire.until_closed()
-    await served.nothing_left(before)
+    await server.nothing_left(before)
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 async def test_a_reset_at_any_byte_of_a_request_leaves_no_resources_and_one_record_after_the_head(
-    served: Served, streamed: bool
+    server: ServerUnderTest, streamed: bool
 ) -> None:
-    before, prefix = served.resources(), f"reset-{uuid4().hex[:8]}-"
-    whole = served.request("whole", f"{prefix}0000", streamed=streamed)
+    before, prefix = server.resources(), f"reset-{uuid4().hex[:8]}-"
+    whole = server.request("whole", f"{prefix}0000", streamed=streamed)
     head = whole.index(b"\r\n\r\n") + 4
 
     async def sends(size: int) -> None:
-        request = served.request("whole", f"{prefix}{size:04}", streamed=streamed)
-        async with served.connected() as wire:
+        request = server.request("whole", f"{prefix}{size:04}", streamed=streamed)
+        async with server.connected() as wire:
             wire.send(request[:size])
             # Give the system time to deliver the bytes to the worker, because a reset may discard them.
             await asyncio.sleep(0.02)
             wire.reset()
 
     await in_turns(sends, range(len(whole)))
-    little_more(served, before, len(whole))
-    records = await served.records(prefix, len(whole) - head)
+    little_more(server, before, len(whole))
+    records = await server.records(prefix, len(whole) - head)
     assert min(records) == f"{prefix}{head:04}"
     assert set(records.values()) == {"cancelled"}
-    await served.nothing_left(before)
+    await server.nothing_left(before)
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 async def test_a_reset_at_any_byte_of_an_answer_leaves_no_resources_and_one_record(
-    served: Served, streamed: bool
+    server: ServerUnderTest, streamed: bool
 ) -> None:
     prefix, end = f"left-{uuid4().hex[:8]}-", WHOLE[streamed][-20:]
     whole: set[str] = set()
@@ -285,8 +288,8 @@ async def test_a_reset_at_any_byte_of_an_answer_leaves_no_resources_and_one_reco
     async def reads(taken: int) -> int:
         """Read at most this many bytes, then reset the connection. Events may have separate chunks or share one."""
         request_id, read = f"{prefix}{taken:04}", b""
-        async with served.connected() as wire, asyncio.timeout(5):
-            wire.send(served.request("whole", request_id, streamed=streamed))
+        async with server.connected() as wire, asyncio.timeout(5):
+            wire.send(server.request("whole", request_id, streamed=streamed))
             while len(read) < taken and not read.endswith(end):
                 some = await wire.reader.read(taken - len(read))
                 assert some, read
@@ -297,35 +300,35 @@ async def test_a_reset_at_any_byte_of_an_answer_leaves_no_resources_and_one_reco
         return len(read)
 
     size = await reads(9999)
-    before = served.resources()
+    before = server.resources()
     # A request whose client disconnected before the worker saw it has no record.
     taken = range(1, size + 40)
     await in_turns(reads, taken)
-    little_more(served, before, len(taken))
-    records = await served.records(prefix, len(taken) + 1)
+    little_more(server, before, len(taken))
+    records = await server.records(prefix, len(taken) + 1)
     assert {records[request_id] for request_id in whole} == {"success"}
     assert set(records.values()) <= {"success", "cancelled"}
-    await served.nothing_left(before)
+    await server.nothing_left(before)
 
 
 @pytest.mark.parametrize("lane", ["lean", "aiohttp"])
 @pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 async def test_a_provider_that_resets_at_any_byte_is_one_error_and_one_record(
-    lanes: dict[str, Served], lane: str, streamed: bool
+    lanes: dict[str, ServerUnderTest], lane: str, streamed: bool
 ) -> None:
-    served, prefix, whole = lanes[lane], f"cut-{uuid4().hex[:8]}-", WHOLE[streamed]
-    await served.ready()
-    before = served.resources()
+    server, prefix, whole = lanes[lane], f"cut-{uuid4().hex[:8]}-", WHOLE[streamed]
+    await server.ready()
+    before = server.resources()
     answers: dict[int, tuple[int, bytes]] = {}
     head = whole.index(b"\r\n\r\n") + 4
 
     async def asks(size: int) -> None:
-        async with served.connected() as wire:
+        async with server.connected() as wire:
             # Every second answer is complete, because after five failures in a row the provider would not be called.
             for cut, kind in ((size, "a"), (len(whole), "b")):
                 more = "Connection: close\r\n" if kind == "b" else ""
                 request_id = f"{prefix}{size:04}{kind}"
-                wire.send(served.request("cut", request_id, streamed=streamed, user=str(cut), more=more))
+                wire.send(server.request("cut", request_id, streamed=streamed, user=str(cut), more=more))
                 text = await asyncio.wait_for(read_answer(wire.reader), 5)
                 if kind == "a":
                     answers[size] = text
@@ -340,22 +343,22 @@ async def test_a_provider_that_resets_at_any_byte_is_one_error_and_one_record(
             assert size > head
         else:
             assert (status, json.loads(body)["error"]["attempts"][0]["reason"]) == (502, "connection_closed"), size
-    little_more(served, before, 2 * len(sizes))
-    records = await served.records(prefix, 2 * len(sizes))
+    little_more(server, before, 2 * len(sizes))
+    records = await server.records(prefix, 2 * len(sizes))
     assert {records[f"{prefix}{size:04}b"] for size in sizes} == {"success"}
     # The stream is complete with its last event, even if the body is cut off after it.
     ended = whole.find(b"[DONE]") if streamed else len(whole)
     assert {records[f"{prefix}{size:04}a"] for size in sizes if size < ended} == {"error"}
-    await served.nothing_left(before)
+    await server.nothing_left(before)
     async with asyncio.timeout(5):
         # The count includes idle connections of other tests.
-        while served.resources().calls > before.calls + 2:
+        while server.resources().calls > before.calls + 2:
             await asyncio.sleep(0.05)
 
 
-def little_more(served: Served, before: WorkerResources, exchanges: int) -> None:
+def little_more(server: ServerUnderTest, before: WorkerResources, exchanges: int) -> None:
     """Check that the memory has grown by less per exchange than the buffer of a single one."""
-    assert (served.resources().memory - before.memory) / exchanges < 16 * 1024
+    assert (server.resources().memory - before.memory) / exchanges < 16 * 1024
 
 
 async def in_turns(one: Any, numbers: range, *, at_once: int = 8) -> None:

@@ -58,8 +58,8 @@ async def test_a_bad_field_is_named(org: Org, body: dict[str, Any], field: str) 
 
 async def test_a_member_sees_the_other_members(portal: RunningPortal, org: Org) -> None:
     member = await portal.new_member(org)
-    (shown,) = (await member.client.get(f"{org.path}/members")).json()
-    assert (shown["id"], shown["role"]) == (str(member.id), "member")
+    (listed,) = (await member.client.get(f"{org.path}/members")).json()
+    assert (listed["id"], listed["role"]) == (str(member.id), "member")
 
 
 async def test_a_changed_role_is_audited(portal: RunningPortal, org: Org) -> None:

@@ -95,9 +95,9 @@ async def test_every_missing_field_is_named(portal: RunningPortal) -> None:
 
 
 async def test_a_token_shows_its_organization(portal: RunningPortal, org: Org) -> None:
-    shown = await org.client.get(org.path)
-    assert shown.status_code == 200, shown.text
-    assert (shown.json()["id"], shown.json()["slug"], shown.json()["status"]) == (str(org.id), org.slug, "active")
+    stored = await org.client.get(org.path)
+    assert stored.status_code == 200, stored.text
+    assert (stored.json()["id"], stored.json()["slug"], stored.json()["status"]) == (str(org.id), org.slug, "active")
     member = await portal.new_member(org)
     assert (await member.client.get(f"{org.path}/")).json()["slug"] == org.slug
 
@@ -159,20 +159,20 @@ async def test_a_cancelled_organization_and_its_tokens_are_refused(portal: Runni
 
 async def test_an_organization_and_a_member_can_be_written_back_as_read(portal: RunningPortal, org: Org) -> None:
     admin = (await portal.new_member(org, "admin")).client
-    shown = (await admin.get(org.path)).json()
-    answer = await admin.patch(f"{org.path}/settings", json=shown)
+    stored = (await admin.get(org.path)).json()
+    answer = await admin.patch(f"{org.path}/settings", json=stored)
     assert answer.status_code == 200, answer.text
-    changed = await admin.patch(f"{org.path}/settings", json={**shown, "slug": "another"})
+    changed = await admin.patch(f"{org.path}/settings", json={**stored, "slug": "another"})
     assert (changed.status_code, "slug" in changed.json()["detail"]) == (422, True)
-    unknown = await admin.patch(f"{org.path}/settings", json={**shown, "nobodys_field": 1})
+    unknown = await admin.patch(f"{org.path}/settings", json={**stored, "nobodys_field": 1})
     assert (unknown.status_code, "nobodys_field" in unknown.json()["detail"]) == (422, True)
     after = (await org.client.get(org.path)).json()
     moving = {"provisioning_status": None, "updated_at": None}
-    assert {**after, **moving} == {**shown, **moving}
+    assert {**after, **moving} == {**stored, **moving}
     member = await portal.new_member(org, "member")
     members = (await org.client.get(f"{org.path}/members")).json()
-    (shown,) = [item for item in members if item["id"] == str(member.id)]
-    answer = await org.client.put(f"{org.path}/members/{member.id}", json=shown)
+    (stored,) = [item for item in members if item["id"] == str(member.id)]
+    answer = await org.client.put(f"{org.path}/members/{member.id}", json=stored)
     assert answer.status_code == 200, answer.text
 
 

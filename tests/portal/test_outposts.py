@@ -49,8 +49,8 @@ def private(registration: dict[str, Any]) -> ec.EllipticCurvePrivateKey:
 
 
 def token(registration: dict[str, Any], *, lifetime: int = 300, **claims: Any) -> str:
-    named = {"sub": registration["outpost"]["id"], "aud": "gatehouse-portal", **claims}
-    return x5c.sign(named, private(registration), [certificate(registration)], lifetime_seconds=lifetime)
+    payload = {"sub": registration["outpost"]["id"], "aud": "gatehouse-portal", **claims}
+    return x5c.sign(payload, private(registration), [certificate(registration)], lifetime_seconds=lifetime)
 
 
 async def beat(portal: RunningPortal, credential: str, **body: Any) -> httpx2.Response:
@@ -245,15 +245,15 @@ async def test_a_heartbeats_fields_are_shown(portal: RunningPortal, org: Org) ->
 async def test_an_invalid_proof_of_an_outpost_is_refused(portal: RunningPortal, org: Org) -> None:
     result, second = await registered(portal, org), await registered(portal, org)
     stranger, key = Authority(), ec.generate_private_key(ec.SECP256R1())
-    named = {"sub": result["outpost"]["id"], "aud": "gatehouse-portal"}
+    payload = {"sub": result["outpost"]["id"], "aud": "gatehouse-portal"}
     invalid_tokens = {
         "for the platform": token(result, aud="gatehouse"),
         "another outpost's name": token(result, sub=second["outpost"]["id"]),
         "no name": token(result, sub=None),
         "over": token(result, lifetime=-60),
         "for too long": token(result, lifetime=301),
-        "another key": x5c.sign(named, key, [certificate(result)]),
-        "another authority": x5c.sign(named, key, [stranger.issue(key)]),
+        "another key": x5c.sign(payload, key, [certificate(result)]),
+        "another authority": x5c.sign(payload, key, [stranger.issue(key)]),
         "cut": token(result)[:-6],
         "nothing": "x",
     }

@@ -23,7 +23,7 @@ _RUN_AXE: Final = """async (rules) => {
 }"""
 
 
-async def is_accessible(page: Page) -> None:
+async def assert_accessible(page: Page) -> None:
     """Check the page in the dark theme, in which only colors differ, and in the light one. The page must allow
     scripts."""
     await assert_no_violations(page, _COLORS, "dark")

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.leaks import WATCH, Leak
+from tests.support.failed_tests import RUN_FAILED
+from tests.support.leaks import LEAK_DETECTOR, Leak
 
 from gatehouse.foundation.secrets import tokens
 
@@ -20,28 +21,28 @@ def pytest_configure() -> None:
     minted = tokens._minted
 
     def watched(plaintext: str) -> tokens.Minted:
-        WATCH.secret(plaintext, f"a minted {plaintext.partition('_')[0]}_")
+        LEAK_DETECTOR.add_secret(plaintext, f"a minted {plaintext.partition('_')[0]}_")
         return minted(plaintext)
 
     tokens._minted = watched
-    WATCH.secret("$argon2id$v=", "a password's hash")
+    LEAK_DETECTOR.add_secret("$argon2id$v=", "a password's hash")
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:
     # The parameters of a test are left out, because they may contain a secret.
-    WATCH.during = f"in {nodeid.partition('[')[0]}"
+    LEAK_DETECTOR.during = f"in {nodeid.partition('[')[0]}"
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     for name, text in report.sections:
-        WATCH.saw(name, text)
+        LEAK_DETECTOR.add_text(name, text)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _databases_are_looked_at(suite_home: Path) -> Iterator[None]:
     """Runs after everything that uses the database, and before it is stopped."""
     yield
-    WATCH.during = ""
+    LEAK_DETECTOR.during = ""
     if (suite_home / "postgres").exists():
         # Imported here, because it imports the platform, which tests without a database do not need.
         from tests.support.watched import see_databases
@@ -50,9 +51,10 @@ def _databases_are_looked_at(suite_home: Path) -> Iterator[None]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    _results.extend(WATCH.leaks())
+    _results.extend(LEAK_DETECTOR.leaks())
     if _results:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        session.stash[RUN_FAILED] = True
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -41,14 +41,14 @@ class Leak:
     around: str
 
 
-class Watch:
+class LeakDetector:
     def __init__(self) -> None:
         self._kinds: dict[bytes, str] = {}
         self._seen = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this does
         #: the description of the current place: the running test
         self.during = ""
 
-    def secret(self, value: str, kind: str) -> None:
+    def add_secret(self, value: str, kind: str) -> None:
         """Add a secret that must not be seen anywhere, neither before nor after this call."""
         value = value.strip()
         if len(value) < _LEAST_CHARS or len(set(value)) < _LEAST_DIFFERENT:
@@ -57,7 +57,7 @@ class Watch:
         for form in {value, json.dumps(value)[1:-1]}:
             self._kinds.setdefault(form[-_MOST_CHARS:].encode("utf-8", "surrogatepass"), kind)
 
-    def saw(self, place: str, text: str | bytes) -> None:
+    def add_text(self, place: str, text: str | bytes) -> None:
         raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
         mark = _MARK + f"{place} {self.during}".strip().encode() + b"\0"
         for begin in range(0, len(raw), _PIECE):
@@ -115,4 +115,4 @@ def _slots(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 #: the instance of the suite
-WATCH: Final = Watch()
+LEAK_DETECTOR: Final = LeakDetector()

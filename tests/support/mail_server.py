@@ -83,9 +83,11 @@ def mail_server_with_login(context: ssl.SSLContext, *, password: str, implicit: 
     """A server that takes mails only over TLS, from the user `gatehouse`."""
     logins: list[tuple[str, str]] = []
 
-    def authenticate(server: SMTP, session: Session, envelope: Envelope, mechanism: str, shown: object) -> AuthResult:
-        assert isinstance(shown, LoginPassword)
-        logins.append((shown.login.decode(), shown.password.decode()))
+    def authenticate(
+        server: SMTP, session: Session, envelope: Envelope, mechanism: str, credentials: object
+    ) -> AuthResult:
+        assert isinstance(credentials, LoginPassword)
+        logins.append((credentials.login.decode(), credentials.password.decode()))
         return AuthResult(success=logins[-1] == ("gatehouse", password), handled=False)
 
     options: dict[str, Any] = {"auth_required": True, "authenticator": authenticate}

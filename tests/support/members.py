@@ -55,8 +55,8 @@ async def sign_in(who: Member) -> httpx2.Response:
     return await who.anonymous.post("/api/auth/login", json={"email": who.email, "password": PASSWORD})
 
 
-async def verify(platform: RunningPlatform, mfa_token: str, method: str, **shown: Any) -> httpx2.Response:
-    body = {"mfa_token": mfa_token, "method": method, **shown}
+async def verify(platform: RunningPlatform, mfa_token: str, method: str, **proof: Any) -> httpx2.Response:
+    body = {"mfa_token": mfa_token, "method": method, **proof}
     return await platform.anonymous.post("/api/auth/mfa/verify", json=body, headers={"Host": "localhost"})
 
 

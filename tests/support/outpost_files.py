@@ -59,11 +59,11 @@ class OutpostFiles:
 
     def hand_in(self, most: int = 2_000) -> int:
         """Upload like `Upload`, to a platform that accepts everything. Return the number of entries."""
-        taken = self.records.take(most)
-        if taken is None:
+        batch = self.records.take(most)
+        if batch is None:
             return 0
-        self.records.mark_uploaded(taken)
-        return len(taken.entries)
+        self.records.mark_uploaded(batch)
+        return len(batch.entries)
 
     def exported(self, **options: object) -> list[dict[str, object]]:
         export = Export(self.records, **options)  # type: ignore[arg-type]

@@ -17,9 +17,9 @@ from uuid import UUID, uuid4
 import httpx2
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from tests.support import heard
+from tests.support import http_observer
 from tests.support.launcher import Launched, launch
-from tests.support.leaks import WATCH
+from tests.support.leaks import LEAK_DETECTOR
 from tests.support.outposts import Authority
 from tests.support.server import GatehouseServer
 
@@ -131,7 +131,7 @@ class OutpostServer:
             time.sleep(0.02)
         self.url, self.admin_url = match[1], match[2]
         for url in (self.url, self.admin_url):
-            heard.listen_to(url)
+            http_observer.register(url)
 
     def wait(self, seconds: float = START_SECONDS) -> None:
         """Wait until it answers requests."""
@@ -168,7 +168,7 @@ class OutpostServer:
 
     def ask(self, text: str = "Hello", model: str = "sandbox/echo", key: str | None = None) -> httpx2.Response:
         with self.client(key) as client:
-            return client.post("/v1/chat/completions", content=json.dumps(asking(text, model)))
+            return client.post("/v1/chat/completions", content=json.dumps(chat_body(text, model)))
 
     def __enter__(self) -> Self:
         self.start()
@@ -177,14 +177,14 @@ class OutpostServer:
 
     def __exit__(self, *_: object) -> None:
         for url in (self.url, self.admin_url):
-            heard.leave(url)
+            http_observer.unregister(url)
         if self.process is not None:
             self.kill(signal.SIGTERM)
-        WATCH.saw("an outpost's log", self.log.encode())
+        LEAK_DETECTOR.add_text("an outpost's log", self.log.encode())
         self._folder.cleanup()
 
 
-def asking(text: str, model: str = "sandbox/echo", **more: Any) -> dict[str, Any]:
+def chat_body(text: str, model: str = "sandbox/echo", **more: Any) -> dict[str, Any]:
     return {"model": model, "messages": [{"role": "user", "content": text}], **more}
 
 

@@ -16,7 +16,7 @@ import psycopg
 import uvicorn
 from psycopg.types.json import Jsonb
 from sqlalchemy import text
-from tests.support import heard
+from tests.support import http_observer
 from tests.support.watched import WatchedPlatform
 
 from gatehouse.foundation import jwt
@@ -214,11 +214,11 @@ class RunningPlatform:
                 await asyncio.sleep(0.01)
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"
             # Observed too, because the server itself answers some requests.
-            heard.listen_to(url)
+            http_observer.register(url)
             try:
                 yield url
             finally:
-                heard.leave(url)
+                http_observer.unregister(url)
                 server.should_exit = True
                 await task
 

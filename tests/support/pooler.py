@@ -12,33 +12,34 @@ _ENCRYPTION = {(80877103).to_bytes(4, "big"), (80877104).to_bytes(4, "big")}
 
 @asynccontextmanager
 async def pooler(socket: Path) -> AsyncIterator[str]:
-    """Start a pooler for the PostgreSQL at this Unix socket, and yield its URL. All clients are `postgres`."""
+    """Start a pooler for the PostgreSQL at this Unix socket, and yield its URL. All clients are connected as
+    the user `postgres`, whatever name they send."""
     reader, writer = await asyncio.open_unix_connection(str(socket))
     body = _VERSION + b"user\0postgres\0database\0postgres\0\0"
     writer.write((len(body) + 4).to_bytes(4, "big") + body)
     greeting = await _until_ready(reader)
-    lent = asyncio.Lock()
+    server_lock = asyncio.Lock()
 
-    async def serve(client_reader: asyncio.StreamReader, answered: asyncio.StreamWriter) -> None:
+    async def serve(client_reader: asyncio.StreamReader, client_writer: asyncio.StreamWriter) -> None:
         try:
             while await _start(client_reader) in _ENCRYPTION:
-                answered.write(b"N")
-            answered.write(greeting)
+                client_writer.write(b"N")
+            client_writer.write(greeting)
             while (message := await _message(client_reader))[:1] != b"X":
-                async with lent:
-                    text = b""
-                    # Relay until a transaction has ended and no request is incomplete.
-                    while not text.endswith(b"I"):
+                async with server_lock:
+                    reply = b""
+                    # Relay until the server reports that no transaction is open, and all requests were answered.
+                    while not reply.endswith(b"I"):
                         writer.write(message)
                         if message[:1] in b"QS":
-                            text = await _until_ready(reader)
-                            answered.write(text)
-                        if not text.endswith(b"I"):
+                            reply = await _until_ready(reader)
+                            client_writer.write(reply)
+                        if not reply.endswith(b"I"):
                             message = await _message(client_reader)
         except asyncio.IncompleteReadError:
             pass
         finally:
-            answered.close()
+            client_writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     try:
@@ -61,9 +62,9 @@ async def _message(reader: asyncio.StreamReader) -> bytes:
 
 async def _until_ready(reader: asyncio.StreamReader) -> bytes:
     """Return the server's messages up to `ReadyForQuery`, whose last byte is the state of the transaction."""
-    text = b""
+    reply = b""
     while True:
         message = await _message(reader)
-        text += message
+        reply += message
         if message[:1] == b"Z":
-            return text
+            return reply

@@ -15,14 +15,14 @@ import httpx2
 import psycopg
 import uvicorn
 from starlette.types import ASGIApp
-from tests.support import heard
-from tests.support.leaks import WATCH
+from tests.support import http_observer
+from tests.support.leaks import LEAK_DETECTOR
 from tests.support.watched import Watched
 
 from gatehouse.foundation import jwt
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
-from gatehouse.ingress.protocol import WatchfulProtocol
+from gatehouse.ingress.protocol import GatewayHttpProtocol
 from gatehouse.portal import installation
 from gatehouse.portal.host import PortalHost
 from gatehouse.portal.installation import Installation
@@ -71,7 +71,7 @@ class RunningPortal:
     @classmethod
     @asynccontextmanager
     async def start(cls, settings: PortalSettings) -> AsyncIterator[Self]:
-        WATCH.secret(ADMIN_KEY, "the portal's admin key")
+        LEAK_DETECTOR.add_secret(ADMIN_KEY, "the portal's admin key")
         installed = installation.connect(settings)
         installation.prepare(installed)
         host = PortalHost(installed)
@@ -91,7 +91,7 @@ class RunningPortal:
     async def listening(self, port: int = 0) -> AsyncIterator[str]:
         """Serve the same application on a real socket, like `gatehouse serve portal`. Yields its URL."""
         config = uvicorn.Config(
-            self.app, port=0, http=WatchfulProtocol, lifespan="off", log_config=None, access_log=False, ws="none"
+            self.app, port=0, http=GatewayHttpProtocol, lifespan="off", log_config=None, access_log=False, ws="none"
         )
         server = uvicorn.Server(config)
         server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
@@ -102,11 +102,11 @@ class RunningPortal:
                 await asyncio.sleep(0.01)
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"
             # Observed too, because the server itself answers some requests.
-            heard.listen_to(url)
+            http_observer.register(url)
             try:
                 yield url
             finally:
-                heard.leave(url)
+                http_observer.unregister(url)
                 server.should_exit = True
                 await task
 

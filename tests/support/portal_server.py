@@ -1,5 +1,5 @@
-"""`gatehouse serve portal` as a process, for a platform that is also a process. It uses the same PostgreSQL, in its own
-schema."""
+"""Starts the portal as a process of its own, next to a platform process. Both use one PostgreSQL, in which the
+portal has its own schema."""
 
 import os
 import re
@@ -13,9 +13,9 @@ from typing import Any, Self
 from uuid import UUID, uuid4
 
 import httpx2
-from tests.support import heard
+from tests.support import http_observer
 from tests.support.launcher import Launched, launch
-from tests.support.leaks import WATCH
+from tests.support.leaks import LEAK_DETECTOR
 from tests.support.portal import ADMIN_KEY, MASTER_KEY
 from tests.support.server import GatehouseServer
 
@@ -23,8 +23,8 @@ START_SECONDS = 60
 
 
 class PortalServer:
-    """`with PortalServer(platform, port) as portal:`. For calls of the platform to the portal, start the platform with
-    `url_of(port)` as its PORTAL_PUBLIC_URL."""
+    """A portal process. Usage: `with PortalServer(platform, port) as portal:`. If the platform must reach the portal,
+    start the platform with PORTAL_PUBLIC_URL set to `url_of(port)`."""
 
     def __init__(self, platform: GatehouseServer, port: int) -> None:
         self.platform = platform
@@ -45,7 +45,7 @@ class PortalServer:
             "PLATFORM_CLIENT_ID": client["client_id"],
             "PLATFORM_CLIENT_SECRET": client["client_secret"],
         }
-        WATCH.secret(ADMIN_KEY, "the portal's admin key")
+        LEAK_DETECTOR.add_secret(ADMIN_KEY, "the portal's admin key")
         self.command("migrate", "portal")
         self.admin = httpx2.Client(base_url=self.url, headers={"X-API-Key": ADMIN_KEY}, timeout=30)
 
@@ -80,11 +80,12 @@ class PortalServer:
             assert self._process.poll() is None, text
             assert time.monotonic() < deadline, text
             time.sleep(0.02)
-        heard.listen_to(self.url)
+        http_observer.register(self.url)
 
-    def kill(self, number: int = signal.SIGKILL) -> None:
+    def kill(self, signal_number: int = signal.SIGKILL) -> None:
+        """Send a signal to the process, and wait for its end."""
         if self._process is not None:
-            self._process.send_signal(number)
+            self._process.send_signal(signal_number)
             self._process.wait(60)
             self._process = None
 
@@ -93,10 +94,10 @@ class PortalServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        heard.leave(self.url)
+        http_observer.unregister(self.url)
         self.admin.close()
         self.kill(signal.SIGTERM)
-        WATCH.saw("a portal's log", (self.home / "server.log").read_bytes())
+        LEAK_DETECTOR.add_text("a portal's log", (self.home / "server.log").read_bytes())
         self._folder.cleanup()
 
     def sql(self, query: str, parameters: Any = None) -> list[Any]:

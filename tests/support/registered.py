@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from tests.support.leaks import WATCH
+from tests.support.leaks import LEAK_DETECTOR
 from tests.support.outpost_server import OutpostServer, Trust
 from tests.support.server import GatehouseServer
 
@@ -22,7 +22,7 @@ class RegisteredOutpost(OutpostServer):
             (self.key, self.registration["client_key"]),
             (self.certificate, self.registration["client_cert"]),
         ):
-            WATCH.secret(self.registration["client_key"], "an outpost's key")
+            LEAK_DETECTOR.add_secret(self.registration["client_key"], "an outpost's key")
             new = path.with_suffix(".new")
             new.write_text(content)
             new.replace(path)

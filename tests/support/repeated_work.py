@@ -157,7 +157,7 @@ def _of_places(text: str, places: Iterable[tuple[int, int]]) -> Key:
 
 
 def _written(regions: Iterable[Region]) -> Key:
-    lists = {id(part): tuple(part) for region in regions for part in (region.seams, region.beside) if part is not None}
+    lists = {id(part): tuple(part) for region in regions for part in (region.seams, region.escapes) if part is not None}
     return tuple(
-        region._replace(seams=lists.get(id(region.seams)), beside=lists.get(id(region.beside))) for region in regions
+        region._replace(seams=lists.get(id(region.seams)), escapes=lists.get(id(region.escapes))) for region in regions
     )

@@ -29,9 +29,9 @@ from uuid import UUID, uuid4
 import psutil
 import psycopg
 from psycopg.types.json import Jsonb
-from tests.support import heard
+from tests.support import http_observer
 from tests.support.launcher import Launched, launch
-from tests.support.leaks import WATCH
+from tests.support.leaks import LEAK_DETECTOR
 from tests.support.watched import see_databases
 
 import gatehouse
@@ -127,7 +127,7 @@ class GatehouseServer:
             text = self.log_path.read_bytes()[begins:].decode(errors="replace")
             if match := re.search(r"serves on (http\S+)", text):
                 self.url = match[1]
-                heard.listen_to(self.url)
+                http_observer.register(self.url)
                 return
             assert self._process.poll() is None, f"ended during its start:\n{text}"
             assert time.monotonic() < deadline, f"not ready after {patience:.0f} s:\n{text}"
@@ -153,9 +153,9 @@ class GatehouseServer:
 
     def close(self) -> None:
         """End everything, and remove a temporary home. Checks that log and database contain no secret."""
-        heard.leave(self.url)
+        http_observer.unregister(self.url)
         if self.log_path.exists():
-            WATCH.saw("a server's log", self.log_path.read_bytes())
+            LEAK_DETECTOR.add_text("a server's log", self.log_path.read_bytes())
         with contextlib.suppress(psycopg.OperationalError):
             see_databases(self.database_url)
         if self._owner is not None:

@@ -102,7 +102,7 @@ class WorkerResources:
 
 
 @dataclass
-class Served:
+class ServerUnderTest:
     server: GatehouseServer
     provider: Provider
     key: str
@@ -152,14 +152,14 @@ class Served:
         finally:
             writer.close()
 
-    async def served(self, *, within: float = 2.0) -> None:
+    async def check_other_clients(self, *, within: float = 2.0) -> None:
         """Check that another client gets an answer meanwhile."""
         async with self.connected() as wire, asyncio.timeout(within):
             wire.send(self.request("whole", f"other-{uuid4().hex}"))
             assert (await wire.reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 200")
 
     async def ready(self) -> None:
-        await self.served(within=10)
+        await self.check_other_clients(within=10)
         self.idle_tasks = await self.figure(self._tasks)
 
     async def nothing_left(self, before: WorkerResources) -> None:
@@ -211,14 +211,14 @@ class Wire:
 
     async def until_closed(self, within: float = 10.0) -> bytes:
         """Read until the end or a reset."""
-        heard = b""
+        received = b""
         async with asyncio.timeout(within):
             try:
                 while some := await self.reader.read(65536):
-                    heard += some
+                    received += some
             except ConnectionError:
                 pass
-        return heard
+        return received
 
 
 async def read_answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:

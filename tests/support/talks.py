@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable
 
 import httptools
-from tests.support.leaks import Watch
+from tests.support.leaks import LeakDetector
 from tests.support.watched import Exchange
 
 #: Creates an exchange from a request's method, target and headers.
@@ -56,7 +56,7 @@ class Asking:
 class Talk:
     """Both directions of a connection. Call `over` at its end."""
 
-    def __init__(self, new: New, watch: Watch) -> None:
+    def __init__(self, new: New, watch: LeakDetector) -> None:
         self._asking = Asking(new)
         self._new = new
         self._watch = watch
@@ -72,7 +72,7 @@ class Talk:
             except (httptools.HttpParserUpgrade, httptools.HttpParserError):
                 self._broken = True
         if self._broken:
-            self._watch.saw("what stood on a wire", data)
+            self._watch.add_text("what stood on a wire", data)
 
     def over(self) -> None:
         """Report an incomplete answer, if there is one."""

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from tests.support.outposts import Authority, named
 
 
-class Served:
+class TlsFiles:
     """A certificate authority for servers on this machine, and the files of a server certificate."""
 
     def __init__(self, folder: Path) -> None:

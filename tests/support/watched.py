@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 import psycopg
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from tests.support.leaks import WATCH, Watch
+from tests.support.leaks import LEAK_DETECTOR, LeakDetector
 from tests.support.secret_fields import PAGES, PORTAL_TELLING, TELLING, is_secret
 
 from gatehouse.platform.worker.app import Platform
@@ -31,7 +31,7 @@ _hash = re.compile(rb'"password_hash":"[^"]*"').sub
 class WatchedPlatform(Platform):
     """Create the platform's application, with all requests and answers observed."""
 
-    watch: Watch = WATCH
+    watch: LeakDetector = LEAK_DETECTOR
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await Watched(super().__call__, self.watch)(scope, receive, send)
@@ -40,7 +40,7 @@ class WatchedPlatform(Platform):
 class Watched:
     """An application whose requests and answers are observed."""
 
-    def __init__(self, app: ASGIApp, watch: Watch = WATCH) -> None:
+    def __init__(self, app: ASGIApp, watch: LeakDetector = LEAK_DETECTOR) -> None:
         self._app = app
         self._watch = watch
 
@@ -50,7 +50,7 @@ class Watched:
             return
         exchange = Exchange(scope["method"], scope["path"], scope["headers"])
 
-        async def heard() -> Message:
+        async def receive_observed() -> Message:
             message = await receive()
             exchange.hear(message.get("body", b""))
             return message
@@ -63,7 +63,7 @@ class Watched:
             await send(message)
 
         try:
-            await self._app(scope, heard, send_observed)
+            await self._app(scope, receive_observed, send_observed)
         finally:
             exchange.route = getattr(scope.get("route"), "path_format", None)
             exchange.tell(self._watch)
@@ -89,22 +89,22 @@ class Exchange:
     def say(self, body: bytes) -> None:
         self.answered += body[: _ANSWER_BYTES - len(self.answered)]
 
-    def tell(self, watch: Watch) -> None:
+    def tell(self, watch: LeakDetector) -> None:
         operation = (self.method, self.route or self.path)
         for value, kind in self._credentials():
-            watch.secret(value, f"{kind} that {' '.join(operation)} was given")
+            watch.add_secret(value, f"{kind} that {' '.join(operation)} was given")
         place = " ".join(["answer of", *operation])
         for name, raw in self.headers:
             value = raw.decode("latin-1")
             if name.lower() == b"set-cookie" and value.startswith(_COOKIES):
-                watch.secret(value.partition("=")[2].partition(";")[0], "a session's cookie")
+                watch.add_secret(value.partition("=")[2].partition(";")[0], "a session's cookie")
             elif name.lower() == b"location" and (code := re.search(r"[?&]code=([^&]+)", value)) is not None:
-                watch.secret(code[1], "an authorization code")
+                watch.add_secret(code[1], "an authorization code")
             else:
-                watch.saw(f"header {name.decode()} in the {place}", value)
+                watch.add_text(f"header {name.decode()} in the {place}", value)
         # Generated requests send the examples of the document.
         if operation != ("GET", "/openapi.json"):
-            watch.saw(place, self._without_what_it_may_tell(watch, operation))
+            watch.add_text(place, self._without_what_it_may_tell(watch, operation))
 
     def _credentials(self) -> Iterator[tuple[str, str]]:
         if self.status == 401:
@@ -120,7 +120,7 @@ class Exchange:
                 if is_secret(name):
                     yield value, f"a {name}"
 
-    def _without_what_it_may_tell(self, watch: Watch, operation: tuple[str, str]) -> bytes:
+    def _without_what_it_may_tell(self, watch: LeakDetector, operation: tuple[str, str]) -> bytes:
         if operation in PAGES:
             return self._page_without(watch, operation)
         fields = TELLING.get(operation) or PORTAL_TELLING.get(operation)
@@ -129,14 +129,14 @@ class Exchange:
         body = _parsed(self.answered)
         for name, value in _texts(body):
             if name in fields:
-                watch.secret(value, f"a {name} that {' '.join(operation)} has told")
+                watch.add_secret(value, f"a {name} that {' '.join(operation)} has told")
         return json.dumps(_blanked(body, fields)).encode()
 
-    def _page_without(self, watch: Watch, operation: tuple[str, str]) -> bytes:
+    def _page_without(self, watch: LeakDetector, operation: tuple[str, str]) -> bytes:
         page = self.answered.decode()
         for name in PAGES[operation]:
             for value in set(re.findall(rf'name="{name}"[^>]* value="([^"]+)"', page)):
-                watch.secret(html.unescape(value), f"a {name} that {' '.join(operation)} has shown")
+                watch.add_secret(html.unescape(value), f"a {name} that {' '.join(operation)} has shown")
                 page = page.replace(value, _BLANK)
         return page.encode()
 
@@ -166,7 +166,7 @@ def _blanked(value: Any, fields: set[str]) -> Any:
     return [_blanked(inner, fields) for inner in value] if isinstance(value, list) else value
 
 
-def see_databases(owner_url: str, watch: Watch = WATCH) -> None:
+def see_databases(owner_url: str, watch: LeakDetector = LEAK_DETECTOR) -> None:
     """Yield every row of all tables of all databases."""
     with psycopg.connect(owner_url, autocommit=True) as connection:
         names = connection.execute("SELECT datname FROM pg_database WHERE NOT datistemplate").fetchall()
@@ -180,9 +180,9 @@ def see_databases(owner_url: str, watch: Watch = WATCH) -> None:
                 _see_table(connection, table, watch)
 
 
-def _see_table(connection: psycopg.Connection[Any], table: str, watch: Watch) -> None:
+def _see_table(connection: psycopg.Connection[Any], table: str, watch: LeakDetector) -> None:
     with connection.cursor().copy(f"COPY (SELECT row_to_json(t) FROM {table} t) TO STDOUT") as rows:  # type: ignore[arg-type]
         for row in rows:
             # Bytes are output in hexadecimal, in which a text would not be recognized.
             result = _hexadecimal(lambda match: bytes.fromhex(match[1].decode()), bytes(row))
-            watch.saw(f"table {table}", _hash(b"", result) if table == "users" else result)
+            watch.add_text(f"table {table}", _hash(b"", result) if table == "users" else result)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Final
 
-from bench.dlp.formats.making import Form, Value, of
+from bench.dlp.formats.making import Format, Value, from_template
 
 #: Phone numbers by country. `#` is a digit, and `%` is a digit that is not zero.
 _PHONES: Final = {
@@ -168,7 +168,7 @@ def _card(prefix: str, length: int, separator: str) -> Value:
 
 def _iban(country: str, template: str, *, spaced: bool) -> Value:
     def value(rnd: Random) -> str:
-        account = of(template)(rnd)
+        account = from_template(template)(rnd)
         number = "".join(str(int(item, 36)) for item in f"{account}{country}00")
         written = f"{country}{98 - int(number) % 97:02}{account}"
         return " ".join(written[start : start + 4] for start in range(0, len(written), 4)) if spaced else written
@@ -176,21 +176,21 @@ def _iban(country: str, template: str, *, spaced: bool) -> Value:
     return value
 
 
-def forms() -> Iterator[Form]:
+def formats() -> Iterator[Format]:
     for country, notations in _PHONES.items():
         for notation in notations:
-            yield Form("phones", f"{country}, {notation}", _phone(notation), frozenset({"phone"}), _BESIDE_PHONES)
+            yield Format("phones", f"{country}, {notation}", _phone(notation), frozenset({"phone"}), _BESIDE_PHONES)
     for notation in _DATES:
-        yield Form("dates", notation, _date(notation), frozenset({"date", "date_of_birth"}), _BESIDE_DATES)
+        yield Format("dates", notation, _date(notation), frozenset({"date", "date_of_birth"}), _BESIDE_DATES)
     for name, (prefix, length) in _CARDS.items():
         for separator in ("", " ", "-"):
             written = {"": "digits", " ": "blanks", "-": "hyphens"}[separator]
             value = _card(prefix, length, separator)
-            yield Form("cards", f"{name}, {written}", value, frozenset({"credit_card"}), _BESIDE_CARDS)
+            yield Format("cards", f"{name}, {written}", value, frozenset({"credit_card"}), _BESIDE_CARDS)
     for country, template in _IBANS.items():
         for spaced in (False, True):
             value = _iban(country, template, spaced=spaced)
-            yield Form(
+            yield Format(
                 "accounts", f"IBAN, {country}{', blanks' if spaced else ''}", value, frozenset({"iban"}), _BESIDE_IBANS
             )
     for name, (entity_type, template) in _OTHER.items():
@@ -202,4 +202,4 @@ def forms() -> Iterator[Form]:
         )
         if name == "SWIFT":
             around = ("SWIFT: {}", "BIC {}", "the SWIFT code is {}")
-        yield Form("network", name, of(template), frozenset({entity_type}), around)
+        yield Format("network", name, from_template(template), frozenset({entity_type}), around)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Final
 
-from bench.dlp.formats.making import Form, Value, of, one_of
+from bench.dlp.formats.making import Format, Value, from_template, one_of
 
 #: Programming languages and file formats, and how a value is assigned to NAME in each of them.
 _DIALECTS: Final = {
@@ -64,7 +64,7 @@ _NAMES: Final = (
 
 def _signs(rnd: Random) -> str:
     """Return a password like those that password managers generate."""
-    start = of("{n:4}")(rnd)
+    start = from_template("{n:4}")(rnd)
     return (
         start
         + "".join(
@@ -78,20 +78,25 @@ _word = one_of(*(lambda _, word=word: word for word in ("winter", "dragon", "Fal
 
 
 def _by_hand(rnd: Random) -> str:
-    return _word(rnd) + rnd.choice(("", "_", "-", "!", "@")) + of("{d:2-4}")(rnd) + rnd.choice(("", "!", "$", "#"))
+    return (
+        _word(rnd)
+        + rnd.choice(("", "_", "-", "!", "@"))
+        + from_template("{d:2-4}")(rnd)
+        + rnd.choice(("", "!", "$", "#"))
+    )
 
 
 _VALUES: Final[dict[str, Value]] = {
-    "random": of("{n:20}"),
-    "random hex": of("{h:32}"),
+    "random": from_template("{n:20}"),
+    "random hex": from_template("{h:32}"),
     "with signs": _signs,
     "by hand": _by_hand,
-    "key": of("{b:43}="),
+    "key": from_template("{b:43}="),
 }
 
 
-def forms() -> Iterator[Form]:
+def formats() -> Iterator[Format]:
     for dialect, around in _DIALECTS.items():
         for kind, value in _VALUES.items():
             written = tuple(part.replace("NAME", name) for part in around for name in _NAMES)
-            yield Form("keywords", f"{dialect}, {kind}", value, frozenset({"secret"}), written)
+            yield Format("keywords", f"{dialect}, {kind}", value, frozenset({"secret"}), written)

@@ -1,4 +1,4 @@
-"""Defines a form of values, and generates values of it."""
+"""Defines `Format`, a format of values, and generates values of a format."""
 
 import re
 import string
@@ -29,8 +29,8 @@ _PLACE: Final = re.compile(r"\{(\w):(\d+)(?:-(\d+))?\}")
 _UUID: Final = "{h:8}-{h:4}-4{h:3}-a{h:3}-{h:12}"
 
 
-class Form(NamedTuple):
-    """A form of values. A finding is right if its entity type or category is in `expected`. `around` are texts with
+class Format(NamedTuple):
+    """A format of values. A finding is correct if its entity type or category is in `expected`. `around` are texts with
     `{}` for the value."""
 
     family: str
@@ -46,8 +46,8 @@ class Case(NamedTuple):
     end: int
 
 
-def of(template: str) -> Value:
-    """Return a function that generates values from a template. `{h:8}` is eight characters of the alphabet `h`,
+def from_template(template: str) -> Value:
+    """Return a generator of values of a template. `{h:8}` is eight characters of the alphabet `h`,
     `{n:20-40}` is 20 to 40 characters of the alphabet `n`, and `{uuid}` is a UUID."""
     written = template.replace("{uuid}", _UUID)
 
@@ -65,11 +65,11 @@ def one_of(*values: Value) -> Value:
     return lambda rnd: rnd.choice(values)(rnd)
 
 
-def cases(form: Form, cases_each: int, seed: int = 0) -> Iterator[Case]:
+def cases(value_format: Format, cases_each: int, seed: int = 0) -> Iterator[Case]:
     """Yield `cases_each` texts for each surrounding."""
-    rnd = Random(f"{form.family} {form.name} {seed}")
-    for around in form.around:
+    rnd = Random(f"{value_format.family} {value_format.name} {seed}")
+    for around in value_format.around:
         for _ in range(cases_each):
-            value = form.value(rnd)
+            value = value_format.value(rnd)
             before, _, behind = around.partition("{}")
             yield Case(before + value + behind, len(before), len(before) + len(value))

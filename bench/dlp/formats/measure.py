@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from bench.dlp.formats import everyday, keywords, named, persons, tokens
-from bench.dlp.formats.making import Case, Form, cases
+from bench.dlp.formats.making import Case, Format, cases
 
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.matcher import Matcher
@@ -21,7 +21,7 @@ _PATTERNS: Final = {pattern.id: pattern for pattern in BUILT_IN}
 
 
 class Result(NamedTuple):
-    form: Form
+    value_format: Format
     total: int
     missed: list[Case]
 
@@ -30,9 +30,9 @@ class Result(NamedTuple):
         return 1 - len(self.missed) / self.total
 
 
-def forms() -> Iterator[Form]:
+def formats() -> Iterator[Format]:
     for module in (tokens, named, keywords, persons, everyday):
-        yield from module.forms()
+        yield from module.formats()
 
 
 def names(matcher: Matcher, case: Case) -> set[str]:
@@ -47,10 +47,12 @@ def names(matcher: Matcher, case: Case) -> set[str]:
     }
 
 
-def measured(matcher: Matcher, selected: Iterable[Form], cases_each: int, seed: int = 0) -> Iterator[Result]:
-    for form in selected:
-        tried = list(cases(form, cases_each, seed))
-        yield Result(form, len(tried), [case for case in tried if form.expected.isdisjoint(names(matcher, case))])
+def measured(matcher: Matcher, selected: Iterable[Format], cases_each: int, seed: int = 0) -> Iterator[Result]:
+    for value_format in selected:
+        tried = list(cases(value_format, cases_each, seed))
+        yield Result(
+            value_format, len(tried), [case for case in tried if value_format.expected.isdisjoint(names(matcher, case))]
+        )
 
 
 def main() -> int:
@@ -61,14 +63,14 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="the formats that reach the goal, too")
     parser.add_argument("--show", help="print what is missed of this format, or of `all`")
     chosen = parser.parse_args()
-    selected = [form for form in forms() if chosen.family in {None, form.family}]
+    selected = [value_format for value_format in formats() if chosen.family in {None, value_format.family}]
     totals: dict[str, list[float]] = {}
     matcher = Matcher(BUILT_IN)
     for result in measured(matcher, selected, chosen.each, chosen.seed):
-        totals.setdefault(result.form.family, []).append(result.recall)
+        totals.setdefault(result.value_format.family, []).append(result.recall)
         if chosen.all or result.recall < GOAL:
-            print(f"{result.form.family:14} {result.form.name:44} {result.recall:.2f}")
-        if chosen.show in {"all", result.form.name}:
+            print(f"{result.value_format.family:14} {result.value_format.name:44} {result.recall:.2f}")
+        if chosen.show in {"all", result.value_format.name}:
             for case in result.missed:
                 print(f"    {case.text[:160]!r}  {sorted(names(matcher, case))}")
     for family, recalls in totals.items():

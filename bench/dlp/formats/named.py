@@ -4,7 +4,7 @@ them."""
 from collections.abc import Iterator
 from typing import Final
 
-from bench.dlp.formats.making import Form, of
+from bench.dlp.formats.making import Format, from_template
 
 #: Surrounding texts. `VENDOR`, `Vendor` and `vendor` are replaced by the name of the service in this case.
 _AROUND: Final = (
@@ -156,11 +156,11 @@ NAMED: Final = {
 }
 
 
-def forms() -> Iterator[Form]:
+def formats() -> Iterator[Format]:
     for name, template in NAMED.items():
         service = name.partition(",")[0]
         around = tuple(
             part.replace("VENDOR", service.upper()).replace("Vendor", service.title()).replace("vendor", service)
             for part in _AROUND
         )
-        yield Form("named", name, of(template), frozenset({"secret"}), around)
+        yield Format("named", name, from_template(template), frozenset({"secret"}), around)

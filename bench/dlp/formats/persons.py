@@ -1,11 +1,11 @@
-"""Numbers that countries issue to persons, companies and vehicles, with the words that people and forms write next to
-them."""
+"""Numbers that countries issue to persons, companies and vehicles, with the words that stand next to them in texts
+and on paper forms."""
 
 from collections.abc import Callable, Iterator
 from random import Random
 from typing import Final
 
-from bench.dlp.formats.making import Form, Value, of
+from bench.dlp.formats.making import Format, Value, from_template
 
 from gatehouse.detection.validators import europe, financial, medical, world
 
@@ -18,54 +18,74 @@ _AROUND: Final = (
 )
 
 
-def right(template: str, check: Callable[[str], bool | None]) -> Value:
-    """Return a function that generates values of the template whose check digit is right."""
-    some = of(template)
+def with_check_digit(template: str, check: Callable[[str], bool | None]) -> Value:
+    """Return a generator of values of `template` that pass `check`."""
+    values = from_template(template)
 
     def value(rnd: Random) -> str:
-        while not check(made := some(rnd)):
+        while not check(text := values(rnd)):
             pass
-        return made
+        return text
 
     return value
 
 
-def _born(template: str, check: Callable[[str], bool | None] = lambda _: True) -> Value:
-    """Return a function that generates values of a template in which `YY`, `MM` and `DD` are a date."""
-    some = of(template)
+def with_birth_date(template: str, check: Callable[[str], bool | None] = lambda _: True) -> Value:
+    """Return a generator of values of `template` that pass `check`. `YY`, `MM` and `DD` in the template become a date."""
+    values = from_template(template)
 
     def value(rnd: Random) -> str:
         while True:
             date = f"{rnd.randint(50, 99)}", f"{rnd.randint(1, 12):02}", f"{rnd.randint(1, 28):02}"
-            made = some(rnd)
+            text = values(rnd)
             for place, part in zip(("YY", "MM", "DD"), date, strict=True):
-                made = made.replace(place, part)
-            if check(made):
-                return made
+                text = text.replace(place, part)
+            if check(text):
+                return text
 
     return value
 
 
-#: maps a name to the right entity types, the words next to the value, and the value
+#: by name of the format: the expected entity types, the words that stand next to a value, and the generator of values
 PERSONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...], Value]]] = {
-    "US SSN": (("ssn",), ("SSN", "social security number"), right("{1:3}-{d:2}-{1:4}", world.us_ssn)),
-    "US SSN, two groups": (("ssn",), ("SSN", "social security"), right("{1:5}-{1:4}", world.us_ssn)),
-    "US SSN, digits": (("ssn",), ("SSN", "social security number"), right("{1:9}", world.us_ssn)),
-    "US ITIN": (("us_itin",), ("ITIN", "taxpayer number"), right("9{d:2}-{d:2}-{d:4}", world.us_itin)),
-    "US ITIN, one hyphen": (("us_itin",), ("ITIN", "tax id"), right("9{d:2}-{d:6}", world.us_itin)),
-    "US passport": (("passport",), ("passport", "passport number"), of("{1:1}{d:8}")),
-    "US passport, new": (("passport",), ("US passport", "passport no"), of("{L:1}{d:8}")),
-    "US bank account": (("bank_account",), ("bank account", "checking account", "account#"), of("{1:1}{d:9-12}")),
-    "US routing": (("us_routing_number",), ("routing number", "ABA"), right("0{d:8}", financial.aba_routing)),
-    "US NPI": (("us_npi",), ("NPI", "provider identifier"), right("1{d:9}", medical.npi)),
+    "US SSN": (("ssn",), ("SSN", "social security number"), with_check_digit("{1:3}-{d:2}-{1:4}", world.us_ssn)),
+    "US SSN, two groups": (("ssn",), ("SSN", "social security"), with_check_digit("{1:5}-{1:4}", world.us_ssn)),
+    "US SSN, digits": (("ssn",), ("SSN", "social security number"), with_check_digit("{1:9}", world.us_ssn)),
+    "US ITIN": (("us_itin",), ("ITIN", "taxpayer number"), with_check_digit("9{d:2}-{d:2}-{d:4}", world.us_itin)),
+    "US ITIN, one hyphen": (("us_itin",), ("ITIN", "tax id"), with_check_digit("9{d:2}-{d:6}", world.us_itin)),
+    "US passport": (("passport",), ("passport", "passport number"), from_template("{1:1}{d:8}")),
+    "US passport, new": (("passport",), ("US passport", "passport no"), from_template("{L:1}{d:8}")),
+    "US bank account": (
+        ("bank_account",),
+        ("bank account", "checking account", "account#"),
+        from_template("{1:1}{d:9-12}"),
+    ),
+    "US routing": (
+        ("us_routing_number",),
+        ("routing number", "ABA"),
+        with_check_digit("0{d:8}", financial.aba_routing),
+    ),
+    "US NPI": (("us_npi",), ("NPI", "provider identifier"), with_check_digit("1{d:9}", medical.npi)),
     "US MBI": (("us_mbi",), ("Medicare", "MBI"), lambda _: "1EG4-TE5-MK73"),
-    "US DEA": (("medical_license",), ("DEA", "DEA certificate"), right("B{L:1}{d:7}", medical.dea)),
-    "UK NHS": (("uk_nhs",), ("NHS number", "health service"), right("{1:3} {d:3} {d:4}", medical.nhs)),
-    "UK NINO": (("uk_nino",), ("national insurance", "NI number"), lambda rnd: "AB" + of("{d:6}")(rnd) + "C"),
-    "UK passport": (("passport",), ("passport", "British passport"), of("{L:2}{d:7}")),
+    "US DEA": (("medical_license",), ("DEA", "DEA certificate"), with_check_digit("B{L:1}{d:7}", medical.dea)),
+    "UK NHS": (("uk_nhs",), ("NHS number", "health service"), with_check_digit("{1:3} {d:3} {d:4}", medical.nhs)),
+    "UK NINO": (
+        ("uk_nino",),
+        ("national insurance", "NI number"),
+        lambda rnd: "AB" + from_template("{d:6}")(rnd) + "C",
+    ),
+    "UK passport": (("passport",), ("passport", "British passport"), from_template("{L:2}{d:7}")),
     "UK driving licence": (("driver_license",), ("driving licence", "DVLA"), lambda _: "MORGA657054SM9IJ"),
-    "UK plate": (("vehicle_plate",), ("registration", "number plate"), lambda rnd: "AB51 " + _of("ABCDEFGH", 3, rnd)),
-    "UK plate, hyphen": (("vehicle_plate",), ("registration", "car"), lambda rnd: "AB51-" + _of("ABCDEFGH", 3, rnd)),
+    "UK plate": (
+        ("vehicle_plate",),
+        ("registration", "number plate"),
+        lambda rnd: "AB51 " + _random_letters("ABCDEFGH", 3, rnd),
+    ),
+    "UK plate, hyphen": (
+        ("vehicle_plate",),
+        ("registration", "car"),
+        lambda rnd: "AB51-" + _random_letters("ABCDEFGH", 3, rnd),
+    ),
     "UK plate, prefix": (
         ("vehicle_plate",),
         ("registration", "number plate"),
@@ -76,85 +96,121 @@ PERSONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...], Value]]] = {
         ("registration", "number plate"),
         lambda rnd: f"ABC 1{rnd.randint(1, 9)}3D",
     ),
-    "Canada SIN": (("ca_sin",), ("SIN number", "social insurance number"), right("1{d:2} {d:3} {d:3}", world.ca_sin)),
-    "Spain NIF": (("national_id",), ("DNI", "NIF"), right("{d:8}{L:1}", europe.es_nif)),
-    "Spain NIE": (("national_id",), ("NIE", "número de identificación"), right("X{d:7}{L:1}", europe.es_nie)),
-    "Spain passport": (("passport",), ("pasaporte", "número de pasaporte"), of("{L:3}{d:6}")),
+    "Canada SIN": (
+        ("ca_sin",),
+        ("SIN number", "social insurance number"),
+        with_check_digit("1{d:2} {d:3} {d:3}", world.ca_sin),
+    ),
+    "Spain NIF": (("national_id",), ("DNI", "NIF"), with_check_digit("{d:8}{L:1}", europe.es_nif)),
+    "Spain NIE": (
+        ("national_id",),
+        ("NIE", "número de identificación"),
+        with_check_digit("X{d:7}{L:1}", europe.es_nie),
+    ),
+    "Spain passport": (("passport",), ("pasaporte", "número de pasaporte"), from_template("{L:3}{d:6}")),
     "Italy fiscal code": (("national_id",), ("codice fiscale",), lambda _: "RSSMRA85T10A562S"),
-    "Italy driving licence": (("driver_license",), ("patente", "patente di guida"), of("{L:2}{d:7}{L:1}")),
-    "Italy driving licence, U1": (("driver_license",), ("patente di guida",), of("U1{d:7}{L:1}")),
-    "Italy identity card": (("national_id",), ("carta d'identità", "carta di identità"), of("{L:2}{d:7}")),
-    "Italy identity card, CIE": (("national_id",), ("carta d'identità", "carta di identità"), of("CA{d:5}{L:2}")),
-    "Italy identity card, CIE 2": (("national_id",), ("carta d'identità",), of("{d:7}{L:2}")),
-    "Italy passport": (("passport",), ("passaporto",), of("{L:2}{d:7}")),
-    "Italy VAT": (("vat_id",), ("partita IVA", "P.IVA"), right("0{d:10}", financial.it_vat)),
-    "Poland PESEL": (("national_id",), ("PESEL",), _born("YYMMDD{d:5}", europe.pl_pesel)),
-    "Poland NIP": (("tax_id", "vat_id"), ("NIP",), of("{1:1}{d:2}-{d:3}-{d:2}-{d:2}")),
-    "Finland": (("national_id",), ("HETU", "henkilötunnus"), _born("DDMMYY-{d:3}{A:1}", europe.fi_identity_code)),
-    "Sweden": (("national_id",), ("personnummer",), _born("YYMMDD-{d:4}", europe.se_personal)),
+    "Italy driving licence": (("driver_license",), ("patente", "patente di guida"), from_template("{L:2}{d:7}{L:1}")),
+    "Italy driving licence, U1": (("driver_license",), ("patente di guida",), from_template("U1{d:7}{L:1}")),
+    "Italy identity card": (("national_id",), ("carta d'identità", "carta di identità"), from_template("{L:2}{d:7}")),
+    "Italy identity card, CIE": (
+        ("national_id",),
+        ("carta d'identità", "carta di identità"),
+        from_template("CA{d:5}{L:2}"),
+    ),
+    "Italy identity card, CIE 2": (("national_id",), ("carta d'identità",), from_template("{d:7}{L:2}")),
+    "Italy passport": (("passport",), ("passaporto",), from_template("{L:2}{d:7}")),
+    "Italy VAT": (("vat_id",), ("partita IVA", "P.IVA"), with_check_digit("0{d:10}", financial.it_vat)),
+    "Poland PESEL": (("national_id",), ("PESEL",), with_birth_date("YYMMDD{d:5}", europe.pl_pesel)),
+    "Poland NIP": (("tax_id", "vat_id"), ("NIP",), from_template("{1:1}{d:2}-{d:3}-{d:2}-{d:2}")),
+    "Finland": (
+        ("national_id",),
+        ("HETU", "henkilötunnus"),
+        with_birth_date("DDMMYY-{d:3}{A:1}", europe.fi_identity_code),
+    ),
+    "Sweden": (("national_id",), ("personnummer",), with_birth_date("YYMMDD-{d:4}", europe.se_personal)),
     "Sweden, company": (
         ("company_number",),
         ("organisationsnummer", "orgnr"),
-        right("55{1:4}-{d:4}", financial.se_organization),
+        with_check_digit("55{1:4}-{d:4}", financial.se_organization),
     ),
-    "Norway": (("national_id",), ("fødselsnummer",), _born("DDMMYY{d:5}", europe.no_birth_number)),
-    "Denmark": (("national_id",), ("CPR",), _born("DDMMYY-{d:4}")),
-    "Netherlands": (("national_id",), ("BSN", "burgerservicenummer"), right("{1:1}{d:8}", europe.nl_bsn)),
+    "Norway": (("national_id",), ("fødselsnummer",), with_birth_date("DDMMYY{d:5}", europe.no_birth_number)),
+    "Denmark": (("national_id",), ("CPR",), with_birth_date("DDMMYY-{d:4}")),
+    "Netherlands": (("national_id",), ("BSN", "burgerservicenummer"), with_check_digit("{1:1}{d:8}", europe.nl_bsn)),
     "Belgium": (
         ("national_id",),
         ("rijksregisternummer", "national number"),
-        _born("YY.MM.DD-{d:3}.{d:2}", europe.be_national),
+        with_birth_date("YY.MM.DD-{d:3}.{d:2}", europe.be_national),
     ),
     "France": (
         ("national_id",),
         ("numéro de sécurité sociale", "NIR"),
-        right("1{d:2}0{1:1}75{d:6}{d:2}", europe.fr_nir),
+        with_check_digit("1{d:2}0{1:1}75{d:6}{d:2}", europe.fr_nir),
     ),
-    "Switzerland": (("national_id",), ("AHV", "AVS"), right("756.{d:4}.{d:4}.{d:2}", europe.ch_ahv)),
+    "Switzerland": (("national_id",), ("AHV", "AVS"), with_check_digit("756.{d:4}.{d:4}.{d:2}", europe.ch_ahv)),
     "Austria": (
         ("national_id",),
         ("SVNR", "Sozialversicherungsnummer"),
-        _born("{1:1}{d:3} DDMMYY", europe.at_social_security),
+        with_birth_date("{1:1}{d:3} DDMMYY", europe.at_social_security),
     ),
-    "Portugal NIF": (("tax_id", "national_id"), ("NIF", "contribuinte"), right("2{d:8}", europe.pt_nif)),
-    "Romania": (("national_id",), ("CNP",), _born("1YYMMDD{d:6}", europe.ro_cnp)),
-    "Croatia": (("national_id",), ("OIB",), right("{1:1}{d:10}", europe.hr_oib)),
-    "Czechia": (("national_id",), ("rodné číslo",), _born("YYMMDD/{d:4}", europe.cz_birth_number)),
-    "Ireland": (("national_id",), ("PPS", "PPSN"), right("{d:7}{L:1}", europe.ie_pps)),
+    "Portugal NIF": (("tax_id", "national_id"), ("NIF", "contribuinte"), with_check_digit("2{d:8}", europe.pt_nif)),
+    "Romania": (("national_id",), ("CNP",), with_birth_date("1YYMMDD{d:6}", europe.ro_cnp)),
+    "Croatia": (("national_id",), ("OIB",), with_check_digit("{1:1}{d:10}", europe.hr_oib)),
+    "Czechia": (("national_id",), ("rodné číslo",), with_birth_date("YYMMDD/{d:4}", europe.cz_birth_number)),
+    "Ireland": (("national_id",), ("PPS", "PPSN"), with_check_digit("{d:7}{L:1}", europe.ie_pps)),
     "Germany, tax": (
         ("tax_id",),
         ("Steuer-ID", "Steueridentifikationsnummer", "IdNr"),
-        right("{1:1}{d:10}", europe.de_tax_id),
+        with_check_digit("{1:1}{d:10}", europe.de_tax_id),
     ),
-    "Germany, tax office": (("tax_id",), ("Steuernummer", "Finanzamt", "Steuerbescheid"), of("{1:3}/{d:3}/{d:5}")),
-    "Germany, tax, ELSTER": (("tax_id",), ("Steuernummer", "Finanzamt"), of("09{d:11}")),
-    "Germany, VAT": (("vat_id",), ("USt-IdNr", "Umsatzsteuer-ID"), right("DE{1:1}{d:8}", financial.de_vat)),
-    "Germany, VAT, dots": (("vat_id",), ("USt-IdNr", "USt-ID"), right("DE {1:1}{d:2}.{d:3}.{d:3}", financial.de_vat)),
+    "Germany, tax office": (
+        ("tax_id",),
+        ("Steuernummer", "Finanzamt", "Steuerbescheid"),
+        from_template("{1:3}/{d:3}/{d:5}"),
+    ),
+    "Germany, tax, ELSTER": (("tax_id",), ("Steuernummer", "Finanzamt"), from_template("09{d:11}")),
+    "Germany, VAT": (("vat_id",), ("USt-IdNr", "Umsatzsteuer-ID"), with_check_digit("DE{1:1}{d:8}", financial.de_vat)),
+    "Germany, VAT, dots": (
+        ("vat_id",),
+        ("USt-IdNr", "USt-ID"),
+        with_check_digit("DE {1:1}{d:2}.{d:3}.{d:3}", financial.de_vat),
+    ),
     "Germany, identity card": (
         ("national_id",),
         ("Personalausweis", "Ausweisnummer", "Personalausweisnummer"),
-        right("L{d:8}", europe.icao_checked),
+        with_check_digit("L{d:8}", europe.icao_checked),
     ),
-    "Germany, old identity card": (("national_id",), ("Personalausweis", "Ausweisnummer"), of("T{d:8}")),
-    "Germany, passport": (("passport",), ("Reisepass", "Reisepassnummer", "Pass-Nr"), of("C{d:2}X{d:2}T{d:2}")),
+    "Germany, old identity card": (("national_id",), ("Personalausweis", "Ausweisnummer"), from_template("T{d:8}")),
+    "Germany, passport": (
+        ("passport",),
+        ("Reisepass", "Reisepassnummer", "Pass-Nr"),
+        from_template("C{d:2}X{d:2}T{d:2}"),
+    ),
     "Germany, driving licence": (
         ("driver_license",),
         ("Führerschein", "Fahrerlaubnis", "Führerscheinnummer"),
-        of("{L:2}{d:8}{A:1}"),
+        from_template("{L:2}{d:8}{A:1}"),
     ),
     "Germany, pension": (
         ("national_id",),
         ("Rentenversicherungsnummer", "RVNR"),
-        _born("15DDMMYY{L:1}{d:3}", europe.de_pension),
+        with_birth_date("15DDMMYY{L:1}{d:3}", europe.de_pension),
     ),
     "Germany, health": (
         ("health_insurance_id",),
         ("Krankenversicherungsnummer", "KVNR", "Versichertennummer", "Krankenkasse"),
-        right("{L:1}{d:9}", medical.kvnr),
+        with_check_digit("{L:1}{d:9}", medical.kvnr),
     ),
-    "Germany, doctor": (("practitioner_id",), ("LANR", "Arztnummer", "Arzt-Nr"), right("{1:1}{d:8}", medical.lanr)),
-    "Germany, practice": (("practitioner_id",), ("BSNR", "Betriebsstättennummer"), right("{1:1}{d:8}", medical.bsnr)),
-    "Germany, register": (("company_number",), ("Handelsregister", "Amtsgericht"), of("HRB {1:1}{d:4}")),
+    "Germany, doctor": (
+        ("practitioner_id",),
+        ("LANR", "Arztnummer", "Arzt-Nr"),
+        with_check_digit("{1:1}{d:8}", medical.lanr),
+    ),
+    "Germany, practice": (
+        ("practitioner_id",),
+        ("BSNR", "Betriebsstättennummer"),
+        with_check_digit("{1:1}{d:8}", medical.bsnr),
+    ),
+    "Germany, register": (("company_number",), ("Handelsregister", "Amtsgericht"), from_template("HRB {1:1}{d:4}")),
     "Germany, plate": (
         ("vehicle_plate",),
         ("Kennzeichen", "Kfz-Kennzeichen", "Nummernschild"),
@@ -165,86 +221,134 @@ PERSONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...], Value]]] = {
         ("PLZ", "Postleitzahl", "Wohnort"),
         lambda rnd: str(rnd.randint(10115, 99998)),
     ),
-    "Singapore NRIC": (("national_id",), ("NRIC", "FIN"), right("S{d:7}{L:1}", world.sg_nric)),
+    "Singapore NRIC": (("national_id",), ("NRIC", "FIN"), with_check_digit("S{d:7}{L:1}", world.sg_nric)),
     "Singapore UEN": (
         ("company_number",),
         ("UEN", "unique entity number"),
-        right("T{d:2}LL{d:4}{L:1}", financial.sg_uen),
+        with_check_digit("T{d:2}LL{d:4}{L:1}", financial.sg_uen),
     ),
-    "Singapore UEN, business": (("company_number",), ("UEN", "ACRA"), right("53{d:6}{L:1}", financial.sg_uen)),
+    "Singapore UEN, business": (
+        ("company_number",),
+        ("UEN", "ACRA"),
+        with_check_digit("53{d:6}{L:1}", financial.sg_uen),
+    ),
     "Australia ABN": (
         ("company_number",),
         ("ABN", "Australian business number"),
-        right("{1:1}{d:1} {d:3} {d:3} {d:3}", financial.abn),
+        with_check_digit("{1:1}{d:1} {d:3} {d:3} {d:3}", financial.abn),
     ),
     "Australia ACN": (
         ("company_number",),
         ("ACN", "Australian company number"),
-        right("{1:1}{d:2} {d:3} {d:3}", financial.acn),
+        with_check_digit("{1:1}{d:2} {d:3} {d:3}", financial.acn),
     ),
-    "Australia TFN": (("tax_id",), ("TFN", "tax file number"), right("{1:1}{d:2} {d:3} {d:3}", world.au_tfn)),
+    "Australia TFN": (
+        ("tax_id",),
+        ("TFN", "tax file number"),
+        with_check_digit("{1:1}{d:2} {d:3} {d:3}", world.au_tfn),
+    ),
     "Australia Medicare": (
         ("health_insurance_id",),
         ("Medicare", "Medicare number"),
-        right("2{d:3} {d:5} {1:1}", medical.au_medicare),
+        with_check_digit("2{d:3} {d:5} {1:1}", medical.au_medicare),
     ),
-    "India PAN": (("tax_id",), ("PAN", "permanent account number"), lambda rnd: "ABCP" + of("{L:1}{d:4}{L:1}")(rnd)),
-    "India Aadhaar": (("in_aadhaar",), ("Aadhaar", "UIDAI"), right("{1:1}{d:3} {d:4} {d:4}", world.in_aadhaar)),
-    "India voter": (("national_id", "voter_id"), ("voter id", "EPIC"), of("{L:3}{d:7}")),
-    "India passport": (("passport",), ("passport", "Indian passport"), of("{L:1}{1:1}{d:1} {d:4}{1:1}")),
-    "India GSTIN": (("vat_id",), ("GSTIN", "GST number"), lambda rnd: "27" + of("{L:5}{d:4}{L:1}")(rnd) + "1Z5"),
+    "India PAN": (
+        ("tax_id",),
+        ("PAN", "permanent account number"),
+        lambda rnd: "ABCP" + from_template("{L:1}{d:4}{L:1}")(rnd),
+    ),
+    "India Aadhaar": (
+        ("in_aadhaar",),
+        ("Aadhaar", "UIDAI"),
+        with_check_digit("{1:1}{d:3} {d:4} {d:4}", world.in_aadhaar),
+    ),
+    "India voter": (("national_id", "voter_id"), ("voter id", "EPIC"), from_template("{L:3}{d:7}")),
+    "India passport": (("passport",), ("passport", "Indian passport"), from_template("{L:1}{1:1}{d:1} {d:4}{1:1}")),
+    "India GSTIN": (
+        ("vat_id",),
+        ("GSTIN", "GST number"),
+        lambda rnd: "27" + from_template("{L:5}{d:4}{L:1}")(rnd) + "1Z5",
+    ),
     "India plate": (
         ("vehicle_plate",),
         ("vehicle", "registration", "RTO"),
-        lambda rnd: "KA" + of("{d:2}{L:2}{1:4}")(rnd),
+        lambda rnd: "KA" + from_template("{d:2}{L:2}{1:4}")(rnd),
     ),
-    "India plate, BH": (("vehicle_plate",), ("vehicle", "number plate"), lambda rnd: "22BH" + of("{1:4}")(rnd) + "AA"),
-    "India plate, army": (("vehicle_plate",), ("vehicle", "registration"), of("0{1:1}D{d:6}{L:1}")),
-    "India plate, embassy": (("vehicle_plate",), ("vehicle", "plate"), lambda rnd: "104CD" + of("{1:1}{d:1}")(rnd)),
-    "Korea RRN": (("national_id",), ("주민등록번호", "RRN"), _born("YYMMDD-1{d:6}", world.kr_resident)),
-    "Korea FRN": (("national_id",), ("외국인등록번호", "FRN"), _born("YYMMDD-5{d:6}", world.kr_resident)),
+    "India plate, BH": (
+        ("vehicle_plate",),
+        ("vehicle", "number plate"),
+        lambda rnd: "22BH" + from_template("{1:4}")(rnd) + "AA",
+    ),
+    "India plate, army": (("vehicle_plate",), ("vehicle", "registration"), from_template("0{1:1}D{d:6}{L:1}")),
+    "India plate, embassy": (
+        ("vehicle_plate",),
+        ("vehicle", "plate"),
+        lambda rnd: "104CD" + from_template("{1:1}{d:1}")(rnd),
+    ),
+    "Korea RRN": (("national_id",), ("주민등록번호", "RRN"), with_birth_date("YYMMDD-1{d:6}", world.kr_resident)),
+    "Korea FRN": (("national_id",), ("외국인등록번호", "FRN"), with_birth_date("YYMMDD-5{d:6}", world.kr_resident)),
     "Korea BRN": (
         ("company_number",),
         ("사업자등록번호", "business registration number"),
-        right("1{d:2}-{d:2}-{d:5}", financial.kr_business),
+        with_check_digit("1{d:2}-{d:2}-{d:5}", financial.kr_business),
     ),
     "Korea driving licence": (
         ("driver_license",),
         ("운전면허", "운전면허번호", "driver license"),
-        of("11-{d:2}-{d:6}-{d:2}"),
+        from_template("11-{d:2}-{d:6}-{d:2}"),
     ),
-    "Korea passport": (("passport",), ("여권", "Korean passport"), of("M{d:3}{L:1}{d:4}")),
-    "Thailand": (("national_id",), ("Thai ID number", "เลขประจำตัวประชาชน"), right("{1:1}{d:12}", world.th_national)),
-    "Turkey": (("national_id",), ("TC kimlik", "kimlik no", "TCKN"), right("{1:1}{d:10}", world.tr_national)),
-    "Turkey, plate": (("vehicle_plate",), ("plaka", "license plate"), lambda rnd: "34 ABC " + of("{d:3}")(rnd)),
+    "Korea passport": (("passport",), ("여권", "Korean passport"), from_template("M{d:3}{L:1}{d:4}")),
+    "Thailand": (
+        ("national_id",),
+        ("Thai ID number", "เลขประจำตัวประชาชน"),
+        with_check_digit("{1:1}{d:12}", world.th_national),
+    ),
+    "Turkey": (
+        ("national_id",),
+        ("TC kimlik", "kimlik no", "TCKN"),
+        with_check_digit("{1:1}{d:10}", world.tr_national),
+    ),
+    "Turkey, plate": (
+        ("vehicle_plate",),
+        ("plaka", "license plate"),
+        lambda rnd: "34 ABC " + from_template("{d:3}")(rnd),
+    ),
     "Turkey, plate, hyphens": (
         ("vehicle_plate",),
         ("plaka", "license plate"),
-        lambda rnd: "34-ABC-" + of("{d:3}")(rnd),
+        lambda rnd: "34-ABC-" + from_template("{d:3}")(rnd),
     ),
     "Turkey, plate, no blanks": (
         ("vehicle_plate",),
         ("plaka", "plaka numarası"),
-        lambda rnd: "34ABC" + of("{d:3}")(rnd),
+        lambda rnd: "34ABC" + from_template("{d:3}")(rnd),
     ),
-    "Nigeria NIN": (("national_id",), ("NIN", "NIMC"), of("{1:1}{d:10}")),
-    "Nigeria plate": (("vehicle_plate",), ("plate number", "vehicle registration"), of("{L:3}-{d:3}{L:2}")),
-    "Philippines TIN": (("tax_id",), ("TIN", "BIR"), of("{1:3}-{d:3}-{d:3}-000")),
+    "Nigeria NIN": (("national_id",), ("NIN", "NIMC"), from_template("{1:1}{d:10}")),
+    "Nigeria plate": (("vehicle_plate",), ("plate number", "vehicle registration"), from_template("{L:3}-{d:3}{L:2}")),
+    "Philippines TIN": (("tax_id",), ("TIN", "BIR"), from_template("{1:3}-{d:3}-{d:3}-000")),
     "South Africa": (
         ("national_id",),
         ("ID number", "South African ID"),
-        _born("YYMMDD{d:4}08{d:1}", world.za_identity),
+        with_birth_date("YYMMDD{d:4}08{d:1}", world.za_identity),
     ),
-    "China": (("national_id",), ("身份证", "resident identity card"), _born("11010519YYMMDD{d:4}", world.cn_resident)),
-    "Japan": (("national_id",), ("マイナンバー", "My Number"), right("{d:12}", world.jp_my_number)),
-    "Brazil CPF": (("national_id",), ("CPF",), right("{d:3}.{d:3}.{d:3}-{d:2}", world.br_cpf)),
-    "Brazil CNPJ": (("company_number",), ("CNPJ",), right("{d:2}.{d:3}.{d:3}/0001-{d:2}", financial.br_cnpj)),
-    "Chile": (("national_id",), ("RUT",), right("1{d:1}.{d:3}.{d:3}-{d:1}", world.cl_rut)),
-    "Argentina": (("national_id",), ("CUIL", "CUIT"), right("20-{d:8}-{d:1}", world.ar_cuil)),
-    "Malaysia": (("national_id",), ("MyKad", "NRIC"), _born("YYMMDD-14-{d:4}", world.my_nric)),
-    "Israel": (("national_id",), ("teudat zehut",), right("{1:1}{d:8}", world.il_identity)),
+    "China": (
+        ("national_id",),
+        ("身份证", "resident identity card"),
+        with_birth_date("11010519YYMMDD{d:4}", world.cn_resident),
+    ),
+    "Japan": (("national_id",), ("マイナンバー", "My Number"), with_check_digit("{d:12}", world.jp_my_number)),
+    "Brazil CPF": (("national_id",), ("CPF",), with_check_digit("{d:3}.{d:3}.{d:3}-{d:2}", world.br_cpf)),
+    "Brazil CNPJ": (
+        ("company_number",),
+        ("CNPJ",),
+        with_check_digit("{d:2}.{d:3}.{d:3}/0001-{d:2}", financial.br_cnpj),
+    ),
+    "Chile": (("national_id",), ("RUT",), with_check_digit("1{d:1}.{d:3}.{d:3}-{d:1}", world.cl_rut)),
+    "Argentina": (("national_id",), ("CUIL", "CUIT"), with_check_digit("20-{d:8}-{d:1}", world.ar_cuil)),
+    "Malaysia": (("national_id",), ("MyKad", "NRIC"), with_birth_date("YYMMDD-14-{d:4}", world.my_nric)),
+    "Israel": (("national_id",), ("teudat zehut",), with_check_digit("{1:1}{d:8}", world.il_identity)),
 }
-#: Forms of driving licences by state of the United States.
+#: formats of driving licence numbers by state of the United States
 _STATES: Final = {
     "AL": "{1:1}{d:6}", "AK": "{1:1}{d:6}", "AZ": "{L:1}{d:8}", "AR": "{1:1}{d:8}", "CA": "{L:1}{d:7}", "CO": "{d:2}-{d:3}-{d:4}",
     "CT": "{1:1}{d:8}", "DE": "{1:1}{d:6}", "FL": "{L:1}{d:12}", "GA": "{1:1}{d:8}", "HI": "H{d:8}", "ID": "{L:2}{d:6}{L:1}",
@@ -258,14 +362,14 @@ _STATES: Final = {
 }  # fmt: skip
 
 
-def _of(letters: str, count: int, rnd: Random) -> str:
+def _random_letters(letters: str, count: int, rnd: Random) -> str:
     return "".join(rnd.choices(letters, k=count))
 
 
-def forms() -> Iterator[Form]:
+def formats() -> Iterator[Format]:
     for name, (types, words, value) in PERSONS.items():
         around = tuple(part.replace("{name}", word).replace("VALUE", "{}") for word in words for part in _AROUND)
-        yield Form("persons", name, value, frozenset(types), around)
+        yield Format("persons", name, value, frozenset(types), around)
     for state, template in _STATES.items():
         around = (
             "My driver's license is {}",
@@ -273,4 +377,4 @@ def forms() -> Iterator[Form]:
             "DL: {}",
             "driving license {}, issued in " + state,
         )
-        yield Form("licences", f"US, {state}", of(template), frozenset({"driver_license"}), around)
+        yield Format("licences", f"US, {state}", from_template(template), frozenset({"driver_license"}), around)

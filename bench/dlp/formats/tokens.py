@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from bench.dlp.formats.making import Form, of
+from bench.dlp.formats.making import Format, from_template
 
 #: Typical surroundings of a value.
 AROUND: Final = (
@@ -220,10 +220,10 @@ TOKENS: Final = {
 NOT_ALONE: Final = {"Yandex static key", "Asana personal token", "Azure DevOps token", "Facebook app token"}
 
 
-def forms() -> Iterator[Form]:
+def formats() -> Iterator[Format]:
     for name, template in TOKENS.items():
         vendor = name.split()[0].lower()
         around = AROUND
         if name in NOT_ALONE:
             around = (f'{vendor}_token = "{{}}"', f"{vendor.upper()}_KEY={{}}", f'"{vendor}Secret": "{{}}"')
-        yield Form("tokens", name, of(template), frozenset({"secret"}), around)
+        yield Format("tokens", name, from_template(template), frozenset({"secret"}), around)

@@ -6,13 +6,13 @@ import { Badge } from "../parts/Badge";
 import { Button } from "../parts/Button";
 import { type Column, DataTable } from "../parts/DataTable";
 import { FilterField } from "../parts/FilterField";
-import { FilterSelect } from "../parts/fields";
+import { CheckboxField, FilterSelect } from "../parts/fields";
 import { shortTime } from "../parts/format";
 import { Page, Panel } from "../parts/Page";
-import { EmptyState, ErrorState } from "../parts/states";
+import { EmptyState, ErrorState, errorText } from "../parts/states";
 import { Time } from "../parts/Time";
 import { texts } from "../texts";
-import { type AuditEvent, type AuditFilters, useAuditActions, useAuditEvents } from "./api";
+import { type AuditEvent, type AuditFilters, useAuditActions, useAuditEvents, useFollowedEvents } from "./api";
 import styles from "./AuditPage.module.css";
 import { ChainDialog } from "./ChainDialog";
 import { EventDialog } from "./EventDialog";
@@ -20,24 +20,25 @@ import { ExportDialog } from "./ExportDialog";
 
 const route = getRouteApi("/audit");
 
-/** The audit chain, newest event first. Filters are in the URL. */
+/** The audit chain, newest event first. Filters are in the URL. With `follow` in the URL, new events appear by themselves. */
 export function AuditPage() {
-  const filters: AuditFilters = route.useSearch();
+  const { follow = false, ...filters } = route.useSearch();
   const navigate = route.useNavigate();
   const events = useAuditEvents(filters);
+  const followed = useFollowedEvents(filters, follow && events.isSuccess && !events.isPlaceholderData);
   const actions = useAuditActions();
   const [opened, setOpened] = useState<AuditEvent | null>(null);
   const columns = useMemo(() => columnsOf(setOpened), []);
   const rows = events.data?.pages.flatMap((page) => page.events);
   const isFiltered = Object.values(filters).some((value) => value !== undefined);
-  const filter = (changed: AuditFilters) => void navigate({ search: { ...filters, ...changed } });
-  const clear = () => void navigate({ search: {} });
+  const filter = (changed: AuditFilters) => void navigate({ search: (now) => ({ ...now, ...changed }) });
+  const clear = () => void navigate({ search: follow ? { follow } : {} });
 
   return (
     <Page
       wide
       title={texts.audit.title}
-      actions={<><ChainDialog /><ExportDialog filters={filters} /></>}
+      actions={<><FollowSwitch on={follow} error={followed.error} onChange={(on) => void navigate({ search: on ? { ...filters, follow: on } : filters })} /><ChainDialog /><ExportDialog filters={filters} /></>}
       bar={
         <>
           <FilterSelect label={texts.audit.action} value={filters.action ?? ""} onChange={({ target }) => filter({ action: target.value || undefined })}>
@@ -74,6 +75,15 @@ export function AuditPage() {
       </Panel>
       <EventDialog event={opened} onClose={() => setOpened(null)} />
     </Page>
+  );
+}
+
+function FollowSwitch({ on, error, onChange }: { on: boolean; error: Error | null; onChange: (on: boolean) => void }) {
+  return (
+    <CheckboxField
+      role="switch" label={texts.audit.follow} checked={on} onChange={({ target }) => onChange(target.checked)}
+      fault={on && error !== null ? texts.audit.followFailed(errorText(error)) : undefined}
+    />
   );
 }
 

@@ -1,10 +1,16 @@
 /** The audit chain: events, newest first. */
-import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { type InfiniteData, keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
 
 export type AuditEvent = Schemas["AuditEventShown"];
 
 export const PAGE_SIZE = 100;
+const FOLLOW_MS = 3_000;
+/** Events of the first page, with the new ones, after which the list is read again instead of growing. */
+const MAX_FIRST_PAGE = 500;
+
+type EventsPage = Schemas["AuditEventsPage"];
+type EventPages = InfiniteData<EventsPage, string | undefined>;
 
 export interface AuditFilters {
   action?: string | undefined;
@@ -16,18 +22,56 @@ export interface AuditFilters {
   to?: string | undefined;
 }
 
+function listKey(filters: AuditFilters) {
+  return ["audit-events", "list", filters];
+}
+
 /** Events from the newest on; each next page continues where the one before ended. */
 export function useAuditEvents(filters: AuditFilters) {
   return useInfiniteQuery({
-    queryKey: ["audit-events", "list", filters],
+    queryKey: listKey(filters),
     placeholderData: keepPreviousData,
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_cursor ?? undefined,
-    queryFn: ({ pageParam }: { pageParam: string | undefined }): Promise<Schemas["AuditEventsPage"]> =>
+    queryFn: ({ pageParam }: { pageParam: string | undefined }): Promise<EventsPage> =>
       dataOf(api.GET("/v1/audit/events", {
         params: { query: { ...filters, order: "desc", limit: PAGE_SIZE, ...(pageParam === undefined ? {} : { cursor: pageParam }) } },
       })),
   });
+}
+
+/** Reads the events after those of the list every few seconds while the page is visible, and adds them to the list. */
+export function useFollowedEvents(filters: AuditFilters, follows: boolean) {
+  const client = useQueryClient();
+  const queryKey = listKey(filters);
+  return useQuery({
+    queryKey: ["audit-events", "tail", filters],
+    enabled: follows,
+    staleTime: 0,
+    gcTime: 0,
+    refetchInterval: FOLLOW_MS,
+    queryFn: async (): Promise<number> => {
+      const [first] = client.getQueryData<EventPages>(queryKey)?.pages ?? [];
+      if (first === undefined) return 0;
+      const newer = await dataOf(api.GET("/v1/audit/events", { params: { query: { cursor: first.tail_cursor, limit: PAGE_SIZE } } }));
+      if (newer.has_more || first.events.length + newer.events.length > MAX_FIRST_PAGE) {
+        await client.invalidateQueries({ queryKey, exact: true });
+      } else if (newer.events.length > 0) {
+        client.setQueryData<EventPages>(queryKey, (list) => list && withNewer(list, newer));
+      }
+      return newer.events.length;
+    },
+  });
+}
+
+/** The list with the events of `newer`, which are oldest first, at its start. Events that the list has by now are left out. */
+function withNewer(list: EventPages, newer: EventsPage): EventPages {
+  const [first, ...others] = list.pages;
+  if (first === undefined) return list;
+  const last = first.events[0]?.sequence ?? 0;
+  const added = newer.events.filter(({ sequence }) => sequence > last).reverse();
+  if (added.length === 0) return list;
+  return { ...list, pages: [{ ...first, events: [...added, ...first.events], tail_cursor: newer.tail_cursor }, ...others] };
 }
 
 /** All actions with what they mean. */

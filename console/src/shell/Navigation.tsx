@@ -1,7 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import {
   Activity, AppWindow, Archive, BadgeCheck, BellRing, BookOpen, Boxes, Building2, ChartColumn, ClipboardList, Filter, Fingerprint,
-  Grid3x3, Group as GroupIcon, House, Inbox, KeyRound, KeySquare, type LucideIcon, PiggyBank, Plug, PowerOff, RadioTower, Rocket,
+  Grid3x3, Group as GroupIcon, House, Inbox, KeyRound, KeySquare, type LucideIcon, MessagesSquare, PiggyBank, Plug, PowerOff, RadioTower, Rocket,
   Route, Scale, ScrollText, Server, ShieldCheck, UsersRound, Warehouse, Webhook,
 } from "lucide-react";
 import type { ReactNode } from "react";
@@ -17,6 +17,7 @@ export function Navigation() {
     <nav className={styles["navigation"]} aria-label={navigation.label}>
       <ul className={styles["group"]}>
         <Entry to="/" icon={House} exact>{navigation.overview}</Entry>
+        <Entry to="/chat" icon={MessagesSquare}>{navigation.chat}</Entry>
       </ul>
       <Group name={navigation.observe}>
         <Entry to="/requests" icon={Activity}>{navigation.requests}</Entry>
@@ -91,7 +92,7 @@ function Group({ name, children }: { name: string; children: ReactNode }) {
 
 function Entry({ to, icon: Icon, exact = false, children }: {
   to:
-    | "/" | "/access" | "/access-requests" | "/alerts" | "/approvals" | "/audit" | "/budgets" | "/compliance"
+    | "/" | "/access" | "/access-requests" | "/alerts" | "/approvals" | "/audit" | "/budgets" | "/chat" | "/compliance"
     | "/content-filters" | "/dlp-rules" | "/groups" | "/keys" | "/kill-switches" | "/models" | "/oauth-clients"
     | "/organization" | "/outposts" | "/policies" | "/providers" | "/registry" | "/requests" | "/retention" | "/routing" | "/siem" | "/sign-in"
     | "/start" | "/system" | "/usage" | "/users" | "/webhooks";

@@ -1,4 +1,5 @@
-import { Send } from "lucide-react";
+import { RotateCw, Send } from "lucide-react";
+import { type ReactNode, useRef } from "react";
 import { useRights } from "../api/queries";
 import { Badge, type Tone } from "../parts/Badge";
 import { Button } from "../parts/Button";
@@ -8,7 +9,7 @@ import { EmptyState, ErrorState, errorText, Skeleton } from "../parts/states";
 import { Time } from "../parts/Time";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
-import { type Delivery, isWaiting, useDeliveries, useTestWebhook, type Webhook } from "./api";
+import { type Delivery, isReplayable, isWaiting, useDeliveries, useReplayDelivery, useTestWebhook, type Webhook } from "./api";
 import styles from "./DeliveriesDialog.module.css";
 
 const TONES: Record<Delivery["status"], Tone> = { pending: "info", delivered: "success", failed: "warning", dead_letter: "danger" };
@@ -29,6 +30,7 @@ function Deliveries({ id }: { id: string }) {
   const { webhooks } = texts;
   const { administers } = useRights();
   const deliveries = useDeliveries(id);
+  const list = useRef<HTMLUListElement>(null);
   const { data } = deliveries;
   return (
     <div className={styles["body"]}>
@@ -40,8 +42,13 @@ function Deliveries({ id }: { id: string }) {
       ) : data.length === 0 ? (
         <EmptyState icon={Send} title={webhooks.noDeliveries} />
       ) : (
-        <ul className={styles["deliveries"]} aria-label={webhooks.deliveries}>
-          {data.map((delivery) => <DeliveryRow key={delivery.id} delivery={delivery} />)}
+        <ul ref={list} className={styles["deliveries"]} aria-label={webhooks.deliveries} tabIndex={-1}>
+          {data.map((delivery) => (
+            <DeliveryRow
+              key={delivery.id} delivery={delivery}
+              action={administers && isReplayable(delivery) && <ReplayButton delivery={delivery} onReplayed={() => list.current?.focus()} />}
+            />
+          ))}
         </ul>
       )}
     </div>
@@ -67,7 +74,27 @@ function TestButton({ id }: { id: string }) {
   );
 }
 
-function DeliveryRow({ delivery }: { delivery: Delivery }) {
+/** Sends a delivery again. The button disappears then, so the focus moves to the list. */
+function ReplayButton({ delivery, onReplayed }: { delivery: Delivery; onReplayed: () => void }) {
+  const { webhooks } = texts;
+  const replay = useReplayDelivery(delivery);
+  return (
+    <Button
+      size="small" busy={replay.isPending} aria-label={webhooks.replayOf(delivery.event_type)}
+      onClick={() => replay.mutate(undefined, {
+        onSuccess: () => {
+          toast(webhooks.replayed);
+          onReplayed();
+        },
+        onError: (error) => toast(errorText(error), "failed"),
+      })}
+    >
+      <RotateCw aria-hidden />{webhooks.replay}
+    </Button>
+  );
+}
+
+function DeliveryRow({ delivery, action }: { delivery: Delivery; action: ReactNode }) {
   const { webhooks } = texts;
   const { status, last_attempt_at: lastAt, next_retry_at: nextAt } = delivery;
   return (
@@ -83,6 +110,7 @@ function DeliveryRow({ delivery }: { delivery: Delivery }) {
         </span>
       </div>
       {delivery.error_message !== null && <p className={styles["error"]}>{delivery.error_message}</p>}
+      {action}
       <details>
         <summary className={styles["summary"]}>{webhooks.payload}</summary>
         <pre className={styles["payload"]} tabIndex={0}>{delivery.payload}</pre>

@@ -60,6 +60,11 @@ export function isWaiting({ status, next_retry_at: next }: Delivery): boolean {
   return status === "pending" || (status === "failed" && next !== null);
 }
 
+/** Whether there is no further attempt, so that it can be sent again. */
+export function isReplayable(delivery: Delivery): boolean {
+  return delivery.status === "dead_letter" || (delivery.status === "failed" && !isWaiting(delivery));
+}
+
 function useWebhookChange<Input, Output>(change: (input: Input) => Promise<Output>) {
   const client = useQueryClient();
   return useMutation({
@@ -91,6 +96,15 @@ export function useSetEnabled(id: string) {
 
 export function useDeleteWebhook(id: string) {
   return useWebhookChange(() => dataOf(api.DELETE("/api/admin/webhooks/{webhook_id}", { params: { path: { webhook_id: id } } })));
+}
+
+/** Queues a delivery again that has no further attempt. */
+export function useReplayDelivery({ id, webhook_id }: Delivery) {
+  return useWebhookChange(() =>
+    dataOf(api.POST("/api/v1/admin/webhooks/{webhook_id}/deliveries/{delivery_id}/replay", {
+      params: { path: { webhook_id, delivery_id: id } },
+    })),
+  );
 }
 
 export function useTestWebhook(id: string) {

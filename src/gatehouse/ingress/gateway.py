@@ -24,7 +24,7 @@ from gatehouse.ingress import receive as receiving
 from gatehouse.ingress.answers import CLIENT_LEFT_MESSAGE, AsgiWriter, ResponseWriter, send_answer
 from gatehouse.ingress.in_progress import InProgress
 from gatehouse.ingress.models import error_form, model_list
-from gatehouse.ingress.protocol import on_client_left
+from gatehouse.ingress.protocol import set_disconnect_callback
 
 T = TypeVar("T")
 
@@ -213,7 +213,7 @@ async def while_connected(scope: Scope, receive: Receive, whole: asyncio.Event, 
             pass
         on_disconnect()
 
-    watcher = None if on_client_left(scope, on_disconnect) else asyncio.create_task(watch())
+    watcher = None if set_disconnect_callback(scope, on_disconnect) else asyncio.create_task(watch())
     try:
         return await work
     except asyncio.CancelledError:
@@ -223,6 +223,6 @@ async def while_connected(scope: Scope, receive: Receive, whole: asyncio.Event, 
         raise
     finally:
         if watcher is None:
-            on_client_left(scope, None)
+            set_disconnect_callback(scope, None)
         else:
             watcher.cancel()

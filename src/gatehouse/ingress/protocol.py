@@ -1,12 +1,12 @@
 """uvicorn's protocol with five additions.
 
-1. It calls a function when the client of a request in progress disconnects. With the ASGI standard, an application
-   needs one task for each request that waits for a message. Here it needs only a dictionary entry. With another server,
-   the gateway waits for the message.
+1. It calls a function when the client of a request in progress disconnects. In plain ASGI, an application needs one
+   task for each request, which awaits the message `http.disconnect`. Here a dictionary entry is enough. Under another
+   ASGI server, the gateway uses such a task.
 2. It sends all data that is written in one iteration of the event loop in one system call, for example a head and
    its body, or several events.
 3. It closes connections whose client does not complete its request, or does not read its response.
-4. It closes a connection whose client is still sending only after a delay, so that the client can read its response.
+4. If the client is still sending, it delays closing the connection, so that the client can read its response.
 5. It passes the client's certificate to the application if the listener requests one.
 """
 
@@ -49,12 +49,12 @@ _HEAD_TOO_LARGE: Final = (
 _feed: Final = HttpToolsProtocol.data_received
 
 
-class ClosingProtocol(Protocol):
+class ClosableProtocol(Protocol):
     """The methods of a connection's protocol that `close` and `linger` use."""
 
     @property
-    def unread(self) -> bool:
-        """Return whether the client may still send data that will not be read."""
+    def may_receive_more(self) -> bool:
+        """Return whether the client may still be sending a request that the server will not read."""
 
     def connection_lost(self, exc: Exception | None) -> None: ...
 
@@ -91,7 +91,7 @@ class LingeringClose(asyncio.Protocol):
         self._connections.discard(self)
 
 
-def linger(transport: asyncio.Transport, protocol: ClosingProtocol, connections: set[Any]) -> None:
+def linger(transport: asyncio.Transport, protocol: ClosableProtocol, connections: set[Any]) -> None:
     """Close a connection with a lingering close after all written data has been sent. `protocol.connection_lost` is
     called at once."""
     if not transport.is_closing():
@@ -99,10 +99,10 @@ def linger(transport: asyncio.Transport, protocol: ClosingProtocol, connections:
         protocol.connection_lost(None)
 
 
-def close(transport: asyncio.Transport, protocol: ClosingProtocol, connections: set[Any]) -> None:
+def close(transport: asyncio.Transport, protocol: ClosableProtocol, connections: set[Any]) -> None:
     """Close a connection after all written data has been sent. If the client may still be sending, use a lingering
     close."""
-    if protocol.unread:
+    if protocol.may_receive_more:
         linger(transport, protocol, connections)
     else:
         transport.close()
@@ -142,7 +142,7 @@ class _CorkedTransport:
         self._closed = True
         # A closing TLS transport may have no protocol.
         if not self._transport.is_closing():
-            close(self._transport, cast("ClosingProtocol", self._transport.get_protocol()), self._connections)
+            close(self._transport, cast("ClosableProtocol", self._transport.get_protocol()), self._connections)
 
     def is_closing(self) -> bool:
         return self._closed or self._transport.is_closing()
@@ -184,17 +184,17 @@ class _CloseDelimitedCycle(RequestResponseCycle):
         await super().send(message)
 
 
-class WatchfulProtocol(HttpToolsProtocol):
+class GatewayHttpProtocol(HttpToolsProtocol):
     """uvicorn's protocol with the additions that are described at the top of this module."""
 
     #: the request that is being answered; pipelined requests wait until it has been answered
     _answering: RequestResponseCycle | None = None
     _check_timer: asyncio.TimerHandle | None = None
-    #: the object that represented the expected action of the client at the last check; compared by identity
+    #: the result of `_awaited_from_client` at the last check; the same object again means that there was no progress
     _awaited: object = None
     #: bytes of an incomplete head
     _head_bytes = 0
-    #: an object that is new for each pause of writing
+    #: replaced at each pause of writing, so that two pauses are distinguished by identity
     _write_pause: object = None
     #: whether the listener requests certificates, and the client's certificate (DER)
     _requests_certificate = False
@@ -231,8 +231,9 @@ class WatchfulProtocol(HttpToolsProtocol):
             self.flow.resume_reading()
 
     def on_response_complete(self) -> None:
-        # Data is flushed at once only if there is a single request. With several requests, an early flush would wake a
-        # client while other responses are still being computed, and this costs as much as collecting writes saves.
+        # Flush at once only if this is the only request of the worker. With several requests, each early flush costs a
+        # system call and wakes a client while the worker still computes other responses. That would cost as much as
+        # collecting the writes saves.
         if len(self.tasks) <= 1:
             self.transport.flush()  # type: ignore[attr-defined]
         super().on_response_complete()
@@ -260,7 +261,7 @@ class WatchfulProtocol(HttpToolsProtocol):
         if self.flow.write_paused:
             return self._write_pause
         cycle = self._answering
-        # Until the response is complete, the code that reads the body of the request enforces the time limit.
+        # While the request is being answered, the code that reads its body limits the time for the body.
         if cycle is not None and not cycle.response_complete:
             return None
         # While reading is paused, the client cannot send the missing part of the body.
@@ -280,7 +281,7 @@ class WatchfulProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     @property
-    def unread(self) -> bool:
+    def may_receive_more(self) -> bool:
         scope, cycle = self.scope, self.cycle
         if cycle is None or cycle.scope is not scope:
             # The head of a request is incomplete or malformed.
@@ -294,7 +295,8 @@ class WatchfulProtocol(HttpToolsProtocol):
             self._check_timer.cancel()
         cycle = self._answering
         if cycle is not None and not cycle.response_complete:
-            # uvicorn notifies only the request that was received last. It may still be waiting for this one.
+            # uvicorn notifies only the newest pipelined request, which may still wait in the queue. Notify also the
+            # request that is being answered.
             cycle.disconnected = True
             cycle.message_event.set()
             callback = cycle.scope["state"].get(_CLIENT_LEFT_KEY)
@@ -302,7 +304,7 @@ class WatchfulProtocol(HttpToolsProtocol):
                 callback()
 
 
-def on_client_left(scope: Scope, callback: Callable[[], object] | None) -> bool:
+def set_disconnect_callback(scope: Scope, callback: Callable[[], object] | None) -> bool:
     """Register a callback for a disconnect of the client, or remove it if `callback` is None. Return False if the
     server does not support this."""
     state = scope.get("state")

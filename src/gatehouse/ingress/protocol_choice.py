@@ -10,7 +10,7 @@ from uvicorn.server import ServerState
 from gatehouse.ingress.gateway import Gateway
 from gatehouse.ingress.http1.behind import ServerContext
 from gatehouse.ingress.http1.connection import LaneConnection
-from gatehouse.ingress.protocol import WatchfulProtocol
+from gatehouse.ingress.protocol import GatewayHttpProtocol
 
 #: values of the setting INGRESS
 Ingress: TypeAlias = Literal["lean", "uvicorn"]
@@ -20,7 +20,7 @@ def protocol_of(ingress: Ingress, gateway: Callable[[], Gateway]) -> Any:
     """Return the protocol for uvicorn's `http` option. `gateway` is a function, because the server is created before
     the gateway. It is called for each connection."""
     if ingress == "uvicorn":
-        return WatchfulProtocol
+        return GatewayHttpProtocol
 
     def connection(
         config: Config,

@@ -19,7 +19,7 @@ from gatehouse.foundation.processes.children import return_large_blocks
 from gatehouse.foundation.processes.serving import HomeLock, listen, url_of
 from gatehouse.foundation.settings import BadSettings
 from gatehouse.ingress.metrics import METRICS_DIRECTORY
-from gatehouse.ingress.protocol import WatchfulProtocol
+from gatehouse.ingress.protocol import GatewayHttpProtocol
 from gatehouse.ingress.protocol_choice import protocol_of
 from gatehouse.outpost.admin.app import administration
 from gatehouse.outpost.app import OutpostProxy
@@ -59,7 +59,7 @@ async def _serve(settings: OutpostSettings, proxy: socket.socket, admin: socket.
         proxy_app = OutpostProxy(outpost)
         servers = [
             _server(proxy_app, settings, protocol_of(settings.ingress, lambda: proxy_app.gateway)),
-            _server(administration(outpost), settings, WatchfulProtocol),
+            _server(administration(outpost), settings, GatewayHttpProtocol),
         ]
 
         def end() -> None:

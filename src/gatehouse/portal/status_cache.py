@@ -66,8 +66,8 @@ class TokenStatusCache:
         return status
 
     def invalidate(self) -> None:
-        """Empties the cache. Call it after the commit of a change to organizations, members or revoked tokens, before
-        its response."""
+        """Empties the cache. Call this method after the commit of a change to organizations, members or revoked tokens,
+        and before the response to the change is sent."""
         self._generation += 1
         self._cache.clear()
 

@@ -12,7 +12,7 @@ from tests.support.documents import docx, pdf
 
 from gatehouse.detection.documents import readers as module
 from gatehouse.detection.documents.output import Reading, Unread
-from gatehouse.detection.documents.readers import NotRead, Readers
+from gatehouse.detection.documents.readers import Readers, ReaderUnavailable
 
 CARD = "4111 1111 1111 1111"
 READ_TIMEOUT_SECONDS = 60.0
@@ -92,7 +92,7 @@ async def test_a_file_that_waits_too_long_is_not_marked_as_unreadable(readers: R
     process.suspend()
     first = asyncio.create_task(read(readers, b"a", 1.0))
     await asyncio.sleep(0.05)
-    with pytest.raises(NotRead) as error:
+    with pytest.raises(ReaderUnavailable) as error:
         await read(readers, b"b", 0.2)
     assert error.value.reason == "timeout"
     await first
@@ -102,7 +102,7 @@ async def test_the_bytes_of_waiting_files_are_limited(readers: Readers, monkeypa
     monkeypatch.setattr(module, "MAX_WAITING_BYTES", 100)
     first = asyncio.create_task(read(readers, b"a" * 90))
     await asyncio.sleep(0)
-    with pytest.raises(NotRead) as error:
+    with pytest.raises(ReaderUnavailable) as error:
         await read(readers, b"b" * 20)
     assert error.value.reason == "overloaded"
     assert (await first).text == "a" * 90

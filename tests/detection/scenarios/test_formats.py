@@ -2,7 +2,7 @@
 
 import pytest
 from bench.dlp.formats import everyday, keywords, named, persons, tokens
-from bench.dlp.formats.making import Form, cases, of
+from bench.dlp.formats.making import Format, cases, from_template
 from bench.dlp.formats.measure import measured
 
 from gatehouse.detection.catalog import BUILT_IN
@@ -22,12 +22,12 @@ MIN_RECALL = {
     "accounts": 1.0,
     "network": 1.0,
 }
-FORMS = [form for module in (persons, everyday) for form in module.forms()]
+FORMS = [form for module in (persons, everyday) for form in module.formats()]
 #: Some of the many surroundings of secrets.
 FORMS += [
     form._replace(around=form.around[::step])
     for module, step in ((tokens, 2), (named, 4), (keywords, 17))
-    for form in module.forms()
+    for form in module.formats()
 ]
 
 
@@ -39,7 +39,7 @@ def test_values_in_published_formats_are_found(family: str) -> None:
 
 
 def test_a_seed_gives_the_same_values() -> None:
-    form = Form("tokens", "any", of("{n:20}-{uuid}"), frozenset(), ("{}", "x = {}"))
+    form = Format("tokens", "any", from_template("{n:20}-{uuid}"), frozenset(), ("{}", "x = {}"))
     first = list(cases(form, 2))
     assert first == list(cases(form, 2))
     assert len({case.text for case in first}) == 4

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from gatehouse.detection.catalog.samples import BASE62, HEX, body
+from gatehouse.detection.catalog.example_tokens import BASE62, HEX, random_characters
 from gatehouse.detection.validators import both, secrets
 
 
@@ -49,7 +49,7 @@ def test_some_values_in_a_file_of_settings_are_not_passwords(value: str) -> None
 
 
 def test_a_random_key_may_be_one() -> None:
-    assert secrets.assigned_key(3.0)(body(32)) is None
+    assert secrets.assigned_key(3.0)(random_characters(32)) is None
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_entropy_is_bits_a_character() -> None:
 
 
 def test_a_token_has_no_filler_and_enough_entropy() -> None:
-    assert secrets.token(3.0)("tok_" + body(30)) is None
+    assert secrets.token(3.0)("tok_" + random_characters(30)) is None
     assert secrets.token(3.0)("tok_" + "x" * 30) is False
     assert secrets.token(3.0)("tok_" + "ab" * 15) is False
 
@@ -104,7 +104,7 @@ def test_basic_credentials_decode_to_user_and_password(clear: bytes, expected: b
 
 
 @pytest.mark.parametrize(
-    ("inside", "expected"), [(body(64, BASE62), None), ("anything", False), ("x" * 40, False), ("", False)]
+    ("inside", "expected"), [(random_characters(64, BASE62), None), ("anything", False), ("x" * 40, False), ("", False)]
 )
 def test_a_private_key_has_a_body(inside: str, expected: bool | None) -> None:
     text = "-----BEGIN " + f"PRIVATE KEY-----\n{inside}\n-----END " + "PRIVATE KEY-----"

@@ -132,6 +132,12 @@ def test_anthropic_gets_a_limit_a_scale_and_json_mode_as_it_knows_them():
     [
         ("openai_chat", {"tools": [{"type": "web_search"}]}, "tools[0]"),
         ("openai_chat", {"tools": [{"type": "function", "function": {}}]}, "tools[0].function.name"),
+        ("openai_chat", {"tools": [{"type": {}, "function": {"name": "f"}}]}, "tools[0]"),
+        ("openai_chat", {"messages": [{"role": "user", "content": [{"type": []}]}]}, "messages[0].content[0]"),
+        ("anthropic_messages", {"tools": [{"type": [], "name": "f", "input_schema": {}}]}, "tools[0]"),
+        ("anthropic_messages", {"tool_choice": {"type": []}}, "tool_choice"),
+        ("anthropic_messages", {"messages": [{"role": "user", "content": [{"type": {}}]}]}, "messages[0].content[0]"),
+        ("anthropic_messages", {"system": [{"type": []}]}, "system[0]"),
         ("openai_chat", {"tool_choice": "maybe"}, "tool_choice"),
         ("openai_chat", {"response_format": {"type": "xml"}}, "response_format"),
         ("openai_chat", {"messages": [{"role": "tool", "content": "x"}]}, "messages[0].tool_call_id"),

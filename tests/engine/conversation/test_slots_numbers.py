@@ -79,6 +79,7 @@ HOLDERS = {
     "functions": {"functions": [{"name": "f", "parameters": SCHEMA}]},
     "response_format": {"response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": SCHEMA}}},
     "responses": {"tools": [{"type": "function", "name": "f", "parameters": SCHEMA}]},
+    "item": {"input": [{"type": "additional_tools", "tools": [{"name": "f", "parameters": SCHEMA}]}]},
     "text": {"text": {"format": {"type": "json_schema", "name": "s", "schema": SCHEMA}}},
     "messages": {"tools": [{"name": "f", "input_schema": SCHEMA}]},
     "output_config": {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
@@ -97,6 +98,10 @@ def test_numbers_of_a_schema_stay_numbers(name: str) -> None:
         {"tools": [{"function": {"parameters": {"card": 4111111111111}}}]},
         {"metadata": {"parameters": {"maximum": 4111111111111}}},
         {"messages": [{"content": [{"input": {"parameters": {"default": 4111111111111}}}]}]},
+        {"input": {"schema": {"const": 4111111111111111}}},
+        {"input": [{"schema": {"const": 4111111111111111}}]},
+        {"input": [{"type": "message", "tools": [{"parameters": {"const": 4111111111111111}}]}]},
+        {"messages": [], "input": [{"type": "additional_tools", "tools": [{"schema": {"const": 4111111111111111}}]}]},
     ],
 )
 def test_a_number_elsewhere_or_as_long_as_a_cards_is_looked_at(body: dict[str, Any]) -> None:

@@ -251,8 +251,8 @@ async def test_a_text_that_exceeds_the_budget_of_the_pattern_tier_is_a_failure(
     if mode == "closed":
         assert body["error"]["code"] == "dlp_unavailable"
         assert harness.outbound.sent == []
-    else:
-        # Values that were found in time are redacted.
+    elif reason == "work":
+        # Values that were found within the budget are redacted. On a busy machine the timeout may permit none.
         assert harness.outbound.sent[0].body.count(b"[CREDIT_CARD_1]") > 10
 
 

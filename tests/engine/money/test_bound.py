@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from tests.support.engine import EngineHarness
 
-from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.conversation.dialects import DIALECTS, PASSING
 from gatehouse.engine.exchange import CallRequest, Identified
 from gatehouse.engine.money.bound import (
     CONTEXT_TOKENS,
@@ -201,3 +201,45 @@ async def test_the_dearest_of_the_chain_counts() -> None:
     result = bound(request, chain, None).nano_usd
     assert result is not None
     assert result >= 100 * 10**9
+
+
+FUNCTION = {"type": "function", "name": "f", "parameters": {"type": "object"}}
+NAMESPACE = {"type": "namespace", "name": "n", "description": "D", "tools": [FUNCTION, {"type": "custom", "name": "c"}]}
+
+
+def responses(tools: list[Any], *items: Any) -> dict[str, Any]:
+    return {"model": "acme/m", "input": [*TEXT, *items], "max_output_tokens": 100, "tools": tools}
+
+
+@pytest.mark.parametrize("kind", ["web_search", "web_search_preview", "tool_search", "image_generation"])
+async def test_tools_that_are_left_out_reserve_nothing_but_their_bytes(kind: str) -> None:
+    assert (await bounded(responses([{"type": kind}]), "openai_responses")).tokens < 100 + FRAME
+
+
+async def test_tools_that_the_client_runs_reserve_no_context_window() -> None:
+    assert (await bounded(responses([NAMESPACE, FUNCTION]), "openai_responses")).tokens < 5_000
+
+
+async def test_tools_of_items_count_as_those_of_the_request() -> None:
+    in_item = await bounded(responses([], {"type": "additional_tools", "tools": [NAMESPACE]}), "openai_responses")
+    in_request = await bounded(responses([NAMESPACE]), "openai_responses")
+    assert in_request.tokens > 1_000
+    assert in_item.tokens >= in_request.tokens
+
+
+async def test_the_size_of_converted_tools_is_within_the_bound() -> None:
+    custom = [{"type": "custom", "name": f"t{number}"} for number in range(200)]
+    namespace = {"type": "namespace", "name": "n" * 50, "description": "D" * 20_000, "tools": custom}
+    body = responses([namespace])
+    dialect = DIALECTS["openai_responses"]
+    request = dialect.to_internal(dialect.decode(msgspec.json.encode(body)))
+    sent = PASSING["openai_chat"].from_internal(request)
+    # Field names and punctuation of a tool are fewer tokens than half of their bytes.
+    framing_bytes = 200 * 150
+    assert len(msgspec.json.encode(sent)) - framing_bytes < (await bounded(body, "openai_responses")).tokens
+
+
+@pytest.mark.parametrize("kind", [{}, [], {"a": 1}, ["function"], 5])
+async def test_the_type_of_a_tool_may_be_any_value(kind: Any) -> None:
+    tools = [{"type": kind, "function": {"name": "f"}}]
+    assert (await bounded({**CHAT, "tools": tools})).tokens > CONTEXT_TOKENS

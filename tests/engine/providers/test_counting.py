@@ -123,6 +123,58 @@ async def test_bad_fields_are_named(dialect: str, body: dict[str, Any], param: s
     assert (status, answer["error"]["param"]) == (400, param)
 
 
+async def test_only_the_number_of_a_provider_is_passed_on() -> None:
+    body = json.dumps({"input_tokens": 7, "note": CARD}).encode()
+    assert await count(engine(body=body), MESSAGES) == (200, "provider", {"input_tokens": 7})
+
+
+@pytest.mark.parametrize("number", [-1, 10**9 + 1, 10**30, 1.5, "7", None, [7]])
+async def test_a_number_that_is_no_count_is_a_fault_of_the_provider(number: Any) -> None:
+    status, _, body = await count(engine(body=json.dumps({"input_tokens": number}).encode()), MESSAGES)
+    assert (status, body["error"]["attempts"][0]["reason"]) == (502, "bad_reply")
+
+
+CHAT = {"model": "one/m", "messages": [{"role": "user", "content": "hi"}]}
+
+
+async def chat(harness: EngineHarness, *replies: Any) -> None:
+    harness.outbound.script = list(replies)
+    await harness.engine.answer(harness.request(CHAT))
+    harness.outbound.script = []
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+async def test_a_count_closes_no_circuit_of_a_model(kind: str) -> None:
+    harness = engine(kind)
+    for _ in range(4):
+        await chat(harness, (500, [b"{}"]))
+    harness.outbound.script = [(200, [b'{"input_tokens":42}'])]
+    assert (await count(harness, MESSAGES))[0] == 200
+    await chat(harness, (500, [b"{}"]))
+    assert harness.engine.circuits.count_open(connections=False) == 1
+    harness.outbound.script = [(200, [b'{"input_tokens":42}'])]
+    assert (await count(harness, MESSAGES))[0] == 200
+    assert harness.engine.circuits.count_open(connections=False) == 1
+
+
+async def test_failed_counts_open_no_circuit_of_a_model() -> None:
+    harness = engine()
+    for _ in range(10):
+        harness.outbound.script = [(500, [b"{}"])]
+        await count(harness, MESSAGES)
+    assert len(harness.engine.circuits) == 0
+
+
+async def test_the_rate_limit_of_counts_is_not_that_of_the_model() -> None:
+    harness = engine()
+    harness.serve("two", "n")
+    harness.outbound.script = [(429, [b"{}"], {"retry-after": "30"})]
+    await count(harness, MESSAGES)
+    harness.outbound.script = [(400, [b"{}"])]
+    await harness.engine.answer(harness.request({**CHAT, "fallbacks": ["two/n"]}))
+    assert [request.url.partition(".")[0] for request in harness.outbound.sent] == ["http://one", "http://one"]
+
+
 async def test_counts_change_no_figures_of_models() -> None:
     harness = engine()
     await count(harness, MESSAGES)

@@ -71,7 +71,7 @@ async def test_no_model_of_an_unreachable_provider_is_called() -> None:
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422, 429])
-async def test_a_refusal_never_counts(status: int) -> None:
+async def test_a_4xx_answer_of_the_provider_never_opens_a_circuit(status: int) -> None:
     harness = engine()
     await fail(harness, 20, (status, [b"{}"]))
     # A 429 begins a cooldown, which is no open circuit.
@@ -80,7 +80,7 @@ async def test_a_refusal_never_counts(status: int) -> None:
     assert (await ask(harness, "one/a", "two/c")).headers["X-Gateway-Model"] == "a"
 
 
-async def test_a_refusal_between_failures_does_not_hide_them() -> None:
+async def test_a_4xx_answer_between_failures_does_not_reset_their_count() -> None:
     harness = engine()
     for _ in range(5):
         await fail(harness, 1, (500, [b"{}"]))
@@ -89,7 +89,7 @@ async def test_a_refusal_between_failures_does_not_hide_them() -> None:
     assert (await ask(harness, "one/a", "two/c")).headers["X-Gateway-Model"] == "c"
 
 
-async def test_a_request_with_no_other_candidate_is_tried() -> None:
+async def test_a_model_with_an_open_circuit_is_called_if_there_is_no_other_candidate() -> None:
     harness = engine()
     await fail(harness, 5, (500, [b"{}"]))
     harness.outbound.script = [GOOD]
@@ -106,7 +106,7 @@ async def test_the_last_resort_is_a_model_with_an_open_circuit() -> None:
     assert reasons(harness) == ["rate_limited"]
 
 
-async def test_threshold_and_time_are_settings() -> None:
+async def test_the_failure_threshold_and_the_open_time_are_settings() -> None:
     harness = engine(CIRCUIT_FAILURES="2", CIRCUIT_SECONDS="3")
     await fail(harness, 2, (500, [b"{}"]))
     harness.outbound.script = [GOOD, GOOD]
@@ -115,7 +115,7 @@ async def test_threshold_and_time_are_settings() -> None:
     assert (await ask(harness, "one/a", "two/c")).headers["X-Gateway-Model"] == "a"
 
 
-async def test_after_the_time_one_request_probes_and_a_cancelled_probe_is_replaced() -> None:
+async def test_one_request_probes_an_expired_circuit_and_the_next_one_probes_if_it_is_cancelled() -> None:
     harness = engine()
     await fail(harness, 5, (500, [b"{}"]))
     harness.clock.move(10)
@@ -158,48 +158,53 @@ def test_the_number_of_circuits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> N
     ]
 
 
-class Model:
-    """A simple model of a circuit: consecutive failures, and the probe in progress."""
+class ExpectedCircuit:
+    """The expected state of one circuit: its consecutive failures, and the number of probes in progress."""
 
     def __init__(self) -> None:
         self.failures = 0
         self.until = 0.0
-        self.tries = 0
+        self.probes = 0
 
 
-class CircuitsAgainstModel(RuleBasedStateMachine):
-    """Two models of one provider. Every attempt ends in one of the five ways."""
+class CircuitsComparison(RuleBasedStateMachine):
+    """Two AI models of one provider. Every attempt ends with one call of `succeeded`, `failed`, `not_connected`,
+    `refused` or `released`."""
 
     def __init__(self) -> None:
         super().__init__()
         self.clock = HandClock()
         self.circuits = Circuits(self.clock, failures=3, seconds=10)
-        self.models: dict[CircuitKey, Model] = {}
-        self.open_tries: list[CircuitKey] = []
+        self.expected: dict[CircuitKey, ExpectedCircuit] = {}
+        self.unfinished_attempts: list[CircuitKey] = []
 
-    def _of(self, key: CircuitKey) -> Model:
-        return self.models.setdefault(key, Model())
+    def _expected_circuit(self, key: CircuitKey) -> ExpectedCircuit:
+        return self.expected.setdefault(key, ExpectedCircuit())
 
     @rule(name=st.sampled_from("ab"))
     def ask(self, name: str) -> None:
         key = CircuitKey(TENANT, "p", name)
         now = self.clock.monotonic()
-        due = [item for item in (self._of(key), self._of(key.connections)) if item.failures >= 3]
-        expected = all(now >= item.until and not item.tries for item in due)
+        due = [
+            item
+            for item in (self._expected_circuit(key), self._expected_circuit(key.connections))
+            if item.failures >= 3
+        ]
+        expected = all(now >= item.until and not item.probes for item in due)
         assert self.circuits.may_try(key) is expected
         if expected:
             for item in due:
-                item.tries += 1
-            self.open_tries.append(key)
+                item.probes += 1
+            self.unfinished_attempts.append(key)
 
     @rule(how=st.sampled_from(["succeeded", "failed", "not_connected", "refused", "released"]), which=st.integers(0, 9))
     def end(self, how: str, which: int) -> None:
-        if not self.open_tries:
+        if not self.unfinished_attempts:
             return
-        key = self.open_tries.pop(which % len(self.open_tries))
+        key = self.unfinished_attempts.pop(which % len(self.unfinished_attempts))
         getattr(self.circuits, how)(key)
-        model, connections = self._of(key), self._of(key.connections)
-        model.tries = connections.tries = 0
+        model, connections = self._expected_circuit(key), self._expected_circuit(key.connections)
+        model.probes = connections.probes = 0
         if how == "succeeded":
             model.failures = 0
         if how in {"succeeded", "failed", "refused"}:
@@ -214,13 +219,13 @@ class CircuitsAgainstModel(RuleBasedStateMachine):
         self.clock.move(seconds)
 
     @invariant()
-    def what_is_open_is_what_nobody_may_try(self) -> None:
+    def is_open_agrees_with_the_expected_circuits(self) -> None:
         now = self.clock.monotonic()
         for name in "ab":
             key = CircuitKey(TENANT, "p", name)
-            pair = (self._of(key), self._of(key.connections))
+            pair = (self._expected_circuit(key), self._expected_circuit(key.connections))
             assert self.circuits.is_open(key) is any(item.failures >= 3 and now < item.until for item in pair)
 
 
-CircuitsAgainstModel.TestCase.settings = settings(max_examples=100, stateful_step_count=40)
-TestCircuits = CircuitsAgainstModel.TestCase
+CircuitsComparison.TestCase.settings = settings(max_examples=100, stateful_step_count=40)
+TestCircuits = CircuitsComparison.TestCase

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.support.mail_server import SENDER, MailServer, body_of, mail_server, mail_server_with_login
 from tests.support.ports import free_port
-from tests.support.tls import Served
+from tests.support.tls import TlsFiles
 
 from gatehouse.foundation.mail import sending
 from gatehouse.foundation.mail.message import Mail, parse_sender
@@ -30,16 +30,16 @@ def server() -> Iterator[MailServer]:
 
 
 @pytest.fixture
-def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Served:
+def tls_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TlsFiles:
     """Returns certificates of an authority that this process trusts."""
-    served = Served(tmp_path)
-    monkeypatch.setenv("SSL_CERT_FILE", str(served.authority))
-    return served
+    tls_files = TlsFiles(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tls_files.authority))
+    return tls_files
 
 
-def listening_with(served: Served) -> ssl.SSLContext:
+def listening_with(tls_files: TlsFiles) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(served.certificate, served.key)
+    context.load_cert_chain(tls_files.certificate, tls_files.key)
     return context
 
 
@@ -58,8 +58,8 @@ async def test_a_mail_arrives_with_both_parts(server: MailServer) -> None:
 
 @pytest.mark.filterwarnings("ignore:Requiring AUTH")
 @pytest.mark.parametrize("implicit", [False, True], ids=["starttls", "implicit"])
-async def test_the_login_is_sent_over_tls(served: Served, implicit: bool) -> None:
-    with mail_server_with_login(listening_with(served), password=PASSWORD, implicit=implicit) as server:
+async def test_the_login_is_sent_over_tls(tls_files: TlsFiles, implicit: bool) -> None:
+    with mail_server_with_login(listening_with(tls_files), password=PASSWORD, implicit=implicit) as server:
         scheme = "smtps" if implicit else "smtp"
         url = f"{scheme}://gatehouse:{PASSWORD}@127.0.0.1:{server.port}"
         await send(parse_smtp_url(url), MAIL, FROM, message_id="an-id")
@@ -74,10 +74,10 @@ async def test_the_login_is_sent_over_tls(served: Served, implicit: bool) -> Non
 
 
 async def test_nothing_is_sent_to_a_server_with_an_unknown_certificate(
-    served: Served, monkeypatch: pytest.MonkeyPatch
+    tls_files: TlsFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SSL_CERT_FILE")
-    with mail_server_with_login(listening_with(served), password=PASSWORD) as server:
+    with mail_server_with_login(listening_with(tls_files), password=PASSWORD) as server:
         error = await refused(f"smtp://gatehouse:{PASSWORD}@127.0.0.1:{server.port}")
         assert "certificate" in str(error).lower()
         assert not error.is_permanent

@@ -40,7 +40,7 @@ def test_a_url_contains_server_login_and_kind_of_tls(
         (f"smtp://ada:{HIDDEN}/x@mail.example.com", "encode"),
         (f"smtp://ada:{HIDDEN}\uff0fx@mail.example.com", "encode"),
         ("smtp://mail.example.com:99999", "port"),
-        ("smtp://ada@mail.example.com", "together"),
+        ("smtp://ada@mail.example.com", "both user and password"),
         ("smtp://mail.example.com?tls=no", "only parameter"),
         ("smtp://mail.example.com?starttls=off", "only parameter"),
         ("smtps://mail.example.com?tls=off", "always encrypted"),

@@ -139,7 +139,7 @@ def test_a_bad_key_is_refused_without_showing_it(tmp_path, key):
 
 
 def test_with_an_external_database_a_key_is_required(tmp_path):
-    with pytest.raises(BadSettings, match="Make one"):
+    with pytest.raises(BadSettings, match="Make a key"):
         load_master_keys(settings(tmp_path, database="postgresql://x"))
     assert not list(tmp_path.iterdir())
 

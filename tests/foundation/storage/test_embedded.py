@@ -84,6 +84,19 @@ def test_a_start_does_not_wait_for_the_start_of_another_home(home: Path) -> None
                 waiting.wait()
 
 
+def test_the_data_directory_may_be_a_link_to_another_disk(home: Path) -> None:
+    embedded.start(home)
+    embedded.stop(home)
+    with tempfile.TemporaryDirectory(prefix="ge", dir="/tmp") as disk:
+        Path(disk).chmod(0o755)
+        (home / "postgres").rename(Path(disk) / "data")
+        (home / "postgres").symlink_to(Path(disk) / "data")
+        with psycopg.connect(embedded.start(home)) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+        embedded.stop(home)
+        assert embedded.pid(home) is None
+
+
 def test_data_of_another_version_of_postgresql_is_refused(home: Path) -> None:
     (home / "postgres").mkdir()
     (home / "postgres" / "PG_VERSION").write_text("15\n")

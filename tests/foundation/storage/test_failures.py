@@ -15,13 +15,13 @@ from gatehouse.foundation.storage.roles import wrong_role
         (errors.InsufficientPrivilege("permission denied for table alembic_version"), "DATABASE_OWNER_URL"),
         (psycopg.OperationalError('failed: FATAL:  password authentication failed for user "x"'), "check user"),
         (psycopg.OperationalError('failed: FATAL:  database "x" does not exist'), "create the database"),
-        (psycopg.OperationalError("connection failed: Connection refused\n\tIs the server running?"), "refused; see"),
+        (psycopg.OperationalError("connection failed: Connection refused\n\tIs the server running?"), "refused; check"),
         (psycopg.OperationalError("failed: FATAL:  sorry, too many clients already"), "max_connections"),
         (
             ProgrammingError("SELECT 1", {}, errors.UndefinedTable('relation "users" does not exist')),
             "gatehouse migrate",
         ),
-        (OperationalError("SELECT 1", {}, psycopg.OperationalError("gone\nDETAIL: a value")), "gone; see that"),
+        (OperationalError("SELECT 1", {}, psycopg.OperationalError("gone\nDETAIL: a value")), "gone; check that"),
         (wrong_role("gatehouse_app", "permission denied"), "GRANT gatehouse_app, gatehouse_service"),
         (
             psycopg.ProgrammingError('missing "=" after "postgres//me:hunter2@db/x" in connection info string'),

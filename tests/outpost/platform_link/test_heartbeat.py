@@ -17,7 +17,7 @@ from tests.support.portal_server import PortalServer, url_of
 from tests.support.ports import free_port
 from tests.support.registered import RegisteredOutpost
 from tests.support.server import GatehouseServer
-from tests.support.tls import Served
+from tests.support.tls import TlsFiles
 
 from gatehouse import __version__
 from gatehouse.foundation.certificates import x5c
@@ -27,8 +27,8 @@ HEARTBEAT = "/v1/outposts/heartbeat"
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
-    return Served(tmp_path_factory.mktemp("served"))
+def tls_files(tmp_path_factory: pytest.TempPathFactory) -> TlsFiles:
+    return TlsFiles(tmp_path_factory.mktemp("served"))
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def portal() -> Iterator[PortalServer]:
 
 
 @pytest.fixture(scope="module")
-def registration(portal: PortalServer, served: Served, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def registration(portal: PortalServer, tls_files: TlsFiles, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Returns the response of the registration. Afterwards the portal was restarted with TLS and its own authority."""
     org_id, key = portal.new_org(tenant_id=str(DEFAULT_TENANT))
     enabled = httpx2.patch(
@@ -55,25 +55,26 @@ def registration(portal: PortalServer, served: Served, tmp_path_factory: pytest.
     portal.admin.close()
     portal.url = portal.url.replace("http:", "https:")
     portal.env |= {
-        "PORTAL_PUBLIC_URL": portal.url, "TLS_CERT_PATH": str(served.certificate), "TLS_KEY_PATH": str(served.key),
+        "PORTAL_PUBLIC_URL": portal.url,
+        "TLS_CERT_PATH": str(tls_files.certificate), "TLS_KEY_PATH": str(tls_files.key),
         "TLS_CLIENT_CA_PATH": str(authorities),
     }  # fmt: skip
     portal.start()
     headers = {"X-API-Key": ADMIN_KEY}
-    portal.admin = httpx2.Client(base_url=portal.url, headers=headers, timeout=30, verify=served.trusted())
+    portal.admin = httpx2.Client(base_url=portal.url, headers=headers, timeout=30, verify=tls_files.trusted())
     return registration
 
 
 @pytest.fixture(scope="module")
-def beating(portal: PortalServer, registration: dict[str, Any], served: Served) -> Iterator[OutpostServer]:
-    environment = {"CLOUD_PORTAL_URL": portal.url + "/", "TLS_CA_BUNDLE": str(served.authority)}
+def beating(portal: PortalServer, registration: dict[str, Any], tls_files: TlsFiles) -> Iterator[OutpostServer]:
+    environment = {"CLOUD_PORTAL_URL": portal.url + "/", "TLS_CA_BUNDLE": str(tls_files.authority)}
     with RegisteredOutpost(portal.platform, registration, **environment) as outpost:
         yield outpost
 
 
-def until(judge: Callable[[], object]) -> None:
+def until(condition: Callable[[], object]) -> None:
     deadline = time.monotonic() + 60
-    while not judge():
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
@@ -103,23 +104,23 @@ def test_the_portal_receives_the_state_of_the_outpost(
 
 
 def test_a_heartbeat_needs_the_tokens_own_certificate_in_the_handshake(
-    portal: PortalServer, registration: dict[str, Any], beating: OutpostServer, served: Served
+    portal: PortalServer, registration: dict[str, Any], beating: OutpostServer, tls_files: TlsFiles
 ) -> None:
     key = load_pem_private_key(registration["client_key"].encode(), None)
     assert isinstance(key, EllipticCurvePrivateKey)
     chain = x509.load_pem_x509_certificates(registration["client_cert"].encode())
-    shown = x5c.sign({"sub": registration["outpost"]["id"], "aud": portal.url}, key, chain)
-    headers = {"Authorization": f"Bearer {shown}"}
+    token = x5c.sign({"sub": registration["outpost"]["id"], "aud": portal.url}, key, chain)
+    headers = {"Authorization": f"Bearer {token}"}
     for context, status in (
-        (served.trusted(beating.certificate, beating.key), 200),
-        (served.trusted(), 401),
+        (tls_files.trusted(beating.certificate, beating.key), 200),
+        (tls_files.trusted(), 401),
     ):
         answer = httpx2.post(portal.url + HEARTBEAT, json={}, headers=headers, verify=context, timeout=30)
         assert answer.status_code == status, answer.text
 
 
 def test_an_unreachable_portal_is_reported_only_in_the_status(
-    portal: PortalServer, registration: dict[str, Any], beating: OutpostServer, served: Served
+    portal: PortalServer, registration: dict[str, Any], beating: OutpostServer, tls_files: TlsFiles
 ) -> None:
     until(lambda: status_of(beating)["portal"]["taken_at"])
     portal.kill()
@@ -136,10 +137,10 @@ def test_an_unreachable_portal_is_reported_only_in_the_status(
 
 
 def test_a_refusal_by_the_portal_is_reported_with_its_reason(
-    portal: PortalServer, registration: dict[str, Any], served: Served
+    portal: PortalServer, registration: dict[str, Any], tls_files: TlsFiles
 ) -> None:
     environment = {
-        "CLOUD_PORTAL_URL": portal.url, "TLS_CA_BUNDLE": str(served.authority), "PORTAL_ISSUER": "https://another.test",
+        "CLOUD_PORTAL_URL": portal.url, "TLS_CA_BUNDLE": str(tls_files.authority), "PORTAL_ISSUER": "https://another.test",
     }  # fmt: skip
     with RegisteredOutpost(portal.platform, registration, **environment) as outpost:
         until(lambda: status_of(outpost)["portal"]["fault"])

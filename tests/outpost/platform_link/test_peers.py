@@ -13,7 +13,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from tests.support.outpost_server import ADMIN_TOKEN, OutpostServer, Trust, asking
+from tests.support.outpost_server import ADMIN_TOKEN, OutpostServer, Trust, chat_body
 from tests.support.outposts import Authority
 from tests.support.ports import free_port
 
@@ -73,7 +73,7 @@ def load(outposts: Sequence[OutpostServer], requests: int, threads: int = 24) ->
     the budget."""
     with ExitStack() as stack, ThreadPoolExecutor(threads) as pool:
         clients = [stack.enter_context(outpost.client()) for outpost in outposts]
-        send = lambda n: clients[n % len(clients)].post("/v1/chat/completions", json=asking("Hello"))  # noqa: E731
+        send = lambda n: clients[n % len(clients)].post("/v1/chat/completions", json=chat_body("Hello"))  # noqa: E731
         answers = list(pool.map(send, range(requests)))
     assert {answer.status_code for answer in answers} <= {200, 429}
     assert {answer.json()["error"]["code"] for answer in answers if answer.status_code == 429} <= {"budget_exceeded"}
@@ -158,7 +158,7 @@ def test_kills_during_transfers_increase_no_share(peers: Both) -> None:
         with outpost.client() as client:
             while not over.is_set():
                 try:
-                    answer = client.post("/v1/chat/completions", json=asking("Hello"))
+                    answer = client.post("/v1/chat/completions", json=chat_body("Hello"))
                 except httpx2.TransportError:
                     time.sleep(0.2)
                     continue
@@ -231,8 +231,8 @@ def test_messages_of_strangers_are_refused(peers: Both, trust: Trust) -> None:
         claims = {"sub": payload["id"], "aud": f"peer:{first.id}", **claims}  # type: ignore[dict-item]
         return x5c.sign(claims, key, [authority.issue(key)])
 
-    def talk(shown: str) -> int:
-        headers = {"Authorization": f"Bearer {shown}"}
+    def talk(token: str) -> int:
+        headers = {"Authorization": f"Bearer {token}"}
         return httpx2.post(first.admin_url + "/peer/state", json=payload, headers=headers).status_code
 
     strangers = (
@@ -240,7 +240,7 @@ def test_messages_of_strangers_are_refused(peers: Both, trust: Trust) -> None:
         token(trust.authority, aud="gatehouse"), token(trust.authority, aud=f"peer:{uuid4()}"),
         token(trust.authority, sub=str(first.id)), token(trust.authority, sub="an outpost"),
     )  # fmt: skip
-    assert [talk(shown) for shown in strangers] == [401] * len(strangers)
+    assert [talk(token) for token in strangers] == [401] * len(strangers)
     for path in ("/peer/state", "/peer/share"):
         assert httpx2.post(first.admin_url + path, json={}).status_code == 401
     assert first.ask().status_code == 200

@@ -76,9 +76,9 @@ def policy(outpost: OutpostServer) -> dict[str, Any]:
         return policy_status
 
 
-def until(judge: Callable[[], bool]) -> None:
+def until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 20
-    while not judge():
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
@@ -147,12 +147,12 @@ def test_unusable_files_change_nothing(cut_off: OutpostServer) -> None:
         assert cut_off.ask().status_code == 200
         bundle.write_text(bundle_text)
         until(lambda: policy(cut_off)["fault"] is None)
-    named = keys.read_text()
+    key_text = keys.read_text()
     for content in ("", "<html>", '{"keys": []}', '{"keys": [{"kty": "RSA"}]}'):
         keys.write_text(content)
-        until(lambda: "keys' file" in (policy(cut_off)["fault"] or ""))
+        until(lambda: "keys file" in (policy(cut_off)["fault"] or ""))
         assert cut_off.ask().status_code == 200
-        keys.write_text(named)
+        keys.write_text(key_text)
         until(lambda: policy(cut_off)["fault"] is None)
     bundle.unlink()
     until(lambda: "cannot be read" in (policy(cut_off)["fault"] or ""))

@@ -88,9 +88,9 @@ def used(outpost: OutpostServer) -> str:
     return Upstream.seen[-1]
 
 
-def until(judge: Callable[[], bool]) -> None:
+def until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 30
-    while not judge():
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)
 

@@ -58,13 +58,13 @@ async def test_an_engaged_kill_switch_stops_a_request_that_waits_for_its_next_at
         )  # fmt: skip
         platform.send(platform.bundle(server.id, 10, policy=policy))
         with server as outpost, outpost.admin() as operator:
-            asking = asyncio.create_task(asyncio.to_thread(outpost.ask, "Hello", "slow/one"))
+            pending_call = asyncio.create_task(asyncio.to_thread(outpost.ask, "Hello", "slow/one"))
             async with asyncio.timeout(30):
                 await arrived.wait()
             answer = await asyncio.to_thread(operator.post, "/admin/api/override/kill-switch", json={"active": True})
             assert answer.status_code == 200
             engaged.set()
-            refused = await asking
+            refused = await pending_call
             attempts = [attempt["reason"] for attempt in refused.json()["error"]["attempts"]]
             assert attempts == ["http_500", "kill_switched"]
             assert len(provider.requests) == 1

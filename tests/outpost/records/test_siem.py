@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 from tests.platform.operations.siem.test_senders import listening, messages, tls
 from tests.support.fake_platform import FakePlatform
-from tests.support.outpost_server import OutpostServer, Trust, asking
+from tests.support.outpost_server import OutpostServer, Trust, chat_body
 from tests.support.receiver import Receiver, certificate
 from tests.support.values import shows
 
@@ -156,7 +156,7 @@ async def test_a_stream_cut_off_by_a_kill_is_recorded_as_interrupted() -> None:
 
 
 def _cut_off(outpost: OutpostServer) -> str:
-    body = asking("Hello", "sandbox/stream-10000", stream=True)
+    body = chat_body("Hello", "sandbox/stream-10000", stream=True)
     with outpost.client() as client, client.stream("POST", "/v1/chat/completions", json=body) as answer:
         next(answer.iter_bytes())
         outpost.kill()

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx2
-from tests.support.outpost_server import OutpostServer, Trust, asking, stored, until, verified
+from tests.support.outpost_server import OutpostServer, Trust, chat_body, stored, until, verified
 
 #: The number of kills of the outpost (20 test more), and of requests of a day without the platform (100,000).
 KILLS = int(os.environ.get("OUTPOST_KILLS", "4"))
@@ -54,7 +54,7 @@ class Callers:
                 try:
                     answer = client.post(
                         "/v1/chat/completions",
-                        json=asking("Hello", stream=stream),
+                        json=chat_body("Hello", stream=stream),
                         headers={"X-Request-Id": request_id},
                     )
                 except httpx2.HTTPError:

@@ -92,7 +92,7 @@ def test_a_renewed_certificate_is_used_without_a_restart(trust: Trust) -> None:
         trust.serials[outpost.id] = [new]
         trust.tell()
 
-        def shown(admin: httpx2.Client) -> dict[str, str]:
+        def serial_numbers(admin: httpx2.Client) -> dict[str, str]:
             """Returns the serial number of the certificate in the last poll of each outpost."""
             report = admin.get("/api/v1/admin/kill-switch/propagation").json()
             return {row["outpost_id"]: row["certificate_serial"] for row in report["outposts"]}
@@ -102,7 +102,7 @@ def test_a_renewed_certificate_is_used_without_a_restart(trust: Trust) -> None:
             # A change ends the current long poll. The next poll uses the new certificate.
             created = admin.post("/api/admin/dlp-rules/", json={**rule, "config_json": {"pattern": "x{9}"}})
             assert created.status_code == 201, created.text
-            until(lambda: shown(admin).get(str(outpost.id)) == new)
+            until(lambda: serial_numbers(admin).get(str(outpost.id)) == new)
             admin.delete(f"/api/admin/dlp-rules/{created.json()['id']}")
         assert old != new
         assert operator.get("/admin/api/status").json()["platform"]["fault"] is None

@@ -8,41 +8,41 @@ import httpx2
 import pytest
 from joserfc import jwt
 from joserfc.jwk import OctKey
-from tests.support.outpost_server import JWT_SECRET, OutpostServer, Trust, asking
+from tests.support.outpost_server import JWT_SECRET, OutpostServer, Trust, chat_body
 
 
-def test_a_key_of_the_organization_is_answered_by_the_model_that_it_names(outpost: OutpostServer) -> None:
+def test_a_request_with_an_organization_key_is_answered_by_the_requested_model(outpost: OutpostServer) -> None:
     answer = outpost.ask("Hello, outpost")
     assert answer.status_code == 200, answer.text
     assert "Hello, outpost" in answer.json()["choices"][0]["message"]["content"]
     assert answer.headers["x-gateway-provider"] == "sandbox"
 
 
-@pytest.mark.parametrize("key", ["gk_" + "0" * 40, "no.such.token", "what"])
-def test_a_stranger_is_refused(outpost: OutpostServer, key: str) -> None:
+@pytest.mark.parametrize("key", ["gk_" + "0" * 40, "no.such.token", "text"])
+def test_unknown_credentials_are_refused(outpost: OutpostServer, key: str) -> None:
     answer = outpost.ask(key=key)
     assert answer.status_code == 401
     assert answer.json()["error"]["type"] == "authentication_error"
 
 
-def own_token(secret: str = JWT_SECRET, algorithm: str = "HS256", **claims: object) -> str:
+def outpost_jwt(secret: str = JWT_SECRET, algorithm: str = "HS256", **claims: object) -> str:
     payload = {"sub": "batch job", "exp": int(time.time()) + 60, **claims}
     return jwt.encode({"alg": algorithm}, payload, OctKey.import_key(secret.encode()), algorithms=[algorithm])
 
 
-def test_a_client_of_the_outpost_is_admitted_by_its_token(outpost: OutpostServer) -> None:
-    assert outpost.ask(key=own_token()).status_code == 200
+def test_a_token_signed_with_the_outposts_jwt_secret_is_accepted(outpost: OutpostServer) -> None:
+    assert outpost.ask(key=outpost_jwt()).status_code == 200
 
 
 @pytest.mark.parametrize(
     "token",
     [
-        own_token(secret="another secret, of somebody else's outpost"),
-        own_token(exp=int(time.time()) - 60),
-        own_token(algorithm="HS512"),
-        own_token(exp=None),
-        own_token(sub=None),
-        ".".join(["eyJhbGciOiJub25lIn0", own_token().split(".")[1], ""]),
+        outpost_jwt(secret="another secret, of somebody else's outpost"),
+        outpost_jwt(exp=int(time.time()) - 60),
+        outpost_jwt(algorithm="HS512"),
+        outpost_jwt(exp=None),
+        outpost_jwt(sub=None),
+        ".".join(["eyJhbGciOiJub25lIn0", outpost_jwt().split(".")[1], ""]),
     ],
 )
 def test_a_foreign_or_expired_token_is_refused(outpost: OutpostServer, token: str) -> None:
@@ -50,8 +50,8 @@ def test_a_foreign_or_expired_token_is_refused(outpost: OutpostServer, token: st
     assert answer.status_code == 401, answer.text
 
 
-def test_a_clients_token_without_the_scope_is_refused(outpost: OutpostServer) -> None:
-    answer = outpost.ask(key=own_token(scope="api:read"))
+def test_a_token_without_the_scope_chat_write_is_refused(outpost: OutpostServer) -> None:
+    answer = outpost.ask(key=outpost_jwt(scope="api:read"))
     assert (answer.status_code, answer.json()["error"]["type"]) == (403, "authentication_error")
 
 
@@ -60,7 +60,7 @@ def test_a_token_of_a_user_is_valid_while_the_user_exists(trust: Trust, outpost:
         created = admin.post("/api/admin/users", json={"email": "leaver@example.com", "role": "user"})
         assert created.status_code == 201, created.text
         user = f"/api/admin/users/{created.json()['id']}"
-        token = own_token(sub=created.json()["id"])
+        token = outpost_jwt(sub=created.json()["id"])
         _wait_for(200, outpost, token)
         assert admin.patch(user, json={"is_active": False}).status_code == 200
         refused = _wait_for(401, outpost, token)
@@ -117,7 +117,7 @@ def test_after_a_restart_the_first_poll_does_not_wait_for_a_change(trust: Trust)
         assert body["policy"]["source"] == "kept"
 
 
-def test_the_tasks_of_its_event_loop_are_a_figure(outpost: OutpostServer) -> None:
+def test_the_number_of_event_loop_tasks_is_a_metric(outpost: OutpostServer) -> None:
     assert outpost.process is not None
     name = f'service_event_loop_tasks{{pid="{outpost.process.pid}"}} '
     deadline, tasks = time.monotonic() + 20, 0.0
@@ -127,18 +127,18 @@ def test_the_tasks_of_its_event_loop_are_a_figure(outpost: OutpostServer) -> Non
         assert time.monotonic() < deadline, lines
 
 
-def test_a_second_process_of_a_home_is_refused(outpost: OutpostServer) -> None:
+def test_a_second_process_with_the_same_home_directory_is_refused(outpost: OutpostServer) -> None:
     assert outpost.process is not None
     command = [sys.executable, "-P", "-m", "gatehouse", "serve", "outpost", "--port", "0", "--admin-port", "0"]
     process = subprocess.run(command, env=outpost.started_with, capture_output=True, text=True, timeout=60, check=False)
     assert process.returncode == 1
     assert f"in use by process {outpost.process.pid} at {outpost.url}; stop that process" in process.stderr
-    # Other users cannot read its files.
+    # Only the owner can access the outpost's folder.
     assert (outpost.home / "outpost").stat().st_mode & 0o777 == 0o700
     assert outpost.ask().status_code == 200
 
 
-def test_without_a_bundle_requests_are_503(trust: Trust) -> None:
+def test_without_a_policy_bundle_requests_are_refused_with_503(trust: Trust) -> None:
     outpost = OutpostServer(trust, PLATFORM_MANAGEMENT_URL="http://127.0.0.1:9")
     outpost.start()
     try:
@@ -156,7 +156,7 @@ def test_the_kill_switch_rejects_everything_until_it_is_released(outpost: Outpos
     with outpost.admin() as admin:
         answer = admin.post("/admin/api/override/kill-switch", json={"active": True})
         assert (answer.status_code, answer.json()["active"]) == (200, True)
-        for path, body in (("/v1/chat/completions", asking("x")), ("/v1/scan", {"text": "x", "model": "m"})):
+        for path, body in (("/v1/chat/completions", chat_body("x")), ("/v1/scan", {"text": "x", "model": "m"})):
             with outpost.client() as client:
                 refused = client.post(path, json=body)
             assert (refused.status_code, refused.json()["error"]["code"]) == (503, "kill_switch_active")
@@ -168,13 +168,15 @@ def test_the_kill_switch_rejects_everything_until_it_is_released(outpost: Outpos
     assert outpost.ask().status_code == 200
 
 
-def test_a_path_without_v1_is_answered_as_the_one_with_it(outpost: OutpostServer) -> None:
+def test_paths_without_v1_have_the_same_answers_as_paths_with_v1(outpost: OutpostServer) -> None:
     with outpost.client() as client:
-        assert client.post("/chat/completions", json=asking("Hello")).status_code == 200
+        assert client.post("/chat/completions", json=chat_body("Hello")).status_code == 200
         assert client.get("/models").json() == client.get("/v1/models").json()
 
 
-def test_an_api_that_is_not_offered_is_named_and_another_method_is_405(outpost: OutpostServer) -> None:
+def test_an_unsupported_api_is_named_in_the_error_and_a_wrong_method_is_refused_with_405(
+    outpost: OutpostServer,
+) -> None:
     with outpost.client() as client:
         answer = client.post("/v1/images/generations", json={})
         assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_served")

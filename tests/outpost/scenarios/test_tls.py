@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 from tests.support.outpost_server import OutpostServer, Trust
 from tests.support.outposts import Authority
 from tests.support.server import GatehouseServer
-from tests.support.tls import Served
+from tests.support.tls import TlsFiles
 
 from gatehouse.foundation.certificates import x5c
 from gatehouse.foundation.certificates.tls import tls_context
@@ -28,16 +28,16 @@ BUNDLE = "/v1/outposts/policy-bundle"
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
-    return Served(tmp_path_factory.mktemp("served"))
+def tls_files(tmp_path_factory: pytest.TempPathFactory) -> TlsFiles:
+    return TlsFiles(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture(scope="module")
-def asking(served: Served) -> Iterator[Trust]:
+def platform(tls_files: TlsFiles) -> Iterator[Trust]:
     """Yields a platform that requests certificates."""
-    server = GatehouseServer(env={"TLS_CERT_PATH": str(served.certificate), "TLS_KEY_PATH": str(served.key)})
+    server = GatehouseServer(env={"TLS_CERT_PATH": str(tls_files.certificate), "TLS_KEY_PATH": str(tls_files.key)})
     trust = Trust(server)
-    trust.verify = served.trusted()
+    trust.verify = tls_files.trusted()
     authorities = server.home / "outposts.pem"
     authorities.write_text(trust.authority.pem)
     server.env["TLS_CLIENT_CA_PATH"] = str(authorities)
@@ -46,17 +46,17 @@ def asking(served: Served) -> Iterator[Trust]:
 
 
 @pytest.fixture(scope="module")
-def secured(asking: Trust, served: Served) -> Iterator[OutpostServer]:
-    """Yields an outpost of this platform, whose own ports use TLS."""
+def tls_outpost(platform: Trust, tls_files: TlsFiles) -> Iterator[OutpostServer]:
+    """Yields an outpost that is connected to `platform` and serves its own ports with TLS."""
     environment = {
-        "TLS_CA_BUNDLE": str(served.authority), "PROXY_TLS_CERT_PATH": str(served.certificate),
-        "PROXY_TLS_KEY_PATH": str(served.key),
+        "TLS_CA_BUNDLE": str(tls_files.authority), "PROXY_TLS_CERT_PATH": str(tls_files.certificate),
+        "PROXY_TLS_KEY_PATH": str(tls_files.key),
     }  # fmt: skip
-    with OutpostServer(asking, **environment) as outpost:
+    with OutpostServer(platform, **environment) as outpost:
         yield outpost
 
 
-def token(outpost: OutpostServer) -> str:
+def outpost_token(outpost: OutpostServer) -> str:
     key = load_pem_private_key(outpost.key.read_bytes(), None)
     assert isinstance(key, ec.EllipticCurvePrivateKey)
     (certificate,) = x509.load_pem_x509_certificates(outpost.certificate.read_bytes())
@@ -72,88 +72,89 @@ def issued(authority: Authority, folder: Path) -> tuple[Path, Path]:
     return certificate, path
 
 
-def call(asking: Trust, context: ssl.SSLContext, shown: str) -> httpx2.Response:
-    headers = {"Authorization": f"Bearer {shown}"}
-    return httpx2.get(asking.server.url + BUNDLE, headers=headers, verify=context, timeout=60)
+def get_bundle(platform: Trust, context: ssl.SSLContext, token: str) -> httpx2.Response:
+    headers = {"Authorization": f"Bearer {token}"}
+    return httpx2.get(platform.server.url + BUNDLE, headers=headers, verify=context, timeout=60)
 
 
-def until(judge: Callable[[], bool]) -> None:
+def until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 30
-    while not judge():
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
 
-def test_an_outpost_shows_its_certificate_and_serves_over_tls(secured: OutpostServer) -> None:
-    assert secured.url.startswith("https://")
-    assert secured.admin_url.startswith("https://")
-    assert secured.ask().status_code == 200
-    with secured.admin() as admin:
+def test_an_outpost_presents_its_certificate_and_serves_over_tls(tls_outpost: OutpostServer) -> None:
+    assert tls_outpost.url.startswith("https://")
+    assert tls_outpost.admin_url.startswith("https://")
+    assert tls_outpost.ask().status_code == 200
+    with tls_outpost.admin() as admin:
         status = admin.get("/admin/api/status").json()
     assert (status["policy"]["source"], status["platform"]["fault"]) == ("platform", None)
     with pytest.raises(httpx2.RemoteProtocolError):
-        httpx2.get(secured.url.replace("https:", "http:") + "/api/health/live")
+        httpx2.get(tls_outpost.url.replace("https:", "http:") + "/api/health/live")
 
 
 def test_a_token_is_valid_only_on_a_connection_with_its_certificate(
-    asking: Trust, secured: OutpostServer, served: Served, tmp_path: Path
+    platform: Trust, tls_outpost: OutpostServer, tls_files: TlsFiles, tmp_path: Path
 ) -> None:
-    own = call(asking, served.trusted(secured.certificate, secured.key), token(secured))
+    own = get_bundle(platform, tls_files.trusted(tls_outpost.certificate, tls_outpost.key), outpost_token(tls_outpost))
     assert own.status_code == 200, own.text
-    foreign = issued(asking.authority, tmp_path)
-    for context in (served.trusted(), served.trusted(*foreign)):
-        refused = call(asking, context, token(secured))
+    foreign = issued(platform.authority, tmp_path)
+    for context in (tls_files.trusted(), tls_files.trusted(*foreign)):
+        refused = get_bundle(platform, context, outpost_token(tls_outpost))
         assert (refused.status_code, refused.json()["error"]) == (401, "client_certificate_missing")
 
 
-def test_other_clients_need_no_certificate(asking: Trust, secured: OutpostServer, served: Served) -> None:
-    with asking.admin() as admin:
+def test_other_clients_need_no_certificate(platform: Trust, tls_outpost: OutpostServer, tls_files: TlsFiles) -> None:
+    with platform.admin() as admin:
         assert admin.get("/api/admin/config").status_code == 200
-    context = served.trusted(secured.certificate, secured.key)
-    assert httpx2.get(asking.server.url + "/health", verify=context).status_code == 200
+    context = tls_files.trusted(tls_outpost.certificate, tls_outpost.key)
+    assert httpx2.get(platform.server.url + "/health", verify=context).status_code == 200
 
 
 def test_a_certificate_of_another_authority_ends_the_handshake(
-    asking: Trust, secured: OutpostServer, served: Served, tmp_path: Path
+    platform: Trust, tls_outpost: OutpostServer, tls_files: TlsFiles, tmp_path: Path
 ) -> None:
     with pytest.raises(httpx2.TransportError):
-        call(asking, served.trusted(*issued(Authority(), tmp_path)), token(secured))
+        get_bundle(platform, tls_files.trusted(*issued(Authority(), tmp_path)), outpost_token(tls_outpost))
 
 
-def test_after_a_renewal_the_new_certificate_is_used(asking: Trust, secured: OutpostServer) -> None:
-    secured.enrol()
-    until(lambda: "outpost.certificate_renewed" in secured.log)
+def test_after_a_renewal_the_new_certificate_is_used(platform: Trust, tls_outpost: OutpostServer) -> None:
+    tls_outpost.enrol()
+    until(lambda: "outpost.certificate_renewed" in tls_outpost.log)
     config = {"keywords": ["samarkand"]}
     rule = {"name": "s", "filter_type": "keyword_block", "config": config, "scope": "org", "priority": 5}
-    with asking.admin() as admin:
-        # The first bundle is the response to the earlier poll. The second one arrives over a new connection.
+    with platform.admin() as admin:
+        # The outpost's long poll from before the renewal still uses the old certificate, and receives the first change.
+        # Only the second change arrives over a connection with the new certificate.
         for round_ in ("one", "two"):
             rule["name"] = round_
             created = admin.post("/api/admin/content-filters/", json=rule)
             assert created.status_code == 201, created.text
-            until(lambda: secured.ask("samarkand").status_code == 403)
+            until(lambda: tls_outpost.ask("samarkand").status_code == 403)
             assert admin.delete(f"/api/admin/content-filters/{created.json()['id']}").status_code == 204
-            until(lambda: secured.ask("samarkand").status_code == 200)
-    with secured.admin() as operator:
+            until(lambda: tls_outpost.ask("samarkand").status_code == 200)
+    with tls_outpost.admin() as operator:
         status = operator.get("/admin/api/status").json()
     assert status["platform"]["fault"] is None
-    assert status["certificate"]["serial"] == asking.serials[secured.id][-1]
+    assert status["certificate"]["serial"] == platform.serials[tls_outpost.id][-1]
 
 
 @pytest.mark.parametrize(
-    ("content", "fault"),
+    ("problem", "fault"),
     [
-        ("no certificate", "TLS_CLIENT_CA_PATH: needs TLS_CERT_PATH"),
-        ("no file", "TLS_CLIENT_CA_PATH: cannot be loaded"),
-        ("no authority", "TLS_CLIENT_CA_PATH: cannot be loaded"),
+        ("no server certificate", "TLS_CLIENT_CA_PATH: needs TLS_CERT_PATH"),
+        ("no authorities file", "TLS_CLIENT_CA_PATH: cannot be loaded"),
+        ("no authority in the file", "TLS_CLIENT_CA_PATH: cannot be loaded"),
     ],
 )
 def test_unusable_authorities_are_reported_at_the_start(
-    served: Served, tmp_path: Path, content: str, fault: str
+    tls_files: TlsFiles, tmp_path: Path, problem: str, fault: str
 ) -> None:
     authorities = tmp_path / "authorities.pem"
-    if content == "no authority":
+    if problem == "no authority in the file":
         authorities.write_text("nothing")
-    certificate, key = (None, None) if content == "no certificate" else (served.certificate, served.key)
+    certificate, key = (None, None) if problem == "no server certificate" else (tls_files.certificate, tls_files.key)
     with pytest.raises(BadSettings, match=fault):
         tls_context(certificate, key, authorities)

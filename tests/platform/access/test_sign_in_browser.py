@@ -11,7 +11,7 @@ import pytest
 from playwright.async_api import Browser, BrowserContext, CDPSession, Page, Route, expect
 from pydantic import SecretStr
 from tests.support import chromium
-from tests.support.accessibility import is_accessible, needs_axe
+from tests.support.accessibility import assert_accessible, needs_axe
 from tests.support.chromium import PHONE, needs_chromium, page_of
 from tests.support.members import Member, code_of, enrol, member
 from tests.support.platform import PASSWORD, RunningPlatform, Tenant
@@ -284,43 +284,43 @@ async def test_axe_is_silent_on_every_page(served: RunningPlatform, tenant: Tena
     await authenticator(page)
     for path in (*_PAGES, "/nothing", "/oauth/authorize?client_id=unknown", "/login/reset?token=x&email=a%40b.test"):
         await page.goto(path)
-        await is_accessible(page)
+        await assert_accessible(page)
     await page.get_by_label("New password").fill("a long enough password")
     await page.get_by_label("The same again").fill("another long password")
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("alert")).to_be_visible()
-    await is_accessible(page)
+    await assert_accessible(page)
     await page.goto("/login/forgot")
     await page.get_by_label("E-mail").fill(newcomer.email)
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("status")).to_be_visible()
-    await is_accessible(page)
+    await assert_accessible(page)
 
     await log_in(page, who)
     await page.get_by_label("Code from your authenticator app").fill("000000")
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("alert").first).to_be_visible()
     await page.get_by_text("Use a recovery code").click()
-    await is_accessible(page)
+    await assert_accessible(page)
     await page.get_by_label("Code from your authenticator app").fill(code_of(secret))
     await page.get_by_role("button", name="Confirm").click()
     await expect(page.get_by_role("heading", name="You are signed in")).to_be_visible()
-    await is_accessible(page)
+    await assert_accessible(page)
     await page.get_by_role("button", name="Sign out").click()
     await expect(page.get_by_role("status")).to_be_visible()
-    await is_accessible(page)
+    await assert_accessible(page)
 
     await log_in(page, newcomer)
     await expect(page.get_by_role("button", name="Set up a passkey")).to_be_visible()
-    await is_accessible(page)
+    await assert_accessible(page)
     await page.get_by_role("button", name="Set up an authenticator app").click()
     await expect(page.get_by_label("Code from the app")).to_be_visible()
-    await is_accessible(page)
+    await assert_accessible(page)
     shown_secret = re.sub(r"\s", "", await page.locator(".secret").inner_text())
     await page.get_by_label("Code from the app").fill(code_of(shown_secret))
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", name="Your recovery codes")).to_be_visible()
-    await is_accessible(page)
+    await assert_accessible(page)
 
 
 _PAGES = (

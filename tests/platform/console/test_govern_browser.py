@@ -12,7 +12,7 @@ import httpx2
 import pytest
 from playwright.async_api import Locator, Page, expect
 from tests.platform.console.conftest import (
-    Colleague,
+    OtherUser,
     SignIn,
     api,
     call_model,
@@ -21,7 +21,7 @@ from tests.platform.console.conftest import (
     modal,
     recorded_call,
 )
-from tests.support.accessibility import is_accessible
+from tests.support.accessibility import assert_accessible
 from tests.support.chromium import needs_chromium
 from tests.support.server import GatehouseServer
 
@@ -42,9 +42,9 @@ RULE = {
 
 
 async def test_a_model_is_stopped_with_a_reason_and_released(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
-    caller = api(server, colleague("user"))
+    caller = api(server, new_user("user"))
     key = caller.post("/api/auth/api-keys", json={"description": "x"}).json()["api_key"]
     await sign_in("admin", "/console/kill-switches")
     await page.get_by_role("button", name=re.compile("Stop Echo")).click()
@@ -87,15 +87,15 @@ async def test_a_waiting_request_appears_and_is_decided(
     server: GatehouseServer,
     page: Page,
     sign_in: SignIn,
-    colleague: Callable[[str], Colleague],
+    new_user: Callable[[str], OtherUser],
     decision: str,
     status: int,
 ) -> None:
-    admin = api(server, colleague("admin"))
+    admin = api(server, new_user("admin"))
     assert admin.patch(FLAG, json={"enabled": True}).status_code == 200
     rule = admin.post("/api/admin/dlp-rules/", json=RULE)
     assert rule.status_code == 201, rule.text
-    who = colleague("user")
+    who = new_user("user")
     key = api(server, who).post("/api/auth/api-keys", json={"description": "x"}).json()["api_key"]
     try:
         await sign_in("admin", "/console/approvals")
@@ -130,9 +130,9 @@ async def test_a_waiting_request_appears_and_is_decided(
 
 
 async def test_events_are_listed_newest_first_filtered_and_opened(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
-    who = colleague("user")
+    who = new_user("user")
     client = api(server, who)
     key = client.post("/api/auth/api-keys", json={"description": "for the log"}).json()["api_key"]
     request_id = recorded_call(server, key)
@@ -149,15 +149,15 @@ async def test_events_are_listed_newest_first_filtered_and_opened(
     await page.keyboard.press("Enter")
     dialog = modal(page)
     await expect(dialog).to_contain_text("sandbox/echo")
-    await is_accessible(page)
+    await assert_accessible(page)
     await dialog.get_by_role("link", name=request_id).click()
     await expect(page.get_by_role("table", name="Requests").get_by_role("row")).to_have_count(2)
 
 
 async def test_older_events_are_loaded_on_request(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
-    admin = api(server, colleague("admin"))
+    admin = api(server, new_user("admin"))
     for number in range(101):
         assert admin.patch(FLAG, json={"enabled": number % 2 == 0}).status_code == 200
     admin.patch(FLAG, json={"enabled": False})
@@ -168,10 +168,39 @@ async def test_older_events_are_loaded_on_request(
     await expect(rows.nth(101)).to_be_visible()
 
 
-async def test_the_chain_is_verified_and_a_break_is_named(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+async def test_new_events_appear_while_the_page_follows(
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
-    client = api(server, colleague("user"))
+    who = new_user("user")
+    client = api(server, who)
+    client.post("/api/auth/api-keys", json={"description": "first"}).raise_for_status()
+    await sign_in("auditor", f"/console/audit?action=api_key.created&actor_id={who.id}")
+    rows = page.get_by_role("table", name="Audit log").get_by_role("row")
+    await expect(rows).to_have_count(2)
+    follow = page.get_by_role("switch", name="Follow")
+    await expect(follow).not_to_be_checked()
+    await follow.press("Space")
+    await expect(follow).to_be_checked()
+    assert "follow=true" in page.url
+    ids = [client.post("/api/auth/api-keys", json={"description": "x"}).json()["id"] for _ in range(2)]
+    await expect(rows).to_have_count(4, timeout=15_000)
+    client.post("/api/auth/api-keys", json={"description": "last"}).raise_for_status()
+    await expect(rows).to_have_count(5, timeout=15_000)
+    await check_screen(page)
+    # The events are listed newest first.
+    await rows.nth(2).click()
+    await expect(modal(page)).to_contain_text(ids[1])
+    await page.keyboard.press("Escape")
+    await page.get_by_role("button", name="Clear").click()
+    await expect(follow).to_be_checked()
+    await follow.uncheck()
+    assert "follow" not in page.url
+
+
+async def test_the_chain_is_verified_and_a_break_is_named(
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
+) -> None:
+    client = api(server, new_user("user"))
     for number in range(3):
         client.post("/api/auth/api-keys", json={"description": f"key {number}"}).raise_for_status()
     await sign_in("auditor", "/console/audit")
@@ -193,15 +222,15 @@ async def test_the_chain_is_verified_and_a_break_is_named(
         await expect(result).to_contain_text("The chain is broken")
         places = result.get_by_role("region", name="Where the chain is broken")
         await expect(places.get_by_role("listitem")).to_have_text("Event 2 changed: its hash does not match")
-        await is_accessible(page)
+        await assert_accessible(page)
     finally:
         server.sql(change, [reason, DEFAULT_TENANT])
 
 
 async def test_filtered_events_of_a_period_are_exported(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
-    who = colleague("user")
+    who = new_user("user")
     client = api(server, who)
     ids = [client.post("/api/auth/api-keys", json={"description": "x"}).json()["id"] for _ in range(2)]
     await sign_in("auditor", f"/console/audit?action=api_key.created&actor_id={who.id}")
@@ -245,7 +274,7 @@ async def test_a_person_is_invited_and_chooses_a_password(server: GatehouseServe
     await dialog.get_by_label("E-mail address").fill(email)
     await dialog.get_by_label("Name", exact=True).fill("Grace Hopper")
     await dialog.get_by_label("Role").select_option("auditor")
-    await is_accessible(page)
+    await assert_accessible(page)
     await dialog.get_by_role("button", name="Create user").click()
     link = await dialog.get_by_label("Invitation link").inner_text()
     await page.keyboard.press("Escape")
@@ -268,9 +297,9 @@ async def test_a_person_is_invited_and_chooses_a_password(server: GatehouseServe
 
 
 async def test_a_user_is_searched_edited_deactivated_and_deleted(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
-    who = colleague("user")
+    who = new_user("user")
     name = f"Person {uuid4().hex[:8]}"
     await sign_in("admin", "/console/users")
     await page.get_by_label("Search").fill(who.email)
@@ -308,9 +337,9 @@ async def test_a_user_is_searched_edited_deactivated_and_deleted(
 
 
 async def test_a_bundle_is_created_acknowledged_archived_and_deleted(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
-    key = api(server, colleague("user")).post("/api/auth/api-keys", json={"description": "x"}).json()["api_key"]
+    key = api(server, new_user("user")).post("/api/auth/api-keys", json={"description": "x"}).json()["api_key"]
     name = f"Card data {uuid4().hex[:8]}"
     who = await sign_in("admin", "/console/compliance")
     await page.get_by_role("button", name="New bundle").press("Enter")
@@ -324,7 +353,7 @@ async def test_a_bundle_is_created_acknowledged_archived_and_deleted(
         await dialog.get_by_label("Search entity types").fill(entity_type)
         await dialog.get_by_label(entity_type, exact=True).press("Space")
     await expect(dialog.get_by_text("2 are chosen.")).to_be_visible()
-    await is_accessible(page)
+    await assert_accessible(page)
     await dialog.get_by_role("button", name="Create").press("Enter")
     await expect(dialog).to_be_hidden()
     row = page.get_by_role("row").filter(has_text=name)
@@ -375,9 +404,9 @@ async def test_a_bundle_is_created_acknowledged_archived_and_deleted(
 
 
 async def test_bundles_are_exported_and_imported_and_the_report_is_downloaded(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague], tmp_path: Path
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser], tmp_path: Path
 ) -> None:
-    admin, name = api(server, colleague("admin")), f"Exported {uuid4().hex[:8]}"
+    admin, name = api(server, new_user("admin")), f"Exported {uuid4().hex[:8]}"
     body = {"name": name, "regulatory_framework": "GDPR", "version": "1", "seed_rule_mappings": ["iban"]}
     bundle = admin.post(BUNDLES, json=body).json()
     await sign_in("admin", "/console/compliance?days=7")
@@ -419,9 +448,9 @@ async def test_bundles_are_exported_and_imported_and_the_report_is_downloaded(
 
 
 async def test_bundles_are_paged_sorted_and_filtered_by_the_server(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
-    admin, mark = api(server, colleague("admin")), f"Many {uuid4().hex[:8]}"
+    admin, mark = api(server, new_user("admin")), f"Many {uuid4().hex[:8]}"
     body = {"regulatory_framework": "GDPR", "version": "1", "seed_rule_mappings": ["iban"], "enabled": False}
     for number in range(51):
         admin.post(BUNDLES, json={**body, "name": f"{mark} {number:02}"}).raise_for_status()
@@ -448,7 +477,7 @@ async def test_bundles_are_paged_sorted_and_filtered_by_the_server(
 
 
 async def test_auditors_see_everything_and_change_nothing_and_users_are_not_led_there(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
     navigation = page.get_by_role("navigation", name="Main")
     await sign_in("auditor", "/console/kill-switches")
@@ -459,7 +488,7 @@ async def test_auditors_see_everything_and_change_nothing_and_users_are_not_led_
     await expect(page.get_by_role("button", name="New user")).to_have_count(0)
     await expect(page.get_by_role("button", name=re.compile("Actions for"))).to_have_count(0)
     body = {"name": "Of the auditor", "regulatory_framework": "GDPR", "version": "1", "seed_rule_mappings": ["iban"]}
-    api(server, colleague("admin")).post(BUNDLES, json=body).raise_for_status()
+    api(server, new_user("admin")).post(BUNDLES, json=body).raise_for_status()
     await navigation.get_by_role("link", name="Compliance").click()
     await page.get_by_role("button", name="Details of “Of the auditor”").click()
     await expect(modal(page)).to_contain_text("Not yet")

@@ -10,14 +10,14 @@ import pytest
 from aiohttp import web
 from playwright.async_api import Browser, Locator, Page, expect
 from tests.platform.console.conftest import (
-    Colleague,
+    OtherUser,
     SignIn,
     api,
     call_model,
     check_screen,
     modal,
 )
-from tests.support.accessibility import is_accessible
+from tests.support.accessibility import assert_accessible
 from tests.support.chromium import needs_chromium, page_of
 from tests.support.identity_provider import IdentityProvider, identity_provider
 from tests.support.receiver import HERE, Receiver, certificate
@@ -48,8 +48,8 @@ async def provider(server: GatehouseServer) -> AsyncIterator[IdentityProvider]:
 
 
 @pytest.fixture
-def admin(server: GatehouseServer, colleague: Callable[[str], Colleague]) -> httpx2.Client:
-    return api(server, colleague("admin"))
+def admin(server: GatehouseServer, new_user: Callable[[str], OtherUser]) -> httpx2.Client:
+    return api(server, new_user("admin"))
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ async def test_an_identity_provider_is_set_up_from_its_metadata_tested_and_left(
     await dialog.get_by_label("Metadata URL").fill("https://10.1.2.3/metadata")
     await dialog.get_by_role("button", name="Read").click()
     await expect(dialog.get_by_label("Metadata URL")).to_have_attribute("aria-invalid", "true")
-    await is_accessible(page)
+    await assert_accessible(page)
     async with Receiver.listening() as publisher:
         publisher.answers.append(web.Response(text=provider_metadata(provider.url, provider.certificate)))
         await dialog.get_by_label("Metadata URL").fill(publisher.url)
@@ -149,7 +149,7 @@ async def test_an_identity_provider_is_set_up_from_its_metadata_tested_and_left(
 
     await choose(page, name, "Test sign-in")
     address = await dialog.get_by_label("Sign-in address").inner_text()
-    await is_accessible(page)
+    await assert_accessible(page)
     await dialog.get_by_role("button", name="Done").click()
     name_id, email = uuid4().hex, f"ada@{proven_domain(server)}"
     await provider.next(email=email, name_id=name_id)
@@ -228,7 +228,7 @@ async def test_a_provisioning_token_is_shown_once_works_and_is_revoked(
     await dialog.get_by_label("Expires after").select_option("90 days")
     await dialog.get_by_role("button", name="Create").press("Enter")
     token = await dialog.get_by_label("Token", exact=True).inner_text()
-    await is_accessible(page)
+    await assert_accessible(page)
     await page.keyboard.press("Escape")
     await dialog.get_by_role("button", name="Done").click()
     await expect(row(page, name)).to_contain_text("in 2 months")
@@ -265,7 +265,7 @@ async def test_the_policies_for_second_factors_and_sessions_are_changed(
     await expect(panel.get_by_label("Grace period (hours)")).to_have_count(0)
     await panel.get_by_label("Who needs one").select_option("Everybody")
     await panel.get_by_label("Grace period (hours)").fill("0")
-    await is_accessible(page)
+    await assert_accessible(page)
     await save.click()
     # It would lock the administrator out, who has no factor.
     await expect(panel.get_by_role("alert")).to_contain_text("you have none that the organization accepts")
@@ -318,7 +318,7 @@ async def test_an_oauth_client_is_created_rotated_edited_disabled_and_deleted(
     await dialog.get_by_label("A token is valid for").fill("1500")
     await dialog.get_by_role("button", name="Create").click()
     await expect(dialog.get_by_role("alert")).to_be_visible()
-    await is_accessible(page)
+    await assert_accessible(page)
     await dialog.get_by_label("A token is valid for").fill("30")
     await expect(dialog.get_by_label("For all organizations")).to_have_count(0)
     await dialog.get_by_role("button", name="Create").press("Enter")
@@ -430,9 +430,9 @@ async def test_a_service_account_gets_a_key_that_is_disabled_and_deleted(
 
 
 async def test_an_administrator_ends_the_sessions_of_a_user(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
-    who = colleague("user")
+    who = new_user("user")
     first, second, third = (api(server, who) for _ in range(3))
     await sign_in("admin", f"/console/users?search={who.email}")
     await page.get_by_role("button", name="Sessions of A test's user").press("Enter")

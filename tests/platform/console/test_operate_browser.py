@@ -12,7 +12,7 @@ import httpx2
 import pytest
 from playwright.async_api import Locator, Page, expect
 from tests.platform.console.conftest import (
-    Colleague,
+    OtherUser,
     SignIn,
     api,
     call_model,
@@ -21,7 +21,7 @@ from tests.platform.console.conftest import (
     modal,
     recorded_call,
 )
-from tests.support.accessibility import is_accessible
+from tests.support.accessibility import assert_accessible
 from tests.support.chromium import needs_chromium
 from tests.support.receiver import HERE, Receiver, certificate
 from tests.support.server import GatehouseServer
@@ -51,8 +51,8 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 
 @pytest.fixture
-def admin(server: GatehouseServer, colleague: Callable[[str], Colleague]) -> httpx2.Client:
-    return api(server, colleague("admin"))
+def admin(server: GatehouseServer, new_user: Callable[[str], OtherUser]) -> httpx2.Client:
+    return api(server, new_user("admin"))
 
 
 async def choose(page: Page, name: str, item: str) -> None:
@@ -79,9 +79,9 @@ def new_group(admin: httpx2.Client, name: str) -> str:
 
 
 async def test_a_group_is_created_gets_members_and_is_deleted(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague], admin: httpx2.Client
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser], admin: httpx2.Client
 ) -> None:
-    who, name, taken = colleague("user"), new_name("Payments"), new_name("Taken")
+    who, name, taken = new_user("user"), new_name("Payments"), new_name("Taken")
     new_group(admin, taken)
     await sign_in("admin", "/console/groups")
     await page.get_by_role("button", name="New group").click()
@@ -93,7 +93,7 @@ async def test_a_group_is_created_gets_members_and_is_deleted(
     await expect(dialog.get_by_role("alert")).to_contain_text("already")
     await dialog.get_by_label("Name").fill(name)
     await dialog.get_by_label("Description").fill("Who works on payments")
-    await is_accessible(page)
+    await assert_accessible(page)
     await dialog.get_by_role("button", name="Create").click()
     await expect(dialog).to_be_hidden()
     await expect(row(page, name)).to_contain_text("Who works on payments")
@@ -150,9 +150,9 @@ async def test_groups_are_paged_sorted_and_searched_by_the_server(
 
 
 async def test_a_dialog_stays_open_when_its_row_moves_to_another_page(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague], admin: httpx2.Client
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser], admin: httpx2.Client
 ) -> None:
-    who, mark = colleague("user"), new_name("Moves")
+    who, mark = new_user("user"), new_name("Moves")
     ids = [new_group(admin, f"{mark} {number:02}") for number in range(51)]
     try:
         await sign_in("admin", f"/console/groups?search={mark.replace(' ', '+')}&sort=member_count&group={ids[0]}")
@@ -184,9 +184,9 @@ async def test_a_dialog_stays_open_when_its_row_moves_to_another_page(
 
 
 async def test_rules_of_several_groups_are_edited_and_saved_at_once(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague], admin: httpx2.Client
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser], admin: httpx2.Client
 ) -> None:
-    who = colleague("user")
+    who = new_user("user")
     key = api(server, who).post("/api/auth/api-keys", json={"description": "x"}).json()["api_key"]
     first, second, model = new_name("Allowed"), new_name("Denied"), "tokens-7-3"
     allowed, denied = new_group(admin, first), new_group(admin, second)
@@ -245,7 +245,7 @@ async def test_a_change_that_fails_stays_in_the_table_and_the_others_are_saved(
     await page.get_by_role("link", name="Groups", exact=True).click()
     dialog = modal(page)
     await expect(dialog).to_contain_text("1 change is not saved")
-    await is_accessible(page)
+    await assert_accessible(page)
     await dialog.get_by_role("button", name="Stay").click()
     await page.get_by_role("button", name="Discard").click()
     await expect(failures).to_have_count(0)
@@ -265,9 +265,9 @@ def no_budgets(server: GatehouseServer, admin: httpx2.Client) -> Iterator[None]:
 
 @pytest.mark.usefixtures("no_budgets")
 async def test_a_users_budget_is_created_spent_edited_and_deleted(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague], admin: httpx2.Client
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser], admin: httpx2.Client
 ) -> None:
-    who = colleague("user")
+    who = new_user("user")
     key = api(server, who).post("/api/auth/api-keys", json={"description": "x"}).json()["api_key"]
     await sign_in("admin", "/console/budgets")
     await expect(page.get_by_role("heading", name="No budgets yet")).to_be_visible()
@@ -285,11 +285,11 @@ async def test_a_users_budget_is_created_spent_edited_and_deleted(
     await dialog.get_by_label("Dollars").fill("0.25")
     await dialog.get_by_role("button", name="Create").click()
     await expect(dialog.get_by_label("User", exact=True)).to_have_attribute("aria-invalid", "true")
-    await is_accessible(page)
+    await assert_accessible(page)
     await dialog.get_by_label("User", exact=True).fill(who.email)
     await dialog.get_by_role("button", name="Choose A test's user").press("Enter")
     await expect(dialog.get_by_role("group", name="User")).to_contain_text("A test's user")
-    await is_accessible(page)
+    await assert_accessible(page)
     await dialog.get_by_role("button", name="Create").click()
     await expect(dialog).to_be_hidden()
     budget = row(page, "A test's user")
@@ -323,9 +323,9 @@ async def test_a_users_budget_is_created_spent_edited_and_deleted(
 
 @pytest.mark.usefixtures("no_budgets")
 async def test_a_budget_can_be_for_the_organization_a_group_a_key_or_a_client(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague], admin: httpx2.Client
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser], admin: httpx2.Client
 ) -> None:
-    who, group, client, key = colleague("user"), new_name("Group"), new_name("Client"), new_name("Key")
+    who, group, client, key = new_user("user"), new_name("Group"), new_name("Client"), new_name("Key")
     api(server, who).post("/api/auth/api-keys", json={"description": key}).raise_for_status()
     new_group(admin, group)
     admin.post("/api/admin/oauth-clients/", json={"name": client, "scopes": ["chat:write"]}).raise_for_status()
@@ -382,12 +382,12 @@ async def test_a_webhook_is_created_tested_edited_and_deleted(
     await dialog.get_by_label("quota_exceeded").check()
     await dialog.get_by_role("button", name="Create").click()
     await expect(dialog.get_by_label("URL")).to_have_attribute("aria-invalid", "true")
-    await is_accessible(page)
+    await assert_accessible(page)
     await dialog.get_by_label("URL").fill(receiver.url)
     await dialog.get_by_role("button", name="Create").click()
     secret = await dialog.locator("code").inner_text()
     assert re.fullmatch("[0-9a-f]{64}", secret)
-    await is_accessible(page)
+    await assert_accessible(page)
     await page.keyboard.press("Escape")
     await dialog.get_by_role("button", name="Done").click()
     await expect(row(page, name)).to_contain_text("quota_exceeded")
@@ -401,6 +401,14 @@ async def test_a_webhook_is_created_tested_edited_and_deleted(
     (got,) = receiver.got
     digest = hmac.new(secret.encode(), got.body, hashlib.sha256).hexdigest()
     assert got.headers["X-Service-Signature"] == f"sha256={digest}"
+    receiver.answers.append(500)
+    await dialog.get_by_role("button", name="Send a test event").click()
+    await expect(deliveries.first).to_contain_text(re.compile("Failed.*HTTP 500"))
+    await dialog.get_by_role("button", name="Send again: webhook_test").press("Enter")
+    await expect(page.get_by_text("The event is queued.").first).to_be_visible()
+    await expect(deliveries.first).to_contain_text(re.compile("Delivered.*1 attempt.*HTTP 200"))
+    await expect(dialog.get_by_role("button", name="Send again")).to_have_count(0)
+    assert receiver.got[-1].json["payload"] == receiver.got[-2].json["payload"]
     receiver.answers.append(500)
     await dialog.get_by_role("button", name="Send a test event").click()
     await expect(deliveries.first).to_contain_text(re.compile("Failed.*HTTP 500"))
@@ -441,7 +449,8 @@ async def test_the_states_of_deliveries_are_shown_with_their_errors(
         await sign_in("auditor", f"/console/webhooks?webhook={webhook}")
         delivery = modal(page).get_by_role("list", name="Deliveries").get_by_role("listitem")
         await expect(delivery).to_contain_text(re.compile("Dead letter.*HTTP 503.*503"))
-        await expect(modal(page).get_by_role("button", name="Send a test event")).to_have_count(0)
+        for name in ("Send a test event", "Send again"):
+            await expect(modal(page).get_by_role("button", name=name)).to_have_count(0)
         await check_screen(page)
     finally:
         admin.delete(f"{WEBHOOKS}{webhook}").raise_for_status()
@@ -480,11 +489,11 @@ async def test_an_alert_is_created_triggers_and_is_deleted(
     server: GatehouseServer,
     page: Page,
     sign_in: SignIn,
-    colleague: Callable[[str], Colleague],
+    new_user: Callable[[str], OtherUser],
     admin: httpx2.Client,
     receiver: Receiver,
 ) -> None:
-    caller, name = api(server, colleague("user")), new_name("Refusals")
+    caller, name = api(server, new_user("user")), new_name("Refusals")
     key = caller.post("/api/auth/api-keys", json={"description": "x"}).json()["api_key"]
     recorded_call(server, key)
     await sign_in("admin", "/console/alerts")
@@ -500,7 +509,7 @@ async def test_an_alert_is_created_triggers_and_is_deleted(
     await dialog.get_by_label("Notification URL").fill("https://10.1.2.3/")
     await dialog.get_by_role("button", name="Create").click()
     await expect(dialog.get_by_label("Notification URL")).to_have_attribute("aria-invalid", "true")
-    await is_accessible(page)
+    await assert_accessible(page)
     await dialog.get_by_label("Notification URL").fill(receiver.url)
     await dialog.get_by_role("button", name="Create").click()
     await expect(dialog).to_be_hidden()

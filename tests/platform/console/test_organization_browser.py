@@ -6,8 +6,8 @@ from collections.abc import Callable
 from uuid import uuid4
 
 from playwright.async_api import Locator, Page, Route, expect
-from tests.platform.console.conftest import Colleague, SignIn, api, check_screen, modal
-from tests.support.accessibility import is_accessible
+from tests.platform.console.conftest import OtherUser, SignIn, api, check_screen, modal
+from tests.support.accessibility import assert_accessible
 from tests.support.chromium import needs_chromium
 from tests.support.server import GatehouseServer
 
@@ -41,10 +41,10 @@ async def test_settings_are_changed_and_a_bad_one_is_named(
 
 
 async def test_the_second_of_two_administrators_is_told(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
     """The first changes a filter and the settings while the second has their forms open."""
-    first = api(server, colleague("admin"))
+    first = api(server, new_user("admin"))
     name = f"Words {uuid4().hex[:8]}"
     body = {
         "name": name,
@@ -114,7 +114,7 @@ async def test_a_feature_is_switched_by_keyboard(server: GatehouseServer, page: 
 
 
 async def test_settings_show_where_their_values_come_from(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
     server.sql("UPDATE tenants SET session_policy = '{}', mfa_policy = '{}' WHERE id = %s", [DEFAULT_TENANT])
     server.touch("tenant", DEFAULT_TENANT)
@@ -136,7 +136,7 @@ async def test_settings_show_where_their_values_come_from(
     await tokens.uncheck()
     await panel(page, "Sessions").get_by_role("button", name="Save").click()
     await expect(tokens).to_have_accessible_description(re.compile("Set by the organization"))
-    answer = api(server, colleague("auditor")).get("/api/v1/admin/org/session-policy").json()
+    answer = api(server, new_user("auditor")).get("/api/v1/admin/org/session-policy").json()
     assert (answer["refresh_token_enabled"], answer["sources"]["refresh_token_enabled"]) == (False, "organization")
     server.sql("UPDATE tenants SET session_policy = '{}' WHERE id = %s", [DEFAULT_TENANT])
     server.touch("tenant", DEFAULT_TENANT)
@@ -154,7 +154,7 @@ async def test_an_entry_of_the_configuration_is_changed(server: GatehouseServer,
     await modal(page).get_by_label("Value").fill("none")
     await modal(page).get_by_role("button", name="Save").click()
     await expect(modal(page).get_by_label("Value")).to_have_attribute("aria-invalid", "true")
-    await is_accessible(page)
+    await assert_accessible(page)
     await modal(page).get_by_label("Value").fill("900")
     await modal(page).get_by_role("button", name="Save").click()
     await expect(messages).to_contain_text("900Set by the organization.")

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from playwright.async_api import Page, expect
 from tests.platform.console.conftest import (
-    Colleague,
+    OtherUser,
     SignIn,
     api,
     call_model,
@@ -17,19 +17,19 @@ from tests.platform.console.conftest import (
     modal,
     recorded_call,
 )
-from tests.support.accessibility import is_accessible
+from tests.support.accessibility import assert_accessible
 from tests.support.chromium import needs_chromium
 from tests.support.server import GatehouseServer
 
 pytestmark = needs_chromium
 
-#: Nothing listens there.
+#: A closed port: a provider at this address is unreachable.
 BASE_URL = "http://127.0.0.1:9/v1"
 SECRET = "sk-of-the-console-4711"
 CATALOG = "/api/admin/models/catalog/"
 POLICIES = "/api/admin/cost-routing/policies"
 #: Buttons that only administrators have.
-CHANGES = re.compile("Add|Own endpoint|Actions for|New policy|Simulate|Discover|Register model|Move")
+CHANGES = re.compile("Add|Actions for|New policy|Simulate|Discover|Register model|Move")
 
 
 def new_name(kind: str) -> str:
@@ -53,7 +53,7 @@ async def test_a_provider_is_added_checked_and_disabled(server: GatehouseServer,
     await dialog.get_by_label("Name in model ids").fill("in-house")
     await dialog.get_by_label("Base URL").fill("not a URL")
     await dialog.get_by_label("API key").fill(SECRET)
-    await is_accessible(page)
+    await assert_accessible(page)
     await dialog.get_by_role("button", name="Add provider").click()
     await expect(dialog.get_by_label("Base URL")).to_have_attribute("aria-invalid", "true")
     await dialog.get_by_label("Base URL").fill(BASE_URL)
@@ -73,7 +73,7 @@ async def test_a_provider_is_added_checked_and_disabled(server: GatehouseServer,
     await expect(dialog.get_by_label("API key")).to_have_value("")
     assert SECRET not in await page.content()
     await dialog.get_by_role("button", name="Cancel").click()
-    # A server of one's own works without credentials.
+    # A self-hosted provider needs no credentials, so there is no menu item to remove them.
     await page.get_by_role("button", name="Actions for in-house").click()
     await expect(page.get_by_role("menuitem", name="Remove credentials")).to_have_count(0)
     await page.keyboard.press("Escape")
@@ -115,7 +115,7 @@ async def test_a_service_is_added_from_a_preset_and_removed(
     query = "SELECT name, kind, config->>'base_url' FROM providers WHERE id = 'groq'"
     assert server.sql(query) == [("Groq", "openai_compatible", "https://api.groq.com/openai/v1")]
 
-    # A server of one's own needs no key, and its address can be another.
+    # A self-hosted server (vLLM) needs no API key, and the base URL of the preset can be changed.
     await page.get_by_role("button", name="Add provider").click()
     await dialog.get_by_label("Provider").select_option("vLLM")
     await dialog.get_by_label("Base URL").fill(BASE_URL)
@@ -145,7 +145,7 @@ async def test_a_second_account_of_a_kind_has_a_name_of_its_own(
             await dialog.get_by_label("Name in model ids").fill("azure_openai")
             await page.keyboard.press("Enter")
             await expect(dialog.get_by_role("alert")).to_contain_text("A provider of this name exists.")
-            await is_accessible(page)
+            await assert_accessible(page)
             await dialog.get_by_label("Name in model ids").fill(name)
         await page.keyboard.press("Enter")
         await expect(dialog).to_be_hidden()
@@ -168,9 +168,9 @@ async def test_a_second_account_of_a_kind_has_a_name_of_its_own(
 
 
 async def test_a_model_is_added_edited_deactivated_and_removed(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
-    caller = api(server, colleague("user"))
+    caller = api(server, new_user("user"))
     key = caller.post("/api/auth/api-keys", json={"description": "x"}).json()["api_key"]
     await sign_in("admin", "/console/models")
     await check_screen(page)
@@ -184,7 +184,7 @@ async def test_a_model_is_added_edited_deactivated_and_removed(
     await dialog.get_by_role("button", name="Add model").click()
     await expect(dialog.get_by_role("alert")).to_have_text("Enter a number.")
     await dialog.get_by_label("output tokens").fill("0.6")
-    await is_accessible(page)
+    await assert_accessible(page)
     await dialog.get_by_role("button", name="Add model").click()
     await page.get_by_label("Search").fill("of-the-console")
     await page.keyboard.press("Enter")
@@ -198,7 +198,7 @@ async def test_a_model_is_added_edited_deactivated_and_removed(
     await dialog.get_by_label("Access").select_option("restricted")
     await dialog.get_by_role("button", name="Save").click()
     await expect(row).to_contain_text("no price")
-    await expect(row).to_contain_text("Groups with a rule")
+    await expect(row).to_contain_text("Only groups with an access rule")
     assert call_model(server, key, model="sandbox/of-the-console").status_code == 404
     await choose(page, "Model of the console", "Deactivate")
     await expect(row).to_contain_text("Inactive")
@@ -222,7 +222,7 @@ async def test_new_models_of_the_providers_are_chosen_and_added(
     await dialog.get_by_role("button", name="Add 0 models").click()
     await expect(dialog.get_by_role("alert")).to_have_text("Choose a model.")
     await dialog.get_by_label("sandbox/embed").check()
-    await is_accessible(page)
+    await assert_accessible(page)
     await dialog.get_by_role("button", name="Add one model").click()
     await expect(page.get_by_text("One model was added.").first).to_be_visible()
     await expect(page.get_by_role("row", name=re.compile("sandbox.embed"))).to_be_visible()
@@ -241,20 +241,20 @@ async def test_an_endpoint_of_ones_own_is_added_with_its_models(
     server: GatehouseServer, page: Page, sign_in: SignIn
 ) -> None:
     await sign_in("admin", "/console/models")
-    await page.get_by_role("button", name="Own endpoint").click()
+    await page.get_by_role("button", name="Add your own endpoint").click()
     dialog = modal(page)
     await dialog.get_by_label("Name in model ids").fill("our-lab")
     await dialog.get_by_label("Display name").fill("Our lab")
     await dialog.get_by_label("Base URL").fill("not a URL")
     await dialog.get_by_label("API key").fill(SECRET)
-    await dialog.get_by_role("button", name="Another model").click()
+    await dialog.get_by_role("button", name="Add another model").click()
     for number, model in enumerate(("small", "large"), start=1):
         group = dialog.get_by_role("group", name=f"Model {number}")
         await group.get_by_label("Model id").fill(model)
         await group.get_by_label("Context window").fill("8192")
         await group.get_by_label("million input tokens").fill("0.15")
         await group.get_by_label("million output tokens").fill("0.6")
-    await is_accessible(page)
+    await assert_accessible(page)
     await dialog.get_by_role("button", name="Add endpoint").click()
     await expect(dialog.get_by_label("Base URL")).to_have_attribute("aria-invalid", "true")
     await dialog.get_by_label("Base URL").fill(BASE_URL)
@@ -271,9 +271,9 @@ async def test_an_endpoint_of_ones_own_is_added_with_its_models(
 
 
 async def test_a_routing_policy_is_created_simulated_and_deleted(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
-    admin = api(server, colleague("admin"))
+    admin = api(server, new_user("admin"))
     for model, price in {"tokens-1-1": 0.000001, "tokens-2-2": 0.000002}.items():
         prices = {"cost_per_input_token": price, "cost_per_output_token": price}
         admin.post(CATALOG, json={"provider": "sandbox", "model_id": model, **prices}).raise_for_status()
@@ -297,10 +297,10 @@ async def test_a_routing_policy_is_created_simulated_and_deleted(
         await dialog.get_by_role("button", name="Add a model").press("Enter")
         await dialog.get_by_label(label, exact=True).fill(model)
     await dialog.get_by_label("Highest cost of a request").fill("0.05")
-    await dialog.get_by_label("Above it").select_option("Use the cheapest model")
-    await is_accessible(page)
+    await dialog.get_by_label("If a request costs more").select_option("Use the cheapest model")
+    await assert_accessible(page)
     await create.press("Enter")
-    await expect(dialog.get_by_role("alert")).to_have_text("is no model of this provider in the catalog")
+    await expect(dialog.get_by_role("alert")).to_have_text("must be a model that the catalog has for this provider")
     await expect(dialog.get_by_label("Model 2", exact=True)).to_have_attribute("aria-invalid", "true")
     await dialog.get_by_label("Model 2", exact=True).fill("sandbox/tokens-1-1")
     await dialog.get_by_role("button", name="Move model 2 up").press("Enter")
@@ -366,9 +366,9 @@ async def test_a_routing_policy_is_created_simulated_and_deleted(
 
 
 async def test_called_models_are_discovered_and_registered(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
-    key = api(server, colleague("user")).post("/api/auth/api-keys", json={"description": "x"}).json()["api_key"]
+    key = api(server, new_user("user")).post("/api/auth/api-keys", json={"description": "x"}).json()["api_key"]
     recorded_call(server, key)
     await sign_in("admin", "/console/registry")
     await expect(page.get_by_role("heading", name="No models are registered")).to_be_visible()
@@ -453,10 +453,10 @@ async def test_a_model_is_registered_validated_and_its_evidence_downloaded(
 # who sees what --------------------------------------------------------------------------------------------------------
 
 
-async def test_auditors_look_and_change_nothing_and_users_are_not_led_there(
-    page: Page, sign_in: SignIn, server: GatehouseServer, colleague: Callable[[str], Colleague]
+async def test_auditors_can_only_read_and_users_see_no_links_to_these_pages(
+    page: Page, sign_in: SignIn, server: GatehouseServer, new_user: Callable[[str], OtherUser]
 ) -> None:
-    admin = api(server, colleague("admin"))
+    admin = api(server, new_user("admin"))
     body = {"name": new_name("Of the auditor"), "strategy": "balanced", "enabled": False}
     admin.post(POLICIES, json=body).raise_for_status()
     admin.post("/api/admin/models", json={"provider": "acme", "model_id": "of-the-auditor"}).raise_for_status()

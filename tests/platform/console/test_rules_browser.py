@@ -8,8 +8,8 @@ from typing import Final
 import httpx2
 import pytest
 from playwright.async_api import Locator, Page, expect
-from tests.platform.console.conftest import Colleague, SignIn, api, call_model
-from tests.support.accessibility import is_accessible
+from tests.platform.console.conftest import OtherUser, SignIn, api, call_model
+from tests.support.accessibility import assert_accessible
 from tests.support.chromium import PHONE, needs_chromium
 from tests.support.server import GatehouseServer
 
@@ -25,9 +25,9 @@ NAVIGATION: Final = ("DLP rules", "Content filters", "Policies")
 
 
 @pytest.fixture
-def admin(server: GatehouseServer, colleague: Callable[[str], Colleague]) -> Iterator[httpx2.Client]:
+def admin(server: GatehouseServer, new_user: Callable[[str], OtherUser]) -> Iterator[httpx2.Client]:
     """An administrator's client. At its end the organization has no rules."""
-    client = api(server, colleague("admin"))
+    client = api(server, new_user("admin"))
     yield client
     for path in LISTS:
         for row in client.get(path).json():
@@ -35,8 +35,8 @@ def admin(server: GatehouseServer, colleague: Callable[[str], Colleague]) -> Ite
 
 
 @pytest.fixture
-def key(server: GatehouseServer, colleague: Callable[[str], Colleague]) -> str:
-    answer = api(server, colleague("user")).post("/api/auth/api-keys", json={"description": "calls"})
+def key(server: GatehouseServer, new_user: Callable[[str], OtherUser]) -> str:
+    answer = api(server, new_user("user")).post("/api/auth/api-keys", json={"description": "calls"})
     new_key: str = answer.json()["api_key"]
     return new_key
 
@@ -61,12 +61,12 @@ async def delete(page: Page, name: str) -> None:
 
 async def check_screen(page: Page) -> None:
     """Axe finds nothing, at the width of a desk and of a phone, where nothing is wider than the screen."""
-    await is_accessible(page)
+    await assert_accessible(page)
     desk = page.viewport_size
     await page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     overflow = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
     assert overflow <= 0
-    await is_accessible(page)
+    await assert_accessible(page)
     await page.set_viewport_size(desk or PHONE)  # type: ignore[arg-type]
 
 

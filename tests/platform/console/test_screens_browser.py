@@ -10,14 +10,14 @@ import pytest
 from playwright.async_api import BrowserContext, Page, Route, expect
 from psycopg.types.json import Jsonb
 from tests.platform.console.conftest import (
-    Colleague,
+    OtherUser,
     SignIn,
     api,
     call_model,
     enter_password,
     recorded_call,
 )
-from tests.support.accessibility import is_accessible
+from tests.support.accessibility import assert_accessible
 from tests.support.chromium import PHONE, needs_chromium
 from tests.support.members import code_of
 from tests.support.server import GatehouseServer
@@ -51,9 +51,9 @@ def record(page: Page, model: str = "echo") -> Any:
 
 
 async def test_from_the_front_door_to_the_first_recorded_request(
-    server: GatehouseServer, page: Page, colleague: Callable[[str], Colleague]
+    server: GatehouseServer, page: Page, new_user: Callable[[str], OtherUser]
 ) -> None:
-    ada = colleague("admin")
+    ada = new_user("admin")
     await page.goto("/")
     await enter_password(page, ada.email)
     await expect(page).to_have_url(re.compile(r"/console$"))
@@ -138,9 +138,9 @@ async def test_a_call_whose_token_is_refused_is_made_again_with_a_new_one(page: 
 
 
 async def test_a_call_that_needs_a_second_factor_asks_for_it_and_goes_on(
-    server: GatehouseServer, page: Page, colleague: Callable[[str], Colleague]
+    server: GatehouseServer, page: Page, new_user: Callable[[str], OtherUser]
 ) -> None:
-    who = colleague("user")
+    who = new_user("user")
     client = api(server, who)
     secret = client.post("/api/auth/mfa/totp", json={}).json()["secret"]
     assert client.post("/api/auth/mfa/totp/confirm", json={"code": code_of(secret, -1)}).status_code == 200
@@ -226,9 +226,9 @@ async def test_the_apis_message_stands_at_the_field_that_it_names(page: Page, si
 
 
 async def test_users_see_their_own_and_auditors_change_nothing_of_others(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
-    owner = colleague("user")
+    owner = new_user("user")
     api(server, owner).post("/api/auth/api-keys", json={"description": f"key of {owner.email}"})
     await sign_in("auditor", "/console/keys?all=true")
     row = page.get_by_role("row", name=re.compile(owner.email))
@@ -297,7 +297,7 @@ async def test_a_failed_call_is_told_and_can_be_tried_again(page: Page, sign_in:
     await page.route("**/api/v1/usage/records*", lambda route: route.fulfill(status=403, json={"detail": "Not today."}))
     await page.get_by_role("link", name="Requests", exact=True).click()
     await expect(page.get_by_role("alert")).to_contain_text("Not today.")
-    await is_accessible(page)
+    await assert_accessible(page)
     await page.unroute("**/api/v1/usage/records*")
     await page.get_by_role("button", name="Try again").click()
     await expect(page.get_by_role("heading", name="No requests in this period")).to_be_visible()
@@ -314,7 +314,7 @@ async def test_a_list_that_loads_says_so(page: Page, sign_in: SignIn) -> None:
     await page.route("**/api/auth/api-keys", wait)
     await page.get_by_role("link", name="API keys").click()
     await expect(page.get_by_role("table", name="API keys")).to_have_attribute("aria-busy", "true")
-    await is_accessible(page)
+    await assert_accessible(page)
     checked.set()
     await expect(page.get_by_role("heading", name="No API keys yet")).to_be_visible()
 
@@ -327,34 +327,34 @@ async def test_every_screen_is_accessible_in_light_and_dark(
     server: GatehouseServer, page: Page, sign_in: SignIn, role: str
 ) -> None:
     await sign_in(role)
-    await is_accessible(page)
+    await assert_accessible(page)
     await page.get_by_role("link", name="API keys").click()
     await expect(page.get_by_role("heading", name="No API keys yet")).to_be_visible()
-    await is_accessible(page)
+    await assert_accessible(page)
     await page.get_by_role("button", name="Create key").first.click()
     await expect(page.get_by_role("dialog")).to_be_visible()
-    await is_accessible(page)
+    await assert_accessible(page)
     await page.get_by_label("Name").fill("for axe")
     await page.keyboard.press("Enter")
     await expect(page.get_by_label("Your new API key")).to_be_visible()
-    await is_accessible(page)
+    await assert_accessible(page)
     key = await page.get_by_label("Your new API key").inner_text()
     await page.get_by_role("button", name="Done").click()
-    await is_accessible(page)
+    await assert_accessible(page)
     recorded_call(server, key, CARD)
     await page.goto("/console/requests")
     await record(page).first.click()
     await expect(page.get_by_role("complementary", name="Request")).to_be_visible()
-    await is_accessible(page)
+    await assert_accessible(page)
     await page.goto("/console")
     await expect(record(page).first).to_be_visible()
-    await is_accessible(page)
+    await assert_accessible(page)
     await page.get_by_role("button", name="Account").click()
     await expect(page.get_by_role("menu")).to_be_visible()
-    await is_accessible(page)
+    await assert_accessible(page)
     await page.goto("/console/nothing")
     await expect(page.get_by_role("heading", name="There is no such page").first).to_be_visible()
-    await is_accessible(page)
+    await assert_accessible(page)
 
 
 async def test_the_theme_that_was_chosen_stays(page: Page, sign_in: SignIn) -> None:
@@ -375,7 +375,7 @@ async def test_a_phone_shows_the_overview_without_sideways_scrolling(page: Page,
     await page.get_by_role("button", name="Open navigation").click()
     await page.get_by_role("link", name="API keys").click()
     await expect(page.get_by_role("heading", name="API keys", level=1)).to_be_visible()
-    await is_accessible(page)
+    await assert_accessible(page)
 
 
 async def test_the_first_page_is_small(page: Page, sign_in: SignIn) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import httpx2
 from playwright.async_api import Page, expect
-from tests.platform.console.conftest import Colleague, SignIn, api, check_screen, modal
-from tests.support.accessibility import is_accessible
+from tests.platform.console.conftest import OtherUser, SignIn, api, check_screen, modal
+from tests.support.accessibility import assert_accessible
 from tests.support.chromium import needs_chromium
 from tests.support.members import code_of
 from tests.support.platform import PASSWORD
@@ -42,7 +42,7 @@ async def test_the_password_is_changed_and_other_sessions_end(
     await dialog.get_by_label("New password again").fill(NEW_PASSWORD)
     await dialog.get_by_role("button", name="Change password").click()
     await expect(dialog.get_by_role("alert")).to_be_visible()
-    await is_accessible(page)
+    await assert_accessible(page)
     await dialog.get_by_label("Current password").fill(PASSWORD)
     await dialog.get_by_role("button", name="Change password").click()
     await expect(dialog).to_be_hidden()
@@ -70,7 +70,7 @@ async def test_an_authenticator_app_is_set_up_with_recovery_codes_and_removed(
     await page.get_by_role("button", name="Set up an authenticator app").click()
     dialog = modal(page)
     secret = await dialog.get_by_label("Secret for the app").inner_text()
-    await is_accessible(page)
+    await assert_accessible(page)
     await dialog.get_by_label("Code").fill("000000")
     await dialog.get_by_role("button", name="Confirm").click()
     await expect(dialog.get_by_role("alert")).to_be_visible()
@@ -89,7 +89,7 @@ async def test_an_authenticator_app_is_set_up_with_recovery_codes_and_removed(
 
 
 async def test_a_passkey_is_added_used_for_a_step_up_and_removed(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
     devices = await page.context.new_cdp_session(page)
     await devices.send("WebAuthn.enable")
@@ -99,7 +99,7 @@ async def test_a_passkey_is_added_used_for_a_step_up_and_removed(
     }  # fmt: skip
     await devices.send("WebAuthn.addVirtualAuthenticator", {"options": options})
     url = server.url.replace("127.0.0.1", "localhost")
-    who = colleague("user")
+    who = new_user("user")
     await page.goto(f"{url}/console/security")
     await page.get_by_label("E-mail or user name").fill(who.email)
     await page.get_by_label("Password", exact=True).fill(PASSWORD)

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from playwright.async_api import Browser, Page, expect
 from tests.platform.console.conftest import DESK, SignIn, call_model, check_screen, modal
-from tests.support.accessibility import is_accessible
+from tests.support.accessibility import assert_accessible
 from tests.support.chromium import needs_chromium, page_of
 from tests.support.server import GatehouseServer
 
@@ -100,7 +100,7 @@ async def test_a_provider_that_does_not_answer_is_said_at_once(page: Page, sign_
     await dialog.get_by_label("Base URL").fill("http://127.0.0.1:9/v1")
     await dialog.get_by_role("button", name="Add provider").click()
     await expect(dialog.get_by_role("alert")).to_contain_text("No connection")
-    await is_accessible(page)
+    await assert_accessible(page)
     # The next attempt replaces what this dialog has stored.
     async with page.expect_response(lambda answer: answer.request.method == "PUT") as replaced:
         await dialog.get_by_role("button", name="Add provider").click()

@@ -9,8 +9,8 @@ from uuid import uuid4
 import httpx2
 import pytest
 from playwright.async_api import Locator, Page, expect
-from tests.platform.console.conftest import Colleague, SignIn, api, check_screen, enter_password, modal
-from tests.support.accessibility import is_accessible
+from tests.platform.console.conftest import OtherUser, SignIn, api, check_screen, enter_password, modal
+from tests.support.accessibility import assert_accessible
 from tests.support.chromium import needs_chromium
 from tests.support.receiver import HERE, Receiver, certificate
 from tests.support.server import GatehouseServer
@@ -42,18 +42,18 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 
 @pytest.fixture
-def admin(server: GatehouseServer, colleague: Callable[[str], Colleague]) -> httpx2.Client:
-    return api(server, colleague("admin"))
+def admin(server: GatehouseServer, new_user: Callable[[str], OtherUser]) -> httpx2.Client:
+    return api(server, new_user("admin"))
 
 
 @pytest.fixture
 def sign_in_operator(
-    server: GatehouseServer, page: Page, colleague: Callable[[str], Colleague]
-) -> Callable[[str], Awaitable[Colleague]]:
+    server: GatehouseServer, page: Page, new_user: Callable[[str], OtherUser]
+) -> Callable[[str], Awaitable[OtherUser]]:
     """Sign an operator of the platform in, up to the console's `path`."""
 
-    async def signed_in(path: str) -> Colleague:
-        who = colleague("admin")
+    async def signed_in(path: str) -> OtherUser:
+        who = new_user("admin")
         server.sql("UPDATE users SET operator = true WHERE id = %s", [who.id])
         server.touch("user", who.id)
         server.settled()
@@ -73,7 +73,7 @@ def panel(page: Page, name: str) -> Locator:
 
 
 async def test_an_operator_closes_the_platform_and_opens_it_again(
-    server: GatehouseServer, page: Page, sign_in_operator: Callable[[str], Awaitable[Colleague]]
+    server: GatehouseServer, page: Page, sign_in_operator: Callable[[str], Awaitable[OtherUser]]
 ) -> None:
     operator = api(server, await sign_in_operator("/console/system"))
     maintenance, dialog = panel(page, "Maintenance"), modal(page)
@@ -83,7 +83,7 @@ async def test_an_operator_closes_the_platform_and_opens_it_again(
     await dialog.get_by_label("Wait for calls").fill("9000")
     await dialog.get_by_role("button", name="Start maintenance").click()
     await expect(dialog.get_by_label("Wait for calls")).to_have_attribute("aria-invalid", "true")
-    await is_accessible(page)
+    await assert_accessible(page)
     await dialog.get_by_label("Wait for calls").fill("0")
     await dialog.get_by_label("Message").fill("Back at noon.")
     await page.keyboard.press("Enter")
@@ -110,7 +110,7 @@ async def test_an_operator_closes_the_platform_and_opens_it_again(
 
 
 async def test_an_operator_sees_workers_and_what_to_do(
-    server: GatehouseServer, page: Page, sign_in_operator: Callable[[str], Awaitable[Colleague]]
+    server: GatehouseServer, page: Page, sign_in_operator: Callable[[str], Awaitable[OtherUser]]
 ) -> None:
     await sign_in_operator("/console")
     silent = f"machine-{uuid4().hex[:8]}"
@@ -166,7 +166,7 @@ async def test_a_receiver_is_set_up_tested_paused_and_resumed(
     await dialog.get_by_label("Token").fill("5f1c2a9e-1111-4222-8333")
     await dialog.get_by_role("button", name="Save").click()
     await expect(dialog.get_by_label("URL")).to_have_attribute("aria-invalid", "true")
-    await is_accessible(page)
+    await assert_accessible(page)
     # A webhook without a secret gets one, which is shown once.
     await dialog.get_by_label("Type").select_option("Webhook")
     await dialog.get_by_label("URL").fill(receiver.url)
@@ -244,7 +244,7 @@ async def test_retention_is_shortened_and_held(
     await dialog.get_by_label("In the database (days)").fill("30")
     day = datetime.now(UTC) - timedelta(days=30)
     await expect(dialog.get_by_role("status")).to_contain_text(f"Lists end at {day:%b} {day.day}, {day.year}")
-    await is_accessible(page)
+    await assert_accessible(page)
     await dialog.get_by_role("button", name="Shorten the retention").click()
     await expect(dialog).to_be_hidden()
     await expect(policy.get_by_text("Set by the organization")).to_have_count(3)

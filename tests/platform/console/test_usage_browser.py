@@ -7,8 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.async_api import Page, expect
-from tests.platform.console.conftest import Colleague, SignIn, api, check_screen, recorded_call
-from tests.support.accessibility import is_accessible
+from tests.platform.console.conftest import OtherUser, SignIn, api, check_screen, recorded_call
+from tests.support.accessibility import assert_accessible
 from tests.support.server import GatehouseServer
 
 PHONE = {"width": 390, "height": 844}
@@ -25,10 +25,10 @@ _COLORS = """() => {
 
 @pytest.mark.parametrize("role", ["admin", "auditor", "user"])
 async def test_everybody_sees_their_own_usage_and_what_is_left_of_their_budgets(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague], role: str
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser], role: str
 ) -> None:
     who = await sign_in(role)
-    admin = api(server, colleague("admin"))
+    admin = api(server, new_user("admin"))
     budget = {"scope_type": "user", "scope_id": str(who.id), "period": "month", "limit_requests": 20, "limit_usd": 1}
     assert admin.post("/api/admin/budgets", json=budget).status_code == 201
     key = api(server, who).post("/api/auth/api-keys", json={"description": "own"}).json()["api_key"]
@@ -47,7 +47,7 @@ async def test_everybody_sees_their_own_usage_and_what_is_left_of_their_budgets(
     days = chart.get_by_role("table").get_by_role("row")
     await expect(days).to_have_count(31)
     await expect(days.last.get_by_role("cell")).to_have_text(["2", "0", "0"])
-    await is_accessible(page)
+    await assert_accessible(page)
     await page.get_by_role("link", name="7 days").click()
     await expect(days).to_have_count(8)
     assert parse_qs(urlsplit(page.url).query) == {"period": ["week"]}
@@ -56,10 +56,10 @@ async def test_everybody_sees_their_own_usage_and_what_is_left_of_their_budgets(
 
 
 async def test_the_overview_shows_requests_and_spend_over_time(
-    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
     server.sql("DELETE FROM usage_hours")
-    key = api(server, colleague("user")).post("/api/auth/api-keys", json={"description": "calls"}).json()["api_key"]
+    key = api(server, new_user("user")).post("/api/auth/api-keys", json={"description": "calls"}).json()["api_key"]
     recorded_call(server, key, "My card is 4242 4242 4242 4242.")
     server.sql("UPDATE usage_hours SET cost_usd = 0.25")
     await sign_in("auditor", "/console?period=week")
@@ -100,7 +100,7 @@ async def test_usage_without_a_request_fits_a_phone(page: Page, sign_in: SignIn)
     await page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     await expect(page.get_by_role("heading", name="No requests in this period")).to_be_visible()
     assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    await is_accessible(page)
+    await assert_accessible(page)
 
 
 async def test_a_summary_that_cannot_be_loaded_can_be_tried_again(page: Page, sign_in: SignIn) -> None:

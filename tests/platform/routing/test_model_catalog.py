@@ -47,7 +47,8 @@ async def test_an_entry_has_the_fields_of_both_variants(platform: RunningPlatfor
         "max_output_tokens": None, "supports_vision": False,
         "capabilities": {
             "streaming": True, "function_calling": False, "vision": False, "structured_output": False,
-            "embeddings": False, "code_execution": False, "max_context_window": None,
+            "embeddings": False, "code_execution": False, "reasoning": None,
+            "max_context_window": None,
         },
         "cost_per_input_token": None, "cost_per_output_token": None, "cost_per_cached_input_token": None,
         "cost_per_cache_write_token": None,

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx2
 import psutil
 import pytest
-from tests.support.leaks import WATCH
+from tests.support.leaks import LEAK_DETECTOR
 from tests.support.server import UNLIMITED
 
 from gatehouse.foundation.storage import embedded
@@ -64,7 +64,7 @@ class Home:
     def password(self) -> str:
         """Return the first admin's password from its file."""
         password = (self.home / "first-admin").read_text().splitlines()[1]
-        WATCH.secret(password, "the first admin's password")
+        LEAK_DETECTOR.add_secret(password, "the first admin's password")
         return password
 
     def signs_in(self, url: str, password: str) -> bool:
@@ -78,7 +78,7 @@ class Home:
                     member.kill()
         embedded.stop(self.home)
         if self.log.exists():
-            WATCH.saw("a server's log", self.log.read_bytes())
+            LEAK_DETECTOR.add_text("a server's log", self.log.read_bytes())
             self.log.unlink()
 
 
@@ -91,7 +91,7 @@ def children_of(process: psutil.Process) -> list[psutil.Process]:
 
 
 def gateways_of(process: psutil.Process) -> set[int]:
-    """Return the process ids of the supervisor's gateways. A child may end, or be a zombie, meanwhile."""
+    """Return the process ids of the supervisor's gateways. Children that end meanwhile are left out."""
     gateways = set()
     for child in children_of(process):
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -100,9 +100,9 @@ def gateways_of(process: psutil.Process) -> set[int]:
     return gateways
 
 
-def until(happens: Callable[[], bool], seconds: float = START_SECONDS) -> None:
+def until(condition: Callable[[], bool], seconds: float = START_SECONDS) -> None:
     deadline = time.monotonic() + seconds
-    while not happens():
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
@@ -115,7 +115,7 @@ def stop(process: "subprocess.Popen[bytes] | subprocess.Popen[str]") -> int:
 
 @pytest.fixture
 def home() -> Iterator[Home]:
-    # The path must be short, because the name of a socket may have 100 characters.
+    # The path must be short, because the path of a Unix socket is limited to about 100 characters.
     with tempfile.TemporaryDirectory(prefix="gs", dir="/tmp", ignore_cleanup_errors=True) as directory:
         running = Home(Path(directory) / "home")
         yield running
@@ -124,7 +124,7 @@ def home() -> Iterator[Home]:
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Home]:
-    """A home after its first start, for tests that leave it unchanged."""
+    """A migrated GATEHOUSE_HOME, for tests that leave it unchanged."""
     with tempfile.TemporaryDirectory(prefix="gs", dir="/tmp", ignore_cleanup_errors=True) as directory:
         running = Home(Path(directory) / "home")
         running.env["GATEHOUSE_ADMIN_PASSWORD"] = "the first admin's password"
@@ -146,7 +146,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(
-    ("words", "own"),
+    ("words", "more_faults"),
     [
         (
             ("serve", "platform"),
@@ -158,21 +158,26 @@ BAD = {
     ],
 )
 def test_all_bad_settings_are_reported_at_once_and_nothing_is_started(
-    home: Home, words: tuple[str, ...], own: dict[str, str]
+    home: Home, words: tuple[str, ...], more_faults: dict[str, str]
 ) -> None:
-    faulty = BAD | own
+    faulty = BAD | more_faults
     if words == ("worker",):
-        # This role listens on no port.
+        # `gatehouse worker` has no port, so the TLS settings are not read.
         faulty = {name: value for name, value in faulty.items() if not name.startswith("TLS_")}
     done = home.command(*words, **faulty)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
-    named = {"PLATFORM_URL": "PLATFORM_CLIENT_ID", "OUTPOST_AIRGAP": "OUTPOST_BUNDLE_PATH", "SIEM_DIRECT_TYPE": "SIEM_"}
+    reported_as = {
+        "PLATFORM_URL": "PLATFORM_CLIENT_ID",
+        "OUTPOST_AIRGAP": "OUTPOST_BUNDLE_PATH",
+        "SIEM_DIRECT_TYPE": "SIEM_",
+    }
     lines = done.stderr.splitlines()
     for name in faulty:
         if name == "TLS_KEY_PATH" or (words[-1] == "outpost" and name.startswith("TLS_")):
-            continue  # one fault with TLS_CERT_PATH; an outpost's listener has variables of its own
-        assert sum(named.get(name, name) in line for line in lines) == 1, (name, done.stderr)
+            # Both TLS paths are reported in one line. An outpost has its own TLS settings.
+            continue
+        assert sum(reported_as.get(name, name) in line for line in lines) == 1, (name, done.stderr)
     assert not home.home.exists()
 
 
@@ -197,12 +202,12 @@ def test_a_first_start_on_a_used_port_starts_no_database(home: Home) -> None:
     assert stop(process) == 0
 
 
-def test_the_file_with_the_first_admins_password_exists_until_its_first_use(home: Home) -> None:
+def test_the_file_of_the_first_admins_password_is_deleted_when_the_password_is_used(home: Home) -> None:
     file = home.home / "first-admin"
     process, _ = home.start()
     password = home.password()
     assert file.stat().st_mode & 0o777 == 0o600
-    # Output that does not go to a terminal may be stored somewhere.
+    # The password is not printed if the output is not a terminal, because the output may be stored.
     secrets = "the password, and a link to set your own, are"
     assert f"First admin: admin@gatehouse.local; {secrets} in {file} until its first use" in home.log_text()
     assert password not in home.log_text()
@@ -220,7 +225,7 @@ def test_the_file_with_the_first_admins_password_exists_until_its_first_use(home
     assert stop(process) == 0
 
 
-def test_a_reset_password_is_shown_once(home: Home) -> None:
+def test_the_first_admins_password_is_not_announced_after_a_reset(home: Home) -> None:
     assert "the password is in" in home.command("migrate").stdout
     assert "the password is in" in home.command("migrate").stdout
     reset = ["users", "reset", "admin@gatehouse.local", "--password-stdin"]
@@ -231,7 +236,8 @@ def test_a_reset_password_is_shown_once(home: Home) -> None:
 
 @pytest.fixture(scope="class")
 def server(shared: Home) -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
-    """Return the supervisor and the URL of a server of `shared`. The name of one setting is misspelt."""
+    """Start a server in `shared`, and yield its supervisor and URL. One setting is misspelt on purpose, for
+    `test_a_misspelt_setting_is_reported`."""
     process, url = shared.start(**UNLIMITED, RATE_LIMIT_REQUEST_PER_MINUTE="5")
     yield process, url
     assert stop(process) == 0
@@ -304,7 +310,7 @@ class TestSharedServer:
         assert gateways <= gateways_of(psutil.Process(process.pid))
 
 
-def test_only_the_process_that_started_the_database_stops_it(shared: Home) -> None:
+def test_a_command_stops_the_database_that_it_started(shared: Home) -> None:
     assert embedded.pid(shared.home) is None
     assert shared.command("users", "list").returncode == 0
     assert embedded.pid(shared.home) is None
@@ -321,7 +327,7 @@ def test_a_killed_supervisor_releases_the_home_at_once(shared: Home) -> None:
 
 
 @pytest.mark.parametrize(
-    ("moment", "number"),
+    ("created_file", "stop_signal"),
     [
         ("postgres.new", signal.SIGINT),
         ("postgres.new", signal.SIGKILL),
@@ -329,13 +335,15 @@ def test_a_killed_supervisor_releases_the_home_at_once(shared: Home) -> None:
         ("first-admin", signal.SIGKILL),
     ],
 )
-def test_a_first_start_that_is_interrupted_can_be_repeated(home: Home, number: signal.Signals, moment: str) -> None:
+def test_a_first_start_that_is_interrupted_can_be_repeated(
+    home: Home, stop_signal: signal.Signals, created_file: str
+) -> None:
     process = home.begin()
-    until((home.home / moment).exists)
+    until((home.home / created_file).exists)
     family = children_of(psutil.Process(process.pid))
-    process.send_signal(number)
+    process.send_signal(stop_signal)
     status = process.wait(40)
-    if number != signal.SIGKILL:
+    if stop_signal != signal.SIGKILL:
         assert status == 0, home.log_text()
         assert "Traceback" not in home.log_text()
         assert not [item for item in psutil.wait_procs(family, timeout=10)[1] if item.name() != "postgres"]

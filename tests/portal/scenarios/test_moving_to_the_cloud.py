@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import httpx2
 import pytest
-from tests.support.leaks import WATCH
+from tests.support.leaks import LEAK_DETECTOR
 from tests.support.outpost_server import ADMIN_TOKEN
 from tests.support.portal_server import PortalServer, url_of
 from tests.support.ports import free_port
@@ -86,7 +86,7 @@ def environment(portal: PortalServer, outpost: RegisteredOutpost, home: Path) ->
     )
     platform.touch("policy", org_id)
     token = portal.admin.post(f"/v1/orgs/{org_id}/tokens", json={}).json()["token"]
-    WATCH.secret(token, "an organization's token")
+    LEAK_DETECTOR.add_secret(token, "an organization's token")
     return {
         "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(home), "LC_ALL": "C.UTF-8", "OUTPOST": outpost.url,
         "OUTPOST_ADMIN": outpost.admin_url, "OUTPOST_ADMIN_TOKEN": ADMIN_TOKEN, "OUTPOST_KEY": platform.key,

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from tests.support.leaks import WATCH
+from tests.support.leaks import LEAK_DETECTOR
 
 from gatehouse.foundation.settings import BadSettings
 from gatehouse.foundation.storage import embedded
 from gatehouse.portal.settings import PortalSettings
 
 
-class Served:
+class PortalProcess:
     """A portal with one home. Each `start` starts a new process."""
 
     def __init__(self, home: Path) -> None:
@@ -55,20 +55,20 @@ class Served:
 
 
 @pytest.fixture
-def served() -> Iterator[Served]:
+def portal() -> Iterator[PortalProcess]:
     # The path must be short, because the name of a socket may have at most 100 characters.
     with tempfile.TemporaryDirectory(prefix="gp", dir="/tmp", ignore_cleanup_errors=True) as directory:
-        running = Served(Path(directory))
+        running = PortalProcess(Path(directory))
         yield running
         running.process.kill()
         embedded.stop(Path(directory) / "portal")
 
 
-def test_a_first_start_makes_what_it_needs_and_tells_the_admin_key_once(served: Served) -> None:
-    served.start()
+def test_a_first_start_makes_what_it_needs_and_tells_the_admin_key_once(portal: PortalProcess) -> None:
+    portal.start()
     time.sleep(0.2)
-    (key,) = re.findall(r"X-API-Key\): (adm_\w+)", served.log.read_text())
-    client = httpx2.Client(base_url=served.url, headers={"X-API-Key": key})
+    (key,) = re.findall(r"X-API-Key\): (adm_\w+)", portal.log.read_text())
+    client = httpx2.Client(base_url=portal.url, headers={"X-API-Key": key})
     deadline = time.monotonic() + 20
     while client.get("/api/health/ready").status_code != 200:
         assert time.monotonic() < deadline
@@ -77,47 +77,47 @@ def test_a_first_start_makes_what_it_needs_and_tells_the_admin_key_once(served: 
     assert created.status_code == 201, created.text
     org_id = created.json()["org"]["id"]
     token = client.post(f"/v1/orgs/{org_id}/tokens", json={}).json()["token"]
-    checked = served.command("migrate", "portal", "--check")
+    checked = portal.command("migrate", "portal", "--check")
     assert (checked.returncode, checked.stdout) == (0, "The schema is this version's.\n"), checked.stderr
-    rotated = served.command("keys", "rotate", "portal")
+    rotated = portal.command("keys", "rotate", "portal")
     assert rotated.returncode == 0, rotated.stderr
-    assert served.stop() == 0
+    assert portal.stop() == 0
 
-    served.start()
-    assert "adm_" not in served.output.partition("serves on")[2]
-    second_client = httpx2.Client(base_url=served.url)
-    shown = second_client.get(f"/v1/orgs/{org_id}", headers={"Authorization": f"Bearer {token}"})
-    assert (shown.status_code, shown.json()["slug"]) == (200, "a")
+    portal.start()
+    assert "adm_" not in portal.output.partition("serves on")[2]
+    second_client = httpx2.Client(base_url=portal.url)
+    answer = second_client.get(f"/v1/orgs/{org_id}", headers={"Authorization": f"Bearer {token}"})
+    assert (answer.status_code, answer.json()["slug"]) == (200, "a")
     assert second_client.delete(f"/v1/orgs/{org_id}", headers={"X-API-Key": key}).status_code == 204
-    for place in served.home.rglob("*"):
+    for place in portal.home.rglob("*"):
         if place.is_file() and place.name != "portal.log" and "postgres" not in place.parts:
             assert key.encode() not in place.read_bytes(), place
-    assert served.stop() == 0
-    WATCH.saw("the portal's log", served.log.read_text().replace(key, ""))
+    assert portal.stop() == 0
+    LEAK_DETECTOR.add_text("the portal's log", portal.log.read_text().replace(key, ""))
 
 
-def test_a_second_process_of_a_home_is_refused_and_leaves_the_first_its_database(served: Served) -> None:
-    served.start()
-    process = served.command("serve", "portal", "--port", "0")
+def test_a_second_process_of_a_home_is_refused_and_leaves_the_first_its_database(portal: PortalProcess) -> None:
+    portal.start()
+    process = portal.command("serve", "portal", "--port", "0")
     assert process.returncode == 1
-    assert f"in use by process {served.process.pid} at {served.url}; stop that process" in process.stderr
-    assert httpx2.get(f"{served.url}/.well-known/jwks.json").status_code == 200
-    assert served.stop() == 0
-    assert not (served.home / "portal" / "postgres" / "postmaster.pid").exists()
+    assert f"in use by process {portal.process.pid} at {portal.url}; stop that process" in process.stderr
+    assert httpx2.get(f"{portal.url}/.well-known/jwks.json").status_code == 200
+    assert portal.stop() == 0
+    assert not (portal.home / "portal" / "postgres" / "postmaster.pid").exists()
     # With another master key the portal does not serve, and stops its database.
-    served.env["GATEHOUSE_MASTER_KEY"] = b64encode(b"k" * 32).decode()
-    process = served.command("serve", "portal", "--port", "0")
+    portal.env["GATEHOUSE_MASTER_KEY"] = b64encode(b"k" * 32).decode()
+    process = portal.command("serve", "portal", "--port", "0")
     assert process.returncode == 2
     assert "GATEHOUSE_MASTER_KEY: it does not open what is sealed in the database" in process.stderr
-    assert not (served.home / "portal" / "postgres" / "postmaster.pid").exists()
+    assert not (portal.home / "portal" / "postgres" / "postmaster.pid").exists()
 
 
 def test_an_impossible_home_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    served = Served(tmp_path)
-    served.env["GATEHOUSE_HOME"] = str(tmp_path / "file")
+    portal = PortalProcess(tmp_path)
+    portal.env["GATEHOUSE_HOME"] = str(tmp_path / "file")
     for words in (("serve", "portal"), ("migrate", "portal")):
-        process = served.command(*words)
+        process = portal.command(*words)
         assert process.returncode != 0
         assert "GATEHOUSE_HOME: " in process.stderr
         assert "Traceback" not in process.stderr

@@ -69,7 +69,7 @@ PATTERNS = (
         word(r"[2-9]\d{11}|[2-9]\d{3}[ :\-]\d{4}[ :\-]\d{4}", 0.3, refutes(world.in_aadhaar), needs_context=True),
         alone(r"[2-9]\d{11}", GUESS, refutes(world.in_aadhaar)),
         alone(r"[2-9]\d{3}[ :\-]\d{4}[ :\-]\d{4}", 0.6, refutes(world.in_aadhaar)),
-        # `uid` is not a context word, because it also names users, calendar entries and objects of clusters.
+        # `uid` is not a context word, because user ids, calendar entries and Kubernetes objects also have a `uid`.
         context=words("aadhaar, aadhar, uidai"),
         examples=("3998 7654 3211", "Aadhaar 399876543211"),
         counterexamples=(

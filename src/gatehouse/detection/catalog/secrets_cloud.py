@@ -1,7 +1,7 @@
 """Patterns for secrets of clouds, code hosts, package registries, and services that run on clouds."""
 
 from gatehouse.detection.catalog.assignment import ASSIGNMENT, SPACED_ASSIGNMENT, named
-from gatehouse.detection.catalog.samples import HEX, LOWER, UPPER, body
+from gatehouse.detection.catalog.example_tokens import BASE36_LOWER, BASE36_UPPER, HEX, random_characters
 from gatehouse.detection.catalog.shapes import secret, shape, vendor
 from gatehouse.detection.validators import both
 from gatehouse.detection.validators.secrets import assigned_key, crc32_base62, token
@@ -35,11 +35,15 @@ PATTERNS = (
             opening="aws_session_token",
         ),
         examples=(
-            "AKIA" + body(16, UPPER),
-            "aws_secret_access_key = " + body(40),
-            "ABSK" + "QmVkcm9ja0FQSUtleS1" + body(110) + "=",
+            "AKIA" + random_characters(16, BASE36_UPPER),
+            "aws_secret_access_key = " + random_characters(40),
+            "ABSK" + "QmVkcm9ja0FQSUtleS1" + random_characters(110) + "=",
         ),
-        counterexamples=("akia" + body(16, LOWER), "AKIA" + body(30, UPPER), "aws_secret_access_key = ${SECRET}"),
+        counterexamples=(
+            "akia" + random_characters(16, BASE36_LOWER),
+            "AKIA" + random_characters(30, BASE36_UPPER),
+            "aws_secret_access_key = ${SECRET}",
+        ),
     ),
     secret(
         "google_api_key",
@@ -47,8 +51,12 @@ PATTERNS = (
         shape(r"\b(?P<value>AIza[\w\-]{35})(?:[^\w\-]|$)", 0.9, token(3.0)),
         vendor(r"GOCSPX-[\w\-]{28}\b"),
         shape(r"\bya29\.[\w\-]{30,500}", 0.9, token(3.0), opening="ya29."),
-        examples=("key=AIza" + body(35), "GOCSPX-" + body(28), "ya29." + body(120)),
-        counterexamples=("AIza" + "a" * 35, "AIza" + body(20)),
+        examples=(
+            "key=AIza" + random_characters(35),
+            "GOCSPX-" + random_characters(28),
+            "ya29." + random_characters(120),
+        ),
+        counterexamples=("AIza" + "a" * 35, "AIza" + random_characters(20)),
     ),
     secret(
         "azure_secret",
@@ -58,11 +66,14 @@ PATTERNS = (
         shape(r"SharedAccessKey=(?P<value>[A-Za-z0-9+/]{43}=)", 0.95, token(3.5), opening="SharedAccessKey="),
         shape(r"[?&]sig=(?P<value>[A-Za-z0-9%+/]{43,60}(?:=|%3[Dd]))", 0.8, token(3.5)),
         examples=(
-            "client_secret=" + body(3) + "8Q~" + body(34),
-            "AccountKey=" + body(86) + "==",
-            "SharedAccessKey=" + body(43) + "=",
+            "client_secret=" + random_characters(3) + "8Q~" + random_characters(34),
+            "AccountKey=" + random_characters(86) + "==",
+            "SharedAccessKey=" + random_characters(43) + "=",
         ),
-        counterexamples=("AccountKey=" + body(20), "client_secret=" + body(3) + "8Q~" + "x" * 34),
+        counterexamples=(
+            "AccountKey=" + random_characters(20),
+            "client_secret=" + random_characters(3) + "8Q~" + "x" * 34,
+        ),
     ),
     secret(
         "github_token",
@@ -70,8 +81,8 @@ PATTERNS = (
         shape(r"\bgh[pousr]_[A-Za-z0-9]{36}\b", 0.95, both(token(3.0), crc32_base62)),
         vendor(r"ghr_[A-Za-z0-9]{76}\b|github_pat_\w{82}\b", bits=3.0),
         named(r"github", r"[0-9a-f]{40}"),
-        examples=("ghp_" + body(36), "github_pat_" + body(22) + "_" + body(59)),
-        counterexamples=("ghp_" + "x" * 36, "ghz_" + body(36)),
+        examples=("ghp_" + random_characters(36), "github_pat_" + random_characters(22) + "_" + random_characters(59)),
+        counterexamples=("ghp_" + "x" * 36, "ghz_" + random_characters(36)),
     ),
     secret(
         "gitlab_token",
@@ -80,8 +91,12 @@ PATTERNS = (
         vendor(r"gl(?:pat|rt)-(?:t\d_)?[\w\-]{27,100}\.[0-9a-z]{2}\.?[0-9a-z]{7}\b"),
         vendor(r"GR1348941[\w\-]{20,50}", bits=3.0),
         shape(r"_gitlab_session=(?P<value>[0-9a-z]{32})\b", 0.9, token(3.0)),
-        examples=("glpat-" + body(20), "GR1348941" + body(20), "glrt-" + body(20)),
-        counterexamples=("glpat_" + body(20), "glpat-" + "x" * 20),
+        examples=(
+            "glpat-" + random_characters(20),
+            "GR1348941" + random_characters(20),
+            "glrt-" + random_characters(20),
+        ),
+        counterexamples=("glpat_" + random_characters(20), "glpat-" + "x" * 20),
     ),
     secret(
         "atlassian_token",
@@ -89,7 +104,7 @@ PATTERNS = (
         shape(r"\bATATT3[A-Za-z0-9_\-=]{180,260}", 0.95, token(3.5), opening="ATATT3"),
         vendor(r"AT(?:CTT|BB|OA)[A-Za-z0-9_\-=]{20,110}"),
         named(r"atlassian|confluence|jira|bitbucket", r"[\w=\-]{20,64}"),
-        examples=("ATATT3" + body(186), "jira_token: " + body(24, LOWER)),
+        examples=("ATATT3" + random_characters(186), "jira_token: " + random_characters(24, BASE36_LOWER)),
         counterexamples=("getPagesInConfluenceSpace,searchConfluenceUsingCql", "jira_url = https://jira.corp"),
     ),
     secret(
@@ -105,13 +120,13 @@ PATTERNS = (
         vendor(r"AKC[A-Za-z0-9]{40,72}\b|cmVmd[A-Za-z0-9]{59}\b", bits=3.0),
         named(r"jfrog|artifactory|bintray|artif-|xray", r"(?:AKC|AP[\dA-F])[A-Za-z0-9]{8,56}|[a-z0-9]{64}"),
         examples=(
-            "npm_" + body(36),
-            "//registry.npmjs.org/:_authToken=" + body(36, HEX),
-            "pypi-AgE" + body(150),
-            "rubygems_" + body(48, HEX),
-            "dckr_pat_" + body(27),
+            "npm_" + random_characters(36),
+            "//registry.npmjs.org/:_authToken=" + random_characters(36, HEX),
+            "pypi-AgE" + random_characters(150),
+            "rubygems_" + random_characters(48, HEX),
+            "dckr_pat_" + random_characters(27),
         ),
-        counterexamples=("//registry.npmjs.org/:_authToken=${NPM_TOKEN}", "pypi-AgE" + body(20)),
+        counterexamples=("//registry.npmjs.org/:_authToken=${NPM_TOKEN}", "pypi-AgE" + random_characters(20)),
     ),
     secret(
         "hosting_token",
@@ -152,10 +167,10 @@ PATTERNS = (
         ),
         shape(r"api\.softlayer\.com/soap/v\d(?:\.\d)?/(?P<value>[0-9a-z]{64})\b", 0.9, token(2.0), ignore_case=True),
         examples=(
-            "dop_v1_" + body(64, HEX),
-            "pscale_tkn_" + body(43),
-            "heroku_key: " + body(36, HEX),
-            "CLOUDFLARE_API_KEY=" + body(37, HEX),
+            "dop_v1_" + random_characters(64, HEX),
+            "pscale_tkn_" + random_characters(43),
+            "heroku_key: " + random_characters(36, HEX),
+            "CLOUDFLARE_API_KEY=" + random_characters(37, HEX),
         ),
         counterexamples=("cloudflare: https://dash.cloudflare.com/1234", "dop_v1_" + "x" * 64),
     ),
@@ -185,11 +200,11 @@ PATTERNS = (
             r"[\w=.\-]{16,64}",
         ),
         examples=(
-            "hvs." + body(90),
-            "dapi" + body(32, HEX),
-            "sha256~" + body(43),
-            body(14) + ".atlasv1." + body(64),
-            "travis_token = '" + body(22, LOWER) + "'",
+            "hvs." + random_characters(90),
+            "dapi" + random_characters(32, HEX),
+            "sha256~" + random_characters(43),
+            random_characters(14) + ".atlasv1." + random_characters(64),
+            "travis_token = '" + random_characters(22, BASE36_LOWER) + "'",
         ),
         counterexamples=("hvs." + "x" * 90, "s.AcceptanceTimeoutSeconds", "API-2022"),
     ),

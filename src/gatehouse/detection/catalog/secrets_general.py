@@ -4,7 +4,7 @@ contain them."""
 from typing import Final
 
 from gatehouse.detection.catalog.assignment import ASSIGNMENT
-from gatehouse.detection.catalog.samples import BASE62, HEX, body
+from gatehouse.detection.catalog.example_tokens import BASE62, HEX, random_characters
 from gatehouse.detection.catalog.shapes import secret, shape
 from gatehouse.detection.validators import both
 from gatehouse.detection.validators.secrets import (
@@ -107,14 +107,17 @@ PATTERNS = (
         examples=(
             "-----BEGIN RSA "
             + "PRIVATE KEY-----\n"
-            + body(64)
+            + random_characters(64)
             + "\n"
-            + body(30)
+            + random_characters(30)
             + "\n-----END RSA "
             + "PRIVATE KEY-----",
-            "-----BEGIN " + "PRIVATE KEY-----\n" + body(64),
+            "-----BEGIN " + "PRIVATE KEY-----\n" + random_characters(64),
         ),
-        counterexamples=("-----BEGIN PUBLIC KEY-----\n" + body(64), "-----BEGIN " + "PRIVATE KEY-----\nanything"),
+        counterexamples=(
+            "-----BEGIN PUBLIC KEY-----\n" + random_characters(64),
+            "-----BEGIN " + "PRIVATE KEY-----\nanything",
+        ),
     ),
     secret(
         "jwt",
@@ -126,7 +129,7 @@ PATTERNS = (
             jwt,
             opening="eyJ",
         ),
-        examples=("eyJhbGciOiJIUzI1NiJ9" + ".eyJzdWIiOiJnYXRlaG91c2UifQ." + body(43),),
+        examples=("eyJhbGciOiJIUzI1NiJ9" + ".eyJzdWIiOiJnYXRlaG91c2UifQ." + random_characters(43),),
         counterexamples=("eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9", "eyJAAAA.eyJBBB", "eyJBB.eyJCC.eyJDDDD"),
     ),
     secret(
@@ -167,7 +170,10 @@ PATTERNS = (
             0.8,
             token(2.0),
         ),
-        examples=('curl -H "Authorization: Bearer ' + body(32) + '"', "curl -u admin:" + "hunter2!x" + " https://host"),
+        examples=(
+            'curl -H "Authorization: Bearer ' + random_characters(32) + '"',
+            "curl -u admin:" + "hunter2!x" + " https://host",
+        ),
         counterexamples=(
             "Authorization: Bearer <token>",
             "Authorization: Bearer $API_KEY",
@@ -203,14 +209,14 @@ PATTERNS = (
             ignore_case=True,
         ),
         examples=(
-            "mon API key est " + body(32),
-            'api_key = "' + body(32) + '"',
-            '"accessToken": "' + body(40) + '"',
-            "client_secret: " + body(32),
-            "refresh_token=" + body(300),
+            "mon API key est " + random_characters(32),
+            'api_key = "' + random_characters(32) + '"',
+            '"accessToken": "' + random_characters(40) + '"',
+            "client_secret: " + random_characters(32),
+            "refresh_token=" + random_characters(300),
         ),
         counterexamples=(
-            'public_key = "' + body(32) + '"',
+            'public_key = "' + random_characters(32) + '"',
             'token_url: "https://host/oauth/token/v2"',
             'api_key = "your_api_key_here"',
             "max_tokens: 4096",
@@ -358,10 +364,10 @@ PATTERNS = (
         examples=(
             "machine host login me password " + "pass123",
             "db.internal:5432:app:app:" + "hunter2",
-            "_auth = " + body(20, BASE62) + "==",
+            "_auth = " + random_characters(20, BASE62) + "==",
             "define('DB_PASSWORD', '" + "hunter2" + "');",
             "export RDS_PASSWORD=" + "hunter2!x",
-            "root:$6$" + body(16) + "$" + body(86) + ":17431:0",
+            "root:$6$" + random_characters(16) + "$" + random_characters(86) + ":17431:0",
         ),
         counterexamples=('<add key="ClearTextPassword" value="%TestSourcePassword%" />', "DB_PASSWORD=${DB_PASSWORD}"),
     ),
@@ -376,15 +382,15 @@ PATTERNS = (
             not_preceded_by=rf"(?:{_PUBLIC_VALUES})[\w.\-]{{0,8}}{ASSIGNMENT}[^\s\"']{{0,16}}"
             r"(?:[\w+/=\-]{0,50}[\"']\s{0,2}->\s{0,2}[\"'])?",
         ),
-        examples=('x = "' + body(60) + '"',),
+        examples=('x = "' + random_characters(60) + '"',),
         counterexamples=(
-            'x = "' + body(64, HEX) + '"',
+            'x = "' + random_characters(64, HEX) + '"',
             '"' + "abcdefghijklmnopqrstuvwxyzabcdefghijklmnop" + '"',
-            '"integrity": "sha512-' + body(86) + '=="',
-            'public_key = "' + body(43) + '="',
-            '"nextPageToken": "' + body(44) + '"',
-            '"upload_id": "' + body(48) + '"',
-            'source_hash = "' + body(43) + '=" -> "' + body(43, seed="x") + '="',
+            '"integrity": "sha512-' + random_characters(86) + '=="',
+            'public_key = "' + random_characters(43) + '="',
+            '"nextPageToken": "' + random_characters(44) + '"',
+            '"upload_id": "' + random_characters(48) + '"',
+            'source_hash = "' + random_characters(43) + '=" -> "' + random_characters(43, seed="x") + '="',
         ),
     ),
 )

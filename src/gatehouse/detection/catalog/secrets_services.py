@@ -1,7 +1,7 @@
 """Patterns for secrets of services: chat, payment, mail, models, monitoring, and others."""
 
 from gatehouse.detection.catalog.assignment import named
-from gatehouse.detection.catalog.samples import HEX, LOWER, UPPER, body
+from gatehouse.detection.catalog.example_tokens import BASE36_LOWER, BASE36_UPPER, HEX, random_characters
 from gatehouse.detection.catalog.shapes import secret, shape, vendor
 from gatehouse.detection.validators.secrets import token
 
@@ -19,8 +19,19 @@ PATTERNS = (
             0.9,
         ),
         examples=(
-            "xox" + "b-" + body(12, "123456789") + "-" + body(13, "123456789") + "-" + body(24),
-            "https://hooks.slack.com/services/T" + body(8, UPPER) + "/B" + body(8, UPPER) + "/" + body(24),
+            "xox"
+            + "b-"
+            + random_characters(12, "123456789")
+            + "-"
+            + random_characters(13, "123456789")
+            + "-"
+            + random_characters(24),
+            "https://hooks.slack.com/services/T"
+            + random_characters(8, BASE36_UPPER)
+            + "/B"
+            + random_characters(8, BASE36_UPPER)
+            + "/"
+            + random_characters(24),
         ),
         counterexamples=("xoxb-my-bot-token", "xoxb-xxxxxxxxx-xxxxxxxxxx-xxxxxxxxxxxx"),
     ),
@@ -31,15 +42,24 @@ PATTERNS = (
         shape(r"discord(?:app)?\.com/api/webhooks/(?P<value>\d{17,20}/[\w\-]{60,72})", 0.95, token(3.5)),
         named(r"discord", r"[a-f0-9]{64}|[\w=\-]{32}"),
         named(r"discord[\w.\-]{0,8}(?:client|application|app)", r"\d{17,20}", bits=2.0),
-        examples=("M" + body(23) + "." + body(6) + "." + body(38), "discord_client_secret = " + body(32)),
-        counterexamples=("discord=" + "0" * 32, "M" + body(10) + "." + body(6) + "." + body(27)),
+        examples=(
+            "M" + random_characters(23) + "." + random_characters(6) + "." + random_characters(38),
+            "discord_client_secret = " + random_characters(32),
+        ),
+        counterexamples=(
+            "discord=" + "0" * 32,
+            "M" + random_characters(10) + "." + random_characters(6) + "." + random_characters(27),
+        ),
     ),
     secret(
         "telegram_token",
         "Telegram bot token",
         shape(r"(?:^|[^\w:]|bot)(?P<value>\d{5,16}:A[\w\-]{34})(?:[^\w\-]|$)", 0.9, token(3.3)),
-        examples=("TELEGRAM_BOT=" + body(9, "123456789") + ":A" + body(34),),
-        counterexamples=("arn:aws:sns:aaa:111122223333:" + "a" * 35, body(9, "123456789") + ":B" + body(34)),
+        examples=("TELEGRAM_BOT=" + random_characters(9, "123456789") + ":A" + random_characters(34),),
+        counterexamples=(
+            "arn:aws:sns:aaa:111122223333:" + "a" * 35,
+            random_characters(9, "123456789") + ":B" + random_characters(34),
+        ),
     ),
     secret(
         "twilio_key",
@@ -50,16 +70,16 @@ PATTERNS = (
             r"|rapid-api|stytch",
             r"[\w\-]{16,60}",
         ),
-        examples=("SK" + body(32, HEX), "messagebird_api_key = " + body(25, LOWER)),
-        counterexamples=("SK" + body(10, HEX), "SK" + "x" * 32),
+        examples=("SK" + random_characters(32, HEX), "messagebird_api_key = " + random_characters(25, BASE36_LOWER)),
+        counterexamples=("SK" + random_characters(10, HEX), "SK" + "x" * 32),
     ),
     secret(
         "stripe_key",
         "Stripe key",
         vendor(r"(?:sk|rk)_(?:live|test|prod)_[A-Za-z0-9]{10,99}\b", bits=2.8),
         vendor(r"whsec_[A-Za-z0-9+/=]{32,64}"),
-        examples=("sk_" + "live_" + body(24), "rk_" + "test_" + body(24)),
-        counterexamples=("task_test_" + body(24), "sk_" + "live_" + "x" * 24),
+        examples=("sk_" + "live_" + random_characters(24), "rk_" + "test_" + random_characters(24)),
+        counterexamples=("task_test_" + random_characters(24), "sk_" + "live_" + "x" * 24),
     ),
     secret(
         "payment_key",
@@ -81,23 +101,30 @@ PATTERNS = (
             r"|binance|bitfinex|finicity|freshbooks|squareup|worldpay|klarna|easypost|lob[_\-]|square",
             r"[\w=+/.\-]{16,60}",
         ),
-        examples=("sq0" + "atp-" + body(22), "FLWSECK_TEST-" + body(12, HEX), "kraken_key = '" + body(40) + "'"),
-        counterexamples=("sq0" + "atp-" + body(5), "paypal_url = https://www.paypal.com/checkout/3"),
+        examples=(
+            "sq0" + "atp-" + random_characters(22),
+            "FLWSECK_TEST-" + random_characters(12, HEX),
+            "kraken_key = '" + random_characters(40) + "'",
+        ),
+        counterexamples=("sq0" + "atp-" + random_characters(5), "paypal_url = https://www.paypal.com/checkout/3"),
     ),
     secret(
         "openai_key",
         "OpenAI key",
         shape(r"\bsk-(?:proj|svcacct|admin)-[\w\-]{20,180}", 0.95, token(3.0), opening="sk-"),
         vendor(r"sk-(?:[A-Za-z0-9]{2,12}-)?[A-Za-z0-9]{20}T3BlbkFJ[A-Za-z0-9]{20}\b|sk-[A-Za-z0-9]{48}\b", bits=3.3),
-        examples=("sk-" + "proj-" + body(74) + "T3BlbkFJ" + body(74), "sk-" + body(48)),
+        examples=(
+            "sk-" + "proj-" + random_characters(74) + "T3BlbkFJ" + random_characters(74),
+            "sk-" + random_characters(48),
+        ),
         counterexamples=("sk-" + "x" * 48, "sk-learn-contributors-and-friends"),
     ),
     secret(
         "anthropic_key",
         "Anthropic key",
         shape(r"\bsk-ant-(?:api|admin|sid|oat)\d{2}-[\w\-]{93}AA\b", 0.95, token(3.3)),
-        examples=("sk-ant-" + "api03-" + body(93) + "AA",),
-        counterexamples=("sk-ant-" + "api03-" + body(40), "sk-ant-api03-your-key"),
+        examples=("sk-ant-" + "api03-" + random_characters(93) + "AA",),
+        counterexamples=("sk-ant-" + "api03-" + random_characters(40), "sk-ant-api03-your-key"),
     ),
     secret(
         "ai_provider_key",
@@ -118,9 +145,9 @@ PATTERNS = (
             r"[\w\-]{32,64}",
         ),
         examples=(
-            "hf_" + body(34, "abcdefghijklmnopqrstuvwxyzABCDEF"),
-            "gsk_" + body(52),
-            "cohere_api_key = '" + body(40) + "'",
+            "hf_" + random_characters(34, "abcdefghijklmnopqrstuvwxyzABCDEF"),
+            "gsk_" + random_characters(52),
+            "cohere_api_key = '" + random_characters(40) + "'",
         ),
         counterexamples=("hf_" + "x" * 34, "hf_requiredCharacteristicTypesForDisplayMetadata"),
     ),
@@ -135,18 +162,21 @@ PATTERNS = (
         vendor(r"[a-h0-9]{32}-[a-h0-9]{8}-[a-h0-9]{8}\b", bits=3.0),
         named(r"sendgrid|mailgun|mailchimp|mandrill|sendinblue|brevo|postmark|sparkpost|mailjet", r"[\w.\-]{16,60}"),
         examples=(
-            "SG." + body(22) + "." + body(43),
-            body(32, HEX) + "-us12",
-            "xkeysib-" + body(64, HEX) + "-" + body(16),
+            "SG." + random_characters(22) + "." + random_characters(43),
+            random_characters(32, HEX) + "-us12",
+            "xkeysib-" + random_characters(64, HEX) + "-" + random_characters(16),
         ),
-        counterexamples=("SG." + body(5) + "." + body(5), body(32, HEX) + "-eu1"),
+        counterexamples=(
+            "SG." + random_characters(5) + "." + random_characters(5),
+            random_characters(32, HEX) + "-eu1",
+        ),
     ),
     secret(
         "shopify_token",
         "Shopify token",
         vendor(r"shp(?:at|ca|pa|ss|ua|tka)_[a-fA-F0-9]{32}\b"),
-        examples=("shp" + "at_" + body(32, HEX),),
-        counterexamples=("shp" + "at_" + body(12, HEX),),
+        examples=("shp" + "at_" + random_characters(32, HEX),),
+        counterexamples=("shp" + "at_" + random_characters(12, HEX),),
     ),
     secret(
         "observability_token",
@@ -164,10 +194,10 @@ PATTERNS = (
             r"su[A-Za-z0-9]{12}\b|[\w=.+/\-]{16,64}",
         ),
         examples=(
-            "glc_" + body(60),
-            "NRAK-" + body(27, UPPER),
-            "sntryu_" + body(64, HEX),
-            "datadog_key: " + body(40, LOWER),
+            "glc_" + random_characters(60),
+            "NRAK-" + random_characters(27, BASE36_UPPER),
+            "sntryu_" + random_characters(64, HEX),
+            "datadog_key: " + random_characters(40, BASE36_LOWER),
         ),
         counterexamples=("glc_" + "1" * 40, "GLC_CreateLightmapTextureArray", "sntryu_" + "a" * 64),
     ),
@@ -223,14 +253,17 @@ PATTERNS = (
             bits=2.2,
         ),
         examples=(
-            "secret_" + body(43),
-            "pat" + body(14) + "." + body(64, HEX),
-            "asana_secret='" + body(32, LOWER) + "'",
-            "PMAK-" + body(24, HEX) + "-" + body(34, HEX),
+            "secret_" + random_characters(43),
+            "pat" + random_characters(14) + "." + random_characters(64, HEX),
+            "asana_secret='" + random_characters(32, BASE36_LOWER) + "'",
+            "PMAK-" + random_characters(24, HEX) + "-" + random_characters(34, HEX),
         ),
         counterexamples=(
             *("notion_url = notion.so/my-page-with-words", "twitterHandle = jane_doe_the_writer"),
-            *("segment_id: " + body(32, HEX), '"token": "${TOKEN}", "linear": "' + body(32, HEX) + '"'),
+            *(
+                "segment_id: " + random_characters(32, HEX),
+                '"token": "${TOKEN}", "linear": "' + random_characters(32, HEX) + '"',
+            ),
         ),
     ),
 )

@@ -10,7 +10,7 @@ import msgspec
 
 from gatehouse.detection.documents.limits import MEMORY_BYTES
 from gatehouse.detection.documents.output import Reading, Unread
-from gatehouse.detection.documents.readers import LENGTH_PREFIX_BYTES, Question
+from gatehouse.detection.documents.readers import LENGTH_PREFIX_BYTES, ReadRequest
 from gatehouse.detection.documents.reading import read
 from gatehouse.foundation.processes.children import die_with_parent
 
@@ -27,19 +27,19 @@ def run() -> None:
         _, inherited = resource.getrlimit(limit)
         bound = maximum if inherited == resource.RLIM_INFINITY else min(maximum, inherited)
         resource.setrlimit(limit, (bound, bound))
-    decoder = msgspec.msgpack.Decoder(Question)
+    decoder = msgspec.msgpack.Decoder(ReadRequest)
     while size := int.from_bytes(sys.stdin.buffer.read(LENGTH_PREFIX_BYTES), "little"):
-        question = decoder.decode(sys.stdin.buffer.read(size))
-        if not _answer(question, answers):
+        request = decoder.decode(sys.stdin.buffer.read(size))
+        if not _answer(request, answers):
             return
 
 
-def _answer(question: Question, answers: IO[bytes]) -> bool:
+def _answer(request: ReadRequest, answers: IO[bytes]) -> bool:
     """Read one file and write the answer. Return whether this process can continue, which is false after a lack of
     memory."""
     out_of_memory = False
     try:
-        reading = read(question.data, declared_as_text=question.declared_as_text)
+        reading = read(request.data, declared_as_text=request.declared_as_text)
         message = msgspec.msgpack.encode(reading)
     except MemoryError:
         out_of_memory = True

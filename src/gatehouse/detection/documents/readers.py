@@ -29,15 +29,15 @@ _ENVIRONMENT: Final = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL"
 Failure: TypeAlias = Literal["timeout", "overloaded", "unavailable"]
 
 
-class NotRead(Exception):
-    """The file was not read, for a reason that has nothing to do with the file."""
+class ReaderUnavailable(Exception):
+    """No process could be used to read the file. The file itself may be readable."""
 
     def __init__(self, reason: Failure) -> None:
         super().__init__(reason)
         self.reason: Failure = reason
 
 
-class Question(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class ReadRequest(msgspec.Struct, frozen=True, array_like=True, gc=False):
     data: bytes
     declared_as_text: bool
 
@@ -57,19 +57,19 @@ class Readers:
         self._waiting_bytes = 0
 
     async def read(self, data: bytes, *, declared_as_text: bool, deadline: float) -> Reading:
-        """Return the content of a file. The file is reported as unread if reading does not end before `deadline`, a
-        monotonic time in seconds, or crashes the process. Raises `NotRead` if no process is free before `deadline`, or
-        if the waiting files have too many bytes."""
+        """Return the content of a file. `deadline` is a monotonic time in seconds. If reading is not finished by then,
+        or the process crashes, the result says that the file is unread. Raises `ReaderUnavailable` if no process
+        becomes free before `deadline`, or if the files that are read or wait exceed `MAX_WAITING_BYTES`."""
         if self._waiting_bytes and self._waiting_bytes + len(data) > MAX_WAITING_BYTES:
-            raise NotRead("overloaded")
+            raise ReaderUnavailable("overloaded")
         self._waiting_bytes += len(data)
         try:
             try:
                 await asyncio.wait_for(self._free.acquire(), deadline - time.monotonic())
             except TimeoutError:
-                raise NotRead("timeout") from None
+                raise ReaderUnavailable("timeout") from None
             try:
-                return await self._read(Question(data, declared_as_text), deadline)
+                return await self._read(ReadRequest(data, declared_as_text), deadline)
             finally:
                 self._free.release()
         finally:
@@ -88,18 +88,18 @@ class Readers:
                 return reader
         return None
 
-    async def _read(self, question: Question, deadline: float) -> Reading:
-        reader = self._reusable() or await _started()
+    async def _read(self, request: ReadRequest, deadline: float) -> Reading:
+        reader = self._reusable() or await _start_reader()
         try:
             async with asyncio.timeout_at(asyncio.get_running_loop().time() + deadline - time.monotonic()):
-                answer = await _answer(reader.process, msgspec.msgpack.encode(question))
+                answer = await _exchange(reader.process, msgspec.msgpack.encode(request))
             reading = msgspec.msgpack.decode(answer, type=Reading)
         except TimeoutError:
-            log.warning("documents.too_slow", size=len(question.data))
+            log.warning("documents.too_slow", size=len(request.data))
             reading = Reading("", (Unread("file", "timeout"),))
         except (OSError, asyncio.IncompleteReadError, msgspec.DecodeError):
             await reader.process.wait()
-            log.warning("documents.reader_ended", status=reader.process.returncode, size=len(question.data))
+            log.warning("documents.reader_ended", status=reader.process.returncode, size=len(request.data))
             reading = Reading("", (Unread("file", "crashed"),))
         else:
             reader.files += 1
@@ -112,17 +112,17 @@ class Readers:
         return reading
 
 
-async def _started() -> _DocumentReader:
+async def _start_reader() -> _DocumentReader:
     environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     command = (sys.executable, "-P", "-m", "gatehouse.detection.documents")
     try:
         return _DocumentReader(await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, env=environment))
     except OSError:
         log.exception("documents.no_reader")
-        raise NotRead("unavailable") from None
+        raise ReaderUnavailable("unavailable") from None
 
 
-async def _answer(process: Process, message: bytes) -> bytes:
+async def _exchange(process: Process, message: bytes) -> bytes:
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(len(message).to_bytes(LENGTH_PREFIX_BYTES, "little") + message)

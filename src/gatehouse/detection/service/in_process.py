@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gatehouse.detection.documents.readers import NotRead, Readers
+from gatehouse.detection.documents.readers import Readers, ReaderUnavailable
 from gatehouse.detection.models import TierFailed, TierName
 from gatehouse.detection.service.detectors import TierDetectors, TierRequest
 from gatehouse.detection.service.tiers import Failure, TierJob, TierModels, Tiers, TierState
@@ -41,7 +41,7 @@ class InProcessDetectors(TierDetectors):
     async def _read(self, data: bytes, *, declared_as_text: bool, deadline: float, request: TierRequest) -> None:
         try:
             reading = await self._readers.read(data, declared_as_text=declared_as_text, deadline=deadline)
-        except NotRead as error:
+        except ReaderUnavailable as error:
             raise TierFailed("documents", error.reason) from None
         request.complete({0: reading})
 

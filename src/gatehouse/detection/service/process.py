@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 import msgspec
 import structlog
 
-from gatehouse.detection.documents.readers import NotRead, Readers
+from gatehouse.detection.documents.readers import Readers, ReaderUnavailable
 from gatehouse.detection.service import wire
 from gatehouse.detection.service.guard import ProcessGuard
 from gatehouse.detection.service.tiers import Failure, TierJob, TierModels, Tiers, models
@@ -117,7 +117,7 @@ class _Service:
             reading = await self._readers.read(
                 question.data, declared_as_text=question.declared_as_text, deadline=question.deadline
             )
-        except NotRead as error:
+        except ReaderUnavailable as error:
             send_reply(wire.RequestFailed(question.number, error.reason))
         else:
             send_reply(wire.Document(question.number, reading))

@@ -83,8 +83,9 @@ class Dialect(Protocol):
         """Return the model call of a client's body and headers (names in lower case). Raises a subclass of `BadRequest`
         that names the field."""
 
-    def instruct(self, body: dict[str, Any], text: str) -> None:
-        """Puts a text before a decoded body's system prompt. Does nothing for operations without one."""
+    def prepend_instructions(self, body: dict[str, Any], text: str) -> None:
+        """Puts a text before the system prompt of a decoded body. Does nothing for operations that have no system
+        prompt."""
 
     @property
     def feature_fields(self) -> Mapping[str, str]:

@@ -112,6 +112,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     effort: Effort | None = None
     #: the catalog's capability `reasoning` of the model; None: unknown
     reasons: bool | None = None
+    #: the catalog's limit for the model's answers
+    max_output_tokens: int | None = None
     #: groups requests with a common beginning, for OpenAI's cache of prompts
     prompt_cache_key: str | None = None
     #: fields of the request that its dialect does not define; a provider's dialect passes on those that it knows

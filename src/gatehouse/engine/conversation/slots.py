@@ -40,9 +40,9 @@ _MAX_TOKEN_ID: Final = 1_000_000
 #: smaller numbers are not inspected: without context they look like times, counts and ids
 _MIN_INSPECTED_NUMBER: Final = 10**12
 #: fields of a request with JSON schemas: at the top level, and below
-_SCHEMA_HOLDERS: Final = frozenset(
-    {"tools", "functions", "response_format", "text", "output_format", "output_config", "input"}
-)
+_SCHEMA_HOLDERS: Final = frozenset({"tools", "functions", "response_format", "text", "output_format", "output_config"})
+#: items of the `input` of a responses request that declare tools
+_DECLARING_ITEMS: Final = ("additional_tools", "tool_search_output")
 _SCHEMAS: Final = frozenset({"parameters", "input_schema", "schema"})
 #: keywords of a JSON schema whose values may be any number
 _SCHEMA_NUMBERS: Final = frozenset(
@@ -239,7 +239,18 @@ def _is_schema_number(stack: Sequence[_Level], field: str) -> bool:
     # Check the number's own name first, so that a body of a million numbers does not search the stack for each.
     if field not in _SCHEMA_NUMBERS or len(stack) == 1:
         return False
-    return stack[1][2] in _SCHEMA_HOLDERS and any(level[2] in _SCHEMAS for level in stack)
+    is_held = stack[1][2] in _SCHEMA_HOLDERS or _is_declared_by_item(stack)
+    return is_held and any(level[2] in _SCHEMAS for level in stack)
+
+
+def _is_declared_by_item(stack: Sequence[_Level]) -> bool:
+    """Return whether a value is in a tool that an item of a responses request declares. Other requests have `messages`,
+    and their `input` is an unknown field."""
+    if len(stack) <= 3 or stack[1][2] != "input" or stack[3][2] != "tools":
+        return False
+    body, items, item = stack[0][0], stack[1][0], stack[2][0]
+    is_responses = type(body) is dict and "messages" not in body
+    return is_responses and type(items) is list and type(item) is dict and item.get("type") in _DECLARING_ITEMS
 
 
 def _number_slot(holder: Any, key: Any, value: float) -> Slot:

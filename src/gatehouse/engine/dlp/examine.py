@@ -31,8 +31,8 @@ class Examiner(NamedTuple):
     async def examine(
         self, texts: Sequence[str], *, json_text: bool = False, is_sealed: bool = False
     ) -> list[TierFindings]:
-        """Return the findings of all tiers in whole texts. The model tiers skip sealed texts, which a model cannot
-        understand."""
+        """Return the findings of all tiers in whole texts. The model tiers skip texts that are still encoded
+        in base64 (`is_sealed`), which a model cannot understand."""
         policy = self.inspection.policy
         patterns = await self.find_patterns_in_texts(texts, json_text=json_text)
         if is_sealed or (not policy.entities and not policy.labels):
@@ -44,8 +44,8 @@ class Examiner(NamedTuple):
     async def find_patterns(
         self, text: str, *, json_text: bool = False, parts: Sequence[Part] | None = None, decoded: bool = True
     ) -> list[Finding]:
-        """Return the findings of patterns in a text. `parts` are the ranges of the texts that `text` was joined from.
-        With `decoded`, encoded content is searched too."""
+        """Return the findings of patterns in a text. If `text` was joined from several texts, `parts` are their
+        ranges in it. `decoded` means that encoded content, such as base64, is decoded and searched too."""
         [findings] = await self.find_patterns_in_texts([text], json_text=json_text, parts=parts, decoded=decoded)
         return findings
 
@@ -60,11 +60,11 @@ class Examiner(NamedTuple):
         """Return the findings of patterns in each text. The texts are one unit of work, because many short texts take
         as long as one long text."""
         matchers = self.inspection.policy.matchers
-        # A custom pattern of an organization can be slow even on a short text.
+        # Treat the text as long if there are custom patterns, which can be slow even on a short text.
         has_custom_patterns = any(matcher.as_written is not None for matcher in matchers)
         size = max(LONG_TEXT_CHARACTERS + 1 if has_custom_patterns else 0, _size(texts))
-        is_tried = size <= LONG_TEXT_CHARACTERS and not json_text
-        short_findings = self._scan_short_texts(texts, decoded=decoded) if is_tried else [None] * len(texts)
+        is_short = size <= LONG_TEXT_CHARACTERS and not json_text
+        short_findings = self._scan_short_texts(texts, decoded=decoded) if is_short else [None] * len(texts)
         if None not in short_findings:
             return short_findings  # type: ignore[return-value]
         results: list[list[Finding]] = [[] if findings is None else findings for findings in short_findings]
@@ -76,7 +76,7 @@ class Examiner(NamedTuple):
                     continue
                 try:
                     slices = scan_in_slices(
-                        matchers, text, json_escapes=json_text, parts=parts, decoded=decoded, is_tried=is_tried
+                        matchers, text, json_escapes=json_text, parts=parts, decoded=decoded, is_tried=is_short
                     )
                     for slice_findings in slices:
                         result.extend(slice_findings)
@@ -91,8 +91,8 @@ class Examiner(NamedTuple):
         return results
 
     def _scan_short_texts(self, texts: Sequence[str], *, decoded: bool) -> list[list[Finding] | None]:
-        """Return the results of `scan_short` for the texts, without steps. All results are None if the budget
-        is spent."""
+        """Return the results of `scan_short` for the texts. The work is not divided into steps. All results are None if
+        the budget is spent."""
         budget = self.inspection.budget(self.options, self.direction, "search")
         if budget.is_spent:
             return [None] * len(texts)
@@ -106,11 +106,13 @@ class Examiner(NamedTuple):
         """Run work of the pattern tier on `size` characters or bytes, and return its result. Small work runs at once;
         larger work runs in the fair scheduler.
 
-        If the budget of the request is spent, returns `fallback`, although a part of the work may be done, or raises
-        `DlpUnavailable`, depending on `DLP_FAIL_MODE`. Raises `DlpUnavailable` if the scheduler's queue is full."""
+        If the budget of the request is spent, the result depends on `DLP_FAIL_MODE`. With `open` it is `fallback`, even
+        if a part of the work is done. With `closed`, `DlpUnavailable` is raised. `DlpUnavailable` is also raised if the
+        scheduler's queue is full."""
         budget = self.inspection.budget(self.options, self.direction, kind)
         if size <= LONG_TEXT_CHARACTERS and not budget.is_spent:
-            # Many short pieces of a stream together take long. If this piece exceeds the budget, the next one fails.
+            # Short work counts against the budget too, because a stream has many pieces. A piece that exceeds the
+            # budget is completed. The next piece is not.
             started = thread_time()
             result = finish(steps)
             budget.charge(thread_time() - started)
@@ -123,7 +125,7 @@ class Examiner(NamedTuple):
             return fallback
 
     async def find_entities(self, texts: Sequence[str]) -> list[list[Finding]]:
-        """Return the findings of the entities tier in each of the texts."""
+        """Return the findings of the tier `ner` in each of the texts."""
         findings_by_text: list[list[Finding]] = [[] for _ in texts]
         if not self.inspection.policy.entities:
             return findings_by_text
@@ -133,7 +135,7 @@ class Examiner(NamedTuple):
         return findings_by_text
 
     async def recognize(self, passages: Sequence[str]) -> list[list[Finding]]:
-        """Return the findings of the entities tier in each passage. If the tier fails, returns no findings with
+        """Return the findings of the tier `ner` in each passage. If the tier fails, returns no findings with
         `DLP_FAIL_MODE=open`, and raises `DlpUnavailable` with `closed`."""
         try:
             return await self.detectors.entities(passages, self.inspection.policy.open_labels)
@@ -142,7 +144,7 @@ class Examiner(NamedTuple):
             return [[] for _ in passages]
 
     async def find_labels(self, texts: Sequence[str]) -> list[list[Finding]]:
-        """Return the findings of the semantic tier in each text. Each finding covers its whole text."""
+        """Return the findings of the tier `llm` in each text. Each finding covers its whole text."""
         labels = tuple(self.inspection.policy.labels)
         if not labels:
             return [[] for _ in texts]
@@ -171,7 +173,8 @@ def _size(texts: Sequence[str]) -> int:
 
 
 def _split_into_units(texts: Sequence[str]) -> Steps[list[tuple[int, int, str]]]:
-    """Split the texts into units. Returns, for each unit, the number of its text, its start and its text."""
+    """Split the texts into units. Return for each unit the index of the text that contains the unit, its start in that
+    text, and its content."""
     numbered_units: list[tuple[int, int, str]] = []
     for number, text in enumerate(texts):
         for start, end in units(text):
@@ -181,7 +184,7 @@ def _split_into_units(texts: Sequence[str]) -> Steps[list[tuple[int, int, str]]]
 
 
 def _scores_of_signs(text: str, labels: Sequence[str]) -> Steps[dict[str, float]]:
-    """Return the scores of the labels that are found by signs, without a model."""
+    """Return the scores of the labels that are found without a model, by `semantic.signs`."""
     yield
     return scores_of_signs(text, labels)
 

@@ -14,6 +14,7 @@ import msgspec
 
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.conversation.dialects.openai_responses.tools import count_functions
 from gatehouse.engine.conversation.slots import NonText, slots
 from gatehouse.engine.exchange import CallRequest, CallSize
 from gatehouse.foundation.errors import BadRequest
@@ -30,6 +31,10 @@ OUTPUT_TOKENS: Final = 16_384
 _FRAME_TOKENS: Final = 16
 #: Tokens of the instructions that vendors add for the use of tools.
 _TOOL_INSTRUCTION_TOKENS: Final = 1_000
+#: Tokens that the conversion of a custom tool, or of a namespace's tool, to a function adds to the tool.
+_CONVERTED_TOOL_TOKENS: Final = 100
+#: Dialects whose tools the gateway converts or leaves out, so that no provider runs one.
+_CONVERTED_TOOLS: Final = frozenset({"openai_responses", "openai_token_count"})
 #: Upper limits of a bound. No call takes more, and PostgreSQL can sum many such values.
 _MAX_TOKENS: Final = 10**12
 _MAX_NANO_USD: Final = 10**15
@@ -176,7 +181,11 @@ def _call_size(call: ModelCall) -> CallSize:
     raw = _encode(body)
     tokens = _FRAME_TOKENS + len(raw)
     fills_context = "web_search_options" in body or "mcp_servers" in body
-    if tools := body.get("tools"):
+    tools = body.get("tools")
+    if call.dialect in _CONVERTED_TOOLS:
+        tools = count_functions(body)
+        tokens += tools * _CONVERTED_TOOL_TOKENS
+    elif tools:
         fills_context = fills_context or any(_provider_runs(tool.get("type")) for tool in tools)
     if tools or "functions" in body:
         tokens += _TOOL_INSTRUCTION_TOKENS
@@ -196,6 +205,9 @@ def _call_size(call: ModelCall) -> CallSize:
 
 
 def _provider_runs(tool_type: Any) -> bool:
+    if tool_type is not None and not isinstance(tool_type, str):
+        # The provider refuses it, or reads it in its own way.
+        return True
     return tool_type not in _CALLER_TOOLS and not str(tool_type).startswith(_CALLER_TOOL_PREFIXES)
 
 

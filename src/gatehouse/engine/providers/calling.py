@@ -175,7 +175,12 @@ def _for_candidate(
     if isinstance(request, EmbeddingsRequest):
         return msgspec.structs.replace(request, model=model.model_id)
     reasons = model.capabilities.get("reasoning")
-    request = msgspec.structs.replace(request, model=model.model_id, reasons=None if reasons is None else bool(reasons))
+    request = msgspec.structs.replace(
+        request,
+        model=model.model_id,
+        reasons=None if reasons is None else bool(reasons),
+        max_output_tokens=model.max_output_tokens,
+    )
     if limit is not None:
         request = msgspec.structs.replace(request, sampling=msgspec.structs.replace(request.sampling, max_tokens=limit))
     if request.prompt_cache_key is not None and not kind.has_prompt_cache_key(candidate.provider.config):

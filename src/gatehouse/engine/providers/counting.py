@@ -46,7 +46,9 @@ async def count_tokens(
         if failed.status in _NOT_COUNTED_STATUSES:
             return _estimate(call)
         raise
-    return Reply.count(reply.body or b"", estimated=False)
+    # Only the number: no stage inspects the answer to a count.
+    dialect = COUNTING[call.dialect]
+    return Reply.count(dialect.render_count(dialect.read_count(reply.body or b"")), estimated=False)
 
 
 def _counts(call: ModelCall, candidate: Candidate) -> bool:

@@ -67,6 +67,9 @@ class Attempts:
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self.circuits = Circuits(ports.clock, ports.circuit_failures, ports.circuit_seconds)
+        #: those of token counts: providers count by another operation with a rate limit of its own, and an estimate
+        #: calls no provider, so that a count tells nothing about the answers of a model
+        self._count_circuits = Circuits(ports.clock, ports.circuit_failures, ports.circuit_seconds)
         self.cooldowns = Cooldowns(ports.clock)
         self._deadlines = Deadlines(ports.request_deadline_seconds)
 
@@ -100,12 +103,12 @@ class Attempts:
     async def _attempt_with_retries(
         self, candidate: Candidate, x: Admitted, answered: Exchange, skipped: list[Candidate]
     ) -> Reply | None:
-        key = _key(candidate, x)
+        key, circuits = _key(candidate, x), self._count_circuits if _counts(x) else self.circuits
         for retry in range(candidate.provider.config.max_retries + 1):
             if retry:
                 delay = _FIRST_RETRY_DELAY_SECONDS * 2 ** (retry - 1)
                 await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load
-            if not self.circuits.may_try(key):
+            if not circuits.may_try(key):
                 answered.attempts.append(_new_attempt(candidate, None, _CIRCUIT_OPEN))
                 if not retry:
                     skipped.append(candidate)
@@ -140,7 +143,8 @@ class Attempts:
 
     async def _call_with_circuits(self, candidate: Candidate, x: Admitted, answered: Exchange) -> Reply:
         """Make one call, and report the result to the circuits."""
-        key, circuits = _key(candidate, x), self.circuits
+        key, counts = _key(candidate, x), _counts(x)
+        circuits = self._count_circuits if counts else self.circuits
         started = self._ports.clock.monotonic()
         unanswered = len(answered.unanswered)
         try:
@@ -153,7 +157,7 @@ class Attempts:
             if failed.reason != OutboundTimeout.reason:
                 # The provider has answered with an error, so the call is not unanswered.
                 del answered.unanswered[unanswered:]
-            if failed.reason == RATE_LIMITED:
+            if failed.reason == RATE_LIMITED and not counts:
                 self.cooldowns.begin(key, failed.retry_after)
             if failed.retryable:
                 (circuits.failed if sent else circuits.not_connected)(key)
@@ -164,11 +168,12 @@ class Attempts:
             circuits.released(key)
             raise
         circuits.succeeded(key)
+        if counts:
+            return reply
         if reply.exhausted_seconds is not None:
             self.cooldowns.begin(key, reply.exhausted_seconds)
         latency_ms = (self._ports.clock.monotonic() - started) * 1000
-        if x.call_request.call.dialect not in COUNTING:
-            self._ports.latencies.answered(candidate.model.id, latency_ms, stream=x.call_request.call.stream)
+        self._ports.latencies.answered(candidate.model.id, latency_ms, stream=x.call_request.call.stream)
         return reply
 
     async def _traced_call(
@@ -201,7 +206,7 @@ class Attempts:
         switches, credentials, tenant_id = ports.switches, ports.credentials, identified.policy.tenant_id
 
         unanswered = len(answered.unanswered)
-        ask = count_tokens if x.call_request.call.dialect in COUNTING else call_provider
+        ask = count_tokens if _counts(x) else call_provider
 
         def still_allowed() -> None:
             """Check that the permission was not revoked while the request waited. Raises `Refusal`."""
@@ -239,6 +244,11 @@ class Attempts:
                 # Nothing was sent, because the gate runs before the first byte.
                 continue
         raise OutOfTouch
+
+
+def _counts(x: Admitted) -> bool:
+    """Return whether the call only counts tokens."""
+    return x.call_request.call.dialect in COUNTING
 
 
 def _key(candidate: Candidate, x: Admitted) -> CircuitKey:

@@ -109,7 +109,11 @@ def stop(home: Path, timeout: float = 30.0) -> None:
 def pid(home: Path) -> int | None:
     """Return the process id of the running server, or None. Checks the process's folder: a killed server leaves its
     file, and its id may belong to another process."""
-    directory = _directory(home)
+    return _running_pid(_directory(home))
+
+
+def _running_pid(directory: Path) -> int | None:
+    """Return the process id of the server that runs in a data directory, or None."""
     try:
         number = int((directory / "postmaster.pid").read_text().splitlines()[0])
         return number if Path(psutil.Process(number).cwd()).samefile(directory) else None
@@ -209,7 +213,7 @@ def _start_server(directory: Path) -> None:
 def _wait_until_stable(directory: Path) -> None:
     """Waits for a server that is starting or stopping, which can be used neither as it is nor started."""
     deadline = time.monotonic() + _TRANSITION_TIMEOUT_SECONDS
-    while _state(directory) in _TRANSITIONAL_STATES and pid(directory.parent) is not None:
+    while _state(directory) in _TRANSITIONAL_STATES and _running_pid(directory) is not None:
         if time.monotonic() > deadline:
             message = f"the embedded PostgreSQL in {directory} is still {_state(directory)}"
             raise NotStarted(f"{message} after {_TRANSITION_TIMEOUT_SECONDS} s; the end of its log:\n{_log(directory)}")
@@ -218,7 +222,7 @@ def _wait_until_stable(directory: Path) -> None:
 
 def _url(directory: Path) -> str | None:
     """Return the URL of the server that runs and accepts connections, or None."""
-    if pid(directory.parent) is None or _state(directory) != "ready":
+    if _running_pid(directory) is None or _state(directory) != "ready":
         return None
     try:
         sockets = (directory / "postmaster.pid").read_text().splitlines()[4].strip()

@@ -9,7 +9,7 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from gatehouse.ingress.http1.head import ParsedHead
-from gatehouse.ingress.protocol import WatchfulProtocol
+from gatehouse.ingress.protocol import GatewayHttpProtocol
 
 
 class ServerContext(NamedTuple):
@@ -46,7 +46,7 @@ class _BorrowedTransport:
         return getattr(self._transport, name)
 
 
-class UvicornFallback(WatchfulProtocol):
+class UvicornFallback(GatewayHttpProtocol):
     """uvicorn's protocol without its timer. It is not in the server's set of connections, because the lane's connection
     is already in the set."""
 

@@ -115,7 +115,7 @@ class LaneConnection(asyncio.Protocol):
             protocol.close(self._transport, self, self._state.connections)
 
     @property
-    def unread(self) -> bool:
+    def may_receive_more(self) -> bool:
         return self._framing is not None or bool(self._arrived) or self._heads.partial is not None
 
     # Called by requests.

@@ -56,5 +56,5 @@ async def admitted(
     return host
 
 
-#: Parameter of a route: the outpost, for a caller with a valid admin token.
-Operated = Annotated[OutpostHost, Depends(admitted)]
+#: Parameter of a route: the outpost, if the caller has a valid admin token.
+AuthorizedHost = Annotated[OutpostHost, Depends(admitted)]

@@ -20,15 +20,16 @@ from gatehouse.outpost.platform_link.peers import MAX_BODY_BYTES
 _FAMILIES: Final = (
     status.router, overrides.router, budget.router, config.router, audit.router, siem.router, peers.router,
 )  # fmt: skip
-#: Fields of the budget that change without an update, because of model calls at this outpost and its peers.
-_MOVING_FIELDS: Final = frozenset(
+#: Budget fields that change although no client changes the budget, because calls are made at this outpost and its
+#: peers.
+_LIVE_FIELDS: Final = frozenset(
     {"began_at", "ends_at", "peers", "share_requests", "share_usd", "spent_requests", "spent_usd", "status"}
 )
-#: Peers are authenticated by their certificates, in the routes.
+#: Prefix of the paths for peers. `admit` skips these paths, because their routes check the peer's certificate.
 _PEER_PREFIX: Final = "/peer/"
 _PROBES: Final = {
     "/api/health/live": ("live", "Whether the process answers", "application/json"),
-    "/api/health/ready": ("ready", "Whether requests are answered, else why not", "application/json"),
+    "/api/health/ready": ("ready", "Readiness, with the reasons if the outpost is not ready", "application/json"),
     "/metrics": ("metrics", "Metrics for Prometheus (`METRICS_ALLOWED_CIDRS`)", "text/plain"),
 }
 
@@ -37,11 +38,11 @@ def build_api() -> tuple[FastAPI, ErrorResponses]:
     """Returns the API and its error responses. Requests need `app.state.host`; the OpenAPI document needs no host."""
     app, responses = build_application(
         "Gatehouse outpost",
-        "The gateway at the customer's, and its administration.",
+        "A gateway that runs at the customer's site, and the API to administer it.",
         _FAMILIES,
         ErrorForms(otherwise=CODED),
         tolerant=tuple(_PROBES),
-        moving=_MOVING_FIELDS,
+        moving=_LIVE_FIELDS,
     )
     app.add_route("/api/health/live", _live, include_in_schema=False)
     return app, responses
@@ -52,7 +53,7 @@ def administration(host: OutpostHost) -> ASGIApp:
 
     async def admit(arrival: Arrival[RequestHead]) -> None:
         """Checks the token before the body is read, because bodies of unknown callers would take memory that the
-        proxy's requests need."""
+        gateway's requests need."""
         x = arrival.head
         if x.method in METHODS_WITHOUT_BODY:
             return
@@ -73,8 +74,8 @@ async def _live(request: Request) -> Response:
 
 
 def document() -> dict[str, Any]:
-    """Returns the OpenAPI document. The proxy's paths come before those of the admin port, because most readers need
-    the proxy's paths."""
+    """Returns the OpenAPI document. The gateway's paths come before the paths of the admin port, because most readers
+    need the gateway's paths."""
     admin_document = build_api()[0].openapi()
     components = admin_document.setdefault("components", {})
     components.setdefault("securitySchemes", {}).update(SECURITY_SCHEMES)
@@ -89,7 +90,10 @@ def _served(path: str) -> bool:
 
 def _probe(path: str) -> tuple[str, dict[str, Any]]:
     name, summary, media = _PROBES[path]
-    responses: dict[str, Any] = {"200": {"description": "Yes.", "content": {media: {}}}}
+    responses: dict[str, Any] = {"200": {"description": "The request succeeded.", "content": {media: {}}}}
     if name == "ready":
-        responses["503"] = {"description": "No; `reasons` lists the reasons.", "content": {media: {}}}
+        responses["503"] = {
+            "description": "The outpost is not ready. `reasons` lists the reasons.",
+            "content": {media: {}},
+        }
     return path, {"get": {"tags": ["Health"], "summary": summary, "operationId": name, "responses": responses}}

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from gatehouse.foundation.errors import FieldFault, Unavailable, Unprocessable
 from gatehouse.foundation.http.bodies import Body, ResponseBody
-from gatehouse.outpost.admin.access import Operated
+from gatehouse.outpost.admin.access import AuthorizedHost
 from gatehouse.outpost.records.export import Export
 from gatehouse.outpost.records.log import Cursor
 from gatehouse.outpost.records.positions import UnknownPlace
@@ -22,6 +22,10 @@ router = APIRouter(tags=["Audit"])
 log = structlog.get_logger(__name__)
 
 _NDJSON: Final = "application/x-ndjson"
+_UNKNOWN_RECORD: Final = (
+    "names no known record. The record was never written, or all records of its journal have been uploaded or"
+    " confirmed. Use the `journal_id` and `sequence` of an exported line"
+)
 _EXPORT_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     200: {"description": "One object a line, oldest first.", "content": {_NDJSON: {"schema": {"type": "string"}}}}
 }
@@ -36,7 +40,7 @@ PlaceText = Annotated[
 ]
 
 
-class AnotherProcess(Unavailable):
+class RecordsInUse(Unavailable):
     code = "records_held"
     message = "Another process of this outpost is ending and still uses the records. Try again in a moment."
 
@@ -49,21 +53,21 @@ class Confirmation(Body):
 
 
 class Confirmed(ResponseBody):
-    released: Annotated[int, Field(description="Number of entries that this call removed from the journal.")]
-    journal_bytes: Annotated[int, Field(description="Size of the journal after the call.")]
+    released: Annotated[int, Field(description="Number of records that this request removed from the journal.")]
+    journal_bytes: Annotated[int, Field(description="Size of the journal after the request.")]
 
 
 @router.get("/admin/audit/export", response_class=StreamingResponse, responses=_EXPORT_RESPONSES)
 async def export_audit(
-    host: Operated,
+    host: AuthorizedHost,
     *,
     after: Annotated[PlaceText | None, Query()] = None,
     unsent: Annotated[
-        bool, Query(description="Only lines that are still in the journal: neither uploaded nor confirmed.")
+        bool, Query(description="Only records that are still in the journal: neither uploaded nor confirmed.")
     ] = False,
 ) -> StreamingResponse:
-    """Returns the buffered audit log: the lines of the audit log's files, then those of the journal. `handed_in` is
-    true for lines of the files."""
+    """Returns the buffered audit log as JSON lines: first the records that were uploaded or confirmed (`handed_in` is
+    true), then the records that are still in the journal (`handed_in` is false)."""
     export = Export(host.records, after=_cursor(after), unsent=unsent)
 
     async def parts() -> AsyncIterator[bytes]:
@@ -75,19 +79,18 @@ async def export_audit(
 
 
 @router.post("/admin/audit/export/confirm", response_model=Confirmed)
-async def confirm_audit(host: Operated, body: Confirmation) -> Confirmed:
-    """Confirms that all lines up to this one have been carried away. They are removed from the journal and count as
-    handed in. Without this call the journal of an outpost in an air gap fills up."""
+async def confirm_audit(host: AuthorizedHost, body: Confirmation) -> Confirmed:
+    """Confirms that you have exported all records up to and including `through`. They are removed from the journal, and
+    `handed_in` is true for them from then on. Without confirmations, the journal of an outpost without a connection
+    to the platform fills up."""
     through = _cursor(body.through)
     assert through is not None
     if not await asyncio.to_thread(host.records.claim):
-        raise AnotherProcess
+        raise RecordsInUse
     try:
         released = await asyncio.to_thread(host.records.confirm, through)
     except UnknownPlace:
-        raise Unprocessable(
-            faults=[FieldFault("through", "is not in the journal: never written, or confirmed before")]
-        ) from None
+        raise Unprocessable(faults=[FieldFault("through", _UNKNOWN_RECORD)]) from None
     log.warning("outpost.audit_confirmed", entries=released, through=body.through)
     return Confirmed(released=released, journal_bytes=host.journal.size_bytes())
 

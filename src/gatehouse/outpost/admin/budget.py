@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, PlainSerializer, model_validator
 
 from gatehouse.foundation.clock import iso
 from gatehouse.foundation.http.bodies import Body, Moment, ResponseBody
-from gatehouse.outpost.admin.access import Operated
+from gatehouse.outpost.admin.access import AuthorizedHost
 from gatehouse.outpost.admin.recording import Recorder
 from gatehouse.outpost.host import OutpostHost, shown_budget
 from gatehouse.outpost.money.accounts import Status
@@ -39,7 +39,7 @@ class Budget(Body):
     monthly_requests: Annotated[int | None, Field(ge=0, le=1_000_000_000_000_000, examples=[100_000])] = None
     expires_at: Annotated[
         Annotated[Moment, AfterValidator(_future_time)] | None,
-        Field(description="From this time on, model calls are 429 `budget_exceeded` until the budget is set again."),
+        Field(description="From this time on, calls are 429 `budget_exceeded` until the budget is set again."),
     ] = None
 
     @model_validator(mode="after")
@@ -64,7 +64,7 @@ class BudgetState(ResponseBody):
     expires_at: str | None
     source: Annotated[
         Literal["settings", "operator"],
-        Field(description="`operator`: it was set by this API, and the settings have no effect."),
+        Field(description="`operator` means that this API set the budget. The settings then have no effect."),
     ]
     ignored_settings: Annotated[
         list[str],
@@ -84,7 +84,7 @@ class BudgetState(ResponseBody):
 
 
 @router.get("/admin/api/budget", response_model=BudgetState)
-async def read_budget(host: Operated) -> BudgetState:
+async def read_budget(host: AuthorizedHost) -> BudgetState:
     return budget_state(host)
 
 
@@ -111,7 +111,7 @@ def budget_state(host: OutpostHost) -> BudgetState:
 
 
 @router.put("/admin/api/budget", response_model=BudgetState)
-async def set_budget(host: Operated, recorder: Recorder, body: Budget) -> BudgetState:
+async def set_budget(host: AuthorizedHost, recorder: Recorder, body: Budget) -> BudgetState:
     """Sets the outpost's monthly budget. It applies to every request that arrives after this response. Set the same
     budget at all peers: each outpost divides its own."""
     end = body.expires_at

@@ -12,7 +12,7 @@ from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.foundation.clock import iso
 from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
-from gatehouse.outpost.admin.access import Operated
+from gatehouse.outpost.admin.access import AuthorizedHost
 from gatehouse.outpost.admin.overrides import Disabled, Routes, without_empty
 from gatehouse.outpost.admin.recording import Recorder
 from gatehouse.outpost.host import OutpostHost
@@ -31,7 +31,7 @@ _PLATFORM_PARTS: Final = (
 
 
 class Exported(ResponseBody):
-    version: Annotated[str, Field(description="Version of the document's form.")]
+    version: Annotated[str, Field(description="Version of the document's format.")]
     exported_at: str
     outpost_id: str
     policy_version: int
@@ -70,9 +70,9 @@ class Import(BaseModel):
 
 
 @router.get("/admin/config/export", response_model=Exported)
-async def export_config(host: Operated) -> Exported:
-    """Returns the DLP configuration in force, without credentials. 503 `service_unavailable` while no policy is
-    loaded."""
+async def export_config(host: AuthorizedHost) -> Exported:
+    """Returns the DLP configuration in force, without credentials. Answers 503
+    `service_unavailable` while no policy is loaded."""
     if host.bundles.in_force is None:
         raise NotLoaded
     return _exported(host, host.bundles.in_force)
@@ -80,7 +80,7 @@ async def export_config(host: Operated) -> Exported:
 
 @router.post("/admin/config/import", response_model=Imported)
 async def import_config(
-    host: Operated,
+    host: AuthorizedHost,
     recorder: Recorder,
     body: Import,
     dry_run: Annotated[bool, Query(description="Only report what would be imported.")] = False,

@@ -1,5 +1,5 @@
 """The operator's overrides of the policy: the kill switch, providers that are disabled for a model, and models that are
-routed to another entry of the catalog (docs/outposts.md, "Operators' calls")."""
+routed to another catalog entry (docs/outposts.md, "Operators' calls")."""
 
 from collections.abc import Mapping
 from typing import Annotated, Final
@@ -10,7 +10,7 @@ from pydantic import Field, StrictBool
 
 from gatehouse.foundation.clock import iso
 from gatehouse.foundation.http.bodies import Body, ResponseBody
-from gatehouse.outpost.admin.access import Operated
+from gatehouse.outpost.admin.access import AuthorizedHost
 from gatehouse.outpost.admin.recording import Recorder
 from gatehouse.outpost.host import OutpostHost
 
@@ -31,8 +31,8 @@ class KillSwitch(Body):
 
 class KillSwitchState(ResponseBody):
     active: bool
-    since: Annotated[str | None, Field(description="Time at which it was engaged at this outpost.")]
-    engaged_by: Annotated[str | None, Field(description="Id of the peer that engaged it; null if no peer did.")]
+    since: Annotated[str | None, Field(description="Time at which the switch was engaged at this outpost.")]
+    engaged_by: Annotated[str | None, Field(description="Id of the peer that engaged the switch; null if no peer did.")]
 
 
 Disabled = Annotated[
@@ -81,7 +81,7 @@ class RoutingState(ResponseBody):
 
 
 @router.post("/admin/api/override/kill-switch", response_model=KillSwitchState)
-async def set_kill_switch(host: Operated, recorder: Recorder, body: KillSwitch) -> KillSwitchState:
+async def set_kill_switch(host: AuthorizedHost, recorder: Recorder, body: KillSwitch) -> KillSwitchState:
     """Engages or releases the outpost's kill switch. While it is engaged, every request that arrives after this
     response is rejected."""
     if await host.state.switch(active=body.active):
@@ -92,7 +92,7 @@ async def set_kill_switch(host: Operated, recorder: Recorder, body: KillSwitch) 
 
 
 @router.get("/admin/api/override/providers", response_model=ProviderOverridesState)
-async def read_provider_overrides(host: Operated) -> ProviderOverridesState:
+async def read_provider_overrides(host: AuthorizedHost) -> ProviderOverridesState:
     disabled = host.state.current.overrides.disabled
     in_force = host.bundles.in_force
     known_providers = in_force.snapshot.providers if in_force is not None else {}
@@ -105,16 +105,19 @@ async def read_provider_overrides(host: Operated) -> ProviderOverridesState:
 
 
 @router.put("/admin/api/override/providers", response_model=ProviderOverridesState)
-async def set_provider_overrides(host: Operated, recorder: Recorder, body: ProviderOverrides) -> ProviderOverridesState:
+async def set_provider_overrides(
+    host: AuthorizedHost, recorder: Recorder, body: ProviderOverrides
+) -> ProviderOverridesState:
     """Replaces the provider overrides. They apply to every request whose provider call has not begun when this response
-    is sent. Requests for a model whose providers are all disabled are 503 `providers_disabled`."""
+    is sent. Requests for a model whose providers are all disabled are refused with 503
+    `providers_disabled`."""
     await host.override(disabled=without_empty(body.disabled))
     await recorder.record("provider_overrides", **_summary(without_empty(body.disabled)))
     return await read_provider_overrides(host)
 
 
 @router.get("/admin/api/override/routing", response_model=RoutingState)
-async def read_routing_overrides(host: Operated) -> RoutingState:
+async def read_routing_overrides(host: AuthorizedHost) -> RoutingState:
     routes = dict(sorted(host.state.current.overrides.routes.items()))
     in_force = host.bundles.in_force
     models = in_force.snapshot.models if in_force is not None else {}
@@ -122,7 +125,7 @@ async def read_routing_overrides(host: Operated) -> RoutingState:
 
 
 @router.put("/admin/api/override/routing", response_model=RoutingState)
-async def set_routing_overrides(host: Operated, recorder: Recorder, body: RoutingOverrides) -> RoutingState:
+async def set_routing_overrides(host: AuthorizedHost, recorder: Recorder, body: RoutingOverrides) -> RoutingState:
     await host.override(routes=body.routes)
     await recorder.record("routing_overrides", **_summary(body.routes))
     return await read_routing_overrides(host)

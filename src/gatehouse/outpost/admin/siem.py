@@ -10,7 +10,7 @@ from pydantic import Field
 from gatehouse.foundation.errors import Conflict
 from gatehouse.foundation.http.bodies import ResponseBody
 from gatehouse.foundation.siem.senders.sender import BatchRefused
-from gatehouse.outpost.admin.access import Operated
+from gatehouse.outpost.admin.access import AuthorizedHost
 
 router = APIRouter(tags=["SIEM"])
 log = structlog.get_logger(__name__)
@@ -28,7 +28,7 @@ class Tested(ResponseBody):
 
 
 @router.post("/admin/api/siem/test", response_model=Tested, responses={409: {"description": "No receiver is set."}})
-async def test_siem(host: Operated) -> Tested:
+async def test_siem(host: AuthorizedHost) -> Tested:
     """Sends one test event immediately, before the waiting events, and reports whether the receiver has accepted it."""
     if host.siem is None:
         raise SiemNotConfigured

@@ -9,7 +9,7 @@ from pydantic import Field
 from gatehouse import __version__
 from gatehouse.foundation.clock import iso
 from gatehouse.foundation.http.bodies import ResponseBody
-from gatehouse.outpost.admin.access import Operated
+from gatehouse.outpost.admin.access import AuthorizedHost
 from gatehouse.outpost.admin.budget import BudgetState, budget_state
 from gatehouse.outpost.admin.overrides import KillSwitchState, kill_switch
 from gatehouse.outpost.host import OutpostHost
@@ -47,7 +47,7 @@ class PlatformStatus(ResponseBody):
 
 class PortalStatus(ResponseBody):
     url: str
-    taken_at: Annotated[Time, Field(description="Time at which it last accepted a heartbeat.")]
+    taken_at: Annotated[Time, Field(description="Time at which the portal last accepted a heartbeat.")]
     fault: Annotated[str | None, Field(description="Why the last heartbeat failed; null if it was accepted.")]
 
 
@@ -64,7 +64,7 @@ class JournalStatus(ResponseBody):
     full: bool
     handed_in: int | None
     handed_in_at: Time
-    rejected: Annotated[int | None, Field(description="Rejected by the platform; the audit log contains them.")]
+    rejected: Annotated[int | None, Field(description="Records that the platform rejected. The audit log has them.")]
     lost: Annotated[int | None, Field(description="Damaged records, and requested records that are no longer stored.")]
     fault: Annotated[str | None, Field(description="Why the upload fails; null if it works.")]
 
@@ -90,7 +90,7 @@ class SiemStatus(ResponseBody):
 
 class CircuitState(ResponseBody):
     provider: str
-    model: Annotated[str | None, Field(description="Null: the circuit of the connections to the provider.")]
+    model: Annotated[str | None, Field(description="Null for the circuit of the connections to the provider.")]
     state: Annotated[str, Field(description="`open`, or `half_open` if one request may try again.")]
     failures: Annotated[int, Field(description="Number of consecutive failures.")]
 
@@ -116,7 +116,7 @@ class Status(ResponseBody):
 
 
 @router.get("/admin/api/status", response_model=Status)
-async def read_status(host: Operated) -> Status:
+async def read_status(host: AuthorizedHost) -> Status:
     in_force = host.bundles.in_force
     identity = host.identity
     return Status(

@@ -13,7 +13,7 @@ from gatehouse.foundation.processes import preflight
 from gatehouse.foundation.processes.children import Interrupted, Interruptible, return_large_blocks
 from gatehouse.foundation.processes.serving import HomeLock, listen, url_of
 from gatehouse.foundation.storage import embedded
-from gatehouse.ingress.protocol import WatchfulProtocol
+from gatehouse.ingress.protocol import GatewayHttpProtocol
 from gatehouse.portal import installation
 from gatehouse.portal.host import PortalHost
 from gatehouse.portal.installation import Installation
@@ -56,7 +56,7 @@ def run(host: str, port: int) -> int:
             return 0
         metrics.clean(settings.home / "metrics")
         app = application(PortalHost(installed))
-        config = server_config(app, WatchfulProtocol, tls=context, drain_seconds=settings.drain_seconds)
+        config = server_config(app, GatewayHttpProtocol, tls=context, drain_seconds=settings.drain_seconds)
         server = _PortalServer(config, url)
         if interruptible.ending:
             return 0

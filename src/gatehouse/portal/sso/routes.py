@@ -52,8 +52,9 @@ async def login(
     CALLBACK_PATH.removeprefix(router.prefix),
     **_REDIRECT,
     responses={
-        303: {"description": "To the dashboard or the page in `redirect_uri`; to the selection if the person has"
-              " several organizations; to the page of invitations if the person has none."},
+        303: {"description": "Redirects to `redirect_uri`, by default the dashboard. A person with several"
+              " organizations is redirected to the choice of one, a person without an organization to the page for"
+              " invitations."},
         400: {"description": "The sign-in has expired, or was not started in this browser."},
     },
     openapi_extra={
@@ -69,7 +70,8 @@ async def callback(request: Request, host: TheHost) -> Response:
     sign_in, parameters = service.resumed(host, sealed, request.scope["query_string"])
     person = await service.arrive(host, sign_in, parameters)
     memberships = await table.memberships(host.database, person)
-    # Accepting an invitation needs a partial token, even for a member of another organization.
+    # To accept an invitation, a person needs a partial token (the proof of a sign-in without an organization), even as
+    # a member of another organization.
     invited = not memberships or person.next == browser.INVITATION_PATH
     if len(memberships) == 1 and not invited:
         redirect: Response = RedirectResponse(person.next, 303)
@@ -80,7 +82,7 @@ async def callback(request: Request, host: TheHost) -> Response:
         redirect = RedirectResponse(browser.INVITATION_PATH if invited else browser.ORGANIZATIONS_PATH, 303)
         token = await partial_token(host, person, lifetime_seconds=_PARTIAL_TOKEN_SECONDS)
         if person.next != browser.INVITATION_PATH:
-            # Delete the session, unless the person has come for an invitation: the person may decide not to accept it.
+            # Delete the old session. Keep it if the person came for an invitation, because the person may decline.
             browser.delete_cookies(redirect, host, browser.SESSION_COOKIE)
         browser.set_cookie(redirect, host, browser.PARTIAL_COOKIE, token, seconds=_PARTIAL_TOKEN_SECONDS)
     browser.delete_cookies(redirect, host, browser.sign_in_cookie(sign_in.state))
@@ -89,8 +91,8 @@ async def callback(request: Request, host: TheHost) -> Response:
 
 @router.post("/select-org", response_model=SsoToken, responses=RESPONSES)
 async def select_org(person: Arrived, request: Request, response: Response, host: TheHost, body: Selection) -> SsoToken:
-    """Returns a token of one of your organizations. If you send a member's token, that token is refused after this
-    response."""
+    """Returns a token for the chosen organization. If you are a member and send your present token, that token is
+    refused after this response."""
     issued = await service.open_session(request, host, person, TenantId(body.org_id))
     await service.leave_former(request, host)
     return _with_cookie(request, response, host, issued)
@@ -109,8 +111,8 @@ async def accept_invite(
     person: JustArrived, request: Request, response: Response, host: TheHost, body: Acceptance
 ) -> SsoToken:
     """Makes you a member of the organization that has invited you. The invitation's token can be used once, by a person
-    who has just signed in with the invited address. If you sign in at another organization, that organization must have
-    verified the domain of your address."""
+    who has just signed in with the invited address. If your platform account belongs to another organization than
+    the inviting one, that organization must have verified the domain of your address."""
     issued = await service.accept(request, host, person, body.invite_token)
     await service.leave_former(request, host)
     return _with_cookie(request, response, host, issued)
@@ -128,8 +130,8 @@ async def show_session(caller: SignedIn, session: Session) -> SsoSession:
 @router.post("/refresh", response_model=SsoToken, responses=RESPONSES)
 async def refresh(caller: SignedIn, request: Request, response: Response, host: TheHost, change: Changing) -> SsoToken:
     """Returns a token that expires later. The old token is refused after this response. Twelve hours after the sign-in
-    you have to sign in again. A token that the admin key has issued is replaced by a token with the same plan and
-    lifetime, for at most a year."""
+    you have to sign in again. A token that was created with the admin key is replaced by a token with the same
+    plan and lifetime. Such a series of tokens ends one year after the first."""
     return _with_cookie(request, response, host, await service.refresh(change, host, caller))
 
 

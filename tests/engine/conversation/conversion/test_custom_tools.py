@@ -40,10 +40,52 @@ def test_an_input_is_the_same_after_both_conversions(text: str, size: int):
     assert read_in_pieces(arguments, size)[0] == text
 
 
-@given(st.text(max_size=40), st.integers(1, 5))
-def test_arguments_in_pieces_read_as_whole_ones_or_as_their_beginning(arguments: str, size: int):
-    read_in_pieces(arguments, size)
-    read_in_pieces('{"input": "' + arguments, size)
+@given(
+    st.lists(st.one_of(st.text(max_size=3), st.sampled_from(["\\", "\\u", "\\ud83d", "\\ude00", '"', "00", "\n"]))),
+    st.integers(1, 15),
+)
+def test_arguments_in_pieces_are_read_as_whole_ones(pieces: list[str], size: int):
+    for beginning in ("", '{"input": "', " " * 60 + '{"input": "'):
+        arguments = beginning + "".join(pieces)
+        assert read_in_pieces(arguments, size)[0] == input_of(arguments)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+@pytest.mark.parametrize(
+    ("escaped", "expected"),
+    [
+        ("abc \\udc00 def", "abc \ufffd def"),
+        ("abc \\ud83d def", "abc \ufffd def"),
+        ("\\ud83d\\ud83d\\ude00", "\ufffd😀"),
+        ("\\ud83d\\u0041\\ud83d", "\ufffdA\ufffd"),
+        ("\\ud83d\\n\\ud83d\\u00x", "\ufffd\n\ufffd\\u00x"),
+        ("a\nb\tc", "a\nb\tc"),
+        ("grep '\\d+' \\u12 \\x41", "grep '\\d+' \\u12 \\x41"),
+    ],
+)
+def test_text_that_json_does_not_permit_is_kept(escaped: str, expected: str, size: int):
+    for end in ('"}', '"', '", "other": 5}'):
+        assert read_in_pieces(f'{{"input":"{escaped}{end}', size)[0] == expected
+        assert input_of(f'{{"input":"{escaped}{end}') == expected
+
+
+@pytest.mark.parametrize("size", [1, 1000])
+@pytest.mark.parametrize("cut", ["", "\\", "\\u", "\\u00f", "\\ud83d", "\\ud83d\\ude0"])
+def test_arguments_that_end_at_the_output_limit_give_the_beginning(cut: str, size: int):
+    arguments = '{"input":"abc' + cut
+    assert input_of(arguments) == "abc"
+    assert read_in_pieces(arguments, size)[0] == "abc"
+
+
+def test_the_text_so_far_is_not_copied_for_each_further_piece():
+    reader = InputReader()
+    reader.push('{"input":"')
+    for _ in range(1000):
+        reader.push("abcd")
+    # Each piece stays as it is, and the arguments are not kept a second time.
+    assert max(map(len, reader._input)) == 4
+    assert sum(map(len, reader._arguments)) + len(reader._pending) < 100
+    assert reader.text == "abcd" * 1000
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 1000])

@@ -17,17 +17,16 @@ def adaptive(level: str) -> dict[str, Any]:
     return {"thinking": {"type": "adaptive"}, "output_config": {"effort": level}}
 
 
-def to_anthropic(level: str, model: str, *, max_tokens: int = 100_000, may_think: bool = True, **more: Any) -> Any:
+def to_anthropic(level: str | None, model: str, *, max_tokens: int = 100_000, **more: Any) -> Any:
+    """Return the fields; None: the effort is lost, and no field is sent."""
     requested = effort.of_openai(level, "reasoning_effort")
-    return effort.for_anthropic(
-        requested, model, more.get("reasons"), max_tokens=max_tokens, may_think=may_think
-    )  # fmt: skip
+    planned = effort.for_anthropic(requested, model, more.pop("reasons", None), max_tokens=max_tokens, **more)
+    return None if planned.is_lost and not planned.fields else planned.fields
 
 
 @pytest.mark.parametrize(
     ("level", "budget", "claude"),
-    [("minimal", 1024, "low"), ("low", 1024, "low"), ("medium", 8192, "medium"), ("high", 24_576, "high"),
-     ("xhigh", 32_768, "max")],
+    [("minimal", 1024, "low"), ("low", 1024, "low"), ("medium", 8192, "medium"), ("high", 24_576, "high")],
 )  # fmt: skip
 def test_openais_levels_for_anthropic(level: str, budget: int, claude: str):
     assert to_anthropic(level, "claude-sonnet-4-5-20250929") == thinking(budget)
@@ -35,7 +34,63 @@ def test_openais_levels_for_anthropic(level: str, budget: int, claude: str):
     assert to_anthropic(level, "eu.anthropic.claude-haiku-4-5-v1:0") == thinking(budget)
     assert to_anthropic(level, "claude-opus-4-6") == adaptive(claude)
     assert to_anthropic(level, "claude-opus-5") == adaptive(claude)
+    assert to_anthropic(level, "claude-3.7-sonnet") == thinking(budget)
     assert to_anthropic(level, "claude-sonnet-4-20250514") == thinking(budget)
+
+
+def test_xhigh_stays_xhigh_for_models_that_have_it():
+    assert to_anthropic("xhigh", "claude-sonnet-4-5-20250929") == thinking(32_768)
+    assert to_anthropic("xhigh", "claude-opus-4-6") == adaptive("max")
+    for model in ("claude-opus-4-7", "claude-4.7-opus", "claude-sonnet-5", "us.anthropic.claude-haiku-5-5"):
+        assert to_anthropic("xhigh", model) == adaptive("xhigh")
+        assert to_anthropic("max", model) == adaptive("max")
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("claude-opus-4-6", {}),
+        ("claude-opus-4-8", {}),
+        ("claude-opus-5", {"thinking": {"type": "disabled"}}),
+        ("claude-sonnet-5", {"thinking": {"type": "disabled"}}),
+        ("claude-haiku-5-5", {"thinking": {"type": "disabled"}}),
+        ("anthropic.claude-sonnet-5-5", {"thinking": {"type": "between_tools"}}),
+        ("claude-opus-5-5", {"output_config": {"effort": "low"}}),
+        ("claude-fable-5", {"output_config": {"effort": "low"}}),
+        ("claude-mythos-preview", {"output_config": {"effort": "low"}}),
+    ],
+)
+def test_none_switches_off_the_thinking_of_models_that_think_by_default(model: str, expected: dict[str, Any]):
+    assert to_anthropic("none", model) == expected
+    assert to_anthropic(None, model) == {}
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "claude-opus-4-6", "claude-sonnet-4-6", "claude-opus-4-7"])
+def test_a_call_that_must_call_a_tool_does_not_think(model: str):
+    assert to_anthropic("medium", model, must_call=True) is None
+    assert to_anthropic("none", model, must_call=True) == {}
+    assert to_anthropic(None, model, must_call=True) == {}
+
+
+@pytest.mark.parametrize("model", ["claude-opus-4-8", "claude-sonnet-5", "claude-haiku-5-5"])
+def test_newer_models_think_also_in_a_call_that_must_call_a_tool(model: str):
+    assert to_anthropic("medium", model, must_call=True) == adaptive("medium")
+    assert to_anthropic(None, model, must_call=True) == {}
+
+
+@pytest.mark.parametrize("model", ["gpt-5-chat-latest", "gpt-5.2-chat-latest", "o1-mini", "o1-preview-2024-09-12"])
+def test_models_of_openai_without_an_effort_get_none(model: str):
+    assert effort.for_openai(Effort(level="high"), model, None) is None
+    assert effort.for_openai(Effort(level="high"), model, reasons=True) == "high"
+    assert effort.for_openai(Effort(level="high"), "o1", None) == "high"
+
+
+@pytest.mark.parametrize(
+    "model", ["gemini-2.5-flash-image", "gemini-2.5-pro-preview-tts", "models/gemini-3-pro-image-preview"]
+)
+def test_models_of_gemini_for_images_and_speech_get_no_effort(model: str):
+    assert effort.for_gemini(Effort(level="high"), model, None) is None
+    assert effort.for_gemini(Effort(level="high"), model, reasons=True) is not None
 
 
 def test_models_that_do_not_reason_get_no_effort():
@@ -58,14 +113,14 @@ def test_a_budget_leaves_half_of_the_limit_for_the_answer():
 
 
 def test_a_budget_is_left_out_where_anthropic_would_refuse_it():
-    assert to_anthropic("high", "claude-sonnet-4-5", may_think=False) is None
-    assert to_anthropic("high", "claude-opus-4-7", may_think=False) == adaptive("high")
+    assert to_anthropic("high", "claude-sonnet-4-5", accepts_budget=False) is None
+    assert to_anthropic("high", "claude-opus-4-7", accepts_budget=False) == adaptive("high")
 
 
 def test_no_effort_means_no_field():
     assert to_anthropic("none", "claude-sonnet-4-5") == {}
     assert to_anthropic("none", "claude-opus-4-6") == {}
-    assert effort.for_anthropic(None, "claude-opus-4-6", None, max_tokens=5, may_think=True) == {}
+    assert to_anthropic(None, "claude-opus-4-6", max_tokens=5) == {}
 
 
 @pytest.mark.parametrize(
@@ -141,4 +196,6 @@ def test_a_budget_for_gemini_is_the_clients():
     requested = effort.of_anthropic({"type": "enabled", "budget_tokens": 5000}, None)
     assert effort.for_gemini(requested, "gemini-2.5-flash", None) == {"thinkingBudget": 5000}
     assert effort.for_gemini(requested, "tunedModels/mine", reasons=True) == {"thinkingLevel": "medium"}
+    tiny = effort.of_anthropic({"type": "enabled", "budget_tokens": 1}, None)
+    assert effort.for_gemini(tiny, "gemini-2.5-pro", None) == {"thinkingBudget": 1024}
     assert effort.for_gemini(Effort(level="extreme"), "gemini-2.5-flash", None) is None

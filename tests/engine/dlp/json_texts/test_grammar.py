@@ -1,4 +1,5 @@
-"""The check in steps whether a long text is JSON gives the same results as `json`. The tests count operations."""
+"""`is_json_in_steps` gives the same results as `json` for long texts. The tests measure costs by counting the
+characters that are read, because times would differ between machines."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -19,7 +20,7 @@ from gatehouse.engine.dlp.json_texts.replacement import is_json, is_json_in_step
 from gatehouse.engine.dlp.steps import finish
 
 MIB: Final = 1 << 20
-#: Every text is longer than one window.
+#: so small that every text of these tests is longer than one window
 WINDOW_CHARACTERS: Final = 8
 
 _scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
@@ -39,6 +40,7 @@ def counter() -> Iterator[Counter]:
 
 @pytest.fixture(autouse=True)
 def short_windows(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    # Tests with `largest` in their names use the real window size.
     if "largest" not in request.node.name:
         monkeypatch.setattr(grammar, "WINDOW_CHARACTERS", WINDOW_CHARACTERS)
 
@@ -124,15 +126,15 @@ LARGEST: Final[dict[str, Callable[[int], str]]] = {
     "long lists in lists": _repeated("[[[[" + "1," * 20_000 + "1]]]]"),
     "deep lists": _repeated("[[[[]]]]"),
     "deepest lists": _repeated("[" * 800 + "]" * 800),
-    "what is not JSON at its end": lambda size: '["' + "x" * size,
-    "lists without an end": lambda size: "[[1]," * 100 + "1," * (size // 2),
+    "unterminated string": lambda size: '["' + "x" * size,
+    "unclosed lists": lambda size: "[[1]," * 100 + "1," * (size // 2),
 }
 
 
 @pytest.mark.parametrize("name", LARGEST)
 def test_the_largest_text_takes_many_steps(counter: Counter, name: str) -> None:
     """No step reads more than a few windows, and all steps together read each character only a few times."""
-    # Deep texts are read token by token, so a smaller text takes long enough for the test.
+    # Deep texts are read one token at a time, which is slow, so the test uses a smaller text.
     size = MIB if "deep" in name else 10 * MIB
     text = LARGEST[name](size)
     steps = is_json_in_steps(text)
@@ -145,7 +147,7 @@ def test_the_largest_text_takes_many_steps(counter: Counter, name: str) -> None:
         except StopIteration as stopped:
             outcome = stopped.value
         longest, total = max(longest, counter.characters), total + counter.characters
-    assert outcome == (name not in {"what is not JSON at its end", "lists without an end"})
+    assert outcome == (name not in {"unterminated string", "unclosed lists"})
     assert longest <= 6 * grammar.WINDOW_CHARACTERS
     assert total <= 6 * size + grammar.WINDOW_CHARACTERS
 
@@ -158,14 +160,15 @@ def test_changes_to_the_largest_text_are_made_in_steps() -> None:
         changes.append(Replacement(place, place + 16, "[CREDIT_CARD_1]"))
         place = text.find("4111", place + 16)
     steps = apply_replacements_in_steps(Slot({}, "content", text), changes)
-    taken = 0
+    step_count = 0
     while True:
         try:
             next(steps)
         except StopIteration as stopped:
             redacted = stopped.value
             break
-        taken += 1
-    # Steps are taken for the text, for the JSON in its string, and for each change in both.
-    assert taken >= 2 * len(text) // (4 * grammar.WINDOW_CHARACTERS) + 2 * len(changes)
+        step_count += 1
+    # There are steps for scanning the outer text, for scanning the JSON text in its string, and one step for each
+    # change at each of the two levels.
+    assert step_count >= 2 * len(text) // (4 * grammar.WINDOW_CHARACTERS) + 2 * len(changes)
     assert {item["card"] for item in json.loads(json.loads(redacted)["log"])} == {"[CREDIT_CARD_1]"}

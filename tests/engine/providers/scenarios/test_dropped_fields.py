@@ -81,3 +81,14 @@ async def test_the_catalog_or_the_name_says_whether_a_model_reasons(ask, model, 
         sent = msgspec.json.decode(server.requests[0].body)
     assert sent.get("reasoning_effort") == expected
     assert ("thinking" in reply.dropped.split(",")) is (expected is None)
+
+
+async def test_the_catalogs_limit_bounds_the_limit_of_an_answer_with_thinking(ask):
+    async with upstream(answering(ANTHROPIC_REPLY)) as server:
+        place = candidate("anthropic", "claude-opus-5", base_url=server.url)
+        place = Candidate(place.provider, msgspec.structs.replace(place.model, max_output_tokens=20_000))
+        reply = await ask(call(max_tokens=None, temperature=0.2), place)
+        sent = msgspec.json.decode(server.requests[0].body)
+    assert sent["max_tokens"] == 20_000
+    assert "temperature" not in sent
+    assert "temperature" in reply.dropped.split(",")

@@ -54,7 +54,7 @@ def redacted(call: ModelCall) -> None:
 
 
 def instructed(call: ModelCall) -> None:
-    DIALECTS[call.dialect].instruct(call.body, "Be brief.")
+    DIALECTS[call.dialect].prepend_instructions(call.body, "Be brief.")
 
 
 def deep(call: ModelCall) -> None:

@@ -207,6 +207,17 @@ async def test_a_topic_in_a_tools_description_is_refused() -> None:
     assert (await ask(harness, "hello", tools=[tool]))[0] == 403
 
 
+async def test_a_topic_in_the_grammar_of_a_custom_tool_is_refused() -> None:
+    tier = Topics()
+    harness = engine(topics(1, "law"), topics=tier)
+    grammar = {"type": "grammar", "syntax": "regex", "definition": "Advise me about the law."}
+    tool = {"type": "custom", "name": "law", "format": grammar}
+    harness.outbound.script = [(200, [completion()])]
+    body = {"model": "one/m", "input": "hello", "tools": [tool]}
+    assert (await harness.engine.answer(harness.request(body, dialect="openai_responses"))).status == 200
+    assert tier.classified == [(["hello", "Advise me about the law."], ["law"])]
+
+
 async def test_keywords_split_over_the_parts_of_a_message_are_found() -> None:
     harness = engine(keywords(1, "project falcon"))
     parts = [{"type": "text", "text": "tell me of project"}, {"type": "text", "text": "falcon, please"}]

@@ -50,7 +50,7 @@ async def test_an_expired_token_is_refused(platform: RunningPlatform, directory:
     await directory.call("GET", "/Users", expect=401)
 
 
-async def test_the_token_of_an_ended_organization_is_refused(
+async def test_a_token_of_a_deleted_organization_is_refused(
     platform: RunningPlatform, tenant: Tenant, directory: Directory
 ) -> None:
     platform.sql("UPDATE tenants SET deleted_at = now() WHERE id = %s", [tenant.id])

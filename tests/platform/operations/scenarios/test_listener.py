@@ -22,8 +22,8 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from tests.support import heard
-from tests.support.leaks import WATCH
+from tests.support import http_observer
+from tests.support.leaks import LEAK_DETECTOR
 from tests.support.watched import see_databases
 
 #: In seconds. The counts of a worker's last second are not published yet, and are lost when it is killed.
@@ -32,7 +32,7 @@ WRITTEN = 1.3
 REQUESTS = re.compile(r'^service_http_requests_total\{method="GET",route="/health",status="200"\} (\S+)$', re.MULTILINE)
 
 
-class Served(NamedTuple):
+class RunningServer(NamedTuple):
     port: int
     certificate: Path
     supervisor: subprocess.Popen[bytes]
@@ -68,7 +68,7 @@ def self_signed(directory: Path) -> tuple[Path, Path]:
 
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
+def server() -> Iterator[RunningServer]:
     with tempfile.TemporaryDirectory(prefix="gh", dir="/tmp", ignore_cleanup_errors=True) as directory:
         certificate, key = self_signed(Path(directory))
         with socket.socket() as free:
@@ -86,21 +86,21 @@ def served() -> Iterator[Served]:
         try:
             assert process.stdout is not None
             assert f"https://127.0.0.1:{port}".encode() in process.stdout.readline()
-            heard.listen_to(f"https://localhost:{port}")
+            http_observer.register(f"https://localhost:{port}")
             next(line for line in process.stdout if b"trial.key" in line)
-            yield Served(port, certificate, process, Path(directory, "home", "trial.key").read_text().strip())
+            yield RunningServer(port, certificate, process, Path(directory, "home", "trial.key").read_text().strip())
             see_databases(f"postgresql://postgres:@/postgres?host={directory}/home/postgres")
         finally:
-            heard.leave(f"https://localhost:{port}")
+            http_observer.unregister(f"https://localhost:{port}")
             process.send_signal(signal.SIGTERM)
             process.wait(30)
         assert process.stdout is not None
-        WATCH.saw("a server's log", process.stdout.read())
+        LEAK_DETECTOR.add_text("a server's log", process.stdout.read())
 
 
-def children(served: Served, word: str) -> list[int]:
+def children(server: RunningServer, word: str) -> list[int]:
     results = []
-    for pid in Path(f"/proc/{served.supervisor.pid}/task/{served.supervisor.pid}/children").read_text().split():
+    for pid in Path(f"/proc/{server.supervisor.pid}/task/{server.supervisor.pid}/children").read_text().split():
         if word.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
             results.append(int(pid))
     return results
@@ -115,9 +115,9 @@ def soon(happens: Callable[[], bool]) -> bool:
     return False
 
 
-def answered(served: Served) -> float:
+def answered(server: RunningServer) -> float:
     # A new connection for each call, so that either worker may answer.
-    with served.client() as client:
+    with server.client() as client:
         match = REQUESTS.search(client.get("/metrics").text)
     return float(match[1]) if match else 0.0
 
@@ -131,18 +131,18 @@ def offered(context: ssl.SSLContext) -> bytes:
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_tls_1_2_and_newer_are_accepted(served: Served, version: ssl.TLSVersion) -> None:
-    context = ssl.create_default_context(cafile=str(served.certificate))
+def test_tls_1_2_and_newer_are_accepted(server: RunningServer, version: ssl.TLSVersion) -> None:
+    context = ssl.create_default_context(cafile=str(server.certificate))
     context.minimum_version = context.maximum_version = version
-    plain = socket.create_connection(("localhost", served.port), 5)
+    plain = socket.create_connection(("localhost", server.port), 5)
     with context.wrap_socket(plain, server_hostname="localhost") as secure:
         secure.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
         data = secure.recv(1000)
-    WATCH.saw("answer of GET /health", data)
+    LEAK_DETECTOR.add_text("answer of GET /health", data)
     assert data.startswith(b"HTTP/1.1 200")
 
 
-def test_tls_1_1_is_refused(served: Served) -> None:
+def test_tls_1_1_is_refused(server: RunningServer) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     # With the default settings, the client would not offer this version.
@@ -150,17 +150,17 @@ def test_tls_1_1_is_refused(served: Served) -> None:
     context.minimum_version = ssl.TLSVersion.TLSv1
     context.maximum_version = ssl.TLSVersion.TLSv1_1
     assert offered(context) == b"\x03\x02"
-    plain = socket.create_connection(("localhost", served.port), 5)
+    plain = socket.create_connection(("localhost", server.port), 5)
     with plain, pytest.raises((ssl.SSLError, ConnectionError)):
         context.wrap_socket(plain, server_hostname="localhost")
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_standard_client_calls_a_model(served: Served, stream: bool) -> None:
-    context = ssl.create_default_context(cafile=str(served.certificate))
+def test_a_standard_client_calls_a_model(server: RunningServer, stream: bool) -> None:
+    context = ssl.create_default_context(cafile=str(server.certificate))
     with (
         httpx2.Client(verify=context) as http,
-        openai.OpenAI(base_url=f"https://localhost:{served.port}/v1", api_key=served.key, http_client=http) as client,
+        openai.OpenAI(base_url=f"https://localhost:{server.port}/v1", api_key=server.key, http_client=http) as client,
     ):
         request = client.chat.completions.create(
             model="sandbox/echo", messages=[{"role": "user", "content": "Hello over TLS"}], stream=stream
@@ -172,9 +172,9 @@ def test_a_standard_client_calls_a_model(served: Served, stream: bool) -> None:
     assert "Hello over TLS" in result
 
 
-async def test_a_client_that_continues_sending_after_a_refusal_can_read_it(served: Served) -> None:
-    context = ssl.create_default_context(cafile=str(served.certificate))
-    reader, writer = await asyncio.open_connection("localhost", served.port, ssl=context)
+async def test_a_client_that_continues_sending_after_a_refusal_can_read_it(server: RunningServer) -> None:
+    context = ssl.create_default_context(cafile=str(server.certificate))
+    reader, writer = await asyncio.open_connection("localhost", server.port, ssl=context)
     writer.write(b"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999\r\n\r\n")
     for _ in range(10):
         writer.write(b" " * 1000)
@@ -188,21 +188,21 @@ async def test_a_client_that_continues_sending_after_a_refusal_can_read_it(serve
         writer.close()
 
 
-def test_plain_http_gets_no_answer(served: Served) -> None:
+def test_plain_http_gets_no_answer(server: RunningServer) -> None:
     with pytest.raises(httpx2.TransportError):
-        httpx2.get(f"http://localhost:{served.port}/health")
+        httpx2.get(f"http://localhost:{server.port}/health")
 
 
-def test_metrics_cover_all_workers_and_include_those_of_a_killed_one(served: Served) -> None:
+def test_metrics_cover_all_workers_and_include_those_of_a_killed_one(server: RunningServer) -> None:
     time.sleep(WRITTEN)
-    before = answered(served)
+    before = answered(server)
     for _ in range(20):
-        with served.client() as client:
+        with server.client() as client:
             assert client.get("/health").status_code == 200
-    assert soon(lambda: answered(served) == before + 20)
+    assert soon(lambda: answered(server) == before + 20)
     time.sleep(WRITTEN)
-    gateways = children(served, "gatehouse: gateway")
+    gateways = children(server, "gatehouse: gateway")
     assert len(gateways) == 2
     os.kill(gateways[0], signal.SIGKILL)
-    assert soon(lambda: len(set(children(served, "gatehouse: gateway")) - {gateways[0]}) == 2)
-    assert soon(lambda: answered(served) == before + 20)
+    assert soon(lambda: len(set(children(server, "gatehouse: gateway")) - {gateways[0]}) == 2)
+    assert soon(lambda: answered(server) == before + 20)

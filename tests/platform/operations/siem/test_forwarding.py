@@ -255,7 +255,7 @@ async def test_an_unreadable_secret_is_reported_and_nothing_is_sent(siem: Siem) 
     await siem.begin()
     siem.platform.sql("UPDATE siem_targets SET sealed_secret = 'v1.gone.x' WHERE tenant_id = %s", [siem.tenant.id])
     await siem.forward()
-    assert "set it again" in (await siem.status())["last_error"]
+    assert "set the secret again" in (await siem.status())["last_error"]
     assert siem.receiver.got == []
 
 

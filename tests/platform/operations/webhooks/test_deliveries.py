@@ -496,7 +496,7 @@ async def test_an_unreadable_secret_is_reported_and_nothing_is_sent_unsigned(
     webhook_id = await hooks.new()
     platform.sql("UPDATE webhooks SET sealed_secret = 'v1.gone.x' WHERE id = %s", [webhook_id])
     await hooks.send({})
-    assert "set it again" in (await hooks.last(webhook_id))["error_message"]
+    assert "set the secret again" in (await hooks.last(webhook_id))["error_message"]
     assert hooks.receiver.got == []
 
 

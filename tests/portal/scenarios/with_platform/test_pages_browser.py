@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, BrowserContext, Page, expect
 from tests.support import chromium
-from tests.support.accessibility import is_accessible, needs_axe
+from tests.support.accessibility import assert_accessible, needs_axe
 from tests.support.chromium import PHONE, needs_chromium, page_of
 from tests.support.portal import RunningPortal
 from tests.support.surfer import Person
@@ -187,26 +187,26 @@ async def test_axe_is_silent_on_every_page(
     async with page_of(new_context) as page:
         for path in ("/login", "/dashboard/nowhere", "/v1/auth/sso/callback?code=x&state=y"):
             await page.goto(path)
-            await is_accessible(page)
+            await assert_accessible(page)
         await sign_in(page, person)
         await expect(page.get_by_role("region", name="Outposts").locator("tbody tr")).to_contain_text("warehouse-1")
-        await is_accessible(page)
+        await assert_accessible(page)
         await page.get_by_role("link", name="Settings").click()
         await page.get_by_label("File").set_input_files(file)
         await page.get_by_role("button", name="Import").click()
         await expect(page.get_by_role("status")).to_contain_text("This would be done")
         await page.get_by_text("Imported", exact=True).click()
-        await is_accessible(page)
+        await assert_accessible(page)
         await page.goto("/invitation")
         await page.get_by_label("Token of the invitation").fill("inv_made-up")
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("alert")).to_be_visible()
-        await is_accessible(page)
+        await assert_accessible(page)
         town.join(second_org, person)
         await page.goto("/organizations")
         await expect(page.get_by_role("heading", name="Which organization?")).to_be_visible()
-        await is_accessible(page)
+        await assert_accessible(page)
         await page.goto("/dashboard")
         await page.get_by_role("button", name="Sign out").click()
-        await is_accessible(page)
+        await assert_accessible(page)
     await new_context.close()

@@ -15,12 +15,23 @@ _SYNTAXES: Final = {"lark": "Lark grammar", "regex": "regular expression"}
 _OPENING: Final = re.compile(r'\s*\{\s*"input"\s*:\s*"')
 #: a beginning that may become `_OPENING` with more characters
 _MAX_OPENING_CHARACTERS: Final = 64
-#: a surrogate pair
-_MAX_ESCAPE_CHARACTERS: Final = 12
-#: complete characters and escapes of a JSON string; a high surrogate only together with the escape that follows it
+#: Complete characters and escapes of a JSON string. A high surrogate is complete with the low one, or when no low one
+#: follows. Some models write control characters and backslashes as they are, which JSON does not permit: an unknown
+#: escape is its own text.
 _COMPLETE: Final = re.compile(
-    r'(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4})*'
+    r"""(?: [^"\\]++
+        | \\[^u]
+        | \\u(?![dD][89abAB])[0-9a-fA-F]{4}
+        | \\u[dD][89abAB][0-9a-fA-F]{2}
+          (?: \\u[dD][c-fC-F][0-9a-fA-F]{2}
+          | (?= [^\\] | \\[^u] | \\u(?![dD][c-fC-F])[0-9a-fA-F]{4} | \\u[0-9a-fA-F]{0,3}[^0-9a-fA-F] )
+          )
+        | \\u(?=[0-9a-fA-F]{0,3}[^0-9a-fA-F])
+        )*+""",
+    re.VERBOSE,
 )
+_ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})|\\([^u])")
+_ESCAPED: Final = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def function_of(name: str, description: str | None, input_format: Mapping[str, Any] | None) -> Tool:
@@ -42,30 +53,40 @@ def arguments_of(text: str) -> str:
 
 
 def input_of(arguments: str) -> str:
-    """Return the input of a call. Arguments without the parameter are the input themselves: some models write it
-    without JSON."""
-    text = _decoded_input(arguments)
-    return arguments if text is None else text
+    """Return the input of a call, the same as `InputReader`. Arguments without the parameter are the input themselves:
+    some models write it without JSON."""
+    reader = InputReader()
+    reader.push(arguments)
+    reader.finish()
+    return reader.text
 
 
 class InputReader:
-    """Reads the input from arguments that arrive in pieces."""
+    """Reads the input from arguments that arrive in pieces. Arguments that end within the input, at the output limit,
+    give its beginning."""
 
-    __slots__ = ("_arguments", "_is_in_text", "_is_read", "_pending", "text")
+    __slots__ = ("_arguments", "_input", "_is_in_text", "_is_read", "_pending")
 
     def __init__(self) -> None:
-        #: the input so far
-        self.text = ""
+        #: pieces of the input
+        self._input: list[str] = []
+        #: pieces of the arguments while the beginning of the input is not known
         self._arguments: list[str] = []
         #: characters that are not decoded yet
         self._pending = ""
         self._is_in_text = False
-        #: whether the rest is read only at the end
+        #: whether no further piece changes the input before the end
         self._is_read = False
+
+    @property
+    def text(self) -> str:
+        """The input so far. Joins all pieces, so read it only at the end."""
+        return "".join(self._input)
 
     def push(self, piece: str) -> str:
         """Return the part of the input that a further piece of the arguments completes."""
-        self._arguments.append(piece)
+        if not self._is_in_text:
+            self._arguments.append(piece)
         if self._is_read:
             return ""
         self._pending += piece
@@ -73,36 +94,43 @@ class InputReader:
             return ""
         complete = _COMPLETE.match(self._pending)
         assert complete is not None
-        # At the closing quotation mark, or at a character that no string has.
-        rest = self._pending[complete.end() :]
-        self._is_read = bool(rest) and (not rest.startswith("\\") or len(rest) > _MAX_ESCAPE_CHARACTERS)
-        self._pending = rest
-        return self._grow(complete[0])
+        self._pending = self._pending[complete.end() :]
+        self._is_read = self._pending.startswith('"')
+        return self._grow(_decoded(complete[0]))
 
     def finish(self) -> str:
         """Return the remaining part of the input after the last piece."""
         if self._is_in_text:
             return ""
-        self.text = input_of("".join(self._arguments))
-        return self.text
+        arguments = "".join(self._arguments)
+        text = _decoded_input(arguments)
+        return self._grow(arguments if text is None else text)
 
     def _open(self) -> bool:
         opening = _OPENING.match(self._pending)
-        if opening is None:
+        if opening is None or opening.end() > _MAX_OPENING_CHARACTERS:
             self._is_read = len(self._pending) > _MAX_OPENING_CHARACTERS
             return False
         self._pending = self._pending[opening.end() :]
+        self._arguments.clear()
         self._is_in_text = True
         return True
 
-    def _grow(self, escaped: str) -> str:
-        try:
-            text: str = msgspec.json.decode(f'"{escaped}"')
-        except (msgspec.DecodeError, UnicodeError):
-            # Half a surrogate pair.
-            return ""
-        self.text += text
+    def _grow(self, text: str) -> str:
+        if text:
+            self._input.append(text)
         return text
+
+
+def _decoded(escaped: str) -> str:
+    """Return the text of complete characters and escapes. Replaces each half of a surrogate pair by U+FFFD."""
+    if "\\" not in escaped:
+        return escaped
+    return _ESCAPE.sub(_character, escaped).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _character(escape: re.Match[str]) -> str:
+    return chr(int(escape[1], 16)) if escape[1] else _ESCAPED.get(escape[2], escape[0])
 
 
 def _decoded_input(arguments: str) -> str | None:

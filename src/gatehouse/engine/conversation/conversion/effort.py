@@ -5,16 +5,17 @@ OpenAI has levels (`reasoning_effort`), Anthropic a budget in tokens (`thinking.
 
 | OpenAI | Anthropic's budget | Anthropic's level | Gemini's budget | Gemini's level |
 |---|---|---|---|---|
-| `none` | off | off | 0 (`pro` models: 128) | `minimal` |
+| `none` | off | off, or `low` if the model always thinks | 0 (`pro` models: 128) | `minimal` |
 | `minimal` | 1,024 | `low` | 1,024 | `minimal` |
 | `low` | 1,024 | `low` | 1,024 | `low` |
 | `medium` | 8,192 | `medium` | 8,192 | `medium` |
 | `high` | 24,576 | `high` | 24,576 | `high` |
-| `xhigh` | 32,768 | `max` | 24,576 | `high` |
+| `xhigh` | 32,768 | `xhigh` (Claude 4.6: `max`) | 24,576 | `high` |
 
 A budget becomes `low` up to 4,096 tokens, `medium` up to 16,384, and `high` above. Anthropic's `max` becomes `high`,
-and thinking that is off becomes `low`, because not all models of OpenAI accept more or less than these. A budget is at
-most half of the answer's limit. It is left out if this is less than 1,024 tokens, the smallest that Anthropic accepts.
+and thinking that is off becomes `low`, because not all models of OpenAI accept more or less than these. Anthropic's
+budget is at most half of the answer's limit. It is left out if this is less than 1,024 tokens, the smallest that
+Anthropic accepts.
 
 Models without reasoning refuse these fields. So they are only sent to models that the catalog's capability `reasoning`
 or, if the catalog does not say, the model's name describes as reasoning models. OpenAI's own field is an exception:
@@ -23,8 +24,9 @@ between two APIs that have it, it is sent as it is.
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from gatehouse.engine.conversation.conversion.claude import Claude, claude
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import Effort
 
@@ -34,13 +36,14 @@ _BUDGETS: Final = {
 }  # fmt: skip
 _MAX_LOW_TOKENS: Final = 4096
 _MAX_MEDIUM_TOKENS: Final = 16_384
-_MIN_ANTHROPIC_TOKENS: Final = 1024
+#: the smallest budget that Anthropic accepts; no model of Gemini requires more
+_MIN_BUDGET_TOKENS: Final = 1024
 _MAX_GEMINI_TOKENS: Final = 24_576
 #: Gemini's `pro` models always think, at least this much
 _MIN_GEMINI_PRO_TOKENS: Final = 128
 
 _ANTHROPIC_LEVELS: Final = {
-    "minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "max", "max": "max",
+    "minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "xhigh", "max": "max",
 }  # fmt: skip
 #: also for `off`
 _OPENAI_LEVELS: Final = {"none": "low", "max": "high"}
@@ -50,15 +53,22 @@ _GEMINI_LEVELS: Final = {
     "max": "high",
 }  # fmt: skip
 
-_OPENAI_REASONING: Final = re.compile(r"(?:.*/)?(?:o\d|gpt-(?:[5-9]|oss)|codex)", re.IGNORECASE)
-#: a Claude model with its version: `claude-sonnet-4-5-20250929`, `claude-3-7-sonnet-latest`, `claude-opus-4.6`
-_CLAUDE: Final = re.compile(
-    r"claude-(?:(?P<old>3)-(?P<old_minor>\d)|[a-z]+-(?P<major>\d{1,2})(?:[-.](?P<minor>\d{1,2}))?(?!\d))", re.IGNORECASE
+#: models of OpenAI that reason; `o1-mini`, `o1-preview` and the `chat` models of GPT-5 accept no effort
+_OPENAI_REASONING: Final = re.compile(
+    r"(?:.*/)?(?:o1(?!-(?:mini|preview))|o[2-9]|gpt-(?:[5-9]|oss)(?!.*-chat)|codex)", re.IGNORECASE
 )
-#: the first versions of Claude with a budget, and with levels that replace it
-_FIRST_BUDGET: Final = (3, 7)
-_FIRST_LEVELS: Final = (4, 6)
 _GEMINI: Final = re.compile(r"(?:models/)?gemini-(?P<major>\d+)(?:\.(?P<minor>\d+))?", re.IGNORECASE)
+#: models of Gemini for images and speech, which accept no effort
+_GEMINI_MEDIA: Final = re.compile(r"-(?:image|tts)\b", re.IGNORECASE)
+
+
+class ClaudeThinking(NamedTuple):
+    """What a call of a Claude model sends about thinking. `is_lost`: the client's effort is not expressed.
+    `thinks`: the model may think."""
+
+    fields: Mapping[str, Any]
+    is_lost: bool = False
+    thinks: bool = False
 
 
 def of_openai(level: str | None, field: str) -> Effort | None:
@@ -100,29 +110,51 @@ def for_mistral(effort: Effort | None, reasons: bool | None) -> str | None:
 
 
 def for_anthropic(
-    effort: Effort | None, model: str, reasons: bool | None, *, max_tokens: int, may_think: bool
-) -> Mapping[str, Any] | None:
-    """Return Anthropic's fields, empty if the model does not reason without them; None: the effort cannot be sent.
+    effort: Effort | None,
+    model: str,
+    reasons: bool | None,
+    *,
+    max_tokens: int,
+    must_call: bool = False,
+    accepts_budget: bool = True,
+) -> ClaudeThinking:
+    """Return Anthropic's fields.
 
-    `may_think` is False for a call with which Anthropic refuses a budget: one that must call a tool, or that continues
-    an answer after a tool call, whose thinking no other API returns."""
-    if effort is None:
-        return {}
-    version = _claude_version(model)
-    if reasons is False or (version is None and not reasons) or (version is not None and version < _FIRST_BUDGET):
-        return {} if effort.level == "none" else None
-    if version is not None and version >= _FIRST_LEVELS:
-        if effort.level == "none":
-            # Newer models refuse `disabled`, and do not think unless asked to.
-            return {}
-        level = _ANTHROPIC_LEVELS.get(effort.level)
-        return None if level is None else {"thinking": {"type": "adaptive"}, "output_config": {"effort": level}}
-    if effort.level == "none":
-        return {}
+    `must_call`: the call forces the model to call a tool, which older models refuse together with thinking.
+    `accepts_budget` is False for a call with which Anthropic refuses a budget: one that continues an answer after a
+    tool call, whose thinking no other API returns, or an answer that the client began."""
+    version = claude(model)
+    level = None if effort is None else effort.level
+    if reasons is False or (version is None and not reasons) or (version is not None and not version.can_think):
+        return ClaudeThinking({}, is_lost=level not in (None, "none"))
+    if version is not None and version.has_levels:
+        return _with_level(level, version, must_call)
+    if effort is None or level == "none":
+        return ClaudeThinking({})
     budget = min(effort.budget_tokens or _BUDGETS.get(effort.level, 0), max_tokens // 2)
-    if budget < _MIN_ANTHROPIC_TOKENS or not may_think:
-        return None
-    return {"thinking": {"type": "enabled", "budget_tokens": budget}}
+    if budget < _MIN_BUDGET_TOKENS or must_call or not accepts_budget:
+        return ClaudeThinking({}, is_lost=True)
+    return ClaudeThinking({"thinking": {"type": "enabled", "budget_tokens": budget}}, thinks=True)
+
+
+def _with_level(level: str | None, model: Claude, must_call: bool) -> ClaudeThinking:
+    """Return the fields of a model with `output_config.effort`."""
+    anthropic = _ANTHROPIC_LEVELS.get(level or "")
+    if anthropic == "xhigh" and not model.has_xhigh:
+        anthropic = "max"
+    is_unknown = anthropic is None and level not in (None, "none")
+    if model.always_thinks:
+        if level == "none":
+            anthropic = "low"
+        fields: dict[str, Any] = {} if anthropic is None else {"output_config": {"effort": anthropic}}
+        return ClaudeThinking(fields, is_lost=is_unknown, thinks=True)
+    if level == "none":
+        return ClaudeThinking({"thinking": {"type": model.least_thinking}} if model.thinks_by_default else {})
+    if must_call and not model.thinks_in_forced_calls:
+        return ClaudeThinking({}, is_lost=level is not None)
+    if anthropic is None:
+        return ClaudeThinking({}, is_lost=is_unknown, thinks=model.thinks_by_default)
+    return ClaudeThinking({"thinking": {"type": "adaptive"}, "output_config": {"effort": anthropic}}, thinks=True)
 
 
 def for_gemini(effort: Effort | None, model: str, reasons: bool | None) -> Mapping[str, Any] | None:
@@ -132,6 +164,8 @@ def for_gemini(effort: Effort | None, model: str, reasons: bool | None) -> Mappi
     version = _GEMINI.match(model)
     if version is None:
         return {"thinkingLevel": _GEMINI_LEVELS[effort.level]} if reasons else None
+    if reasons is None and _GEMINI_MEDIA.search(model):
+        return None
     number = (int(version["major"]), int(version["minor"] or 0))
     is_pro = "-pro" in model
     if number < (2, 5):
@@ -145,19 +179,11 @@ def for_gemini(effort: Effort | None, model: str, reasons: bool | None) -> Mappi
         return {"thinkingLevel": level}
     if effort.level == "none":
         return {"thinkingBudget": _MIN_GEMINI_PRO_TOKENS if is_pro else 0}
-    return {"thinkingBudget": min(effort.budget_tokens or _BUDGETS[effort.level], _MAX_GEMINI_TOKENS)}
+    budget = effort.budget_tokens or _BUDGETS[effort.level]
+    return {"thinkingBudget": max(_MIN_BUDGET_TOKENS, min(budget, _MAX_GEMINI_TOKENS))}
 
 
 def _level(budget: int) -> str:
     if budget <= _MAX_LOW_TOKENS:
         return "low"
     return "medium" if budget <= _MAX_MEDIUM_TOKENS else "high"
-
-
-def _claude_version(model: str) -> tuple[int, int] | None:
-    match = _CLAUDE.search(model)
-    if match is None:
-        return None
-    if match["old"] is not None:
-        return int(match["old"]), int(match["old_minor"])
-    return int(match["major"]), int(match["minor"] or 0)

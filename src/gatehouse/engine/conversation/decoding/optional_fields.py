@@ -6,6 +6,11 @@ from typing import Any
 from gatehouse.engine.conversation.errors import InvalidField
 
 
+def word(value: Any) -> str | None:
+    """Return a string, and None for a value of any other type. Sets and dicts cannot look up objects and lists."""
+    return value if isinstance(value, str) else None
+
+
 def text(body: Mapping[str, Any], field: str) -> str | None:
     value = body.get(field)
     if value is None or isinstance(value, str):

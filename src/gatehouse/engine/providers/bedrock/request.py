@@ -8,7 +8,14 @@ import msgspec
 
 from gatehouse.engine.conversation.conversion.arguments import arguments_object
 from gatehouse.engine.conversation.conversion.call_ids import accepted_id
-from gatehouse.engine.conversation.dialects.anthropic_messages.request import thinking_fields
+from gatehouse.engine.conversation.conversion.effort import ClaudeThinking
+from gatehouse.engine.conversation.dialects.anthropic_messages.request import (
+    accepted_sampling,
+    accepts_tool_choice,
+    offered_tools,
+    thinking,
+    unwritten_for_claude,
+)
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import (
     FormMessage,
@@ -41,12 +48,9 @@ _NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 
 def unwritten(request: Request) -> frozenset[str]:
     """Return the features of a request that `write` leaves out."""
-    thinking = _thinking_fields(request)
-    names = _UNWRITTEN
-    if thinking is None:
+    names = _UNWRITTEN | unwritten_for_claude(request)
+    if request.effort is not None and not _is_anthropic(request.model):
         names |= {"effort"}
-    elif thinking:
-        names |= {"temperature", "top_p", "top_k"}
     if not _model_fields(request.model, request.sampling.top_k):
         names |= {"top_k"}
     return names
@@ -54,11 +58,8 @@ def unwritten(request: Request) -> frozenset[str]:
 
 def write(request: Request) -> dict[str, Any]:
     """Return the body, without the model: the path names it."""
-    sampling = request.sampling
-    thinking = _thinking_fields(request)
-    if thinking:
-        # With thinking, other values than the defaults are refused.
-        sampling = msgspec.structs.replace(sampling, temperature=None, top_p=None, top_k=None)
+    planned = _thinking(request)
+    sampling = accepted_sampling(request, planned.thinks)
     inference: dict[str, Any] = {
         "maxTokens": sampling.max_tokens,
         # The maximum in the other dialects is 2.
@@ -72,7 +73,7 @@ def write(request: Request) -> dict[str, Any]:
         "inferenceConfig": {name: value for name, value in inference.items() if value is not None},
         "toolConfig": _write_tools(request),
         "outputConfig": _write_format(request.response_format),
-        "additionalModelRequestFields": {**(thinking or {}), **_model_fields(request.model, sampling.top_k)},
+        "additionalModelRequestFields": {**planned.fields, **_model_fields(request.model, sampling.top_k)},
     }
     return {name: value for name, value in body.items() if value}
 
@@ -149,7 +150,11 @@ def _write_tools(request: Request) -> dict[str, Any] | None:
     left out if the messages call no tool."""
     called = dict.fromkeys(_called_tools(request.messages))
     choice = request.tool_choice
+    is_accepted = accepts_tool_choice(request)
     declared = request.tools if called or choice is None or choice.mode != "none" else ()
+    if not is_accepted:
+        usable_names = called.keys() | {tool.name for tool in offered_tools(request)}
+        declared = tuple(tool for tool in declared if tool.name in usable_names)
     declared_names = {tool.name for tool in declared}
     tools = [
         _tool(tool.name, tool.parameters, description=tool.description or None, strict=tool.strict or None)
@@ -158,7 +163,7 @@ def _write_tools(request: Request) -> dict[str, Any] | None:
     tools += [_tool(name, None) for name in called if name not in declared_names]
     if not tools:
         return None
-    if choice is None or choice.mode in {"auto", "none"}:
+    if choice is None or choice.mode in {"auto", "none"} or not is_accepted:
         return {"tools": tools}
     chosen = {"any": {}} if choice.mode == "required" else {"tool": {"name": choice.name}}
     return {"tools": tools, "toolChoice": chosen}
@@ -188,11 +193,13 @@ def _model_fields(model: str, top_k: int | None) -> dict[str, Any]:
         return {}
     if "amazon.nova" in model:
         return {"inferenceConfig": {"topK": top_k}}
-    return {"top_k": top_k} if "anthropic." in model else {}
+    return {"top_k": top_k} if _is_anthropic(model) else {}
 
 
-def _thinking_fields(request: Request) -> Mapping[str, Any] | None:
-    """Return the fields for the effort, which only Anthropic's models have here; None: the effort cannot be sent."""
-    if request.effort is not None and "anthropic." not in request.model:
-        return None
-    return thinking_fields(request)
+def _thinking(request: Request) -> ClaudeThinking:
+    """Return what the request sends about thinking; only Anthropic's models have fields for it here."""
+    return thinking(request) if _is_anthropic(request.model) else ClaudeThinking({})
+
+
+def _is_anthropic(model: str) -> bool:
+    return "anthropic." in model

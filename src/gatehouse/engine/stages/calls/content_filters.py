@@ -26,6 +26,8 @@ from gatehouse.policy.filters import Filter, FilterSet
 _CONVERSATION: Final = ("system", "instructions", "messages", "input", "text")
 #: Fields with declarations. A model also reads the descriptions in them. Names and schemas have no topic.
 _DECLARED: Final = ("tools", "functions")
+#: Fields of a declaration that a model reads. The definition is the grammar of a custom tool.
+_READ: Final = frozenset({"description", "definition"})
 
 
 class ContentFilterViolation(Forbidden):
@@ -76,7 +78,7 @@ def instruct(x: CallRequest, ports: Ports) -> Verdict:
     if filter_set.filters:
         own = instructions(filter_set.of(x.identified.caller.groups))
         if own:
-            DIALECTS[x.call.dialect].instruct(x.call.body, "\n\n".join(own))
+            DIALECTS[x.call.dialect].prepend_instructions(x.call.body, "\n\n".join(own))
     return ALLOW
 
 
@@ -160,7 +162,7 @@ def _with_topics(body: dict[str, Any]) -> Steps[list[str]]:
             texts[slot.text] = None
     for slot in slots_in_steps(declared):
         yield
-        if isinstance(slot, Slot) and slot.key == "description":
+        if isinstance(slot, Slot) and slot.key in _READ:
             texts[slot.text] = None
     return list(texts)
 

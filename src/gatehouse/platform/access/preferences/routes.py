@@ -52,11 +52,13 @@ async def update_preferences(
     openapi_extra=uploads.UPLOAD_OPENAPI,
     responses=_UPLOAD_RESPONSES,
 )
-async def set_avatar(caller: PersonWriter, request: Request, parts: InSplitTransactions, host: TheHost) -> Preferences:
+async def set_avatar(
+    caller: PersonWriter, request: Request, transactions: InSplitTransactions, host: TheHost
+) -> Preferences:
     """Sets your picture. Its middle square is stored as a PNG of 256 by 256 pixels. Nothing else of the file is
     kept."""
     assert caller.user_id is not None
-    return await service.set_avatar(parts, request, caller.user_id, host.settings.public_url)
+    return await service.set_avatar(transactions, request, caller.user_id, host.settings.public_url)
 
 
 @router.delete("/api/users/me/avatar", status_code=204)
@@ -73,10 +75,10 @@ async def remove_avatar(caller: PersonWriter, change: Changing) -> None:
     responses=_UPLOAD_RESPONSES,
 )
 async def set_users_avatar(
-    caller: Admin, user_id: UUID, request: Request, parts: InSplitTransactions, host: TheHost
+    caller: Admin, user_id: UUID, request: Request, transactions: InSplitTransactions, host: TheHost
 ) -> Preferences:
     """Sets a user's picture, as `PATCH /api/users/me/avatar` does for your own."""
-    return await service.set_avatar(parts, request, user_id, host.settings.public_url)
+    return await service.set_avatar(transactions, request, user_id, host.settings.public_url)
 
 
 @router.get(

@@ -35,15 +35,17 @@ async def update(change: Change, user_id: UUID, body: PreferencesUpdate, public_
     return await read(change.session, user_id, public_url)
 
 
-async def set_avatar(parts: SplitTransactions, request: Request, user_id: UUID, public_url: str | None) -> Preferences:
+async def set_avatar(
+    transactions: SplitTransactions, request: Request, user_id: UUID, public_url: str | None
+) -> Preferences:
     """Set a user's picture. The file is converted between two transactions, so that none is open meanwhile. Raises
     `UserNotFound`, `NotAPicture`, `PictureTooLarge`, `BadForm`, `NoFile`, `TooManyPictures`."""
-    async with parts.reading() as session:
+    async with transactions.reading() as session:
         if not await table.user_exists(session, user_id):
             raise UserNotFound
     png = await pictures.avatar(await uploads.read_picture(request))
     digest = hashlib.sha256(png).hexdigest()[:_DIGEST_CHARS]
-    async with parts.changing() as change:
+    async with transactions.changing() as change:
         await _lock_user(change.session, user_id)
         if await table.avatar_digest(change.session, user_id) != digest:
             await table.store_avatar(change.session, user_id, png, digest)

@@ -13,22 +13,22 @@ from gatehouse.platform.access.saml.schemas import MetadataSource
 from gatehouse.platform.request.injected import SplitTransactions
 
 
-async def read(parts: SplitTransactions, receivers: Receivers, source: MetadataSource) -> ProviderMetadata:
+async def read(transactions: SplitTransactions, receivers: Receivers, source: MetadataSource) -> ProviderMetadata:
     """Return the identity provider that the metadata describes. Raises `Unprocessable`."""
     field = "xml" if source.url is None else "url"
-    raw = (source.xml or "").encode() if source.url is None else await _fetch(parts, receivers, source.url)
+    raw = (source.xml or "").encode() if source.url is None else await _fetch(transactions, receivers, source.url)
     try:
         return await XML_THREADS.run(lambda: idp_metadata.read(raw))
     except BadMetadata as error:
         raise Unprocessable(faults=[FieldFault(field, f"the metadata {error}")]) from None
 
 
-async def _fetch(parts: SplitTransactions, receivers: Receivers, url: str) -> bytes:
+async def _fetch(transactions: SplitTransactions, receivers: Receivers, url: str) -> bytes:
     """Return the document at the URL. If the address is blocked, the audit chain records the host."""
     try:
         return await receivers.get(url, max_bytes=MAX_BYTES)
     except BlockedAddress as error:
-        async with parts.changing() as change:
+        async with transactions.changing() as change:
             change.record(
                 "receiver.refused", "saml_idp", outcome="refused", reason=error.reason, host=urlsplit(url).hostname
             )

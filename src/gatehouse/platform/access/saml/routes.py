@@ -96,10 +96,10 @@ async def delete_identity_provider(caller: AdminStepUp, idp: LoadedIdp, change: 
 
 @router.post("/api/admin/saml/metadata", response_model=IdpMetadata, responses=RESPONSES)
 async def read_provider_metadata(
-    caller: AdminStepUp, body: MetadataSource, parts: InSplitTransactions, host: TheHost
+    caller: AdminStepUp, body: MetadataSource, transactions: InSplitTransactions, host: TheHost
 ) -> object:
     """Reads an identity provider's metadata, and returns its fields for `POST /api/admin/saml/idp`. Stores nothing."""
-    return await metadata_source.read(parts, host.receivers, body)
+    return await metadata_source.read(transactions, host.receivers, body)
 
 
 @router.get("/api/admin/saml/service-provider", response_model=ServiceProviderDetails, responses=RESPONSES)

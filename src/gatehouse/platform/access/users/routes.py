@@ -66,13 +66,13 @@ async def list_users(
 
 @router.post("", status_code=201, response_model=UserCreated)
 async def create_user(
-    caller: AdminStepUp, body: NewUser, host: TheHost, parts: InSplitTransactions, delivery: Delivery = None
+    caller: AdminStepUp, body: NewUser, host: TheHost, transactions: InSplitTransactions, delivery: Delivery = None
 ) -> object:
     """Creates a user. Without a password the user gets an invitation by mail, or the response contains the invitation's
     token. The user redeems it at `POST /api/auth/register` within seven days."""
     mail_with = mail_sealer(host, delivery)
     password_hash = None if body.password is None else await host.passwords.hash(body.password, about=body.email)
-    async with parts.changing() as change:
+    async with transactions.changing() as change:
         user, invitation = await service.create(change, caller, body, password_hash, mail_with=mail_with)
         user_fields = User.model_validate(user).model_dump()
     token, expires_at = invitation or (None, None)

@@ -140,6 +140,7 @@ ACTIONS: Final[dict[str, str]] = {
     "webhook.updated": "A webhook's name, URL, events or secret was changed, or it was enabled or disabled.",
     "webhook.deleted": "A webhook was deleted, with its deliveries.",
     "webhook.tested": "An administrator sent a test to a webhook.",
+    "webhook.delivery_replayed": "An administrator queued a failed delivery of a webhook again.",
     "siem.changed": "The receiver of forwarded records was changed, or forwarding was turned on or off.",
     "siem.tested": "An administrator sent a test to the receiver of forwarded records.",
     "receiver.refused": "The URL of a receiver or of metadata leads to an internal address, and was refused.",

@@ -52,10 +52,10 @@ async def _for_writing(caller: OwnerWriter, row: Annotated[ConversationRow, Depe
 
 
 async def _for_chat(
-    caller: OwnerChatter, parts: InSplitTransactions, conversation_id: Annotated[UUID, Path()]
+    caller: OwnerChatter, transactions: InSplitTransactions, conversation_id: Annotated[UUID, Path()]
 ) -> ConversationRow:
     """Load the row in a transaction of its own, so that no database connection is occupied while the model answers."""
-    async with parts.reading() as session:
+    async with transactions.reading() as session:
         row = await table.owned(session, conversation_id, owner_id(caller))
     if row is None:
         raise ConversationNotFound
@@ -160,7 +160,7 @@ async def post_message(
     caller: OwnerChatter,
     row: ChatConversation,
     body: NewMessage,
-    parts: InSplitTransactions,
+    transactions: InSplitTransactions,
     models: TheModelCaller,
     host: TheHost,
 ) -> Response:
@@ -169,7 +169,7 @@ async def post_message(
 
     The request passes every check of `/v1/chat/completions`. Refusals have the form of that endpoint, and no part of a
     refused request is stored."""
-    post = await Post.begin(parts, host, models, row, body)
+    post = await Post.begin(transactions, host, models, row, body)
     if body.stream:
         return EngineStreamResponse(post.streamed_answer, models.received)
     return _response(*await post.complete_answer(), 201)
@@ -177,10 +177,14 @@ async def post_message(
 
 @router.post("/{conversation_id}/summary", response_model=Summary, responses=_REFUSALS)
 async def summarize_conversation(
-    caller: OwnerChatter, row: ChatConversation, parts: InSplitTransactions, models: TheModelCaller, host: TheHost
+    caller: OwnerChatter,
+    row: ChatConversation,
+    transactions: InSplitTransactions,
+    models: TheModelCaller,
+    host: TheHost,
 ) -> Response:
     """Summarizes the conversation with a model, and stores the summary."""
-    return _response(*await summaries.summarize(parts, host.sealer, models, row), 200)
+    return _response(*await summaries.summarize(transactions, host.sealer, models, row), 200)
 
 
 def _response(answer: Answer, body: BaseModel | None, status: int) -> Response:

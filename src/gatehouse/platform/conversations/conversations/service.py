@@ -40,11 +40,11 @@ async def list_page(session: AsyncSession, sealer: Sealer, caller: Caller, windo
     query = table.conversations_of(owner_id(caller))
     rows = (await session.scalars(window.apply(query))).all()
     total = await session.scalar(count_query(query)) or 0
-    return window.envelope("conversations", await _to_shown_list(session, sealer, rows), total)
+    return window.envelope("conversations", await _conversations_of_rows(session, sealer, rows), total)
 
 
 async def to_shown(session: AsyncSession, sealer: Sealer, row: ConversationRow) -> Conversation:
-    (conversation,) = await _to_shown_list(session, sealer, [row])
+    (conversation,) = await _conversations_of_rows(session, sealer, [row])
     return conversation
 
 
@@ -136,7 +136,9 @@ def _snapshot(model: ModelRecord | None) -> dict[str, Any] | None:
     return None if model is None else ModelSnapshot.model_validate(model).model_dump(mode="json")
 
 
-async def _to_shown_list(session: AsyncSession, sealer: Sealer, rows: Sequence[ConversationRow]) -> list[Conversation]:
+async def _conversations_of_rows(
+    session: AsyncSession, sealer: Sealer, rows: Sequence[ConversationRow]
+) -> list[Conversation]:
     counts = await table.counts(session, [row.id for row in rows])
     return [
         _conversation(row, SealedContents.of(sealer, row.id, row.sealed_key), counts.get(row.id, 0)) for row in rows

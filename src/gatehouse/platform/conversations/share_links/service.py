@@ -54,14 +54,14 @@ async def create(change: Change, sealer: Sealer, conversation: ConversationRow, 
     )
     change.session.add(row)
     change.record("share_link.created", "share_link", row.id, conversation_id=conversation.id)
-    return _to_shown(row, token, base_url)
+    return _link_with_url(row, token, base_url)
 
 
 async def list_links(
     session: AsyncSession, sealer: Sealer, conversation: ConversationRow, base_url: str
 ) -> list[ShareLink]:
     rows = await table.of_conversation(session, conversation.id)
-    return [_to_shown(row, _token(sealer, row), base_url) for row in rows]
+    return [_link_with_url(row, _token(sealer, row), base_url) for row in rows]
 
 
 def revoke(change: Change, link: ShareLinkRow) -> None:
@@ -90,7 +90,7 @@ def _token(sealer: Sealer, row: ShareLinkRow) -> str:
     return sealer.open(row.sealed_token, context=token_context(row.id)).decode()
 
 
-def _to_shown(row: ShareLinkRow, token: str, base_url: str) -> ShareLink:
+def _link_with_url(row: ShareLinkRow, token: str, base_url: str) -> ShareLink:
     return ShareLink(
         id=row.id,
         token=token,

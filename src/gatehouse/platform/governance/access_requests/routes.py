@@ -120,7 +120,7 @@ async def approve_access_request(
     row: LoadedRequest,
     change: Changing,
     *,
-    parts: InSplitTransactions,
+    transactions: InSplitTransactions,
     host: TheHost,
     body: AccessApproval | None = None,
 ) -> object:
@@ -134,7 +134,7 @@ async def approve_access_request(
             change, caller, row, body or AccessApproval(), by_machines=host.settings.approval_by_machines
         )
     except MayNotApprove as error:
-        async with parts.changing() as separate_change:
+        async with transactions.changing() as separate_change:
             service.record_refusal(separate_change, row, error)
         raise
 

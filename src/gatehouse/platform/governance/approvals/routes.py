@@ -51,7 +51,7 @@ async def approve_request(
     approval: LoadedApproval,
     change: Changing,
     *,
-    parts: InSplitTransactions,
+    transactions: InSplitTransactions,
     host: TheHost,
     decision: Decision | None = None,
 ) -> object:
@@ -59,7 +59,7 @@ async def approve_request(
     try:
         return await service.approve(change, caller, approval, decision, by_machines=host.settings.approval_by_machines)
     except MayNotApprove as error:
-        async with parts.changing() as separate_change:
+        async with transactions.changing() as separate_change:
             service.record_refusal(separate_change, approval, error)
         raise
 

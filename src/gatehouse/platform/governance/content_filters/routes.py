@@ -44,10 +44,10 @@ async def create_content_filter(caller: Admin, body: NewContentFilter, change: C
 
 @router.post("/test", response_model=FilterTried)
 async def test_content_filters(
-    caller: Admin, body: FilterTrial, parts: InSplitTransactions, host: TheHost
+    caller: Admin, body: FilterTrial, transactions: InSplitTransactions, host: TheHost
 ) -> FilterTried:
     """Returns the effect of the filters in force on a text. Stores nothing."""
-    return await service.try_out(parts, host.ports, body)
+    return await service.try_out(transactions, host.ports, body)
 
 
 @router.get("/{filter_id}", response_model=ContentFilter)

@@ -71,12 +71,12 @@ async def delete(change: Change, row: ContentFilterRow) -> None:
     _record(change, "content_filter.deleted", row)
 
 
-async def try_out(parts: SplitTransactions, ports: Ports, trial: FilterTrial) -> FilterTried:
+async def try_out(transactions: SplitTransactions, ports: Ports, trial: FilterTrial) -> FilterTried:
     """Return the effect of the filters in force on a text. Raises `BadScope` if the group does not exist."""
     if trial.group_id is not None:
-        async with parts.reading() as session:
+        async with transactions.reading() as session:
             await _check_scope(session, "group", trial.group_id)
-    filter_set = (await ports.policies.current(parts.tenant_id)).filters
+    filter_set = (await ports.policies.current(transactions.tenant_id)).filters
     filters = filter_set.of(() if trial.group_id is None else (trial.group_id,))
     blocking, failed, reason = await content_filters.evaluate(filter_set, filters, {"text": trial.text}, ports)
     return FilterTried(

@@ -20,7 +20,9 @@ router = APIRouter(prefix="/api/admin/dlp-rules", tags=["DLP"], responses=RESPON
 async def list_available_patterns(caller: AdminReader, category: Category | None = None) -> AvailablePatterns:
     """Lists the built-in patterns by category. A pattern is in force unless it is suppressed or replaced by a rule."""
     names = CATEGORIES if category is None else (category,)
-    categories = {name: [_to_shown(pattern) for pattern in BUILT_IN if pattern.category == name] for name in names}
+    categories = {
+        name: [_library_pattern(pattern) for pattern in BUILT_IN if pattern.category == name] for name in names
+    }
     return AvailablePatterns(total_patterns=sum(map(len, categories.values())), categories=categories)
 
 
@@ -46,7 +48,7 @@ def _entity_type(name: str, patterns: list[Pattern]) -> EntityTypeShown:
     )
 
 
-def _to_shown(pattern: Pattern) -> LibraryPattern:
+def _library_pattern(pattern: Pattern) -> LibraryPattern:
     return LibraryPattern(
         id=pattern.id,
         name=pattern.name,

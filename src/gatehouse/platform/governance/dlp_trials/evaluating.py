@@ -24,18 +24,18 @@ MAX_MATCHES: Final = 20
 _MAX_TRACE_SENTENCES: Final = 1_000
 
 
-async def evaluate(parts: SplitTransactions, ports: Ports, body: NewEvaluation) -> Evaluation:
+async def evaluate(transactions: SplitTransactions, ports: Ports, body: NewEvaluation) -> Evaluation:
     """Evaluate the policy in force. Raises `TrialOrganizationNotFound`, `TrialGroupNotFound`, `TrialUserNotFound`."""
-    if body.org_id not in (None, parts.tenant_id):
+    if body.org_id not in (None, transactions.tenant_id):
         raise TrialOrganizationNotFound
-    groups = await _groups(parts, body)
-    policy = (await ports.policies.current(parts.tenant_id)).dlp
+    groups = await _groups(transactions, body)
+    policy = (await ports.policies.current(transactions.tenant_id)).dlp
     trace = _trace_start(policy, body, groups)
-    examined = await examine(policy, ports, body.text, groups, trace, owner=owner(parts.caller))
+    examined = await examine(policy, ports, body.text, groups, trace, owner=owner(transactions.caller))
     matched = _matched(examined.decision.hits)
     return Evaluation(
         text_length=len(body.text),
-        org_id=parts.tenant_id,
+        org_id=transactions.tenant_id,
         rules_evaluated=len(_rules(policy)),
         rules_matched=len({rule.rule_id for rule in matched}),
         final_action=examined.effect,
@@ -46,11 +46,11 @@ async def evaluate(parts: SplitTransactions, ports: Ports, body: NewEvaluation) 
     )
 
 
-async def _groups(parts: SplitTransactions, body: NewEvaluation) -> tuple[UUID, ...]:
+async def _groups(transactions: SplitTransactions, body: NewEvaluation) -> tuple[UUID, ...]:
     if body.group_id is None and body.user_id is None:
         return ()
     groups: dict[UUID, None] = {}
-    async with parts.reading() as session:
+    async with transactions.reading() as session:
         if body.user_id is not None:
             memberships = await groups_of(session, body.user_id)
             if memberships is None:
@@ -88,11 +88,11 @@ def _matched(hits: Sequence[Hit]) -> list[MatchedRule]:
     hits_by_rule: dict[str, list[Hit]] = {}
     for hit in hits:
         hits_by_rule.setdefault(hit.rule.id, []).append(hit)
-    matched = [_to_shown(rule_hits[0].rule, rule_hits) for rule_hits in hits_by_rule.values()]
+    matched = [_matched_rule(rule_hits[0].rule, rule_hits) for rule_hits in hits_by_rule.values()]
     return sorted(matched, key=lambda rule: -DLP_ACTION_STRENGTH[rule.action_tier])
 
 
-def _to_shown(rule: CompiledDlpRule, hits: Sequence[Hit]) -> MatchedRule:
+def _matched_rule(rule: CompiledDlpRule, hits: Sequence[Hit]) -> MatchedRule:
     return MatchedRule(
         rule_id=rule.id,
         rule_name=rule.name,

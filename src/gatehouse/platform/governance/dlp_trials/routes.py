@@ -37,9 +37,11 @@ async def test_dlp_pattern(caller: Admin, body: NewTest, host: TheHost, recognis
     response_model=Evaluation,
     responses={404: {"description": "The organization, group or user is not in your organization."}},
 )
-async def evaluate_dlp(caller: Admin, body: NewEvaluation, parts: InSplitTransactions, host: TheHost) -> Evaluation:
+async def evaluate_dlp(
+    caller: Admin, body: NewEvaluation, transactions: InSplitTransactions, host: TheHost
+) -> Evaluation:
     """Returns the action of the policy in force on a text, with a trace of the decision."""
-    return await evaluating.evaluate(parts, host.ports, body)
+    return await evaluating.evaluate(transactions, host.ports, body)
 
 
 _DRAFT: Final = Draft.model_json_schema()
@@ -88,16 +90,16 @@ _BODY: Final[dict[str, Any]] = {
     responses={413: {"description": "Too many bytes."}, 429: {"description": "A replay is running on this worker."}},
 )
 async def replay_dlp_draft(
-    caller: Admin, request: Request, parts: InSplitTransactions, host: TheHost, recognisers: TheRecognisers
+    caller: Admin, request: Request, transactions: InSplitTransactions, host: TheHost, recognisers: TheRecognisers
 ) -> Response:
     """Evaluates a draft of DLP rules on the texts in the body, or on samples of the organization's own requests
     (`recorded`), and compares it with the policy in force. Stores nothing. The audit chain records the access to
     samples."""
     draft, selection = await samples.read(request)
-    snapshot = await host.ports.policies.current(parts.tenant_id)
+    snapshot = await host.ports.policies.current(transactions.tenant_id)
     policy = await drafting.compile_draft(draft, snapshot, recognisers)
     if isinstance(selection, Recorded):
-        stored = await recorded.read(parts, host.sealer, selection, draft="dlp_rules", label_kind="labels")
+        stored = await recorded.read(transactions, host.sealer, selection, draft="dlp_rules", label_kind="labels")
         replay_samples = [replaying.from_recorded(sample) for sample in stored]
     else:
         replay_samples = [replaying.ReplaySample((sample.text,), sample.id) for sample in selection]

@@ -15,7 +15,7 @@ _QUERY = text(
 )
 
 
-#: Values of the configuration entry. Any other value means `off`.
+#: Accepted values of the setting `registry_enforcement`. Any other value means `off`.
 _ENFORCEMENTS: Final[Mapping[str, RegistryEnforcement]] = {"warn": "warn", "block": "block"}
 
 

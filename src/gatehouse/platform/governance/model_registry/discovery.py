@@ -31,7 +31,7 @@ async def discover(change: Change, options: Discovery) -> Discovered:
     for name, use in sorted(called.items()):
         row = registered.get(name)
         tier, status = (missing[name], "draft") if row is None else (row.risk_tier, row.validation_status)
-        models.append(_to_shown(name, use, row is None or name in added, tier, status))
+        models.append(_discovered_model(name, use, row is None or name in added, tier, status))
     existing = sum(model.status == "existing" for model in models)
     return Discovered(
         discovered=len(models), created=len(added), existing=existing, dry_run=options.dry_run, models=models
@@ -59,7 +59,9 @@ def _draft(change: Change, name: ModelName, tier: RiskTier) -> dict[str, Any]:
     }
 
 
-def _to_shown(name: ModelName, use: Use, is_new: bool, risk_tier: str, validation_status: str) -> DiscoveredModel:
+def _discovered_model(
+    name: ModelName, use: Use, is_new: bool, risk_tier: str, validation_status: str
+) -> DiscoveredModel:
     return DiscoveredModel.model_validate(
         {
             "provider": name[0],

@@ -16,13 +16,13 @@ from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord
 from gatehouse.policy.rules.evaluation import RuleSet, compile_rules
 
 
-async def compile_draft(parts: SplitTransactions, draft: PolicyDraft, records: GovernanceRecords) -> RuleSet:
+async def compile_draft(transactions: SplitTransactions, draft: PolicyDraft, records: GovernanceRecords) -> RuleSet:
     """Compile a draft. Raises `Unprocessable` with the names of the fields. The draft is compiled as if the
     configuration `governance_enabled` were true."""
     drafted = [(f"rules.{index}", rule) for index, rule in enumerate(draft.rules or ())]
     if draft.add_rule is not None:
         drafted.append(("add_rule", draft.add_rule))
-    async with parts.reading() as session:
+    async with transactions.reading() as session:
         targets = {target for _, rule in drafted if (target := _target(rule)) is not None}
         known_targets = await known_pairs(session, list(targets))
     faults = await asyncio.to_thread(_faults, drafted, known_targets)

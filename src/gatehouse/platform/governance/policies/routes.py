@@ -49,10 +49,10 @@ async def create_policy(caller: Admin, body: NewPolicy, change: Changing) -> obj
 
 @router.post("/test", response_model=PolicyTried)
 async def test_policies(
-    caller: Admin, body: PolicyTrial, request: Request, parts: InSplitTransactions, host: TheHost
+    caller: Admin, body: PolicyTrial, request: Request, transactions: InSplitTransactions, host: TheHost
 ) -> PolicyTried:
     """Evaluates a condition, or the rules in force, on a described request. Stores nothing."""
-    return await trying.try_out(parts, host.ports, body, request.scope["state"]["client_address"])
+    return await trying.try_out(transactions, host.ports, body, request.scope["state"]["client_address"])
 
 
 @router.post(
@@ -61,14 +61,16 @@ async def test_policies(
     responses={429: {"description": "A replay is running on this worker."}},
 )
 async def replay_policies(
-    caller: Admin, body: NewPolicyReplay, parts: InSplitTransactions, host: TheHost
+    caller: Admin, body: NewPolicyReplay, transactions: InSplitTransactions, host: TheHost
 ) -> PoliciesReplayed:
     """Evaluates a draft of policy rules on samples of the organization's own requests, and compares it with the rules
     in force and with the recorded decisions. Changes nothing. The audit chain records the access to the samples.
     """
-    snapshot = await host.ports.policies.current(parts.tenant_id)
-    draft = await drafting.compile_draft(parts, body, snapshot.dlp.records)
-    samples = await recorded.read(parts, host.sealer, body.recorded, draft="policies", label_kind="expected_action")
+    snapshot = await host.ports.policies.current(transactions.tenant_id)
+    draft = await drafting.compile_draft(transactions, body, snapshot.dlp.records)
+    samples = await recorded.read(
+        transactions, host.sealer, body.recorded, draft="policies", label_kind="expected_action"
+    )
     return await replaying.replay(draft, snapshot.rules, samples)
 
 

@@ -26,10 +26,12 @@ from gatehouse.policy.rules.evaluation import (
 _ALL: Final = frozenset(EXAMPLES.keys() | FUNCTIONS.keys())
 
 
-async def try_out(parts: SplitTransactions, ports: Ports, trial: PolicyTrial, client_address: str) -> PolicyTried:
+async def try_out(
+    transactions: SplitTransactions, ports: Ports, trial: PolicyTrial, client_address: str
+) -> PolicyTried:
     """Evaluate a condition or the rules in force. Raises `BadField` for a condition that does not compile."""
-    rules = (await ports.policies.current(parts.tenant_id)).rules
-    variables = _variables(trial.context or TrialContext(), rules, parts, client_address)
+    rules = (await ports.policies.current(transactions.tenant_id)).rules
+    variables = _variables(trial.context or TrialContext(), rules, transactions, client_address)
     if trial.condition is not None:
         return _try_condition(trial.condition, variables)
     trace: list[RuleResult] = []
@@ -71,9 +73,11 @@ def _try_condition(condition: str, variables: dict[str, Any]) -> PolicyTried:
     )
 
 
-def _variables(context: TrialContext, rules: RuleSet, parts: SplitTransactions, client_address: str) -> dict[str, Any]:
+def _variables(
+    context: TrialContext, rules: RuleSet, transactions: SplitTransactions, client_address: str
+) -> dict[str, Any]:
     status = rules.registry_status(context.model)
-    caller = parts.caller
+    caller = transactions.caller
     return {
         "model": context.model,
         "provider": context.model.partition("/")[0] if context.provider is None else context.provider,

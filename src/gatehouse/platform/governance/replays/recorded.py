@@ -26,7 +26,7 @@ class RecordedSample(NamedTuple):
 
 
 async def read(
-    parts: SplitTransactions,
+    transactions: SplitTransactions,
     sealer: Sealer,
     selection: Recorded,
     *,
@@ -37,7 +37,7 @@ async def read(
 
     The audit event is committed before any sample is opened. Samples that cannot be opened are left out.
     """
-    async with parts.changing() as change:
+    async with transactions.changing() as change:
         rows = await newest(
             change.session,
             last=selection.last,

@@ -44,13 +44,13 @@ router = APIRouter(
 LoadedRule = Annotated[AlertRuleRow, Depends(loaded(AlertRuleRow, "rule_id", AlertRuleNotFound))]
 
 
-async def _new(parts: InSplitTransactions, host: TheHost, body: NewAlertRule) -> NewAlertRule:
-    await service.check(parts, host.receivers, body.webhook_url)
+async def _new(transactions: InSplitTransactions, host: TheHost, body: NewAlertRule) -> NewAlertRule:
+    await service.check(transactions, host.receivers, body.webhook_url)
     return body
 
 
-async def _update(parts: InSplitTransactions, host: TheHost, body: AlertRuleUpdate) -> AlertRuleUpdate:
-    await service.check(parts, host.receivers, body.webhook_url)
+async def _update(transactions: InSplitTransactions, host: TheHost, body: AlertRuleUpdate) -> AlertRuleUpdate:
+    await service.check(transactions, host.receivers, body.webhook_url)
     return body
 
 

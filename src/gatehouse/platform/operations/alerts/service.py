@@ -20,9 +20,9 @@ from gatehouse.platform.request.injected import SplitTransactions
 MAX_ALERT_RULES: Final = 200
 
 
-async def check(parts: SplitTransactions, receivers: Receivers, url: str | None) -> None:
+async def check(transactions: SplitTransactions, receivers: Receivers, url: str | None) -> None:
     """Check the URL of a receiver without opening a connection. Raises `BadWebhookUrl`."""
-    if reason := await receiver_urls.fault(parts, receivers, url, kind="alert_rule"):
+    if reason := await receiver_urls.fault(transactions, receivers, url, kind="alert_rule"):
         raise BadWebhookUrl(reason)
 
 

@@ -21,8 +21,8 @@ from gatehouse.platform.request.ports import TheHost
 router = APIRouter(prefix="/api/v1/admin/siem", tags=["SIEM"], responses=RESPONSES)
 
 
-async def _checked(parts: InSplitTransactions, host: TheHost, body: SiemUpdate) -> SiemUpdate:
-    await service.check(parts, host.receivers, body)
+async def _checked(transactions: InSplitTransactions, host: TheHost, body: SiemUpdate) -> SiemUpdate:
+    await service.check(transactions, host.receivers, body)
     return body
 
 
@@ -55,6 +55,6 @@ async def update_siem(caller: AdminStepUp, body: Checked, own: OwnSiem, change: 
 
 
 @router.post("/test", response_model=Tested, responses={409: {"description": "No receiver is configured."}})
-async def test_siem(caller: Admin, parts: InSplitTransactions, host: TheHost) -> Tested:
+async def test_siem(caller: Admin, transactions: InSplitTransactions, host: TheHost) -> Tested:
     """Sends one event at once, and returns whether the receiver accepted it."""
-    return await service.test(parts, SealedSenders(host.receivers, host.sealer, host.settings.gatehouse_home))
+    return await service.test(transactions, SealedSenders(host.receivers, host.sealer, host.settings.gatehouse_home))

@@ -34,13 +34,13 @@ _OPTIONAL: Final[Mapping[str, tuple[str, ...]]] = {"hec": ("index",), "syslog_tl
 _TYPE_FIELDS: Final = ("url", "host", "port", "ca_certificate", "index")
 
 
-async def check(parts: SplitTransactions, receivers: Receivers, body: SiemUpdate) -> None:
+async def check(transactions: SplitTransactions, receivers: Receivers, body: SiemUpdate) -> None:
     """Check the URL, host and certificates of the body with the address guard and TLS, without opening a connection.
     Raises `Unprocessable`."""
     faults = []
-    if reason := await receiver_urls.fault(parts, receivers, body.url, kind="siem"):
+    if reason := await receiver_urls.fault(transactions, receivers, body.url, kind="siem"):
         faults.append(FieldFault("url", reason))
-    if body.host is not None and (reason := await _unsafe_host(parts, receivers, body.host)):
+    if body.host is not None and (reason := await _unsafe_host(transactions, receivers, body.host)):
         faults.append(FieldFault("host", reason))
     if body.ca_certificate is not None and (reason := _certificate_fault(body.ca_certificate)):
         faults.append(FieldFault("ca_certificate", reason))
@@ -100,9 +100,9 @@ async def update(change: Change, sealer: Sealer, row: SiemTargetRow | None, body
     return row
 
 
-async def test(parts: SplitTransactions, senders: SealedSenders) -> Tested:
+async def test(transactions: SplitTransactions, senders: SealedSenders) -> Tested:
     """Send one event at once, without the queue, and even if forwarding is disabled. Raises `SiemNotConfigured`."""
-    async with parts.reading() as session:
+    async with transactions.reading() as session:
         row = await table.find(session)
         if row is None:
             raise SiemNotConfigured
@@ -113,7 +113,7 @@ async def test(parts: SplitTransactions, senders: SealedSenders) -> Tested:
     except BatchRefused as refused:
         error = refused.reason
     milliseconds = round((monotonic() - started) * 1000, 1)
-    async with parts.changing() as change:
+    async with transactions.changing() as change:
         change.record("siem.tested", "siem", type=target.type, success=error is None, error=error)
     return Tested(success=error is None, error=error, latency_ms=milliseconds)
 
@@ -150,10 +150,10 @@ def _check_fields(row: SiemTargetRow | None, sent: Mapping[str, Any]) -> None:
         raise Unprocessable(faults=sorted(faults, key=lambda fault: fault.field))
 
 
-async def _unsafe_host(parts: SplitTransactions, receivers: Receivers, host: str) -> str | None:
+async def _unsafe_host(transactions: SplitTransactions, receivers: Receivers, host: str) -> str | None:
     if set(host) & set("/?#@[]"):
         return "not a host name or an address"
-    return await receiver_urls.fault(parts, receivers, url_of(host, 443), kind="siem")
+    return await receiver_urls.fault(transactions, receivers, url_of(host, 443), kind="siem")
 
 
 def _origin(url: str | None) -> tuple[str, str]:

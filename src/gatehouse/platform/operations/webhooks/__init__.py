@@ -5,6 +5,7 @@
     failed  -> delivered      a retry gets 2xx
     failed  -> dead_letter    30 s after the third failure; there is no further attempt
     pending -> failed         without an attempt and finally: the URL is blocked, or the webhook was disabled
+    failed, dead_letter -> pending   an administrator replays a delivery that has no further attempt
 
 Events become deliveries when the outbox is read (`listening`): one delivery for each webhook that subscribes to the
 event. The deliveries of a webhook are sent one after the other, in the order of the events. While one waits for its

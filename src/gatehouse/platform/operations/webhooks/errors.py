@@ -12,6 +12,27 @@ class WebhookNotFound(NotFound):
     message = "Webhook not found"
 
 
+class DeliveryNotFound(NotFound):
+    """The webhook has no such delivery, or it was removed with its payload (docs/webhooks.md, Delivery guarantees)."""
+
+    message = "Delivery not found. Only the last deliveries of a webhook are stored."
+
+
+class DeliveryAccepted(Conflict):
+    code = "delivery_accepted"
+    message = "The receiver has accepted this delivery. Only failed deliveries and dead letters can be replayed."
+
+
+class DeliveryWaiting(Conflict):
+    code = "delivery_waiting"
+    message = "This delivery waits for an attempt. It can be replayed once it has finally failed."
+
+
+class WebhookDisabled(Conflict):
+    code = "webhook_disabled"
+    message = "The webhook is disabled, so nothing is sent to it. Enable it, then replay the delivery."
+
+
 class TooManyWebhooks(Conflict):
     code = "too_many_webhooks"
     message = "The organization has reached the maximum number of webhooks. Delete a webhook first."

@@ -1,7 +1,8 @@
 """Turns events of the outbox into deliveries, in the transaction that marks the events as dispatched."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
+from uuid import UUID
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -37,4 +38,9 @@ async def enqueue(session: AsyncSession, events: Sequence[Event]) -> None:
     }
     webhooks = {webhook_id for (webhook_id,) in await session.execute(_ADD, values)}
     if webhooks:
-        await session.execute(_WAKE, {"webhooks": list(webhooks)})
+        await wake(session, webhooks)
+
+
+async def wake(session: AsyncSession, webhooks: Collection[UUID]) -> None:
+    """Make the turns of webhooks due, and lock them until the transaction ends."""
+    await session.execute(_WAKE, {"webhooks": list(webhooks)})

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Response
 
+from gatehouse.foundation.http.bodies import PathId, ResponseBody
 from gatehouse.foundation.http.lists import (
     OptionalWindow,
     optional_window,
@@ -16,6 +17,9 @@ from gatehouse.foundation.http.variants import RequestVariant
 from gatehouse.platform.operations.webhooks import service, table, variants
 from gatehouse.platform.operations.webhooks.errors import WebhookNotFound
 from gatehouse.platform.operations.webhooks.schemas import (
+    DeliveryA,
+    DeliveryB,
+    DeliveryC,
     EventType,
     NewWebhook,
     Sort,
@@ -49,13 +53,13 @@ Enabled = Annotated[bool | None, Query(description="Only enabled, or only disabl
 LoadedWebhook = Annotated[WebhookRow, Depends(loaded(WebhookRow, "webhook_id", WebhookNotFound))]
 
 
-async def _new(parts: InSplitTransactions, host: TheHost, body: NewWebhook) -> NewWebhook:
-    await service.check(parts, host.receivers, body.url)
+async def _new(transactions: InSplitTransactions, host: TheHost, body: NewWebhook) -> NewWebhook:
+    await service.check(transactions, host.receivers, body.url)
     return body
 
 
-async def _update(parts: InSplitTransactions, host: TheHost, body: WebhookUpdate) -> WebhookUpdate:
-    await service.check(parts, host.receivers, body.url)
+async def _update(transactions: InSplitTransactions, host: TheHost, body: WebhookUpdate) -> WebhookUpdate:
+    await service.check(transactions, host.receivers, body.url)
     return body
 
 
@@ -66,6 +70,10 @@ CheckedUpdate = Annotated[WebhookUpdate, Depends(_update)]
 
 _CREATE_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     409: {"description": "The organization has the maximum number of webhooks."}
+}
+_REPLAY_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+    404: {"description": "The webhook does not exist, or the delivery is no longer stored."},
+    409: {"description": "The delivery succeeded or waits for an attempt, or the webhook is disabled."},
 }
 
 
@@ -114,10 +122,19 @@ async def delete_webhook(caller: AdminStepUp, webhook: LoadedWebhook, change: Ch
 
 
 async def test_webhook(
-    caller: Admin, webhook_id: UUID, variant: RequestVariant, parts: InSplitTransactions, host: TheHost
+    caller: Admin, webhook_id: UUID, variant: RequestVariant, transactions: InSplitTransactions, host: TheHost
 ) -> Tested:
     """Sends a `webhook_test` event at once, and returns the receiver's response."""
-    return variants.tested(variant, await service.test(parts, host.receivers, host.sealer, webhook_id))
+    return variants.tested(variant, await service.test(transactions, host.receivers, host.sealer, webhook_id))
+
+
+async def replay_delivery(
+    caller: Admin, webhook: LoadedWebhook, delivery_id: PathId, variant: RequestVariant, change: Changing
+) -> ResponseBody:
+    """Queues a delivery again that is a `dead_letter`, or `failed` without a further attempt. It is sent like a new
+    one, after the deliveries that wait: with its id and payload, a new signature, and up to three attempts. Only the
+    first of two concurrent calls succeeds."""
+    return variants.replayed(variant, await service.replay(change, webhook, delivery_id))
 
 
 router = APIRouter(tags=["Webhooks"], responses=RESPONSES)
@@ -132,3 +149,7 @@ for _base in ("/api/admin/webhooks", "/api/v1/admin/webhooks"):
     router.add_api_route(_item, update_webhook, methods=["PUT"], response_model=Webhook)
     router.add_api_route(_item, delete_webhook, methods=["DELETE"], status_code=204)
     router.add_api_route(f"{_item}/test", test_webhook, methods=["POST"], response_model=TestedA | Tested)
+    router.add_api_route(
+        f"{_item}/deliveries/{{delivery_id}}/replay", replay_delivery, methods=["POST"], status_code=202,
+        response_model=DeliveryA | DeliveryB | DeliveryC, responses=_REPLAY_RESPONSES,
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Creates, changes, deletes and tests webhooks."""
+"""Creates, changes, deletes and tests webhooks, and replays their deliveries."""
 
 from typing import Any, Final
 from uuid import UUID
@@ -12,8 +12,16 @@ from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.operations import receiver_urls
-from gatehouse.platform.operations.webhooks import table
-from gatehouse.platform.operations.webhooks.errors import TooManyWebhooks, UnsafeReceiver, WebhookNotFound
+from gatehouse.platform.operations.webhooks import listening, table
+from gatehouse.platform.operations.webhooks.errors import (
+    DeliveryAccepted,
+    DeliveryNotFound,
+    DeliveryWaiting,
+    TooManyWebhooks,
+    UnsafeReceiver,
+    WebhookDisabled,
+    WebhookNotFound,
+)
 from gatehouse.platform.operations.webhooks.schemas import NewWebhook, WebhookUpdate
 from gatehouse.platform.operations.webhooks.sending import (
     DeliveryAttempt,
@@ -31,9 +39,9 @@ MAX_WEBHOOKS: Final = 500
 _TEST_EVENT_TYPE: Final = "webhook_test"
 
 
-async def check(parts: SplitTransactions, receivers: Receivers, url: str | None) -> None:
+async def check(transactions: SplitTransactions, receivers: Receivers, url: str | None) -> None:
     """Check the URL of a receiver without opening a connection. Raises `UnsafeReceiver`."""
-    if reason := await receiver_urls.fault(parts, receivers, url, kind="webhook"):
+    if reason := await receiver_urls.fault(transactions, receivers, url, kind="webhook"):
         raise UnsafeReceiver(reason)
 
 
@@ -84,10 +92,12 @@ async def delete(change: Change, row: WebhookRow) -> None:
     change.record("webhook.deleted", "webhook", row.id, name=row.name)
 
 
-async def test(parts: SplitTransactions, receivers: Receivers, sealer: Sealer, webhook_id: UUID) -> DeliveryAttempt:
+async def test(
+    transactions: SplitTransactions, receivers: Receivers, sealer: Sealer, webhook_id: UUID
+) -> DeliveryAttempt:
     """Send a `webhook_test` event at once, without the queue, and regardless of `enabled` and `events`. The delivery is
     not retried, and is listed among the webhook's deliveries. Raises `WebhookNotFound`."""
-    async with parts.reading() as session:
+    async with transactions.reading() as session:
         row = await table.find_webhook(session, webhook_id)
         if row is None:
             raise WebhookNotFound
@@ -95,7 +105,7 @@ async def test(parts: SplitTransactions, receivers: Receivers, sealer: Sealer, w
         payload = {"message": "This is a test.", "webhook_id": str(row.id), "webhook_name": row.name}
     message = WebhookMessage(new_id(), _TEST_EVENT_TYPE, msgspec.json.encode(payload).decode())
     attempt = await send(receivers, sealer, target, message)
-    async with parts.changing() as change:
+    async with transactions.changing() as change:
         if await table.find_webhook(change.session, webhook_id) is not None:
             change.session.add(_delivery(target, message, payload, attempt))
         change.record(
@@ -103,6 +113,27 @@ async def test(parts: SplitTransactions, receivers: Receivers, sealer: Sealer, w
             error=attempt.error,
         )  # fmt: skip
     return attempt
+
+
+async def replay(change: Change, webhook: WebhookRow, delivery_id: UUID | None) -> DeliveryRow:
+    """Queue a delivery again that has no further attempt. It is sent like a new one. Raises `DeliveryNotFound`,
+    `DeliveryAccepted`, `DeliveryWaiting`, `WebhookDisabled`."""
+    # The turn is locked before the delivery, as the delivering processes do, so that no two transactions deadlock.
+    await listening.wake(change.session, [webhook.id])
+    delivery = await table.find_delivery(change.session, webhook.id, delivery_id)
+    if delivery is None:
+        raise DeliveryNotFound
+    if delivery.status == "delivered":
+        raise DeliveryAccepted
+    if delivery.next_attempt_at is not None:
+        raise DeliveryWaiting
+    if not webhook.enabled:
+        raise WebhookDisabled
+    change.record(
+        "webhook.delivery_replayed", "webhook", webhook.id, delivery_id=delivery.id, event_type=delivery.event_type,
+        previous_status=delivery.status, attempts=delivery.attempts,
+    )  # fmt: skip
+    return await table.requeue(change.session, delivery.id)
 
 
 def _delivery(

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import ARRAY, BigInteger, Identity, Select, Text, any_, func, literal, select
+from sqlalchemy import ARRAY, BigInteger, Identity, Select, Text, any_, func, literal, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -78,3 +78,34 @@ async def last_deliveries(session: AsyncSession, webhook_id: UUID) -> Sequence[D
         .limit(MAX_SHOWN_DELIVERIES)
     )
     return (await session.scalars(query)).all()
+
+
+async def find_delivery(session: AsyncSession, webhook_id: UUID, delivery_id: UUID | None) -> DeliveryRow | None:
+    """Return a delivery of the webhook, locked."""
+    query = (
+        select(DeliveryRow).where(DeliveryRow.webhook_id == webhook_id, DeliveryRow.id == delivery_id).with_for_update()
+    )
+    return (await session.scalars(query)).one_or_none()
+
+
+async def requeue(session: AsyncSession, delivery_id: UUID) -> DeliveryRow:
+    """Reset a delivery to its first attempt, after the deliveries that wait now. Its id and payload stay the same."""
+    changed = (
+        update(DeliveryRow)
+        .where(DeliveryRow.id == delivery_id)
+        .values(
+            status="pending",
+            position=text("DEFAULT"),
+            attempts=0,
+            next_attempt_at=func.now(),
+            dead_at=None,
+            response_status=None,
+            response_body=None,
+            last_error=None,
+            last_attempt_at=None,
+            delivered_at=None,
+        )
+        .returning(DeliveryRow)
+        .execution_options(synchronize_session=False, populate_existing=True)
+    )
+    return (await session.scalars(changed)).one()

@@ -61,18 +61,25 @@ async def remove_allowed_domain(caller: AdminStepUp, tenant: OwnTenant, domain: 
     responses={409: {"description": "The TXT record does not exist, or another organization has verified the domain."}},
 )
 async def verify_allowed_domain(
-    caller: AdminStepUp, domain: DomainName, parts: InSplitTransactions, host: TheHost, tenant_id: TargetTenant = None
+    caller: AdminStepUp,
+    domain: DomainName,
+    transactions: InSplitTransactions,
+    host: TheHost,
+    tenant_id: TargetTenant = None,
 ) -> AllowedDomain:
     """Checks the TXT record of the domain, and marks the domain as verified. An operator can verify a domain without
     the record."""
     name = domain.lower()
     if caller.operator:
-        async with parts.changing() as change, change.inside(TenantId(tenant_id or parts.tenant_id)) as inside:
+        async with (
+            transactions.changing() as change,
+            change.inside(TenantId(tenant_id or transactions.tenant_id)) as inside,
+        ):
             return service.to_shown(await service.prove(inside, name, None))
-    async with parts.reading() as session:
+    async with transactions.reading() as session:
         row = await find(session, name)
-    if row is None or (tenant_id is not None and tenant_id != parts.tenant_id):
+    if row is None or (tenant_id is not None and tenant_id != transactions.tenant_id):
         raise DomainNotFound
     await service.check_txt_record(host.resolver, row)
-    async with parts.changing() as change:
+    async with transactions.changing() as change:
         return service.to_shown(await service.prove(change, name, row.challenge))

@@ -1,5 +1,5 @@
-"""Adds, changes, removes and verifies allowed domains. Each change updates the version of the organization, because
-domains are part of its settings."""
+"""Adds, changes, removes and verifies allowed domains. Each change sets `updated_at` of the organization, which is
+the version of its settings, because the settings include the domains."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -119,8 +119,8 @@ async def _require_group(change: Change, group_id: UUID | None) -> None:
 
 
 async def check_txt_record(resolver: TxtResolver, row: DomainRow) -> None:
-    """Check the TXT record of a domain. Raises `DomainNotProven` if it does not have the expected value, and
-    `DnsUnavailable`."""
+    """Check the TXT record of a domain. Raises `DomainNotProven` if the record does not have the expected value.
+    Raises `DnsUnavailable` if DNS does not answer."""
     if row.record_value not in await resolver.txt(row.record_name):
         raise DomainNotProven(row.record_name, row.record_value)
 

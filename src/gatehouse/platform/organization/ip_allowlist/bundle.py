@@ -6,7 +6,7 @@ from gatehouse.platform.organization.ip_allowlist.values import read
 
 
 def record(stored: dict[str, Any]) -> tuple[tuple[str, ...] | None, bool]:
-    """Return the address ranges from the tenant's column, or None if they are not enforced, and whether a fresh second
-    factor bypasses them."""
+    """Return two values: the address ranges, or None if the list is not enforced; and whether a fresh second factor
+    bypasses the list. `stored` is the column `ip_allowlist` of the tenant."""
     allowlist = read(stored)
     return (allowlist.cidrs if allowlist.enabled else None), allowlist.bypass_for_mfa

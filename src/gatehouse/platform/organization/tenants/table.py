@@ -41,15 +41,15 @@ class TenantRecord(Row):
 
 
 async def egress_policy_of(session: AsyncSession, tenant_id: UUID) -> EgressPolicy | None:
-    """Return the egress policy for the organization's own providers. None means that the policy of the deployment
-    applies."""
+    """Return the egress policy for the organization's own providers. None means that the platform's setting
+    `EGRESS_POLICY` applies."""
     query = select(TenantRecord.egress_policy).where(TenantRecord.id == tenant_id)
     return (await session.execute(query)).scalar_one()
 
 
 async def lock_tenant(session: AsyncSession, tenant_id: UUID) -> TenantRecord | None:
-    """Return the tenant and lock it for a change, or return None if it was deleted. Only sessions of operators can
-    access tenants other than their own."""
+    """Return the tenant and lock it for a change, or return None if it was deleted. Row-level security hides
+    all other tenants, except from the transaction of an operator."""
     query = select(TenantRecord).where(TenantRecord.id == tenant_id, TenantRecord.deleted_at.is_(None))
     # With this lock, other transactions can still add rows that refer to the tenant.
     return (await session.scalars(query.with_for_update(key_share=True))).one_or_none()

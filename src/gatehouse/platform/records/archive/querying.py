@@ -26,26 +26,27 @@ _BATCH_ROWS: Final = 1000
 
 
 class BadQuery(Exception):
-    """DuckDB refuses the query. The message is its reason in one line."""
+    """The statement cannot be run, or is not a query. The message is one line, usually the first line of
+    DuckDB's error."""
 
 
-def query(connection: Connection, place: ArchiveStorage, sql: str, tenant_id: UUID | None = None) -> Iterator[Any]:
-    """Yield the result as `pyarrow.RecordBatch` objects. There is at least one, because it names the columns. Raises
-    `BadQuery` and `OSError`."""
+def query(connection: Connection, storage: ArchiveStorage, sql: str, tenant_id: UUID | None = None) -> Iterator[Any]:
+    """Yield the result as `pyarrow.RecordBatch` objects. Yields at least one batch, so that the caller learns the names
+    of the columns: for an empty result, a batch without rows. Raises `BadQuery` and `OSError`."""
     engine = duckdb.connect(":memory:")
     try:
         for records in RECORDS:
             files = manifest.list_files(connection, tenant_id, records=records)
-            paths = [place.absolute(file.path) for file in files]
+            paths = [storage.absolute(file.path) for file in files]
             columns = schema(records)
-            data = dataset.dataset(paths, schema=columns, format="parquet", filesystem=place.filesystem)
+            data = dataset.dataset(paths, schema=columns, format="parquet", filesystem=storage.filesystem)
             engine.register(records, data if paths else columns.empty_table())
         for setting in _ISOLATION_SETTINGS:
             engine.execute(setting)
         try:
             reader = _result(engine, sql).to_arrow_reader(_BATCH_ROWS)
             first = next(reader, None)
-            # An empty result also has the names of its columns.
+            # If there are no rows, yield one empty batch that carries the names of the columns.
             yield pa.RecordBatch.from_pylist([], schema=reader.schema) if first is None else first
             yield from reader
         except duckdb.Error as error:

@@ -82,9 +82,11 @@ async def delete_routing_policy(caller: Admin, policy: LoadedPolicy, change: Cha
 
 
 @router.post("/simulate", response_model=Simulated, responses={404: {"description": "There is no such policy."}})
-async def simulate_routing(caller: Admin, body: Simulation, parts: InSplitTransactions, host: TheHost) -> Simulated:
+async def simulate_routing(
+    caller: Admin, body: Simulation, transactions: InSplitTransactions, host: TheHost
+) -> Simulated:
     """Returns what a policy would do with a described request. Nothing is sent to a provider."""
-    async with parts.reading() as session:
+    async with transactions.reading() as session:
         row = await session.get(RoutingPolicyRow, body.policy_id)
         if row is None:
             raise RoutingPolicyNotFound
@@ -92,7 +94,7 @@ async def simulate_routing(caller: Admin, body: Simulation, parts: InSplitTransa
         if group_id is not None and not await existing_groups(session, [group_id]):
             raise InvalidRoutingPolicyField("request.group_id", "is no group of this organization")
         record = bundle.record(row)
-    snapshot = await host.ports.policies.current(parts.tenant_id)
+    snapshot = await host.ports.policies.current(transactions.tenant_id)
     return simulate(host.engine.chooser, host.ports, snapshot, record, body.request)
 
 

@@ -187,7 +187,7 @@ async def _check_chain(session: AsyncSession, row: RoutingPolicyRow) -> None:
             raise InvalidRoutingPolicyField(f"fallback_chain.{index}.provider", "is no provider of this organization")
         if name not in models:
             raise InvalidRoutingPolicyField(
-                f"fallback_chain.{index}.model_id", "is no model of this provider in the catalog"
+                f"fallback_chain.{index}.model_id", "must be a model that the catalog has for this provider"
             )
         if name in names[:index]:
             raise InvalidRoutingPolicyField(f"fallback_chain.{index}.model_id", "is in the chain twice")

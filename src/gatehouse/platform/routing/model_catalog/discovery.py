@@ -32,11 +32,11 @@ Discovered = tuple[str, FoundModel]
 
 
 async def discover(
-    parts: SplitTransactions, prober: Prober, *, timeout_ms: int = LIST_TIMEOUT_MS
+    transactions: SplitTransactions, prober: Prober, *, timeout_ms: int = LIST_TIMEOUT_MS
 ) -> list[DiscoveredModel]:
     """Return every model of every provider that answers, by provider and in its order. Stores nothing."""
-    discovered = await list_all(parts, prober, timeout_ms=timeout_ms)
-    async with parts.reading() as session:
+    discovered = await list_all(transactions, prober, timeout_ms=timeout_ms)
+    async with transactions.reading() as session:
         existing = await known_pairs(session, [(provider, model.model_id) for provider, model in discovered])
     return [
         DiscoveredModel(
@@ -73,9 +73,11 @@ async def add_missing(change: Change, discovered: Sequence[Discovered]) -> Seque
     return added
 
 
-async def list_all(parts: SplitTransactions, prober: Prober, *, timeout_ms: int = LIST_TIMEOUT_MS) -> list[Discovered]:
+async def list_all(
+    transactions: SplitTransactions, prober: Prober, *, timeout_ms: int = LIST_TIMEOUT_MS
+) -> list[Discovered]:
     """List the models of all providers concurrently. Providers that fail are left out."""
-    async with parts.reading() as session:
+    async with transactions.reading() as session:
         counts = await model_counts(session)
         providers = [
             row.record
@@ -84,7 +86,7 @@ async def list_all(parts: SplitTransactions, prober: Prober, *, timeout_ms: int 
         ]
     slots = asyncio.Semaphore(MAX_CONCURRENT_PROVIDERS)
     lists = await asyncio.gather(
-        *(_list_models(slots, prober, parts.tenant_id, provider, timeout_ms) for provider in providers)
+        *(_list_models(slots, prober, transactions.tenant_id, provider, timeout_ms) for provider in providers)
     )
     return [model for models in lists for model in models]
 

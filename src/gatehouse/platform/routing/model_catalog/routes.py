@@ -88,18 +88,20 @@ async def create_model(caller: Admin, body: NewModelBody, change: Changing) -> M
 
 
 @router.get(_BASE + "/discover", response_model=list[DiscoveredModel])
-async def discover_models(caller: AdminReader, parts: InSplitTransactions, host: TheHost) -> list[DiscoveredModel]:
+async def discover_models(
+    caller: AdminReader, transactions: InSplitTransactions, host: TheHost
+) -> list[DiscoveredModel]:
     """Lists the models of the connected providers. Stores nothing; a provider that does not answer is left out."""
-    return await discovery.discover(parts, Prober(host.outbound, host.sealer))
+    return await discovery.discover(transactions, Prober(host.outbound, host.sealer))
 
 
 @router.post(_BASE + "/sync", response_model=SyncResult | list[ModelConfig])
 async def sync_models(
-    caller: Admin, variant: RequestVariant, parts: InSplitTransactions, host: TheHost
+    caller: Admin, variant: RequestVariant, transactions: InSplitTransactions, host: TheHost
 ) -> SyncResult | list[ModelConfig]:
     """Adds the discovered models that the catalog lacks, active and without prices. The call is idempotent."""
-    discovered = await discovery.list_all(parts, Prober(host.outbound, host.sealer))
-    async with parts.changing() as change:
+    discovered = await discovery.list_all(transactions, Prober(host.outbound, host.sealer))
+    async with transactions.changing() as change:
         added = [service.shown(row) for row in await discovery.add_missing(change, discovered)]
     return sync_result(variant, added, len(discovered) - len(added))
 

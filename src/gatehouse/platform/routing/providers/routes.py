@@ -143,14 +143,14 @@ async def set_provider_status(
 
 @router.post(_BASE + "/{provider_id}/health-check", response_model=HealthChecked)
 async def check_provider_health(
-    caller: Admin, provider_id: ProviderId, parts: InSplitTransactions, host: TheHost
+    caller: Admin, provider_id: ProviderId, transactions: InSplitTransactions, host: TheHost
 ) -> HealthChecked:
     """Checks the provider now, with the same effect as a scheduled check. No model is called."""
-    async with parts.reading() as session:
+    async with transactions.reading() as session:
         provider = await the_provider(session, provider_id)
     prober = Prober(host.outbound, host.sealer)
-    outcome = await prober.check(parts.tenant_id, provider.record, provider.checks.timeout_ms)
-    async with parts.changing() as change:
+    outcome = await prober.check(transactions.tenant_id, provider.record, provider.checks.timeout_ms)
+    async with transactions.changing() as change:
         service.store_outcome(change, await the_provider(change.session, provider_id, lock=True), outcome)
         change.record("provider.health_checked", "provider", provider_id, status=outcome.status, error=outcome.error)
     return HealthChecked(
@@ -186,7 +186,7 @@ async def read_providers_health(caller: ApiReader, session: Session) -> Provider
 async def check_provider(
     caller: Admin,
     provider_id: ProviderId,
-    parts: InSplitTransactions,
+    transactions: InSplitTransactions,
     host: TheHost,
     model_id: Annotated[
         str | None, Query(alias="model", max_length=512, description="An active model; else the cheapest one.")
@@ -196,7 +196,7 @@ async def check_provider(
 
     Without such a model it requests the provider's list of models. The provider bills the call.
     """
-    async with parts.reading() as session:
+    async with transactions.reading() as session:
         provider = (await the_provider(session, provider_id)).record
         model = await trial_model(session, provider_id, model_id)
     if model is None and model_id is not None:
@@ -204,11 +204,11 @@ async def check_provider(
     prober = Prober(host.outbound, host.sealer)
     timeout_ms = min(provider.config.timeout_ms, _MAX_TRIAL_TIMEOUT_MS)
     if model is None:
-        outcome = await prober.check(parts.tenant_id, provider, timeout_ms)
+        outcome = await prober.check(transactions.tenant_id, provider, timeout_ms)
     else:
-        outcome = await prober.try_out(parts.tenant_id, provider, model, timeout_ms)
+        outcome = await prober.try_out(transactions.tenant_id, provider, model, timeout_ms)
     tested_model_id = None if model is None else model.model_id
-    async with parts.changing() as change:
+    async with transactions.changing() as change:
         change.record("provider.tested", "provider", provider_id, model=tested_model_id, error=outcome.error)
     fields = {"provider_id": provider_id, "model_tested": tested_model_id, **msgspec.structs.asdict(outcome)}
     if outcome.good:

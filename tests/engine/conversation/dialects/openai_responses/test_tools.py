@@ -10,12 +10,16 @@ from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from gatehouse.engine.conversation.dialects import DIALECTS, PASSING
+from gatehouse.engine.conversation.dialects.openai_responses import items as items_module
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import (
     Completion,
     Delta,
+    FormMessage,
     GenerationFinished,
+    Part,
     Request,
+    Role,
     StreamEnded,
     StreamStarted,
     Text,
@@ -255,6 +259,19 @@ def test_tools_without_which_the_answer_would_be_another_are_refused(kind: str):
         ({"input": [{"type": "additional_tools"}]}, "input[0].tools"),
         ({"input": [{"type": "additional_tools", "tools": [{"type": "mcp"}]}]}, "input[0].tools[0].type"),
         ({"input": [{"type": "custom_tool_call", "call_id": "c", "name": "f"}]}, "input[0].input"),
+        ({"tools": [{"type": "function", "name": "n" * 129}]}, "tools[0].name"),
+        ({"tools": [{"type": "namespace", "name": "n" * 129, "tools": [SHELL]}]}, "tools[0].name"),
+        ({"tools": [{"type": "namespace", "name": "n", "tools": [SHELL] * 1024}]}, "tools"),
+        ({"tools": [{"type": [], "name": "a"}]}, "tools[0].type"),
+        ({"tools": [{"type": "namespace", "name": "n", "tools": [{"type": {}, "name": "a"}]}]},
+         "tools[0].tools[0].type"),
+        ({"input": [{"type": {}}]}, "input[0].type"),
+        ({"input": [{"type": ["message"], "role": "user", "content": "hi"}]}, "input[0].type"),
+        ({"input": [{"role": {}, "content": "hi"}]}, "input[0].role"),
+        ({"input": [{"role": ["user"], "content": "hi"}]}, "input[0].role"),
+        ({"input": [{"type": "item_reference", "id": {}}]}, "input[0].id"),
+        ({"input": [{"type": "item_reference", "id": "msg_1"}, {"type": {}}]}, "input[0].id"),
+        ({"tools": [SHELL], "tool_choice": {"type": {}}}, "tool_choice"),
         ({"tools": [{"type": "web_search"}], "tool_choice": {"type": "web_search"}}, "tool_choice.type"),
         ({"tools": [{"type": "web_search"}], "tool_choice": "required"}, "tool_choice"),
         ({"tools": [SHELL], "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": []}},
@@ -265,6 +282,29 @@ def test_what_cannot_be_converted_is_named(body: dict[str, Any], param: str):
     with pytest.raises(InvalidField) as raised:
         internal(**body)
     assert raised.value.extra == {"param": param}
+
+
+def test_the_description_of_a_namespace_is_not_repeated():
+    members = [{"type": "function", "name": f"f{number}", "description": "d"} for number in range(100)]
+    # The first tool is left out.
+    members.insert(0, {"type": "web_search"})
+    namespace = {"type": "namespace", "name": "n", "description": "D" * 10_000, "tools": members}
+    descriptions = [tool.description for tool in internal(tools=[namespace]).tools]
+    assert descriptions == [f"{'D' * 10_000}\n\nd", *["d"] * 99]
+
+
+def test_merged_items_are_not_copied_for_each_further_item(monkeypatch: pytest.MonkeyPatch):
+    copied: list[int] = []
+
+    def counted(role: Role, parts: tuple[Part, ...]) -> FormMessage:
+        copied.append(len(parts))
+        return FormMessage(role, parts)
+
+    monkeypatch.setattr(items_module, "FormMessage", counted)
+    calls = [{"type": "function_call", "call_id": f"c{number}", "name": "f", "arguments": ""} for number in range(300)]
+    [message] = internal(input=calls).messages
+    assert len(message.parts) == 300
+    assert sum(copied) == 2 * 300
 
 
 def test_a_choice_names_a_custom_tool_or_a_namespaces_tool():

@@ -42,8 +42,8 @@ class AnthropicMessages:
             call.headers = {BETA: beta}
         return call
 
-    def instruct(self, body: dict[str, Any], text: str) -> None:
-        request.instruct(body, text)
+    def prepend_instructions(self, body: dict[str, Any], text: str) -> None:
+        request.prepend_instructions(body, text)
 
     def forward(self, call: ModelCall, model: str) -> tuple[dict[str, Any], MessagesTap]:
         return {**call.body, "model": model}, MessagesTap(call.model)

@@ -9,6 +9,7 @@ import msgspec
 from gatehouse.engine.conversation.conversion.arguments import arguments_object
 from gatehouse.engine.conversation.conversion.call_ids import accepted_id
 from gatehouse.engine.conversation.conversion.lost import unread
+from gatehouse.engine.conversation.decoding.optional_fields import word
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import FormMessage, Image, Part, Text, ToolCall, ToolResult
 
@@ -56,8 +57,8 @@ def write_messages(messages: Sequence[FormMessage]) -> list[dict[str, Any]]:
 def _read_block(block: Any, path: str, lost: dict[str, None]) -> Part | None:
     if not isinstance(block, dict):
         raise InvalidField(path, f"`{path}` must be an object.")
-    kind = block.get("type")
-    fields = _FIELDS.get(kind) if isinstance(kind, str) else None
+    kind = word(block.get("type"))
+    fields = None if kind is None else _FIELDS.get(kind)
     if fields is not None and not block.keys() <= fields:
         lost |= unread(block, fields, "system." if path.startswith("system") else "messages.")
     if kind == "text" and isinstance(block.get("text"), str):

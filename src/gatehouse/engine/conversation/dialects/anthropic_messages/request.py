@@ -1,11 +1,12 @@
 """Converts requests of the messages API to and from the internal form."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from gatehouse.engine.conversation.conversion import effort
+from gatehouse.engine.conversation.conversion.claude import claude
 from gatehouse.engine.conversation.conversion.lost import unread
 from gatehouse.engine.conversation.conversion.users import short_user
 from gatehouse.engine.conversation.decoding.optional_fields import (
@@ -30,6 +31,8 @@ from gatehouse.engine.conversation.form import (
 
 #: used if the client sets no limit, which this dialect requires
 DEFAULT_MAX_TOKENS = 4096
+#: the same for a model that may think, because the limit includes the thinking
+DEFAULT_MAX_TOKENS_WITH_THINKING = 32_000
 
 #: Anthropic's limit for `metadata.user_id`
 MAX_USER_CHARACTERS = 256
@@ -47,21 +50,20 @@ _UNWRITTEN = frozenset(
         "signature",
     }
 )  # fmt: skip
-_UNWRITTEN_WITH_THINKING = frozenset({"temperature", "top_p", "top_k"})
 _READ_MODE = {"auto": "auto", "any": "required", "none": "none"}
 _WRITE_MODE = {mode: name for name, mode in _READ_MODE.items()}
 _JSON_ONLY = "Answer with one JSON object and nothing else."
 
 
 def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
-    config, metadata, thinking = body.get("output_config") or {}, body.get("metadata") or {}, body.get("thinking")
+    config, metadata = body.get("output_config") or {}, body.get("metadata") or {}
     lost = (
         unread(body, _CONVERTED_FIELDS)
         | unread(config, frozenset({"format", "effort"}), "output_config.")
         | unread(metadata, frozenset({"user_id"}), "metadata.")
     )
-    requested_effort = effort.of_anthropic(thinking, config.get("effort"))
-    if requested_effort is None and thinking is not None:
+    requested_effort = effort.of_anthropic(body.get("thinking"), config.get("effort"))
+    if requested_effort is None and body.get("thinking") is not None:
         # The model decides, as it does by default in other APIs.
         lost["thinking"] = None
     messages = [content.read_message(item, f"messages[{index}]", lost) for index, item in enumerate(body["messages"])]
@@ -91,7 +93,7 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
     )
 
 
-def instruct(body: dict[str, Any], text_: str) -> None:
+def prepend_instructions(body: dict[str, Any], text_: str) -> None:
     system = body.get("system")
     if isinstance(system, list):
         body["system"] = [{"type": "text", "text": text_}, *system]
@@ -99,36 +101,72 @@ def instruct(body: dict[str, Any], text_: str) -> None:
         body["system"] = f"{text_}\n\n{system}" if system else text_
 
 
-def thinking_fields(request: Request) -> Mapping[str, Any] | None:
-    """Return the fields for the effort, which may be none; None: the effort cannot be sent."""
-    choice, last = request.tool_choice, request.messages[-1]
-    must_call = choice is not None and choice.mode in {"required", "named"}
+def thinking(request: Request) -> effort.ClaudeThinking:
+    """Return what the request sends about thinking."""
     return effort.for_anthropic(
         request.effort,
         request.model,
         request.reasons,
-        max_tokens=request.sampling.max_tokens or DEFAULT_MAX_TOKENS,
-        may_think=not must_call and not any(isinstance(part, ToolResult) for part in last.parts),
+        max_tokens=request.sampling.max_tokens or _default_max_tokens(request, thinks=True),
+        must_call=forces_call(request) and accepts_tool_choice(request),
+        accepts_budget=_accepts_budget(request.messages),
     )
+
+
+def forces_call(request: Request) -> bool:
+    choice = request.tool_choice
+    return bool(request.tools) and choice is not None and choice.mode in {"required", "named"}
+
+
+def accepts_tool_choice(request: Request) -> bool:
+    """Return whether the model accepts the request's tool choice. Newer models refuse one that forces a call."""
+    model = claude(request.model)
+    return model is None or model.accepts_forced_calls or not forces_call(request)
+
+
+def offered_tools(request: Request) -> tuple[Tool, ...]:
+    """Return the request's tools; if the model refuses the choice of one of them, only this one."""
+    choice = request.tool_choice
+    if choice is None or choice.mode != "named" or accepts_tool_choice(request):
+        return request.tools
+    return tuple(tool for tool in request.tools if tool.name == choice.name) or request.tools
+
+
+def accepted_sampling(request: Request, thinks: bool) -> Sampling:
+    """Return the parameters without those that the model refuses: newer models, and thinking, accept only defaults."""
+    model = claude(request.model)
+    if not thinks and (model is None or model.accepts_sampling):
+        return request.sampling
+    return msgspec.structs.replace(request.sampling, temperature=None, top_p=None, top_k=None)
+
+
+def unwritten_for_claude(request: Request) -> frozenset[str]:
+    """Return the features that are left out because the model refuses them."""
+    planned = thinking(request)
+    names = {"effort"} if planned.is_lost else set()
+    if not accepts_tool_choice(request):
+        names.add("tool_choice")
+    sampling = accepted_sampling(request, planned.thinks)
+    # 1 is the default of `temperature` and `top_p`: without it nothing changes.
+    names |= {
+        name
+        for name in ("temperature", "top_p", "top_k")
+        if getattr(sampling, name) is None and (name == "top_k" or getattr(request.sampling, name) != 1)
+    }
+    return frozenset(names)
 
 
 def unwritten(request: Request) -> frozenset[str]:
     """Return the features of a request that `write` leaves out."""
-    fields = thinking_fields(request)
-    if fields is None:
-        return _UNWRITTEN | {"effort"}
-    return _UNWRITTEN | _UNWRITTEN_WITH_THINKING if fields else _UNWRITTEN
+    return _UNWRITTEN | unwritten_for_claude(request)
 
 
 def write(request: Request) -> dict[str, Any]:
-    sampling = request.sampling
-    thinking = thinking_fields(request) or {}
-    if thinking:
-        # With thinking, other values than the defaults are refused.
-        sampling = msgspec.structs.replace(sampling, temperature=None, top_p=None, top_k=None)
+    planned = thinking(request)
+    sampling = accepted_sampling(request, planned.thinks)
     body: dict[str, Any] = {
         "model": request.model,
-        "max_tokens": sampling.max_tokens or DEFAULT_MAX_TOKENS,
+        "max_tokens": sampling.max_tokens or _default_max_tokens(request, thinks=planned.thinks),
         "messages": content.write_messages(request.messages),
         "system": _write_system(request) or None,
         # In other dialects the maximum is 2.
@@ -136,14 +174,36 @@ def write(request: Request) -> dict[str, Any]:
         "top_p": sampling.top_p,
         "top_k": sampling.top_k,
         "stop_sequences": list(sampling.stop) or None,
-        "tools": [_write_tool(tool) for tool in request.tools] or None,
+        "tools": [_write_tool(tool) for tool in offered_tools(request)] or None,
         "tool_choice": _write_choice(request) if request.tools else None,
-        "thinking": thinking.get("thinking"),
-        "output_config": {**thinking.get("output_config", {}), **_write_format(request.response_format)} or None,
+        "thinking": planned.fields.get("thinking"),
+        "output_config": {**planned.fields.get("output_config", {}), **_write_format(request.response_format)} or None,
         "metadata": None if request.user is None else {"user_id": short_user(request.user, MAX_USER_CHARACTERS)},
         "stream": request.stream or None,
     }
     return {name: value for name, value in body.items() if value is not None}
+
+
+def _default_max_tokens(request: Request, *, thinks: bool) -> int:
+    """Return the limit of a request that sets none."""
+    accepts_more = claude(request.model) is not None or request.max_output_tokens is not None
+    tokens = DEFAULT_MAX_TOKENS_WITH_THINKING if thinks and accepts_more else DEFAULT_MAX_TOKENS
+    return min(tokens, request.max_output_tokens or tokens)
+
+
+def _accepts_budget(messages: Sequence[FormMessage]) -> bool:
+    """Return whether Anthropic accepts a thinking budget after these messages: the last ones are the user's, without
+    results of tools. System messages do not count, because they are written elsewhere."""
+    ends_with_user = False
+    for message in reversed(messages):
+        if message.role == "system" or not any(not isinstance(part, Text) or part.text for part in message.parts):
+            continue
+        if message.role == "assistant":
+            return ends_with_user
+        ends_with_user = True
+        if any(isinstance(part, ToolResult) for part in message.parts):
+            return False
+    return ends_with_user
 
 
 def _read_tool(tool: Mapping[str, Any], path: str, lost: dict[str, None]) -> Tool:
@@ -186,7 +246,7 @@ def _write_choice(request: Request) -> dict[str, Any] | None:
     if choice is None and request.parallel_tool_calls is not False:
         return None
     written: dict[str, Any] = {"type": "auto"}
-    if choice is not None:
+    if choice is not None and accepts_tool_choice(request):
         named = choice.mode == "named"
         written = {"type": "tool", "name": choice.name} if named else {"type": _WRITE_MODE[choice.mode]}
     if request.parallel_tool_calls is False and written["type"] != "none":

@@ -33,8 +33,8 @@ class OpenAIChat:
     def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
         return decode_call(self.name, body, ChatShape)
 
-    def instruct(self, body: dict[str, Any], text: str) -> None:
-        request.instruct(body, text)
+    def prepend_instructions(self, body: dict[str, Any], text: str) -> None:
+        request.prepend_instructions(body, text)
 
     def forward(self, call: ModelCall, model: str) -> tuple[dict[str, Any], ChatTap]:
         body = {**call.body, "model": model}

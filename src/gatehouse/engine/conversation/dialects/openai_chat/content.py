@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from gatehouse.engine.conversation.conversion.images import from_url, to_url
 from gatehouse.engine.conversation.conversion.lost import unread
+from gatehouse.engine.conversation.decoding.optional_fields import word
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import FormMessage, Image, Part, Role, Text, ToolCall, ToolResult
 
@@ -70,10 +71,10 @@ def _read_content(message: Mapping[str, Any], path: str, lost: dict[str, None]) 
 
 
 def _read_part(part: Mapping[str, Any], path: str, lost: dict[str, None]) -> Part:
-    kind = part.get("type")
+    kind = word(part.get("type"))
     if not part.keys() <= _PART_FIELDS:
         lost |= unread(part, _PART_FIELDS, "messages.")
-    if kind in {"text", "refusal"} and isinstance(part.get(kind), str):
+    if kind is not None and kind in {"text", "refusal"} and isinstance(part.get(kind), str):
         return Text(part[kind], refusal=kind == "refusal")
     image = part.get("image_url")
     if kind == "image_url" and isinstance(image, dict) and isinstance(image.get("url"), str):

@@ -95,7 +95,7 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
     )
 
 
-def instruct(body: dict[str, Any], text_: str) -> None:
+def prepend_instructions(body: dict[str, Any], text_: str) -> None:
     """Puts the text before the content of a first system message, or inserts a system message."""
     first = body["messages"][0]
     content = first.get("content")

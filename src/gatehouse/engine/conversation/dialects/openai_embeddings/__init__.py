@@ -59,7 +59,7 @@ class OpenAIEmbeddings:
     feature_fields: Mapping[str, str] = {}
     extra_fields: frozenset[str] = frozenset()
 
-    def instruct(self, body: dict[str, Any], text: str) -> None:
+    def prepend_instructions(self, body: dict[str, Any], text: str) -> None:
         return None
 
     def forward(self, call: ModelCall, model: str) -> tuple[dict[str, Any], ChatTap]:

@@ -1,5 +1,5 @@
-"""OpenAI's responses API for clients, over every provider. Providers are called in their own dialects, so that no
-provider stores responses and every provider can answer."""
+"""OpenAI's responses API, for clients only. Every call is converted to the provider's own dialect. So a call can go to
+any provider, and no provider stores responses, because the gateway never calls a provider's responses API."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -33,12 +33,12 @@ class OpenAIResponses:
         refuse_unsupported(call.body)
         return call
 
-    def instruct(self, body: dict[str, Any], text: str) -> None:
+    def prepend_instructions(self, body: dict[str, Any], text: str) -> None:
         instructions = body.get("instructions")
         body["instructions"] = f"{text}\n\n{instructions}" if instructions else text
 
     def refuse_unconvertible(self, call: ModelCall) -> None:
-        """Does nothing: `decode` refuses these fields, because every call is converted."""
+        """Does nothing. Every call is converted, so `decode` already refuses fields that cannot be converted."""
 
     def to_internal(self, call: ModelCall) -> Request:
         return request.read(call.body, call.model, call.stream)
@@ -53,7 +53,7 @@ class OpenAIResponses:
         return view(event)
 
     def growth(self, event: bytes) -> None:
-        # Events of a response are numbered, so their order must not change.
+        # There is no fast path, because each event has a sequence number, which merged events would break.
         return None
 
     def render_error(self, error: Refusal) -> bytes:

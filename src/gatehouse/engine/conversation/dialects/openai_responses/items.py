@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from gatehouse.engine.conversation.conversion.custom_tools import arguments_of
 from gatehouse.engine.conversation.conversion.images import from_url
+from gatehouse.engine.conversation.decoding.optional_fields import word
 from gatehouse.engine.conversation.dialects.openai_chat.content import signature_of
 from gatehouse.engine.conversation.dialects.openai_responses.tools import OfferedTools, ToolKey
 from gatehouse.engine.conversation.errors import InvalidField
@@ -36,7 +37,8 @@ def read_items(
     tool calls, and the results of tools. Adds the names of what is left out to `lost`."""
     if isinstance(items, str):
         return [FormMessage("user", (Text(items),) if items else ())]
-    messages: list[FormMessage] = []
+    #: roles and parts of the messages
+    merged: list[tuple[Role, list[Part]]] = []
     reader = _ItemReader(items, tools, lost)
     joins = False
     for index in range(len(items)):
@@ -44,11 +46,12 @@ def read_items(
         if message is None:
             continue
         one_of_several = message.role == "assistant" or any(isinstance(part, ToolResult) for part in message.parts)
-        if joins and one_of_several and messages[-1].role == message.role:
-            message = FormMessage(message.role, messages.pop().parts + message.parts)
-        messages.append(message)
+        if joins and one_of_several and merged[-1][0] == message.role:
+            merged[-1][1].extend(message.parts)
+        else:
+            merged.append((message.role, list(message.parts)))
         joins = one_of_several
-    return messages
+    return [FormMessage(role, tuple(parts)) for role, parts in merged]
 
 
 class _ItemReader:
@@ -106,7 +109,7 @@ class _ItemReader:
 
         A reference to an item of the same input repeats it. Reasoning cannot be used. A text before a tool call is only
         the call's announcement. References to other items are answers that the gateway did not keep."""
-        reference = self._items[index].get("id")
+        reference = _required(self._items[index], "id", path)
         if self._ids is None:
             self._ids = {
                 item["id"]
@@ -116,8 +119,7 @@ class _ItemReader:
         if reference in self._ids:
             return
         following = self._items[index + 1] if index + 1 < len(self._items) else {}
-        is_reasoning = isinstance(reference, str) and reference.startswith(_REASONING_ID)
-        if not is_reasoning and following.get("type") not in _CALLS:
+        if not reference.startswith(_REASONING_ID) and word(following.get("type")) not in _CALLS:
             raise InvalidField(
                 f"{path}.id",
                 f"`{path}.id` refers to an item that is not in `input`. The gateway keeps no items: send the item"
@@ -126,16 +128,19 @@ class _ItemReader:
         self._lost["input.item_reference"] = None
 
 
-def _kind(item: Mapping[str, Any]) -> Any:
-    """Return the type of an item. Messages and references may omit it."""
-    return item.get("type") or ("item_reference" if item.keys() <= {"id", "type"} else "message")
+def _kind(item: Mapping[str, Any]) -> str | None:
+    """Return the type of an item, or None for a type that is no string. Messages and references may omit it."""
+    kind = item.get("type")
+    if kind is None or kind == "":
+        return "item_reference" if item.keys() <= {"id", "type"} else "message"
+    return word(kind)
 
 
 def _read_message(item: Mapping[str, Any], path: str) -> FormMessage:
-    role = item.get("role")
-    if role not in _ROLES:
+    role = _ROLES.get(word(item.get("role")) or "")
+    if role is None:
         raise InvalidField(f"{path}.role", f"`{path}.role` must be `user`, `assistant`, `system` or `developer`.")
-    return FormMessage(_ROLES[role], _read_content(item.get("content"), f"{path}.content"))
+    return FormMessage(role, _read_content(item.get("content"), f"{path}.content"))
 
 
 def _read_content(content: Any, path: str) -> tuple[Text | Image, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from gatehouse.engine.conversation.conversion import custom_tools
-from gatehouse.engine.conversation.decoding.optional_fields import boolean, text
+from gatehouse.engine.conversation.decoding.optional_fields import boolean, text, word
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import Tool, ToolChoice
 
@@ -28,6 +28,10 @@ _SEPARATOR: Final = "__"
 #: names of functions that all providers accept
 _FUNCTION_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DIGEST_CHARACTERS: Final = 16
+#: the vendor's limit
+MAX_NAME_CHARACTERS: Final = 128
+#: tools of a request, with namespaces and their tools; the vendor's limit is 128
+MAX_TOOLS: Final = 1024
 _TYPE_NAME: Final = re.compile(r"[a-z_0-9]{1,64}")
 
 
@@ -49,21 +53,26 @@ class DeclaredTool(NamedTuple):
 class OfferedTools:
     """The tools of a request."""
 
-    __slots__ = ("_names", "_taken", "by_function", "lost")
+    __slots__ = ("_count", "_names", "_taken", "by_function", "lost")
 
     def __init__(self) -> None:
         #: by the function's name
         self.by_function: dict[str, DeclaredTool] = {}
         self._names: dict[ToolKey, str] = {}
         self._taken: set[str] = set()
+        self._count = 0
         #: names of tools and fields of tools that are left out
         self.lost: dict[str, None] = {}
 
-    def add(self, tool: Mapping[str, Any], path: str, namespace: Mapping[str, Any] | None = None) -> None:
-        """Adds a tool. Raises `InvalidField` for a tool that can be neither converted nor left out."""
-        kind = tool.get("type")
+    def add(self, tool: Mapping[str, Any], path: str, namespace: str | None = None, introduction: str = "") -> None:
+        """Adds a tool. `introduction` precedes its description. Raises `InvalidField` for a tool that can be neither
+        converted nor left out."""
+        self._count += 1
+        if self._count > MAX_TOOLS:
+            raise InvalidField("tools", f"A request declares at most {MAX_TOOLS} tools, with those of its namespaces.")
+        kind = word(tool.get("type"))
         if kind == "namespace" and namespace is None:
-            _name(tool, path)
+            name, introduction = _name(tool, path), word(tool.get("description")) or ""
             members = tool.get("tools")
             if not isinstance(members, list):
                 raise InvalidField(f"{path}.tools", f"`{path}.tools` must be a list of tools.")
@@ -71,10 +80,13 @@ class OfferedTools:
                 member_path = f"{path}.tools[{index}]"
                 if not isinstance(member, dict):
                     raise InvalidField(member_path, f"`{member_path}` must be an object.")
-                self.add(member, member_path, tool)
+                self.add(member, member_path, name, introduction)
+                if member.get("type") in ("function", "custom"):
+                    # Only the first tool gets the description of the namespace. Copies for all could fill the memory.
+                    introduction = ""
         elif kind in {"function", "custom"}:
-            self._declare(tool, path, namespace)
-        elif isinstance(kind, str) and kind.startswith(_LEFT_OUT):
+            self._declare(tool, path, namespace, introduction)
+        elif kind is not None and kind.startswith(_LEFT_OUT):
             self.lost["tools." + next(prefix for prefix in _LEFT_OUT if kind.startswith(prefix))] = None
         else:
             raise _not_offered(kind, f"{path}.type")
@@ -87,11 +99,11 @@ class OfferedTools:
             self._taken.add(name)
         return name
 
-    def _declare(self, tool: Mapping[str, Any], path: str, namespace: Mapping[str, Any] | None) -> None:
-        key = ToolKey(None if namespace is None else namespace["name"], _name(tool, path))
+    def _declare(self, tool: Mapping[str, Any], path: str, namespace: str | None, introduction: str) -> None:
+        key = ToolKey(namespace, _name(tool, path))
         description = text(tool, "description")
-        if namespace is not None and isinstance(namespace.get("description"), str):
-            description = "\n\n".join(filter(None, (namespace["description"], description)))
+        if introduction:
+            description = "\n\n".join(filter(None, (introduction, description)))
         name, is_custom = self.function_name(key), tool["type"] == "custom"
         if is_custom:
             input_format = tool.get("format")
@@ -123,11 +135,20 @@ def read_tools(body: Mapping[str, Any]) -> OfferedTools:
     tools = OfferedTools()
     # Names without a namespace stay as they are, so they are taken first.
     for tool, _ in declared:
-        if tool.get("type") in {"function", "custom"} and isinstance(tool.get("name"), str):
+        if word(tool.get("type")) in {"function", "custom"} and isinstance(tool.get("name"), str):
             tools.function_name(ToolKey(None, tool["name"]))
     for tool, path in declared:
         tools.add(tool, path)
     return tools
+
+
+def count_functions(body: Mapping[str, Any]) -> int:
+    """Return the highest number of functions that the tools of a decoded request become."""
+    return sum(
+        len(tool["tools"]) if tool.get("type") == "namespace" else 1
+        for tool, _ in _declarations(body)
+        if not tool["type"].startswith(_LEFT_OUT)
+    )
 
 
 def read_choice(choice: Any, tools: OfferedTools) -> tuple[ToolChoice | None, tuple[Tool, ...]]:
@@ -143,10 +164,10 @@ def read_choice(choice: Any, tools: OfferedTools) -> tuple[ToolChoice | None, tu
             raise InvalidField("tool_choice", "`tool_choice` is `required`, but the gateway offers none of the tools.")
         return ToolChoice("required"), functions
     if isinstance(choice, dict):
-        kind = choice.get("type")
+        kind = word(choice.get("type"))
         if kind in {"function", "custom"} and isinstance(choice.get("name"), str):
             return ToolChoice("named", tools.function_name(_key_of(choice))), functions
-        if isinstance(kind, str) and kind not in {"function", "custom"}:
+        if kind is not None and kind not in {"function", "custom"}:
             raise _not_offered(kind, "tool_choice.type")
     raise InvalidField("tool_choice", "`tool_choice` must be `auto`, `none`, `required` or name a tool.")
 
@@ -177,7 +198,7 @@ def _declarations(body: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], 
         yield tool, f"tools[{index}]"
     items: Sequence[Any] | str = body["input"]
     for number, item in enumerate(() if isinstance(items, str) else items):
-        if item.get("type") not in DECLARING_ITEMS:
+        if word(item.get("type")) not in DECLARING_ITEMS:
             continue
         path, added = f"input[{number}].tools", item.get("tools")
         if not isinstance(added, list) or not all(isinstance(tool, dict) for tool in added):
@@ -190,12 +211,14 @@ def _name(tool: Mapping[str, Any], path: str) -> str:
     name = tool.get("name")
     if not isinstance(name, str) or not name:
         raise InvalidField(f"{path}.name", f"`{path}.name` is required.")
+    if len(name) > MAX_NAME_CHARACTERS:
+        raise InvalidField(f"{path}.name", f"`{path}.name` has more than {MAX_NAME_CHARACTERS} characters.")
     return name
 
 
-def _not_offered(kind: Any, path: str) -> InvalidField:
+def _not_offered(kind: str | None, path: str) -> InvalidField:
     # Other values may be any text.
-    shown = f"of the type `{kind}`" if isinstance(kind, str) and _TYPE_NAME.fullmatch(kind) else "of this type"
+    shown = f"of the type `{kind}`" if kind is not None and _TYPE_NAME.fullmatch(kind) else "of this type"
     return InvalidField(
         path,
         f"`{path}`: the gateway offers no tool {shown}. It converts tools of the types `function`, `custom` and"

@@ -5,7 +5,7 @@ providers count; for all others the gateway estimates.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, NoReturn
+from typing import Annotated, Any, Final, Literal, NoReturn
 
 import msgspec
 
@@ -27,8 +27,12 @@ class _MessagesCountShape(MessagesShape, gc=False, kw_only=True):
     max_tokens: int | None = None  # type: ignore[assignment]
 
 
+#: highest number of tokens that a provider's count may be
+MAX_COUNTED_TOKENS: Final = 10**9
+
+
 class _Count(msgspec.Struct):
-    input_tokens: int
+    input_tokens: Annotated[int, msgspec.Meta(ge=0, le=MAX_COUNTED_TOKENS)]
 
 
 _count = msgspec.json.Decoder(_Count)
@@ -50,12 +54,16 @@ class _TokenCount:
             raise InvalidField("stream", "A token count cannot be streamed.")
         return call
 
-    def instruct(self, body: dict[str, Any], text: str) -> None:
-        self._calls.instruct(body, text)
+    def prepend_instructions(self, body: dict[str, Any], text: str) -> None:
+        self._calls.prepend_instructions(body, text)
 
     def render_count(self, tokens: int) -> bytes:
         """Return the body for the client with a number of tokens."""
         return msgspec.json.encode({"input_tokens": tokens})
+
+    def read_count(self, body: bytes) -> int:
+        """Return the number of tokens in a provider's answer. Raises `NotConvertible`."""
+        return decode(_count, body).input_tokens
 
     def refuse_unconvertible(self, call: ModelCall) -> None:
         """Does nothing: counts are not converted."""
@@ -100,7 +108,7 @@ class AnthropicTokenCount(_TokenCount):
         return {**call.body, "model": model}, ChatTap(call.model, withhold_usage=False)
 
     def check_reply(self, body: bytes) -> Usage | None:
-        decode(_count, body)
+        self.read_count(body)
         return None
 
     def unwritten(self, request: Any) -> NoReturn:

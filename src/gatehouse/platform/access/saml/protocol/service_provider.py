@@ -1,4 +1,5 @@
-"""This platform's SAML identity: the same entity id and addresses for the providers of every organization."""
+"""The platform as a SAML service provider. Its entity id and addresses are the same for the identity providers of all
+organizations."""
 
 from typing import Final
 from urllib.parse import urlsplit
@@ -37,11 +38,12 @@ class ServiceProvider(msgspec.Struct, frozen=True):
 
 
 def for_request(request: Request, host: Host) -> ServiceProvider:
-    """Return the service provider at PUBLIC_URL; without PUBLIC_URL on loopback, at the request's address. Raises
-    `PublicUrlMissing`.
+    """Return the service provider with the base address PUBLIC_URL. If PUBLIC_URL is not set, use the address of the
+    request, but only if its host is a loopback address. Raises `PublicUrlMissing` in all other cases.
 
-    The address never comes from a header alone. A client that can choose the audience could present an assertion that
-    was issued for another service.
+    Outside of loopback, the address is never taken from the request, because a client can choose the header `Host`. The
+    audience that an assertion must have is derived from this address. A client that could choose it could sign in with
+    an assertion that was issued for another service.
     """
     if host.settings.public_url is not None:
         return ServiceProvider(host.settings.public_url.rstrip("/"))

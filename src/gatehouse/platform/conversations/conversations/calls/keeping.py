@@ -30,7 +30,8 @@ MAX_ANSWER_CHARACTERS: Final = 1_000_000
 
 
 class AnswerText(msgspec.Struct):
-    """An answer as the caller reads it, or the part of it that was received so far."""
+    """An answer in which redacted values are restored for the caller. If `complete` is false, the part of the answer
+    that was received so far."""
 
     text: str
     complete: bool
@@ -38,13 +39,13 @@ class AnswerText(msgspec.Struct):
 
 
 class ConversationTurn:
-    """The two messages of one post. Each step runs in its own transaction, so that no database connection is occupied
-    while the model answers."""
+    """The question and the answer of one request to post a message. Each step runs in its own transaction, so that no
+    database connection is occupied while the model answers."""
 
     def __init__(
-        self, parts: SplitTransactions, row: ConversationRow, contents: SealedContents, request_id: str
+        self, transactions: SplitTransactions, row: ConversationRow, contents: SealedContents, request_id: str
     ) -> None:
-        self._parts = parts
+        self._transactions = transactions
         self._row = row
         self._contents = contents
         self.request_id = request_id
@@ -58,7 +59,7 @@ class ConversationTurn:
     @classmethod
     async def begin(
         cls,
-        parts: SplitTransactions,
+        transactions: SplitTransactions,
         sealer: Sealer,
         row: ConversationRow,
         *,
@@ -68,8 +69,8 @@ class ConversationTurn:
     ) -> "ConversationTurn":
         """Reserve two rows at the end of the conversation. Raises `ConversationNotFound` and `ConversationFull`."""
         contents = SealedContents.of(sealer, row.id, row.sealed_key)
-        turn = cls(parts, row, contents, request_id)
-        async with parts.changing() as change:
+        turn = cls(transactions, row, contents, request_id)
+        async with transactions.changing() as change:
             session = change.session
             # The lock serializes concurrent posts, so that each post gets a pair of adjacent rows.
             locked = await table.owned(session, row.id, row.user_id, lock=True)
@@ -114,11 +115,12 @@ class ConversationTurn:
     def answer_id(self) -> UUID:
         return self._message_ids[1]
 
-    async def store(self, answer: AnswerText, answered: Exchange) -> tuple[Message, Message]:
+    async def store(self, answer: AnswerText, exchange: Exchange) -> tuple[Message, Message]:
         """Store the question and the answer, or the part of the answer received so far. The method can be called again
-        with a longer part. The returned answer has the text for the caller; the stored text is `with_labels`.
+        with a longer part. The returned messages have the text for the caller. The stored answer has labels instead of
+        restored values (`with_labels`).
         """
-        call_request = answered.call_request
+        call_request = exchange.call_request
         assert call_request is not None
         question = inspected_question(call_request)
         messages = (
@@ -126,10 +128,11 @@ class ConversationTurn:
             self._message(1, "assistant", answer.text, complete=answer.complete),
         )
         messages[1].finish_reason = answer.finish_reason
-        messages[1].model = full_name(answered.chosen.model) if answered.chosen else None
+        messages[1].model = full_name(exchange.chosen.model) if exchange.chosen else None
         stored_texts = (question, with_labels(answer.text, call_request))
-        async with self._parts.changing() as change:
-            # The conversation is locked before its messages, as for deletion. A deleted conversation stays deleted.
+        async with self._transactions.changing() as change:
+            # The conversation is locked before its messages, in the same order as for a deletion, so no deadlock is
+            # possible. If the conversation was deleted meanwhile, nothing is stored.
             row = await table.owned(change.session, self._row.id, self._row.user_id, lock=True)
             if row is None:
                 return messages
@@ -144,7 +147,7 @@ class ConversationTurn:
 
     async def discard(self) -> None:
         """Remove the reserved rows after a refusal or failure."""
-        async with self._parts.changing() as change:
+        async with self._transactions.changing() as change:
             await table.delete_pending(change.session, self._message_ids)
 
     def _message(self, index: int, role: str, content: str, *, complete: bool) -> Message:

@@ -23,9 +23,9 @@ class Post:
     answer and is not stored."""
 
     def __init__(
-        self, parts: SplitTransactions, host: Host, models: ModelCaller, row: ConversationRow, new: NewMessage
+        self, transactions: SplitTransactions, host: Host, models: ModelCaller, row: ConversationRow, new: NewMessage
     ) -> None:
-        self._parts = parts
+        self._transactions = transactions
         self._host = host
         self._models = models
         self._row = row
@@ -34,12 +34,12 @@ class Post:
 
     @classmethod
     async def begin(
-        cls, parts: SplitTransactions, host: Host, models: ModelCaller, row: ConversationRow, new: NewMessage
+        cls, transactions: SplitTransactions, host: Host, models: ModelCaller, row: ConversationRow, new: NewMessage
     ) -> "Post":
         """Reserve rows for the two messages. Raises `ConversationFull` and `ConversationNotFound`."""
-        post = cls(parts, host, models, row, new)
+        post = cls(transactions, host, models, row, new)
         post._turn = await ConversationTurn.begin(
-            parts,
+            transactions,
             host.sealer,
             row,
             request_id=models.received.request_id,
@@ -84,4 +84,4 @@ class Post:
         return answer
 
     def _title(self) -> titles.TitleTask:
-        return titles.make_title(self._parts, self._host.sealer, self._models, self._row, self._turn.answer_id)
+        return titles.make_title(self._transactions, self._host.sealer, self._models, self._row, self._turn.answer_id)

@@ -32,7 +32,7 @@ _INSTRUCTION: Final = (
 
 
 async def summarize(
-    parts: SplitTransactions, sealer: Sealer, models: ModelCaller, row: ConversationRow
+    transactions: SplitTransactions, sealer: Sealer, models: ModelCaller, row: ConversationRow
 ) -> tuple[Answer, Summary | None]:
     """Create a summary, and store it in place of the previous one. Returns the engine's answer, and the summary, or
     None if the answer is a refusal.
@@ -40,11 +40,11 @@ async def summarize(
     Raises `NothingToSummarize`.
     """
     contents = SealedContents.of(sealer, row.id, row.sealed_key)
-    async with parts.reading() as session:
+    async with transactions.reading() as session:
         owner_preferences = await preferences(session, row.user_id)
     name = owner_preferences.default_summarizer_model_id or row.model
     model = await models.catalog_entry(name)
-    async with parts.reading() as session:
+    async with transactions.reading() as session:
         rows = await table.earlier_messages(
             session,
             row.id,
@@ -64,7 +64,7 @@ async def summarize(
     assert answer.answered.call_request is not None
     assert answer.answered.chosen is not None
     text, now = completion_text(completion(answer)), utc_now()
-    async with parts.changing() as change:
+    async with transactions.changing() as change:
         sealed = contents.seal(with_labels(text, answer.answered.call_request), "summary")
         await table.store_summary(change.session, row.id, sealed, now)
     answering_model = full_name(answer.answered.chosen.model)

@@ -33,12 +33,12 @@ _CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x1f\x7f]+")
 
 
 async def make_title(
-    parts: SplitTransactions, sealer: Sealer, models: ModelCaller, row: ConversationRow, answer_id: UUID
+    transactions: SplitTransactions, sealer: Sealer, models: ModelCaller, row: ConversationRow, answer_id: UUID
 ) -> None:
     """Create and store a title if `answer_id` is the conversation's first complete answer and the conversation has no
     title."""
     contents = SealedContents.of(sealer, row.id, row.sealed_key)
-    async with parts.reading() as session:
+    async with transactions.reading() as session:
         if await value(session, "auto_title_enabled") != "true":
             return
         current = await table.owned(session, row.id, row.user_id)
@@ -60,7 +60,7 @@ async def make_title(
         return
     title = "" if answer.answered is None else cleaned(completion_text(completion(answer)))
     if title:
-        async with parts.changing() as change:
+        async with transactions.changing() as change:
             await table.set_title_if_none(change.session, row.id, contents.seal(title, "title"))
 
 

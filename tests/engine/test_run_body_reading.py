@@ -1,4 +1,5 @@
-"""The body of a request is read once its caller is known and has room, and never before."""
+"""The engine reads the body of a request only after it has accepted the caller: authenticated, from an allowed address,
+within the rate limit, with no maintenance and no full journal."""
 
 import asyncio
 import json

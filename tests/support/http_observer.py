@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import httpx2
 from fastapi.routing import APIRoute
-from tests.support.leaks import WATCH, Watch
+from tests.support.leaks import LEAK_DETECTOR, LeakDetector
 from tests.support.talks import Asking, Talk
 from tests.support.watched import Exchange
 
@@ -24,19 +24,19 @@ from gatehouse.platform.administration.contents import FAMILIES
 from gatehouse.portal.server.contents import FAMILIES as PORTAL_FAMILIES
 
 #: the receivers of exchanges
-watch: Watch = WATCH
+watch: LeakDetector = LEAK_DETECTOR
 #: host and port of the observed servers
 _servers: set[str] = set()
 #: the observed raw connections by server
 _talks: dict[str, list[Talk]] = defaultdict(list)
 
 
-def listen_to(url: str) -> None:
+def register(url: str) -> None:
     install()
     _servers.add(urlsplit(url).netloc)
 
 
-def leave(url: str) -> None:
+def unregister(url: str) -> None:
     """The port may soon be used by another server."""
     authority = urlsplit(url).netloc
     _servers.discard(authority)
@@ -205,7 +205,7 @@ def _install_http_client() -> None:
             _answers(response._exchange, response.status, response.getheaders())
         return response  # type: ignore[no-any-return]
 
-    def heard(self: Any, amt: int | None = None) -> bytes:
+    def read_observed(self: Any, amt: int | None = None) -> bytes:
         chunk: bytes = read(self, amt)
         if (exchange := getattr(self, "_exchange", None)) is not None:
             exchange.say(chunk)
@@ -216,7 +216,7 @@ def _install_http_client() -> None:
 
     changed: Any = http.client.HTTPConnection
     changed.send, changed.getresponse = sending, answered
-    http.client.HTTPResponse.read = heard  # type: ignore[method-assign]
+    http.client.HTTPResponse.read = read_observed  # type: ignore[method-assign]
 
 
 # raw bytes -----------------------------------------------------------------------------------------------------------

@@ -6,12 +6,12 @@ import string
 from typing import Final
 
 BASE62: Final = string.digits + string.ascii_uppercase + string.ascii_lowercase
-LOWER: Final = string.digits + string.ascii_lowercase
-UPPER: Final = string.digits + string.ascii_uppercase
+BASE36_LOWER: Final = string.digits + string.ascii_lowercase
+BASE36_UPPER: Final = string.digits + string.ascii_uppercase
 HEX: Final = "0123456789abcdef"
 
 
-def body(length: int, alphabet: str = BASE62, seed: str = "gatehouse") -> str:
+def random_characters(length: int, alphabet: str = BASE62, seed: str = "gatehouse") -> str:
     """Return `length` characters of `alphabet` that look random. Equal arguments give equal results."""
     characters: list[str] = []
     block = seed.encode()

@@ -1,0 +1,79 @@
+import { Send, Square } from "lucide-react";
+import { type KeyboardEvent, type ReactNode, type RefObject, useId } from "react";
+import { Button } from "../parts/Button";
+import { FilterSelect } from "../parts/fields";
+import { useUnsavedWarning } from "../parts/forms";
+import { texts } from "../texts";
+import { AUTO_MODEL, useUsableModels } from "./api";
+import styles from "./ChatPage.module.css";
+
+/** Writes a question. Enter sends it, Shift and Enter begin a new line. With `onStop` an answer is being written. */
+export function Composer({ draft, onDraft, model, onModel, defaultModel = false, busy = false, fault, field, onSend, onStop }: {
+  draft: string;
+  onDraft: (draft: string) => void;
+  model: string;
+  onModel: (model: string) => void;
+  defaultModel?: boolean;
+  busy?: boolean;
+  fault?: ReactNode;
+  field?: RefObject<HTMLTextAreaElement | null>;
+  onSend: () => void;
+  onStop?: (() => void) | undefined;
+}) {
+  const { chat } = texts;
+  const id = useId();
+  useUnsavedWarning(draft.trim() !== "");
+
+  function send() {
+    if (draft.trim() !== "" && !busy && onStop === undefined) onSend();
+  }
+
+  function onKeyDown(event: KeyboardEvent) {
+    // An input method uses Enter to accept what it offers.
+    if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
+    event.preventDefault();
+    send();
+  }
+
+  return (
+    <form
+      className={styles["composer"]} aria-label={chat.composer}
+      onSubmit={(event) => {
+        event.preventDefault();
+        send();
+      }}
+    >
+      {fault !== undefined && <p className={styles["fault"]} role="alert">{fault}</p>}
+      <label className={styles["hidden"]} htmlFor={id}>{chat.message}</label>
+      <textarea
+        id={id} {...(field && { ref: field })} className={styles["input"]} value={draft} rows={2} placeholder={chat.placeholder} autoFocus
+        onChange={({ target }) => onDraft(target.value)} onKeyDown={onKeyDown}
+      />
+      <div className={styles["controls"]}>
+        <ModelPicker model={model} onModel={onModel} defaultModel={defaultModel} />
+        <span className={styles["hint"]}>{chat.keys}</span>
+        {onStop === undefined ? (
+          <Button look="primary" type="submit" busy={busy} aria-disabled={draft.trim() === "" || busy || undefined}><Send aria-hidden />{chat.send}</Button>
+        ) : (
+          <Button onClick={onStop}><Square aria-hidden />{chat.stop}</Button>
+        )}
+      </div>
+    </form>
+  );
+}
+
+/** The models that the user may use. One that is no longer among them stays until another one is chosen. */
+function ModelPicker({ model, onModel, defaultModel }: { model: string; onModel: (model: string) => void; defaultModel: boolean }) {
+  const { chat } = texts;
+  const usable = useUsableModels();
+  const known = [AUTO_MODEL, ...(usable.data ?? [])];
+  return (
+    <span className={styles["model"]}>
+      <FilterSelect label={chat.model} value={model} onChange={({ target }) => onModel(target.value)}>
+        {defaultModel && <option value="">{chat.defaultModel}</option>}
+        {model !== "" && !known.includes(model) && <option value={model}>{usable.data === undefined ? model : chat.closedModel(model)}</option>}
+        {known.map((id) => <option key={id} value={id}>{id === AUTO_MODEL ? chat.autoModel : id}</option>)}
+      </FilterSelect>
+    </span>
+  );
+}

@@ -1,0 +1,87 @@
+import { useNavigate } from "@tanstack/react-router";
+import { Pencil, Share2, Terminal, Trash2 } from "lucide-react";
+import { useRef, useState } from "react";
+import { useForm } from "react-hook-form";
+import { Button } from "../parts/Button";
+import { ConfirmDialog } from "../parts/ConfirmDialog";
+import { Dialog } from "../parts/Dialog";
+import { DialogForm } from "../parts/DialogForm";
+import { TextField } from "../parts/fields";
+import { MenuItem } from "../parts/Menu";
+import { RowMenu } from "../parts/RowMenu";
+import { toast } from "../parts/toasts";
+import { texts } from "../texts";
+import { type Conversation, useDeleteConversation, useMessages, useUpdateConversation } from "./api";
+import { curlOf } from "./curl";
+import { ShareDialog } from "./ShareDialog";
+import { isActive } from "./turn";
+import { discard, stop, useTurn } from "./turns";
+
+type Open = "rename" | "delete" | "share" | null;
+
+/** What can be done with the open conversation. */
+export function ConversationActions({ conversation }: { conversation: Conversation }) {
+  const { chat } = texts;
+  const { id } = conversation;
+  const [open, setOpen] = useState<Open>(null);
+  const trigger = useRef<HTMLButtonElement>(null);
+  const shareTrigger = useRef<HTMLButtonElement>(null);
+  const remove = useDeleteConversation(id);
+  const navigate = useNavigate();
+  const messages = useMessages(id);
+  const turn = useTurn(id);
+  const question = turn?.question ?? messages.data?.findLast(({ role }) => role === "user")?.content;
+  const name = conversation.title ?? chat.untitled;
+  const close = () => setOpen(null);
+
+  async function copyCurl(text: string) {
+    await navigator.clipboard.writeText(curlOf(location.origin, id, text, turn?.model ?? conversation.model));
+    toast(chat.curlCopied);
+  }
+
+  async function deleteConversation() {
+    if (isActive(turn)) stop(id);
+    await remove.mutateAsync();
+    discard(id);
+    await navigate({ to: "/chat" });
+  }
+
+  return (
+    <>
+      <Button ref={shareTrigger} onClick={() => setOpen("share")}><Share2 aria-hidden />{chat.share}</Button>
+      <RowMenu label={chat.actions} trigger={trigger}>
+        <MenuItem onClick={() => setOpen("rename")}><Pencil aria-hidden size={15} />{chat.rename}</MenuItem>
+        <MenuItem disabled={question === undefined} onClick={() => question !== undefined && void copyCurl(question)}>
+          <Terminal aria-hidden size={15} />{chat.copyCurl}
+        </MenuItem>
+        <MenuItem danger onClick={() => setOpen("delete")}><Trash2 aria-hidden size={15} />{chat.remove}</MenuItem>
+      </RowMenu>
+      <Dialog open={open === "rename"} onClose={close} returnTo={trigger} title={chat.renameTitle}>
+        <RenameForm conversation={conversation} onClose={close} />
+      </Dialog>
+      <ShareDialog open={open === "share"} onClose={close} returnTo={shareTrigger} conversationId={id} />
+      <ConfirmDialog
+        open={open === "delete"} onClose={close} returnTo={trigger} title={chat.deleteTitle(name)} text={chat.deleteText}
+        action={chat.delete} run={deleteConversation} done={chat.deleted(name)}
+      />
+    </>
+  );
+}
+
+function RenameForm({ conversation, onClose }: { conversation: Conversation; onClose: () => void }) {
+  const { chat } = texts;
+  const update = useUpdateConversation(conversation.id);
+  const form = useForm({ defaultValues: { title: conversation.title ?? "" } });
+  const { errors } = form.formState;
+  return (
+    <DialogForm
+      form={form} action={texts.rules.save} onCancel={onClose}
+      onSubmit={async ({ title }) => {
+        await update.mutateAsync({ title: title.trim() === "" ? null : title.trim() });
+        onClose();
+      }}
+    >
+      <TextField label={chat.name} hint={chat.nameHint} fault={errors.title?.message} autoFocus maxLength={200} {...form.register("title")} />
+    </DialogForm>
+  );
+}

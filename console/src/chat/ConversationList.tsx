@@ -1,0 +1,55 @@
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { Plus } from "lucide-react";
+import { buttonClass } from "../parts/Button";
+import { Panel } from "../parts/Page";
+import { Pager } from "../parts/Pager";
+import { ErrorState, Skeleton } from "../parts/states";
+import { Time } from "../parts/Time";
+import { texts } from "../texts";
+import { PAGE_SIZE, useConversations } from "./api";
+import styles from "./ChatPage.module.css";
+
+/** One's conversations, the most recently used first. */
+export function ConversationList({ openId }: { openId?: string }) {
+  const { chat } = texts;
+  const { page = 1 } = useSearch({ strict: false });
+  const navigate = useNavigate();
+  const list = useConversations(page);
+  const { data } = list;
+  return (
+    <div className={styles["list"]}>
+      <Panel
+        title={chat.conversations}
+        actions={openId !== undefined && <Link to="/chat" className={buttonClass("quiet", "icon")} aria-label={chat.new} title={chat.new}><Plus aria-hidden /></Link>}
+      >
+        {list.error && data === undefined ? (
+          <ErrorState error={list.error} onRetry={() => void list.refetch()} />
+        ) : data === undefined ? (
+          <div className={styles["bars"]} role="status" aria-label={texts.loading}><Skeleton width="80%" /><Skeleton width="60%" /><Skeleton width="70%" /></div>
+        ) : data.conversations.length === 0 ? (
+          <p className={styles["none"]}>{chat.empty}</p>
+        ) : (
+          <ul className={styles["entries"]}>
+            {data.conversations.map(({ id, title, updated_at: updated }) => (
+              <li key={id}>
+                <Link
+                  to="/chat/$conversationId" params={{ conversationId: id }} search={page > 1 ? { page } : {}} className={styles["entry"]}
+                  aria-current={id === openId ? "page" : undefined}
+                >
+                  <span className={styles["name"]}>{title ?? chat.untitled}</span>
+                  <span className={styles["when"]}><Time at={updated} as="relative" /></span>
+                </Link>
+              </li>
+            ))}
+          </ul>
+        )}
+        {data !== undefined && (data.total > PAGE_SIZE || page > 1) && (
+          <Pager
+            page={page} size={PAGE_SIZE} total={data.total}
+            onPage={(next) => void navigate({ to: ".", search: next > 1 ? { page: next } : {} })}
+          />
+        )}
+      </Panel>
+    </div>
+  );
+}

@@ -1,0 +1,105 @@
+/** Markdown as React nodes. Nothing in it becomes markup of the page: HTML is text, and an image is a link. */
+import { ExternalLink } from "lucide-react";
+import { Fragment, memo, type ReactNode, useMemo } from "react";
+import { CopyButton } from "../parts/Copy";
+import { texts } from "../texts";
+import { type Block, blocks, sections } from "./blocks";
+import { type Inline, inline, labelled } from "./inline";
+import styles from "./Markdown.module.css";
+
+/** The rest of a longer text is shown as it is. */
+export const MAX_MARKDOWN_CHARACTERS = 100_000;
+
+export function Markdown({ text }: { text: string }) {
+  const formatted = text.slice(0, MAX_MARKDOWN_CHARACTERS);
+  const rest = text.slice(MAX_MARKDOWN_CHARACTERS);
+  const parts = useMemo(() => sections(formatted), [formatted]);
+  return (
+    <div className={styles["markdown"]}>
+      {parts.map((part, at) => <Section key={at} text={part} />)}
+      {rest !== "" && <div className={styles["rest"]}>{nodes(labelled(rest))}</div>}
+    </div>
+  );
+}
+
+/** A text as it is, with its redaction labels marked. */
+export function PlainText({ text }: { text: string }) {
+  return <div className={styles["plain"]}>{nodes(labelled(text))}</div>;
+}
+
+const Section = memo(function Section({ text }: { text: string }) {
+  return <Blocks blocks={blocks(text)} />;
+});
+
+function Blocks({ blocks: all }: { blocks: readonly Block[] }) {
+  return all.map((block, at) => <Fragment key={at}>{blockNode(block)}</Fragment>);
+}
+
+function blockNode(block: Block): ReactNode {
+  switch (block.kind) {
+    case "paragraph": return <p>{nodes(inline(block.text))}</p>;
+    case "plain": return <div className={styles["rest"]}>{nodes(labelled(block.text))}</div>;
+    // One level, because answers begin at any, and the page has its own headings.
+    case "heading": return <h3 data-level={block.level}>{nodes(inline(block.text))}</h3>;
+    case "code": return <CodeBlock language={block.language} text={block.text} />;
+    case "quote": return <blockquote><Blocks blocks={block.blocks} /></blockquote>;
+    case "rule": return <hr />;
+    case "list": return <List start={block.start} items={block.items} />;
+    case "table": return <Table head={block.head} rows={block.rows} />;
+  }
+}
+
+function List({ start, items }: { start: number | null; items: readonly Block[][] }) {
+  const entries = items.map((item, at) => {
+    const [first, ...rest] = item;
+    // A tight item has no paragraph of its own.
+    return <li key={at}>{first?.kind === "paragraph" ? nodes(inline(first.text)) : first && blockNode(first)}<Blocks blocks={rest} /></li>;
+  });
+  return start === null ? <ul>{entries}</ul> : <ol start={start}>{entries}</ol>;
+}
+
+function Table({ head, rows }: { head: readonly string[]; rows: readonly string[][] }) {
+  return (
+    <div className={styles["scroll"]} role="group" aria-label={texts.chat.table} tabIndex={0}>
+      <table>
+        <thead><tr>{head.map((cell, at) => <th key={at} scope="col">{nodes(inline(cell))}</th>)}</tr></thead>
+        <tbody>
+          {rows.map((row, at) => <tr key={at}>{row.map((cell, column) => <td key={column}>{nodes(inline(cell))}</td>)}</tr>)}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function CodeBlock({ language, text }: { language: string; text: string }) {
+  return (
+    <div className={styles["code"]}>
+      <div className={styles["codeHead"]}>
+        <span>{language || texts.chat.code}</span>
+        <CopyButton text={text} label={texts.chat.copyCode} />
+      </div>
+      <pre tabIndex={0} aria-label={language || texts.chat.code} role="group"><code>{nodes(labelled(text))}</code></pre>
+    </div>
+  );
+}
+
+function nodes(parts: readonly Inline[]): ReactNode {
+  return parts.map((part, at) => <Fragment key={at}>{node(part)}</Fragment>);
+}
+
+function node(part: Inline): ReactNode {
+  switch (part.kind) {
+    case "text": return part.text;
+    case "code": return <code>{nodes(labelled(part.text))}</code>;
+    case "label": return <mark className={styles["label"]} title={texts.chat.labelTitle(part.entity)}>{part.text}</mark>;
+    case "strong": return <strong>{nodes(part.children)}</strong>;
+    case "emphasis": return <em>{nodes(part.children)}</em>;
+    case "deleted": return <del>{nodes(part.children)}</del>;
+    case "link": return (
+      <a href={part.href} title={part.href} target="_blank" rel="noopener noreferrer nofollow">
+        {part.image && texts.chat.image}{nodes(part.children)}
+        <ExternalLink aria-label={texts.chat.external} role="img" size={12} />
+      </a>
+    );
+  }
+}

@@ -1,0 +1,53 @@
+import { ApiError } from "../api/errors";
+import { Badge } from "../parts/Badge";
+import { Button } from "../parts/Button";
+import { classes } from "../parts/classes";
+import { DlpBadge } from "../requests/status";
+import { texts } from "../texts";
+import styles from "./ChatPage.module.css";
+import { Markdown, PlainText } from "./Markdown";
+import { messageOf } from "./messages";
+import { isActive, type Turn } from "./turn";
+
+/** A question that is being answered, or was not: the refusal stands in the place of the answer. */
+export function RunningTurn({ turn, onRetry, onEdit }: { turn: Turn; onRetry: () => void; onEdit: () => void }) {
+  const { chat } = texts;
+  return (
+    <>
+      <li className={classes(styles["message"], styles["question"])}>
+        <div className={styles["head"]}>
+          <h2 className={styles["author"]}>{chat.you}</h2>
+          <DlpBadge action={turn.dlpAction ?? null} />
+        </div>
+        <PlainText text={turn.question} />
+      </li>
+      <li className={styles["message"]} aria-busy={isActive(turn) || undefined}>
+        <div className={styles["head"]}>
+          <h2 className={styles["author"]}>{turn.model}</h2>
+          {turn.state === "stopped" && <Badge tone="warning">{chat.stopped}</Badge>}
+        </div>
+        {turn.answer !== "" && <Markdown text={turn.answer} />}
+        {turn.answer === "" && isActive(turn) && <p className={styles["waiting"]}>{chat.waiting}</p>}
+        {turn.error !== undefined && <Refusal error={turn.error} />}
+        {!isActive(turn) && turn.state !== "done" && (
+          <div className={styles["buttons"]}>
+            <Button size="small" onClick={onRetry}>{texts.retry}</Button>
+            <Button size="small" onClick={onEdit}>{chat.edit}</Button>
+          </div>
+        )}
+      </li>
+    </>
+  );
+}
+
+function Refusal({ error }: { error: unknown }) {
+  const { chat } = texts;
+  const api = error instanceof ApiError ? error : null;
+  return (
+    <div className={styles["refusal"]} role="alert">
+      <strong>{api?.code === "dlp_violation" ? chat.blocked : chat.notAnswered}</strong>
+      <p>{messageOf(error)}</p>
+      {api?.requestId && <p className={styles["id"]}>{texts.errors.requestId(api.requestId)}</p>}
+    </div>
+  );
+}

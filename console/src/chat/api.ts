@@ -1,0 +1,130 @@
+/** Conversations, their messages and links: queries and changes. */
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { api, dataOf, type Schemas } from "../api/client";
+import type { UsageRecord } from "../requests/api";
+
+export type Conversation = Schemas["Conversation"];
+export type Message = Schemas["Message"];
+
+export const PAGE_SIZE = 25;
+export const AUTO_MODEL = "auto";
+
+const MESSAGES_PAGE_SIZE = 500;
+/** More messages than this many pages are not loaded. */
+const MAX_MESSAGE_PAGES = 20;
+/** A record is stored within a second after its answer. */
+const RECORD_MS = 700;
+const MAX_RECORD_LOADS = 8;
+
+/** A page of the user's conversations, the most recently used first. */
+export function useConversations(page: number) {
+  return useQuery({
+    queryKey: ["conversations", "list", page],
+    placeholderData: keepPreviousData,
+    queryFn: () => dataOf(api.GET("/api/conversations", { params: { query: { limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE } } })),
+  });
+}
+
+export function useConversation(id: string) {
+  return useQuery({
+    queryKey: ["conversations", "one", id],
+    queryFn: () => dataOf(api.GET("/api/conversations/{conversation_id}", { params: { path: { conversation_id: id } } })),
+  });
+}
+
+/** All messages of a conversation, oldest first. */
+export function useMessages(id: string) {
+  return useQuery({
+    queryKey: ["conversations", "messages", id],
+    queryFn: async (): Promise<Message[]> => {
+      const all: Message[] = [];
+      let cursor: string | null = null;
+      for (let page = 0; page < MAX_MESSAGE_PAGES; page += 1) {
+        const query: { limit: number; cursor?: string } = { limit: MESSAGES_PAGE_SIZE, ...(cursor !== null && { cursor }) };
+        const answer: Schemas["MessagePage"] = await dataOf(
+          api.GET("/api/conversations/{conversation_id}/messages", { params: { path: { conversation_id: id }, query } }),
+        );
+        all.push(...answer.messages);
+        cursor = answer.next_cursor;
+        if (cursor === null) break;
+      }
+      return all;
+    },
+  });
+}
+
+/** The models that the user may use. */
+export function useUsableModels() {
+  return useQuery({
+    queryKey: ["usable-models"],
+    queryFn: async () => {
+      const answer = await dataOf(api.GET("/v1/models"));
+      return answer.data.map(({ id }) => id).sort();
+    },
+  });
+}
+
+/** What an answer used and cost. Null until its record is stored, and where there is none. */
+export function useAnswerRecord(requestId: string | null, enabled: boolean) {
+  return useQuery({
+    queryKey: ["usage-records", "answer", requestId],
+    enabled: enabled && requestId !== null,
+    staleTime: Infinity,
+    refetchInterval: ({ state }) => (state.data === null && state.dataUpdateCount < MAX_RECORD_LOADS ? RECORD_MS : false),
+    queryFn: async (): Promise<UsageRecord | null> => {
+      const query = { request_id: requestId, limit: 1 };
+      return (await dataOf(api.GET("/api/v1/usage/records", { params: { query } }))).records[0] ?? null;
+    },
+  });
+}
+
+function useChange<Input, Output>(change: (input: Input) => Promise<Output>) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: change,
+    onSettled: () => Promise.all(["list", "one"].map((part) => client.invalidateQueries({ queryKey: ["conversations", part] }))),
+  });
+}
+
+export function useCreateConversation() {
+  return useChange((model: string | null) => dataOf(api.POST("/api/conversations", { body: { model } })));
+}
+
+export function useUpdateConversation(id: string) {
+  return useChange((body: Schemas["ConversationUpdate"]) =>
+    dataOf(api.PATCH("/api/conversations/{conversation_id}", { params: { path: { conversation_id: id } }, body })),
+  );
+}
+
+export function useDeleteConversation(id: string) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: () => dataOf(api.DELETE("/api/conversations/{conversation_id}", { params: { path: { conversation_id: id } } })),
+    onSettled: () => client.invalidateQueries({ queryKey: ["conversations", "list"] }),
+  });
+}
+
+export function useShareLinks(id: string) {
+  return useQuery({
+    queryKey: ["conversations", "links", id],
+    queryFn: () => dataOf(api.GET("/api/conversations/{conversation_id}/share_links", { params: { path: { conversation_id: id } } })),
+  });
+}
+
+function useLinkChange<Input>(id: string, change: (input: Input) => Promise<unknown>) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: change,
+    onSettled: () => client.invalidateQueries({ queryKey: ["conversations", "links", id] }),
+  });
+}
+
+export function useCreateLink(id: string) {
+  return useLinkChange(id, () => dataOf(api.POST("/api/conversations/{conversation_id}/share_links", { params: { path: { conversation_id: id } } })));
+}
+
+export function useRevokeLink(id: string) {
+  return useLinkChange(id, (linkId: string) =>
+    dataOf(api.DELETE("/api/conversations/{conversation_id}/share_links/{token_id}", { params: { path: { conversation_id: id, token_id: linkId } } })),
+  );
+}

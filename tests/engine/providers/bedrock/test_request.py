@@ -1,0 +1,81 @@
+"""What Converse gets for Anthropic's models, by their version."""
+
+from typing import Any
+
+import pytest
+
+from gatehouse.engine.conversation.conversion import lost
+from gatehouse.engine.conversation.form import (
+    Effort,
+    FormMessage,
+    Request,
+    Sampling,
+    Text,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+)
+from gatehouse.engine.providers.bedrock.request import unwritten, write
+
+HIGH = Effort(level="high", fields=("reasoning_effort",), is_openai=True)
+QUESTION = FormMessage("user", (Text("hi"),))
+CALL = FormMessage("assistant", (ToolCall(id="t1", name="weather", arguments="{}"),))
+RESULT = FormMessage("user", (ToolResult(call_id="t1", content=(Text("9"),)),))
+TOOLS = (Tool(name="weather"), Tool(name="clock"), Tool(name="news"))
+
+
+def request(model: str, *messages: FormMessage, **more: Any) -> Request:
+    return Request(model=model, messages=messages or (QUESTION,), **more)
+
+
+def dropped(request: Request) -> set[str]:
+    return set(lost.lost_fields(request, unwritten(request), frozenset(), {}))
+
+
+def tool_names(body: dict[str, Any]) -> list[str]:
+    return [tool["toolSpec"]["name"] for tool in body["toolConfig"]["tools"]]
+
+
+def test_a_forced_call_excludes_thinking():
+    forced = request("us.anthropic.claude-sonnet-4-6", effort=HIGH, tools=TOOLS, tool_choice=ToolChoice("required"))
+    body = write(forced)
+    assert "additionalModelRequestFields" not in body
+    assert body["toolConfig"]["toolChoice"] == {"any": {}}
+    assert dropped(forced) == {"reasoning_effort"}
+
+
+def test_models_that_refuse_forced_calls_are_offered_the_named_tool_and_those_of_earlier_calls():
+    named = ToolChoice("named", "clock")
+    plain = write(request("anthropic.claude-opus-5-5", tools=TOOLS, tool_choice=named))
+    assert (plain["toolConfig"].get("toolChoice"), tool_names(plain)) == (None, ["clock"])
+    later = request("anthropic.claude-opus-5-5", QUESTION, CALL, RESULT, tools=TOOLS, tool_choice=named)
+    assert tool_names(write(later)) == ["weather", "clock"]
+    assert dropped(later) == {"tool_choice"}
+
+
+def test_no_budget_after_a_tool_call_that_a_system_message_follows():
+    reminder = FormMessage("system", (Text("Be brief."),))
+    continued = request("anthropic.claude-haiku-4-5-v1:0", QUESTION, CALL, RESULT, reminder, effort=HIGH)
+    assert "additionalModelRequestFields" not in write(continued)
+    assert dropped(continued) == {"reasoning_effort"}
+
+
+def test_thinking_that_is_on_by_default_is_switched_off():
+    body = write(request("anthropic.claude-opus-5", effort=Effort(level="none", fields=("thinking",))))
+    assert body["additionalModelRequestFields"] == {"thinking": {"type": "disabled"}}
+
+
+def test_newer_models_get_no_sampling():
+    sampling = Sampling(max_tokens=9, temperature=0.2, top_p=0.9, top_k=4)
+    sampled = request("anthropic.claude-opus-4-7", sampling=sampling)
+    assert write(sampled)["inferenceConfig"] == {"maxTokens": 9}
+    assert "additionalModelRequestFields" not in write(sampled)
+    assert dropped(sampled) == {"temperature", "top_p", "top_k"}
+
+
+@pytest.mark.parametrize("model", ["amazon.nova-lite-v1:0", "meta.llama4-scout-17b-instruct-v1:0"])
+def test_an_effort_for_models_of_other_vendors_is_dropped(model: str):
+    plain = request(model, effort=HIGH, sampling=Sampling(temperature=0.2))
+    assert write(plain)["inferenceConfig"] == {"temperature": 0.2}
+    assert dropped(plain) == {"reasoning_effort"}
