@@ -43,7 +43,9 @@ export interface FormVersion {
 
 /** The version of which a form shows the values. While the form is edited, `current` may be loaded anew. `accept` is
  * called after a refusal: the user has been told, and the next attempt replaces what is current then. */
-export function useFormVersion(current: string, isDirty: boolean): FormVersion {
+export function useFormVersion(current: string, dirtyFields: object): FormVersion {
+  // Not the form's `isDirty`, which is false for a moment whenever values are loaded anew.
+  const isDirty = Object.keys(dirtyFields).length > 0;
   const [version, setVersion] = useState<string | null>(current);
   useEffect(() => {
     if (!isDirty) setVersion(current);

@@ -22,8 +22,8 @@ export function Allowlist() {
     ...(list.data !== undefined && { values: fieldsOf(list.data) }),
     resetOptions: KEEP_TYPED,
   });
-  const { errors, isDirty } = form.formState;
-  const version = useFormVersion(list.data?.etag ?? "*", isDirty);
+  const { errors, dirtyFields } = form.formState;
+  const version = useFormVersion(list.data?.etag ?? "*", dirtyFields);
   return (
     <PolicyPanel
       title={allowlist.title} form={form} query={list} saved={allowlist.saved} version={version}

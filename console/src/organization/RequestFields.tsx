@@ -21,8 +21,8 @@ export function RequestFields() {
   const update = useUpdateRequestFields();
   const values = list.data === undefined ? undefined : fieldsOf(list.data);
   const form = useForm<Fields>({ ...(values !== undefined && { values }), resetOptions: KEEP_TYPED });
-  const { errors, isDirty } = form.formState;
-  const version = useFormVersion(list.data?.etag ?? "*", isDirty);
+  const { errors, dirtyFields } = form.formState;
+  const version = useFormVersion(list.data?.etag ?? "*", dirtyFields);
 
   async function save() {
     const { known, others } = form.getValues();

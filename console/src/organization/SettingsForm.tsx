@@ -17,9 +17,9 @@ export function SettingsForm({ settings }: { settings: Schemas["Settings"] }) {
   const { administers } = useRights();
   const update = useUpdateSettings();
   const form = useForm({ values: fieldsOf(settings), resetOptions: KEEP_TYPED });
-  const { errors, isDirty, isSubmitting } = form.formState;
+  const { errors, isDirty, dirtyFields, isSubmitting } = form.formState;
   useUnsavedWarning(isDirty && !isSubmitting);
-  const { version, accept } = useFormVersion(settings.updated_at, isDirty);
+  const { version, accept } = useFormVersion(settings.updated_at, dirtyFields);
   const submit = form.handleSubmit(async (fields) => {
     try {
       await update.mutateAsync({

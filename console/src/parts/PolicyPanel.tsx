@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import type { FieldValues, UseFormReturn } from "react-hook-form";
+import type { FieldValues, Path, UseFormReturn } from "react-hook-form";
 import { ApiError } from "../api/errors";
 import { useRights } from "../api/queries";
 import type { FormVersion } from "../api/versions";
@@ -31,7 +31,11 @@ export function PolicyPanel<T extends FieldValues>({ title, form, query, onSave,
     try {
       const changed = Object.entries(fields).filter(([name]) => name in dirtyFields);
       const stored = await onSave(Object.fromEntries(changed) as Partial<T>);
+      // What was typed while the policy was saved stays, and is not saved yet.
+      const typed = form.getValues();
+      const later = Object.keys(form.formState.dirtyFields).filter((name) => JSON.stringify(typed[name]) !== JSON.stringify(fields[name]));
       form.reset(stored ?? fields, AFTER_SUBMIT);
+      for (const name of later) form.setValue(name as Path<T>, typed[name], { shouldDirty: true });
       toast(saved);
     } catch (error) {
       showFaults(form, error);

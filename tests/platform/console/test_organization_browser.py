@@ -195,6 +195,22 @@ async def test_the_allowlist_is_set_and_does_not_exclude_the_administrator(
     ((stored,),) = server.sql(query, [DEFAULT_TENANT])
     assert (stored["enabled"], stored["cidrs"]) == (False, cidrs)
 
+    # Somebody else changes the list while it is edited.
+    await addresses.fill("198.51.100.0/24")
+    others = "jsonb_set(ip_allowlist, '{cidrs}', '[\"203.0.113.0/24\"]')"
+    server.sql(f"UPDATE tenants SET ip_allowlist = {others}, updated_at = now() WHERE id = %s", [DEFAULT_TENANT])
+    await allowlist.get_by_role("button", name="Save").click()
+    await expect(allowlist.get_by_role("alert")).to_contain_text("Somebody else has changed it")
+    await expect(allowlist.get_by_role("status")).to_contain_text("203.0.113.0/24")
+    await expect(addresses).to_have_value("198.51.100.0/24")
+    ((stored,),) = server.sql(query, [DEFAULT_TENANT])
+    assert stored["cidrs"] == ["203.0.113.0/24"]
+    # The next attempt replaces it.
+    await allowlist.get_by_role("button", name="Save").click()
+    await expect(allowlist.get_by_role("status")).to_have_count(0)
+    ((stored,),) = server.sql(query, [DEFAULT_TENANT])
+    assert stored["cidrs"] == ["198.51.100.0/24"]
+
 
 async def test_request_fields_are_allowed_and_refused_again(
     server: GatehouseServer, page: Page, sign_in: SignIn
