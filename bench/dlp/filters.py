@@ -112,10 +112,10 @@ class Ways:
         rules = Matcher(BUILT_IN)
         self._contexts, self._ours = rules._contexts, rules._candidates
         self._mixed = copy(self._ours)
-        ((literal, filtering),) = self._ours._filters
+        ((literal, filtering, _groups),) = self._ours._filters
         assert self._ours._numbers is not None
         numbers = self._ours._numbers._regexes
-        self._all = [*literal, *self._ours._rest, *numbers]
+        self._all = [*literal, *self._ours._single_regexes, *numbers]
         self._by_number = {regex.number: regex for regex in self._all}
         print(f"{len(self._all)} regexes: {len(literal)} with a literal, {len(numbers)} by skeletons\n{HYPERSCAN}:")
         which, begin = hs.HS_FLAG_SINGLEMATCH, hs.HS_FLAG_SOM_LEFTMOST
