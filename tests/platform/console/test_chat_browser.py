@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import httpx2
 import pytest
 from playwright.async_api import BrowserContext, Locator, Page, expect
-from tests.platform.console.conftest import DESK, Colleague, SignIn, api, check_screen, modal
+from tests.platform.console.conftest import DESK, OtherUser, SignIn, api, check_screen, modal
 from tests.support.accessibility import is_accessible
 from tests.support.chromium import PHONE, needs_chromium
 from tests.support.server import GatehouseServer
@@ -35,8 +35,8 @@ print("<b>no markup</b>")
 
 
 @pytest.fixture
-def admin(server: GatehouseServer, colleague: Callable[[str], Colleague]) -> Iterator[httpx2.Client]:
-    client = api(server, colleague("admin"))
+def admin(server: GatehouseServer, new_user: Callable[[str], OtherUser]) -> Iterator[httpx2.Client]:
+    client = api(server, new_user("admin"))
     yield client
     client.close()
 
@@ -67,7 +67,7 @@ async def is_answered(page: Page) -> None:
     await expect(page.get_by_role("link", name="Details").last).to_be_visible()
 
 
-def stored(server: GatehouseServer, who: Colleague) -> list[tuple[str, str]]:
+def stored(server: GatehouseServer, who: OtherUser) -> list[tuple[str, str]]:
     """Return the role and status of the messages of a user."""
     rows: list[tuple[str, str]] = server.sql(
         "SELECT m.role, m.status FROM conversation_messages m JOIN conversations c ON c.id = m.conversation_id"

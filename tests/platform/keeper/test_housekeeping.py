@@ -99,6 +99,6 @@ async def test_a_new_installation_has_no_jobs_to_take_over(platform: RunningPlat
 def test_every_module_with_jobs_is_imported_by_the_worker(tools: Tools) -> None:
     duties.job_worker(tools)
     assert set(JOBS.kinds) == {
-        "access.anonymise", "access.mail", "archive.archiver", "keeper.partitions", "keeper.prune",
+        "access.anonymise", "access.mail", "access.test_mail", "archive.archiver", "keeper.partitions", "keeper.prune",
         "keeper.take_over_jobs", "spending.invoices", "webhooks.prune",
     }  # fmt: skip

@@ -140,7 +140,7 @@ async def test_a_dead_receiver_does_not_delay_another_organizations(
         while (await theirs.status())["backlog"]:
             await asyncio.sleep(0.02)
     await asyncio.gather(*turns)
-    assert "not taken within" in (await siem.status())["last_error"]
+    assert "not accepted within" in (await siem.status())["last_error"]
 
 
 async def test_two_processes_share_the_work_and_nothing_is_sent_twice(siem: Siem, tools: Tools) -> None:
