@@ -9,7 +9,7 @@ import httpx2
 import pytest
 from playwright.async_api import BrowserContext, Locator, Page, expect
 from tests.platform.console.conftest import DESK, OtherUser, SignIn, api, check_screen, modal
-from tests.support.accessibility import is_accessible
+from tests.support.accessibility import assert_accessible
 from tests.support.chromium import PHONE, needs_chromium
 from tests.support.server import GatehouseServer
 
@@ -137,7 +137,7 @@ async def test_stop_ends_the_call_before_and_within_the_answer(
     who = await sign_in("user", "/console/chat")
     await ask(page, "Slowly", "sandbox/slow-60000ms")
     await expect(page.get_by_text("Waiting for the answer…")).to_be_visible()
-    await is_accessible(page)
+    await assert_accessible(page)
     await page.get_by_role("button", name="Stop").press("Enter")
     await expect(messages(page).last).to_contain_text("Stopped")
     await expect(page.get_by_role("button", name="Send")).to_be_visible()
@@ -293,7 +293,7 @@ async def test_the_list_has_pages_and_a_phone_shows_one_thing_at_a_time(
     await page.keyboard.press("Enter")
     await is_answered(page)
     assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    await is_accessible(page)
+    await assert_accessible(page)
     await page.get_by_role("link", name="All conversations").click()
     await expect(entries).to_have_count(25)
     await page.set_viewport_size(DESK)  # type: ignore[arg-type]

@@ -130,4 +130,4 @@ def test_the_walk_through_leads_to_the_cloud_and_back(
 
 def test_the_page_states_the_length_of_the_parallel_run(portal: PortalServer) -> None:
     text = PAGE.read_text("utf-8")
-    assert all(item in text for item in ("48 to 72 hours", "14 days", "It has 76", "does not come back"))
+    assert all(item in text for item in ("48 to 72 hours", "14 days", "76 patterns", "stay in the cloud"))

@@ -314,7 +314,7 @@ async def test_without_the_platform_a_sign_in_fails_with_a_message(
     async with RunningPortal.start(gone) as alone:
         answer = await alone.anonymous.get(f"{SSO}/login")
         assert (answer.status_code, answer.json()["error"]) == (503, "service_unavailable")
-        assert "does not answer" in answer.json()["detail"]
+        assert "does not respond" in answer.json()["detail"]
     unset = settings.model_copy(update={"portal_public_url": None})
     async with RunningPortal.start(unset) as nameless:
         answer = await nameless.anonymous.get(f"{SSO}/login")
