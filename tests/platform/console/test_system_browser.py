@@ -226,7 +226,7 @@ async def test_retention_is_shortened_and_held(
         modal(page),
     )
     await expect(policy).to_contain_text("90 days")
-    await expect(policy.get_by_text("Default", exact=True)).to_have_count(4)
+    await expect(policy.get_by_text("Default.", exact=True)).to_have_count(4)
     await check_screen(page)
     await policy.get_by_role("button", name="Edit").press("Enter")
     await dialog.get_by_label("Archiver runs").fill("daily")
@@ -318,7 +318,7 @@ async def test_outposts_are_listed_and_get_credentials(
     await expect(page.get_by_text("their records are refused")).to_have_count(0)
 
     await expect(settings).to_contain_text("Not sent")
-    await expect(settings.get_by_text("Default", exact=True)).to_be_visible()
+    await expect(settings.get_by_text("Default.", exact=True)).to_be_visible()
     await settings.get_by_role("button", name="Send credentials").press("Enter")
     await dialog.get_by_role("button", name="Send credentials").press("Enter")
     await expect(settings).to_contain_text("sealed to each outpost's certificate")
