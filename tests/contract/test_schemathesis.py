@@ -11,7 +11,7 @@ from tests.support.platform import RunningPlatform
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(600)
 async def test_generated_requests_get_documented_answers(platform: RunningPlatform, tmp_path: Path) -> None:
     tenant = await platform.new_tenant()
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo", "embed", max_retries=0)
