@@ -1,7 +1,7 @@
 """Runs the whole suite in parts, several at once, for `make test`: some parts wait for servers while others compute.
 
-A test that fails next to the other parts is run once more, alone, after all parts have ended. The output says whether it
-passes alone: then it depends on the load of the machine. The suite fails in either case.
+A test that fails next to the other parts is run once more, alone, after all parts have ended. The output says whether
+it passes alone: then it depends on the load of the machine. The suite fails in either case.
 
 The exit status is 0 if all tests passed. The failed tests are listed at the end of the output.
 """
