@@ -1,5 +1,5 @@
 import { useParams } from "@tanstack/react-router";
-import { texts } from "../texts";
+import { chatTexts } from "../texts/chat";
 import { Page } from "../parts/Page";
 import { ErrorState } from "../parts/states";
 import styles from "./ChatPage.module.css";
@@ -13,7 +13,7 @@ import { NewConversation } from "./NewConversation";
 export function ChatPage() {
   const { conversationId } = useParams({ strict: false });
   return conversationId === undefined ? (
-    <Page title={texts.chat.title} wide>
+    <Page title={chatTexts.title} wide>
       <div className={styles["columns"]}>
         <NewConversation />
         <ConversationList />
@@ -29,7 +29,7 @@ function OpenConversation({ id }: { id: string }) {
   const { data } = conversation;
   return (
     <Page
-      title={data === undefined ? texts.chat.title : (data.title ?? texts.chat.untitled)} wide
+      title={data === undefined ? chatTexts.title : (data.title ?? chatTexts.untitled)} wide
       actions={data && <ConversationActions conversation={data} />}
     >
       <div className={styles["columns"]} data-open>

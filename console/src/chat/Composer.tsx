@@ -3,7 +3,7 @@ import { type KeyboardEvent, type ReactNode, type RefObject, useId } from "react
 import { Button } from "../parts/Button";
 import { FilterSelect } from "../parts/fields";
 import { useUnsavedWarning } from "../parts/forms";
-import { texts } from "../texts";
+import { chatTexts } from "../texts/chat";
 import { AUTO_MODEL, useUsableModels } from "./api";
 import styles from "./ChatPage.module.css";
 
@@ -20,7 +20,7 @@ export function Composer({ draft, onDraft, model, onModel, defaultModel = false,
   onSend: () => void;
   onStop?: (() => void) | undefined;
 }) {
-  const { chat } = texts;
+  const chat = chatTexts;
   const id = useId();
   useUnsavedWarning(draft.trim() !== "");
 
@@ -64,7 +64,7 @@ export function Composer({ draft, onDraft, model, onModel, defaultModel = false,
 
 /** The models that the user may use. One that is no longer among them stays until another one is chosen. */
 function ModelPicker({ model, onModel, defaultModel }: { model: string; onModel: (model: string) => void; defaultModel: boolean }) {
-  const { chat } = texts;
+  const chat = chatTexts;
   const usable = useUsableModels();
   const known = [AUTO_MODEL, ...(usable.data ?? [])];
   return (

@@ -4,6 +4,7 @@ import { Button } from "../parts/Button";
 import { ErrorState, errorText, Skeleton } from "../parts/states";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
+import { chatTexts } from "../texts/chat";
 import { AUTO_MODEL, type Conversation as Stored, useMessages, useUpdateConversation } from "./api";
 import styles from "./ChatPage.module.css";
 import { Composer } from "./Composer";
@@ -22,7 +23,7 @@ const NEAR_END_PIXELS = 160;
 
 /** The messages of a conversation, and the field for the next question. */
 export function Conversation({ id, conversation }: { id: string; conversation: Stored | undefined }) {
-  const { chat } = texts;
+  const chat = chatTexts;
   const messages = useMessages(id);
   const turn = useTurn(id);
   const update = useUpdateConversation(id);

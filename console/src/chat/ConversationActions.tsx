@@ -11,6 +11,7 @@ import { MenuItem } from "../parts/Menu";
 import { RowMenu } from "../parts/RowMenu";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
+import { chatTexts } from "../texts/chat";
 import { type Conversation, useDeleteConversation, useMessages, useUpdateConversation } from "./api";
 import { curlOf } from "./curl";
 import { ShareDialog } from "./ShareDialog";
@@ -21,7 +22,7 @@ type Open = "rename" | "delete" | "share" | null;
 
 /** What can be done with the open conversation. */
 export function ConversationActions({ conversation }: { conversation: Conversation }) {
-  const { chat } = texts;
+  const chat = chatTexts;
   const { id } = conversation;
   const [open, setOpen] = useState<Open>(null);
   const trigger = useRef<HTMLButtonElement>(null);
@@ -69,7 +70,7 @@ export function ConversationActions({ conversation }: { conversation: Conversati
 }
 
 function RenameForm({ conversation, onClose }: { conversation: Conversation; onClose: () => void }) {
-  const { chat } = texts;
+  const chat = chatTexts;
   const update = useUpdateConversation(conversation.id);
   const form = useForm({ defaultValues: { title: conversation.title ?? "" } });
   const { errors } = form.formState;

@@ -6,12 +6,13 @@ import { Pager } from "../parts/Pager";
 import { ErrorState, Skeleton } from "../parts/states";
 import { Time } from "../parts/Time";
 import { texts } from "../texts";
+import { chatTexts } from "../texts/chat";
 import { PAGE_SIZE, useConversations } from "./api";
 import styles from "./ChatPage.module.css";
 
 /** One's conversations, the most recently used first. */
 export function ConversationList({ openId }: { openId?: string }) {
-  const { chat } = texts;
+  const chat = chatTexts;
   const { page = 1 } = useSearch({ strict: false });
   const navigate = useNavigate();
   const list = useConversations(page);

@@ -2,7 +2,7 @@
 import { ExternalLink } from "lucide-react";
 import { Fragment, memo, type ReactNode, useMemo } from "react";
 import { CopyButton } from "../parts/Copy";
-import { texts } from "../texts";
+import { chatTexts } from "../texts/chat";
 import { type Block, blocks, sections } from "./blocks";
 import { type Inline, inline, labelled } from "./inline";
 import styles from "./Markdown.module.css";
@@ -60,7 +60,7 @@ function List({ start, items }: { start: number | null; items: readonly Block[][
 
 function Table({ head, rows }: { head: readonly string[]; rows: readonly string[][] }) {
   return (
-    <div className={styles["scroll"]} role="group" aria-label={texts.chat.table} tabIndex={0}>
+    <div className={styles["scroll"]} role="group" aria-label={chatTexts.table} tabIndex={0}>
       <table>
         <thead><tr>{head.map((cell, at) => <th key={at} scope="col">{nodes(inline(cell))}</th>)}</tr></thead>
         <tbody>
@@ -75,10 +75,10 @@ function CodeBlock({ language, text }: { language: string; text: string }) {
   return (
     <div className={styles["code"]}>
       <div className={styles["codeHead"]}>
-        <span>{language || texts.chat.code}</span>
-        <CopyButton text={text} label={texts.chat.copyCode} />
+        <span>{language || chatTexts.code}</span>
+        <CopyButton text={text} label={chatTexts.copyCode} />
       </div>
-      <pre tabIndex={0} aria-label={language || texts.chat.code} role="group"><code>{nodes(labelled(text))}</code></pre>
+      <pre tabIndex={0} aria-label={language || chatTexts.code} role="group"><code>{nodes(labelled(text))}</code></pre>
     </div>
   );
 }
@@ -91,14 +91,14 @@ function node(part: Inline): ReactNode {
   switch (part.kind) {
     case "text": return part.text;
     case "code": return <code>{nodes(labelled(part.text))}</code>;
-    case "label": return <mark className={styles["label"]} title={texts.chat.labelTitle(part.entity)}>{part.text}</mark>;
+    case "label": return <mark className={styles["label"]} title={chatTexts.labelTitle(part.entity)}>{part.text}</mark>;
     case "strong": return <strong>{nodes(part.children)}</strong>;
     case "emphasis": return <em>{nodes(part.children)}</em>;
     case "deleted": return <del>{nodes(part.children)}</del>;
     case "link": return (
       <a href={part.href} title={part.href} target="_blank" rel="noopener noreferrer nofollow">
-        {part.image && texts.chat.image}{nodes(part.children)}
-        <ExternalLink aria-label={texts.chat.external} role="img" size={12} />
+        {part.image && chatTexts.image}{nodes(part.children)}
+        <ExternalLink aria-label={chatTexts.external} role="img" size={12} />
       </a>
     );
   }

@@ -1,6 +1,6 @@
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
-import { texts } from "../texts";
+import { chatTexts } from "../texts/chat";
 import { useCreateConversation } from "./api";
 import styles from "./ChatPage.module.css";
 import { Composer } from "./Composer";
@@ -9,7 +9,7 @@ import { ask } from "./turns";
 
 /** The beginning of a conversation. It is created with the first question. */
 export function NewConversation() {
-  const { chat } = texts;
+  const chat = chatTexts;
   const [model, setModel] = useState("");
   const [draft, setDraft] = useState("");
   const create = useCreateConversation();

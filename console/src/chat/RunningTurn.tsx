@@ -4,6 +4,7 @@ import { Button } from "../parts/Button";
 import { classes } from "../parts/classes";
 import { DlpBadge } from "../requests/status";
 import { texts } from "../texts";
+import { chatTexts } from "../texts/chat";
 import styles from "./ChatPage.module.css";
 import { Markdown, PlainText } from "./Markdown";
 import { messageOf } from "./messages";
@@ -11,7 +12,7 @@ import { isActive, type Turn } from "./turn";
 
 /** A question that is being answered, or was not: the refusal stands in the place of the answer. */
 export function RunningTurn({ turn, onRetry, onEdit }: { turn: Turn; onRetry: () => void; onEdit: () => void }) {
-  const { chat } = texts;
+  const chat = chatTexts;
   return (
     <>
       <li className={classes(styles["message"], styles["question"])}>
@@ -41,7 +42,7 @@ export function RunningTurn({ turn, onRetry, onEdit }: { turn: Turn; onRetry: ()
 }
 
 function Refusal({ error }: { error: unknown }) {
-  const { chat } = texts;
+  const chat = chatTexts;
   const api = error instanceof ApiError ? error : null;
   return (
     <div className={styles["refusal"]} role="alert">

@@ -5,7 +5,7 @@ import { Dialog, DialogActions } from "../parts/Dialog";
 import { errorText } from "../parts/states";
 import { Time } from "../parts/Time";
 import { toast } from "../parts/toasts";
-import { texts } from "../texts";
+import { chatTexts } from "../texts/chat";
 import { useCreateLink, useRevokeLink, useShareLinks } from "./api";
 import styles from "./ChatPage.module.css";
 
@@ -16,7 +16,7 @@ export function ShareDialog({ open, onClose, returnTo, conversationId }: {
   returnTo: RefObject<HTMLElement | null>;
   conversationId: string;
 }) {
-  const { chat } = texts;
+  const chat = chatTexts;
   return (
     <Dialog open={open} onClose={onClose} returnTo={returnTo} title={chat.shareTitle} text={chat.shareText}>
       <Links conversationId={conversationId} />
@@ -25,7 +25,7 @@ export function ShareDialog({ open, onClose, returnTo, conversationId }: {
 }
 
 function Links({ conversationId }: { conversationId: string }) {
-  const { chat } = texts;
+  const chat = chatTexts;
   const links = useShareLinks(conversationId);
   const create = useCreateLink(conversationId);
   const revoke = useRevokeLink(conversationId);

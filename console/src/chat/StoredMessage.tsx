@@ -8,6 +8,7 @@ import { dollars, wholeNumber } from "../parts/format";
 import { Time } from "../parts/Time";
 import { DlpBadge } from "../requests/status";
 import { texts } from "../texts";
+import { chatTexts } from "../texts/chat";
 import { type Message, useAnswerRecord } from "./api";
 import styles from "./ChatPage.module.css";
 import { Markdown, PlainText } from "./Markdown";
@@ -20,7 +21,7 @@ export const StoredMessage = memo(function StoredMessage({ message, isPriced, is
   isStopped: boolean;
   failure: unknown;
 }) {
-  const { chat } = texts;
+  const chat = chatTexts;
   const isAnswer = message.role === "assistant";
   return (
     <li className={classes(styles["message"], !isAnswer && styles["question"])}>
@@ -38,7 +39,8 @@ export const StoredMessage = memo(function StoredMessage({ message, isPriced, is
 });
 
 function AnswerFoot({ message, isPriced }: { message: Message; isPriced: boolean }) {
-  const { chat, request } = texts;
+  const { request } = texts;
+  const chat = chatTexts;
   const [wanted, setWanted] = useState(false);
   const { data: record } = useAnswerRecord(message.request_id, isPriced || wanted);
   return (

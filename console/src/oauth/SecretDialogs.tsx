@@ -11,6 +11,7 @@ import { shortTime } from "../parts/format";
 import { Secret } from "../parts/Secret";
 import { useResetOnOpen } from "../parts/useResetOnOpen";
 import { texts } from "../texts";
+import { signInTexts } from "../texts/sign-in";
 import { type CreatedClient, type OAuthClient, type RotatedSecret, useCreateClient, useRotateSecret } from "./api";
 import { bodyOf, ClientForm } from "./ClientForm";
 import styles from "./ClientForm.module.css";
@@ -84,7 +85,8 @@ function RotateForm({ client, onRotated, onCancel }: { client: OAuthClient; onRo
 }
 
 function ShownSecret({ clientId, secret, isMachine, onDone }: { clientId: string; secret: string; isMachine: boolean; onDone: () => void }) {
-  const { oauth, signIn } = texts;
+  const { oauth } = texts;
+  const signIn = signInTexts;
   const code = `curl ${location.origin}/oauth/token \\\n  -u "${clientId}:${secret}" \\\n  -d grant_type=client_credentials`;
   return (
     <div className={styles["shown"]}>

@@ -9,6 +9,7 @@ import { SelectField, TextField } from "../parts/fields";
 import { toast } from "../parts/toasts";
 import { Fields } from "../parts/Trial";
 import { texts } from "../texts";
+import { registryTexts } from "../texts/registry";
 import { type Discovered, type Discovery, nameOf, TIERS, useDiscover } from "./api";
 import styles from "./DiscoverButton.module.css";
 import { TIER_TONES } from "./tones";
@@ -23,7 +24,7 @@ const DEFAULT_DAYS = 30;
 
 /** Registers drafts of called models. The first step lists what would be added, the second adds it. */
 export function DiscoverButton() {
-  const { registry } = texts;
+  const registry = registryTexts;
   const [open, setOpen] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
   const close = () => setOpen(false);
@@ -38,7 +39,7 @@ export function DiscoverButton() {
 }
 
 function DiscoverForm({ onDone }: { onDone: () => void }) {
-  const { registry } = texts;
+  const registry = registryTexts;
   const form = useForm<DiscoverFields>({ defaultValues: { lookback_days: DEFAULT_DAYS, auto_assign_tier: "inferred" } });
   const discover = useDiscover();
   const [preview, setPreview] = useState<Discovered | null>(null);

@@ -10,6 +10,7 @@ import { wholeNumber } from "../parts/format";
 import { ErrorState, Skeleton } from "../parts/states";
 import { Time } from "../parts/Time";
 import { texts } from "../texts";
+import { registryTexts } from "../texts/registry";
 import { type Evidence, linesOfTags, nameOf, type RegisteredModel, STATUSES, type Status, useEvidence, useUpdateEntry } from "./api";
 import styles from "./EntryDialog.module.css";
 import { EvidenceLists } from "./EvidenceLists";
@@ -18,7 +19,7 @@ import { STATUS_TONES, TIER_TONES } from "./tones";
 /** One entry with the evidence for a review. Administrators move it from status to status. */
 export function EntryDialog({ id, listed, onClose }: { id: string | undefined; listed: RegisteredModel | undefined; onClose: () => void }) {
   return (
-    <Dialog open={id !== undefined} onClose={onClose} title={listed === undefined ? texts.registry.entry : nameOf(listed)} wide>
+    <Dialog open={id !== undefined} onClose={onClose} title={listed === undefined ? registryTexts.entry : nameOf(listed)} wide>
       {id !== undefined && <Entry key={id} id={id} />}
     </Dialog>
   );
@@ -41,7 +42,8 @@ function Entry({ id }: { id: string }) {
 }
 
 function Facts({ evidence: { model, enforcement, incidents } }: { evidence: Evidence }) {
-  const { registry, rules } = texts;
+  const { rules } = texts;
+  const registry = registryTexts;
   const tags = linesOfTags(model.tags);
   return (
     <dl className={styles["facts"]}>
@@ -72,7 +74,7 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
 
 /** The statuses that the entry may get next, each with a button that asks before it moves the entry. */
 function Moves({ model, next }: { model: RegisteredModel; next: readonly Status[] }) {
-  const { registry } = texts;
+  const registry = registryTexts;
   const update = useUpdateEntry(model.id);
   const [open, setOpen] = useState(false);
   const [target, setTarget] = useState<Status>("deprecated");
@@ -101,7 +103,7 @@ function Moves({ model, next }: { model: RegisteredModel; next: readonly Status[
 }
 
 function Footer({ evidence }: { evidence: Evidence }) {
-  const { registry } = texts;
+  const registry = registryTexts;
   const { chain, complete, generated_at: at } = evidence;
   return (
     <footer className={styles["footer"]}>

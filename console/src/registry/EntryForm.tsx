@@ -6,6 +6,7 @@ import { toast } from "../parts/toasts";
 import { Fields } from "../parts/Trial";
 import { useModelNames } from "../routing/api";
 import { texts } from "../texts";
+import { registryTexts } from "../texts/registry";
 import { linesOfTags, type RegisteredModel, type RiskTier, tagsOfLines, TIERS, useRegisterModel, useUpdateEntry } from "./api";
 
 interface EntryFields {
@@ -23,7 +24,8 @@ const SUGGESTIONS_ID = "registry-models";
 
 /** Registers a model, and edits its entry. The model itself cannot be changed. */
 export function EntryForm({ entry, onDone }: { entry?: RegisteredModel; onDone: () => void }) {
-  const { registry, rules } = texts;
+  const { rules } = texts;
+  const registry = registryTexts;
   const form = useForm<EntryFields>({
     defaultValues: {
       model_id: entry === undefined ? "" : `${entry.provider}/${entry.model_id}`,

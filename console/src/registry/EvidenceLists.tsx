@@ -5,6 +5,7 @@ import { dollars, wholeNumber } from "../parts/format";
 import { Time } from "../parts/Time";
 import { useUserName } from "../api/users";
 import { texts } from "../texts";
+import { registryTexts } from "../texts/registry";
 import type { Evidence, EvidenceEvent } from "./api";
 import styles from "./EntryDialog.module.css";
 
@@ -13,7 +14,7 @@ const SHOWN_ITEMS = 20;
 
 /** The lists of the evidence, newest first. */
 export function EvidenceLists({ evidence: { history, kill_switches: switches, approvals, usage } }: { evidence: Evidence }) {
-  const { registry } = texts;
+  const registry = registryTexts;
   return (
     <>
       <List title={registry.history} items={history} idOf={(event) => event.id}>{(event) => <Change event={event} />}</List>
@@ -25,7 +26,7 @@ export function EvidenceLists({ evidence: { history, kill_switches: switches, ap
 }
 
 function List<T>({ title, items, idOf, children }: { title: string; items: readonly T[]; idOf: (item: T) => string; children: (item: T) => ReactNode }) {
-  const { registry } = texts;
+  const registry = registryTexts;
   if (items.length === 0) return null;
   const shown = items.slice(-SHOWN_ITEMS).reverse();
   return (
@@ -40,7 +41,7 @@ function List<T>({ title, items, idOf, children }: { title: string; items: reado
 }
 
 function Change({ event }: { event: EvidenceEvent }) {
-  const { registry } = texts;
+  const registry = registryTexts;
   const changes = Object.entries((event.details["changes"] ?? {}) as Record<string, { old: unknown; new: unknown }>);
   return (
     <>
@@ -57,7 +58,7 @@ function Change({ event }: { event: EvidenceEvent }) {
 
 /** A value of a field, in the words of the screen. */
 function shown(field: string, value: unknown): string {
-  const { registry } = texts;
+  const registry = registryTexts;
   const text = typeof value === "string" ? value : value === null ? texts.none : JSON.stringify(value);
   if (field === "validation_status") return (registry.statuses as Record<string, string>)[text] ?? text;
   if (field === "risk_tier") return (registry.tiersShort as Record<string, string>)[text] ?? text;
@@ -65,7 +66,7 @@ function shown(field: string, value: unknown): string {
 }
 
 function Switch({ event }: { event: EvidenceEvent }) {
-  const { registry } = texts;
+  const registry = registryTexts;
   const isOff = event.action === "kill_switch_disable";
   return (
     <>
@@ -96,7 +97,7 @@ function Decision({ approval }: { approval: Evidence["approvals"][number] }) {
 }
 
 function Months({ usage }: { usage: Evidence["usage"] }) {
-  const { registry } = texts;
+  const registry = registryTexts;
   if (usage.length === 0) return null;
   return (
     <section>

@@ -15,6 +15,7 @@ import { type Editor, NewRuleButton, RuleMenu, RuleName } from "../parts/rules";
 import { EmptyState, ErrorState } from "../parts/states";
 import { Time } from "../parts/Time";
 import { texts } from "../texts";
+import { registryTexts } from "../texts/registry";
 import {
   nameOf, PAGE_SIZE, type RegisteredModel, type RegistryFilters, type RiskTier, STATUSES, type Status, TIERS, useDeleteEntry, useInventory,
   useRegistry,
@@ -29,7 +30,8 @@ const creation: Editor = (close) => <EntryForm onDone={close} />;
 
 /** The model registry, newest entry first, with the evidence of one of them in a dialog. */
 export function RegistryPage() {
-  const { registry, rules } = texts;
+  const { rules } = texts;
+  const registry = registryTexts;
   const { administers } = useRights();
   const { page = 1, entry, ...filters } = route.useSearch();
   const navigate = route.useNavigate();
@@ -86,7 +88,8 @@ function Filters({ filters, isFiltered, onChange, onClear }: {
   onChange: (changed: RegistryFilters) => void;
   onClear: () => void;
 }) {
-  const { registry, rules } = texts;
+  const { rules } = texts;
+  const registry = registryTexts;
   return (
     <>
       <FilterField label={registry.search} placeholder={registry.searchPlaceholder} value={filters.search} onChange={(search) => onChange({ search })} />
@@ -105,7 +108,8 @@ function Filters({ filters, isFiltered, onChange, onClear }: {
 }
 
 function columnsOf(administers: boolean, open: (model: RegisteredModel) => void): Column<RegisteredModel>[] {
-  const { registry, rules } = texts;
+  const { rules } = texts;
+  const registry = registryTexts;
   const columns: Column<RegisteredModel>[] = [
     {
       id: "name", header: registry.model, meta: { width: "36%" },
@@ -136,7 +140,7 @@ function Actions({ model }: { model: RegisteredModel }) {
   const remove = useDeleteEntry(model.id);
   return (
     <RuleMenu
-      name={nameOf(model)} editor={(close) => <EntryForm entry={model} onDone={close} />} deleteText={texts.registry.deleteText}
+      name={nameOf(model)} editor={(close) => <EntryForm entry={model} onDone={close} />} deleteText={registryTexts.deleteText}
       onDelete={() => remove.mutateAsync(undefined)}
     />
   );

@@ -4,7 +4,7 @@ import { useFieldArray, type UseFormReturn } from "react-hook-form";
 import { Button } from "../parts/Button";
 import { FieldSet, TextField } from "../parts/fields";
 import { DECIMAL } from "../parts/forms";
-import { texts } from "../texts";
+import { routingTexts } from "../texts/routing";
 import { useModelNames } from "./api";
 import styles from "./ChainField.module.css";
 import type { PolicyFields } from "./fields";
@@ -13,7 +13,7 @@ const MODEL_PATTERN = /^[^/\s]+\/\S+$/;
 
 /** The fallback chain: models in their order. A weight matters to the strategy `balanced` alone. */
 export function ChainField({ form, isWeighted }: { form: UseFormReturn<PolicyFields>; isWeighted: boolean }) {
-  const { routing } = texts;
+  const routing = routingTexts;
   const { fields, append, remove, swap } = useFieldArray({ control: form.control, name: "fallback_chain" });
   const models = useModelNames();
   const { fallback_chain: faults } = form.formState.errors;

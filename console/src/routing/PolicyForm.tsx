@@ -9,13 +9,15 @@ import { Fields } from "../parts/Trial";
 import { useProviders } from "../providers/api";
 import { DECIMAL } from "../parts/forms";
 import { texts } from "../texts";
+import { routingTexts } from "../texts/routing";
 import { CAP_ACTIONS, CAPABILITIES, type RoutingPolicy, STRATEGIES, useSavePolicy } from "./api";
 import { ChainField } from "./ChainField";
 import { bodyOf, fieldsOf, type PolicyFields } from "./fields";
 
 /** Creates and edits a routing policy. */
 export function PolicyForm({ policy, onDone }: { policy?: RoutingPolicy; onDone: () => void }) {
-  const { routing, rules } = texts;
+  const { rules } = texts;
+  const routing = routingTexts;
   const form = useForm<PolicyFields>({ defaultValues: fieldsOf(policy) });
   const save = useSavePolicy(policy?.policy_id);
   const groups = useGroups();
@@ -72,7 +74,7 @@ export function PolicyForm({ policy, onDone }: { policy?: RoutingPolicy; onDone:
 
 /** Which models the strategy chooses from. */
 function ModelFields({ form }: { form: UseFormReturn<PolicyFields> }) {
-  const { routing } = texts;
+  const routing = routingTexts;
   const { errors } = form.formState;
   const providers = useProviders();
   return (

@@ -12,6 +12,7 @@ import { Page, Panel } from "../parts/Page";
 import { type Editor, EnabledBadge, NewRuleButton, RuleMenu, RuleName } from "../parts/rules";
 import { EmptyState, ErrorState } from "../parts/states";
 import { texts } from "../texts";
+import { routingTexts } from "../texts/routing";
 import { type RoutingFilters, type RoutingPolicy, STRATEGIES, type Strategy, useDeletePolicy, useRoutingPolicies, useSetEnabled } from "./api";
 import { PolicyForm } from "./PolicyForm";
 import { SimulationPanel } from "./SimulationPanel";
@@ -21,7 +22,8 @@ const creation: Editor = (close) => <PolicyForm onDone={close} />;
 
 /** The routing policies, the oldest first, and what one of them does with a described request. */
 export function RoutingPage() {
-  const { routing, rules } = texts;
+  const { rules } = texts;
+  const routing = routingTexts;
   const { administers } = useRights();
   const filters = route.useSearch();
   const navigate = route.useNavigate();
@@ -58,7 +60,8 @@ function Filters({ filters, isFiltered, onChange, onClear }: {
   onChange: (changed: RoutingFilters) => void;
   onClear: () => void;
 }) {
-  const { routing, rules } = texts;
+  const { rules } = texts;
+  const routing = routingTexts;
   const groups = useGroups();
   return (
     <>
@@ -84,7 +87,8 @@ function Filters({ filters, isFiltered, onChange, onClear }: {
 }
 
 function columnsOf(administers: boolean, onSimulate: (id: string) => void): Column<RoutingPolicy>[] {
-  const { routing, rules } = texts;
+  const { rules } = texts;
+  const routing = routingTexts;
   const columns: Column<RoutingPolicy>[] = [
     {
       id: "name", header: rules.name, meta: { width: "38%" },
@@ -105,7 +109,7 @@ function columnsOf(administers: boolean, onSimulate: (id: string) => void): Colu
 const SHOWN_GROUPS = 2;
 
 function Groups({ ids }: { ids: string[] }) {
-  const { routing } = texts;
+  const routing = routingTexts;
   const groups = useGroups();
   if (ids.length === 0) return routing.everybody;
   const names = ids.map((id) => groups.data?.find((group) => group.id === id)?.name ?? texts.filters.unknownGroup);
@@ -113,7 +117,7 @@ function Groups({ ids }: { ids: string[] }) {
 }
 
 function Cap({ policy: { cost_cap: cap } }: { policy: RoutingPolicy }) {
-  return cap === null ? texts.none : <span title={texts.routing.capActions[cap.action_on_exceed]}>{dollars(cap.max_cost_per_request_usd)}</span>;
+  return cap === null ? texts.none : <span title={routingTexts.capActions[cap.action_on_exceed]}>{dollars(cap.max_cost_per_request_usd)}</span>;
 }
 
 function Actions({ policy, onSimulate }: { policy: RoutingPolicy; onSimulate: (id: string) => void }) {
@@ -121,11 +125,11 @@ function Actions({ policy, onSimulate }: { policy: RoutingPolicy; onSimulate: (i
   const remove = useDeletePolicy(policy.policy_id);
   return (
     <RuleMenu
-      name={policy.name} enabled={policy.enabled} deleteText={texts.routing.deleteText}
+      name={policy.name} enabled={policy.enabled} deleteText={routingTexts.deleteText}
       editor={(close) => <PolicyForm policy={policy} onDone={close} />}
       onToggle={() => setEnabled.mutateAsync(!policy.enabled)} onDelete={() => remove.mutateAsync(undefined)}
     >
-      <MenuItem onClick={() => onSimulate(policy.policy_id)}><FlaskConical aria-hidden size={15} />{texts.routing.simulate}</MenuItem>
+      <MenuItem onClick={() => onSimulate(policy.policy_id)}><FlaskConical aria-hidden size={15} />{routingTexts.simulate}</MenuItem>
     </RuleMenu>
   );
 }

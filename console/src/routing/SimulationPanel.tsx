@@ -6,6 +6,7 @@ import fieldStyles from "../parts/fields.module.css";
 import { dollars, duration } from "../parts/format";
 import { Fields, TrialPanel, trialStyles } from "../parts/Trial";
 import { texts } from "../texts";
+import { routingTexts } from "../texts/routing";
 import { CAPABILITIES, type Capability, type ConsideredModel, type Simulated, useRoutingPolicies, useSimulate } from "./api";
 import styles from "./SimulationPanel.module.css";
 
@@ -15,7 +16,7 @@ const DEFAULT_OUTPUT_TOKENS = 500;
 
 /** What a policy does with a described request: the models that it considers, their costs, and why each answers or not. */
 export function SimulationPanel({ chosen, onChoose }: { chosen: string | null; onChoose: (id: string) => void }) {
-  const { routing } = texts;
+  const routing = routingTexts;
   const policies = useRoutingPolicies({});
   const groups = useGroups();
   const simulate = useSimulate();
@@ -87,7 +88,7 @@ function Place({ at, children }: { at: string | null; children: ReactNode }) {
 }
 
 function Result({ result: { refusal, cost_cap_check: check, candidates } }: { result: Simulated }) {
-  const { routing } = texts;
+  const routing = routingTexts;
   return (
     <>
       {refusal !== null && (
@@ -108,7 +109,7 @@ function Result({ result: { refusal, cost_cap_check: check, candidates } }: { re
 function Candidate({ candidate: { provider, model_id: id, outcome, reason, estimated_cost_usd: cost, median_latency_ms: latency } }: {
   candidate: ConsideredModel;
 }) {
-  const { routing } = texts;
+  const routing = routingTexts;
   return (
     <li className={styles["candidate"]}>
       <Badge tone={TONES[outcome]}>{routing.outcomes[outcome]}</Badge>

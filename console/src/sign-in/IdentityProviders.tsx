@@ -14,6 +14,7 @@ import { EmptyState, ErrorState } from "../parts/states";
 import { Time } from "../parts/Time";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
+import { signInTexts } from "../texts/sign-in";
 import { type Idp, signInUrl, useCreateIdp, useDeleteIdp, useIdps, useUpdateIdp } from "./api";
 import { bodyOf, IdpForm } from "./IdpForm";
 import styles from "./SignInPage.module.css";
@@ -24,7 +25,7 @@ const creation: Editor = (close) => <NewIdpForm onDone={close} />;
 
 /** The identity providers of single sign-on. */
 export function IdentityProviders() {
-  const { signIn } = texts;
+  const signIn = signInTexts;
   const { administers } = useRights();
   const { data, error, refetch } = useIdps();
   const columns = useMemo(() => columnsOf(administers), [administers]);
@@ -46,7 +47,8 @@ export function IdentityProviders() {
 }
 
 function columnsOf(administers: boolean): Column<Idp>[] {
-  const { signIn, rules } = texts;
+  const { rules } = texts;
+  const signIn = signInTexts;
   const columns: Column<Idp>[] = [
     { id: "name", header: rules.name, meta: { width: "50%" }, cell: ({ row }) => <RuleName name={row.original.name} detail={row.original.entity_id} /> },
     {
@@ -64,7 +66,7 @@ function columnsOf(administers: boolean): Column<Idp>[] {
 }
 
 function Certificate({ expires_at: expiresAt, sha256 }: Idp["certificates"][number]) {
-  const { signIn } = texts;
+  const signIn = signInTexts;
   const daysLeft = (new Date(expiresAt).getTime() - Date.now()) / DAY_MS;
   return (
     <span title={signIn.fingerprint(sha256)}>
@@ -90,7 +92,8 @@ function NewIdpForm({ onDone }: { onDone: () => void }) {
 }
 
 function Actions({ idp }: { idp: Idp }) {
-  const { signIn, rules } = texts;
+  const { rules } = texts;
+  const signIn = signInTexts;
   const [testing, setTesting] = useState(false);
   const update = useUpdateIdp(idp.id);
   const remove = useDeleteIdp(idp.id);

@@ -2,6 +2,7 @@ import { useForm } from "react-hook-form";
 import { DialogForm } from "../parts/DialogForm";
 import { CheckboxField, TextAreaField, TextField } from "../parts/fields";
 import { texts } from "../texts";
+import { signInTexts } from "../texts/sign-in";
 import type { Idp, NewIdp } from "./api";
 import { MetadataReader } from "./MetadataReader";
 import styles from "./SignInPage.module.css";
@@ -24,7 +25,8 @@ export function IdpForm({ idp, onSubmit, onCancel }: {
   onSubmit: (fields: IdpFields) => Promise<unknown>;
   onCancel: () => void;
 }) {
-  const { signIn, rules } = texts;
+  const { rules } = texts;
+  const signIn = signInTexts;
   const form = useForm<IdpFields>({
     defaultValues: {
       name: idp?.name ?? "",

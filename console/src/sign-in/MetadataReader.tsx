@@ -6,13 +6,13 @@ import { classes } from "../parts/classes";
 import { TextField } from "../parts/fields";
 import { errorText } from "../parts/states";
 import { toast } from "../parts/toasts";
-import { texts } from "../texts";
+import { signInTexts } from "../texts/sign-in";
 import { useReadMetadata } from "./api";
 import styles from "./SignInPage.module.css";
 
 /** Reads metadata from an address or a file. */
 export function MetadataReader({ onRead }: { onRead: (metadata: Schemas["IdpMetadata"]) => void }) {
-  const { signIn } = texts;
+  const signIn = signInTexts;
   const read = useReadMetadata();
   const [url, setUrl] = useState("");
   const [fault, setFault] = useState<{ source: "url" | "xml"; message: string } | null>(null);

@@ -4,6 +4,7 @@ import { CheckboxField, SelectField, SourceHint, TextField } from "../parts/fiel
 import { KEEP_TYPED } from "../parts/forms";
 import { PolicyPanel } from "../parts/PolicyPanel";
 import { texts } from "../texts";
+import { signInTexts } from "../texts/sign-in";
 import { type MfaPolicy, useMfaPolicy, useUpdateMfaPolicy } from "./api";
 import styles from "./SignInPage.module.css";
 
@@ -22,7 +23,7 @@ interface Fields {
 
 /** Who needs a second factor, from when on, and which. */
 export function MfaForm() {
-  const { signIn } = texts;
+  const signIn = signInTexts;
   const policy = useMfaPolicy();
   const update = useUpdateMfaPolicy();
   const form = useForm<Fields>({

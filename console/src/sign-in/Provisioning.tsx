@@ -17,6 +17,7 @@ import { ErrorState } from "../parts/states";
 import { Time } from "../parts/Time";
 import { useResetOnOpen } from "../parts/useResetOnOpen";
 import { texts } from "../texts";
+import { signInTexts } from "../texts/sign-in";
 import { type ScimToken, useCreateScimToken, useDeleteScimToken, useScimTokens } from "./api";
 import styles from "./SignInPage.module.css";
 
@@ -24,7 +25,7 @@ const DAY_MS = 86_400_000;
 
 /** The SCIM address, and the tokens with which directories make and remove users. */
 export function Provisioning() {
-  const { signIn } = texts;
+  const signIn = signInTexts;
   const { administers } = useRights();
   const { data, error, refetch } = useScimTokens();
   const columns = useMemo(() => columnsOf(administers), [administers]);
@@ -43,7 +44,8 @@ export function Provisioning() {
 }
 
 function columnsOf(administers: boolean): Column<ScimToken>[] {
-  const { signIn, keys } = texts;
+  const { keys } = texts;
+  const signIn = signInTexts;
   const columns: Column<ScimToken>[] = [
     { id: "name", header: signIn.token, meta: { width: "40%" }, cell: ({ row }) => <span className={styles["name"]}>{row.original.description}</span> },
     { id: "created", header: keys.created, meta: { hideBelow: "desk" }, cell: ({ row }) => <Time at={row.original.created_at} as="date" /> },
@@ -59,7 +61,8 @@ function Moment({ at }: { at: string | null }) {
 }
 
 function Actions({ token }: { token: ScimToken }) {
-  const { signIn, rules } = texts;
+  const { rules } = texts;
+  const signIn = signInTexts;
   const [deleting, setDeleting] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
   const remove = useDeleteScimToken(token.token_id);
@@ -77,7 +80,7 @@ function Actions({ token }: { token: ScimToken }) {
 }
 
 function NewToken() {
-  const { signIn } = texts;
+  const signIn = signInTexts;
   const [open, setOpen] = useState(false);
   const [token, setToken] = useResetOnOpen<string | null>(open, null);
   const trigger = useRef<HTMLButtonElement>(null);
@@ -103,7 +106,8 @@ function NewToken() {
 }
 
 function TokenForm({ onCreated, onCancel }: { onCreated: (token: string) => void; onCancel: () => void }) {
-  const { signIn, keys, rules } = texts;
+  const { keys, rules } = texts;
+  const signIn = signInTexts;
   const form = useForm({ defaultValues: { description: "", expires_at: "" } });
   const create = useCreateScimToken();
   const { errors } = form.formState;

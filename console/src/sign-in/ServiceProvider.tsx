@@ -2,12 +2,13 @@ import { Addresses } from "../parts/Addresses";
 import { Panel } from "../parts/Page";
 import { ErrorState, Skeleton } from "../parts/states";
 import { texts } from "../texts";
+import { signInTexts } from "../texts/sign-in";
 import { useServiceProvider } from "./api";
 import styles from "./SignInPage.module.css";
 
 /** The addresses of this platform, for the identity provider's administrator. */
 export function ServiceProvider() {
-  const { signIn } = texts;
+  const signIn = signInTexts;
   const { data, error, refetch } = useServiceProvider();
   return (
     <Panel title={signIn.ours}>

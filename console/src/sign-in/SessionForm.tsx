@@ -4,6 +4,7 @@ import { CheckboxField, SelectField, TextField } from "../parts/fields";
 import { KEEP_TYPED } from "../parts/forms";
 import { PolicyPanel } from "../parts/PolicyPanel";
 import { texts } from "../texts";
+import { signInTexts } from "../texts/sign-in";
 import { type SessionPolicy, useSessionPolicy, useUpdateSessionPolicy } from "./api";
 import styles from "./SignInPage.module.css";
 
@@ -17,7 +18,8 @@ interface Fields {
 
 /** How many sessions a user may have, and how long they can be refreshed. */
 export function SessionForm() {
-  const { signIn, organization } = texts;
+  const { organization } = texts;
+  const signIn = signInTexts;
   const policy = useSessionPolicy();
   const update = useUpdateSessionPolicy();
   const form = useForm<Fields>({

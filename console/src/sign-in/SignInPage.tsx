@@ -1,5 +1,5 @@
 import { Page } from "../parts/Page";
-import { texts } from "../texts";
+import { signInTexts } from "../texts/sign-in";
 import { IdentityProviders } from "./IdentityProviders";
 import { MfaForm } from "./MfaForm";
 import { Provisioning } from "./Provisioning";
@@ -10,7 +10,7 @@ import styles from "./SignInPage.module.css";
 /** How people of the organization sign in: single sign-on, provisioning, second factors and sessions. */
 export function SignInPage() {
   return (
-    <Page title={texts.signIn.title}>
+    <Page title={signInTexts.title}>
       <div className={styles["panels"]}>
         <IdentityProviders />
         <ServiceProvider />

@@ -28,7 +28,7 @@ pytestmark = needs_chromium
 
 CARD = "My card is 4242 4242 4242 4242."
 #: Compressed bytes of everything that the first page loads.
-MAX_FIRST_LOAD_BYTES = 250 * 1024
+MAX_FIRST_LOAD_BYTES = 250_000
 
 
 async def create_key(page: Page, name: str) -> str:
