@@ -6,7 +6,7 @@ BIN := .venv/bin
 CONSOLE := src/gatehouse/platform/console/built/index.html
 CONSOLE_SOURCES := $(shell find console src/gatehouse/foundation/http/pages/static/tokens.css -name node_modules -prune -o -type f -not -name schema.d.ts -print)
 
-.PHONY: setup run test lint reference new-family docs bench lock console console-build clean
+.PHONY: setup run test lint reference new-family docs bench agents lock console console-build clean
 
 setup: .venv/installed $(CONSOLE)
 
@@ -36,6 +36,7 @@ lint: setup
 	$(BIN)/ruff check src tests bench training tools
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q tests/architecture/test_language.py
 
 # docs/reference/ from the OpenAPI documents; a test fails while it is out of date.
 reference: setup
@@ -64,6 +65,11 @@ bench: setup
 lock: setup
 	$(BIN)/uv pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-annotate --python-version 3.11 --extra dev -o requirements-dev.lock pyproject.toml
 	$(BIN)/uv pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-annotate --python-version 3.11 -c requirements-dev.lock -o requirements.lock pyproject.toml
+
+# The lines of docs/clients with the newest version of each client, which is installed from PyPI or npm in a temporary
+# folder, through a platform and a scripted model. ARGS="codex" runs one client, ARGS="--publish" writes the results.
+agents: setup
+	$(BIN)/python -m tools.coding_agents $(ARGS)
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache site dist console/node_modules $(dir $(CONSOLE))

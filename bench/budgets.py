@@ -28,7 +28,7 @@ from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.installation import setup
 from gatehouse.platform.spending.spender import Spender
 from gatehouse.policy.budgets import BudgetRecord
-from gatehouse.policy.records import ChainEntry, CostCap, RoutingPolicyRecord
+from gatehouse.policy.catalog import ChainEntry, CostCap, RoutingPolicyRecord
 
 ROUNDS = 100
 #: microseconds per request for cost routing and one budget
@@ -83,7 +83,7 @@ async def measured(url: str) -> float:
         await database.close()
     without, *more = (min(costs) for costs in zip(*rounds, strict=True))
     one, four, routed, both, all_four = (costs - without for costs in more)
-    print(f"neither {without:.0f} us a request; one budget in dollars {one:.1f} us more, four {four:.1f}")
+    print(f"neither {without:.0f} us per request; additional: one budget in dollars {one:.1f} us, four {four:.1f}")
     print(f"cost routing {routed:.1f}; with one budget {both:.1f} (goal: at most {GOAL:.0f}), with four {all_four:.1f}")
     return both
 

@@ -24,6 +24,7 @@ from rig import gateways, install, published, report, sustained
 from rig.gateways import Gateway
 from rig.load import NoAnswer
 from rig.measure import Bench, Cores, Plan, Sample, note
+from rig.tls import TlsFront
 from rig.upstream import Mock
 
 HERE = Path(__file__).parent
@@ -127,7 +128,7 @@ class Comparison:
         if not loud:
             return []
         shares = ", ".join(f"{name} {share:.0%}" for name, share in loud.items())
-        return [f"the machine was not quiet: others held the gateway's core while these were measured: {shares}"]
+        return [f"other processes used the gateway's core during these measurements: {shares}"]
 
     def figures(self) -> report.Figures:
         speed, memory = report.medians(self.speed), report.medians(self.memory)
@@ -206,7 +207,11 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     work = Path(tempfile.mkdtemp(prefix="gatehouse-bench-"))
     mock = Mock(OUT, core=cores.load)
+    over_tls = any(gateways.ALL[name].over_tls for name in names)
+    front = TlsFront(work, mock.url, core=cores.load) if over_tls else None
     site = gateways.Site(mock.url, work, env, cores.gateway, gatehouse, beside=cores.load)
+    if front is not None:
+        site = replace(site, upstream_over_tls=front.url, authority=front.authority)
     comparison = Comparison(Bench(mock, cores, plan_of(chosen)), site, names)
     try:
         if not chosen.no_speed:
@@ -217,6 +222,8 @@ def main() -> int:
         comparison.remarks.append("interrupted: these are the figures so far")
         comparison.failed.append("the rest")
     finally:
+        if front is not None:
+            front.stop()
         mock.stop()
         shutil.rmtree(work, ignore_errors=True)
     comparison.print()

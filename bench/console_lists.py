@@ -1,10 +1,11 @@
-"""Compares the time in which the console opens its list of API keys with 400,000 keys and with ten keys.
+"""Compares the time in which lists of API keys and users open with 400,000 rows and with ten.
 
-python bench/console_lists.py [--keys 400000] [--rounds 15]
+python bench/console_lists.py [--rows 400000] [--rounds 15]
 
-Two platforms run at the same time, one with ten keys of other users and one with many. Each round opens the first page,
-a page in the middle and a filtered page on both platforms in turn. A page is opened by the API, and in Chromium until
-its rows are displayed. The benchmark prints the medians and their ratios. The exit status is 2 if Chromium is missing.
+Two platforms run at the same time, one with ten API keys of ten users and one with many of both. Each round reads, on
+both platforms in turn, the first page in every order, filtered pages, searches, and a page in the middle. It also opens
+the list of keys in Chromium until its rows are displayed. The API is called as the console calls it. The benchmark
+prints the medians and their ratios. The exit status is 2 if Chromium is missing.
 """
 
 import argparse
@@ -13,60 +14,102 @@ import statistics
 import sys
 import time
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import httpx2
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.support import required_programs
+from tests.support import chromium
 from tests.support.server import ADMIN_EMAIL, ADMIN_PASSWORD, GatehouseServer
 
 from gatehouse.platform.changes.change import DEFAULT_TENANT
 
-FEW_KEYS: Final = 10
-USERS: Final = 1_000
+FEW_ROWS: Final = 10
 PAGE_SIZE: Final = 50
+#: As in the console: the number at which the server stops counting.
+MAX_TOTAL: Final = 10_000
+#: Users who own keys. With many rows, each of them has 400.
+OWNERS: Final = 1_000
 FILL: Final = (
-    "INSERT INTO users (id, tenant_id, email) SELECT gen_random_uuid(), %(tenant)s, 'user-' || n || '@example.com'"
-    " FROM generate_series(1, %(users)s) n",
-    "INSERT INTO api_keys (id, tenant_id, user_id, key_prefix, digest, description, is_enabled, created_at)"
-    " SELECT gen_random_uuid(), u.tenant_id, u.id, 'gk_' || lpad(n::text, 8, '0'), sha256(n::text::bytea), 'key ' || n,"
-    " n %% 50 > 0, now() - n * interval '1 minute' FROM generate_series(1, %(keys)s) n"
+    "INSERT INTO users (id, tenant_id, email, display_name, is_active, last_login_at, created_at)"
+    " SELECT gen_random_uuid(), %(tenant)s, 'user-' || n || '@example.com', 'Person ' || left(md5(n::text), 8),"
+    " n %% 50 > 0, CASE WHEN n %% 3 > 0 THEN now() - n * interval '7 minutes' END, now() - n * interval '1 minute'"
+    " FROM generate_series(1, %(rows)s) n",
+    "INSERT INTO api_keys (id, tenant_id, user_id, key_prefix, digest, description, is_enabled, created_at, last_used,"
+    " expires_at) SELECT gen_random_uuid(), u.tenant_id, u.id, 'gk_' || left(md5(n::text), 5), sha256(n::text::bytea),"
+    " 'key ' || n, n %% 50 > 0, now() - n * interval '1 minute', CASE WHEN n %% 3 > 0 THEN now() - n * interval '3"
+    " minutes' END, CASE WHEN n %% 4 > 0 THEN now() + n * interval '5 minutes' END FROM generate_series(1, %(rows)s) n"
     " JOIN (SELECT id, tenant_id, row_number() OVER (ORDER BY email) AS number FROM users WHERE email LIKE 'user-%%') u"
-    " ON u.number = 1 + n %% %(users)s",
-    "VACUUM ANALYZE",
+    " ON u.number = 1 + n %% least(%(owners)s, %(rows)s)",
 )
+KEY_ORDERS: Final = (
+    "-created_at", "description", "owner", "-last_used", "last_used", "expires_at", "-expires_at",
+)  # fmt: skip
+USER_ORDERS: Final = ("-created_at", "name", "-name", "role", "-last_login_at", "last_login_at")
 TIERS: Final = '{"/login": 100000000, "/console": 100000000, "POST /api/auth/session/token": 100000000}'
 
 
-class Platform:
-    """A server with some number of API keys, and the client of an administrator."""
+class Read(NamedTuple):
+    """A request for a page of a list."""
 
-    def __init__(self, server: GatehouseServer, keys: int) -> None:
+    path: str
+    query: dict[str, str]
+
+
+class Platform:
+    """A server with some number of API keys and users, and the client of an administrator."""
+
+    def __init__(self, server: GatehouseServer, rows: int) -> None:
+        # These indexes are built faster once the rows are there.
+        indexes = server.sql("SELECT indexname, indexdef FROM pg_indexes WHERE indexname LIKE '%_trigrams'")
+        for name, _ in indexes:
+            server.sql(f"DROP INDEX {name}")
         for statement in FILL:
-            values = {"tenant": DEFAULT_TENANT, "users": min(USERS, keys), "keys": keys}
-            server.sql(statement, None if statement.startswith("VACUUM") else values)
-        self.url, self.keys = server.url, keys
+            server.sql(statement, {"tenant": DEFAULT_TENANT, "rows": rows, "owners": OWNERS})
+        for _, definition in indexes:
+            server.sql(definition)
+        server.sql("VACUUM ANALYZE")
+        self.url, self.rows = server.url, rows
         self.client = httpx2.Client(base_url=server.url, timeout=60)
         login = self.client.post("/api/auth/login", json={"email": ADMIN_EMAIL, "password": ADMIN_PASSWORD})
         self.client.headers["Authorization"] = f"Bearer {login.raise_for_status().json()['access_token']}"
 
     @property
-    def lists(self) -> dict[str, dict[str, str]]:
-        """Return the queries that are measured, by name."""
-        middle = self.keys // 2 // PAGE_SIZE * PAGE_SIZE
-        size = {"limit": str(PAGE_SIZE)}
+    def reads(self) -> dict[str, Read]:
+        """Return the requests that are measured, by name."""
+        middle = self.rows // 2 // PAGE_SIZE
+        keys = {"limit": str(PAGE_SIZE), "max_total": str(MAX_TOTAL)}
+        users = {"page_size": str(PAGE_SIZE), "max_total": str(MAX_TOTAL)}
+        key_queries = {
+            **{f"by {order}": {"sort": order} for order in KEY_ORDERS},
+            "disabled": {"enabled": "false"},
+            "search of one row": {"search": f"key {self.rows}"},
+            "search of an owner": {"search": "user-7@"},
+            "search of all rows": {"search": "key"},
+            "search of nothing": {"search": "nobody has this"},
+            "middle page": {"offset": str(middle * PAGE_SIZE)},
+            "middle page by expires_at": {"offset": str(middle * PAGE_SIZE), "sort": "expires_at"},
+        }
+        user_queries = {
+            **{f"by {order}": {"sort": order} for order in USER_ORDERS},
+            "inactive": {"active": "false"},
+            "administrators": {"role": "admin"},
+            "search of one row": {"search": f"user-{self.rows}@"},
+            "search of all rows": {"search": "person"},
+            "search of two characters": {"search": "pe"},
+            "search of nothing": {"search": "nobody has this"},
+            "middle page": {"page": str(middle + 1)},
+        }
         return {
-            "first page": size,
-            "middle page": {**size, "offset": str(middle)},
-            "disabled": {**size, "enabled": "false"},
+            **{f"keys, {name}": Read("/api/admin/api-keys", keys | query) for name, query in key_queries.items()},
+            **{f"users, {name}": Read("/api/admin/users", users | query) for name, query in user_queries.items()},
         }
 
-    def list_seconds(self, query: dict[str, str]) -> float:
+    def seconds(self, read: Read) -> float:
         began = time.perf_counter()
-        self.client.get("/api/admin/api-keys", params=query).raise_for_status()
+        self.client.get(read.path, params=read.query).raise_for_status()
         return time.perf_counter() - began
 
 
@@ -89,41 +132,37 @@ async def signed_in(browser: Browser, url: str) -> Page:
 
 
 async def measure(few: Platform, many: Platform, rounds: int) -> dict[str, tuple[list[float], list[float]]]:
-    samples: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in (*few.lists, "in Chromium")}
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=required_programs.find("chromium"), args=["--headless", "--no-sandbox", "--disable-gpu"]
-        )
+    samples: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in (*few.reads, "keys in Chromium")}
+    async with chromium.browser() as browser:
         pages = [await signed_in(browser, platform.url) for platform in (few, many)]
         # The first round fills caches and is not counted.
         for number in range(rounds + 1):
             for index, (platform, page) in enumerate(zip((few, many), pages, strict=True)):
-                for name, query in platform.lists.items():
-                    seconds = platform.list_seconds(query)
+                for name, read in platform.reads.items():
+                    seconds = platform.seconds(read)
                     if number:
                         samples[name][index].append(seconds)
                 seconds = await page_seconds(page, platform.url)
                 if number:
-                    samples["in Chromium"][index].append(seconds)
-        await browser.close()
+                    samples["keys in Chromium"][index].append(seconds)
     return samples
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--keys", type=int, default=400_000)
+    parser.add_argument("--rows", type=int, default=400_000)
     parser.add_argument("--rounds", type=int, default=15)
     chosen = parser.parse_args()
-    if required_programs.find("chromium") is None:
+    if chromium.PROGRAM is None:
         print("The benchmark cannot run: apt-get install chromium", file=sys.stderr)
         return 2
     env = {"RATE_LIMIT_TIERS": TIERS}
     with GatehouseServer(env=env) as first, GatehouseServer(env=env) as second:
-        samples = asyncio.run(measure(Platform(first, FEW_KEYS), Platform(second, chosen.keys), chosen.rounds))
-    print(f"{'':14}{FEW_KEYS:>10} keys{chosen.keys:>10,} keys     ratio")
+        samples = asyncio.run(measure(Platform(first, FEW_ROWS), Platform(second, chosen.rows), chosen.rounds))
+    print(f"{'':34}{FEW_ROWS:>10} rows{chosen.rows:>10,} rows     ratio")
     for name, (few, many) in samples.items():
         left, right = statistics.median(few), statistics.median(many)
-        print(f"{name:14}{left * 1000:>12.1f} ms{right * 1000:>12.1f} ms{right / left:>10.2f}")
+        print(f"{name:34}{left * 1000:>12.1f} ms{right * 1000:>12.1f} ms{right / left:>10.2f}")
     return 0
 
 

@@ -1,7 +1,7 @@
 """Runs the parsers for requests and replies under a coverage-guided fuzzer (atheris, which uses libFuzzer). A run takes
 ten minutes, five for each target.
 
-    .venv/bin/python bench/fuzz.py                          # reply: the outbound lane's parser; request: the ingress
+    .venv/bin/python bench/fuzz.py                          # reply: the HTTP client's parser; request: the ingress
     .venv/bin/python bench/fuzz.py --only reply --seconds 60
     .venv/bin/python bench/fuzz.py --only reply --again bench/out/fuzz/reply/crash-...     # one input, with traceback
     .venv/bin/python bench/fuzz.py --seeds                  # every seed once, without the fuzzer
@@ -35,7 +35,7 @@ ENV = HERE / "out" / "env"
 
 #: Maximum bytes of an input. The limits of the parsers for longer inputs have their own tests.
 MAX_INPUT_BYTES = 1024
-#: Seconds after which one input counts as hung. Usually, thousands of inputs run in a second.
+#: Seconds after which one input counts as hung. Usually, thousands of inputs run per second.
 HANG = 10
 #: MiB by which the memory of the process may grow in the second half. The fuzzer itself keeps interesting inputs.
 GROWTH = 16.0

@@ -31,7 +31,7 @@ from gatehouse.ingress.in_progress import InProgress
 from gatehouse.ingress.protocol_choice import protocol_of
 
 WORDS = " ".join(["word"] * 60)
-ASKED = json.dumps({"model": "sandbox/echo", "messages": [{"role": "user", "content": WORDS}]}).encode()
+REQUEST_BODY = json.dumps({"model": "sandbox/echo", "messages": [{"role": "user", "content": WORDS}]}).encode()
 BODY = json.dumps({"id": "c-1", "choices": [{"message": {"role": "assistant", "content": WORDS * 2}}]}).encode()
 EVENT = b'data: {"id":"c-1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"word "}}]}\n\n'
 EVENTS = 50
@@ -111,7 +111,7 @@ async def engine_alone(requests: int) -> float:
     )  # fmt: skip
 
     async def read() -> bytes:
-        return ASKED
+        return REQUEST_BODY
 
     began = time.thread_time()
     for _ in range(requests):
@@ -163,7 +163,7 @@ class LoadConnection(asyncio.Protocol):
 
 async def ask(port: int, path: str, requests: int, connections: int) -> None:
     loop, left, done = asyncio.get_running_loop(), [requests, requests], asyncio.Event()
-    request_bytes = HEAD.format(path, len(ASKED)).encode() + ASKED
+    request_bytes = HEAD.format(path, len(REQUEST_BODY)).encode() + REQUEST_BODY
     all_of_them = [
         (await loop.create_connection(lambda: LoadConnection(request_bytes, left, done), "127.0.0.1", port))[1]
         for _ in range(connections)
@@ -178,7 +178,7 @@ async def ask(port: int, path: str, requests: int, connections: int) -> None:
 
 async def measure(rounds: int, requests: int, connections: int) -> None:
     print(f"engine alone: {min([await engine_alone(10_000) for _ in range(5)]):.1f} us")
-    print(f"{'CPU us a request':18}{'ingress':>10}{'least':>8}{'median':>8}")
+    print(f"{'CPU us per request':20}{'ingress':>10}{'least':>8}{'median':>8}")
     async with running_ingress("lean") as lean, running_ingress("uvicorn") as asgi:
         for kind, path in PATHS.items():
             result: dict[str, list[float]] = {"uvicorn": [], "lean": []}
@@ -190,7 +190,7 @@ async def measure(rounds: int, requests: int, connections: int) -> None:
                     if number:
                         result[name].append(spent)
             for name, costs in result.items():
-                print(f"{kind:18}{name:>10}{min(costs):8.1f}{statistics.median(costs):8.1f}", flush=True)
+                print(f"{kind:20}{name:>10}{min(costs):8.1f}{statistics.median(costs):8.1f}", flush=True)
 
 
 def main() -> None:

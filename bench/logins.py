@@ -31,10 +31,10 @@ def main() -> int:
     parser.add_argument("--parallel", type=int, default=50, help="sign-ins at once")
     parser.add_argument("--seconds", type=float, default=10, help="of each of the phases")
     parser.add_argument("--rounds", type=int, default=3, help="of idle, then logins")
-    parser.add_argument("--pace", type=float, default=100, help="calls a second")
+    parser.add_argument("--pace", type=float, default=100, help="calls per second")
     parser.add_argument("--users", type=int, default=100, help="each signs in ten times a minute at most")
     options = parser.parse_args()
-    # Ended from outside, it ends its platform too.
+    # On SIGTERM, the benchmark also stops its platform.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     port = _free_port()
     with tempfile.TemporaryDirectory(prefix="gl", dir="/tmp", ignore_cleanup_errors=True) as home:
@@ -95,7 +95,7 @@ def _report(idle: list[float], busy: list[float], statuses: list[int], options: 
         )
     ratio = _percentile(busy, 99) / _percentile(idle, 99)
     counts = {status: statuses.count(status) for status in sorted(set(statuses))}
-    print(f"p99 ratio {ratio:.2f} (goal: under 2); logins a second {len(statuses) / seconds:.0f}, by status {counts}")
+    print(f"p99 ratio {ratio:.2f} (goal: under 2); logins per second {len(statuses) / seconds:.0f}, by status {counts}")
     return 0 if ratio < 2 else 1
 
 

@@ -86,7 +86,7 @@ async def cost(
 
 async def measure(url: str, rounds: int) -> None:
     outbounds = {name: make() for name, make in CARRIERS.items()}
-    print(f"{'CPU us a call':24}{'carrier':>10}{'least':>8}{'median':>8}{'pieces':>8}")
+    print(f"{'CPU us per call':24}{'carrier':>10}{'least':>8}{'median':>8}{'pieces':>8}")
     for stream, calls in ((False, PLAIN), (True, STREAMS)):
         outbound_request = request(url, stream=stream)
         result: dict[str, list[tuple[float, float]]] = {name: [] for name in outbounds}

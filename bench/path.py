@@ -35,15 +35,15 @@ import timeit
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 from uuid import UUID
 
 import msgspec
 import uvloop
 
-from gatehouse.engine import answers
+from gatehouse.engine import answers, pipeline
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.exchange import Admitted, CallRequest, Exchange, Identified, Received, Routed
+from gatehouse.engine.exchange import CallRequest, Exchange, Identified, Received, Routed
 from gatehouse.engine.money.quotas import NOTHING
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply
@@ -81,8 +81,8 @@ from gatehouse.platform.metrics import PlatformMetrics
 from gatehouse.platform.spending.accounts import BudgetAccount, Grant
 from gatehouse.platform.spending.spender import Spender
 from gatehouse.policy.budgets import BudgetRecord
+from gatehouse.policy.catalog import Candidate, ModelRecord, ProviderConfig, ProviderRecord, TenantRecords
 from gatehouse.policy.compile import compile_policy
-from gatehouse.policy.records import Candidate, ModelRecord, ProviderConfig, ProviderRecord, TenantRecords
 from gatehouse.policy.snapshot import Snapshot
 
 TENANT: Final = TenantId(UUID("00000000-0000-7000-8000-0000000000aa"))
@@ -205,9 +205,9 @@ class World:
         replica = Replica()
         self.key = self._caller(replica)
         self.journal = JournalWriter(home / "journal")
-        self.figures = PlatformMetrics(home)
-        self.spender = Generous(None, SYSTEM_CLOCK)  # type: ignore[arg-type]
-        feed = Feed(None, replica, None, None)  # type: ignore[arg-type]
+        self.metrics = PlatformMetrics(home)
+        self.spender = Generous(None, SYSTEM_CLOCK)
+        feed = Feed(None, replica, None, None)
         feed.last_contact = float("inf")
         records = self._records(sealer, inspected=inspected)
         compiled = compile_policy(records)
@@ -220,12 +220,12 @@ class World:
             counters=MemoryCounters(),
             switches=LiveSwitches(replica, feed),
             spend=self.spender,
-            approvals=None,  # type: ignore[arg-type]
+            approvals=None,
             secrets=SealedSecrets(sealer),
             journal=self.journal,
             outbound=Provider(answer, streamed),
             clock=SYSTEM_CLOCK,
-            meter=self.figures,
+            meter=self.metrics,
         )
         self.engine = Engine(self.ports)
 
@@ -321,8 +321,8 @@ class Steps:
         routed = self.world.engine.chooser.choose(self.call_request, ports)
         assert isinstance(routed, Routed)
         self.candidate: Candidate = routed.chain[0]
-        self.admitted = Admitted(routed=routed, chain=routed.chain)
-        await self._reserve()
+        self.routed = routed
+        self.admitted = pipeline.obeyed(await self._reserve())
         self.answered = Exchange(
             identified=self.identified, call_request=self.call_request, outcome="success", status=200
         )
@@ -336,7 +336,8 @@ class Steps:
         return decode(journal[0])
 
     def _call_request(self) -> CallRequest:
-        return CallRequest(identified=self.identified, call=self.dialect.decode(self.world.body))
+        body = self.world.body
+        return CallRequest(identified=self.identified, call=self.dialect.decode(body), body_bytes=len(body))
 
     def rows(self) -> list[Row]:
         """Return the steps in the order of a request."""
@@ -361,7 +362,7 @@ class Steps:
             Row("settle the budget", lambda: budget.settle(self.answered, ports)),
             Row("record: made, encoded, queued", lambda: Recorder(ports).finished(self.answered)),
             Row("  encoding, which is in the record", lambda: encode(self.entry)),
-            Row("  figures, most of which the record counts", self._figures),
+            Row("  metrics, most of which the record counts", self._metrics),
         ]
 
     def _of_the_caller(self) -> None:
@@ -371,12 +372,11 @@ class Steps:
         budget.check(x, ports)
 
     def _limit(self) -> Awaitable[Any]:
-        self.identified.rate = None
         return resolved(rate_limit.check(self.identified, self.ports))
 
     def _reserve(self) -> Awaitable[Any]:
         self.call_request.derived.call_size = None
-        return resolved(budget.reserve(self.admitted, self.ports))
+        return resolved(cast("Any", budget.reserve(self.routed, self.ports)))
 
     def _attempt(self) -> Awaitable[Reply]:
         return self.world.engine._attempts.answer(self.admitted, self.answered)
@@ -384,9 +384,9 @@ class Steps:
     def _prompt(self) -> Awaitable[Any]:
         return resolved(dlp_input.inspect(self.call_request, self.ports))
 
-    def _figures(self) -> None:
+    def _metrics(self) -> None:
         self.ports.meter.finished(self.answered)
-        self.world.figures.http("POST", "/v1/chat/completions", 200, 0.01)
+        self.world.metrics.http("POST", "/v1/chat/completions", 200, 0.01)
 
     def _inspected_answer(self) -> Awaitable[Any]:
         return resolved(dlp_output.inspect(self.call_request, self.world.answer_body, self.ports))
@@ -440,13 +440,14 @@ async def parts(world: World, rounds: int) -> None:
             async for _block in result.stream:
                 now = time.thread_time()
                 turn.setdefault(name, []).append(now - began)
-                name, began = "a block behind it", now
-            turn.setdefault("behind the last block", []).append(time.thread_time() - began)
+                name, began = "each later block", now
+            turn.setdefault("after the last block", []).append(time.thread_time() - began)
         for name, item in turn.items():
             spent.setdefault(name, []).append(item)
     for name, turns in spent.items():
         costs = [statistics.median(turn) * 1e6 for turn in turns]
-        print(f"{'  ' + name:44}{min(costs):8.2f}{statistics.median(costs):8.2f}  {len(turns[0]) / CALLS:.0f} a stream")
+        number = len(turns[0]) / CALLS
+        print(f"{'  ' + name:44}{min(costs):8.2f}{statistics.median(costs):8.2f}  {number:.0f} per stream")
 
 
 async def profile(world: World, seconds: float = 3.0) -> None:

@@ -124,7 +124,7 @@ def main() -> int:
         note(f"py-spy wrote nothing: {text}")
         return 1
     show(folded, chosen.top)
-    note(f"\n{run.result.rate:,.0f} requests/s, {run.cpu_us('gateway'):,.0f} us CPU each, py-spy beside it")
+    note(f"\n{run.result.rate:,.0f} requests/s, {run.cpu_us('gateway'):,.0f} us CPU per request, while py-spy runs")
     note(f"stacks for a flame graph (flamegraph.pl, speedscope.app): {folded}")
     return 0
 

@@ -30,6 +30,9 @@ OUT = Path(__file__).parent / "out"
 #: number of days with records; within the window in which lists show records
 DEFAULT_DAYS = 60
 USERS = 500
+#: API keys of each user
+KEYS = 4
+GROUPS = 20
 ROUNDS = 15
 INGESTED = 200_000
 #: maximum milliseconds of a page of a list
@@ -41,11 +44,14 @@ INGEST_GOAL = 20_000.0
 # There are thirty models of five providers. The first model of each provider is used most. One request in a thousand
 # uses a rare model.
 RECORDS = """
-insert into usage_records (tenant_id, id, timestamp, request_id, user_id, provider, model_id, requested_model, status,
-                           stream, input_tokens, output_tokens, cached_tokens, cost_usd, latency_ms, dlp_action)
+insert into usage_records (tenant_id, id, timestamp, request_id, user_id, api_key_id, group_id, provider, model_id,
+                           requested_model, status, stream,
+                           input_tokens, output_tokens, cached_tokens, cost_usd, latency_ms, dlp_action)
 select %(tenant)s, md5(%(day)s || '-' || n)::uuid,
        %(day)s::date::timestamp at time zone 'UTC' + n * interval '1 day' / %(rows)s,
-       'bench-' || %(day)s || '-' || n, md5('user-' || n %% %(users)s)::uuid, 'provider-' || model %% 5,
+       'bench-' || %(day)s || '-' || n, md5('user-' || n %% %(users)s)::uuid,
+       md5('key-' || n %% (%(users)s * %(keys)s))::uuid, md5('group-' || n %% %(users)s %% %(groups)s)::uuid,
+       'provider-' || model %% 5,
        'model-' || model, 'provider-' || model %% 5 || '/model-' || model,
        case when n %% 50 = 0 then 'error' else 'success' end, n %% 3 = 0, 42, 36, 0, 0.00003,
        exp(6.5 + 0.8 * (random() + random() + random() - 1.5) * 2), 'ALLOW'
@@ -121,7 +127,15 @@ def fill(connection: Any, tenant: UUID, rows: int, days: int) -> None:
         connection.execute(statement, {"tenant": tenant, "day": str(today - timedelta(days=days))})
     for ago in range(days, 0, -1):
         day = today - timedelta(days=ago)
-        values = {"tenant": tenant, "day": str(day), "rows": rows, "users": USERS, "before": before}
+        values = {
+            "tenant": tenant,
+            "day": str(day),
+            "rows": rows,
+            "users": USERS,
+            "keys": KEYS,
+            "groups": GROUPS,
+            "before": before,
+        }
         with connection.transaction():
             for statement in (RECORDS, EVENTS, COUNTS, ROUTES):
                 connection.execute(statement, values)
@@ -156,7 +170,7 @@ def timed(running: Running, path: str, body: dict[str, Any] | None = None) -> fl
 def pages(running: Running, connection: Any, rows: int, days: int) -> dict[str, float]:
     records = rows * days
     usage, audit = "/api/v1/usage/records?limit=100", "/v1/audit/events?limit=100"
-    (user,) = connection.execute("select md5('user-7')::uuid").fetchone()
+    user, key = connection.execute("select md5('user-7')::uuid, md5('key-7')::uuid").fetchone()
     now = datetime.now(UTC)
     stamp = "%Y-%m-%dT%H:%M:%SZ"
     since, until = now - timedelta(days=days // 3, hours=5), now - timedelta(days=days // 6, hours=3)
@@ -169,6 +183,9 @@ def pages(running: Running, connection: Any, rows: int, days: int) -> dict[str, 
         "usage, a page in the middle of a day": f"{usage}&offset={days // 2 * rows + rows // 2}",
         "usage of a user, first page": f"{usage}&user_id={user}",
         "usage of a user, last page": f"{usage}&user_id={user}&offset={records // USERS - 100}",
+        "usage of a key, first page": f"{usage}&api_key_id={key}",
+        "usage of a key, last page": f"{usage}&api_key_id={key}&offset={records // USERS // KEYS - 100}",
+        "usage of a key in a period": f"{usage}&api_key_id={key}{part}",
         "usage of a model": f"{usage}&provider=provider-3&model_id=model-3",
         "usage of a rare model": f"{usage}&provider=provider-4&model_id=model-999",
         "usage of a rare model, last page": (
@@ -191,11 +208,18 @@ def pages(running: Running, connection: Any, rows: int, days: int) -> dict[str, 
     return {name: timed(running, path) for name, path in calls.items()}
 
 
-def figures(running: Running) -> dict[str, float]:
+def figures(running: Running, connection: Any, days: int) -> dict[str, float]:
+    spend = f"/api/admin/usage/spend?from={datetime.now(UTC).date() - timedelta(days=days)}"
+    (group,) = connection.execute("select md5('group-7')::uuid").fetchone()
     calls = {
         "compliance summary, 30 days": "/api/admin/compliance/summary?days=30",
         "analytics of cost routing, a day": "/api/admin/cost-routing/analytics?period=day",
         "analytics of cost routing, a month": "/api/admin/cost-routing/analytics?period=month",
+        "spend by group": f"{spend}&by=group",
+        "spend by user": f"{spend}&by=user",
+        "spend by key": f"{spend}&by=api_key",
+        "spend by key, last page, by name": f"{spend}&by=api_key&sort=-name&page={USERS * KEYS // 50}",
+        "spend by key of a group": f"{spend}&by=api_key&group_id={group}",
         "summary of the last hour": "/api/admin/system/metrics-summary",
     }
     timings = {name: timed(running, path) for name, path in calls.items()}
@@ -268,7 +292,7 @@ def main() -> int:
         if connection.execute("select from usage_records where request_id like 'bench-%' limit 1").fetchone() is None:
             make_rules(running)
             fill(connection, tenant, rows, chosen.days)
-        lists, sums = pages(running, connection, rows, chosen.days), figures(running)
+        lists, sums = pages(running, connection, rows, chosen.days), figures(running, connection, chosen.days)
         speeds = [ingest(running, connection, tenant) for _ in range(3)]
         connection.close()
     finally:
@@ -283,7 +307,8 @@ def main() -> int:
         for name, milliseconds in timings.items():
             print(f"| {name} | {milliseconds:,.1f} | {goal:.0f}{'' if milliseconds <= goal else ': missed'} |")
     print(
-        f"\n{rows_s:,.0f} records a second are stored (goal {INGEST_GOAL:,.0f}), at {cpu_us:.0f} us of processor each"
+        f"\n{rows_s:,.0f} records per second are stored (goal {INGEST_GOAL:,.0f}),"
+        f" {cpu_us:.0f} us of processor time per record"
     )
     OUT.mkdir(exist_ok=True)
     body = {"records": records, "pages_ms": lists, "figures_ms": sums, "ingest": speeds}

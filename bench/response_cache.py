@@ -17,7 +17,7 @@ from gatehouse.engine.ports import NoCache, ResponseCache
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.response_cache.memory import MemoryCache
 from gatehouse.foundation.response_cache.shared import RedisCache
-from gatehouse.policy.records import RoutingPolicyRecord
+from gatehouse.policy.catalog import RoutingPolicyRecord
 
 ROUNDS: Final = 50
 
@@ -34,7 +34,7 @@ async def engine(cache: ResponseCache, *, seconds: int | None, dlp: bool) -> Eng
 
 
 async def main() -> None:
-    print(f"{'CPU us a request':24}{'off':>8}{'miss':>8}{'hit':>8}{'hit, Redis':>12}")
+    print(f"{'CPU us per request':24}{'off':>8}{'miss':>8}{'hit':>8}{'hit, Redis':>12}")
     with redis_server() as server:
         shared = RedisCache(server.url, b"s" * 32, 2**26, timeout=5.0)
         await shared.start()

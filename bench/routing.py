@@ -22,8 +22,7 @@ from gatehouse.engine.routing.cooldowns import Cooldowns
 from gatehouse.foundation.clock import SYSTEM_CLOCK
 from gatehouse.foundation.identity import Caller, CallerKind, TenantId
 from gatehouse.foundation.ids import new_id
-from gatehouse.policy.compile import compile_policy
-from gatehouse.policy.records import (
+from gatehouse.policy.catalog import (
     ChainEntry,
     CostCap,
     ModelRecord,
@@ -32,6 +31,7 @@ from gatehouse.policy.records import (
     Strategy,
     TenantRecords,
 )
+from gatehouse.policy.compile import compile_policy
 from gatehouse.policy.snapshot import Snapshot
 
 TENANT: Final = TenantId(UUID("00000000-0000-7000-8000-0000000000aa"))

@@ -63,7 +63,7 @@ def one(bench: Bench, gateway: Gatehouse, *, keys: int = 0) -> Sample:
 
 
 def measure(bench: Bench, site: Site, chosen: argparse.Namespace) -> dict[str, list[Sample]]:
-    samples: dict[str, list[Sample]] = {"alone": [], "in the crowd": [], "the crowd in turn": []}
+    samples: dict[str, list[Sample]] = {"one tenant": [], "many tenants": [], "many tenants, keys in turn": []}
     alone, crowded = ManyTenants(site), ManyTenants(site)
     try:
         alone.start()
@@ -74,9 +74,9 @@ def measure(bench: Bench, site: Site, chosen: argparse.Namespace) -> dict[str, l
         crowded.restart()
         for turn in range(bench.plan.rounds):
             note(f"round {turn + 1} of {bench.plan.rounds}")
-            samples["alone"].append(one(bench, alone))
-            samples["in the crowd"].append(one(bench, crowded))
-            samples["the crowd in turn"].append(one(bench, crowded, keys=min(IN_TURN, chosen.keys)))
+            samples["one tenant"].append(one(bench, alone))
+            samples["many tenants"].append(one(bench, crowded))
+            samples["many tenants, keys in turn"].append(one(bench, crowded, keys=min(IN_TURN, chosen.keys)))
     finally:
         alone.stop()
         crowded.stop()
@@ -108,8 +108,8 @@ def main() -> int:
         shutil.rmtree(work, ignore_errors=True)
     figures = report.medians(samples)
     print("\n" + report.plain_table(figures))
-    factor = figures["in the crowd"]["cpu_us"] / figures["alone"]["cpu_us"]
-    print(f"\n{report.Goal('CPU a request in the crowd over alone', factor, 1.1).line()}")
+    factor = figures["many tenants"]["cpu_us"] / figures["one tenant"]["cpu_us"]
+    print(f"\n{report.Goal('CPU per request with many tenants, ratio to one tenant', factor, 1.1).line()}")
     print("\n".join(f"- {line}" for line in bench.faults))
     path = OUT / "scale.json"
     rows = {"tenants": chosen.tenants, "keys": chosen.keys, "records": chosen.records}

@@ -144,7 +144,7 @@ async def run_measurements(url: str, owner: psycopg.Connection[Any], port: int, 
         milliseconds = await bench.idle_search_milliseconds()
         print(
             f"{IDLE} idle organizations: a poll for waiting events takes {milliseconds:.1f} ms;"
-            " a worker polls twice a second"
+            " a worker polls twice per second"
         )
     finally:
         await receivers.close()

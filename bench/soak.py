@@ -115,8 +115,8 @@ async def site(rate: float, dice: random.Random) -> AsyncIterator[tuple[Site, UU
     provider = Provider(dice)
     async with AsyncExitStack() as stack:
         redis = stack.enter_context(redis_server())
-        lanes = {name: os.environ[name] for name in ("INGRESS", "OUTBOUND") if name in os.environ}
-        server = stack.enter_context(GatehouseServer(workers=2, env={"REDIS_URL": redis.url, **lanes}))
+        http_settings = {name: os.environ[name] for name in ("INGRESS", "OUTBOUND") if name in os.environ}
+        server = stack.enter_context(GatehouseServer(workers=2, env={"REDIS_URL": redis.url, **http_settings}))
         running = await stack.enter_async_context(upstream(provider))
         server.add_provider("chance", f"{running.url}/v1", ["m", "slow"], max_retries=1)
         server.sql(
@@ -266,7 +266,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rate", type=float, default=100, help="requests a second")
+    parser.add_argument("--rate", type=float, default=100, help="requests per second")
     chosen = parser.parse_args()
     os.nice(10)
     return 0 if asyncio.run(soak(chosen)) else 1

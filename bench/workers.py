@@ -85,7 +85,7 @@ def main() -> int:
         mock.stop()
         shutil.rmtree(work, ignore_errors=True)
     one, two = (statistics.median(cost[item.name]) for item in both)
-    print(f"CPU a request: one worker {one:.1f} us, two {two:.1f} us: {two / one:.3f} times (goal: at most 1.05)")
+    print(f"CPU per request: one worker {one:.1f} us, two {two:.1f} us: {two / one:.3f} times (goal: at most 1.05)")
     print(f"rounds: {[[round(us, 1) for us in of] for of in cost.values()]}")
     shares = [min(of) / max(1, sum(of)) for of in splits]
     print(f"connections of the two workers: {splits}: the smaller has {min(shares):.0%} or more (goal: 45 %)")

@@ -6,10 +6,10 @@ import { defineConfig, type Plugin } from "vite";
 
 const OUTPUT = "../src/gatehouse/platform/console/built";
 const COMPRESSED = new Set([".css", ".html", ".js", ".svg"]);
-// The platform that the development server passes calls on to.
+// The platform to which the development server forwards requests.
 const PLATFORM = process.env["GATEHOUSE_URL"] ?? "http://127.0.0.1:8000";
 
-/** Writes the compressed forms beside the files, so that the server compresses nothing while it answers. */
+/** Writes compressed versions beside the files, so that the server does not compress them for each response. */
 function compressed(): Plugin {
   return {
     name: "compressed",
@@ -32,16 +32,18 @@ export default defineConfig({
   build: {
     outDir: OUTPUT,
     emptyOutDir: true,
-    // Browsers with `light-dark()`, which the colors use.
+    // The application, and the page of a shared conversation, which needs no session.
+    rolldownOptions: { input: ["index.html", "shared.html"] },
+    // The oldest supported browsers. They support `light-dark()`, which the colors use.
     target: ["chrome123", "firefox121", "safari17.5"],
-    // The policy allows no `data:` but for images.
+    // The content security policy allows `data:` URLs only for images, so assets are not inlined.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     chunkSizeWarningLimit: 700,
   },
   server: {
     port: 5173,
-    // The Host header stays: the platform compares it with the Origin.
+    // The proxy must not change the Host header, because the platform compares it with the Origin header.
     proxy: Object.fromEntries(
       ["/api", "/v1", "/login", "/logout", "/oauth", "/docs", "/openapi.json"].map((path) => [path, { target: PLATFORM }]),
     ),

@@ -13,6 +13,7 @@ import httpx2._transports.default as clients
 import hypothesis
 import pytest
 from argon2 import PasswordHasher
+from httpx2._config import DEFAULT_TIMEOUT_CONFIG
 
 from gatehouse.foundation.secrets import passwords
 from gatehouse.foundation.settings import Settings
@@ -26,6 +27,9 @@ gc.set_threshold(1_000_000, 20, 20)
 
 # The public certificate authorities are loaded once. Otherwise each HTTP client of a test would need 20 ms for them.
 clients.create_ssl_context = functools.cache(clients.create_ssl_context)
+
+# A server answers late if other tests use all cores. By default, clients wait for five seconds.
+DEFAULT_TIMEOUT_CONFIG.connect = DEFAULT_TIMEOUT_CONFIG.read = DEFAULT_TIMEOUT_CONFIG.write = 60.0
 
 # A sign-in costs up to eight hashes of 19 MiB each, so hashes in this process are cheaper. Server processes keep the
 # real cost.
@@ -61,7 +65,7 @@ def suite_home() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def home(suite_home: Path) -> Path:
-    """The home that all tests use that need no separate one."""
+    """The home of all tests that need no separate one."""
     return suite_home
 
 

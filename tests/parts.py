@@ -33,37 +33,41 @@ SERVERS: Final = ("tests/cli", "tests/platform/keeper", "tests/platform/live", "
 STARTS: Final = ("tests/platform/installation", "tests/platform/worker", "tests/platform/test_worker.py")
 #: One test that takes minutes.
 MADE_UP: Final = "tests/contract/test_schemathesis.py"
+#: Tests in a browser. They need more processor time than any other folder.
+CONSOLE: Final = "tests/platform/console"
 #: Folders that the parts below name. The part "others" has all other folders.
 _NAMED: Final = ("outpost", "contract", "detection", "engine", "journeys", "platform", "cli", "portal")
-_OWN: Final = (*SERVERS, *STARTS, "tests/platform/access", "tests/platform/console")
-#: The paths of each part, longest part first, because the last part ends the suite.
+_OWN: Final = (*SERVERS, *STARTS, "tests/platform/access", CONSOLE)
+#: The paths of each part, those with the most processor time first, because the last part ends the suite.
+#: The tests of the console are two parts, by the first letter of the module: one would outlast all others.
 PARTS: Final[dict[str, Sequence[str]]] = {
-    "platform": ("tests/platform", *(f"--ignore={path}" for path in _OWN)),
+    "console from F": (CONSOLE, f"--ignore-glob={CONSOLE}/test_[a-e]*"),
+    "console to E": (CONSOLE, f"--ignore-glob={CONSOLE}/test_[!a-e]*"),
+    "made up": (MADE_UP,),
     "others": ("tests", *(f"--ignore=tests/{part}" for part in _NAMED)),
+    "platform": ("tests/platform", *(f"--ignore={path}" for path in _OWN)),
     "outpost": ("tests/outpost",),
     "journeys": ("tests/journeys",),
     "engine": ("tests/engine",),
     "access": ("tests/platform/access",),
-    "made up": (MADE_UP,),
     "starts": STARTS,
     "servers": SERVERS,
     "contract": ("tests/contract", f"--ignore={MADE_UP}"),
-    "console": ("tests/platform/console",),
-    "portal": ("tests/portal",),
     "detection": ("tests/detection",),
+    "portal": ("tests/portal",),
 }
 
 _running: Final[list[subprocess.Popen[bytes]]] = []
 
 
 class Ended(NamedTuple):
-    """How a part ended: pytest's exit status and output."""
+    """The result of a part: pytest's exit status and output."""
 
     part: str
     status: int
     output: str
     seconds: float
-    #: of the part and all processes that it has waited for
+    #: processor time of the part and of all child processes that it has waited for
     cpu_seconds: float
     #: ids of the failed tests; empty if the part failed for another reason, too
     failed_tests: list[str]
@@ -76,7 +80,7 @@ class Ended(NamedTuple):
 
 def run_part(part: str, paths: Sequence[str]) -> Ended:
     began = time.monotonic()
-    # A file, because a pipe ends only when all processes have ended that the tests started.
+    # The output goes to a file, because a pipe ends only when all processes that the tests started have ended.
     with tempfile.TemporaryFile() as output, tempfile.NamedTemporaryFile() as failed:
         command = [sys.executable, "-m", "pytest", "-p", FAILED_TESTS_PLUGIN, "--durations=10", "-rsfE", *paths]
         environment = {**os.environ, "FAILED_TESTS_FILE": failed.name}
@@ -89,7 +93,7 @@ def run_part(part: str, paths: Sequence[str]) -> Ended:
         failed_tests = Path(failed.name).read_text().splitlines()
     seconds = time.monotonic() - began
     ended = Ended(part, running.returncode, result, seconds, usage.ru_utime + usage.ru_stime, failed_tests)
-    # The outputs come at the end, the failed tests at once.
+    # The failed tests are printed immediately, and the outputs at the end of the run.
     summary = f"{part}: {ended.seconds:.0f} s, CPU {ended.cpu_seconds:.0f} s, exit status {ended.status}"
     sys.stderr.write("\n".join([summary, *ended.failures]) + "\n")
     return ended

@@ -42,19 +42,28 @@ def _node_folder() -> Path:
     return Path(spec.submodule_search_locations[0])
 
 
-def node(script: Path, *arguments: str) -> None:
-    """Run a script with Node, in the console's folder. Raises `CalledProcessError`, `NodeMissing`."""
-    folder = _node_folder() / "bin"
-    environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ.get('PATH', '')}"}
-    subprocess.run([folder / "node", script, *arguments], cwd=CONSOLE, env=environment, check=True)
+def node_environment() -> dict[str, str]:
+    """Return the environment variables, with Node and npm in the path. Raises `NodeMissing`."""
+    return {**os.environ, "PATH": f"{_node_folder() / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"}
+
+
+def node(script: Path, *arguments: str, folder: Path = CONSOLE) -> None:
+    """Run a script with Node in the folder. Raises `CalledProcessError`, `NodeMissing`."""
+    command = [_node_folder() / "bin" / "node", script, *arguments]
+    subprocess.run(command, cwd=folder, env=node_environment(), check=True)
+
+
+def npm(*arguments: str, folder: Path = CONSOLE) -> None:
+    """Run npm in the folder. Raises `CalledProcessError`, `NodeMissing`."""
+    script = _node_folder() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    node(script, *arguments, "--loglevel", "error", folder=folder)
 
 
 def install() -> None:
     """Install the packages of the lock file, if they are not installed."""
     if _INSTALLED.exists() and _INSTALLED.stat().st_mtime >= _LOCK.stat().st_mtime:
         return
-    npm = _node_folder() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    node(npm, "ci", "--ignore-scripts", "--loglevel", "error")
+    npm("ci", "--ignore-scripts")
     _INSTALLED.touch()
 
 

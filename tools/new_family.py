@@ -190,7 +190,9 @@ def registrations(names: dict[str, str]) -> dict[str, str]:
         Edited("docs/variants.md").sorted_into(
             r"## Sizes of lists", r"\| `GET ", of("| `GET /api/admin/$slug` | `limit` | 50 | 200 |")
         ),
-        Edited("docs/errors.md").sorted_into(r"\| 409 \| `", r"\| 409 \| `", of("| 409 | `too_many_$name` | $full |")),
+        Edited("docs/errors.md").sorted_into(
+            r"## Administration's codes", r"\| 409 \| `", of("| 409 | `too_many_$name` | $full |")
+        ),
         Edited("ARCHITECTURE.md").appended_to(of(r"\| `$chapter` \| "), " |", of(", `$name`")),
         Edited("mkdocs.yml").before(r"      - Errors: errors\.md", of("      - $Things: $slug.md")),
     ]

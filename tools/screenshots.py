@@ -14,12 +14,12 @@ from typing import Any, Final
 
 import httpx2
 from PIL import Image
-from playwright.async_api import Page, async_playwright
+from playwright.async_api import Page
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.support import required_programs  # noqa: E402
+from tests.support import chromium  # noqa: E402
 from tests.support.server import ADMIN_EMAIL, ADMIN_PASSWORD, GatehouseServer  # noqa: E402
 
 IMAGES: Final = ROOT / "docs" / "images"
@@ -115,10 +115,7 @@ def key_of(client: httpx2.Client, name: str, group: str) -> str:
 
 async def take_all(url: str) -> None:
     IMAGES.mkdir(exist_ok=True)
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=required_programs.find("chromium"), args=["--headless", "--no-sandbox", "--disable-gpu"]
-        )
+    async with chromium.browser() as browser:
         context = await browser.new_context(base_url=url, viewport=SIZE)  # type: ignore[arg-type]
         page = await context.new_page()
         await page.goto("/console")
@@ -128,7 +125,6 @@ async def take_all(url: str) -> None:
         await page.get_by_role("button", name="Account").wait_for()
         for name, (path, selector) in SCREENS.items():
             await take(page, name, path, selector)
-        await browser.close()
 
 
 async def take(page: Page, name: str, path: str, selector: str) -> None:

@@ -1,8 +1,8 @@
-"""Maps the entity types of the catalogue to the labels of the texts."""
+"""Maps the entity types of Gatehouse and the labels of the texts to each other."""
 
 from typing import Final
 
-#: maps entity types of Gatehouse to labels of the texts, if the names differ
+#: Maps entity types of Gatehouse to labels of the texts, if the names differ.
 LABELS: Final[dict[str, str]] = {
     "bank_account": "us_bank_account",
     "postal_code": "zip_code",
@@ -12,7 +12,7 @@ LABELS: Final[dict[str, str]] = {
     "internal_host": "url",
 }
 
-#: maps labels of the texts that are covered by a common entity type of Gatehouse to this type
+#: Maps several labels of the texts to the one label that represents them all.
 MERGES: Final[dict[str, str]] = {
     **dict.fromkeys(
         (
@@ -32,7 +32,8 @@ MERGES: Final[dict[str, str]] = {
     **dict.fromkeys(("uk_postcode", "de_plz"), "zip_code"),
 }  # fmt: skip
 
-#: labels that have the same name as an entity type of Gatehouse
+#: Labels of the texts that `MERGES` does not replace. Each is either the name of an entity type of Gatehouse or a
+#: value of `LABELS`.
 SAME: Final = frozenset(
     {
         "ca_sin", "credit_card", "crypto_wallet", "date", "driver_license", "email", "iban", "in_aadhaar", "ip_address",
@@ -41,7 +42,7 @@ SAME: Final = frozenset(
     }
 )  # fmt: skip
 
-#: the structured types of b_presidio_research
+#: The labels of `b_presidio_research` for values with a fixed structure.
 STRUCTURED: Final = (
     "credit_card", "date", "driver_license", "email", "iban", "ip_address", "phone", "ssn", "url",
 )  # fmt: skip

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from bench.dlp.goals import GOALS, reached
 from bench.dlp.labels import LABELS, MERGES
 from bench.dlp.rows import Text, load
-from bench.dlp.scoring import Count, Found, Score, score
+from bench.dlp.scoring import Count, FoundValue, Score, score
 
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.matcher import Matcher
@@ -29,10 +29,10 @@ class Definition:
     def __init__(self) -> None:
         self._compiled = [(pattern, compile_pattern(pattern)) for pattern in BUILT_IN]
 
-    def find(self, text: str) -> list[Found]:
+    def find(self, text: str) -> list[FoundValue]:
         return sorted(
             {
-                Found(span.start, span.end, LABELS.get(pattern.entity_type, pattern.entity_type), pattern.category)
+                FoundValue(span.start, span.end, LABELS.get(pattern.entity_type, pattern.entity_type), pattern.category)
                 for pattern, shapes in self._compiled
                 for shape in shapes
                 for span in spans(shape, text)
@@ -54,9 +54,9 @@ class Product:
             for pattern in BUILT_IN
         }
 
-    def find(self, text: str) -> list[Found]:
+    def find(self, text: str) -> list[FoundValue]:
         return [
-            Found(
+            FoundValue(
                 finding.start,
                 finding.end,
                 LABELS.get(finding.entity_type, finding.entity_type),
@@ -85,7 +85,7 @@ def measure(tier: Definition | Product, folder: Path, name: str, predictions: Pa
     return score({identity: text for identity, text in kept.items() if text.rows}, findings, goal.level)
 
 
-def write_predictions(path: Path, findings: dict[str, list[Found]]) -> None:
+def write_predictions(path: Path, findings: dict[str, list[FoundValue]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8") as file:
         for identity, result in findings.items():
@@ -116,8 +116,8 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--misses", action="store_true", help="print what was missed and what was false")
     parser.add_argument("--definition", action="store_true", help="each pattern on its own, without views of the text")
-    parser.add_argument("--certain", action="store_true", help="without guesses, which are only logged")
-    parser.add_argument("--predictions", type=Path, help="write the findings here, a file a set")
+    parser.add_argument("--certain", action="store_true", help="ignore findings that are too unsure for an action")
+    parser.add_argument("--predictions", type=Path, help="folder for the findings, one file for each set")
     chosen = parser.parse_args()
     tier = Definition() if chosen.definition else Product(certain=chosen.certain)
     figures = {}

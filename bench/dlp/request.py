@@ -2,8 +2,8 @@
 
     .venv/bin/python -m bench.dlp.request
 
-The complete engine runs over a provider that answers at once, with a prompt of 1 KB and an answer of 0.8 KB. DLP is
-switched off and on in turn, and the minimum of the rounds is printed.
+Two complete engines, one without and one with DLP, are measured alternately. Their provider answers immediately. The
+prompt has 1 KB, and the answer has 0.8 KB. The minimum of the rounds is printed.
 """
 
 import asyncio
@@ -32,7 +32,8 @@ async def main() -> None:
     raw, answer = off.request(body).body, completion(text[:800])
     pairs = [(await cost(off, raw, answer), await cost(on, raw, answer)) for _ in range(ROUNDS)]
     without, inspected = (min(costs) for costs in zip(*pairs, strict=True))
-    print(f"DLP off {without:.0f} us, on {inspected:.0f} us: {inspected - without:.0f} us a request (goal: at most 65)")
+    added = inspected - without
+    print(f"DLP off {without:.0f} us, on {inspected:.0f} us: {added:.0f} us per request (goal: at most 65)")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Measures the time of the pattern tier on one core: `python bench/dlp/speed.py --truth FOLDER`.
 
 All built-in patterns and 100 patterns of an organization scan prose, code and chat, including normalisation and decoded
-views. The median of several places is printed, together with the times of other ways to search for the same patterns.
-Then hostile texts of two lengths are scanned.
+views. For each text and length, it prints the median time over several sections of the text, and the times of other
+ways to search for the same patterns. Then hostile texts of two lengths are scanned.
 """
 
 import argparse
@@ -172,13 +172,13 @@ def main() -> None:
     for name, file in TEXTS.items():
         whole = read(arguments.truth, file)
         for length in LENGTHS:
-            texts = samples(whole, length)
-            figures = [median(map(way, texts)) for way in ways]
+            sections = samples(whole, length)
+            figures = [median(map(way, sections)) for way in ways]
             columns = "".join(
                 f"{figure:{width}.0f}" for figure, width in zip(figures, (9, 10, 14, 10, 10), strict=True)
             )
             print(f"{name:10}{length:>10,}  {GOALS[length]:>8}{columns}")
-    print(f"\n{'made to hurt, us a KB':28}{'25 KB':>10}{'200 KB':>10}{'slowest slice, ms':>20}")
+    print(f"\n{'hostile texts, us per KB':28}{'25 KB':>10}{'200 KB':>10}{'slowest slice, ms':>20}")
     for name, text in hostile().items():
         short, long = text[:25_000], text
         slowest = max(slices(matchers, long, times=4))

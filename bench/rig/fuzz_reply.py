@@ -1,4 +1,4 @@
-"""Passes arbitrary bytes, in arbitrary pieces, to the outbound lane as the answer of a provider.
+"""Passes arbitrary bytes, in arbitrary pieces, to Gatehouse's HTTP client as the answer of a provider.
 
 The first byte of an input determines the request and how the connection ends. The second byte determines the size of
 the pieces in which the other bytes arrive. These are faults:
@@ -135,4 +135,4 @@ def _as_another_reads_it(answer: bytes, outcome: Outcome, how: int) -> None:
     except h11.RemoteProtocolError:
         return
     if (status, body) != outcome:
-        raise Fault(f"the lane reads {outcome!r}, h11 {(status, body)!r}")
+        raise Fault(f"the HTTP client reads {outcome!r}, h11 {(status, body)!r}")

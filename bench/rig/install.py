@@ -19,7 +19,13 @@ ATHERIS = "atheris==3.0.0"
 
 #: maps a command to its Debian package
 EVERYWHERE = {"cc": "gcc", "wrk": "wrk", "taskset": "util-linux"}
-BY_GATEWAY = {"nginx": {"nginx": "nginx"}, "portkey": {"node": "nodejs", "npm": "npm"}}
+_TLS = {"nginx": "nginx", "openssl": "openssl"}
+BY_GATEWAY = {
+    "nginx": {"nginx": "nginx"},
+    "nginx_tls": _TLS,
+    "gatehouse_tls": _TLS,
+    "portkey": {"node": "nodejs", "npm": "npm"},
+}
 
 
 def use_project_python() -> None:
@@ -44,7 +50,7 @@ def missing(gateways: list[str], gatehouse: Path | None) -> list[str]:
     for name in gateways:
         expected.update(BY_GATEWAY.get(name, {}))
     lines = [f"{tool}: apt-get install {package}" for tool, package in expected.items() if not shutil.which(tool)]
-    ours = {"gatehouse", "inspecting", "libraries"} & set(gateways)
+    ours = {"gatehouse", "inspecting", "one_core", "libraries", "gatehouse_tls"} & set(gateways)
     if ours and gatehouse is None:
         lines.append("gatehouse: run `make setup`, or name the command with --gatehouse")
     if ours and find_spec("psycopg") is None:

@@ -19,7 +19,7 @@ mpl.rcParams.update({"svg.hashsalt": "gatehouse", "font.size": 11, "svg.fonttype
 
 import matplotlib.pyplot as plt  # noqa: E402 - after its backend was chosen
 
-OURS = {"gatehouse", "inspecting", "one_core", "libraries"}
+OURS = {"gatehouse", "inspecting", "one_core", "libraries", "gatehouse_tls"}
 
 
 def draw(chart: dict[str, Any], folder: Path) -> None:

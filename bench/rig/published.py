@@ -13,8 +13,10 @@ PICTURES = ROOT / "docs" / "benchmarks"
 
 #: maps a picture to its title, its unit, whether its axis is logarithmic, and the metric of each series
 CHARTS: dict[str, tuple[str, str, bool, dict[str, str]]] = {
-    "cost": ("Processor time a request, 64 connections", "microseconds (log)", True, {"a request": "cpu_us"}),
-    "throughput": ("Requests a second on one core, 64 connections", "requests/s (log)", True, {"burst": "requests_s"}),
+    "cost": ("Processor time per request, 64 connections", "microseconds (log)", True, {"per request": "cpu_us"}),
+    "throughput": (
+        "Requests per second on one core, 64 connections", "requests/s (log)", True, {"burst": "requests_s"},
+    ),
     "latency": (
         "Added latency, 16 connections", "milliseconds (log)", True, {"median": "added_p50_ms", "p99": "added_p99_ms"},
     ),
@@ -23,15 +25,17 @@ CHARTS: dict[str, tuple[str, str, bool, dict[str, str]]] = {
 
 #: The features that were switched on in each gateway.
 SWITCHED_ON = {
-    "nginx": "a plain reverse proxy with kept-alive connections: no key, nothing recorded",
-    "litellm": "its proxy with one worker and a master key: no database, nothing recorded, log at errors",
-    "portkey": "as published: no key of its own, nothing recorded",
-    "tensorzero": "its embedded gateway, in Rust: no key, nothing recorded",
+    "nginx": "a plain reverse proxy with persistent connections; no API key, no recording",
+    "litellm": "its proxy with one worker and a master key; no database, no recording, logs only errors",
+    "portkey": "as published; no API key of its own, no recording",
+    "tensorzero": "its embedded gateway, in Rust; no API key, no recording",
     "gatehouse": "API key, rate limit, routing, audit and usage records in PostgreSQL (on the other core);"
-    " nothing inspected, as there",
-    "one_core": "the same Gatehouse, with what records on the gateway's core too",
-    "libraries": "the same Gatehouse over uvicorn and aiohttp instead of its own lanes (`INGRESS`, `OUTBOUND`)",
-    "inspecting": "the same Gatehouse, with 76 patterns over every request and answer (as it is out of the box)",
+    " no inspection, like the other gateways",
+    "one_core": "the same Gatehouse, with the recording processes on the gateway's core",
+    "nginx_tls": "the same nginx, with a provider over TLS whose certificate it checks",
+    "gatehouse_tls": "the same Gatehouse, with a provider over TLS",
+    "libraries": "the same Gatehouse with uvicorn and aiohttp as HTTP server and client (`INGRESS`, `OUTBOUND`)",
+    "inspecting": "the same Gatehouse, with the default settings: 76 patterns inspect every request and answer",
 }
 
 
@@ -91,20 +95,20 @@ def _page(measurements: dict[str, Any], pictures: list[str]) -> str:
     machine, versions, plan = measurements["machine"], measurements["versions"], measurements["plan"]
     named = [name for name in measurements["medians"] if name in SWITCHED_ON]
     goals = [
-        report.Goal(goal["title"], goal["reached"], goal["wanted"], goal["least"]) for goal in measurements["goals"]
+        report.Goal(goal["title"], goal["reached"], goal["target"], goal["least"]) for goal in measurements["goals"]
     ]
     parts = [
         "# Benchmarks",
-        "Gatehouse beside other gateways on one machine, in one run. This page and its pictures are written by"
-        " `make bench`; `bench/README.md` says what is measured, and how.",
+        "Gatehouse compared with other gateways on one machine, in one run. `make bench` writes this page and its"
+        " pictures. `bench/README.md` describes what is measured, and how.",
         f"Run of {measurements['date']} on {machine['cpus']} processor cores ({machine.get('processor', 'unknown')}),"
         f" {machine['system']}, Python {machine['python']}. Versions: {', '.join(versions.values())}."
-        f" {plan['rounds']} rounds, {plan['seconds']:g} seconds a measurement, a soak of {plan['soak']:,} requests.",
-        "## What each had switched on",
+        f" {plan['rounds']} rounds, {plan['seconds']:g} seconds per measurement, a soak of {plan['soak']:,} requests.",
+        "## Features of each gateway",
         "| | |\n|---|---|\n" + "\n".join(f"| {name} | {SWITCHED_ON[name]} |" for name in named),
         "## Pictures",
         "\n\n".join(f"![{CHARTS[name][0]}](benchmarks/{name}.svg)" for name in pictures),
-        "## All figures",
+        "## All values",
         "Medians of the rounds. `direct` is the provider without a gateway.",
         report.table(measurements["medians"]),
         report.ratios(measurements["medians"]),

@@ -48,31 +48,31 @@ def _percent(metric: str) -> Callable[[dict[str, float], dict[str, float]], floa
 
 
 ROWS = (
-    Row("CPU a request, 64 connections (us)", _own("cpu_us"), "{:,.1f}"),
-    Row("... of recording beside it (us)", _own("recording_cpu_us"), "{:,.1f}", better=""),
-    Row("CPU a request, 64 connections, provider takes 60 ms (us)", _own("slow_cpu_us"), "{:,.1f}"),
+    Row("CPU per request, 64 connections (us)", _own("cpu_us"), "{:,.1f}"),
+    Row("... additional CPU of recording (us)", _own("recording_cpu_us"), "{:,.1f}", better=""),
+    Row("CPU per request, 64 connections, provider takes 60 ms (us)", _own("slow_cpu_us"), "{:,.1f}"),
     Row("requests/s, 64 connections", _own("requests_s"), better="more", busy="busy"),
-    Row("... sustained at a steady backlog", _own("sustained_s"), better=""),
+    Row("... sustained without a growing backlog", _own("sustained_s"), better=""),
     Row("added latency, 1 connection, p50 (ms)", _added("p50_us_1"), "{:,.3f}"),
     Row("added latency, 1 connection, p99 (ms)", _added("p99_us_1"), "{:,.3f}"),
     Row("added latency, 16 connections, p50 (ms)", _added("p50_us_16"), "{:,.3f}"),
     Row("added latency, 16 connections, p99 (ms)", _added("p99_us_16"), "{:,.3f}"),
     Row("streams of 50 chunks/s, 16 connections", _own("streams_s"), better="more", busy="stream_busy"),
-    Row("CPU a stream of 50 chunks (us)", _own("stream_cpu_us"), "{:,.0f}"),
+    Row("CPU per stream of 50 chunks (us)", _own("stream_cpu_us"), "{:,.0f}"),
     Row("memory idle (MiB)", _own("idle_mib"), "{:,.1f}"),
     Row("memory after the soak (MiB)", _own("late_mib"), "{:,.1f}"),
     Row("... requests of the soak", _own("late_requests"), better=""),
     Row("... growth after its first tenth (%)", _percent("growth"), "{:+.1f}", better=""),
     Row("memory at the peak of concurrent streams (MiB)", _own("streams_mib"), "{:,.1f}"),
     Row("... streams open at that peak", _own("streams_open"), better=""),
-    Row("memory of recording beside it (MiB)", _own("recording_mib"), "{:,.1f}", better=""),
+    Row("additional memory of recording (MiB)", _own("recording_mib"), "{:,.1f}", better=""),
     Row("share of the core that the gateway used, requests (%)", lambda own, _: own["busy"] * 100, better=""),
     Row(
         "share of the core that the gateway used, streams (%)",
         lambda own, _: own["stream_busy"] * 100,
         better="",
     ),
-    Row("share of that core taken by foreign processes (%)", lambda own, _: own["foreign"] * 100, better=""),
+    Row("share of that core that other processes used (%)", lambda own, _: own["foreign"] * 100, better=""),
 )
 
 
@@ -181,21 +181,21 @@ def goals(figures: Figures) -> list[Goal]:
     def over_nginx(metric: str) -> float:
         return own[metric] - nginx.get(metric, direct[metric])
 
-    goal("CPU a request, 64 connections, us", lambda: own["cpu_us"], 45)
-    goal("... over nginx's", lambda: own["cpu_us"] / nginx["cpu_us"], 4.5)
-    goal("LiteLLM's CPU a request over ours", lambda: litellm["cpu_us"] / own["cpu_us"], 40, least=True)
-    goal("Portkey's CPU a request over ours", lambda: portkey["cpu_us"] / own["cpu_us"], 5, least=True)
-    goal("CPU a request with 76 patterns, us", lambda: inspecting["cpu_us"], 110)
-    goal("CPU a request of recording beside it, us", lambda: own["recording_cpu_us"], 60)
-    goal("CPU a request where the provider takes 60 ms, us", lambda: own["slow_cpu_us"], 90)
+    goal("CPU per request, 64 connections, us", lambda: own["cpu_us"], 45)
+    goal("... ratio to nginx", lambda: own["cpu_us"] / nginx["cpu_us"], 4.5)
+    goal("LiteLLM's CPU per request, ratio to Gatehouse", lambda: litellm["cpu_us"] / own["cpu_us"], 40, least=True)
+    goal("Portkey's CPU per request, ratio to Gatehouse", lambda: portkey["cpu_us"] / own["cpu_us"], 5, least=True)
+    goal("CPU per request with 76 patterns, us", lambda: inspecting["cpu_us"], 110)
+    goal("additional CPU of recording per request, us", lambda: own["recording_cpu_us"], 60)
+    goal("CPU per request, provider takes 60 ms, us", lambda: own["slow_cpu_us"], 90)
     goal("requests/s on one core", lambda: own["requests_s"], 20_000, least=True)
     goal("... sustained", lambda: own["sustained_s"], 10_000, least=True)
-    goal("CPU a stream of 50 chunks, us", lambda: own["stream_cpu_us"], 220)
+    goal("CPU per stream of 50 chunks, us", lambda: own["stream_cpu_us"], 220)
     goal("... with 76 patterns", lambda: inspecting["stream_cpu_us"], 600)
-    goal("streams/s over LiteLLM's", lambda: own["streams_s"] / litellm["streams_s"], 100, least=True)
-    goal("streams/s over Portkey's", lambda: own["streams_s"] / portkey["streams_s"], 5, least=True)
-    goal("latency over nginx's, 1 connection, p50, us", lambda: over_nginx("p50_us_1"), 100)
-    goal("latency over nginx's, 1 connection, p99, us", lambda: over_nginx("p99_us_1"), 600)
+    goal("streams/s, ratio to LiteLLM", lambda: own["streams_s"] / litellm["streams_s"], 100, least=True)
+    goal("streams/s, ratio to Portkey", lambda: own["streams_s"] / portkey["streams_s"], 5, least=True)
+    goal("latency minus nginx's, 1 connection, p50, us", lambda: over_nginx("p50_us_1"), 100)
+    goal("latency minus nginx's, 1 connection, p99, us", lambda: over_nginx("p99_us_1"), 600)
     goal("worker's memory after the soak, MiB", lambda: own["late_mib"], 120)
     goal("growth after the soak's first tenth, %", lambda: own["growth"] * 100, 5)
     if own.get("streams_open", 0) >= 1000:

@@ -12,14 +12,14 @@ import { router } from "./router";
 const root = document.getElementById("root");
 if (root === null) throw new Error("the page has no root element");
 
-// A page that the browser kept while it was left may show data of a session that has ended since.
+// Reload a page that the browser restores from its back/forward cache: its session may have ended since.
 addEventListener("pageshow", (event) => {
   if (event.persisted) location.reload();
 });
 
 createRoot(root).render(
   <StrictMode>
-    {/* The policy allows no style elements. */}
+    {/* The content security policy allows no style elements. */}
     <CSPProvider disableStyleElements>
       <QueryClientProvider client={queries}>
         <RouterProvider router={router} />

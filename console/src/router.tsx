@@ -1,21 +1,29 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Link } from "@tanstack/react-router";
 import { MapPinOff } from "lucide-react";
 import { METRICS, SORTS as ALERT_SORTS } from "./alerts/choices";
+import { ALIAS_SORTS } from "./aliases/choices";
 import { ACCESS_KINDS, ACCESS_STATUSES } from "./access-requests/choices";
 import { SCOPE_TYPES } from "./budgets/choices";
 import { FRAMEWORKS, PERIODS_DAYS, SORTS as BUNDLE_SORTS, STATES as BUNDLE_STATES } from "./compliance/choices";
 import { DETECTORS } from "./dlp/detectors";
+import { TYPES as FILTER_TYPES } from "./filters/choices";
 import { SORTS as GROUP_SORTS } from "./groups/choices";
 import type { AnalyticsPeriod } from "./overview/api";
 import { buttonClass } from "./parts/Button";
 import { Page } from "./parts/Page";
 import { EmptyState, ErrorState } from "./parts/states";
 import { STATUSES as APPROVAL_STATUSES } from "./approvals/choices";
+import { ACTIONS as POLICY_ACTIONS } from "./policies/choices";
 import type { Period } from "./requests/api";
 import { STATUSES as RECORD_STATUSES } from "./requests/choices";
 import { STATUSES as REGISTRY_STATUSES, TIERS } from "./registry/choices";
 import { STRATEGIES } from "./routing/choices";
 import { Shell } from "./shell/Shell";
+import {
+  ACCESS_SORTS, APPROVAL_SORTS, BUDGET_SORTS, CLIENT_SORTS, DLP_RULE_SORTS, FILTER_SORTS, KEY_SORTS, MODEL_SORTS, OUTPOST_SORTS, PATTERN_SORTS, POLICY_SORTS,
+  PROVIDER_SORTS, RECORD_SORTS, REGISTRY_SORTS, ROUTING_SORTS, SUPPRESSION_SORTS, USER_SORTS,
+} from "./sorts";
+import { BYS as SPENT_BY, PERIODS as SPEND_PERIODS, SORTS as SPEND_SORTS } from "./spend/choices";
 import { texts } from "./texts";
 import type { UsagePeriod } from "./usage/api";
 import { KINDS, ROLES } from "./users/choices";
@@ -23,11 +31,11 @@ import { EVENT_TYPES, SORTS as WEBHOOK_SORTS } from "./webhooks/choices";
 
 type Search = Record<string, unknown>;
 
-const PERIODS: readonly Period[] = ["hour", "day", "week", "month", "all"];
+const PERIODS: readonly Period[] = ["hour", "day", "week", "month", "all", "custom"];
 const USAGE_PERIODS: readonly UsagePeriod[] = ["day", "week", "month"];
 const ANALYTICS_PERIODS: readonly AnalyticsPeriod[] = ["day", "week", "month"];
 
-/** Without the parameters that are not there, so that they do not show in the URL. */
+/** Removes undefined parameters, so that they do not appear in the URL. */
 function present<T extends object>(search: T): { [Name in keyof T]?: Exclude<T[Name], undefined> } {
   return Object.fromEntries(Object.entries(search).filter(([, value]) => value !== undefined)) as never;
 }
@@ -38,15 +46,28 @@ function text(value: unknown): string | undefined {
 }
 
 function oneOf<T extends string>(values: readonly T[], value: unknown): T | undefined {
-  return values.find((each) => each === value);
+  return values.find((allowed) => allowed === value);
 }
 
 function flag(value: unknown): boolean | undefined {
   return typeof value === "boolean" ? value : undefined;
 }
 
+function moment(value: unknown): string | undefined {
+  return typeof value === "string" && !Number.isNaN(Date.parse(value)) ? value : undefined;
+}
+
+function day(value: unknown): string | undefined {
+  return typeof value === "string" && /^\d{4}-\d{2}-\d{2}$/.test(value) ? moment(value) : undefined;
+}
+
 function pageNumber(value: unknown): number | undefined {
   return typeof value === "number" && Number.isInteger(value) && value > 1 ? value : undefined;
+}
+
+/** Validates the parameters that all lists have: the search text, the sort order and the page. */
+function listed<Sort extends string>(search: Search, sorts: readonly Sort[]) {
+  return { search: text(search["search"]), sort: oneOf(sorts, search["sort"]), page: pageNumber(search["page"]) };
 }
 
 const root = createRootRoute({
@@ -65,14 +86,14 @@ const overview = createRoute({
 const chat = createRoute({
   getParentRoute: () => root,
   path: "/chat",
-  validateSearch: (search: Search) => present({ page: pageNumber(search["page"]) }),
+  validateSearch: (search: Search) => present({ page: pageNumber(search["page"]), search: text(search["search"]) }),
   component: lazyRouteComponent(() => import("./chat/ChatPage"), "ChatPage"),
 });
 
 const conversation = createRoute({
   getParentRoute: () => root,
   path: "/chat/$conversationId",
-  validateSearch: (search: Search) => present({ page: pageNumber(search["page"]) }),
+  validateSearch: (search: Search) => present({ page: pageNumber(search["page"]), search: text(search["search"]) }),
   component: lazyRouteComponent(() => import("./chat/ChatPage"), "ChatPage"),
 });
 
@@ -81,7 +102,8 @@ const dlpRules = createRoute({
   path: "/dlp-rules",
   validateSearch: (search: Search) =>
     present({
-      enabled: typeof search["enabled"] === "boolean" ? search["enabled"] : undefined,
+      ...listed(search, DLP_RULE_SORTS),
+      enabled: flag(search["enabled"]),
       detector: oneOf(DETECTORS, search["detector"]),
       versions: text(search["versions"]),
     }),
@@ -91,13 +113,14 @@ const dlpRules = createRoute({
 const suppressions = createRoute({
   getParentRoute: () => root,
   path: "/dlp-rules/suppressions",
-  validateSearch: (search: Search) => present({ pattern: text(search["pattern"]) }),
+  validateSearch: (search: Search) => present({ ...listed(search, SUPPRESSION_SORTS), pattern: text(search["pattern"]) }),
   component: lazyRouteComponent(() => import("./dlp/SuppressionsPage"), "SuppressionsPage"),
 });
 
 const customPatterns = createRoute({
   getParentRoute: () => root,
   path: "/dlp-rules/patterns",
+  validateSearch: (search: Search) => present({ ...listed(search, PATTERN_SORTS), enabled: flag(search["enabled"]) }),
   component: lazyRouteComponent(() => import("./dlp/PatternsPage"), "PatternsPage"),
 });
 
@@ -110,12 +133,16 @@ const dlpReplay = createRoute({
 const contentFilters = createRoute({
   getParentRoute: () => root,
   path: "/content-filters",
+  validateSearch: (search: Search) =>
+    present({ ...listed(search, FILTER_SORTS), type: oneOf(FILTER_TYPES, search["type"]), enabled: flag(search["enabled"]) }),
   component: lazyRouteComponent(() => import("./filters/FiltersPage"), "FiltersPage"),
 });
 
 const policies = createRoute({
   getParentRoute: () => root,
   path: "/policies",
+  validateSearch: (search: Search) =>
+    present({ ...listed(search, POLICY_SORTS), action: oneOf(POLICY_ACTIONS, search["action"]), enabled: flag(search["enabled"]) }),
   component: lazyRouteComponent(() => import("./policies/PoliciesPage"), "PoliciesPage"),
 });
 
@@ -124,9 +151,9 @@ const keys = createRoute({
   path: "/keys",
   validateSearch: (search: Search) =>
     present({
+      ...listed(search, KEY_SORTS),
       all: search["all"] === true ? true : undefined,
       enabled: flag(search["enabled"]),
-      page: pageNumber(search["page"]),
     }),
   component: lazyRouteComponent(() => import("./keys/KeysPage"), "KeysPage"),
 });
@@ -137,10 +164,13 @@ const requests = createRoute({
   validateSearch: (search: Search) =>
     present({
       period: oneOf(PERIODS, search["period"]),
+      from: moment(search["from"]),
+      to: moment(search["to"]),
       model: text(search["model"]),
       provider: text(search["provider"]),
       user: text(search["user"]),
       key: text(search["key"]),
+      sort: oneOf(RECORD_SORTS, search["sort"]),
       page: pageNumber(search["page"]),
       status: oneOf(RECORD_STATUSES, search["status"]),
       request: text(search["request"]),
@@ -154,11 +184,10 @@ const users = createRoute({
   path: "/users",
   validateSearch: (search: Search) =>
     present({
-      search: text(search["search"]),
+      ...listed(search, USER_SORTS),
       role: oneOf(ROLES, search["role"]),
       active: flag(search["active"]),
       kind: oneOf(KINDS, search["kind"]),
-      page: pageNumber(search["page"]),
       user: text(search["user"]),
     }),
   component: lazyRouteComponent(() => import("./users/UsersPage"), "UsersPage"),
@@ -177,6 +206,7 @@ const approvals = createRoute({
     present({
       view: oneOf(["access"], search["view"]),
       status: oneOf([...APPROVAL_STATUSES, ...ACCESS_STATUSES], search["status"]),
+      sort: oneOf([...APPROVAL_SORTS, ...ACCESS_SORTS], search["sort"]),
       page: pageNumber(search["page"]),
     }),
   component: lazyRouteComponent(() => import("./approvals/ApprovalsPage"), "ApprovalsPage"),
@@ -199,6 +229,7 @@ const audit = createRoute({
 const providers = createRoute({
   getParentRoute: () => root,
   path: "/providers",
+  validateSearch: (search: Search) => present({ ...listed(search, PROVIDER_SORTS), enabled: flag(search["enabled"]) }),
   component: lazyRouteComponent(() => import("./providers/ProvidersPage"), "ProvidersPage"),
 });
 
@@ -207,10 +238,9 @@ const models = createRoute({
   path: "/models",
   validateSearch: (search: Search) =>
     present({
-      search: text(search["search"]),
+      ...listed(search, MODEL_SORTS),
       provider: text(search["provider"]),
       is_active: flag(search["is_active"]),
-      page: pageNumber(search["page"]),
     }),
   component: lazyRouteComponent(() => import("./models/ModelsPage"), "ModelsPage"),
 });
@@ -220,6 +250,7 @@ const routing = createRoute({
   path: "/routing",
   validateSearch: (search: Search) =>
     present({
+      ...listed(search, ROUTING_SORTS),
       enabled: flag(search["enabled"]),
       strategy: oneOf(STRATEGIES, search["strategy"]),
       group: text(search["group"]),
@@ -227,16 +258,22 @@ const routing = createRoute({
   component: lazyRouteComponent(() => import("./routing/RoutingPage"), "RoutingPage"),
 });
 
+const modelAliases = createRoute({
+  getParentRoute: () => root,
+  path: "/model-aliases",
+  validateSearch: (search: Search) => present({ ...listed(search, ALIAS_SORTS), enabled: flag(search["enabled"]) }),
+  component: lazyRouteComponent(() => import("./aliases/AliasesPage"), "AliasesPage"),
+});
+
 const registry = createRoute({
   getParentRoute: () => root,
   path: "/registry",
   validateSearch: (search: Search) =>
     present({
-      search: text(search["search"]),
+      ...listed(search, REGISTRY_SORTS),
       provider: text(search["provider"]),
       tier: oneOf(TIERS, search["tier"]),
       status: oneOf(REGISTRY_STATUSES, search["status"]),
-      page: pageNumber(search["page"]),
       entry: text(search["entry"]),
     }),
   component: lazyRouteComponent(() => import("./registry/RegistryPage"), "RegistryPage"),
@@ -303,6 +340,7 @@ const accessRequests = createRoute({
   validateSearch: (search: Search) =>
     present({
       status: oneOf(ACCESS_STATUSES, search["status"]),
+      sort: oneOf(ACCESS_SORTS, search["sort"]),
       page: pageNumber(search["page"]),
       ask: oneOf(ACCESS_KINDS, search["ask"]),
       model: text(search["model"]),
@@ -327,8 +365,25 @@ const access = createRoute({
 const budgets = createRoute({
   getParentRoute: () => root,
   path: "/budgets",
-  validateSearch: (search: Search) => present({ scope: oneOf(SCOPE_TYPES, search["scope"]), page: pageNumber(search["page"]) }),
+  validateSearch: (search: Search) => present({ scope: oneOf(SCOPE_TYPES, search["scope"]), sort: oneOf(BUDGET_SORTS, search["sort"]), page: pageNumber(search["page"]) }),
   component: lazyRouteComponent(() => import("./budgets/BudgetsPage"), "BudgetsPage"),
+});
+
+const spend = createRoute({
+  getParentRoute: () => root,
+  path: "/spend",
+  validateSearch: (search: Search) =>
+    present({
+      by: oneOf(SPENT_BY, search["by"]),
+      period: oneOf(SPEND_PERIODS, search["period"]),
+      from: day(search["from"]),
+      to: day(search["to"]),
+      user: text(search["user"]),
+      group: text(search["group"]),
+      sort: oneOf(SPEND_SORTS, search["sort"]),
+      page: pageNumber(search["page"]),
+    }),
+  component: lazyRouteComponent(() => import("./spend/SpendPage"), "SpendPage"),
 });
 
 const webhooks = createRoute({
@@ -370,7 +425,7 @@ const signIn = createRoute({
 const oauthClients = createRoute({
   getParentRoute: () => root,
   path: "/oauth-clients",
-  validateSearch: (search: Search) => present({ enabled: flag(search["enabled"]), page: pageNumber(search["page"]) }),
+  validateSearch: (search: Search) => present({ ...listed(search, CLIENT_SORTS), enabled: flag(search["enabled"]) }),
   component: lazyRouteComponent(() => import("./oauth/ClientsPage"), "ClientsPage"),
 });
 
@@ -395,7 +450,7 @@ const retention = createRoute({
 const outposts = createRoute({
   getParentRoute: () => root,
   path: "/outposts",
-  validateSearch: (search: Search) => present({ page: pageNumber(search["page"]) }),
+  validateSearch: (search: Search) => present({ sort: oneOf(OUTPOST_SORTS, search["sort"]), page: pageNumber(search["page"]) }),
   component: lazyRouteComponent(() => import("./outposts/OutpostsPage"), "OutpostsPage"),
 });
 
@@ -403,7 +458,7 @@ export const router = createRouter({
   routeTree: root.addChildren([
     overview, chat, conversation, requests, usage, audit, approvals, switches, dlpRules, suppressions, customPatterns, dlpReplay,
     contentFilters, policies, compliance, providers,
-    models, routing, registry, keys, users, groups, access, budgets, webhooks, alerts, organization, security, start,
+    models, modelAliases, routing, registry, keys, users, groups, access, budgets, spend, webhooks, alerts, organization, security, start,
     signIn, oauthClients, accessRequests, system, siem, retention, outposts,
   ]),
   basepath: "/console",

@@ -14,7 +14,7 @@ from gatehouse.foundation.http.envelopes import ErrorForms
 
 
 async def _answer() -> None:
-    """Answers nothing."""
+    """Do nothing."""
 
 
 def families() -> list[APIRouter]:

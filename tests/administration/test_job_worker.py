@@ -487,7 +487,7 @@ async def test_an_organization_with_many_jobs_does_not_delay_others(
 
 
 async def test_a_worker_does_not_take_over_its_own_jobs_after_a_pause(database: Database, kind: str) -> None:
-    """Like a virtual machine that was suspended for longer than the lease."""
+    """The worker is paused for longer than the lease, like a suspended virtual machine."""
     jobs = Jobs[Runs]()
 
     @jobs.job(kind)

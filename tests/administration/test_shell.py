@@ -51,7 +51,7 @@ class Api:
                 self.admitted_bodies.append(await arrival.read_body())
 
     async def observe_until(self, count: int) -> list[tuple[str, str, int]]:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while len(self.observed) < count:
                 await asyncio.sleep(0.01)
         return self.observed

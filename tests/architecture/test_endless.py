@@ -1,4 +1,4 @@
-"""A loop that catches every error and goes on must ask whether it is still wanted (`foundation/tasks.py`)."""
+"""A loop that ignores every error must check whether its task was cancelled (`foundation/tasks.py`)."""
 
 import ast
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 import gatehouse
 
 SOURCE = Path(gatehouse.__file__).parent
-#: Functions with loops that end by an event or by a returned value.
+#: Modules with loops that end by an event or by a returned value.
 OTHERWISE = {"outpost/records/upload.py", "outpost/records/siem.py"}
 
 
@@ -21,7 +21,7 @@ def endless(tree: ast.AST) -> Iterator[int]:
 
 
 def goes_on(statement: ast.stmt) -> bool:
-    """Return whether errors are ignored, also by `contextlib.suppress(Exception)`."""
+    """Return whether the statement ignores errors, by an `except` clause or by `contextlib.suppress(Exception)`."""
     if isinstance(statement, ast.Try):
         return any(catches_all(handler) and not leaves(handler) for handler in statement.handlers)
     return isinstance(statement, ast.With) and any(

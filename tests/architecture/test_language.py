@@ -1,6 +1,7 @@
 """Names describe their values: no empty words, and no constants without a subject or a unit."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -28,6 +29,8 @@ ALLOWED_ELSEWHERE: Final = {
     "bench/dlp/scoring.py": {"found", "asked"},
 }
 MODULES: Final = sorted(SOURCE.rglob("*.py"))
+#: Class names that occur in several modules are fewer than this. Most of the remaining ones are names of the API.
+MAX_REPEATED_CLASS_NAMES: Final = 60
 #: Words in names of constants for a time or size, and the units that such a name must contain.
 TIMES: Final = frozenset({"TIMEOUT", "INTERVAL", "DELAY", "TTL", "LIFETIME", "AGE", "WAIT", "DEADLINE", "PERIOD"})
 SIZES: Final = frozenset({"SIZE", "LENGTH", "LONG", "WIDTH", "HEIGHT"})
@@ -39,8 +42,16 @@ UNITS: Final = frozenset(
 )  # fmt: skip
 
 
+#: Nodes that define a name. That of an `except` or `match` may be None.
+_NAMED: Final = (
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar,
+)  # fmt: skip
+_CLASS: Final = re.compile(r"^ *class (\w+)", re.MULTILINE)
+
+
 def names(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield the variables, attributes, parameters, functions and constants that a module defines, with their lines."""
+    """Yield the variables, attributes, parameters, functions, classes and constants that a module defines, with their
+    lines."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.lineno, node.id
@@ -48,7 +59,7 @@ def names(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.attr
         elif isinstance(node, ast.arg):
             yield node.lineno, node.arg
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        elif isinstance(node, _NAMED) and node.name:
             yield node.lineno, node.name
 
 
@@ -56,7 +67,7 @@ def empty_names(source: str, allowed: frozenset[str] | set[str] = frozenset()) -
     return [
         f"line {line}: {name}"
         for line, name in names(ast.parse(source))
-        if name.strip("_") in EMPTY_WORDS | EMPTY_CONSTANTS and name not in allowed
+        if name not in allowed and (name.strip("_").lower() in EMPTY_WORDS or name.strip("_") in EMPTY_CONSTANTS)
     ]
 
 
@@ -106,10 +117,40 @@ def test_names_in_tests_and_tools_describe_their_values(folder: str) -> None:
 
 @pytest.mark.parametrize(
     "source",
-    ["told = 1", "self.asked = 1", "def f(held): ...", "for each in x: ...", "_MOST: int = 3", "def said(): ..."],
+    [
+        "told = 1",
+        "self.asked = 1",
+        "def f(held): ...",
+        "for each in x: ...",
+        "_MOST: int = 3",
+        "def said(): ...",
+        "ASKED = 1",
+        "class Found: ...",
+        "try: ...\nexcept ValueError as said: ...",
+    ],
 )
 def test_an_empty_name_is_noticed(source: str) -> None:
     assert empty_names(source)
+
+
+def repeated_class_names(root: Path) -> dict[str, list[str]]:
+    """Return the class names that several modules define, with these modules."""
+    modules: dict[str, set[str]] = {}
+    for path in root.rglob("*.py"):
+        for name in _CLASS.findall(path.read_text("utf-8")):
+            modules.setdefault(name, set()).add(str(path.relative_to(root)))
+    return {name: sorted(paths) for name, paths in modules.items() if len(paths) > 1}
+
+
+def test_few_class_names_occur_in_several_modules() -> None:
+    repeated = repeated_class_names(SOURCE)
+    assert len(repeated) < MAX_REPEATED_CLASS_NAMES, repeated
+
+
+def test_a_repeated_class_name_is_noticed(tmp_path: Path) -> None:
+    for name, source in {"a.py": "class A: ...\nclass B: ...", "b.py": "class A: ...", "c.py": "class C: ..."}.items():
+        (tmp_path / name).write_text(source, "utf-8")
+    assert repeated_class_names(tmp_path) == {"A": ["a.py", "b.py"]}
 
 
 def test_constants_have_their_unit() -> None:

@@ -102,8 +102,8 @@ def test_every_table_with_a_tenant_has_row_level_security(platform: RunningPlatf
     assert platform.sql(query) == []
 
 
-#: Operators change rows of all organizations in the first five tables. The change feed has rows of all organizations,
-#: and each can read only its own.
+#: Tables with wider policies. Operators change rows of all organizations in the first five tables. `changes` has rows
+#: of all organizations, and each organization can read only its own rows.
 WIDER = {"tenants", "oauth_clients", "platform_state", "outpost_trust", "jobs", "changes"}
 
 

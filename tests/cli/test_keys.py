@@ -158,7 +158,7 @@ async def test_a_retired_key_is_forgotten_when_its_last_token_has_expired(
     replica.forget_expired(replica.signing_keys_until[kid_of(before)])
     assert kid_of(before) not in await published(installed)
     assert not await works(installed, before)
-    # The users' sessions ended with it.
+    # From here on, the fixture must sign the tokens of users with the current key.
     installed._key = None
     assert await works(installed, (await installed.new_person(people.id)).token)
 

@@ -1,9 +1,11 @@
 """Organizations for the tests over all operations: as callers, and as owners of the called rows."""
 
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -18,6 +20,7 @@ from tests.support.platform import RunningPlatform, Tenant
 from gatehouse.foundation.egress.guard import EgressGuard
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.outbound.carriers import Carrier, open_outbound
+from gatehouse.foundation.secrets.owned_ids import KeptObject
 
 #: The HTTP clients for calls to providers. Answers and records must not depend on the choice.
 CARRIERS: tuple[Carrier, ...] = ("lean", "aiohttp")
@@ -71,6 +74,33 @@ class Furnished:
         return filled(path, {**self.ids, **self.others.get(path, {})})
 
 
+async def files_and_batches(tenant: Tenant) -> tuple[str, str, str]:
+    """Create a file, a batch of it and a message batch of the organization's administrator. Return their ids."""
+    client, call = tenant.admin.client, {"model": "none", "messages": [{"role": "user", "content": "x"}]}
+    line = {"custom_id": "x", "method": "POST", "url": "/v1/chat/completions", "body": call}
+    files = {"file": ("x.jsonl", json.dumps(line).encode())}
+    file = (await client.post("/v1/files", data={"purpose": "batch"}, files=files)).json()
+    batch = {"input_file_id": file["id"], "endpoint": "/v1/chat/completions", "completion_window": "24h"}
+    batch = (await client.post("/v1/batches", json=batch)).json()
+    requests = [{"custom_id": "x", "params": {**call, "max_tokens": 1}}]
+    message_batch = (await client.post("/v1/messages/batches", json={"requests": requests})).json()
+    return file["id"], batch["id"], message_batch["id"]
+
+
+async def mcp_server(platform: RunningPlatform, tenant: Tenant) -> dict[str, Any]:
+    """Register an MCP server with a tool and an access rule. Return their ids by the names of the path parameters."""
+    servers, tool_id = "/api/v1/admin/mcp/servers", uuid4()
+    server = (await tenant.admin.client.post(servers, json={"name": "x", "url": "https://8.8.8.8/mcp"})).json()
+    platform.sql(
+        "INSERT INTO mcp_tools (id, tenant_id, server_id, name, status, definition, hash)"
+        " VALUES (%s, %s, %s, 'x', 'quarantined', '{}', 'x')",
+        [tool_id, tenant.id, server["id"]],
+    )
+    rule = {"subject_type": "user", "subject_id": str(tenant.user.id), "access_type": "ALLOW"}
+    rule = (await tenant.admin.client.post(f"{servers}/{server['id']}/access", json=rule)).json()
+    return {"server_id": server["id"], "tool_id": tool_id, "access_rule_id": rule["id"]}
+
+
 @pytest.fixture(scope="module")
 async def somebody(platform: RunningPlatform) -> Tenant:
     """An organization without rows."""
@@ -90,6 +120,8 @@ async def furnished(platform: RunningPlatform) -> Furnished:
     pattern = (await other.admin.client.post(f"{dlp}/custom-patterns", json=pattern)).json()
     suppression = (await other.admin.client.post(f"{dlp}/suppressions", json={"pattern_id": "iban"})).json()
     group = await other.admin.client.post("/api/admin/groups", json={"name": "their own"})
+    credential = {"label": "second", "api_key": "sk-of-their-own"}
+    await other.admin.client.post("/api/admin/providers/their-own/credentials", json=credential)
     access = {"model_id": "their-own/model", "access_type": "ALLOW"}
     await other.admin.client.post(f"/api/admin/groups/{group.json()['id']}/model-access", json=access)
     overrides = [{"entity_type": "email", "action": "BLOCK"}]
@@ -149,7 +181,13 @@ async def furnished(platform: RunningPlatform) -> Furnished:
         " VALUES (%s, %s, now(), 'r', 'success', false)",
         [other.id, record_id],
     )
+    entry = platform.sql("SELECT provider, model_id FROM model_configs WHERE tenant_id = %s", [other.id])[0]
+    alias = {"name": "fast", "deployments": [{"provider": entry[0], "model_id": entry[1]}]}
+    file_id, batch_id, message_batch_id = await files_and_batches(other)
     ids = {
+        "file_id": file_id,
+        "batch_id": batch_id,
+        "message_batch_id": message_batch_id,
         "record_id": record_id,
         "domain": domain,
         "sample_id": sample_id,
@@ -176,10 +214,16 @@ async def furnished(platform: RunningPlatform) -> Furnished:
         "group_id": group.json()["id"],
         "registered_model_id": registered.json()["id"],
         "session_id": other.user.session_id,
+        "response_id": platform.host.ports.owned_ids.response_id(
+            f"{other.id}/{other.user.id}".encode(), KeptObject("their-own", "model", "resp_1")
+        ),
         "tenant_id": uuid4(),
         "user_id": other.user.id,
         **dict.fromkeys(("id", "provider", "provider_id"), "their-own"),
+        "label": "second",
+        "model_alias_id": (await other.admin.client.post("/api/v1/admin/model-aliases", json=alias)).json()["id"],
     }
+    ids |= await mcp_server(platform, other)
     alert = {"name": "x", "metric_type": "cost", "threshold": 1, "comparison": "gt", "window_minutes": 1}
     alert = {"rule_id": (await other.admin.client.post("/api/alerts", json=alert)).json()["id"]}
     others = {

@@ -99,7 +99,7 @@ async def test_twenty_megabytes_are_413(url: str, session: aiohttp.ClientSession
 async def test_chunks_beyond_the_limit_are_refused_with_413(
     platform: RunningPlatform, caller: Tenant, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    """With Gatehouse's own protocol, and a client that reads the answer before the connection ends."""
+    """The test uses Gatehouse's own protocol, and a client that reads the answer before the connection ends."""
     monkeypatch.setattr(platform, "ingress", "lean")
     key = await platform.new_key(caller.admin)
     head = f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -27,11 +27,13 @@ from tests.contract.test_bad_providers import (
     stream_garbage,
 )
 from tests.engine.providers.wires import ANTHROPIC_EVENTS, ANTHROPIC_REPLY, OPENAI_REPLY
+from tests.support import native_responses
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.upstream import Behave, Connection, upstream
-from tests.support.vendors import bedrock, gemini
+from tests.support.vendors import bedrock, gemini, google_cloud
 
 from gatehouse.engine.providers import KINDS
+from gatehouse.engine.providers.authentication.google import GoogleTokens
 from gatehouse.engine.providers.bedrock.machine import Machine
 from gatehouse.engine.records.outcome import Outcome
 from gatehouse.foundation.deadlines import Deadlines
@@ -52,9 +54,11 @@ class Vendor(NamedTuple):
 
 
 PARTLY = b'data: {"id":"x","model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"partly"}}]}\n\n'
-SAID = b"".join(ANTHROPIC_EVENTS[:4]).replace("Hi ä".encode(), b"partly")
+#: The events of a native response up to its first text.
+RESPONSE_BEGINS = b"".join(native_responses.stream(native_responses.message("partly"), piece=6)[:5])
+ANTHROPIC_PARTLY = b"".join(ANTHROPIC_EVENTS[:4]).replace("Hi ä".encode(), b"partly")
 VENDORS: Mapping[str, Vendor] = {
-    "anthropic": Vendor("anthropic", lambda url: {"base_url": url}, ANTHROPIC_REPLY, SAID),
+    "anthropic": Vendor("anthropic", lambda url: {"base_url": url}, ANTHROPIC_REPLY, ANTHROPIC_PARTLY),
     "azure_openai": Vendor("azure_openai", lambda url: {"hosted_endpoint": url}, OPENAI_REPLY, PARTLY),
     "bedrock": Vendor(
         "bedrock",
@@ -66,7 +70,9 @@ VENDORS: Mapping[str, Vendor] = {
         bedrock.begin_stream,
     ),
     "byoe": Vendor("byoe", lambda url: {"base_url": f"{url}/v1", "format": "openai"}, OPENAI_REPLY, PARTLY),
-    "byoe, Anthropic's": Vendor("byoe", lambda url: {"base_url": url, "format": "anthropic"}, ANTHROPIC_REPLY, SAID),
+    "byoe, Anthropic's": Vendor(
+        "byoe", lambda url: {"base_url": url, "format": "anthropic"}, ANTHROPIC_REPLY, ANTHROPIC_PARTLY
+    ),
     "gemini": Vendor(
         "gemini",
         lambda url: {"base_url": f"{url}/v1beta"},
@@ -76,6 +82,12 @@ VENDORS: Mapping[str, Vendor] = {
     "mistral": Vendor("mistral", lambda url: {"base_url": f"{url}/v1"}, OPENAI_REPLY, PARTLY),
     "ollama": Vendor("ollama", lambda url: {"local_runtime_base_url": url}, OPENAI_REPLY, PARTLY),
     "openai": Vendor("openai", lambda url: {"base_url": f"{url}/v1"}, OPENAI_REPLY, PARTLY),
+    "vertex_ai": Vendor(
+        "vertex_ai",
+        lambda url: {"base_url": url, "use_instance_role": True, **google_cloud.CONFIG},
+        gemini.Gemini().whole("m"),
+        b'data: {"candidates": [{"content": {"parts": [{"text": "partly"}], "role": "model"}}]}\r\n\r\n',
+    ),
     "openai_compatible": Vendor("openai_compatible", lambda url: {"base_url": f"{url}/v1"}, OPENAI_REPLY, PARTLY),
 }
 #: One vendor of each wire format, which is tested with every fault.
@@ -123,7 +135,12 @@ FAULTS: Sequence[tuple[Behave, bool, int, str]] = [
 
 @pytest.fixture(autouse=True)
 def role(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set the credentials of this machine for a cloud that requires signatures."""
+    """Set the credentials of this machine for clouds that require signatures or tokens."""
+
+    async def metadata(method: str, url: str, headers: Mapping[str, str]) -> bytes:
+        return b'{"access_token": "ya29.of-the-machine", "expires_in": 3599}'
+
+    monkeypatch.setattr(KINDS["vertex_ai"], "_tokens", GoogleTokens({}, request=metadata))
     keys = {"AWS_ACCESS_KEY_ID": bedrock.KEY_ID, "AWS_SECRET_ACCESS_KEY": bedrock.SECRET}
     monkeypatch.setattr(KINDS["bedrock"], "_machine", Machine(keys))
 
@@ -237,7 +254,8 @@ async def test_an_interrupted_stream_ends_with_an_error_and_is_not_retried(
 ) -> None:
     async def behave(connection: Connection) -> None:
         await VENDORS[vendor].begin(connection)
-        await connection.chunk(VENDORS[vendor].begins)
+        is_native = connection.head.startswith("POST /v1/responses ")
+        await connection.chunk(RESPONSE_BEGINS if is_native else VENDORS[vendor].begins)
         await breaks(connection, VENDORS[vendor])
 
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")

@@ -68,7 +68,7 @@ async def test_a_duplicate_field_is_refused_by_name_and_not_sent(url: str, key: 
     ):
         assert answer.status == 400
         error = (await answer.json())["error"]
-    assert (error["param"], error["message"]) == ("user", "`user` stands twice in one object.")
+    assert (error["param"], error["message"]) == ("user", "`user` occurs twice in one object.")
     assert not provider.requests
 
 

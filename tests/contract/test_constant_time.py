@@ -2,7 +2,6 @@
 right. Most secrets are not compared, but looked up by their SHA-256; Argon2 verifies passwords. All other secrets are
 compared with `hmac.compare_digest`, and these places are listed here. Other comparisons of values with names like
 secrets are listed too, each with the reason why it is harmless.
-#: Where what somebody has shown is compared with what is known here, and in how many places of the file. One that is
 """
 
 import ast
@@ -15,9 +14,7 @@ import pytest
 
 SOURCE: Final = Path(__file__).parents[2] / "src" / "gatehouse"
 
-#: Where what somebody has shown is compared with what is known here, and in how many places of the file. One that is
-#: The number of comparisons of a presented secret in each file. A comparison that is replaced by another operator is
-#: missing in this count.
+#: The number of calls of `hmac.compare_digest` in each file. The number is lower if a call was replaced by an operator.
 COMPARED: Final = {
     # the code of an authenticator app
     "platform/access/mfa/totp.py": 1,
@@ -31,6 +28,8 @@ COMPARED: Final = {
     "platform/access/tokens/codes.py": 1,
     # a cursor's signature
     "foundation/http/lists.py": 1,
+    # The code of a response's id.
+    "foundation/secrets/owned_ids.py": 1,
     # an outpost's admin token
     "outpost/admin/access.py": 1,
     # the portal's admin keys, by their digests
@@ -47,6 +46,11 @@ _secret = re.compile(
 
 #: Comparisons for which an attacker cannot choose either value.
 HARMLESS: Final = {
+    # codes of JSON-RPC errors, and hashes of tools' definitions
+    "engine/mcp/calling.py": {"failed.rpc_code == INVALID_PARAMS"},
+    "engine/mcp/discovery.py": {"failed.rpc_code == UNSUPPORTED_REVISION"},
+    "platform/mcp/tools/refreshing.py": {"present.hash != row.hash"},
+    "platform/mcp/tools/service.py": {"row.approved_hash != row.hash", "row.hash != decision.hash"},
     # two stored hashes, to detect a changed password
     "platform/access/accounts/service.py": {"user.password_hash != verified_hash"},
     "platform/access/sessions/service.py": {"user.password_hash != account.password_hash"},
@@ -75,6 +79,9 @@ HARMLESS: Final = {
         "hashlib.sha256(hashlib.sha256(data[:-4]).digest()).digest()[:4] == data[-4:]",
     },
     "foundation/http/envelopes.py": {"error.code != Unprocessable.code"},
+    # The name of a field, and ids of keys.
+    "engine/conversation/dialects/openai_responses/native.py": {"name != _SIGNATURES"},
+    "platform/records/usage/listing.py": {"columns.api_key_id == key_id"},
     # the start of a month at a peer whose proof was verified before
     "outpost/money/leases.py": {"granted.nonce == claim.nonce"},
     # the id of a signed element; the signature itself is verified
@@ -83,12 +90,12 @@ HARMLESS: Final = {
 
 
 def comparisons(source: str) -> Iterator[str]:
-    """Yield each `==` and `!=` of two expressions of which one has a name like a secret."""
+    """Yield each comparison by `==` or `!=` in which one expression has a name like a secret."""
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Compare) or not any(isinstance(item, ast.Eq | ast.NotEq) for item in node.ops):
             continue
         sides = [node.left, *node.comparators]
-        # A comparison with a constant, such as a kind or a prefix, which is not secret.
+        # A constant, such as a kind or a prefix, is not secret.
         if any(isinstance(side, ast.Constant) for side in sides):
             continue
         # The database evaluates this expression. It looks up the digest with an index.

@@ -14,7 +14,9 @@ from gatehouse.platform.administration.contents import ANY_PARAMETERS
 READS = [
     path
     for method, path in COMMON
-    if method == "GET" and not path.startswith((*ANY_PARAMETERS, "/v1/models")) and path not in GATEWAY_PATHS
+    if method == "GET"
+    and not path.startswith((*ANY_PARAMETERS, "/v1/models", "/v1/responses"))
+    and path not in GATEWAY_PATHS
 ]
 #: Path parameters that are ids. Slugs, names and addresses cannot be malformed.
 WITH_ID = [

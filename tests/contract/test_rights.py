@@ -26,7 +26,6 @@ from tests.support.operations import (
 )
 from tests.support.platform import RunningPlatform, Tenant
 
-from gatehouse.foundation.settings import Settings
 from gatehouse.ingress.gateway import GATEWAY_PATHS
 from gatehouse.platform.worker.app import administration
 
@@ -36,7 +35,7 @@ _NOT_OFFERED = ["/.search", "/Users/.search", "/Groups/.search", "/Bulk", "/Me"]
 
 def test_every_route_is_in_the_document_or_listed_as_hidden() -> None:
     """The other tests use the operations of the document, so they would miss a route that is hidden from it."""
-    routes = iter_route_contexts(administration(Settings())[0].router.routes)
+    routes = iter_route_contexts(administration()[0].router.routes)
     served = {(method, _template(route.path or "")) for route in routes for method in route.methods or ()}
     # Pages for browsers have their own tests in `test_browser_attacks`.
     listed_paths = {

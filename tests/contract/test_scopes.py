@@ -15,10 +15,11 @@ from gatehouse.foundation.identity import SCOPES
 #: Path, scopes that read, scopes that change. The first row whose path matches applies.
 _EXPECTED_SCOPES: Final = [
     (
-        r"/(v1|api)/chat/completions|/v1/(messages(/count_tokens)?|embeddings|responses(/input_tokens)?)",
+        r"/(v1|api)/chat/completions|/v1/(messages(/count_tokens)?|embeddings|completions|moderations|rerank|images/.*|audio/.*|responses(/.*)?)|/v2/rerank",
         {"chat:write"},
         {"chat:write"},
     ),
+    (r"/v1/(files|batches|messages/batches)(/.*)?", {"chat:write"}, {"chat:write"}),
     (r"/api/conversations/[^/]+/(messages|summary)", {"api:read"}, {"chat:write"}),
     (r"/v1/scan", set(), {"dlp:read"}),
     (r"/api/v1/dlp/events", {"dlp:read"}, set()),

@@ -11,20 +11,21 @@ from tests.support.platform import Person, RunningPlatform
 
 #: Operations that grant no rights: model calls, a person's own resources, and rules about calls.
 _PLAIN: Final = re.compile(
-    r"/api/chat/completions|/v1/(chat/completions|messages(/count_tokens)?|responses(/input_tokens)?|embeddings|scan)|/api/conversations(/.*)?"
+    r"/api/chat/completions|/v1/(chat/completions|messages(/count_tokens)?|responses(/.*)?|embeddings|completions|moderations|rerank|images/.*|audio/.*|scan)|/v2/rerank|/api/conversations(/.*)?"
+    r"|/v1/(files|batches|messages/batches)(/.*)?"
     r"|/oauth/userinfo|/api/users/me/.*|/api/admin/users/\{user_id\}/avatar|/api/admin/groups(/.*)?"
     r"|/api/admin/providers/\{provider_id\}/(config|status|health-check|health-check-config)"
     r"|/api/admin/system/check-provider/.*|/api/admin/models(/.*)?|/api/admin/approvals/.*"
     r"|/api(/admin)?/access-requests(/.*)?"
     r"|/api/admin/(compliance-bundles|compliance-bundles-export|content-filters|policies|dlp-rules|budgets)(/.*)?"
-    r"|/api/admin/cost-routing/.*"
+    r"|/api/admin/cost-routing/.*|/api/v1/admin/model-aliases(/.*)?"
     # A test returns only the receiver's answer.
     r"|/api(/v1)?/admin/(webhooks/\{webhook_id\}|siem)/test|/api/admin/mail/test"
     # A replay sends a stored event again to the same receiver.
     r"|/api(/v1)?/admin/webhooks/\{webhook_id\}/deliveries/\{delivery_id\}/replay"
     r"|/api/alerts(/.*)?"
     # Engaging a kill switch is never delayed.
-    r"|/api/v1/admin/kill-switch/.*/disable"
+    r"|/api/v1/admin/(kill-switch|mcp/servers)/.*/disable"
 ).fullmatch
 #: Operations that revoke rights, or that need a second factor only for some bodies
 #: (tests/platform/access/test_api_keys.py).

@@ -189,7 +189,7 @@ FORGED: dict[str, Forge] = {
 
 @pytest.fixture(scope="module")
 async def http(platform: RunningPlatform) -> AsyncIterator[httpx2.AsyncClient]:
-    async with platform.listening() as url, httpx2.AsyncClient(base_url=url, timeout=30) as client:
+    async with platform.listening() as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
         yield client
 
 

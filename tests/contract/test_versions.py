@@ -15,9 +15,18 @@ from tests.support.platform import RunningPlatform, Tenant
 
 CHANGES = {"PUT", "PATCH", "DELETE"}
 #: Paths that return and change a row or an organization's settings.
-CHANGEABLE = [path for way, path in COMMON if way == "GET" and any((change, path) in COMMON for change in CHANGES)]
-#: Paths that two administrators do not edit: a person's own resources, and sessions, which end by themselves.
-UNVERSIONED = {"/api/users/me/preferences", "/api/admin/users/{user_id}/sessions"}
+CHANGEABLE = [
+    path
+    for way, path in COMMON
+    # A stored response belongs to a provider, which is not part of these tests.
+    if way == "GET" and path != "/v1/responses/{response_id}" and any((change, path) in COMMON for change in CHANGES)
+]
+#: Paths that two administrators do not edit: a person's own resources, sessions, which end by themselves, and keys,
+#: which are only enabled and disabled.
+UNVERSIONED = {
+    "/api/users/me/preferences", "/api/admin/users/{user_id}/sessions", "/v1/files/{file_id}",
+    "/v1/messages/batches/{message_batch_id}", "/api/admin/api-keys/{key_id}",
+}  # fmt: skip
 
 
 async def shown(furnished: Furnished, path: str) -> httpx2.Response:
@@ -92,6 +101,7 @@ RACES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         {"strategy": "balanced"},
         {"latency_budget_ms": 900},
     ),
+    ("PUT", "/api/v1/admin/model-aliases/{model_alias_id}", {"sticky": True}, {"description": "second"}),
     ("PUT", "/api/alerts/{rule_id}", {"name": "first"}, {"threshold": 2.5}),
     ("PUT", "/api/admin/dlp-rules/{rule_id}", {"detector_name": "first"}, {"enabled": True}),
     ("PUT", "/api/admin/models/catalog/{model_config_id}", {"display_name": "first"}, {"context_window": 2}),

@@ -18,7 +18,7 @@ from gatehouse.detection.normalise import View
 from gatehouse.detection.normalise import decoded as decoding
 from gatehouse.detection.pattern import Pattern, Shape
 from gatehouse.detection.scanning import texts
-from gatehouse.detection.scanning.texts import SLICE
+from gatehouse.detection.scanning.texts import MAX_SLICE_CHARACTERS
 from gatehouse.detection.search import matching
 
 SMALL = Matcher(ALL)
@@ -264,8 +264,9 @@ def test_a_path_with_backslashes_does_not_split_an_identifier() -> None:
 def test_values_at_every_place_of_a_long_text_are_found_in_slices(encode: object) -> None:
     assert callable(encode)
     value = encode("4111-1111-1111-1111")
-    for place in (0, 10, SLICE - 30, SLICE - 5, SLICE, SLICE + 3, 3 * SLICE - 12):
-        text = ("x y " * SLICE)[:place] + " " + value + " " + " y z" * 3000
+    size = MAX_SLICE_CHARACTERS
+    for place in (0, 10, size - 30, size - 5, size, size + 3, 3 * size - 12):
+        text = ("x y " * size)[:place] + " " + value + " " + " y z" * 3000
         results = [f for part in SMALL.scan_in_slices(text) for f in part if f.source == "card"]
         assert [text[f.start : f.end] for f in results] == [value]
 

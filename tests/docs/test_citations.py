@@ -1,4 +1,4 @@
-"""Citations of documentation pages in the code lead to a page, and to a section of it, that exist."""
+"""Citations of documentation in the code, and in the pages themselves, name existing pages and sections."""
 
 import re
 from collections.abc import Iterator
@@ -10,6 +10,10 @@ import pytest
 ROOT: Final = Path(__file__).parents[2]
 FOLDERS: Final = ("src", "tests", "bench", "training", "tools")
 MODULES: Final = {folder: sorted((ROOT / folder).rglob("*.py")) for folder in FOLDERS}
+
+#: Files in other languages: a citation may be anywhere in them.
+OTHER_FOLDERS: Final = ("console/src", "deploy", "docs", "src")
+OTHER_SUFFIXES: Final = frozenset({".css", ".html", ".js", ".md", ".sql", ".ts", ".tsx", ".yaml", ".yml"})
 
 #: Docstrings, comments on lines of their own, and comments behind code.
 _PROSE = re.compile(r'^ *r?"""([\s\S]*?)"""|((?:^ *#[^\n]*\n?)+)|  (# [^\n]*)$', re.MULTILINE)
@@ -29,7 +33,10 @@ def prose(source: str) -> str:
 
 
 def wrong_citations(source: str) -> Iterator[str]:
-    text = prose(source)
+    return wrong_in(prose(source))
+
+
+def wrong_in(text: str) -> Iterator[str]:
     for page in _PAGE.findall(text):
         if not (ROOT / page).is_file():
             yield page
@@ -51,6 +58,17 @@ def test_a_cited_page_and_section_exist(folder: str) -> None:
         for path in MODULES[folder]
         if path != Path(__file__) and (wrong := list(wrong_citations(path.read_text("utf-8"))))
     }
+    assert faults == {}
+
+
+def test_citations_in_other_languages_exist() -> None:
+    files = [path for folder in OTHER_FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in OTHER_SUFFIXES]
+    faults = {
+        str(path.relative_to(ROOT)): wrong
+        for path in [*files, ROOT / "ARCHITECTURE.md", ROOT / "README.md"]
+        if (wrong := list(wrong_in(path.read_text("utf-8"))))
+    }
+    assert len(files) > 100
     assert faults == {}
 
 

@@ -51,8 +51,8 @@ def test_the_image_copies_only_files_of_the_build_context() -> None:
 def test_the_image_installs_packages_by_hash_and_runs_as_an_unprivileged_user() -> None:
     installs = re.findall(r"pip install (.+)$", DOCKERFILE, re.MULTILINE)
     assert all("--require-hashes" in options or "--no-deps dist" in options for options in installs)
-    # Locks are complete. A resolver would refuse them as soon as a package that is required with an extra has a release
-    # that is newer than theirs.
+    # The lock files are complete, so pip must not resolve dependencies. It would refuse a lock file as soon as a
+    # package that is required with an extra has a newer release than the locked one.
     assert all("--no-deps" in options for options in installs)
     assert all("--no-deps" in options for options in re.findall(r"pip install (.+)$", MAKEFILE, re.MULTILINE))
     assert re.search(r"^USER gatehouse$", DOCKERFILE, re.MULTILINE)

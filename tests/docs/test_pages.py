@@ -81,7 +81,7 @@ def test_every_command_that_is_shown_exists(page: Path) -> None:
 
 
 def _check_command(words: str) -> None:
-    """Check that the command line has each command and option in these words."""
+    """Check that each command and option of this command line exists."""
     command: click.Command = cli
     for word in shlex.split(words.replace("'", "")):
         if isinstance(command, click.Group):

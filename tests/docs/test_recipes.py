@@ -1,4 +1,4 @@
-"""Each recipe of CONTRIBUTING.md is applied to a copy of the tree by its text, and the result is tested there."""
+"""Each recipe of CONTRIBUTING.md is applied to a copy of the tree exactly as written, and the result is tested."""
 
 import os
 import re
@@ -17,7 +17,7 @@ COPIED = ("src", "tests", "docs", "tools", "bench", "training")
 TESTS = {
     "a kind of provider": [
         "tests/engine/providers/scenarios/test_responses.py",
-        "tests/engine/providers/test_calling.py",
+        "tests/engine/providers/calls/test_calling.py",
         "tests/platform/tracing/test_exporter.py",
     ],
     "a pipeline stage": [

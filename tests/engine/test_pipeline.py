@@ -1,10 +1,11 @@
-"""The order of the pipeline as values: no walk can omit a step, and no stage raises its verdict."""
+"""The steps of the pipeline are data. A table must have an entry for every step, and no stage raises its verdict."""
 
 import ast
 import inspect
 from types import ModuleType
 
 import pytest
+from tests.support.engine import EngineHarness, completion
 
 from gatehouse.engine import pipeline, stages
 from gatehouse.engine.pipeline import Step
@@ -62,6 +63,33 @@ def test_all_steps_of_a_call_are_timed() -> None:
     assert set(timing.header().replace(";dur=0.000", "").split(", ")) == {
         "auth", "limits", "dlp_in", "filters", "route", "budget", "total",
     }  # fmt: skip
+
+
+async def test_the_state_of_the_rate_limit_is_in_the_headers_of_the_answer() -> None:
+    harness = EngineHarness()
+    harness.serve("one", "m")
+    harness.outbound.script = [(200, [completion()])]
+    body = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
+    answer = await harness.engine.answer(harness.request(body))
+    assert answer.answered is not None
+    assert answer.answered.rate is not None
+    assert answer.answered.rate.headers().items() <= answer.headers.items()
+
+
+def test_the_part_of_a_step_ends_when_the_next_step_is_requested() -> None:
+    now = 0.0
+    timing = Timing(lambda: now, now)
+    for step in timing.steps([Step(scope.check, "limits"), Step(scope.check, "route"), Step(scope.check, "limits")]):
+        now += 1.0 if step.part == "limits" else 5.0
+    assert timing.header() == "limits;dur=2000.000, route;dur=5000.000, total;dur=7000.000"
+
+
+def test_the_part_of_a_step_that_refuses_does_not_end() -> None:
+    timing = Timing(lambda: 1.0, 0.0)
+    steps = timing.steps([Step(scope.check, "limits")])
+    assert next(steps).part == "limits"
+    steps.close()
+    assert timing.header() == "total;dur=0.000"
 
 
 def test_the_stages_that_list_models_also_judge_candidates() -> None:

@@ -13,7 +13,14 @@ from gatehouse.engine.exchange import Answer
 from gatehouse.engine.ports import Maintenance
 from gatehouse.engine.stages.callers.journal_room import NoJournalRoom
 from gatehouse.foundation.identity import CallerKind
-from gatehouse.foundation.outbound import BrokenOff, ConnectFailed, OutboundTimeout, ReplyTooLarge
+from gatehouse.foundation.outbound import (
+    BrokenOff,
+    ConnectFailed,
+    OutboundReply,
+    OutboundRequest,
+    OutboundTimeout,
+    ReplyTooLarge,
+)
 
 CHAT: dict[str, Any] = {"model": "one/m", "messages": [{"role": "user", "content": "Hi"}]}
 STREAM = {**CHAT, "stream": True}
@@ -278,16 +285,31 @@ async def test_a_credential_revoked_during_the_wait_stops_the_request(harness: E
     assert len(harness.outcomes) == 1
 
 
-async def test_failures_are_retried_and_then_the_next_candidate_answers(harness: EngineHarness) -> None:
+async def test_failures_are_retried_and_then_the_next_candidate_answers(
+    harness: EngineHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     harness.providers[0] = msgspec.structs.replace(
         harness.providers[0], config=msgspec.structs.replace(harness.providers[0].config, max_retries=2)
     )
     harness.outbound.script = [(500, [b"{}"]), ConnectFailed(), OutboundTimeout(), (200, [completion()])]
+    send = harness.outbound.send
+
+    async def slow_send(request: OutboundRequest) -> OutboundReply:
+        harness.clock.move(1 + len(harness.outbound.sent))
+        return await send(request)
+
+    monkeypatch.setattr(harness.outbound, "send", slow_send)
     answer = await harness.engine.answer(harness.request({**CHAT, "fallbacks": ["two/n"]}))
     assert (answer.status, answer.headers["X-Gateway-Provider"]) == (200, "two")
     assert answer.headers["X-Gateway-Fallbacks"] == "1"
-    assert harness.outcomes[0].fallbacks == 1
+    (outcome,) = harness.outcomes
+    assert outcome.fallbacks == 1
     assert len(harness.outbound.sent) == 4
+    assert [(attempt.provider, attempt.status, attempt.reason) for attempt in outcome.attempts] == [
+        ("one", 500, "http_500"), ("one", None, "connect_failed"), ("one", None, "timeout"),
+    ]  # fmt: skip
+    assert [attempt.duration_ms for attempt in outcome.attempts] == [1000.0, 2000.0, 3000.0]
+    assert outcome.attempt_ms == 4000.0
 
 
 async def test_a_retry_that_succeeds_is_no_fallback(harness: EngineHarness) -> None:

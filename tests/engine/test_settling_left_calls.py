@@ -35,7 +35,13 @@ class Charged(EngineHarness):
         self.settled: list[CallAmounts | None] = []
 
     async def reserve(
-        self, budgets: Sequence[Budget], taking: CallAmounts, *, enforced: bool, user_id: UUID | None = None
+        self,
+        budgets: Sequence[Budget],
+        taking: CallAmounts,
+        *,
+        enforced: bool,
+        user_id: UUID | None = None,
+        announce: bool = True,
     ) -> Reserved:
         await self.stop.here("reserving")
         self.reserved.append(taking)
@@ -228,7 +234,7 @@ async def test_a_fault_in_the_metrics_does_not_lose_the_record(monkeypatch: pyte
     with structlog.testing.capture_logs() as logs:
         await harness.left_at("reading", CHAT)
     assert len(harness.outcomes) == 1
-    assert [line["event"] for line in logs] == ["record.figures_fault"]
+    assert [line["event"] for line in logs] == ["record.metrics_fault"]
 
 
 async def test_a_record_that_cannot_be_written_is_logged_and_the_budget_settled(

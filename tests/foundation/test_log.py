@@ -118,7 +118,7 @@ def test_a_traceback_shows_no_secret(lines):
     def login(password):
         raise RuntimeError(f"cannot reach postgresql://app:{password}@db")
 
-    secret = "hunter" + "2"  # in two, because a traceback quotes the source
+    secret = "hunter" + "2"  # two literals, because a traceback quotes the source
     try:
         login(secret)
     except RuntimeError:

@@ -2,11 +2,14 @@
 
 import asyncio
 import os
+import re
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
+import gatehouse
 from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.tasks import BoundedThreadPool
 
@@ -59,3 +62,23 @@ async def test_threads_have_the_niceness_and_the_event_loop_keeps_its_own() -> N
     assert await pool.run(lambda: os.getpriority(os.PRIO_PROCESS, threading.get_native_id())) == 10
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == before
     pool.close()
+
+
+#: Modules that start threads of their own, with the reason. All other modules use `BoundedThreadPool`, or
+#: `asyncio.to_thread` for short work.
+THREAD_OWNERS = {
+    "foundation/tasks.py": "the pool",
+    "foundation/journal/writer.py": "commits in the order of the records",
+    "foundation/egress/resolver.py": "a look-up cannot be cancelled, so it may outlast its caller",
+    "foundation/processes/children.py": "ends the process when its parent dies",
+    "engine/dlp/turns.py": "is fair between organizations",
+    "detection/service/tiers.py": "one thread for each model",
+    "platform/keeper/drain.py": "stores the journal beside the event loop",
+}
+
+
+def test_threads_are_started_in_few_places() -> None:
+    source = Path(gatehouse.__file__).parent
+    own = re.compile(r"ThreadPoolExecutor\(|\bThread\(|run_in_executor|run_in_threadpool")
+    owners = {str(path.relative_to(source)) for path in source.rglob("*.py") if own.search(path.read_text("utf-8"))}
+    assert owners == THREAD_OWNERS.keys()

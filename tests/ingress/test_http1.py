@@ -19,7 +19,7 @@ from gatehouse.engine.exchange import Answer, Received
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.ingress import protocol
 from gatehouse.ingress.http1.behind import UvicornFallback
-from gatehouse.ingress.http1.connection import LaneConnection as Lane
+from gatehouse.ingress.http1.connection import ClientConnection
 from gatehouse.ingress.http1.framing import Chunked, Malformed
 from gatehouse.ingress.http1.turn import RequestCycle
 
@@ -168,7 +168,7 @@ async def test_requests_that_wait_behind_a_call_are_bounded(url: str, key: str, 
             before = taken
             await asyncio.sleep(0.2)
         flooding.cancel()
-        # The system's buffers on both sides, and a little of the protocol's own.
+        # These bytes fill the system's buffers on both sides, and a small buffer of the protocol.
         assert taken < 20 * 1024**2
         assert len(provider.upstream.requests) == 1
         wire.writer.transport.abort()
@@ -351,20 +351,20 @@ async def before(url: str, key: str) -> int:
 async def test_a_reset_at_any_byte_leaves_no_tasks(
     platform: RunningPlatform, url: str, key: str, before: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lost: list[Lane] = []
-    made: list[Lane] = []
-    connection_made, connection_lost = Lane.connection_made, Lane.connection_lost
+    lost: list[ClientConnection] = []
+    made: list[ClientConnection] = []
+    connection_made, connection_lost = ClientConnection.connection_made, ClientConnection.connection_lost
 
-    def make(lane: Lane, transport: Any) -> None:
-        made.append(lane)
-        connection_made(lane, transport)
+    def make(connection: ClientConnection, transport: Any) -> None:
+        made.append(connection)
+        connection_made(connection, transport)
 
-    def lose(lane: Lane, error: Exception | None) -> None:
-        lost.append(lane)
-        connection_lost(lane, error)
+    def lose(connection: ClientConnection, error: Exception | None) -> None:
+        lost.append(connection)
+        connection_lost(connection, error)
 
-    monkeypatch.setattr(Lane, "connection_made", make)
-    monkeypatch.setattr(Lane, "connection_lost", lose)
+    monkeypatch.setattr(ClientConnection, "connection_made", make)
+    monkeypatch.setattr(ClientConnection, "connection_lost", lose)
     chunks = call(key, "Transfer-Encoding: chunked", body=in_chunks(CONTENT, 50))
     sent = request("GET", "/api/health/live", key) + chunks + call(key)
     for at in range(len(sent) + 1):
@@ -413,7 +413,9 @@ async def test_requests_leave_no_cyclic_garbage(url: str, key: str, before: int)
                 await wire.reader.readuntil(b"\r\n\r\n")
         await settled(before)
         await asyncio.sleep(0.1)
-        remaining_objects = [obj for obj in gc.get_objects() if type(obj) in {RequestCycle, Lane, UvicornFallback}]
+        remaining_objects = [
+            obj for obj in gc.get_objects() if type(obj) in {RequestCycle, ClientConnection, UvicornFallback}
+        ]
         assert remaining_objects == []
     finally:
         gc.enable()

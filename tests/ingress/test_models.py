@@ -72,6 +72,6 @@ async def test_anthropics_client_follows_the_pages(platform: RunningPlatform, ke
 
 
 async def test_the_root_answers_a_head_request(platform: RunningPlatform) -> None:
-    """Some clients ask for it to learn whether the server is there."""
+    """Some clients send this request to check whether the server is reachable."""
     answer = await platform.anonymous.request("HEAD", "/")
     assert (answer.status_code, answer.content) == (200, b"")

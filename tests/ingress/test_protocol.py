@@ -133,7 +133,7 @@ UNREAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 2000
     [
         (b"", ENDLESS, []),
         (GOOD, ENDLESS, [b"200"]),
-        # The body of a client without a credential, after the answer.
+        # A client without a credential continues to send its body after the answer.
         (UNREAD, b"{", [b"401"]),
     ],
     ids=["a head", "a second head", "a body"],
@@ -158,7 +158,7 @@ async def test_an_incomplete_request_is_abandoned(url: str, beginning: bytes) ->
     async with connected(url) as wire:
         wire.writer.write(beginning)
         with contextlib.suppress(ConnectionResetError):
-            # At most the answer to a client that sends a body where none is expected.
+            # The server sends nothing, or 401 for the GET request, whose head is complete.
             assert (await wire.rest())[:12] in {b"", b"HTTP/1.1 401"}
 
 
@@ -242,7 +242,7 @@ async def test_nothing_is_read_from_the_provider_for_a_client_that_reads_nothing
     async with connected(url, key) as wire:
         await wire.send(stream=True)
         wire.writer.transport.pause_reading()  # type: ignore[attr-defined]
-        # The system's socket buffers on both sides, and a little of the gateway's own.
+        # These bytes fill the system's socket buffers on both sides, and a small buffer of the gateway.
         assert await stalled(sent) < 20 * 1024**2
         wire.writer.transport.abort()
         await asyncio.wait_for(ended.wait(), 1)

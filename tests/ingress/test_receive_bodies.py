@@ -160,7 +160,7 @@ async def test_a_body_that_takes_too_long_is_408_and_the_connection_ends(
         assert b"0.2 seconds" in body
 
 
-#: The reason why a connection ends while its client still sends, the further data of the client, and the status.
+#: A request whose connection ends while the client still sends, the data that the client sends then, and the status.
 ENDING: list[tuple[bytes, bytes, str]] = [
     *((beginning, b"1\r\n \r\n" if b"chunked" in beginning else b" ", "408") for beginning in DRIPPING),
     (head("/v1/messages", f"Content-Length: {LARGE}"), b" ", "401"),

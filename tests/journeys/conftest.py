@@ -47,5 +47,5 @@ async def admin(fleet: GatehouseServer) -> AsyncIterator[httpx2.AsyncClient]:
     worker."""
     limits = httpx2.Limits(max_keepalive_connections=0)
     headers = {"Authorization": f"Bearer {fleet.key}"}
-    async with httpx2.AsyncClient(base_url=fleet.url, headers=headers, limits=limits, timeout=30) as client:
+    async with httpx2.AsyncClient(base_url=fleet.url, headers=headers, limits=limits, timeout=60) as client:
         yield client

@@ -60,7 +60,7 @@ async def statuses(fleet: GatehouseServer, key: str, count: int, model: str = "s
 
 async def spent(admin: httpx2.AsyncClient, budget: dict[str, Any], requests: int) -> dict[str, Any]:
     """Wait for this many recorded requests and return the budget's current usage."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             current: dict[str, Any] = (await admin.get(f"{BASE}/{budget['id']}")).json()["current"]
             if current["spent_requests"] == requests:

@@ -141,7 +141,7 @@ async def test_reported_usage_equals_records_spending_and_analytics(
     )
     assert (analysed, requests) == (usage["cost"], usage["requests"])
     # Finished requests have no reservations any more.
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             ((granted, recorded),) = fleet.sql(
                 "SELECT sum(granted_tokens), sum(recorded_tokens) FROM budget_leases WHERE budget_id = %s",

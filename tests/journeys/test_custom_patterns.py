@@ -20,7 +20,7 @@ def server() -> Iterator[GatehouseServer]:
 @pytest.fixture
 def admin(server: GatehouseServer) -> Iterator[httpx2.Client]:
     headers = {"Authorization": f"Bearer {server.key}"}
-    with httpx2.Client(base_url=server.url, headers=headers, timeout=30) as client:
+    with httpx2.Client(base_url=server.url, headers=headers, timeout=60) as client:
         yield client
 
 

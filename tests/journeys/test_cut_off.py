@@ -74,7 +74,7 @@ async def test_a_disconnected_worker_is_pending_and_its_fail_mode_decides_until_
     site: Site, how: str
 ) -> None:
     headers = {"Authorization": f"Bearer {site.near.key}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=30) as client:
+    async with httpx2.AsyncClient(headers=headers, timeout=60) as client:
         for server in (site.near, site.open, site.closed):
             assert (await ask(client, server)).status_code == 200
         async with load(site.open.url, (2, site.near.key, chat("sandbox/echo")), rest_seconds=0.05) as callers:

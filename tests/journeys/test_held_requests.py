@@ -26,7 +26,7 @@ def server() -> Iterator[GatehouseServer]:
     with GatehouseServer(workers=2, env=env) as running:
         headers = {"Authorization": f"Bearer {running.key}"}
         running.settled()
-        with httpx2.Client(base_url=running.url, headers=headers, timeout=30) as client:
+        with httpx2.Client(base_url=running.url, headers=headers, timeout=60) as client:
             flag = client.patch("/api/v1/admin/org/feature-flags/human_in_loop", json={"enabled": True})
             assert flag.status_code == 200, flag.text
             rule = {
@@ -66,7 +66,7 @@ class HeldRequest:
         headers = {"X-Request-Id": self.request_id, "Authorization": f"Bearer {_asker(server)}"}
         self.answer = asyncio.create_task(client.post("/v1/chat/completions", json=call, headers=headers))
 
-    async def until(self, *statuses: str, patience: float = 20) -> str:
+    async def until(self, *statuses: str, patience: float = 60) -> str:
         """Wait until its approval has one of these statuses and return the approval's id."""
         query = "SELECT id::text, status FROM approvals WHERE request_id = %s"
         deadline = time.monotonic() + patience
@@ -177,7 +177,7 @@ async def test_events_of_an_approved_request_have_the_status_approved(
     await client.post(f"{BASE}/{approval}/approve", json={})
     await held_request.answer
     query = "SELECT status, action, severity, source FROM dlp_events WHERE request_id = %s AND direction = 'input'"
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not (rows := server.sql(query, [held_request.request_id])):
         assert time.monotonic() < deadline, "no event"
         await asyncio.sleep(0.05)

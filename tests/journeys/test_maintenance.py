@@ -23,7 +23,7 @@ MESSAGE = "Back at noon."
 REFUSED = {"error": "maintenance_mode", "message": MESSAGE}
 WORKERS = 3
 #: Connections that a check opens, so many that every worker gets some.
-ASKED = 40
+CONCURRENT_REQUESTS = 40
 
 FIRST = b'data: {"choices":[{"index":0,"delta":{"content":"first "}}]}\n\n'
 LAST_EVENT = b'data: {"choices":[{"index":0,"delta":{"content":"last"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
@@ -138,13 +138,13 @@ async def statuses_of_requests(
     admin: httpx2.AsyncClient, method: str, path: str, body: Any = None
 ) -> Counter[tuple[int, str]]:
     """Count the answers to concurrent requests, each over its own connection."""
-    answers = await asyncio.gather(*(admin.request(method, path, json=body) for _ in range(ASKED)))
+    answers = await asyncio.gather(*(admin.request(method, path, json=body) for _ in range(CONCURRENT_REQUESTS)))
     return Counter((answer.status_code, answer.text if answer.status_code != 200 else "") for answer in answers)
 
 
 async def closed_everywhere(admin: httpx2.AsyncClient) -> None:
     """Return when no worker accepts calls."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while {
             status for status, _ in await statuses_of_requests(admin, "POST", "/v1/messages", chat("sandbox/echo"))
         } != {503}:
@@ -168,9 +168,9 @@ async def test_calls_on_every_worker_are_waited_for_and_new_ones_are_refused(
             ((status, text),) = await statuses_of_requests(admin, method, path, sent)
             assert (status, json.loads(text)) == (503, REFUSED)
         for status, text in await statuses_of_requests(admin, "GET", "/api/health/ready"):
-            # A worker without CPU time for seconds is further behind.
+            # A worker that got no CPU time for some seconds also fails other checks.
             assert (status, "maintenance" in json.loads(text)["failing_checks"]) == (503, True)
-        assert await statuses_of_requests(admin, "GET", "/api/health/live") == {(200, ""): ASKED}
+        assert await statuses_of_requests(admin, "GET", "/api/health/live") == {(200, ""): CONCURRENT_REQUESTS}
         # All accepted calls continue, and the platform reports them.
         await asyncio.sleep(1.2)
         health = (await admin.get("/api/admin/system/health")).json()
@@ -179,7 +179,7 @@ async def test_calls_on_every_worker_are_waited_for_and_new_ones_are_refused(
             str(pid): active for pid, active in in_progress(server).items()
         }
         assert sum(node["active"] for node in nodes) == count == calls.count
-        # Refused clients that retry at once do not prolong it.
+        # Refused clients that retry at once do not prolong the wait for the accepted calls.
         async with load(server.url, (20, server.key, chat("sandbox/echo"))) as callers:
             calls.plain.set()
             await asyncio.sleep(1.5)
@@ -203,7 +203,7 @@ async def test_calls_on_every_worker_are_waited_for_and_new_ones_are_refused(
         ("GET", "/api/health/ready", None),
         ("GET", "/api/admin/api-keys", None),
     ]:
-        assert await statuses_of_requests(admin, method, path, sent) == {(200, ""): ASKED}
+        assert await statuses_of_requests(admin, method, path, sent) == {(200, ""): CONCURRENT_REQUESTS}
 
 
 async def test_maintenance_answers_at_its_timeout_and_running_calls_continue(
@@ -246,13 +246,15 @@ async def test_a_dead_worker_is_not_waited_for_and_its_replacement_refuses_reque
         # Streams that broke off had begun with a 200.
         assert sum(results.values()) == lost
         assert not any(complete for _, complete in results)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len({worker.pid for worker in server.workers} - before) < 1 or len(in_progress(server)) < WORKERS:
                 await asyncio.sleep(0.1)
         ((status, _),) = await statuses_of_requests(admin, "POST", "/v1/chat/completions", chat("sandbox/echo"))
         assert status == 503
     await admin.post(PATH, json={"enabled": False})
-    assert await statuses_of_requests(admin, "POST", "/v1/chat/completions", chat("sandbox/echo")) == {(200, ""): ASKED}
+    assert await statuses_of_requests(admin, "POST", "/v1/chat/completions", chat("sandbox/echo")) == {
+        (200, ""): CONCURRENT_REQUESTS
+    }
 
 
 async def _answering(server: GatehouseServer, connection: http.client.HTTPConnection) -> int:

@@ -13,7 +13,7 @@ import psutil
 import pytest
 from tests.support.server import GatehouseServer
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 MODEL: Final = "sandbox/echo"
 MIB: Final = 1024**2
@@ -69,7 +69,7 @@ async def send(client: httpx2.AsyncClient, body: bytes) -> int | None:
 async def test_a_worker_returns_the_memory_that_hostile_bodies_took(server: GatehouseServer) -> None:
     headers = {"Authorization": f"Bearer {server.new_key()}", "Content-Type": "application/json"}
     [worker] = server.workers
-    async with httpx2.AsyncClient(base_url=server.url, headers=headers, timeout=30) as client:
+    async with httpx2.AsyncClient(base_url=server.url, headers=headers, timeout=60) as client:
         assert [await send(client, chat("hello " * 50)) for _ in range(100)] == [200] * 100
         idle = own_bytes(worker)
         watching = asyncio.create_task(highest(worker))

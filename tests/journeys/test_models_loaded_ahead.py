@@ -18,7 +18,7 @@ def test_the_first_request_after_a_rule_and_after_a_restart_is_answered() -> Non
         headers = {"Authorization": f"Bearer {server.key}"}
         server.settled()
         for rule in RULES:
-            answer = httpx2.post(f"{server.url}/api/admin/dlp-rules/", json=rule, headers=headers, timeout=30)
+            answer = httpx2.post(f"{server.url}/api/admin/dlp-rules/", json=rule, headers=headers, timeout=60)
             assert answer.status_code == 201, answer.text
             assert "X-Gateway-Warning" not in answer.headers
         assert scan_statuses(server) == [200] * 6
@@ -36,6 +36,6 @@ def scan_statuses(server: GatehouseServer) -> list[int]:
             "messages": [{"role": "user", "content": f"Rain in Rome, day {number}"}],
         }
         headers = {"Authorization": f"Bearer {server.key}"}
-        answer = httpx2.post(f"{server.url}/v1/chat/completions", json=body, headers=headers, timeout=30)
+        answer = httpx2.post(f"{server.url}/v1/chat/completions", json=body, headers=headers, timeout=60)
         statuses.append(answer.status_code)
     return statuses

@@ -20,7 +20,6 @@ from gatehouse.platform.console.files import BUILT, INDEX
 
 pytestmark = [
     needs_chromium,
-    pytest.mark.timeout(180),
     pytest.mark.skipif(not (BUILT / INDEX).is_file(), reason="the console is not built: make setup"),
 ]
 
@@ -62,7 +61,7 @@ async def provider(server: GatehouseServer) -> AsyncIterator[IdentityProvider]:
             [DEFAULT_TENANT, DOMAIN],
         )
         headers = {"Authorization": f"Bearer {server.key}"}
-        async with httpx2.AsyncClient(base_url=server.url, headers=headers, timeout=30) as admin:
+        async with httpx2.AsyncClient(base_url=server.url, headers=headers, timeout=60) as admin:
             for path, body in (
                 ("/api/admin/saml/idp", running.config),
                 ("/api/admin/dlp-rules/", RULE),

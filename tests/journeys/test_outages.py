@@ -20,7 +20,7 @@ async def test_gateway_requests_continue_while_the_database_is_unavailable(
         await asyncio.to_thread(fleet.stop_database)
         stopped, answer_count = time.monotonic(), callers.statuses.total()
         refused = await admin.post(f"{SWITCH}/providers/sandbox/disable", json={"reason": "other"})
-        # Nothing was switched off, and the answer shows this.
+        # The provider was not disabled, and the answer says so.
         assert refused.status_code == 503
         assert "database" in refused.json()["detail"]
         assert int(refused.headers["Retry-After"]) > 0
@@ -42,7 +42,7 @@ async def test_gateway_requests_continue_while_the_database_is_unavailable(
 
 
 async def _answers(admin: httpx2.AsyncClient) -> None:
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 60
     while (await admin.get(f"{SWITCH}/providers")).status_code != 200:
         assert time.monotonic() < deadline
         await asyncio.sleep(0.1)

@@ -46,7 +46,7 @@ class Outpost:
         headers = {"Authorization": f"Bearer {server.key}"}
         # The key is new, so not every worker may know it.
         server.settled()
-        with httpx2.Client(base_url=server.url, headers=headers, timeout=30) as admin:
+        with httpx2.Client(base_url=server.url, headers=headers, timeout=60) as admin:
             answer = admin.put("/v1/platform/outpost-trust", json=trust)
             assert answer.status_code == 200, answer.text
             flag = admin.patch("/api/v1/admin/org/feature-flags/outpost_enabled", json={"enabled": True})

@@ -37,7 +37,7 @@ async def read(fleet: GatehouseServer, path: str, cookies: dict[str, str] | None
     """Return the results of a browser's calls: the status, and whether somebody is signed in."""
 
     async def call() -> tuple[int, bool]:
-        async with httpx2.AsyncClient(base_url=fleet.url, cookies=cookies, timeout=30) as client:
+        async with httpx2.AsyncClient(base_url=fleet.url, cookies=cookies, timeout=60) as client:
             answer = await client.get(path)
             return answer.status_code, "You are signed in" in answer.text
 
@@ -46,7 +46,7 @@ async def read(fleet: GatehouseServer, path: str, cookies: dict[str, str] | None
 
 async def in_a_browser(fleet: GatehouseServer, email: str) -> dict[str, str]:
     """Sign in at the page and return the cookies."""
-    async with httpx2.AsyncClient(base_url=fleet.url, timeout=30) as client:
+    async with httpx2.AsyncClient(base_url=fleet.url, timeout=60) as client:
         form = forms_of(await client.get("/login"))[0]
         answer = await client.post(form.action, data=form.fields | {"email": email, "password": PASSWORD})
         assert answer.status_code == 303, answer.text

@@ -32,7 +32,7 @@ async def under_way(
     """Wait until the provider gets load, including requests of this kind. A busy worker may have accepted all requests
     of a kind without having sent one."""
     await callers.until(answers)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while len(provider.after(since, model=model, tag=tag)) <= 20:
             await asyncio.sleep(0.1)
 
@@ -40,7 +40,7 @@ async def under_way(
 async def arriving(provider: Arrivals, moment: float, *, model: str = "", tag: str = "") -> None:
     """Wait until requests of this kind have arrived so long after `moment` that a late one would have arrived too."""
     await asyncio.sleep(AFTERWARDS)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not provider.after(moment, model=model, tag=tag):
             await asyncio.sleep(0.1)
 
@@ -116,7 +116,7 @@ async def test_a_stopped_worker_is_pending_and_sends_nothing_when_it_comes_back(
 async def test_a_worker_that_dies_is_not_waited_for(fleet: GatehouseServer, admin: httpx2.AsyncClient) -> None:
     before = {worker.pid for worker in fleet.workers}
     fleet.workers[0].kill()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while len({worker.pid for worker in fleet.workers} - before) < 1 or _confirming(fleet) < 4:
         assert time.monotonic() < deadline
         await asyncio.sleep(0.05)
@@ -177,7 +177,8 @@ async def _nothing_more(
     credential: str,
     revocation: tuple[str, str, Any],
 ) -> None:
-    """No request of a credential arrives after the response to its revocation, while another one's continue."""
+    """Check that no request of a credential arrives after the response to its revocation, while requests of another
+    credential continue to arrive."""
     tag = f"of-{time.monotonic_ns()}"
     async with load(fleet.url, *all_sorts(credential, tag=tag), *all_sorts(fleet.key, tag="staying")[:1]) as callers:
         await under_way(callers, provider, 300, tag=tag)

@@ -50,7 +50,7 @@ async def test_every_event_arrives_in_order_although_the_forwarding_process_is_k
     siem: Siem, platform: RunningPlatform, tmp_path: Path
 ) -> None:
     await siem.begin(type="hec", url=siem.receiver.url, token=TOKEN)
-    first = siem.chain()[-1]
+    first = siem.stored_sequences()[-1]
     await siem.record(EVENTS // 2)
     process = worker(platform, tmp_path)
     try:

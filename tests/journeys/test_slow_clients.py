@@ -19,9 +19,9 @@ from tests.support.server import GatehouseServer
 from tests.support.slow_clients import MEGABYTE, WHOLE, Provider, ServerUnderTest, WorkerResources, read_answer, reset
 from tests.support.upstream import Connection, upstream
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
-LANES: Final = {name: os.environ[name] for name in ("INGRESS", "OUTBOUND") if name in os.environ}
+HTTP_SETTINGS: Final = {name: os.environ[name] for name in ("INGRESS", "OUTBOUND") if name in os.environ}
 #: seconds
 BODY_TIMEOUT: Final = 1.0
 
@@ -51,11 +51,11 @@ async def provider() -> AsyncIterator[Patient]:
 
 
 @pytest.fixture(scope="module")
-def lanes(provider: Patient) -> Iterator[dict[str, ServerUnderTest]]:
+def servers(provider: Patient) -> Iterator[dict[str, ServerUnderTest]]:
     """Servers by their `OUTBOUND`, over one database."""
     with ExitStack() as stack:
-        env = {**LANES, "BODY_TIMEOUT_SECONDS": str(BODY_TIMEOUT)}
-        chosen = LANES.get("OUTBOUND", "lean")
+        env = {**HTTP_SETTINGS, "BODY_TIMEOUT_SECONDS": str(BODY_TIMEOUT)}
+        chosen = HTTP_SETTINGS.get("OUTBOUND", "lean")
         other = "aiohttp" if chosen == "lean" else "lean"
         first = stack.enter_context(GatehouseServer(env={**env, "OUTBOUND": chosen}))
         shared = {
@@ -66,21 +66,21 @@ def lanes(provider: Patient) -> Iterator[dict[str, ServerUnderTest]]:
         first.add_provider("odd", f"{provider.url}/v1", ["whole", "large", "flood", "cut", "silent"], max_retries=0)
         key = first.new_key()
         yield {
-            lane: ServerUnderTest(server, provider, key, first.key)
-            for lane, server in ((chosen, first), (other, second))
+            outbound: ServerUnderTest(server, provider, key, first.key)
+            for outbound, server in ((chosen, first), (other, second))
         }
 
 
 @pytest.fixture
-async def server(lanes: dict[str, ServerUnderTest]) -> ServerUnderTest:
-    chosen = next(iter(lanes.values()))
+async def server(servers: dict[str, ServerUnderTest]) -> ServerUnderTest:
+    chosen = next(iter(servers.values()))
     await chosen.ready()
     return chosen
 
 
 async def test_incomplete_heads_cost_little_and_delay_no_other_client(server: ServerUnderTest) -> None:
     number, before = 300, server.resources()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         wires = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(number)]
         for piece in (b"POST /v1/chat/", b"completions HTTP/1.1\r\nHo", b"st: x\r\nX-A: ", *[b"a"] * 20):
             for _, writer in wires:
@@ -142,7 +142,7 @@ async def test_a_client_that_still_sends_after_a_refusal_gets_it_and_is_disconne
                     await asyncio.sleep(0.05)
             return result
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         answers = await asyncio.gather(*(sends_on() for _ in range(40)), server.check_other_clients())
     assert all(answer.startswith(b"HTTP/1.1 401") for answer in answers[:-1] if answer is not None)
     await server.nothing_left(before)
@@ -194,7 +194,7 @@ async def flooded(name: str, server: ServerUnderTest, check: Callable[[], None])
         writer.write(server.request("flood", f"{name}-{index}", streamed=True))
         wires.append((reader, writer))
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while server.provider.flooding < number:
                 await asyncio.sleep(0.02)
             last_count = -1
@@ -206,7 +206,7 @@ async def flooded(name: str, server: ServerUnderTest, check: Callable[[], None])
     finally:
         for _, writer in wires:
             reset(writer)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while server.provider.flooding:
             await asyncio.sleep(0.02)
     assert set((await server.records(f"{name}-", number)).values()) == {"cancelled"}
@@ -225,7 +225,7 @@ async def test_a_call_is_cancelled_when_its_client_disconnects_during_the_answer
         async with server.connected() as wire:
             wire.send(server.request(model, f"{prefix}{index}", streamed=model == "flood"))
             if leaves != "says no more at once":
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(60):
                     while provider.waiting + provider.flooding < number:
                         await asyncio.sleep(0.01)
                 await together.wait()
@@ -236,7 +236,7 @@ async def test_a_call_is_cancelled_when_its_client_disconnects_during_the_answer
                 await wire.until_closed()
 
     await asyncio.gather(*(calls(index) for index in range(number)))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while provider.waiting or provider.flooding:
             await asyncio.sleep(0.01)
     records = await server.records(prefix, number)
@@ -288,7 +288,7 @@ async def test_a_reset_at_any_byte_of_an_answer_leaves_no_resources_and_one_reco
     async def reads(taken: int) -> int:
         """Read at most this many bytes, then reset the connection. Events may have separate chunks or share one."""
         request_id, read = f"{prefix}{taken:04}", b""
-        async with server.connected() as wire, asyncio.timeout(5):
+        async with server.connected() as wire, asyncio.timeout(60):
             wire.send(server.request("whole", request_id, streamed=streamed))
             while len(read) < taken and not read.endswith(end):
                 some = await wire.reader.read(taken - len(read))
@@ -311,12 +311,12 @@ async def test_a_reset_at_any_byte_of_an_answer_leaves_no_resources_and_one_reco
     await server.nothing_left(before)
 
 
-@pytest.mark.parametrize("lane", ["lean", "aiohttp"])
+@pytest.mark.parametrize("outbound", ["lean", "aiohttp"])
 @pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 async def test_a_provider_that_resets_at_any_byte_is_one_error_and_one_record(
-    lanes: dict[str, ServerUnderTest], lane: str, streamed: bool
+    servers: dict[str, ServerUnderTest], outbound: str, streamed: bool
 ) -> None:
-    server, prefix, whole = lanes[lane], f"cut-{uuid4().hex[:8]}-", WHOLE[streamed]
+    server, prefix, whole = servers[outbound], f"cut-{uuid4().hex[:8]}-", WHOLE[streamed]
     await server.ready()
     before = server.resources()
     answers: dict[int, tuple[int, bytes]] = {}
@@ -350,7 +350,7 @@ async def test_a_provider_that_resets_at_any_byte_is_one_error_and_one_record(
     ended = whole.find(b"[DONE]") if streamed else len(whole)
     assert {records[f"{prefix}{size:04}a"] for size in sizes if size < ended} == {"error"}
     await server.nothing_left(before)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         # The count includes idle connections of other tests.
         while server.resources().calls > before.calls + 2:
             await asyncio.sleep(0.05)

@@ -4,41 +4,29 @@ of both hosts, two engines, and random policies and texts."""
 import asyncio
 import json
 import re
-import tempfile
-import time
-from collections.abc import AsyncIterator, Mapping
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.parity.hosts import TENANT, State, host_engine, outpost_ports, platform_ports, results
 from tests.support.engine import EngineHarness, completion, events
 
 from gatehouse.detection.taxonomy import TAXONOMY
-from gatehouse.engine.exchange import Answer, Received
-from gatehouse.engine.measures.latency import Latencies
 from gatehouse.engine.ports import Ports
-from gatehouse.engine.run import Engine
-from gatehouse.foundation.identity import Role, TenantId
-from gatehouse.foundation.jwt import SigningKey, key_set
-from gatehouse.foundation.secrets import tokens
-from gatehouse.foundation.secrets.sealing import Sealer
-from gatehouse.outpost.host import OutpostHost
-from gatehouse.outpost.settings import OutpostSettings
-from gatehouse.platform.live.credentials import LiveCredentials
-from gatehouse.platform.live.ports import LiveSwitches, SealedSecrets
-from gatehouse.platform.live.replica.state import (
-    LiveKey,
-    LiveTenant,
-    LiveUser,
-    Replica,
+from gatehouse.policy.catalog import (
+    ChainEntry,
+    CostCap,
+    DeploymentRecord,
+    ModelAliasRecord,
+    ModelRecord,
+    ProviderConfig,
+    ProviderRecord,
+    RoutingPolicyRecord,
+    TenantRecords,
 )
-from gatehouse.policy.bundles import contents, signing
-from gatehouse.policy.bundles.contents import CallerRecords, KeyRecord, UserRecord
-from gatehouse.policy.compile import compile_policy
 from gatehouse.policy.governance import (
     BundleRecord,
     DlpRuleRecord,
@@ -48,22 +36,8 @@ from gatehouse.policy.governance import (
     RegistryRecord,
 )
 from gatehouse.policy.model_access import ModelAccessRecord
-from gatehouse.policy.records import (
-    ChainEntry,
-    CostCap,
-    ModelRecord,
-    ProviderConfig,
-    ProviderRecord,
-    RoutingPolicyRecord,
-    TenantRecords,
-)
-from gatehouse.policy.snapshot import Snapshot
 
-TENANT, OUTPOST = TenantId(UUID(int=11)), UUID(int=12)
-USER, KEY_ID = UUID(int=13), UUID(int=14)
-KEY = "gk_" + "k" * 40
 GROUPS = [UUID(int=number) for number in (1, 2, 3)]
-SIGNER = SigningKey.generate()
 
 MODELS = tuple(
     ModelRecord(
@@ -157,6 +131,22 @@ ROUTING = st.lists(
     ),
     max_size=1,
 ).map(tuple)  # fmt: skip
+# The choice of a sticky alias follows from the request alone; other aliases take turns.
+ALIASES = st.lists(
+    st.builds(
+        ModelAliasRecord, id=st.uuids(), name=st.sampled_from(["fast", "large"]), sticky=st.just(True),
+        deployments=st.lists(
+            st.builds(
+                lambda item, weight, tier: DeploymentRecord(
+                    provider=item.provider, model_id=item.model_id, weight=weight, tier=tier
+                ),
+                st.sampled_from(MODELS), st.integers(0, 5), st.integers(0, 2),
+            ),
+            min_size=1, max_size=4, unique_by=lambda item: (item.provider, item.model_id),
+        ).map(tuple),
+    ),
+    max_size=2, unique_by=lambda item: item.name,
+).map(tuple)  # fmt: skip
 RECORDS = st.builds(
     TenantRecords,
     tenant_id=st.just(TENANT),
@@ -183,6 +173,7 @@ RECORDS = st.builds(
     ).map(tuple),
     ip_allowlist=st.sampled_from([None, None, None, ("192.0.2.0/24",), ("10.0.0.0/8",)]),
     routing_policies=ROUTING,
+    model_aliases=ALIASES,
     allowed_fields=st.sampled_from([(), ("models",), ("tools.*", "service_tier")]),
 )  # fmt: skip
 WORDS = st.sampled_from(
@@ -212,7 +203,7 @@ CASES = st.builds(
     records=RECORDS,
     groups=st.lists(st.sampled_from(GROUPS), unique=True, max_size=3).map(tuple),
     switched_off=st.frozensets(st.sampled_from([model.id for model in MODELS]), max_size=1),
-    model=st.sampled_from([*NAMES, "auto", "large", "unknown/model"]),
+    model=st.sampled_from([*NAMES, "auto", "large", "fast", "unknown/model"]),
     fallbacks=st.lists(st.sampled_from(NAMES), max_size=2, unique=True).map(tuple),
     prompt=TEXTS,
     answer=TEXTS,
@@ -222,125 +213,18 @@ CASES = st.builds(
 )
 
 
-class InTouch:
-    """A change feed that is up to date."""
-
-    async def before_attempt(self) -> None: ...
-
-    def current(self) -> bool:
-        return True
-
-
-class Compiled:
-    def __init__(self, records: TenantRecords) -> None:
-        compiled = compile_policy(records)
-        assert isinstance(compiled, Snapshot)
-        self._snapshot = compiled
-
-    async def current(self, tenant_id: TenantId) -> Snapshot:
-        return self._snapshot
-
-
-def platform_ports(case: Case, base: Ports) -> Ports:
-    """Return the platform's ports, with state as if it had been read from the database."""
-    replica = Replica()
-    replica.tenants[TENANT] = LiveTenant(TENANT, active=True, custom_rate_limit_rpm=None)
-    replica.users[USER] = LiveUser(
-        USER, TENANT, "ada@example.com", Role.USER, operator=False, active=True, groups=case.groups
-    )
-    replica.put_key(tokens.digest(KEY), LiveKey(KEY_ID, USER, enabled=True, expires_at=None, scopes=None))
-    replica.switched_off = set(case.switched_off)
-    ports = msgspec.structs.replace(base)
-    ports.credentials = LiveCredentials(replica, issuer="gatehouse", enforce_scopes=True)
-    ports.policies = Compiled(case.records)
-    ports.switches = LiveSwitches(replica, InTouch())  # type: ignore[arg-type]
-    ports.secrets = SealedSecrets(Sealer({"k": bytes(32)}, "k"))
-    return ports
-
-
-def bundle(case: Case) -> str:
-    """Return the signed bundle that the platform would send."""
-    callers = CallerRecords(
-        users=(UserRecord(id=USER, email="ada@example.com", role="user", groups=case.groups),),
-        keys=(KeyRecord(id=KEY_ID, user_id=USER, digest=tokens.digest(KEY)),),
-    )
-    bundle_contents = contents.contents(case.records, msgspec.json.encode(callers), case.switched_off)
-    now = int(time.time())
-    return signing.sign(
-        contents.encode(bundle_contents, outpost_id=OUTPOST, tenant_id=TENANT, issued_at=now, expires_at=now + 60),
-        SIGNER,
-    )
-
-
-async def outpost_ports(case: Case, base: Ports) -> AsyncIterator[Ports]:
-    """Return the outpost's ports, which get the signed bundle. Ports that both hosts share are taken from `base`."""
-    with tempfile.TemporaryDirectory() as home:
-        read = OutpostSettings(
-            gatehouse_home=Path(home), outpost_id=OUTPOST, outpost_airgap=True, outpost_bundle_path=Path(home) / "b",
-            outpost_keys_path=Path(home) / "k",
-        )  # fmt: skip
-        host = OutpostHost(read)
-        host.bundles.trust(key_set([SIGNER])["keys"], keep=False)
-        assert await host.bundles.take(bundle(case), "file"), host.bundles.status.fault
-        own = host.ports
-        yield msgspec.structs.replace(
-            base, credentials=own.credentials, policies=own.policies, switches=own.switches, secrets=own.secrets,
-            limits=own.limits, counters=own.counters, spend=own.spend,
-        )  # fmt: skip
-        await host.outbound.close()
-        await host.journal.close()
-
-
 async def verdict(ports: Ports, harness: EngineHarness, case: Case) -> dict[str, Any]:
-    """Return what the client and the provider receive and what is recorded, without values that differ for each
-    call."""
+    """Return the results of the case's request on one host."""
     pieces: list[bytes | Exception] = (
         events(*re.findall(r".{1,7}", case.answer)) if case.stream else [completion(case.answer)]
     )
     refusal: tuple[int, list[bytes | Exception]] = (case.status, [b'{"error": {"message": "busy"}}'])
     harness.outbound.script = [refusal if case.status != 200 and not n else (200, list(pieces)) for n in range(6)]
-    harness.outbound.sent, harness.entries = [], []
     requested = {"model": case.model, "messages": [{"role": "user", "content": case.prompt}], "stream": case.stream}
     requested |= case.more
     if case.fallbacks:
         requested["fallbacks"] = list(case.fallbacks)
-    received = Received(
-        request_id="r", method="POST", path="/v1/chat/completions", headers={"authorization": f"Bearer {KEY}"},
-        client_address="192.0.2.1", received_at=harness.clock.now(), started=harness.clock.monotonic(),
-        dialect="openai_chat", body=json.dumps(requested).encode(),
-    )  # fmt: skip
-    # Measurements of the other host's call do not belong to the policy.
-    answer = await Engine(msgspec.structs.replace(ports, latencies=Latencies(harness.clock))).answer(received)
-    body = await _whole(answer)
-    return {
-        "status": answer.status,
-        "headers": _kept(answer.headers),
-        "body": _without_ids(body),
-        "sent": [(request.url, request.body) for request in harness.outbound.sent],
-        "outcomes": [_plain(outcome) for outcome in harness.outcomes],
-    }
-
-
-async def _whole(answer: Answer) -> bytes:
-    if answer.stream is None:
-        return answer.body
-    return b"".join([block async for block in answer.stream])
-
-
-def _kept(headers: Mapping[str, str]) -> dict[str, str]:
-    # Each host has its own limits and budgets, which do not belong to the verdict.
-    return {name: value for name, value in headers.items() if not name.startswith(("X-RateLimit-", "X-Budget-"))}
-
-
-def _without_ids(body: bytes) -> bytes:
-    return re.sub(rb'"(id|created)": ?("[^"]*"|\d+)', b"", body)
-
-
-def _plain(entry: Any) -> dict[str, Any]:
-    result: dict[str, Any] = msgspec.structs.asdict(entry)
-    for name in ("id", "latency_ms", "provider_latency_ms", "time_to_first_token_ms", "timestamp"):
-        del result[name]
-    return result
+    return await results(host_engine(ports, harness), harness, json.dumps(requested).encode())
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -349,8 +233,9 @@ def test_both_hosts_give_the_same_verdict(case: Case) -> None:
     async def both() -> None:
         harness = EngineHarness()
         base = harness.ports
-        on_platform = await verdict(platform_ports(case, base), harness, case)
-        async for ports in outpost_ports(case, base):
+        state = State(case.records, case.groups, case.switched_off)
+        on_platform = await verdict(platform_ports(state, base), harness, case)
+        async for ports in outpost_ports(state, base):
             assert await verdict(ports, harness, case) == on_platform
 
     asyncio.run(both())

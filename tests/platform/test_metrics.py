@@ -70,7 +70,7 @@ async def test_tasks_are_exported_for_every_process(platform: RunningPlatform) -
     name = f'service_event_loop_tasks{{pid="{os.getpid()}"}}'
 
     async def count_above(*, above: float) -> float:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while (count := (await figures(platform)).get(name, 0)) <= above:
                 await asyncio.sleep(0.1)
         return count

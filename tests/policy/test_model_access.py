@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatehouse.foundation.identity import TenantId
+from gatehouse.policy.catalog import TenantRecords
 from gatehouse.policy.compile import compile_policy
 from gatehouse.policy.model_access import ModelAccess, ModelAccessRecord, compile_access
-from gatehouse.policy.records import TenantRecords
 from gatehouse.policy.snapshot import Snapshot
 
 ONE, TWO, THREE = (UUID(int=number) for number in (1, 2, 3))

@@ -18,10 +18,10 @@ def at(text: str) -> int:
     [
         ("minute", "UTC", "2026-01-01T00:00:59.9Z", "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"),
         ("day", "UTC", "2026-02-28T23:59:59Z", "2026-02-28T00:00:00Z", "2026-03-01T00:00:00Z"),
-        # 23 hours, and 25
+        # a day of 23 hours, and a day of 25 hours
         ("day", "Europe/Berlin", "2026-03-29T12:00:00Z", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"),
         ("day", "Europe/Berlin", "2026-10-25T12:00:00Z", "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z"),
-        # midnight does not exist: the day begins when the clocks jump
+        # midnight does not exist, so the day begins when the clocks are set forward
         ("day", "America/Asuncion", "2024-10-06T12:00:00Z", "2024-10-06T04:00:00Z", "2024-10-07T03:00:00Z"),
         ("day", "Asia/Kathmandu", "2026-01-01T18:14:59Z", "2025-12-31T18:15:00Z", "2026-01-01T18:15:00Z"),
         ("month", "UTC", "2028-02-29T12:00:00Z", "2028-02-01T00:00:00Z", "2028-03-01T00:00:00Z"),

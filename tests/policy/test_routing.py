@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from gatehouse.foundation.ids import new_id
-from gatehouse.policy.records import (
+from gatehouse.policy.catalog import (
     ChainEntry,
     CostCap,
     ModelFilters,
@@ -15,7 +15,7 @@ from gatehouse.policy.records import (
     ProviderRecord,
     RoutingPolicyRecord,
 )
-from gatehouse.policy.routing import CAPABILITY_BITS, Routing, RoutingPolicy, compile_routing
+from gatehouse.policy.routing import CAPABILITY_BITS, ModelUse, Routing, RoutingPolicy, compile_routing
 
 GROUPS = [new_id() for _ in range(3)]
 PROVIDERS = {
@@ -54,9 +54,9 @@ def only(**more: Any) -> RoutingPolicy:
     return result
 
 
-def names(policy: RoutingPolicy, *needs: str, embeds: bool = False) -> list[str]:
+def names(policy: RoutingPolicy, *needs: str, use: ModelUse = "chat") -> list[str]:
     expected = sum(CAPABILITY_BITS[need] for need in needs)
-    return [option.model.model_id for option in policy.pool.capable(expected, embeds)]
+    return [option.model.model_id for option in policy.pool.capable(expected, use)]
 
 
 def test_a_policy_chooses_from_the_active_models_of_enabled_providers_by_name() -> None:
@@ -64,7 +64,7 @@ def test_a_policy_chooses_from_the_active_models_of_enabled_providers_by_name() 
 
 
 def test_embeddings_use_only_embedding_models() -> None:
-    assert names(only(), embeds=True) == ["vectors"]
+    assert names(only(), use="embeddings") == ["vectors"]
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_policies_that_choose_from_the_same_models_in_the_same_way_share_them() 
     pools = [result.pool for record in records if (result := routing.of(record.group_ids)) is not None]
     alike = [[one is other for other in pools].index(True) for one in pools]
     assert alike == [0, 0, 0, 3, 4, 5, 5]
-    assert next(option.model.model_id for option in pools[4].capable(0, embeds=False)) == "eyes"
+    assert next(option.model.model_id for option in pools[4].capable(0, "chat")) == "eyes"
 
 
 def test_a_groups_policy_precedes_the_default() -> None:

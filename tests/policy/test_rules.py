@@ -6,9 +6,9 @@ from uuid import UUID
 import msgspec
 import pytest
 
+from gatehouse.policy.catalog import TenantRecords
 from gatehouse.policy.compile import compile_policy
 from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord, RegistryRecord
-from gatehouse.policy.records import TenantRecords
 from gatehouse.policy.rules.evaluation import (
     RuleResult,
     RuleSet,

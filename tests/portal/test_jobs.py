@@ -11,7 +11,7 @@ from gatehouse.portal.organizations.jobs import update_entitlements
 
 
 async def until(portal: RunningPortal, job_id: UUID, status: str) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while portal.sql("SELECT status FROM jobs WHERE id = %s", [job_id]) != [(status,)]:
         assert time.monotonic() < deadline, portal.sql("SELECT * FROM jobs WHERE id = %s", [job_id])
         await asyncio.sleep(0.02)

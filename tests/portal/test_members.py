@@ -178,7 +178,7 @@ async def test_a_withdrawn_invitation_is_not_accepted_while_it_is_being_withdraw
             newcomer.post("/v1/auth/sso/accept-invite", json={"invite_token": invitation["invite_token"]})
         )
         waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while (await (await connection.execute(waiting)).fetchone()) == (0,):
                 assert not accepting.done()
                 await asyncio.sleep(0.01)

@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from tests.support.api_keys import looks_like_api_key
 from tests.support.portal import Org, RunningPortal
 
 from gatehouse.foundation.secrets import tokens
@@ -29,7 +30,7 @@ async def test_an_organization_is_created_with_a_key_shown_once(portal: RunningP
     }
     assert (org["contact_email"], org["billing_email"]) == ("ada@example.com", "bills@example.com")
     assert org["tenant_id"] is None
-    assert tokens.looks_like_api_key(created["api_key"])
+    assert looks_like_api_key(created["api_key"])
     ((digest, prefix),) = portal.sql("SELECT key_digest, key_prefix FROM organizations WHERE id = %s", [org["id"]])
     assert (digest, prefix) == (tokens.digest(created["api_key"]), created["api_key"][:8])
     ((kind, org_id),) = portal.sql("SELECT kind, org_id FROM jobs WHERE id = %s", [created["provisioning_job_id"]])

@@ -263,7 +263,7 @@ async def test_an_invalid_proof_of_an_outpost_is_refused(portal: RunningPortal, 
     assert (await portal.anonymous.post(HEARTBEAT, json={})).status_code == 401
     assert (await portal.admin.post(HEARTBEAT, json={})).status_code == 401
     assert (await org.client.post(HEARTBEAT, json={})).status_code == 401
-    # It opens nothing else.
+    # The outpost's token is refused by all other operations.
     answer = await portal.client(token(result)).get(f"{org.path}/outposts")
     assert answer.status_code == 401
 
@@ -333,7 +333,7 @@ async def test_an_outpost_that_is_not_seen_for_five_minutes_is_stale_until_it_is
     assert (await beat(portal, token(registration))).json()["status"] == "active"
     (over,) = await notifications(org)
     assert (over["id"], over["resolved_at"] is None) == (one["id"], False)
-    # And again.
+    # The outpost becomes stale again, which creates another notification.
     time.sleep(0.001)
     portal.sql("UPDATE notifications SET created_at = now() - interval '1 hour' WHERE id = %s", [one["id"]])
     set_last_seen(portal, registration, 6)

@@ -15,7 +15,7 @@ async def test_a_status_that_was_read_before_a_change_is_not_cached(portal: Runn
         await connection.execute("LOCK TABLE portal.organizations IN ACCESS EXCLUSIVE MODE")
         reading = asyncio.create_task(statuses.of(org_id))
         waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'portal.organizations'::regclass"
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while (await (await connection.execute(waiting)).fetchone()) == (0,):
                 await asyncio.sleep(0.01)
         # `invalidate` is called while `reading` waits for the lock. The commit only releases the lock, so `reading`

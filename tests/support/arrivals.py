@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import httpx2
 
-_SO_TIMESTAMPNS = 35  # socket.h's; Python has no name for it
+_SO_TIMESTAMPNS = 35  # from socket.h; Python has no name for it
 _ANSWER = json.dumps(
     {
         "id": "1", "object": "chat.completion", "created": 1, "model": "m",
@@ -46,7 +46,7 @@ class Arrivals:
         self.url = url
 
     def all(self) -> list[Arrival]:
-        with httpx2.Client(timeout=30) as client:
+        with httpx2.Client(timeout=60) as client:
             return [Arrival(*entry) for entry in client.get(f"{self.url}/arrivals").json()]
 
     def after(self, moment: float, *, model: str = "", tag: str = "") -> list[Arrival]:

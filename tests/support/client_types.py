@@ -92,7 +92,7 @@ def _cases(kind: Any, value: Callable[[Any, str], Any], seen: tuple[Any, ...], f
 
 
 def _of_union(kind: Any, value: Callable[[Any, str], Any], seen: tuple[Any, ...], field: str) -> Iterator[Case]:
-    """Each alternative once: several members of a union may be strings."""
+    """Yield each alternative once, because several members of a union may be strings."""
     actual = set()
     for arg in typing.get_args(kind):
         for case in _cases(arg, value, seen, field):

@@ -1,7 +1,7 @@
 """Runs `gatehouse ...` in the test's own process and returns status, output and errors.
 
-A separate process would spend seconds on imports. Not for commands that fork, serve, or change global state of the
-process, such as `serve`.
+A separate process would spend seconds on imports. Do not use it for commands that fork, serve, or change global state
+of the process, such as `serve`.
 """
 
 import io

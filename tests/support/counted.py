@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, SupportsIndex
 
 import pytest
 
-from gatehouse.detection import rules
+from gatehouse.detection import pattern_set
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.matcher import Matcher
 from gatehouse.detection.normalise import characters, decoded, escapes, hidden, joined, spaced, view, written
@@ -27,7 +27,7 @@ from gatehouse.engine.dlp.steps import Steps, finish
 
 #: Maximum ratio of the calls for a text to those for half of it. More than 2, because the edges of slices add calls.
 MAX_GROWTH: Final = 2.2
-_MOST_ADDED: Final = 2.7
+_MAX_ADDED_FACTOR: Final = 2.7
 #: Calls that do not depend on the size of the text.
 _FEW: Final = 4_000
 #: Characters that do not depend on the size of the text: the longest match and its context are searched several times.
@@ -42,7 +42,9 @@ class Operations(NamedTuple):
 def are_linear(quarter: Operations, half: Operations, whole: Operations, *, most: float = MAX_GROWTH) -> bool:
     """Return whether the operations for a quarter of a text, half of it and all of it grow linearly."""
     added, added_to_half = whole.characters - half.characters, half.characters - quarter.characters
-    return whole.calls <= most * half.calls + _FEW and added <= _MOST_ADDED * max(added_to_half, 0) + _FEW_CHARACTERS
+    return (
+        whole.calls <= most * half.calls + _FEW and added <= _MAX_ADDED_FACTOR * max(added_to_half, 0) + _FEW_CHARACTERS
+    )
 
 
 class Counter:
@@ -57,7 +59,7 @@ class Counter:
         self._added = 0
         #: characters that were searched for context words of a single pattern
         self.in_contexts = 0
-        for module in (rules, candidates, context_words, openings, growth, ciphers):
+        for module in (pattern_set, candidates, context_words, openings, growth, ciphers):
             patch.setattr(module, "search_of", self._counted_search(module.search_of))
         ciphers._cached_searches.cache_clear()
         for module in (characters, ciphers, decoded, escapes, hidden, grammar, spaced, written):
@@ -84,7 +86,7 @@ class Counter:
         # The clock decides the length of slices. With short slices, a short text has many, which shows costs per slice.
         patch.setattr(texts, "thread_time", lambda: 0.0)
         if slice_size is not None:
-            patch.setattr(texts, "SLICE", slice_size)
+            patch.setattr(texts, "MAX_SLICE_CHARACTERS", slice_size)
             patch.setattr(texts, "_MIN_SLICE_CHARACTERS", slice_size // 4)
         patch.setattr(turns.FairScheduler, "run", _at_once)
 

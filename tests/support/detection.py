@@ -108,7 +108,7 @@ class DetectionProcess:
         self.process.send_signal(number)
 
     async def ended(self) -> int:
-        """Return its exit status after it has ended by itself."""
+        """Wait until the process has ended by itself, and return its exit status."""
         assert self.process is not None
         return await asyncio.to_thread(self.process.wait, 15)
 
@@ -140,7 +140,7 @@ async def detecting(
 
 
 async def reached(client: DetectionClient) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (await client.health())["ner"].waiting is None:
             await asyncio.sleep(0.01)
 

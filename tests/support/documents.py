@@ -47,7 +47,7 @@ def relation(target: str) -> str:
 
 
 def xlsx(strings: list[str], cells: str) -> bytes:
-    """`cells` is the XML of one row."""
+    """Return a workbook. `cells` is the XML of its only row."""
     shared = "".join(f"<si><t>{text}</t></si>" for text in strings)
     return archive(
         {

@@ -31,17 +31,18 @@ from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.outbound import OutboundReply, OutboundRequest
 from gatehouse.foundation.settings import Settings
 from gatehouse.policy.budgets import Budget, BudgetRecord, CallAmounts
-from gatehouse.policy.compile import compile_policy
-from gatehouse.policy.governance import GovernanceRecords
-from gatehouse.policy.model_access import ModelAccessRecord
-from gatehouse.policy.records import (
+from gatehouse.policy.catalog import (
     Candidate,
+    ModelAliasRecord,
     ModelRecord,
     ProviderConfig,
     ProviderRecord,
     RoutingPolicyRecord,
     TenantRecords,
 )
+from gatehouse.policy.compile import compile_policy
+from gatehouse.policy.governance import GovernanceRecords
+from gatehouse.policy.model_access import ModelAccessRecord
 from gatehouse.policy.snapshot import Snapshot
 
 TENANT = TenantId(UUID("00000000-0000-7000-8000-0000000000aa"))
@@ -157,6 +158,7 @@ class EngineHarness:
             BudgetRecord(id=TENANT, scope_type="tenant", scope_id=TENANT, period="month", limit_requests=10**9),
         )
         self.routing_policies: tuple[RoutingPolicyRecord, ...] = ()
+        self.model_aliases: tuple[ModelAliasRecord, ...] = ()
         self._counters = MemoryCounters(self.clock)
         read = Settings.from_environment(settings)
         self.ports = Ports(
@@ -228,7 +230,7 @@ class EngineHarness:
             tenant_id=tenant_id, revision=self.revision, providers=tuple(self.providers), models=tuple(self.models),
             ip_allowlist=self.allowlist, governance=self.governance, feature_flags=self.flags,
             model_access=self.model_access, budgets=self.budgets, routing_policies=self.routing_policies,
-            allowed_fields=self.allowed_fields,
+            allowed_fields=self.allowed_fields, model_aliases=self.model_aliases,
         )  # fmt: skip
         compiled = compile_policy(records)
         assert isinstance(compiled, Snapshot)
@@ -260,7 +262,13 @@ class EngineHarness:
         return None
 
     async def reserve(
-        self, budgets: Sequence[Budget], taking: CallAmounts, *, enforced: bool, user_id: UUID | None = None
+        self,
+        budgets: Sequence[Budget],
+        taking: CallAmounts,
+        *,
+        enforced: bool,
+        user_id: UUID | None = None,
+        announce: bool = True,
     ) -> Reserved:
         await self.stop.here("reserving")
         return NothingReserved()
@@ -271,8 +279,8 @@ class EngineHarness:
         self.approval_questions.append(ask)
         return self.approves
 
-    def open(self, tenant_id: TenantId, provider_id: str, sealed: str | None) -> Mapping[str, str]:
-        return {}
+    def open(self, tenant_id: TenantId, key: str, sealed: str | None) -> Mapping[str, str]:
+        return {} if sealed is None else {"api_key": sealed}
 
     def append(self, record: bytes) -> "asyncio.Future[None]":
         self.entries.append(decode(record))

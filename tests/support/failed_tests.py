@@ -1,6 +1,6 @@
 """A pytest plugin that writes the ids of failed tests into the file that `FAILED_TESTS_FILE` names, one a line.
 
-It writes none if the run failed for another reason, too: a repetition of the tests could not show that this is over.
+It writes no ids if the run also failed for another reason, because a repetition of the tests would not check that.
 """
 
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-#: Set in the session's stash by a check of the whole run that has failed.
+#: A check of the whole run sets this in the session's stash if it fails.
 RUN_FAILED = pytest.StashKey[bool]()
 
 _failed: dict[str, None] = {}

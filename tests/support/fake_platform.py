@@ -23,8 +23,8 @@ from gatehouse.policy.bundles.contents import (
     KeyRecord,
     UserRecord,
 )
+from gatehouse.policy.catalog import ModelRecord, ProviderRecord, TenantRecords
 from gatehouse.policy.governance import FilterRecord, GovernanceRecords
-from gatehouse.policy.records import ModelRecord, ProviderRecord, TenantRecords
 
 KEY = "gk_" + "b" * 40
 TENANT, USER = TenantId(UUID(int=21)), UUID(int=22)
@@ -61,7 +61,7 @@ class FakePlatform:
         self.server = SimpleNamespace(url=f"http://127.0.0.1:{self._http.server_address[1]}", key=KEY)
 
     def tell(self) -> None:
-        """Nothing has to be registered here."""
+        """Do nothing, because this platform trusts every outpost."""
 
     def bundle(self, outpost_id: UUID, version: int, /, *, blocked: str = "", **fields: Any) -> bytes:
         """Return a bundle document. `fields` replace its fields. `blocked` is a word that its policy refuses."""
@@ -113,7 +113,7 @@ class FakePlatform:
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """An outpost that stops closes the connection during a long poll."""
+        """Ignore errors, because an outpost that stops closes the connection during a long poll."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -149,4 +149,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """No access log: tests do not read it."""
+        """Write no access log, because tests do not read it."""

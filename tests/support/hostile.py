@@ -31,7 +31,7 @@ def _random_base64(size: int) -> str:
 
 
 def _json_in_json(size: int) -> str:
-    """Four levels. Each doubles the backslashes of the one below."""
+    """Return JSON in JSON, with four levels. Each level doubles the backslashes of the level within it."""
     text = json.dumps([{"card": CARD}] * max(1, size // 160))
     for _ in range(3):
         text = json.dumps({"inner": text})

@@ -37,7 +37,7 @@ def register(url: str) -> None:
 
 
 def unregister(url: str) -> None:
-    """The port may soon be used by another server."""
+    """Stop observing the server, because another server may soon use its port."""
     authority = urlsplit(url).netloc
     _servers.discard(authority)
     for talk in _talks.pop(authority, ()):

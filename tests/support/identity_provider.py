@@ -32,7 +32,7 @@ class _State:
     signer = Signer.new()
     person: dict[str, Any] = {}  # noqa: RUF012
     entity_id = ""
-    base = ""
+    gatehouse_url = ""
     certificates: list[str] = []  # noqa: RUF012
     acs = ""
     slo = ""
@@ -58,17 +58,20 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "/slo":
             self._leave_or_left(query)
         elif path == "/leave":
-            request = saml.logout_request(_State.entity_id, _State.base, name_id=query["name_id"])
+            request = saml.logout_request(_State.entity_id, _State.gatehouse_url, name_id=query["name_id"])
             self._send_to(f"{_State.slo}?{saml.redirect_query('SAMLRequest', request, _State.signer)}")
         else:
             self._say(200, json.dumps(_State.left))
 
     def _sign_in(self, query: dict[str, str]) -> None:
-        request = saml.carried(self.path, "SAMLRequest", _State.certificates)
+        request = saml.message_in_url(self.path, "SAMLRequest", _State.certificates)
         assert request.get("AssertionConsumerServiceURL") == _State.acs
         assert request.get("Destination") == f"{_State.entity_id}/sso"
         text = AssertionFields(
-            issuer=_State.entity_id, base=_State.base, in_response_to=request.get("ID"), **_State.person
+            issuer=_State.entity_id,
+            gatehouse_url=_State.gatehouse_url,
+            in_response_to=request.get("ID"),
+            **_State.person,
         )
         fields = {"SAMLResponse": saml.encoded(saml.signed(text, _State.signer, message_too=True))}
         if "RelayState" in query:
@@ -79,12 +82,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _leave_or_left(self, query: dict[str, str]) -> None:
         if "SAMLResponse" in query:
-            saml.carried(self.path, "SAMLResponse", _State.certificates)
+            saml.message_in_url(self.path, "SAMLResponse", _State.certificates)
             self._say(200, "signed out")
             return
-        request = saml.carried(self.path, "SAMLRequest", _State.certificates)
+        request = saml.message_in_url(self.path, "SAMLRequest", _State.certificates)
         _State.left.append(request.findtext("saml:NameID", namespaces=NS))
-        answer = saml.logout_response(_State.entity_id, _State.base, in_response_to=request.get("ID"))
+        answer = saml.logout_response(_State.entity_id, _State.gatehouse_url, in_response_to=request.get("ID"))
         self._send_to(f"{_State.slo}?{saml.redirect_query('SAMLResponse', answer, _State.signer)}")
 
     def _send_to(self, url: str) -> None:
@@ -106,7 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
 def _trust(metadata_url: str) -> None:
     with urllib.request.urlopen(metadata_url) as answer:
         described = etree.fromstring(answer.read())
-    _State.base = metadata_url.removesuffix("/api/saml/metadata")
+    _State.gatehouse_url = metadata_url.removesuffix("/api/saml/metadata")
     _State.certificates = [
         "".join((item.text or "").split()) for item in described.iterfind(".//ds:X509Certificate", NS)
     ]
@@ -140,8 +143,8 @@ class IdentityProvider:
             "x509_cert": self.certificate,
         }
 
-    async def trust(self, base: str) -> None:
-        await self._client.post("/trust", json={"metadata": f"{base}/api/saml/metadata"})
+    async def trust(self, gatehouse_url: str) -> None:
+        await self._client.post("/trust", json={"metadata": f"{gatehouse_url}/api/saml/metadata"})
 
     async def next(self, **fields: Any) -> None:
         await self._client.post("/person", json=fields)

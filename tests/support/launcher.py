@@ -3,8 +3,8 @@
     process = launch(["serve", "platform", "--port", "0"], env=..., cwd=..., log=...)
     process.pid, process.poll(), process.wait(10), process.send_signal(signal.SIGTERM)
 
-One process imports what an application needs, once, compiles the built-in patterns, and forks for each start, as the
-supervisor does for its gateways.
+One process imports what an application needs, once, compiles the built-in patterns, builds the routes of the platform's
+administration, and forks for each start, as the supervisor does for its gateways.
 The fork has its own arguments, environment, working folder and log, and runs the command line's `main`. Tests of
 starting itself, and of memory, run `python -m gatehouse`.
 """
@@ -160,9 +160,21 @@ def _exactly(orders: socket.socket, size: int) -> bytes:
 def _import_for(arguments: Sequence[str]) -> None:
     if arguments[:1] == ["serve"]:
         importlib.import_module(MODULES[arguments[1]])
+        if arguments[1] == "platform":
+            _build_administration()
         if arguments[1] != "portal":
-            # Compiled once for all starts: it takes longer than everything else in a start.
+            # The patterns are compiled once for all starts, because this takes longer than the rest of a start.
             importlib.import_module("gatehouse.policy.dlp.compile").built_in_matcher()
+
+
+@functools.cache
+def _build_administration() -> None:
+    """Build the routes once for all starts. Each fork has its own copy. A start with another default variant builds its
+    own."""
+    application = importlib.import_module("gatehouse.platform.worker.app")
+    application.administration = functools.cache(application.administration)
+    variants = importlib.import_module("gatehouse.foundation.http.variants")
+    application.administration(variants.Variant.A)
 
 
 def _become(order: Mapping[str, Any], log: int) -> NoReturn:

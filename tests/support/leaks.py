@@ -18,7 +18,7 @@ import numpy.typing as npt
 _LEAST_CHARS: Final = 10
 _LEAST_DIFFERENT: Final = 5
 #: Of a long secret, such as a signed token, only the end is searched for, because it is unique.
-_MOST_CHARS: Final = 40
+_MAX_CHARS: Final = 40
 
 #: Bits of the number by which secrets are looked up: their first bytes, as an index into a table.
 _BYTES: Final = 8
@@ -55,13 +55,13 @@ class LeakDetector:
             return
         # The secret itself, and escaped as in JSON.
         for form in {value, json.dumps(value)[1:-1]}:
-            self._kinds.setdefault(form[-_MOST_CHARS:].encode("utf-8", "surrogatepass"), kind)
+            self._kinds.setdefault(form[-_MAX_CHARS:].encode("utf-8", "surrogatepass"), kind)
 
     def add_text(self, place: str, text: str | bytes) -> None:
         raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
         mark = _MARK + f"{place} {self.during}".strip().encode() + b"\0"
         for begin in range(0, len(raw), _PIECE):
-            self._seen.write(mark + raw[begin : begin + _PIECE + _MOST_CHARS])
+            self._seen.write(mark + raw[begin : begin + _PIECE + _MAX_CHARS])
 
     def leaks(self) -> list[Leak]:
         if not self._kinds:
@@ -87,7 +87,7 @@ class LeakDetector:
         while read := self._seen.read(_BLOCK):
             # Overlap of pieces: long enough for a secret and the name of its place.
             kept = before[-2 * _PIECE :]
-            yield kept + read, max(0, len(kept) - _MOST_CHARS)
+            yield kept + read, max(0, len(kept) - _MAX_CHARS)
             before = read
         self._seen.seek(0, 2)
 

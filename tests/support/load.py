@@ -18,7 +18,7 @@ class Load:
         self.statuses: Counter[int] = Counter()
         self.ended = False
 
-    async def until(self, answers: int, *, patience: float = 20.0) -> None:
+    async def until(self, answers: int, *, patience: float = 60.0) -> None:
         """Return after this many more answers."""
         expected = self.statuses.total() + answers
         async with asyncio.timeout(patience):
@@ -56,7 +56,7 @@ async def load(
             yield running
         finally:
             running.ended = True
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await asyncio.gather(*tasks)
 
 

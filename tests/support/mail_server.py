@@ -1,4 +1,4 @@
-"""An SMTP server on this machine that keeps the mails it takes."""
+"""An SMTP server on this machine that stores the mails that it accepts."""
 
 import asyncio
 import queue
@@ -42,9 +42,9 @@ class _Handler:
 
 
 class MailServer:
-    """`mails` has the mails in the order in which they came. `refusal` is the reply to recipients if it is set, and
-    `refusal_of_content` that to contents, with the mail's link for `{link}`. `logins` has the users and passwords
-    that were shown."""
+    """`mails` has the accepted mails in the order of their arrival. If `refusal` is set, it is the reply to each
+    recipient. If `refusal_of_content` is set, it is the reply to each content, with `{link}` replaced by the mail's
+    link. `logins` has the users and passwords that clients have sent."""
 
     def __init__(self, port: int = 0, **options: Any) -> None:
         self.port = port or free_port()
@@ -68,7 +68,7 @@ class MailServer:
             self._controller.stop()
 
     async def next(self, seconds: float = 20) -> EmailMessage:
-        """Return the next mail when it has come."""
+        """Wait for the next mail and return it."""
         return await asyncio.to_thread(self.mails.get, timeout=seconds)
 
 
@@ -80,7 +80,7 @@ def mail_server(port: int = 0) -> Iterator[MailServer]:
 
 @contextmanager
 def mail_server_with_login(context: ssl.SSLContext, *, password: str, implicit: bool = False) -> Iterator[MailServer]:
-    """A server that takes mails only over TLS, from the user `gatehouse`."""
+    """Run a server that accepts mails only over TLS, from the user `gatehouse`."""
     logins: list[tuple[str, str]] = []
 
     def authenticate(
@@ -92,7 +92,7 @@ def mail_server_with_login(context: ssl.SSLContext, *, password: str, implicit: 
 
     options: dict[str, Any] = {"auth_required": True, "authenticator": authenticate}
     if implicit:
-        # The library asks for STARTTLS before a login, whatever the connection is.
+        # By default, the library requires STARTTLS before a login, even if the connection uses TLS from the start.
         options |= {"ssl_context": context, "auth_require_tls": False}
     else:
         options |= {"tls_context": context, "require_starttls": True}

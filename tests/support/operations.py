@@ -5,13 +5,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 from uuid import uuid4
 
-from gatehouse.foundation.settings import Settings
 from gatehouse.platform.worker.app import administration
 
 #: method and path's template
 Operation = tuple[str, str]
 
-DOCUMENT: Final[dict[str, Any]] = administration(Settings())[0].openapi()
+DOCUMENT: Final[dict[str, Any]] = administration()[0].openapi()
 OPERATIONS: Final[list[Operation]] = [
     (method.upper(), path)
     for path, methods in DOCUMENT["paths"].items()
@@ -48,7 +47,8 @@ OUTPOSTS: Final = [(method, path) for method, path in CLOSED if path.startswith(
 COMMON: Final = [operation for operation in CLOSED if operation not in SCIM and operation not in OUTPOSTS]
 #: Paths that a user may call: models, and their own resources. All others are for administrators and auditors.
 _USERS: Final = re.compile(
-    r"/(v1|api)/chat/completions|/v1/(messages(/count_tokens)?|responses(/input_tokens)?|embeddings|scan|models(/.*)?)|/api/conversations(/.*)?"
+    r"/(v1|api)/chat/completions|/v1/(messages(/count_tokens)?|responses(/.*)?|embeddings|completions|moderations|rerank|images/.*|audio/.*|scan|models(/.*)?)|/v2/rerank|/api/conversations(/.*)?"
+    r"|/v1/(files|batches|messages/batches)(/.*)?"
     r"|/api/auth/.*|/api/users/.*|/api/access-requests(/.*)?|/oauth/userinfo|/api/providers/health|/api/v1/usage/(records(/.*)?|summary)"
 ).fullmatch
 ADMIN: Final = [(method, path) for method, path in COMMON if _USERS(path) is None]

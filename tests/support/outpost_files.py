@@ -21,14 +21,16 @@ from gatehouse.outpost.records.log import AuditLog
 from gatehouse.outpost.records.positions import OutpostRecords
 
 TENANT = uuid4()
-FOUND = DlpEvent(
+DLP_EVENT = DlpEvent(
     rule_id="r", rule_name="e-mail", detector_type="regex", entity_type="email", direction="input", status="redacted",
     action="redact", severity="medium", source="platform", score=0.9, match_count=2,
 )  # fmt: skip
-SAID = RuleEvent(kind="content_filter", rule_id="f", rule_name="a filter", action="keyword_block", result="matched")
+RULE_EVENT = RuleEvent(
+    kind="content_filter", rule_id="f", rule_name="a filter", action="keyword_block", result="matched"
+)
 TRIED = Failed(provider="one", model_id="m", status=503, reason="server_error")
 RICH = outcome(
-    TENANT, dlp_events=(FOUND,), rule_events=(SAID,), attempts=(TRIED,), budgets=((uuid4(), 1_770_000_000),),
+    TENANT, dlp_events=(DLP_EVENT,), rule_events=(RULE_EVENT,), attempts=(TRIED,), budgets=((uuid4(), 1_770_000_000),),
     group_ids=(uuid4(),), end_user="customer-1", tags=("team=search", "v:2"),
     requested_model="a\nmodel\r", timestamp=1770000000.123457,
 )  # fmt: skip

@@ -26,7 +26,7 @@ def named(name: str) -> x509.Name:
 
 
 class Authority:
-    """Issues certificates. `days` is the validity of its own certificate, `above` the authority that signed it."""
+    """A certificate authority. `days` is the validity of its certificate, and `above` the authority that signed it."""
 
     def __init__(self, name: str = "a portal", *, days: float = 9, above: "Authority | None" = None) -> None:
         self.key = ec.generate_private_key(ec.SECP256R1())
@@ -58,7 +58,7 @@ class Authority:
 
 @dataclass
 class Outpost:
-    """Uses a new token for each call."""
+    """An outpost that uses a new token for each call."""
 
     platform: RunningPlatform
     tenant_id: UUID

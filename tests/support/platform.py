@@ -33,7 +33,7 @@ from gatehouse.platform.records.audit.verify import Verifier
 from gatehouse.platform.worker.app import Platform
 from gatehouse.platform.worker.host import PlatformHost
 
-#: The whole suite can also run with the other one.
+#: The HTTP server that tests use. Set the environment variable INGRESS to run the suite with the other server.
 INGRESS: Final = Settings.from_environment({"INGRESS": os.environ.get("INGRESS", "")}).ingress
 
 PASSWORD = "correct horse battery staple"
@@ -116,7 +116,7 @@ class RunningPlatform:
 
     async def new_tenant(self) -> Tenant:
         tenant_id, slug = new_id(), f"t-{uuid4().hex[:12]}"
-        # In one call, because thousands of tests wait for it.
+        # In one transaction, because thousands of tests wait for this.
         with self._owner.transaction():
             self.sql("INSERT INTO tenants (id, slug, name) VALUES (%s, %s, %s)", [tenant_id, slug, slug])
             self.touch("tenant", tenant_id)
@@ -125,7 +125,7 @@ class RunningPlatform:
         return Tenant(tenant_id, slug, admin=admin, auditor=auditor, user=user)
 
     def show_all(self, tenant: Tenant) -> None:
-        """Keep all its records in the hot window, whatever their age."""
+        """Keep all records of the tenant in the hot window, whatever their age."""
         hot = Jsonb({"hot_retention_days": 36_500})
         self.sql("UPDATE tenants SET retention_policy = %s WHERE id = %s", [hot, tenant.id])
 
@@ -213,7 +213,7 @@ class RunningPlatform:
             while not server.started:
                 await asyncio.sleep(0.01)
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-            # Observed too, because the server itself answers some requests.
+            # The HTTP observer records requests to this URL too, because the HTTP server answers some requests itself.
             http_observer.register(url)
             try:
                 yield url
@@ -264,4 +264,4 @@ class RunningPlatform:
 def _client(app: Platform, credential: str | None = None) -> httpx2.AsyncClient:
     headers = {} if credential is None else {"Authorization": f"Bearer {credential}"}
     transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
-    return httpx2.AsyncClient(transport=transport, base_url="http://gatehouse.test", headers=headers, timeout=30)
+    return httpx2.AsyncClient(transport=transport, base_url="http://gatehouse.test", headers=headers, timeout=60)

@@ -25,7 +25,7 @@ from gatehouse.foundation.ids import new_id
 from gatehouse.ingress.protocol import GatewayHttpProtocol
 from gatehouse.portal import installation
 from gatehouse.portal.host import PortalHost
-from gatehouse.portal.installation import Installation
+from gatehouse.portal.installation import PortalInstallation
 from gatehouse.portal.server.app import application
 from gatehouse.portal.server.duties import DUTIES
 from gatehouse.portal.settings import PortalSettings
@@ -59,7 +59,7 @@ class Org:
 
 @dataclass
 class RunningPortal:
-    installed: Installation
+    installed: PortalInstallation
     host: PortalHost
     app: ASGIApp
     #: clients without a credential, and with the admin key
@@ -167,7 +167,7 @@ class RunningPortal:
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
-def _owner(installed: Installation) -> psycopg.Connection[Any]:
+def _owner(installed: PortalInstallation) -> psycopg.Connection[Any]:
     return psycopg.connect(installed.owner_url, autocommit=True, options="-csearch_path=portal")
 
 
@@ -177,11 +177,11 @@ def _client(app: ASGIApp, headers: Mapping[str, str] | None = None) -> httpx2.As
         transport=transport,
         base_url="http://portal.test",
         headers=headers,
-        timeout=30,
+        timeout=60,
         event_hooks={"request": [_from_anywhere]},
     )
 
 
 async def _from_anywhere(request: httpx2.Request) -> None:
-    """Wrong credentials are counted by address, so each client has another address, unless the test sets one."""
+    """Set a random address, unless the test sets one, because wrong credentials are counted by address."""
     request.headers.setdefault("X-Forwarded-For", str(ip_address(getrandbits(32))))

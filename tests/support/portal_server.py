@@ -47,7 +47,7 @@ class PortalServer:
         }
         LEAK_DETECTOR.add_secret(ADMIN_KEY, "the portal's admin key")
         self.command("migrate", "portal")
-        self.admin = httpx2.Client(base_url=self.url, headers={"X-API-Key": ADMIN_KEY}, timeout=30)
+        self.admin = httpx2.Client(base_url=self.url, headers={"X-API-Key": ADMIN_KEY}, timeout=60)
 
     def _client(self) -> dict[str, str]:
         key = self.platform.key

@@ -30,7 +30,7 @@ from cryptography.x509.oid import NameOID
 from gatehouse.foundation.egress.guard import EgressGuard
 from gatehouse.foundation.outbound.receivers import Receivers
 
-#: All addresses of this machine, so that the egress guard lets tests reach it.
+#: All addresses of this machine, for which the egress guard must permit connections.
 HERE = ("127.0.0.0/8", "::1/128")
 
 Answer = int | web.StreamResponse | Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -82,7 +82,7 @@ class Receiver:
         """Return a sender, which the caller closes."""
         return Receivers(EgressGuard(allowlist), tls=ssl.create_default_context(cafile=str(certificate())))
 
-    async def until(self, count: int, patience: float = 20.0) -> list[Got]:
+    async def until(self, count: int, patience: float = 60.0) -> list[Got]:
         """Wait until this many requests were answered."""
         async with asyncio.timeout(patience):
             while len(self.got) < count:

@@ -9,7 +9,7 @@ from tests.support.server import GatehouseServer
 
 
 class RegisteredOutpost(OutpostServer):
-    """Only the portal sends the platform its trust."""
+    """An outpost process for which only the portal sends trust to the platform."""
 
     def __init__(self, server: GatehouseServer, registration: dict[str, Any], **environment: str) -> None:
         self.registration = registration

@@ -76,12 +76,12 @@ class Relay:
             wire.transport.abort()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_unix_connection(str(self._socket))
-        self._wires |= {writer, back}
+        from_server, to_server = await asyncio.open_unix_connection(str(self._socket))
+        self._wires |= {writer, to_server}
         try:
-            await asyncio.gather(self._carry(reader, back, count=True), self._carry(there, writer))
+            await asyncio.gather(self._carry(reader, to_server, count=True), self._carry(from_server, writer))
         finally:
-            self._wires -= {writer, back}
+            self._wires -= {writer, to_server}
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, count: bool = False) -> None:
         with contextlib.suppress(ConnectionError):

@@ -14,7 +14,7 @@ from tests.support.hostile import of_prose
 
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.normalise import View, decoded, escapes
-from gatehouse.detection.rules import Region, Rules
+from gatehouse.detection.pattern_set import PatternSet, Region
 from gatehouse.detection.scanning import ciphers, texts
 from gatehouse.detection.scanning.windows import Scanner
 from gatehouse.detection.search.openings import Openings
@@ -65,7 +65,7 @@ class RepeatedWork(Counter):
         self.remembers = True
         for holder, name, key in (
             (Scanner, "_views", _of_tail),
-            (Rules, "grows_from", _of_view),
+            (PatternSet, "grows_from", _of_view),
             (Openings, "settled", _of_view),
             (texts, "_decoded_views", _as_is),
             (decoded, "candidates", _as_is),
@@ -77,7 +77,7 @@ class RepeatedWork(Counter):
             (ciphers, "_tokens_backwards", _of_places),
         ):
             patch.setattr(holder, name, self._remembered(name, getattr(holder, name), key))
-        patch.setattr(Rules, "findings_and_waiting", self._remembered_findings(Rules.findings_and_waiting))
+        patch.setattr(PatternSet, "findings_and_waiting", self._remembered_findings(PatternSet.findings_and_waiting))
 
     def forget(self) -> None:
         self._known.clear()
@@ -93,16 +93,18 @@ class RepeatedWork(Counter):
         return remembered
 
     def _remembered_findings(self, search: Callable[..., Any]) -> Callable[..., Any]:
-        def remembered(rules: Rules, view: View, over: Iterable[Region], behind: dict[int, int], base: int) -> Any:
+        def remembered(
+            patterns: PatternSet, view: View, over: Iterable[Region], behind: dict[int, int], base: int
+        ) -> Any:
             regions = list(over)
             if not self.remembers:
-                return search(rules, view, regions, behind, base)
+                return search(patterns, view, regions, behind, base)
             with self.uncounted():
-                key = ("findings", id(rules), *_content(view), _written(regions), tuple(sorted(behind.items())))
+                key = ("findings", id(patterns), *_content(view), _written(regions), tuple(sorted(behind.items())))
 
             def work() -> Any:
                 after = dict(behind)
-                result, waiting = search(rules, view, regions, after, 0)
+                result, waiting = search(patterns, view, regions, after, 0)
                 return result, waiting, after
 
             result, waiting, after = self._result(key, work)

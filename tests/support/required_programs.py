@@ -13,6 +13,7 @@ import pytest
 
 #: each program and the command that installs it on Debian
 INSTALL_COMMANDS: Final = {
+    "chromium-headless-shell": "apt-get install chromium-headless-shell",
     "chromium": "apt-get install chromium",
     "nginx": "apt-get install nginx",
 }
@@ -23,10 +24,10 @@ def find(program: str) -> str | None:
     return shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 
 
-def needs(program: str) -> pytest.MarkDecorator:
-    """Skips a test where `program` is not installed, with the command that installs it as the reason."""
-    reason = f"{program} is not installed: {INSTALL_COMMANDS[program]}"
-    return pytest.mark.skipif(find(program) is None, reason=reason)
+def needs(*programs: str) -> pytest.MarkDecorator:
+    """Skips a test where none of the programs is installed, with the command that installs the first as the reason."""
+    reason = f"{programs[0]} is not installed: {INSTALL_COMMANDS[programs[0]]}"
+    return pytest.mark.skipif(not any(map(find, programs)), reason=reason)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -64,10 +64,14 @@ class Signer:
 
 @dataclass(frozen=True)
 class AssertionFields:
-    """The contents of a response. Times are seconds from now; None leaves an element out."""
+    """The contents of a response. Times are seconds from now. `gatehouse_url` is the public URL of Gatehouse.
+
+    If `in_response_to`, `email` or `session_until` is None, the response does not contain it. The other fields with the
+    value None have the values of a correct response: `response_issuer` is the issuer, `audience`, `recipient` and
+    `destination` are URLs of Gatehouse, and `response_in_response_to` is `in_response_to`."""
 
     issuer: str
-    base: str
+    gatehouse_url: str
     in_response_to: str | None
     email: str | None = None
     name_id: str = "ada"
@@ -99,20 +103,20 @@ def key_descriptor(certificate: str, use: str = ' use="signing"') -> str:
 
 
 def provider_metadata(
-    base: str, certificate: str, *, entity: str = "", keys: str | None = None, services: str | None = None
+    provider_url: str, certificate: str, *, entity: str = "", keys: str | None = None, services: str | None = None
 ) -> str:
-    """Return metadata as providers publish it: with both bindings, and with a key for encryption, which is of no use
-    here. `base` is the provider's address, `certificate` is PEM."""
+    """Return metadata as providers publish it: with both bindings, and with a key for encryption, which Gatehouse does
+    not use. `provider_url` is the URL of the provider. `certificate` is PEM."""
     bare = "".join(certificate.split("-----")[2].split())
     keys = keys or key_descriptor(bare) + key_descriptor("bm8=", ' use="encryption"')
     services = services or "".join(
-        f'<md:{service} Binding="urn:oasis:names:tc:SAML:2.0:bindings:{binding}" Location="{base}/{path}"/>'
+        f'<md:{service} Binding="urn:oasis:names:tc:SAML:2.0:bindings:{binding}" Location="{provider_url}/{path}"/>'
         for service, path in (("SingleLogoutService", "slo"), ("SingleSignOnService", "sso"))
         for binding, path in (("HTTP-POST", f"{path}/post"), ("HTTP-Redirect", path))
     )
     return (
         f'<?xml version="1.0"?><md:EntityDescriptor xmlns:md="{NS["md"]}" xmlns:ds="{NS["ds"]}"'
-        f' entityID="{entity or base}"><md:IDPSSODescriptor protocolSupportEnumeration="{NS["samlp"]}">'
+        f' entityID="{entity or provider_url}"><md:IDPSSODescriptor protocolSupportEnumeration="{NS["samlp"]}">'
         f"{keys}{services}</md:IDPSSODescriptor></md:EntityDescriptor>"
     )
 
@@ -123,8 +127,8 @@ def moment(seconds: float) -> str:
 
 def response_text(fields: AssertionFields) -> str:
     """Return an unsigned response."""
-    acs = f"{fields.base}/api/saml/acs"
-    audience = fields.audience or f"{fields.base}/api/saml/metadata"
+    acs = f"{fields.gatehouse_url}/api/saml/acs"
+    audience = fields.audience or f"{fields.gatehouse_url}/api/saml/metadata"
     values = {**fields.attributes, **({"email": [fields.email]} if fields.email is not None else {})}
     attributes = "".join(
         f'<saml:Attribute Name="{escape(name)}">'
@@ -164,8 +168,8 @@ def tree(text: str) -> Any:
     return etree.fromstring(text.encode())
 
 
-def read_again(root: Any) -> Any:
-    """lxml does not find elements by name that xmlsec has added."""
+def reparse(root: Any) -> Any:
+    """Serialize and parse the tree again, because lxml cannot find elements that xmlsec added by name."""
     return etree.fromstring(etree.tostring(root))
 
 
@@ -182,7 +186,7 @@ def sign(
     transforms: tuple[Any, ...] = (xmlsec.Transform.ENVELOPED, xmlsec.Transform.EXCL_C14N),
     hmac_key: bytes | None = None,
 ) -> None:
-    """Sign the element. The signature is after its issuer."""
+    """Sign the element. The signature is added after its `Issuer` element."""
     if method is None:
         is_rsa = isinstance(signer.private, rsa.RSAPrivateKey)
         method = xmlsec.Transform.RSA_SHA256 if is_rsa else xmlsec.Transform.ECDSA_SHA256
@@ -203,12 +207,12 @@ def sign(
 
 
 def signed(fields: AssertionFields, signer: Signer, *, message_too: bool = False) -> Any:
-    """Return the encoded response, with a signed assertion, and optionally with a signed response."""
+    """Return the response as an element. Its assertion is signed, and with `message_too` the response too."""
     root = tree(response_text(fields))
     sign(assertion_of(root), signer)
     if message_too:
         sign(root, signer)
-    return read_again(root)
+    return reparse(root)
 
 
 def encoded(root: Any) -> str:
@@ -217,20 +221,27 @@ def encoded(root: Any) -> str:
 
 
 def logout_request(
-    issuer: str, base: str, *, name_id: str, session_index: str | None = None, destination: str = "", issued: float = 0
+    issuer: str,
+    gatehouse_url: str,
+    *,
+    name_id: str,
+    session_index: str | None = None,
+    destination: str = "",
+    issued: float = 0,
 ) -> bytes:
     index = "" if session_index is None else f"<samlp:SessionIndex>{session_index}</samlp:SessionIndex>"
     return (
         f'<samlp:LogoutRequest xmlns:samlp="{NS["samlp"]}" xmlns:saml="{NS["saml"]}" ID="_{uuid4().hex}" Version="2.0"'
-        f' IssueInstant="{moment(issued)}" Destination="{destination or base + "/api/saml/slo"}">'
+        f' IssueInstant="{moment(issued)}" Destination="{destination or gatehouse_url + "/api/saml/slo"}">'
         f"<saml:Issuer>{escape(issuer)}</saml:Issuer><saml:NameID>{name_id}</saml:NameID>{index}</samlp:LogoutRequest>"
     ).encode()
 
 
-def logout_response(issuer: str, base: str, *, in_response_to: str) -> bytes:
+def logout_response(issuer: str, gatehouse_url: str, *, in_response_to: str) -> bytes:
     return (
         f'<samlp:LogoutResponse xmlns:samlp="{NS["samlp"]}" xmlns:saml="{NS["saml"]}" ID="_{uuid4().hex}" Version="2.0"'
-        f' IssueInstant="{moment(0)}" Destination="{base}/api/saml/slo" InResponseTo="{in_response_to}">'
+        f' IssueInstant="{moment(0)}" Destination="{gatehouse_url}/api/saml/slo"'
+        f' InResponseTo="{in_response_to}">'
         f"<saml:Issuer>{escape(issuer)}</saml:Issuer>"
         f'<samlp:Status><samlp:StatusCode Value="{SUCCESS}"/></samlp:Status></samlp:LogoutResponse>'
     ).encode()
@@ -246,7 +257,7 @@ def redirect_query(parameter: str, message: bytes, signer: Signer, relay_state: 
     return f"{query}&Signature={quote(b64encode(signature), safe='')}"
 
 
-def carried(url: str, parameter: str, certificates: list[str] | None = None) -> Any:
+def message_in_url(url: str, parameter: str, certificates: list[str] | None = None) -> Any:
     """Return the message in a URL. With certificates (base64, from metadata), its signature must match one of them."""
     query = urlsplit(url).query
     fields = {name: values[0] for name, values in parse_qs(query).items()}

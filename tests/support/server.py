@@ -53,18 +53,18 @@ ADMIN_EMAIL = "root@gatehouse.test"
 ADMIN_PASSWORD = "the first admin's password"
 
 
-#: The package's sources, and the file of a copied home with their digest.
+#: The folder of the package's sources, and the name of the file with their digest in a home that is copied.
 _SOURCES: Final = Path(gatehouse.__file__).parent
 _SOURCES_FILE: Final = "sources"
 
-#: Settings with which a first start differs from the one whose home is copied.
+#: If one of these settings is set, a first start differs from the one whose home is copied.
 _OF_FIRST_STARTS: Final = {"DATABASE_URL", "GATEHOUSE_MASTER_KEY", "GATEHOUSE_ADMIN_EMAIL", "GATEHOUSE_ADMIN_PASSWORD"}
 
 
 class GatehouseServer:
-    """Uses an embedded PostgreSQL, unless `env` has a `DATABASE_URL`. A `home` is kept; the default is a temporary one,
-    with the database of a first start that has ended; with `is_first_start` it is empty. `imports_anew`: the process
-    shares no memory with other servers."""
+    """A server with an embedded PostgreSQL, unless `env` has a `DATABASE_URL`. A given `home` is kept. The default is a
+    temporary home, which is empty with `is_first_start`, and otherwise has the database of an earlier first start.
+    With `imports_anew`, the process shares no memory with other servers."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class GatehouseServer:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # its life ----------------------------------------------------------------------------------------------------
+    # start and stop ----------------------------------------------------------------------------------------------
 
     def start(self, *, patience: float = 60.0) -> None:
         """Start the server and return when every worker serves. After `stop` or `kill` the port is the same as
@@ -133,7 +133,7 @@ class GatehouseServer:
             assert time.monotonic() < deadline, f"not ready after {patience:.0f} s:\n{text}"
             time.sleep(0.02)
 
-    def stop(self, *, patience: float = 40.0) -> int:
+    def stop(self, *, patience: float = 60.0) -> int:
         """Send SIGTERM, wait for the end, and return the exit status."""
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
@@ -202,7 +202,7 @@ class GatehouseServer:
     def log(self) -> str:
         return self.log_path.read_text(errors="replace")
 
-    # its database ------------------------------------------------------------------------------------------------
+    # database ----------------------------------------------------------------------------------------------------
 
     def stop_database(self) -> None:
         """Stop the database until `start_database`. The supervisor, which would restart it, is suspended meanwhile."""
@@ -241,12 +241,12 @@ class GatehouseServer:
             self._owner = psycopg.connect(self.database_url, autocommit=True)
         return self._owner
 
-    # what it is used with ----------------------------------------------------------------------------------------
+    # keys and providers ------------------------------------------------------------------------------------------
 
     @property
     def key(self) -> str:
         """Return an API key of the first admin, who is an operator."""
-        path, deadline = self.home / "trial.key", time.monotonic() + 20
+        path, deadline = self.home / "trial.key", time.monotonic() + 60
         # It is created when the server serves.
         while not path.exists() or not (key := path.read_text().strip()):
             assert time.monotonic() < deadline, "no key was made"
@@ -291,7 +291,7 @@ class GatehouseServer:
         self.settled()
         return ids
 
-    def settled(self, *, patience: float = 10.0) -> None:
+    def settled(self, *, patience: float = 60.0) -> None:
         """Wait until every worker has confirmed all committed changes."""
         deadline = time.monotonic() + patience
         query = (
@@ -303,8 +303,8 @@ class GatehouseServer:
 
 
 def _copy_first_start(home: Path) -> None:
-    """Copy the home of a server that has started and stopped, which takes a tenth of a first start's time. It is made
-    once for the sources as they are."""
+    """Copy the home of a server that has started and stopped, which takes a tenth of the time of a first start. The
+    original is created again when the sources have changed."""
     checkout = hashlib.sha256(str(_SOURCES).encode()).hexdigest()[:12]
     template = Path(tempfile.gettempdir()) / f"gatehouse-first-start-{os.getuid()}-{checkout}"
     with Path(f"{template}.lock").open("a+") as lock:
@@ -313,7 +313,7 @@ def _copy_first_start(home: Path) -> None:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if _sources_of(template) != _sources():
                 _make_first_start(template)
-        # With owners: as root, PostgreSQL runs as a user of its own.
+        # `-a` keeps the owners of files. If the tests run as root, PostgreSQL runs as another user.
         subprocess.run(["cp", "-a", f"{template}/.", home], check=True)
 
 
@@ -339,7 +339,7 @@ def _sources_of(template: Path) -> str | None:
 
 @functools.cache
 def _sources() -> str:
-    """Return what changes with each change of the package's sources."""
+    """Return a digest that changes with each change of the package's sources."""
     digest = hashlib.sha256()
     for path in sorted(_SOURCES.rglob("*")):
         if path.suffix in {".py", ".sql"}:

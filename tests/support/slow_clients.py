@@ -41,8 +41,8 @@ def stream() -> bytes:
 
 WHOLE: Final = {False: answer(completion("Hello there")), True: stream()}
 LARGE: Final = answer(completion("x" * 4 * MEGABYTE))
-_SAID: Final = {"index": 0, "delta": {"content": "x" * 1000}, "finish_reason": None}
-FLOOD: Final = (b"data: " + json.dumps({"choices": [_SAID]}).encode() + b"\n\n") * 60
+_CHOICE: Final = {"index": 0, "delta": {"content": "x" * 1000}, "finish_reason": None}
+FLOOD: Final = (b"data: " + json.dumps({"choices": [_CHOICE]}).encode() + b"\n\n") * 60
 
 
 @dataclass
@@ -164,7 +164,7 @@ class ServerUnderTest:
 
     async def nothing_left(self, before: WorkerResources) -> None:
         """Wait until the resources of clients and calls are released. The pool may keep connections to the provider."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while (now := self.resources()).clients or await self.figure("service_active_model_calls"):
                 await asyncio.sleep(0.05)
             # A periodic task of the worker may run during one of the two measurements.
@@ -185,7 +185,7 @@ class ServerUnderTest:
 
     async def records(self, prefix: str, number: int) -> dict[str, str]:
         """Wait for this many records and return the status of each request. Checks that each has one record."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len(self._rows(prefix)) < number:
                 await asyncio.sleep(0.1)
         await asyncio.sleep(0.5)

@@ -128,14 +128,14 @@ def cut(sent: bytes, size: int = 1) -> list[bytes]:
 
 
 async def answer_to(url: str, *pieces: bytes, pause: float = 0.0) -> bytes:
-    """All that is said to one who sends these pieces, until the connection ends, however it ends: what came before a
-    reset lies in the system's buffer, where a stream of asyncio would throw it away."""
+    """Send the pieces, and return everything that the server sends until the connection is closed or reset. A stream of
+    asyncio would discard the bytes that arrived before a reset, so this function reads from a socket."""
     loop, text = asyncio.get_running_loop(), b""
     with socket.socket() as wire:
         wire.setblocking(False)
         # The pieces are sent separately.
         wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await loop.sock_connect(wire, ("127.0.0.1", int(url.rpartition(":")[2])))
             with contextlib.suppress(ConnectionError):
                 for piece in pieces:

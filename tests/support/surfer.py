@@ -24,7 +24,7 @@ class Surfer:
 
     def __init__(self, portal_url: str, platform_url: str) -> None:
         self.portal, self.platform = portal_url, platform_url
-        self.client = httpx2.AsyncClient(timeout=30)
+        self.client = httpx2.AsyncClient(timeout=60)
         self.page: httpx2.Response
 
     @property

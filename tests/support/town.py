@@ -46,7 +46,7 @@ class Town:
         response = await self.portal.admin.post("/v1/orgs", json=body)
         assert response.status_code == 201, response.text
         org_id = response.json()["org"]["id"]
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         query = "SELECT provisioning_status FROM organizations WHERE id = %s"
         while self.portal.sql(query, [org_id]) != [("active",)]:
             assert time.monotonic() < deadline, self.portal.sql("SELECT * FROM jobs WHERE org_id = %s", [org_id])
@@ -70,7 +70,8 @@ class Town:
         return Person(str(user_id), str(org.id), email, PASSWORD)
 
     def proven(self, org: Provisioned) -> Person:
-        """Create such a user with an address of a domain that the organization has proven on the platform."""
+        """Create a user who is not a member at the portal, and whose address is in a domain that the organization has
+        verified on the platform."""
         domain = f"{uuid4().hex[:12]}.test"
         self.server.sql(
             "INSERT INTO allowed_domains (tenant_id, domain, verified_at) VALUES (%s, %s, now())", [org.id, domain]

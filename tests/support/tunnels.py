@@ -1,4 +1,4 @@
-"""A proxy for HTTPS on this machine, which leads every connection to one server.
+"""An HTTPS proxy on this machine, which forwards every connection to one server.
 
 async with tunnels(server.url) as (url, proxy):
     url             for HTTPS_PROXY
@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 
 
 class Tunnels:
-    """A proxy that connects to `to`, wherever it is asked for, or answers `refusal`."""
+    """A proxy that connects to `to`, whatever address the client requests. If `refusal` is set, it is the answer."""
 
     def __init__(self, to: str, refusal: bytes = b"") -> None:
         self.to, self.refusal = to, refusal

@@ -1,5 +1,5 @@
-"""URLs that are refused for receivers, names that resolve where a test says, and a guard that records every connection
-(docs/webhooks.md; docs/security.md)."""
+"""URLs that are refused for receivers, a resolver whose answers a test sets, and a function that forbids network
+connections (docs/webhooks.md; docs/security.md)."""
 
 import asyncio
 import socket
@@ -57,7 +57,7 @@ INSIDE = [
 
 
 def connecting_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records network connections, which fail the test. Local sockets are the platform's own."""
+    """Make network connections fail the test. Local sockets are permitted, because the platform itself uses them."""
     loop = asyncio.get_running_loop()
     connect = loop.sock_connect
 
@@ -70,7 +70,8 @@ def connecting_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def resolving(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
-    """Names resolve to the answers in order, and then always to the last. Yields the names that were looked up."""
+    """Make names resolve to the answers in order, and then always to the last one. Return the list of names that are
+    looked up."""
     requests: list[str] = []
     remaining_answers = list(answers)
 

@@ -145,4 +145,4 @@ def _people(examples: list[Example]) -> tuple[list[str], list[str]]:
             if kind == "person" and len(words) in (2, 3) and all(w.isalpha() and w.istitle() for w in words):
                 given_names.add(words[0])
                 family.add(words[-1])
-    return sorted(given_names.union(known.GIVEN)), sorted(family.union(known.FAMILY))
+    return sorted(given_names.union(known.GIVEN_NAMES)), sorted(family.union(known.FAMILY_NAMES))

@@ -131,7 +131,7 @@ job opening: {J} at {O} in {L}, apply by {D}
 Photo: {A}, {L}, {Y}. Credit: {P} / {O}
 #{A} #{A} #concert #live
 """.strip().splitlines()
-#: What programs and documents are made of, without a name.
+#: Lines of programs, mails and documents without a name of a person, organization or place.
 _TECHNICAL = """
 kubectl -n staging get pods | grep Running
 git commit -m "Fix typo in README and bump Version"

@@ -1,4 +1,4 @@
-"""Phone numbers, dates, cards, accounts and addresses in the notations of many countries."""
+"""Phone numbers, dates, payment cards and IBANs in the notations of many countries, and network addresses."""
 
 from collections.abc import Iterator
 from random import Random
@@ -89,7 +89,7 @@ _BESIDE_CARDS: Final = (
     "my credit card is {}", "card number: {}", "pay with {} please", "{}", "charge my visa {}", "I lost my card {}.",
     "cc {} exp 12/27", "Has my card {} been charged?",
 )  # fmt: skip
-#: The country of each IBAN, and the form of the account after the check digits.
+#: Maps the country codes of IBANs to templates (`making.from_template`) for the part after the check digits.
 _IBANS: Final = {
     "AD": "{d:8}{A:12}", "AE": "{d:19}", "AL": "{d:8}{A:16}", "AT": "{d:16}", "AZ": "{L:4}{A:20}", "BA": "{d:16}",
     "BE": "{d:12}", "BG": "{L:4}{d:6}{A:8}", "BH": "{L:4}{A:14}", "BR": "{d:23}{L:1}{A:1}", "BY": "{A:4}{d:4}{A:16}",

@@ -6,7 +6,7 @@ from typing import Final
 
 from bench.dlp.formats.making import Format, Value, from_template, one_of
 
-#: Programming languages and file formats, and how a value is assigned to NAME in each of them.
+#: Languages, file formats and other notations, and the ways in which each of them writes a value next to NAME.
 _DIALECTS: Final = {
     "INI": ("NAME={}\n", "NAME = {}", 'NAME = "{}"', "[db]\nNAME={}\nhost=h\n"),
     "properties": ("app.NAME={}", "NAME: {}", "NAME : {}"),

@@ -47,7 +47,7 @@ class Case(NamedTuple):
 
 
 def from_template(template: str) -> Value:
-    """Return a generator of values of a template. `{h:8}` is eight characters of the alphabet `h`,
+    """Return a function that makes values of a template. `{h:8}` is eight characters of the alphabet `h`,
     `{n:20-40}` is 20 to 40 characters of the alphabet `n`, and `{uuid}` is a UUID."""
     written = template.replace("{uuid}", _UUID)
 

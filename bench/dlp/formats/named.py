@@ -1,12 +1,13 @@
-"""Keys of services that consist only of letters and digits. They are recognized by the name of the service before
-them."""
+"""Keys without a characteristic form, such as random letters and digits or a UUID. They are recognized by the name of
+the service before them."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from bench.dlp.formats.making import Format, from_template
 
-#: Surrounding texts. `VENDOR`, `Vendor` and `vendor` are replaced by the name of the service in this case.
+#: Surrounding texts. `VENDOR`, `Vendor` and `vendor` are replaced by the name of the service in upper, title and
+#: lower case.
 _AROUND: Final = (
     'VENDOR_TOKEN="{}"',
     "VENDOR_API_KEY={}",

@@ -18,8 +18,8 @@ _AROUND: Final = (
 )
 
 
-def with_check_digit(template: str, check: Callable[[str], bool | None]) -> Value:
-    """Return a generator of values of `template` that pass `check`."""
+def accepted_by(template: str, check: Callable[[str], bool | None]) -> Value:
+    """Return a function that makes values of `template` that pass `check`."""
     values = from_template(template)
 
     def value(rnd: Random) -> str:
@@ -31,7 +31,8 @@ def with_check_digit(template: str, check: Callable[[str], bool | None]) -> Valu
 
 
 def with_birth_date(template: str, check: Callable[[str], bool | None] = lambda _: True) -> Value:
-    """Return a generator of values of `template` that pass `check`. `YY`, `MM` and `DD` in the template become a date."""
+    """Return a function that makes values of `template` that pass `check`. `YY`, `MM` and `DD` in the template become a
+    date."""
     values = from_template(template)
 
     def value(rnd: Random) -> str:
@@ -46,13 +47,14 @@ def with_birth_date(template: str, check: Callable[[str], bool | None] = lambda 
     return value
 
 
-#: by name of the format: the expected entity types, the words that stand next to a value, and the generator of values
-PERSONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...], Value]]] = {
-    "US SSN": (("ssn",), ("SSN", "social security number"), with_check_digit("{1:3}-{d:2}-{1:4}", world.us_ssn)),
-    "US SSN, two groups": (("ssn",), ("SSN", "social security"), with_check_digit("{1:5}-{1:4}", world.us_ssn)),
-    "US SSN, digits": (("ssn",), ("SSN", "social security number"), with_check_digit("{1:9}", world.us_ssn)),
-    "US ITIN": (("us_itin",), ("ITIN", "taxpayer number"), with_check_digit("9{d:2}-{d:2}-{d:4}", world.us_itin)),
-    "US ITIN, one hyphen": (("us_itin",), ("ITIN", "tax id"), with_check_digit("9{d:2}-{d:6}", world.us_itin)),
+#: Maps the name of a format to the expected entity types, the words that stand next to a value, and the function that
+#: makes values.
+ISSUED_NUMBERS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...], Value]]] = {
+    "US SSN": (("ssn",), ("SSN", "social security number"), accepted_by("{1:3}-{d:2}-{1:4}", world.us_ssn)),
+    "US SSN, two groups": (("ssn",), ("SSN", "social security"), accepted_by("{1:5}-{1:4}", world.us_ssn)),
+    "US SSN, digits": (("ssn",), ("SSN", "social security number"), accepted_by("{1:9}", world.us_ssn)),
+    "US ITIN": (("us_itin",), ("ITIN", "taxpayer number"), accepted_by("9{d:2}-{d:2}-{d:4}", world.us_itin)),
+    "US ITIN, one hyphen": (("us_itin",), ("ITIN", "tax id"), accepted_by("9{d:2}-{d:6}", world.us_itin)),
     "US passport": (("passport",), ("passport", "passport number"), from_template("{1:1}{d:8}")),
     "US passport, new": (("passport",), ("US passport", "passport no"), from_template("{L:1}{d:8}")),
     "US bank account": (
@@ -63,12 +65,12 @@ PERSONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...], Value]]] = {
     "US routing": (
         ("us_routing_number",),
         ("routing number", "ABA"),
-        with_check_digit("0{d:8}", financial.aba_routing),
+        accepted_by("0{d:8}", financial.aba_routing),
     ),
-    "US NPI": (("us_npi",), ("NPI", "provider identifier"), with_check_digit("1{d:9}", medical.npi)),
+    "US NPI": (("us_npi",), ("NPI", "provider identifier"), accepted_by("1{d:9}", medical.npi)),
     "US MBI": (("us_mbi",), ("Medicare", "MBI"), lambda _: "1EG4-TE5-MK73"),
-    "US DEA": (("medical_license",), ("DEA", "DEA certificate"), with_check_digit("B{L:1}{d:7}", medical.dea)),
-    "UK NHS": (("uk_nhs",), ("NHS number", "health service"), with_check_digit("{1:3} {d:3} {d:4}", medical.nhs)),
+    "US DEA": (("medical_license",), ("DEA", "DEA certificate"), accepted_by("B{L:1}{d:7}", medical.dea)),
+    "UK NHS": (("uk_nhs",), ("NHS number", "health service"), accepted_by("{1:3} {d:3} {d:4}", medical.nhs)),
     "UK NINO": (
         ("uk_nino",),
         ("national insurance", "NI number"),
@@ -99,13 +101,13 @@ PERSONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...], Value]]] = {
     "Canada SIN": (
         ("ca_sin",),
         ("SIN number", "social insurance number"),
-        with_check_digit("1{d:2} {d:3} {d:3}", world.ca_sin),
+        accepted_by("1{d:2} {d:3} {d:3}", world.ca_sin),
     ),
-    "Spain NIF": (("national_id",), ("DNI", "NIF"), with_check_digit("{d:8}{L:1}", europe.es_nif)),
+    "Spain NIF": (("national_id",), ("DNI", "NIF"), accepted_by("{d:8}{L:1}", europe.es_nif)),
     "Spain NIE": (
         ("national_id",),
         ("NIE", "número de identificación"),
-        with_check_digit("X{d:7}{L:1}", europe.es_nie),
+        accepted_by("X{d:7}{L:1}", europe.es_nie),
     ),
     "Spain passport": (("passport",), ("pasaporte", "número de pasaporte"), from_template("{L:3}{d:6}")),
     "Italy fiscal code": (("national_id",), ("codice fiscale",), lambda _: "RSSMRA85T10A562S"),
@@ -119,7 +121,7 @@ PERSONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...], Value]]] = {
     ),
     "Italy identity card, CIE 2": (("national_id",), ("carta d'identità",), from_template("{d:7}{L:2}")),
     "Italy passport": (("passport",), ("passaporto",), from_template("{L:2}{d:7}")),
-    "Italy VAT": (("vat_id",), ("partita IVA", "P.IVA"), with_check_digit("0{d:10}", financial.it_vat)),
+    "Italy VAT": (("vat_id",), ("partita IVA", "P.IVA"), accepted_by("0{d:10}", financial.it_vat)),
     "Poland PESEL": (("national_id",), ("PESEL",), with_birth_date("YYMMDD{d:5}", europe.pl_pesel)),
     "Poland NIP": (("tax_id", "vat_id"), ("NIP",), from_template("{1:1}{d:2}-{d:3}-{d:2}-{d:2}")),
     "Finland": (
@@ -131,11 +133,11 @@ PERSONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...], Value]]] = {
     "Sweden, company": (
         ("company_number",),
         ("organisationsnummer", "orgnr"),
-        with_check_digit("55{1:4}-{d:4}", financial.se_organization),
+        accepted_by("55{1:4}-{d:4}", financial.se_organization),
     ),
     "Norway": (("national_id",), ("fødselsnummer",), with_birth_date("DDMMYY{d:5}", europe.no_birth_number)),
     "Denmark": (("national_id",), ("CPR",), with_birth_date("DDMMYY-{d:4}")),
-    "Netherlands": (("national_id",), ("BSN", "burgerservicenummer"), with_check_digit("{1:1}{d:8}", europe.nl_bsn)),
+    "Netherlands": (("national_id",), ("BSN", "burgerservicenummer"), accepted_by("{1:1}{d:8}", europe.nl_bsn)),
     "Belgium": (
         ("national_id",),
         ("rijksregisternummer", "national number"),
@@ -144,23 +146,23 @@ PERSONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...], Value]]] = {
     "France": (
         ("national_id",),
         ("numéro de sécurité sociale", "NIR"),
-        with_check_digit("1{d:2}0{1:1}75{d:6}{d:2}", europe.fr_nir),
+        accepted_by("1{d:2}0{1:1}75{d:6}{d:2}", europe.fr_nir),
     ),
-    "Switzerland": (("national_id",), ("AHV", "AVS"), with_check_digit("756.{d:4}.{d:4}.{d:2}", europe.ch_ahv)),
+    "Switzerland": (("national_id",), ("AHV", "AVS"), accepted_by("756.{d:4}.{d:4}.{d:2}", europe.ch_ahv)),
     "Austria": (
         ("national_id",),
         ("SVNR", "Sozialversicherungsnummer"),
         with_birth_date("{1:1}{d:3} DDMMYY", europe.at_social_security),
     ),
-    "Portugal NIF": (("tax_id", "national_id"), ("NIF", "contribuinte"), with_check_digit("2{d:8}", europe.pt_nif)),
+    "Portugal NIF": (("tax_id", "national_id"), ("NIF", "contribuinte"), accepted_by("2{d:8}", europe.pt_nif)),
     "Romania": (("national_id",), ("CNP",), with_birth_date("1YYMMDD{d:6}", europe.ro_cnp)),
-    "Croatia": (("national_id",), ("OIB",), with_check_digit("{1:1}{d:10}", europe.hr_oib)),
+    "Croatia": (("national_id",), ("OIB",), accepted_by("{1:1}{d:10}", europe.hr_oib)),
     "Czechia": (("national_id",), ("rodné číslo",), with_birth_date("YYMMDD/{d:4}", europe.cz_birth_number)),
-    "Ireland": (("national_id",), ("PPS", "PPSN"), with_check_digit("{d:7}{L:1}", europe.ie_pps)),
+    "Ireland": (("national_id",), ("PPS", "PPSN"), accepted_by("{d:7}{L:1}", europe.ie_pps)),
     "Germany, tax": (
         ("tax_id",),
         ("Steuer-ID", "Steueridentifikationsnummer", "IdNr"),
-        with_check_digit("{1:1}{d:10}", europe.de_tax_id),
+        accepted_by("{1:1}{d:10}", europe.de_tax_id),
     ),
     "Germany, tax office": (
         ("tax_id",),
@@ -168,16 +170,16 @@ PERSONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...], Value]]] = {
         from_template("{1:3}/{d:3}/{d:5}"),
     ),
     "Germany, tax, ELSTER": (("tax_id",), ("Steuernummer", "Finanzamt"), from_template("09{d:11}")),
-    "Germany, VAT": (("vat_id",), ("USt-IdNr", "Umsatzsteuer-ID"), with_check_digit("DE{1:1}{d:8}", financial.de_vat)),
+    "Germany, VAT": (("vat_id",), ("USt-IdNr", "Umsatzsteuer-ID"), accepted_by("DE{1:1}{d:8}", financial.de_vat)),
     "Germany, VAT, dots": (
         ("vat_id",),
         ("USt-IdNr", "USt-ID"),
-        with_check_digit("DE {1:1}{d:2}.{d:3}.{d:3}", financial.de_vat),
+        accepted_by("DE {1:1}{d:2}.{d:3}.{d:3}", financial.de_vat),
     ),
     "Germany, identity card": (
         ("national_id",),
         ("Personalausweis", "Ausweisnummer", "Personalausweisnummer"),
-        with_check_digit("L{d:8}", europe.icao_checked),
+        accepted_by("L{d:8}", europe.icao_checked),
     ),
     "Germany, old identity card": (("national_id",), ("Personalausweis", "Ausweisnummer"), from_template("T{d:8}")),
     "Germany, passport": (
@@ -198,17 +200,17 @@ PERSONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...], Value]]] = {
     "Germany, health": (
         ("health_insurance_id",),
         ("Krankenversicherungsnummer", "KVNR", "Versichertennummer", "Krankenkasse"),
-        with_check_digit("{L:1}{d:9}", medical.kvnr),
+        accepted_by("{L:1}{d:9}", medical.kvnr),
     ),
     "Germany, doctor": (
         ("practitioner_id",),
         ("LANR", "Arztnummer", "Arzt-Nr"),
-        with_check_digit("{1:1}{d:8}", medical.lanr),
+        accepted_by("{1:1}{d:8}", medical.lanr),
     ),
     "Germany, practice": (
         ("practitioner_id",),
         ("BSNR", "Betriebsstättennummer"),
-        with_check_digit("{1:1}{d:8}", medical.bsnr),
+        accepted_by("{1:1}{d:8}", medical.bsnr),
     ),
     "Germany, register": (("company_number",), ("Handelsregister", "Amtsgericht"), from_template("HRB {1:1}{d:4}")),
     "Germany, plate": (
@@ -221,36 +223,36 @@ PERSONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...], Value]]] = {
         ("PLZ", "Postleitzahl", "Wohnort"),
         lambda rnd: str(rnd.randint(10115, 99998)),
     ),
-    "Singapore NRIC": (("national_id",), ("NRIC", "FIN"), with_check_digit("S{d:7}{L:1}", world.sg_nric)),
+    "Singapore NRIC": (("national_id",), ("NRIC", "FIN"), accepted_by("S{d:7}{L:1}", world.sg_nric)),
     "Singapore UEN": (
         ("company_number",),
         ("UEN", "unique entity number"),
-        with_check_digit("T{d:2}LL{d:4}{L:1}", financial.sg_uen),
+        accepted_by("T{d:2}LL{d:4}{L:1}", financial.sg_uen),
     ),
     "Singapore UEN, business": (
         ("company_number",),
         ("UEN", "ACRA"),
-        with_check_digit("53{d:6}{L:1}", financial.sg_uen),
+        accepted_by("53{d:6}{L:1}", financial.sg_uen),
     ),
     "Australia ABN": (
         ("company_number",),
         ("ABN", "Australian business number"),
-        with_check_digit("{1:1}{d:1} {d:3} {d:3} {d:3}", financial.abn),
+        accepted_by("{1:1}{d:1} {d:3} {d:3} {d:3}", financial.abn),
     ),
     "Australia ACN": (
         ("company_number",),
         ("ACN", "Australian company number"),
-        with_check_digit("{1:1}{d:2} {d:3} {d:3}", financial.acn),
+        accepted_by("{1:1}{d:2} {d:3} {d:3}", financial.acn),
     ),
     "Australia TFN": (
         ("tax_id",),
         ("TFN", "tax file number"),
-        with_check_digit("{1:1}{d:2} {d:3} {d:3}", world.au_tfn),
+        accepted_by("{1:1}{d:2} {d:3} {d:3}", world.au_tfn),
     ),
     "Australia Medicare": (
         ("health_insurance_id",),
         ("Medicare", "Medicare number"),
-        with_check_digit("2{d:3} {d:5} {1:1}", medical.au_medicare),
+        accepted_by("2{d:3} {d:5} {1:1}", medical.au_medicare),
     ),
     "India PAN": (
         ("tax_id",),
@@ -260,7 +262,7 @@ PERSONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...], Value]]] = {
     "India Aadhaar": (
         ("in_aadhaar",),
         ("Aadhaar", "UIDAI"),
-        with_check_digit("{1:1}{d:3} {d:4} {d:4}", world.in_aadhaar),
+        accepted_by("{1:1}{d:3} {d:4} {d:4}", world.in_aadhaar),
     ),
     "India voter": (("national_id", "voter_id"), ("voter id", "EPIC"), from_template("{L:3}{d:7}")),
     "India passport": (("passport",), ("passport", "Indian passport"), from_template("{L:1}{1:1}{d:1} {d:4}{1:1}")),
@@ -290,7 +292,7 @@ PERSONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...], Value]]] = {
     "Korea BRN": (
         ("company_number",),
         ("사업자등록번호", "business registration number"),
-        with_check_digit("1{d:2}-{d:2}-{d:5}", financial.kr_business),
+        accepted_by("1{d:2}-{d:2}-{d:5}", financial.kr_business),
     ),
     "Korea driving licence": (
         ("driver_license",),
@@ -301,12 +303,12 @@ PERSONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...], Value]]] = {
     "Thailand": (
         ("national_id",),
         ("Thai ID number", "เลขประจำตัวประชาชน"),
-        with_check_digit("{1:1}{d:12}", world.th_national),
+        accepted_by("{1:1}{d:12}", world.th_national),
     ),
     "Turkey": (
         ("national_id",),
         ("TC kimlik", "kimlik no", "TCKN"),
-        with_check_digit("{1:1}{d:10}", world.tr_national),
+        accepted_by("{1:1}{d:10}", world.tr_national),
     ),
     "Turkey, plate": (
         ("vehicle_plate",),
@@ -336,17 +338,17 @@ PERSONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...], Value]]] = {
         ("身份证", "resident identity card"),
         with_birth_date("11010519YYMMDD{d:4}", world.cn_resident),
     ),
-    "Japan": (("national_id",), ("マイナンバー", "My Number"), with_check_digit("{d:12}", world.jp_my_number)),
-    "Brazil CPF": (("national_id",), ("CPF",), with_check_digit("{d:3}.{d:3}.{d:3}-{d:2}", world.br_cpf)),
+    "Japan": (("national_id",), ("マイナンバー", "My Number"), accepted_by("{d:12}", world.jp_my_number)),
+    "Brazil CPF": (("national_id",), ("CPF",), accepted_by("{d:3}.{d:3}.{d:3}-{d:2}", world.br_cpf)),
     "Brazil CNPJ": (
         ("company_number",),
         ("CNPJ",),
-        with_check_digit("{d:2}.{d:3}.{d:3}/0001-{d:2}", financial.br_cnpj),
+        accepted_by("{d:2}.{d:3}.{d:3}/0001-{d:2}", financial.br_cnpj),
     ),
-    "Chile": (("national_id",), ("RUT",), with_check_digit("1{d:1}.{d:3}.{d:3}-{d:1}", world.cl_rut)),
-    "Argentina": (("national_id",), ("CUIL", "CUIT"), with_check_digit("20-{d:8}-{d:1}", world.ar_cuil)),
+    "Chile": (("national_id",), ("RUT",), accepted_by("1{d:1}.{d:3}.{d:3}-{d:1}", world.cl_rut)),
+    "Argentina": (("national_id",), ("CUIL", "CUIT"), accepted_by("20-{d:8}-{d:1}", world.ar_cuil)),
     "Malaysia": (("national_id",), ("MyKad", "NRIC"), with_birth_date("YYMMDD-14-{d:4}", world.my_nric)),
-    "Israel": (("national_id",), ("teudat zehut",), with_check_digit("{1:1}{d:8}", world.il_identity)),
+    "Israel": (("national_id",), ("teudat zehut",), accepted_by("{1:1}{d:8}", world.il_identity)),
 }
 #: formats of driving licence numbers by state of the United States
 _STATES: Final = {
@@ -367,7 +369,7 @@ def _random_letters(letters: str, count: int, rnd: Random) -> str:
 
 
 def formats() -> Iterator[Format]:
-    for name, (types, words, value) in PERSONS.items():
+    for name, (types, words, value) in ISSUED_NUMBERS.items():
         around = tuple(part.replace("{name}", word).replace("VALUE", "{}") for word in words for part in _AROUND)
         yield Format("persons", name, value, frozenset(types), around)
     for state, template in _STATES.items():

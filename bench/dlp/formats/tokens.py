@@ -216,7 +216,7 @@ TOKENS: Final = {
     "Yandex API key": "AQVN{w:36}",
     "Yandex static key": "YC{w:38}",
 }
-#: Forms that are so short or so common that they are only recognized with a name before them.
+#: Names of formats that are so short or so common that they are only recognized after the name of the vendor.
 NOT_ALONE: Final = {"Yandex static key", "Asana personal token", "Azure DevOps token", "Facebook app token"}
 
 

@@ -14,22 +14,24 @@ _OPEN, _CLOSE = "\ue000", "\ue001"
 
 
 class Kind(NamedTuple):
-    """A kind of document. A document has between `least` and `most` of `lines`, in random order. `form` is the line for
-    a labelled value. A kind without `form` has a column `‹extra›` for the value."""
+    """A kind of document. A document has between `least` and `most` lines, each made from a random template in `lines`
+    (or in `held_out`, in the held-out part). `labelled_line` is the template of the line with a labelled value. A kind
+    without `labelled_line` has a column `‹extra›` for the value."""
 
     name: str
     lines: tuple[str, ...]
     held_out: tuple[str, ...] = ()
     head: str = ""
     foot: str = ""
-    form: str | None = None
+    labelled_line: str | None = None
     least: int = 8
     most: int = 30
 
 
-class Part(NamedTuple):
-    """The parts that documents and turns of agents consist of. `kinds` has the lines of each kind, and `sentences` the
-    sentences of each language. Seeds begin at `first_seed`."""
+class TemplateSet(NamedTuple):
+    """A set of templates from which documents and turns of agents are generated: development, held-out or second.
+    `kinds` has the templates of lines for each kind, and `sentences` those of sentences for each language. Seeds begin
+    at `first_seed`."""
 
     first_seed: int
     kinds: tuple[tuple[Kind, tuple[str, ...]], ...]
@@ -60,7 +62,7 @@ KINDS: Final = (
             '‹ip› - - [‹log_date›] "GET /p?id=‹number10›&ts=‹epoch_ms›&v=‹digit› HTTP/1.1" ‹status› ‹bytes›',
         ),
         ('‹iso› ‹ip› GET /‹service›/‹uuid› ‹status› ‹small› ‹number4› "Mozilla/5.0" rid=‹hex16›',),
-        form='‹ip› - - [‹log_date›] "GET /find?‹key›=‹planted› HTTP/1.1" 200 512',
+        labelled_line='‹ip› - - [‹log_date›] "GET /find?‹key›=‹planted› HTTP/1.1" 200 512',
     ),
     Kind(
         "application log",
@@ -81,7 +83,7 @@ KINDS: Final = (
             "‹epoch_ns› ‹service› gc pause ‹ratio› ms heap ‹bytes› -> ‹bytes› objects ‹number9›",
             "‹stamp_minutes› job ‹number9› step ‹digit› read ‹number12› wrote ‹number11› bytes",
         ),
-        form='‹iso› level=info msg="profile updated" ‹key›=‹planted› status=200',
+        labelled_line='‹iso› level=info msg="profile updated" ‹key›=‹planted› status=200',
     ),
     Kind(
         "sql dump",
@@ -116,7 +118,7 @@ KINDS: Final = (
         "list of numbers",
         ("‹number10›", "‹number9›", "‹number11›", "‹number8›", "‹epoch›", "‹number10›"),
         ("‹epoch_ms›", "‹number12›", "‹number13›", "‹number11›"),
-        form="‹label›\n‹planted›\n",
+        labelled_line="‹label›\n‹planted›\n",
     ),
     Kind(
         "package lock",
@@ -129,7 +131,7 @@ KINDS: Final = (
         ),
         head='{\n  "name": "‹service›",\n  "lockfileVersion": 3,\n  "packages": {',
         foot="  }\n}",
-        form='    "‹key›": "‹planted›",',
+        labelled_line='    "‹key›": "‹planted›",',
         most=12,
     ),
     Kind(
@@ -142,7 +144,7 @@ KINDS: Final = (
             "‹package›==‹version› \\\n    --hash=sha256:‹sha256› \\\n    --hash=sha256:‹sha256›",
             "github.com/acme/‹package› v‹version›-0.‹stamp›-‹hex12› h1:‹base64_44›",
         ),
-        form='‹key› = "‹planted›"',
+        labelled_line='‹key› = "‹planted›"',
         most=12,
     ),
     Kind(
@@ -161,7 +163,7 @@ KINDS: Final = (
             "  ownerReferences:\n  - kind: ReplicaSet\n    name: ‹service›-‹hex8›\n    uid: ‹uuid›\n  generation: ‹number7›",
             "    volumes:\n    - name: kube-api-access-‹id5›\n      projected:\n        sources:\n        - serviceAccountToken:\n            expirationSeconds: 3607\n            path: token",
         ),
-        form='        - name: ‹key›\n          value: "‹planted›"',
+        labelled_line='        - name: ‹key›\n          value: "‹planted›"',
         most=12,
     ),
     Kind(
@@ -184,7 +186,7 @@ KINDS: Final = (
             "  segment_id: ‹hex24›‹hex8›\n  zoom_level: ‹small›\n  stability_window: ‹number10›",
             "  s3_key: exports/‹service›/‹stamp›-‹number8›.parquet\n  license_key_file: /opt/licences/‹number8›.lic",
         ),
-        form="  ‹key›: ‹planted›",
+        labelled_line="  ‹key›: ‹planted›",
     ),
     Kind(
         "json configuration",
@@ -207,7 +209,7 @@ KINDS: Final = (
         ),
         head="{",
         foot='  "version": 2\n}',
-        form='  "‹key›": "‹planted›",',
+        labelled_line='  "‹key›": "‹planted›",',
     ),
     Kind(
         "toml configuration",
@@ -219,7 +221,7 @@ KINDS: Final = (
             'public_key = "‹base64_44›"',
         ),
         ('[[runs]]\nid = "‹uuid›"\nstarted = ‹epoch_ms›\nkeyspace = "ks_‹number8›"',),
-        form='‹key› = "‹planted›"',
+        labelled_line='‹key› = "‹planted›"',
     ),
     Kind(
         "python source",
@@ -241,7 +243,7 @@ KINDS: Final = (
             '    session_key = make_key("‹service›", ‹number8›)\n    secret_santa = pairs[‹small›]',
             'ID = UUID("‹uuid›")\nSTAMP = "‹stamp›"',
         ),
-        form='‹key› = "‹planted›"',
+        labelled_line='‹key› = "‹planted›"',
     ),
     Kind(
         "javascript source",
@@ -261,7 +263,7 @@ KINDS: Final = (
             "localStorage.setItem('auth_state', JSON.stringify({ step: ‹digit›, at: ‹epoch_ms› }));",
             "describe('token bucket', () => { const tokenBucket = new Bucket(‹number6›, '‹hex24›'); });",
         ),
-        form="const ‹key› = '‹planted›';",
+        labelled_line="const ‹key› = '‹planted›';",
     ),
     Kind(
         "go and java source",
@@ -280,7 +282,7 @@ KINDS: Final = (
             '    [Guid("‹uuid_upper›")]\n    public const string PublicKeyToken = "‹hex16›";',
             "impl ‹upper1›Key { pub const SEED: u64 = 0x‹hex16›; } // ‹number13›",
         ),
-        form='String ‹key› = "‹planted›";',
+        labelled_line='String ‹key› = "‹planted›";',
     ),
     Kind(
         "stack trace",
@@ -297,7 +299,7 @@ KINDS: Final = (
             "thread '‹service›' panicked at src/‹service›.rs:‹line›:‹small›: index ‹number8› out of range for slice of length ‹number7›",
             "#‹digit›  0x0000‹hex12› in ‹service›_run (arg=0x‹hex12›) at ‹service›.c:‹line›",
         ),
-        form="ValueError: bad ‹key›: ‹planted›",
+        labelled_line="ValueError: bad ‹key›: ‹planted›",
     ),
     Kind(
         "git log",
@@ -311,7 +313,7 @@ KINDS: Final = (
             "‹sha1› refs/tags/v‹version›-‹day_compact›",
             " ‹code_path› | ‹count› ‹digit›+++---\n ‹small› files changed, ‹count› insertions(+)",
         ),
-        form="    Use ‹key› ‹planted› in the test\n",
+        labelled_line="    Use ‹key› ‹planted› in the test\n",
     ),
     Kind(
         "mail with headers",
@@ -328,7 +330,7 @@ KINDS: Final = (
             "ARC-Seal: i=1; a=rsa-sha256; t=‹epoch›; cv=none; d=example.com; s=arc-‹day_compact›; b=‹base64_44›",
             "X-Campaign: ‹number9›:‹number5›:‹number7›",
         ),
-        form="X-‹key›: ‹planted›",
+        labelled_line="X-‹key›: ‹planted›",
         most=10,
     ),
     Kind(
@@ -349,7 +351,7 @@ KINDS: Final = (
             "| ‹number9› | ‹number10› | ‹number8› | ok |",
             "Meeting ‹number3› ‹number4› ‹number4›, doc revision ‹number8›, see also figure ‹digit›.",
         ),
-        form="- ‹label›: ‹planted›",
+        labelled_line="- ‹label›: ‹planted›",
     ),
     Kind(
         "table of numbers",
@@ -368,7 +370,7 @@ KINDS: Final = (
             "‹number4›-‹number4›-‹number4›",
         ),
         head="rows  used  free",
-        form="‹label› ‹planted›",
+        labelled_line="‹label› ‹planted›",
     ),
     Kind(
         "shell session",
@@ -388,7 +390,7 @@ KINDS: Final = (
             "$ id\nuid=‹number4›(app) gid=‹number9›(app) groups=‹number9›(app)",
             "$ stat -c '%i %s %Y' ‹file›\n‹number8› ‹bytes› ‹epoch›",
         ),
-        form="$ export ‹key›=‹planted›",
+        labelled_line="$ export ‹key›=‹planted›",
     ),
     Kind(
         "ci log",
@@ -409,7 +411,7 @@ KINDS: Final = (
             "heroku slug: ‹uuid›, release v‹count›\nrender deploy id: dep-‹id20›",
             "TRAVIS_COMMIT=‹sha1›\nTRAVIS_BUILD_ID=‹number9›",
         ),
-        form="‹key›=‹planted›",
+        labelled_line="‹key›=‹planted›",
         most=14,
     ),
     # Kinds of documents that are only in the held-out part.
@@ -423,7 +425,7 @@ KINDS: Final = (
             "build = ‹stamp_minutes›.‹short_sha›",
             "salt_rounds = ‹small›\nkeyring = ring-‹number8›",
         ),
-        form="‹key› = ‹planted›",
+        labelled_line="‹key› = ‹planted›",
     ),
     Kind(
         "calendar file",
@@ -433,7 +435,7 @@ KINDS: Final = (
         ),
         head="BEGIN:VCALENDAR\nVERSION:2.0",
         foot="END:VCALENDAR",
-        form="DESCRIPTION:‹label› ‹planted›",
+        labelled_line="DESCRIPTION:‹label› ‹planted›",
         most=8,
     ),
     Kind(
@@ -445,7 +447,7 @@ KINDS: Final = (
             'node_filesystem_free_bytes{device="/dev/sda‹digit›"} ‹number12›',
             "go_memstats_last_gc_time_seconds ‹epoch_float›",
         ),
-        form="# ‹key› ‹planted›",
+        labelled_line="# ‹key› ‹planted›",
     ),
     Kind(
         "html page",
@@ -456,7 +458,7 @@ KINDS: Final = (
             '<meta name="csrf-token" content="">\n<input type="hidden" name="page" value="‹number6›">',
             '<time datetime="‹iso›">‹date_slashes›</time>, article ‹sku›',
         ),
-        form="<td>‹label›</td><td>‹planted›</td>",
+        labelled_line="<td>‹label›</td><td>‹planted›</td>",
     ),
     Kind(
         "bank of tests",
@@ -467,7 +469,7 @@ KINDS: Final = (
             "expected ‹number9› but was ‹number9›",
             "‹upper12› ‹upper12› ‹upper10›",
         ),
-        form="fixture ‹key›=‹planted›",
+        labelled_line="fixture ‹key›=‹planted›",
     ),
 )
 
@@ -475,12 +477,13 @@ KINDS: Final = (
 _PROSE: Final = {"support ticket": (4, 9), "chat": (6, 14), "mail": (4, 8)}
 
 
-def documents(part: Part, count: int, *, planted: bool) -> list[Document]:
+def documents(part: TemplateSet, count: int, *, planted: bool) -> list[Document]:
     return [document(part, part.first_seed + number, planted=planted) for number in range(count)]
 
 
-def document(part: Part, seed: int, *, planted: bool) -> Document:
-    """Return a document. Half of the documents are prose in one of ten languages, the others are output of programs."""
+def document(part: TemplateSet, seed: int, *, planted: bool) -> Document:
+    """Return a document. About half of the documents are prose, in a random language of the part. The others are of one
+    of its kinds."""
     fields = Fields(seed)
     value = PLANTED[seed % len(PLANTED)] if planted else None
     if fields.random.random() < 0.5:
@@ -489,7 +492,7 @@ def document(part: Part, seed: int, *, planted: bool) -> Document:
     return _made(fields, kind, templates, planted=value)
 
 
-def _prose(fields: Fields, part: Part, *, planted: Planted | None) -> Document:
+def _prose(fields: Fields, part: TemplateSet, *, planted: Planted | None) -> Document:
     name, (least, most) = fields.random.choice(list(_PROSE.items()))
     language = fields.random.choice(list(part.sentences))
     written, sentences = LANGUAGES[language], part.sentences[language]
@@ -521,8 +524,8 @@ def _made(fields: Fields, kind: Kind, templates: tuple[str, ...], *, planted: Pl
         return FIELD.sub(lambda match: value(match[1]), template)
 
     lines = [filled(fields.random.choice(templates)) for _ in range(count)]
-    if planted is not None and kind.form is not None:
-        lines.insert(fields.random.randrange(len(lines) + 1), _mentioned(fields, kind.form, planted))
+    if planted is not None and kind.labelled_line is not None:
+        lines.insert(fields.random.randrange(len(lines) + 1), _mentioned(fields, kind.labelled_line, planted))
     parts = [filled(kind.head)] * bool(kind.head) + lines + [filled(kind.foot)] * bool(kind.foot)
     return _finished(kind.name, "\n".join(parts), planted)
 

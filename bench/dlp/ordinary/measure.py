@@ -1,11 +1,12 @@
-"""Measures the changes of the built-in patterns in ordinary documents, and the share of labelled values that they find.
+"""Measures how often the built-in patterns redact something in ordinary documents and turns of agents, and the share of
+labelled values that they find.
 
     .venv/bin/python -m bench.dlp.ordinary.measure
     .venv/bin/python -m bench.dlp.ordinary.measure --part held-out --json figures.json
     .venv/bin/python -m bench.dlp.ordinary.measure --show ssn
 
-A false redaction is a finding at a place without a sensitive value. Only findings count that reach their threshold, are
-not guesses, and belong to a pattern whose action is stronger than logging. Overlapping findings count once.
+A false redaction is a finding at a place without a sensitive value. A finding counts only if it reaches its threshold,
+its score is at least `CERTAIN`, and its pattern does more than log. Overlapping findings count once.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from bench.dlp.ordinary import turns
-from bench.dlp.ordinary.documents import Document, Part, documents
+from bench.dlp.ordinary.documents import Document, TemplateSet, documents
 from bench.dlp.ordinary.parts import PARTS
 
 from gatehouse.detection.catalog import BUILT_IN
@@ -32,7 +33,7 @@ from gatehouse.engine.conversation.slots import Slot, slots
 WORDS_GOAL: Final = 10_000
 TURNS_GOAL: Final = 1_000
 _WORD: Final = re.compile(r"\w+")
-_CHANGES: Final = {pattern.id: pattern for pattern in BUILT_IN if pattern.action != "log_only"}
+_REDACTING_PATTERNS: Final = {pattern.id: pattern for pattern in BUILT_IN if pattern.action != "log_only"}
 
 
 class Redaction(NamedTuple):
@@ -59,7 +60,7 @@ def redactions(matcher: Matcher, text: str, *, json_escapes: bool = False) -> li
 
 
 def _counts(finding: Finding) -> bool:
-    pattern = _CHANGES.get(finding.source)
+    pattern = _REDACTING_PATTERNS.get(finding.source)
     return pattern is not None and finding.score >= max(pattern.threshold, CERTAIN)
 
 
@@ -128,10 +129,10 @@ def recall(matcher: Matcher, made: Iterable[Document]) -> Recall:
     return result
 
 
-def figures(matcher: Matcher, part: Part, documents_asked: int, turns_asked: int, planted: int) -> dict[str, Any]:
+def figures(matcher: Matcher, part: TemplateSet, document_count: int, turn_count: int, planted: int) -> dict[str, Any]:
     """Return all figures of a part, in the form of the JSON file, and the cases."""
-    words, in_text = in_documents(matcher, documents(part, documents_asked, planted=False))
-    seeds = range(part.first_seed, part.first_seed + turns_asked)
+    words, in_text = in_documents(matcher, documents(part, document_count, planted=False))
+    seeds = range(part.first_seed, part.first_seed + turn_count)
     count, in_tools = in_turns(matcher, turns.bodies(part.tools, seeds))
     labelled = recall(matcher, documents(part, planted, planted=True))
     return {
@@ -159,7 +160,9 @@ def main() -> int:
     parser.add_argument("--documents", type=int, default=2_000)
     parser.add_argument("--turns", type=int, default=4_000)
     parser.add_argument("--planted", type=int, default=2_000)
-    parser.add_argument("--show", help="print the false redactions of this pattern, or of `all`, and what was missed")
+    parser.add_argument(
+        "--show", help="print the false redactions of this pattern and the missed values of this label, or `all`"
+    )
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()
     measured = figures(Matcher(BUILT_IN), PARTS[chosen.part], chosen.documents, chosen.turns, chosen.planted)
@@ -173,7 +176,7 @@ def main() -> int:
         print(f"  {source:26s} {times}")
     total = sum(counts["asked"] for counts in measured["labels"].values())
     right = sum(counts["found"] for counts in measured["labels"].values())
-    print(f"labelled values: {right} of {total} found, {measured['beside']} false redactions beside them")
+    print(f"labelled values: {right} of {total} found, {measured['beside']} other false redactions in these documents")
     for label, counts in measured["labels"].items():
         print(f"  {label:20s} {counts['found']:4d} of {counts['asked']:4d}  {counts['instead'] or ''}")
     if chosen.show:

@@ -17,7 +17,7 @@ KINDS: Final = (
             "Mar ‹small› ‹clock_seconds› node‹digit› CRON[‹pid›]: (root) CMD (/opt/‹service›/run --since ‹epoch› --batch ‹number9›)",
             "audit: type=1400 audit(‹epoch›.‹number3›:‹number7›): apparmor=\"ALLOWED\" pid=‹pid› inode=‹number9›",
         ),
-        form="Mar ‹small› ‹clock_seconds› node‹digit› ‹service›[‹pid›]: ‹key›=‹planted›",
+        labelled_line="Mar ‹small› ‹clock_seconds› node‹digit› ‹service›[‹pid›]: ‹key›=‹planted›",
     ),
     Kind(
         "terraform plan",
@@ -29,7 +29,7 @@ KINDS: Final = (
             "aws_route53_record.‹service›: Refreshing state... [id=Z‹upper12›‹upper6›_‹service›.example.org_A]",
             "      + vpc_id = \"vpc-‹hex8›\"\n      + cidr_blocks = [\"10.‹small›.0.0/16\"]",
         ),
-        form='      + ‹key› = "‹planted›"',
+        labelled_line='      + ‹key› = "‹planted›"',
         most=12,
     ),
     Kind(
@@ -41,7 +41,7 @@ KINDS: Final = (
             "PMCID: PMC‹number7›; accession GSE‹number6›, SRR‹number8›, NM_‹number9›.‹digit›, ORCID 0000-0002-‹number4›-‹number4›",
             "OCLC ‹number9›, LCCN 20‹number8›, GND ‹number9›-‹digit›",
         ),
-        form="‹label›: ‹planted›",
+        labelled_line="‹label›: ‹planted›",
         most=14,
     ),
     Kind(
@@ -54,7 +54,7 @@ KINDS: Final = (
             "ref. ‹upper3›-‹number3›‹upper2›, old ref. ‹upper2›‹number2› ‹upper3›",
             "lot ‹upper1›‹number7›‹upper1› exp ‹month_compact› pallet 00‹number12›‹number6›",
         ),
-        form="‹label› | ‹planted›",
+        labelled_line="‹label› | ‹planted›",
         most=20,
     ),
     Kind(
@@ -69,7 +69,7 @@ KINDS: Final = (
         ),
         head="[{",
         foot='    "Restart": 0\n}]',
-        form='    "‹key›": "‹planted›",',
+        labelled_line='    "‹key›": "‹planted›",',
         most=12,
     ),
     Kind(
@@ -82,7 +82,7 @@ KINDS: Final = (
         ),
         head='{ "cells": [',
         foot='], "nbformat": 4 }',
-        form='  {"source": ["‹key› = \'‹planted›\'\\n"]},',
+        labelled_line='  {"source": ["‹key› = \'‹planted›\'\\n"]},',
         most=10,
     ),
     Kind(
@@ -92,7 +92,7 @@ KINDS: Final = (
             "0000‹hex3›0  ‹hexpair› ‹hexpair› ‹hexpair› ‹hexpair›  ‹hexpair› ‹hexpair› ‹hexpair› ‹hexpair›  |........|",
             "crc32 ‹number10› adler ‹number10› md5 ‹md5›",
         ),
-        form="‹key› ‹planted›",
+        labelled_line="‹key› ‹planted›",
     ),
     Kind(
         "tab separated ids",
@@ -102,7 +102,7 @@ KINDS: Final = (
             "‹number8›\t‹number13›\t‹epoch›\t‹id12›\t‹number5›",
         ),
         head="row\tobject\tat\tcode\tn",
-        form="‹label›\t‹planted›",
+        labelled_line="‹label›\t‹planted›",
     ),
     Kind(
         "build files",
@@ -114,7 +114,7 @@ KINDS: Final = (
             "  - id: ‹service›\n    rev: ‹sha1›\n    additional_dependencies: [‹package›==‹version›]",
             "EXPOSE ‹port›\nLABEL build=‹number9› revision=‹sha1›",
         ),
-        form='‹key›="‹planted›"',
+        labelled_line='‹key›="‹planted›"',
         most=14,
     ),
     Kind(
@@ -126,7 +126,7 @@ KINDS: Final = (
             "        accountRef: { type: string, pattern: '^[A-Z]{2}[0-9]{8}$', maxLength: ‹small› }\n        total: { type: number, example: ‹price› }",
         ),
         head="openapi: 3.1.0",
-        form="        example: ‹key›=‹planted›",
+        labelled_line="        example: ‹key›=‹planted›",
         most=10,
     ),
     Kind(
@@ -137,7 +137,7 @@ KINDS: Final = (
             "‹city› – ‹city› ‹digit›:‹digit› (att. ‹comma_million›)",
             "Rank ‹small›: ‹number4› ‹number4› ‹number3› ‹number3› avg ‹ratio›",
         ),
-        form="‹label› ‹planted›",
+        labelled_line="‹label› ‹planted›",
     ),
     Kind(
         "mail thread",
@@ -148,7 +148,7 @@ KINDS: Final = (
             "> +1 on the plan, PO ‹number10›, cost centre ‹number6›, project ‹number3›-‹number5›",
             "Voucher ‹upper3›-‹number4›-‹upper3›, valid until ‹date_slashes›, redemption no. ‹number12›",
         ),
-        form="> ‹label›: ‹planted›",
+        labelled_line="> ‹label›: ‹planted›",
     ),
 )  # fmt: skip
 

@@ -1,4 +1,5 @@
-"""Generates requests of agents, with a tool call and the result of the tool, in the formats of all client APIs."""
+"""Generates requests of agents, with a tool call and its result, in the formats of OpenAI's chat completions,
+Anthropic's messages and OpenAI's responses."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -6,7 +7,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from bench.dlp.ordinary.fields import FIELD, Fields
 
-#: A template. Its strings are filled with values. A string that is only `‹…#›` becomes a number.
+#: A template. Its strings are filled with values. A string that is only `‹…›#` becomes a number.
 Template: TypeAlias = Any
 
 

@@ -59,9 +59,9 @@ class PatternsAndEntities:
 
 
 class Hyperscan:
-    """Gatehouse's regexes without views, validators and context words. Hyperscan returns the regexes that match. It
-    uses a rough filter for regexes that are too large. RE2 then finds the positions. `prepare_hyperscan` must have
-    compiled the automaton."""
+    """Gatehouse's regexes without views, validators and context words. Hyperscan returns the regexes that match, and
+    those that are too large for it and may match. RE2 then finds the positions. `prepare_hyperscan` must have compiled
+    the automaton."""
 
     def __init__(self) -> None:
         from bench.dlp.filters import hyperscan
@@ -298,7 +298,7 @@ def _words() -> Any:
 
     engine = SpacyNlpEngine(models=[{"lang_code": "en", "model_name": "none"}])
     engine.nlp = {"en": spacy.blank("en")}
-    engine.load = SimpleNamespace  # nothing
+    engine.load = SimpleNamespace  # does nothing
     return engine
 
 

@@ -11,7 +11,7 @@ from gatehouse.detection.catalog import BUILT_IN
 SECRET: Final = ("secret", "secret")
 NAMES: Final = ("person", "organization", "location", "address")
 
-#: Types of Presidio and llm-guard whose label in the texts is not their name in lower case.
+#: Labels for those types of Presidio and llm-guard whose label is not simply the type's name in lower case.
 PRESIDIO: Final[dict[str, str]] = {
     "ABA_ROUTING_NUMBER": "us_routing_number",
     "CA_POSTAL_CODE": "zip_code",
@@ -57,7 +57,7 @@ UNJUDGED: Final = frozenset(
         "ZA_INCOME_TAX_NUMBER", "ZA_TRAFFIC_REGISTER_NUMBER", "ZA_VAT_NUMBER",
     }
 )  # fmt: skip
-#: Labels of the texts for which Gatehouse has no type.
+#: Labels of the texts for which no built-in pattern has a type of the same name.
 OTHERS: Final = frozenset({*NAMES, "age", "in_voter", "nrp", "title"})
 LABELS_OF_TEXTS: Final = SAME | MERGES.keys() | OTHERS
 

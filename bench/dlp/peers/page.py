@@ -15,31 +15,31 @@ OUT: Final = install.ROOT / "bench" / "out"
 
 #: maps each row to its name in the table and a description of what ran
 ROWS: Final = {
-    "gatehouse": ("Gatehouse, patterns", "the pattern tier as a request meets it: views, validators, context words"),
-    "gatehouse_entities": ("Gatehouse, patterns + entities", "the same and the model for names that ships with it"),
+    "gatehouse": ("Gatehouse, patterns", "the pattern tier as it inspects a request: views, validators, context words"),
+    "gatehouse_entities": ("Gatehouse, patterns + entities", "the same, and the embedded model that finds names"),
     "hyperscan": (
         "Hyperscan {version}",
-        "Gatehouse's regexes alone: no views, no validators, no context words. It names those that match and RE2 says"
-        " where. Its automaton is compiled ahead, in a minute, and loaded at the start",
+        "Gatehouse's regexes alone: no views, no validators, no context words. Hyperscan returns those that match,"
+        " and RE2 finds the positions. The automaton is compiled in advance, and loaded at the start",
     ),
     "gitleaks": (
         "gitleaks' rules",
-        "its rules file by RE2, with its keywords, entropy and allow lists, in Python: gitleaks itself is a Go program"
-        " that reads repositories. Rules that ask for a file's name find nothing here",
+        "the regexes, keywords, entropy limits and allow lists of its rules file, run in Python with RE2, because"
+        " gitleaks is a Go program that reads repositories. Rules that need a file's path find nothing here",
     ),
     "detect_secrets": (
         "detect-secrets {version}",
         "all plugins and default filters, over a file in memory; nothing is verified over the network",
     ),
     "detect_secrets_lines": (
-        "detect-secrets {version}, lines as they are",
-        "the same without its second pass, which reads a file without a finding once more as configuration, with each"
-        " value in quotes",
+        "detect-secrets {version}, line by line",
+        "the same without its second pass. If a file has no finding, that pass reads it again, as configuration with"
+        " each value in quotes",
     ),
     "presidio": (
         "Presidio {version}",
-        "its default recognisers for English, with a copy on PyPI of spaCy's small model; the large one, which is its"
-        " default, could not be had",
+        "its default recognisers for English, with spaCy's small model, from a copy on PyPI. Presidio's default, the"
+        " large model, could not be installed",
     ),
     "presidio_surer": (
         "Presidio {version}, scores from 0.1",
@@ -47,8 +47,8 @@ ROWS: Final = {
     ),
     "presidio_patterns": (
         "Presidio {version}, all patterns",
-        "every recogniser in the package that needs no model, of all countries, read as English; words are told apart"
-        " without a model",
+        "the package's recognisers of all countries, except those that need a model, registered for English; words are"
+        " split without a model",
     ),
     "presidio_patterns_surer": (
         "Presidio {version}, all patterns, scores from 0.1",
@@ -60,14 +60,14 @@ ROWS: Final = {
     ),
     "llm_guard_anonymize": (
         "llm-guard {version}, Anonymize",
-        "that scanner's regexes and recognisers. Its two models come from a hub and could not be had: it finds no"
-        " persons here, and takes less time than with them",
+        "that scanner's regexes and recognisers, without its two models, which could not be downloaded. So it finds no"
+        " persons here, and takes less time than with the models",
     ),
 }
 HEADS: Final = {
-    "a_detect_secrets": "secrets, detect-secrets' own",
-    "a_gitleaks": "secrets, gitleaks' own",
-    "a_presidio": "identifiers, Presidio's own",
+    "a_detect_secrets": "secrets, detect-secrets' tests",
+    "a_gitleaks": "secrets, gitleaks' tests",
+    "a_presidio": "identifiers, Presidio's tests",
     "b_presidio_research": "identifiers in sentences",
     "names": "names in sentences",
 }
@@ -84,7 +84,7 @@ def table(run: dict[str, Any]) -> str:
     heads += [f"us/KB, {length // 1000} KB" for length in LENGTHS]
     heads += [
         "first text of a process, 10 KB",
-        f"{PLOTTED_LENGTH // 1000} KB, times ours",
+        f"{PLOTTED_LENGTH // 1000} KB, ratio to Gatehouse",
         "memory (MiB)",
         "start (s)",
     ]
@@ -101,7 +101,8 @@ def table(run: dict[str, Any]) -> str:
 
 
 def _f1(figures: list[float | None] | None) -> str:
-    """Return the F1 over all labels as text, and in brackets the F1 over the claimed labels if it differs."""
+    """Format the F1 over all labels. The F1 over the labels that the tool claims to find follows in brackets, if it
+    differs."""
     if figures is None:
         return "-"
     whole, claimed = ("-" if figure is None else f"{figure:.3f}" for figure in figures)
@@ -128,7 +129,7 @@ def publish(run: dict[str, Any]) -> None:
         panels.append({"title": title, "points": points})
     chart = {
         "name": PICTURE.stem,
-        "x": f"microseconds of processor a KB (log), texts of {PLOTTED_LENGTH // 1000} KB",
+        "x": f"processor time per KB in microseconds (log), texts of {PLOTTED_LENGTH // 1000} KB",
         "y": "F1, mean of two sets",
         "panels": panels,
     }
@@ -146,39 +147,43 @@ def _page(run: dict[str, Any]) -> str:
 
 
 TEMPLATE: Final = """\
-# DLP beside other finders
+# DLP compared with other tools
 
-Gatehouse's pattern tier, and patterns and entities together, beside other finders of secrets and identifiers, over the
-same texts in one run. This page and its picture are written by `python -m bench.dlp.peers`.
+This page compares Gatehouse's pattern tier, alone and together with the entities tier, with other tools that find
+secrets and identifiers. All tools read the same texts in one run. `python -m bench.dlp.peers --publish` writes this
+page and its picture.
 
 Run of {date} on {machine}, shared with other work: ratios say more than microseconds. {rounds} rounds, each with new
-processes; each text is timed with one finder after the other; figures are medians of the rounds.
+processes; each text is timed with one tool after the other; figures are medians of the rounds.
 
 ![F1 over cost]({picture})
 
 {table}
 
-- **F1**: a finding is right when it overlaps a place that is asked for and names it: as a secret in the two sets of
-  secrets, else by its label. Labels that one of Gatehouse's types covers together (numbers of persons of several
-  countries) count as one, for everyone. The first figure is over all that the set asks for; the one in brackets, where
-  it differs, over the labels alone that the finder claims to find. `-`: it was not made for the set.
-- **False secrets**: findings in 1,070 texts without a secret. Nothing else is judged there.
-- **us/KB**: microseconds of processor time for 1,000 characters, in texts of three lengths: the median of prose, code
-  and chat, from three places of each (one for 100 KB). Each process has seen these texts before; what its first text
-  takes, 10 KB of prose, has a column. Memory is resident, after the run. The start is from nothing to the first
-  question.
+- **F1**: a finding is right if it overlaps a labelled span and has the label of the span. In the two sets of secrets,
+  it only has to be a secret. If one of Gatehouse's types covers several labels (for example the national identity
+  numbers of several countries), these labels count as one, for all tools. The first figure is over all labels of the
+  set. The figure in brackets, if it differs, is over only those labels that the tool claims to find. `-`: the tool
+  claims to find no label of the set.
+- **False secrets**: findings of secrets per 1,000 texts, in 1,070 texts without a secret. Other findings are not judged
+  there.
+- **us/KB**: microseconds of processor time for 1,000 characters, in texts of three lengths. It is the median of prose,
+  code and chat, with three texts of each (one of 100 KB). Each process has scanned these texts before. The time of its
+  first text, 10 KB of prose, has a column of its own. Memory is the resident memory after the run. Start is the time
+  from the start of the process until it accepts the first text.
 
 What to keep in mind:
 
-- Three of the sets are made of the peers' own tests, where each of them is at its best. Gatehouse's patterns were
-  developed with these sets at hand, so its figures are no forecast for other texts either. The sentences were made up
-  by Presidio's makers, from templates.
-- The finders do not do the same work. gitleaks' rules and detect-secrets look for secrets alone and are made for files,
+- Three of the sets are made of the other tools' own tests, where each of these tools is at its best. Gatehouse's
+  patterns were developed with the same sets. So no figure, not even Gatehouse's, predicts the result for other texts.
+  The sentences of the two columns *in sentences* were generated by Presidio's authors from templates.
+- The tools do not do the same work. gitleaks' rules and detect-secrets look for secrets alone and are made for files,
   and a text without a keyword costs gitleaks' rules next to nothing. Gatehouse's 76 patterns look for all kinds at
   once, in decoded views of the text too.
-- Gatehouse, Hyperscan and gitleaks' rules search in C++, the others in Python. With entities, and in Presidio's first
-  two rows, most of the cost is a model's.
-- Of Gatehouse's regexes {too_large_for_hyperscan} are too large for Hyperscan, which takes them as a rough filter.
+- Gatehouse, Hyperscan and gitleaks' rules search in C++, the others in Python. In the row with entities, and in
+  Presidio's first two rows, a model takes most of the time.
+- {too_large_for_hyperscan} of Gatehouse's regexes are too large for Hyperscan. It only reports that they may match, and
+  RE2 then decides.
 
 | | what ran |
 |---|---|

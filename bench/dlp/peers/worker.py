@@ -17,13 +17,14 @@ from typing import IO, Any, Final
 
 from bench.dlp.peers.engines import ENGINES, Engine
 
-#: Seconds after which a text is not measured again.
-LONG: Final = 2.0
+#: If the first run takes longer than this, the text is not run again.
+MAX_REPEATED_RUN_SECONDS: Final = 2.0
 
 
 def seconds(engine: Engine, text: str, limit: float) -> float:
-    """Return the median of as many runs as fit into `limit` seconds. A first run is not counted."""
-    if (first := once(engine, text)) > LONG:
+    """Return the median of as many runs as fit into `limit` seconds. The first run is not counted. If it takes longer
+    than `MAX_REPEATED_RUN_SECONDS`, it is the only run, and its time is returned."""
+    if (first := once(engine, text)) > MAX_REPEATED_RUN_SECONDS:
         return first
     spent: list[float] = []
     while sum(spent) < limit:

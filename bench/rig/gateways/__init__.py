@@ -2,14 +2,27 @@
 
 from rig.gateways.base import Gateway, Site
 from rig.gateways.direct import Direct
-from rig.gateways.gatehouse import Gatehouse, Inspecting, Libraries, OneCore
+from rig.gateways.gatehouse import Gatehouse, GatehouseTls, Inspecting, Libraries, OneCore
 from rig.gateways.litellm import LiteLLM
-from rig.gateways.nginx import Nginx
+from rig.gateways.nginx import Nginx, NginxTls
 from rig.gateways.portkey import Portkey
 from rig.gateways.tensorzero import TensorZero
 
 ALL: dict[str, type[Gateway]] = {
-    kind.name: kind for kind in (Direct, Nginx, LiteLLM, Portkey, TensorZero, Gatehouse, Inspecting, OneCore, Libraries)
+    kind.name: kind
+    for kind in (
+        Direct,
+        Nginx,
+        LiteLLM,
+        Portkey,
+        TensorZero,
+        Gatehouse,
+        Inspecting,
+        OneCore,
+        Libraries,
+        NginxTls,
+        GatehouseTls,
+    )
 }
 
 __all__ = ["ALL", "Gatehouse", "Gateway", "Site"]

@@ -28,6 +28,9 @@ class Site:
     gatehouse: Path | None = None
     #: the core of the processes with a role in `Gateway.apart`; None if all processes share the gateway's core
     beside: int | str | None = None
+    #: for gateways with `over_tls`: the URL of the mock provider over TLS, and the file of its certificate
+    upstream_over_tls: str = ""
+    authority: Path | None = None
 
 
 class Gateway:
@@ -38,6 +41,8 @@ class Gateway:
     patience = 120.0
     #: roles that do not share the gateway's core
     apart: frozenset[str] = frozenset()
+    #: whether it calls the provider over TLS
+    over_tls = False
 
     def __init__(self, site: Site) -> None:
         self.site = site
@@ -50,6 +55,11 @@ class Gateway:
         #: remarks that a reader of the figures needs
         self.remarks: list[str] = []
         self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def upstream(self) -> str:
+        """Return the URL of the provider, without a path."""
+        return self.site.upstream_over_tls if self.over_tls else self.site.upstream
 
     def command(self) -> list[str]:
         raise NotImplementedError

@@ -52,6 +52,7 @@ class Gatehouse(Gateway):
             "LOG_LEVEL": "warning",
             "INGRESS": self.edges[0],
             "OUTBOUND": self.edges[1],
+            **({"SSL_CERT_FILE": str(self.site.authority)} if self.over_tls else {}),
             **self.settings,
         }
 
@@ -68,7 +69,7 @@ class Gatehouse(Gateway):
             provider = {
                 "id": f"bench-{route.name.lower().replace('_', '-')}",
                 "name": f"Bench {route.name}",
-                "base_url": f"{self.site.upstream}{route}/v1",
+                "base_url": f"{self.upstream}{route}/v1",
                 "format": "openai",
                 "api_key": "sk-upstream",
                 "models": [
@@ -178,3 +179,10 @@ class OneCore(Gatehouse):
 class Libraries(Gatehouse):
     name = "libraries"
     edges = "uvicorn", "aiohttp"
+
+
+class GatehouseTls(Gatehouse):
+    """Gatehouse with a provider over TLS."""
+
+    name = "gatehouse_tls"
+    over_tls = True

@@ -4,13 +4,16 @@ import styles from "../approvals/ApprovalCard.module.css";
 import { Fact } from "../approvals/Decision";
 import { Badge } from "../parts/Badge";
 import { Time } from "../parts/Time";
-import { texts } from "../texts";
+import { accessRequestTexts } from "../texts/access-requests";
+import { approvalTexts } from "../texts/approvals";
 import type { AccessRequest } from "./api";
 import { grantedText, subjectOf, TONES } from "./requests";
 
-/** One request for a model or a limit, with its decision. `own`: the user's, without the name. `children` are the actions. */
+/** A card that shows an access request and its decision. If `own` is true, the request belongs to the signed-in user,
+ * and the card omits the user's name. `children` contains the action buttons. */
 export function AccessCard({ request, own = false, children }: { request: AccessRequest; own?: boolean; children: ReactNode }) {
-  const { approvals, accessRequests } = texts;
+  const approvals = approvalTexts;
+  const accessRequests = accessRequestTexts;
   const person = useUserName(request.user_id);
   const granted = grantedText(request);
   return (

@@ -8,20 +8,24 @@ import { FilterSelect } from "../parts/fields";
 import { Page, Panel } from "../parts/Page";
 import { EmptyState } from "../parts/states";
 import { texts } from "../texts";
-import { ACCESS_STATUSES, type AccessKind, type AccessRequest, type AccessStatus, useOwnRequests, useWithdrawRequest } from "./api";
+import { accessRequestTexts } from "../texts/access-requests";
+import { ACCESS_STATUSES, type AccessKind, type AccessRequest, type AccessSort, type AccessStatus, DEFAULT_SORT, SORTS, useOwnRequests, useWithdrawRequest } from "./api";
 import { AccessCard } from "./AccessCard";
 import { RequestDialog } from "./RequestDialog";
 import { subjectOf } from "./requests";
 
 const route = getRouteApi("/access-requests");
 
-/** The user's own requests for models and limits. `model` or `ask` in the URL opens the dialog of a new one. */
+/** The user's own requests for models and limits. The URL parameters `model` and `ask` open the dialog for a new
+ * request. */
 export function AccessRequestsPage() {
-  const { accessRequests } = texts;
-  const { status, page = 1, ask, model } = route.useSearch();
+  const accessRequests = accessRequestTexts;
+  const { status, sort = DEFAULT_SORT, page = 1, ask, model } = route.useSearch();
   const navigate = route.useNavigate();
-  const list = useOwnRequests(status, page);
-  const clear = () => void navigate({ search: {} });
+  const list = useOwnRequests(status, sort, page);
+  const filter = (value: string) =>
+    void navigate({ search: ({ sort: order }) => ({ ...(value !== "" && { status: value as AccessStatus }), ...(order !== undefined && { sort: order }) }) });
+  const clear = () => filter("");
   const open = (kind: AccessKind) => void navigate({ search: (now) => ({ ...now, ask: kind }) });
   const close = () => void navigate({ search: ({ ask: _, model: __, ...now }) => now });
   return (
@@ -37,10 +41,16 @@ export function AccessRequestsPage() {
         <>
           <FilterSelect
             label={accessRequests.status} value={status ?? ""}
-            onChange={({ target }) => void navigate({ search: target.value === "" ? {} : { status: target.value as AccessStatus } })}
+            onChange={({ target }) => filter(target.value)}
           >
             <option value="">{accessRequests.anyStatus}</option>
             {ACCESS_STATUSES.map((name) => <option key={name} value={name}>{accessRequests.statuses[name]}</option>)}
+          </FilterSelect>
+          <FilterSelect
+            label={accessRequests.order} value={sort}
+            onChange={({ target }) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, sort: target.value as AccessSort }) })}
+          >
+            {SORTS.map((name) => <option key={name} value={name}>{accessRequests.orders[name]}</option>)}
           </FilterSelect>
           {status !== undefined && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
         </>
@@ -66,7 +76,7 @@ export function AccessRequestsPage() {
 }
 
 function Withdrawal({ request }: { request: AccessRequest }) {
-  const { accessRequests } = texts;
+  const accessRequests = accessRequestTexts;
   const withdraw = useWithdrawRequest();
   const [open, setOpen] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);

@@ -7,7 +7,8 @@ import { DialogForm } from "../parts/DialogForm";
 import { dollars, wholeNumber } from "../parts/format";
 import { SelectField, TextAreaField, TextField } from "../parts/fields";
 import { toast } from "../parts/toasts";
-import { texts } from "../texts";
+import { accessRequestTexts } from "../texts/access-requests";
+import { budgetTexts } from "../texts/budgets";
 import { useUsageSummary } from "../usage/api";
 import { type AccessKind, useCreateRequest, useRequestableModels } from "./api";
 
@@ -19,13 +20,14 @@ interface RequestFields extends LimitValues {
   reason: string;
 }
 
-/** The dialog in which a user asks for a model or for a higher limit. It opens with `model` filled in. */
+/** The dialog in which a user requests access to a model or a higher limit. `model` is the initial value of the model
+ * field. */
 export function RequestDialog({ kind, model = "", onClose }: {
   kind: AccessKind | undefined;
   model?: string | undefined;
   onClose: () => void;
 }) {
-  const { accessRequests } = texts;
+  const accessRequests = accessRequestTexts;
   return (
     <Dialog
       open={kind !== undefined} onClose={onClose} wide
@@ -38,7 +40,7 @@ export function RequestDialog({ kind, model = "", onClose }: {
 }
 
 function RequestForm({ kind, model, onDone }: { kind: AccessKind; model: string; onDone: () => void }) {
-  const { accessRequests } = texts;
+  const accessRequests = accessRequestTexts;
   const create = useCreateRequest();
   const form = useForm<RequestFields>({ defaultValues: { model, period: "month", ...limitTexts(undefined), reason: "" } });
   const { errors } = form.formState;
@@ -62,9 +64,9 @@ function RequestForm({ kind, model, onDone }: { kind: AccessKind; model: string;
   );
 }
 
-/** The name of a model, with those that the user can ask for as suggestions. */
+/** The field for the model. It suggests the models that the user can request. */
 function ModelField({ form, preset }: { form: UseFormReturn<RequestFields>; preset: string }) {
-  const { accessRequests } = texts;
+  const accessRequests = accessRequestTexts;
   const id = useId();
   const typed = form.watch("model");
   const [search, setSearch] = useState(preset);
@@ -88,9 +90,10 @@ function ModelField({ form, preset }: { form: UseFormReturn<RequestFields>; pres
   );
 }
 
-/** The period and the limits, with the present ones of the user's own budget. */
+/** The fields for the period and the limits. Their hints show the current limits of the user's own budget. */
 function WishedLimits({ form }: { form: UseFormReturn<RequestFields> }) {
-  const { accessRequests, budgets } = texts;
+  const accessRequests = accessRequestTexts;
+  const budgets = budgetTexts;
   const summary = useUsageSummary("month");
   const period = form.watch("period");
   const own = summary.data?.budgets.find((budget) => budget.scope_type === "user" && budget.period === period);

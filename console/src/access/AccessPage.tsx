@@ -1,8 +1,8 @@
 import { getRouteApi, Link, useBlocker } from "@tanstack/react-router";
 import { Grid3x3, SearchX } from "lucide-react";
+import { useMemo } from "react";
 import { useRights } from "../api/queries";
-import { useGroups } from "../groups/api";
-import { useModels } from "../models/api";
+import { useGroupNames, useGroupPage } from "../groups/api";
 import { Button, buttonClass } from "../parts/Button";
 import { Dialog, DialogActions } from "../parts/Dialog";
 import { FilterField } from "../parts/FilterField";
@@ -12,29 +12,33 @@ import { Pager } from "../parts/Pager";
 import { EmptyState, ErrorState } from "../parts/states";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
-import { fullName, type MatrixRow, PAGE_SIZE, useAccessRules, useCatalog } from "./api";
+import { accessTexts } from "../texts/access";
+import { groupTexts } from "../texts/groups";
+import { modelTexts } from "../texts/models";
+import { PAGE_SIZE, useMatrix } from "./api";
 import styles from "./AccessPage.module.css";
 import { type Failure, useAccessChanges } from "./changes";
 import { Matrix } from "./Matrix";
 
 const route = getRouteApi("/access");
-/** Columns that are shown at once. */
+/** The number of groups that the table shows at a time, one in each column. */
 const GROUPS_SIZE = 7;
 
-/** Which groups may call which models: a table of rules that is edited in bulk and saved at once. */
+/** A table of the rules for which groups may call which models. The user edits any number of rules and then saves them
+ * together. */
 export function AccessPage() {
-  const { access } = texts;
+  const access = accessTexts;
   const { administers } = useRights();
   const { search = "", group = "", ruled = false, page = 1, groups: groupsPage = 1 } = route.useSearch();
   const navigate = route.useNavigate();
-  const groups = useGroups();
-  const rules = useAccessRules();
-  const rows = useRows(search, ruled, page, rules.data?.map((rule) => rule.model_id));
-  const changes = useAccessChanges(rules.data);
+  const groups = useGroupPage({ search: group || undefined }, groupsPage, GROUPS_SIZE);
+  const groupIds = useMemo(() => groups.data?.groups.map(({ id }) => id), [groups.data]);
+  const matrix = useMatrix(search, ruled, page, groupIds);
+  const rows = matrix.data?.rows;
+  const changes = useAccessChanges(rows, groupIds);
   const isFiltered = search !== "" || group !== "" || ruled;
-  const columns = groups.data?.filter(({ name }) => name.toLowerCase().includes(group.toLowerCase()));
-  const shown = columns?.slice((groupsPage - 1) * GROUPS_SIZE, groupsPage * GROUPS_SIZE);
-  const error = groups.error ?? rules.error ?? rows.error;
+  const shown = groups.data?.groups;
+  const error = groups.error ?? matrix.error;
   const filter = (changed: { search?: string | undefined; group?: string | undefined; ruled?: boolean | undefined }) =>
     void navigate({ search: ({ page: _, groups: __, ...now }) => ({ ...now, ...changed }) });
   const clear = () => void navigate({ search: {} });
@@ -68,34 +72,34 @@ export function AccessPage() {
       }
     >
       <p className={styles["text"]}>{access.text}</p>
-      <Failures failures={changes.save.data?.failures ?? []} nameOf={(id) => groups.data?.find((group) => group.id === id)?.name ?? id} />
+      <Failures failures={changes.save.data?.failures ?? []} />
       <Panel label={access.title}>
-        {error && (groups.data === undefined || rules.data === undefined || rows.items === undefined) ? (
-          <ErrorState error={error} onRetry={() => void Promise.all([groups.refetch(), rules.refetch(), rows.refetch()])} />
-        ) : groups.data?.length === 0 ? (
+        {error && (groups.data === undefined || rows === undefined) ? (
+          <ErrorState error={error} onRetry={() => void Promise.all([groups.refetch(), matrix.refetch()])} />
+        ) : groups.data?.total === 0 && group === "" ? (
           <EmptyState icon={Grid3x3} title={access.noGroups} text={access.noGroupsText}>
-            <Link to="/groups" className={buttonClass("plain")}>{texts.groups.title}</Link>
+            <Link to="/groups" className={buttonClass("plain")}>{groupTexts.title}</Link>
           </EmptyState>
-        ) : rows.items?.length === 0 || shown?.length === 0 ? (
-          <EmptyState icon={SearchX} title={rows.items?.length === 0 ? access.noModels : access.noGroupMatches}>
+        ) : rows?.length === 0 || shown?.length === 0 ? (
+          <EmptyState icon={SearchX} title={rows?.length === 0 ? access.noModels : access.noGroupMatches}>
             {isFiltered && <Button onClick={clear}>{texts.clear}</Button>}
           </EmptyState>
         ) : (
           <>
             <Matrix
-              rows={rules.data === undefined ? undefined : rows.items} groups={shown} changes={changes} stale={rows.stale}
+              rows={rows} groups={shown} changes={changes} stale={matrix.isPlaceholderData}
               readOnly={!administers || changes.save.isPending}
             />
             <div className={styles["pagers"]}>
-              {columns !== undefined && columns.length > GROUPS_SIZE && (
+              {groups.data !== undefined && groups.data.total > GROUPS_SIZE && (
                 <Pager
-                  name={texts.groups.title} page={groupsPage} size={GROUPS_SIZE} total={columns.length}
+                  name={groupTexts.title} page={groupsPage} size={GROUPS_SIZE} total={groups.data.total}
                   onPage={(next) => void navigate({ search: (now) => ({ ...now, groups: next }) })}
                 />
               )}
-              {rows.total !== undefined && (
+              {matrix.data !== undefined && (
                 <Pager
-                  name={texts.models.title} page={page} size={PAGE_SIZE} total={rows.total}
+                  name={modelTexts.title} page={page} size={PAGE_SIZE} total={matrix.data.total}
                   onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}
                 />
               )}
@@ -108,46 +112,26 @@ export function AccessPage() {
   );
 }
 
-/** A page of models; with `ruled` only restricted ones and those that rules name, be they in the catalog or not. */
-function useRows(search: string, ruled: boolean, page: number, names: string[] | undefined) {
-  const list = useModels(search === "" ? {} : { search }, page);
-  const catalog = useCatalog(search, ruled);
-  if (!ruled) {
-    const items = list.data?.items.map((model): MatrixRow => ({ name: fullName(model), model }));
-    return { items, total: list.data?.total, error: list.error, stale: list.isPlaceholderData, refetch: list.refetch };
-  }
-  const named = new Set(names);
-  const kept = catalog.data
-    ?.map((model): MatrixRow => ({ name: fullName(model), model }))
-    .filter(({ name, model }) => model?.access === "restricted" || named.has(name));
-  const listed = new Set(catalog.data?.map(fullName));
-  const missing = [...named].filter((name) => !listed.has(name) && name.toLowerCase().includes(search.toLowerCase()));
-  const all = kept && [...kept, ...missing.map((name) => ({ name, model: null }))];
-  return {
-    items: all?.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE), total: all?.length, error: catalog.error,
-    stale: catalog.isPlaceholderData, refetch: catalog.refetch,
-  };
-}
-
 /** The changes that could not be saved, which stay in the table. */
-function Failures({ failures, nameOf }: { failures: Failure[]; nameOf: (groupId: string) => string }) {
-  const { access } = texts;
+function Failures({ failures }: { failures: Failure[] }) {
+  const access = accessTexts;
+  const names = useGroupNames(failures.map(({ change }) => change.groupId));
   if (failures.length === 0) return null;
   return (
     <div className={styles["failures"]} role="alert">
       <p className={styles["failed"]}>{access.failed(failures.length)}</p>
       <ul>
         {failures.map(({ change, message }) => (
-          <li key={`${change.groupId} ${change.model}`}>{access.failure(change.model, nameOf(change.groupId), message)}</li>
+          <li key={`${change.groupId} ${change.model}`}>{access.failure(change.model, names.get(change.groupId) ?? change.groupId, message)}</li>
         ))}
       </ul>
     </div>
   );
 }
 
-/** Asks before a link leads away from unsaved changes. */
+/** Asks for confirmation before the user leaves the page with unsaved changes. */
 function LeaveDialog({ unsaved }: { unsaved: number }) {
-  const { access } = texts;
+  const access = accessTexts;
   const blocker = useBlocker({
     shouldBlockFn: ({ current, next }) => unsaved > 0 && current.pathname !== next.pathname,
     enableBeforeUnload: () => unsaved > 0,

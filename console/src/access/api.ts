@@ -1,23 +1,16 @@
-/** Rules of model access: what groups may call. Queries and changes. */
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { api, dataOf, type Schemas } from "../api/client";
-import type { Model } from "../models/api";
+/** Rules for which models a group may call: queries and changes. */
+import { useQuery } from "@tanstack/react-query";
+import { api, dataOf, listOf, type Schemas } from "../api/client";
+import { ifMatch } from "../api/versions";
 
 export type AccessRule = Schemas["ModelAccessRule"];
 export type Access = AccessRule["access_type"];
 
 export const PAGE_SIZE = 50;
-const MAX_PAGE_SIZE = 200;
 
-/** A row of the matrix. `model` is missing where only a rule remembers the name. */
-export interface MatrixRow {
-  name: string;
-  model: Model | null;
-}
-
-export function fullName(model: Model): string {
-  return `${model.provider}/${model.model_id}`;
-}
+/** A row of the matrix: a model with the rules of the shown groups. `access` is null if a rule names a model that is not
+ * in the catalog. */
+export type MatrixRow = Schemas["ModelRules"];
 
 /** The rules of all groups. */
 export function useAccessRules() {
@@ -27,37 +20,39 @@ export function useAccessRules() {
   });
 }
 
-/** The whole catalog. The API has no filter for models with rules, so the page chooses them from all. */
-export function useCatalog(search: string, enabled: boolean) {
+/** A page of models with the rules of these groups. `ruled` selects the models that are restricted or that a rule names.
+ * While another page loads, the previous rows are returned, but not if they contain the rules of other groups. */
+export function useMatrix(search: string, ruled: boolean, page: number, groups: string[] | undefined) {
   return useQuery({
-    queryKey: ["models", "all", search],
-    enabled,
-    placeholderData: keepPreviousData,
-    queryFn: async () => {
-      const models: Model[] = [];
-      for (let page = 1; ; page++) {
-        const { items, total } = await dataOf(api.GET("/api/admin/models/catalog/", {
-          params: { query: { ...(search !== "" && { search }), page, per_page: MAX_PAGE_SIZE } },
-        }));
-        models.push(...items);
-        if (items.length === 0 || models.length >= total) return models;
-      }
-    },
+    queryKey: ["groups", "matrix", groups?.join(" "), search, ruled, page],
+    enabled: groups !== undefined,
+    placeholderData: (previous: { rows: MatrixRow[]; total: number } | undefined, query) =>
+      query?.queryKey[2] === groups?.join(" ") ? previous : undefined,
+    queryFn: () =>
+      listOf(api.GET("/api/admin/groups/model-access/models", {
+        params: {
+          query: { ...(search !== "" && { search }), ruled, group_id: groups ?? [], limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE },
+        },
+      })),
   });
 }
 
-/** A rule to be created, replaced or removed. */
+/** A change of one rule. `before` is the rule that the user saw, or null if there was none. `after` is null if the rule is
+ * removed. */
 export interface AccessChange {
   groupId: string;
   model: string;
-  before: Access | null;
+  before: AccessRule | null;
   after: Access | null;
 }
 
-/** The API has no operation that replaces a rule, so the old one is removed first. */
+/** Saves a change. The API has no operation that replaces a rule, so the old rule is removed first. The API refuses this
+ * if somebody else has replaced the rule. */
 export async function applyChange({ groupId, model, before, after }: AccessChange): Promise<void> {
   if (before !== null) {
-    await dataOf(api.DELETE("/api/admin/groups/{group_id}/model-access/{model_id}", { params: { path: { group_id: groupId, model_id: model } } }));
+    await dataOf(api.DELETE("/api/admin/groups/{group_id}/model-access/{model_id}", {
+      params: { path: { group_id: groupId, model_id: model } }, headers: ifMatch(before.created_at),
+    }));
   }
   if (after !== null) {
     await dataOf(api.POST("/api/admin/groups/{group_id}/model-access", {

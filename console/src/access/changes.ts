@@ -3,26 +3,37 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { ApiError } from "../api/errors";
 import { errorText } from "../parts/states";
-import { type Access, type AccessChange, type AccessRule, applyChange } from "./api";
+import { type Access, type AccessChange, type AccessRule, applyChange, type MatrixRow } from "./api";
 
 export interface Failure {
   change: AccessChange;
   message: string;
 }
 
-/** Names a cell. Ids of groups have a fixed length, so the rest is the model. */
+/** The value that the user has chosen for a cell. `before` is the rule that the cell showed at that time, or null if it
+ * showed none. If the API has refused the change, the user has seen the message, so the next save replaces the current
+ * rule. */
+interface Edit {
+  after: Access | null;
+  before: AccessRule | null;
+  isRefused: boolean;
+}
+
+/** Returns the key of a cell. Group ids contain no space, so the part after the first space is the model. */
 function cellOf(groupId: string, model: string): string {
   return `${groupId} ${model}`;
 }
 
-/** The rules as they are and as they are edited. */
-export function useAccessChanges(rules: AccessRule[] | undefined) {
+/** Holds the stored rules of the shown rows and groups, and the user's edits, which may be of other pages too. Saves the
+ * edits. */
+export function useAccessChanges(rows: MatrixRow[] | undefined, groupIds: string[] | undefined) {
   const client = useQueryClient();
-  const [edits, setEdits] = useState<ReadonlyMap<string, Access | null>>(new Map());
+  const [edits, setEdits] = useState<ReadonlyMap<string, Edit>>(new Map());
   const [progress, setProgress] = useState(0);
   const stored = useMemo(
-    () => new Map((rules ?? []).map((rule) => [cellOf(rule.group_id, rule.model_id), rule.access_type])),
-    [rules],
+    () => new Map((rows ?? []).flatMap(({ model_id: model, rules }) =>
+      (groupIds ?? []).map((id) => [cellOf(id, model), rules.find(({ group_id: group }) => group === id) ?? null] as const))),
+    [rows, groupIds],
   );
   const changes = useMemo(() => changesOf(edits, stored), [edits, stored]);
 
@@ -43,22 +54,30 @@ export function useAccessChanges(rules: AccessRule[] | undefined) {
         setProgress(done + 1);
       }
       await client.invalidateQueries({ queryKey: ["groups"] });
-      setEdits(new Map(failures.map(({ change }) => [cellOf(change.groupId, change.model), change.after])));
+      setEdits(new Map(failures.map(({ change }) => [cellOf(change.groupId, change.model), { after: change.after, before: change.before, isRefused: true }])));
       return { saved: changes.length - failures.length, failures };
     },
   });
 
+  const storedValue = (cell: string) => stored.get(cell)?.access_type ?? null;
   return {
     changes, save, progress,
     valueOf: (groupId: string, model: string): Access | null => {
       const cell = cellOf(groupId, model);
-      return edits.get(cell) ?? (edits.has(cell) ? null : (stored.get(cell) ?? null));
+      const edit = edits.get(cell);
+      return edit === undefined ? storedValue(cell) : edit.after;
     },
     isEdited: (groupId: string, model: string) => {
       const cell = cellOf(groupId, model);
-      return edits.has(cell) && edits.get(cell) !== (stored.get(cell) ?? null);
+      const edit = edits.get(cell);
+      return edit !== undefined && edit.after !== storedValue(cell);
     },
-    edit: (groupId: string, model: string, value: Access | null) => setEdits((now) => new Map(now).set(cellOf(groupId, model), value)),
+    edit: (groupId: string, model: string, after: Access | null) =>
+      setEdits((now) => {
+        const cell = cellOf(groupId, model);
+        const earlier = now.get(cell) ?? { before: stored.get(cell) ?? null, isRefused: false };
+        return new Map(now).set(cell, { ...earlier, after });
+      }),
     discard: () => {
       setEdits(new Map());
       save.reset();
@@ -66,17 +85,20 @@ export function useAccessChanges(rules: AccessRule[] | undefined) {
   };
 }
 
-function changesOf(edits: ReadonlyMap<string, Access | null>, stored: ReadonlyMap<string, Access>): AccessChange[] {
+/** Returns the edits that differ from the stored rules. `stored` contains only the shown cells. */
+function changesOf(edits: ReadonlyMap<string, Edit>, stored: ReadonlyMap<string, AccessRule | null>): AccessChange[] {
   const changes: AccessChange[] = [];
-  for (const [cell, after] of edits) {
-    const before = stored.get(cell) ?? null;
+  for (const [cell, { after, before, isRefused }] of edits) {
+    const shown = stored.get(cell);
+    const current = shown === undefined ? before : shown;
     const at = cell.indexOf(" ");
-    if (after !== before) changes.push({ groupId: cell.slice(0, at), model: cell.slice(at + 1), before, after });
+    if (after === (current?.access_type ?? null)) continue;
+    changes.push({ groupId: cell.slice(0, at), model: cell.slice(at + 1), before: isRefused ? current : before, after });
   }
   return changes;
 }
 
-/** Whether the calls after this one would fail, too: no right, too many calls, no connection. */
+/** Whether the following requests would fail too: missing permission, rate limit, server error or no connection. */
 function failsAll(error: unknown): boolean {
   return !(error instanceof ApiError) || error.status === 401 || error.status === 403 || error.status === 429 || error.status >= 500;
 }

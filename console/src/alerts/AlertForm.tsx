@@ -4,6 +4,7 @@ import { CheckboxField, SelectField, TextField } from "../parts/fields";
 import { toast } from "../parts/toasts";
 import { Fields } from "../parts/Trial";
 import { texts } from "../texts";
+import { alertTexts } from "../texts/alerts";
 import { type AlertRule, type Comparison, COMPARISONS, type Metric, useSaveAlertRule } from "./api";
 import { METRICS } from "./choices";
 
@@ -23,7 +24,8 @@ const MAX_MINUTES = 10_080;
 
 /** Creates and edits an alert rule. */
 export function AlertForm({ rule, onDone }: { rule?: AlertRule; onDone: () => void }) {
-  const { alerts, rules } = texts;
+  const { rules } = texts;
+  const alerts = alertTexts;
   const form = useForm<AlertFields>({
     defaultValues: {
       name: rule?.name ?? "",

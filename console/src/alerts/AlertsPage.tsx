@@ -15,6 +15,7 @@ import { Time } from "../parts/Time";
 import { toast } from "../parts/toasts";
 import { RowFailure, useOpenRow } from "../parts/useOpenRow";
 import { texts } from "../texts";
+import { alertTexts } from "../texts/alerts";
 import { AlertForm } from "./AlertForm";
 import {
   type AlertFilters, type AlertRule, PAGE_SIZE, type Sort, useAlertRule, useAlertRules, useDeleteAlertRule, useEvaluateAlerts, useSetAlertEnabled,
@@ -28,7 +29,7 @@ const creation: Editor = (close) => <AlertForm onDone={close} />;
 
 /** The alert rules, with the history of one of them in a dialog. */
 export function AlertsPage() {
-  const { alerts } = texts;
+  const alerts = alertTexts;
   const { administers } = useRights();
   const { page = 1, alert: openId, ...filters } = route.useSearch();
   const navigate = route.useNavigate();
@@ -98,7 +99,7 @@ export function AlertsPage() {
 }
 
 function EvaluateButton() {
-  const { alerts } = texts;
+  const alerts = alertTexts;
   const evaluate = useEvaluateAlerts();
   return (
     <Button
@@ -114,7 +115,8 @@ function EvaluateButton() {
 }
 
 function columnsOf(administers: boolean, open: (rule: AlertRule) => void): Column<AlertRule>[] {
-  const { alerts, rules } = texts;
+  const { rules } = texts;
+  const alerts = alertTexts;
   const columns: Column<AlertRule>[] = [
     {
       id: "name", header: rules.name, meta: { width: "46%", sort: "name" },
@@ -144,7 +146,7 @@ function hostOf(url: string): string {
 }
 
 function Actions({ rule, onOpen }: { rule: AlertRule; onOpen: () => void }) {
-  const { alerts } = texts;
+  const alerts = alertTexts;
   const setEnabled = useSetAlertEnabled(rule.id);
   const remove = useDeleteAlertRule(rule.id);
   return (

@@ -6,15 +6,16 @@ import { Pager } from "../parts/Pager";
 import { EmptyState, ErrorState, Skeleton } from "../parts/states";
 import { Time } from "../parts/Time";
 import { texts } from "../texts";
+import { alertTexts } from "../texts/alerts";
 import { type AlertRule, HISTORY_SIZE, type HistoryRecord, useAlertHistory } from "./api";
 import styles from "./HistoryDialog.module.css";
 import { conditionOf, valueOf } from "./values";
 
-/** When a rule triggered, and what became of the notifications. */
+/** A dialog with the times at which a rule triggered, and whether each notification was delivered. */
 export function HistoryDialog({ rule, onClose }: { rule: AlertRule | undefined; onClose: () => void }) {
   return (
     <Dialog
-      open={rule !== undefined} onClose={onClose} title={rule === undefined ? "" : texts.alerts.historyOf(rule.name)}
+      open={rule !== undefined} onClose={onClose} title={rule === undefined ? "" : alertTexts.historyOf(rule.name)}
       text={rule === undefined ? "" : conditionOf(rule)} wide
     >
       {rule !== undefined && <History key={rule.id} rule={rule} />}
@@ -23,7 +24,7 @@ export function HistoryDialog({ rule, onClose }: { rule: AlertRule | undefined; 
 }
 
 function History({ rule }: { rule: AlertRule }) {
-  const { alerts } = texts;
+  const alerts = alertTexts;
   const [page, setPage] = useState(1);
   const history = useAlertHistory(rule.id, page);
   const { data } = history;
@@ -41,7 +42,7 @@ function History({ rule }: { rule: AlertRule }) {
 }
 
 function Trigger({ record, rule }: { record: HistoryRecord; rule: AlertRule }) {
-  const { alerts } = texts;
+  const alerts = alertTexts;
   const isQuiet = !record.webhook_delivered && record.webhook_error === null;
   return (
     <li className={styles["trigger"]}>

@@ -37,7 +37,7 @@ export function useAlertRules(filters: AlertFilters, page: number) {
   });
 }
 
-/** One rule, for a page that does not show it. */
+/** An alert rule by its id. The page needs it if the URL names a rule that is not on the loaded page of the list. */
 export function useAlertRule(id: string | undefined) {
   return useQuery({
     queryKey: ["alerts", "one", id],
@@ -46,7 +46,7 @@ export function useAlertRule(id: string | undefined) {
   });
 }
 
-/** A page of the times when a rule triggered, newest first. */
+/** A page of the history of a rule, with one entry for each time that the rule triggered, newest first. */
 export function useAlertHistory(id: string, page: number) {
   return useQuery({
     queryKey: ["alerts", id, "history", page],

@@ -1,4 +1,4 @@
-/** What a filter of the page can be. Apart from the queries, so that the paths need no more than this. */
+/** The values of the page's filters. The router loads this module at the start, so it imports no queries. */
 import type { Metric } from "./api";
 
 export const METRICS: readonly Metric[] = ["cost", "error_rate", "latency_p95", "dlp_trigger_count", "blocked_request_count"];

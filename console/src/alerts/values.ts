@@ -1,6 +1,6 @@
-/** Metrics and conditions as people read them. */
+/** Formats metrics and conditions for display. */
 import { dollars, duration, wholeNumber } from "../parts/format";
-import { texts } from "../texts";
+import { alertTexts } from "../texts/alerts";
 import type { AlertRule, Metric } from "./api";
 
 /** A value of a metric, with its unit. */
@@ -12,7 +12,7 @@ export function valueOf(metric: Metric, value: number): string {
 }
 
 export function conditionOf(rule: AlertRule): string {
-  const { alerts } = texts;
+  const alerts = alertTexts;
   const value = valueOf(rule.metric_type, rule.threshold);
   return alerts.condition(alerts.metrics[rule.metric_type], alerts.signs[rule.comparison], value, rule.window_minutes);
 }

@@ -9,7 +9,8 @@ export type Schemas = components["schemas"];
 
 export const api = createClient<paths>({ baseUrl: location.origin, fetch: authorizedFetch });
 
-/** Sends a request with the session's token; once more with a new one if it is refused, or after a second factor. */
+/** Sends a request with the session's access token. Sends it again with a new token if the API answers 401, or if the
+ * API requires a second factor and the user then verifies one. */
 async function authorizedFetch(request: Request): Promise<Response> {
   const again = request.clone();
   const response = await sent(request);
@@ -30,7 +31,8 @@ async function sent(request: Request): Promise<Response> {
   return fetch(request);
 }
 
-/** Whether the call needs a second factor that the user has. */
+/** Whether the API refused the request because the session has not verified a second factor, although the user has
+ * enrolled one. */
 async function needsSecondFactor(response: Response): Promise<boolean> {
   const body = (await response.json().catch(() => null)) as { error?: string; enrollment_required?: boolean } | null;
   return body?.error === "mfa_required" && body.enrollment_required !== true;
@@ -42,14 +44,15 @@ export interface Result<T> {
   response: Response;
 }
 
-/** The data of an answer. Raises ApiError. */
+/** Returns the data of a response. Throws ApiError. */
 export async function dataOf<T>(call: Promise<Result<T>>): Promise<T> {
   const { data, error, response } = await call;
   if (!response.ok) throw apiError(response, error);
   return data as T;
 }
 
-/** The data of a list and the number of all matching rows, which some lists send as a header. */
+/** Returns the rows of a response, and the number of all matching rows from the header `X-Total-Count`. If the header
+ * is missing, the number is that of the returned rows. Throws ApiError. */
 export async function listOf<T>(call: Promise<Result<T[]>>): Promise<{ rows: T[]; total: number }> {
   const { data, error, response } = await call;
   if (!response.ok) throw apiError(response, error);

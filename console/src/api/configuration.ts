@@ -1,4 +1,4 @@
-/** The system configuration: named values of the organization, with where each comes from. */
+/** The system configuration: named values of the organization, and the source of each value. */
 import { type UseQueryResult, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "./client";
 
@@ -21,7 +21,7 @@ export function useSetConfiguration(name: string) {
   const client = useQueryClient();
   return useMutation({
     mutationFn: (value: string) => dataOf(api.PUT("/api/admin/config/{key}", { params: { path: { key: name } }, body: { value } })),
-    // An entry can require second factors.
+    // The entry `mfa_required` changes the policy for second factors, so its query is invalidated too.
     onSettled: () => Promise.all([KEY, ["mfa-policy"]].map((queryKey) => client.invalidateQueries({ queryKey }))),
   });
 }

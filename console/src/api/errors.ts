@@ -1,6 +1,8 @@
-/** Errors of the API in one form, whatever the form of the family (docs/errors.md). */
+/** Converts error responses to ApiError. The form of an error body depends on the path (docs/errors.md). */
+import { texts } from "../texts";
 
-/** A refused or failed call. `fields` are messages by the name of the field in the body. */
+/** The error of a request that failed or that the API refused. `fields` maps the path of a field in the request body to
+ * its message. */
 export class ApiError extends Error {
   override name = "ApiError";
 
@@ -25,7 +27,7 @@ interface Located {
 
 type Body = Record<string, unknown>;
 
-/** The error in a response that is no success. */
+/** Returns the error of a response that is not successful. */
 export async function failure(response: Response): Promise<ApiError> {
   const text = await response.text();
   return apiError(response, parsed(text));
@@ -40,7 +42,7 @@ export function apiError(response: Response, body: unknown): ApiError {
   const retryAfter = Number(response.headers.get("retry-after"));
   return new ApiError(
     response.status,
-    message(body) ?? (Object.keys(fields).length > 0 ? "Some fields are not valid." : `HTTP ${response.status}`),
+    message(body) ?? (Object.keys(fields).length > 0 ? texts.errors.fields : `HTTP ${response.status}`),
     code(body),
     fields,
     retryAfter > 0 ? retryAfter : null,

@@ -1,7 +1,8 @@
-/** Many calls one after the other, as an export makes them. */
+/** Repeats requests that a rate limit refuses, for work that sends many requests, such as an export. */
 import { ApiError } from "./errors";
 
-/** The result of a call, which is repeated after the time that the API names while it refuses it for its rate. */
+/** Returns the result of `call`. If a rate limit refuses the request, waits for the time that the response names and
+ * calls `call` again. */
 export async function paced<T>(call: () => Promise<T>, signal: AbortSignal): Promise<T> {
   for (;;) {
     signal.throwIfAborted();

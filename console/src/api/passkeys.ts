@@ -1,18 +1,18 @@
-/** Passkeys in the browser: creating one, and proving that one is there. */
-import { texts } from "../texts";
+/** Creates passkeys in the browser and signs with them. */
+import { passkeyTexts } from "../texts/security";
 import { ApiError } from "./errors";
 
 type Options = Record<string, unknown>;
 
 export const canUsePasskeys = (): boolean => "PublicKeyCredential" in window && "parseCreationOptionsFromJSON" in PublicKeyCredential;
 
-/** Asks the browser for a new passkey. Raises ApiError with a text for people. */
+/** Asks the browser to create a passkey. Throws ApiError with a message for the user. */
 export function createPasskey(options: Options): Promise<Options> {
   const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(options as never);
   return credential(() => navigator.credentials.create({ publicKey }));
 }
 
-/** Asks the browser to sign with a passkey. Raises ApiError with a text for people. */
+/** Asks the browser to sign with a passkey. Throws ApiError with a message for the user. */
 export function signWithPasskey(options: Options): Promise<Options> {
   const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(options as never);
   return credential(() => navigator.credentials.get({ publicKey }));
@@ -24,6 +24,6 @@ async function credential(ask: () => Promise<Credential | null>): Promise<Option
     return answer.toJSON() as unknown as Options;
   } catch (error) {
     const name = error instanceof DOMException ? error.name : "";
-    throw new ApiError(0, texts.passkeys.faults[name] ?? texts.passkeys.fault);
+    throw new ApiError(0, passkeyTexts.faults[name] ?? passkeyTexts.fault);
   }
 }

@@ -1,4 +1,4 @@
-/** Secrets that the console generates for receivers. */
+/** Generates secrets for receivers of webhooks and forwarded events. */
 
 const SECRET_BYTES = 32;
 

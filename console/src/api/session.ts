@@ -1,4 +1,4 @@
-/** The session of this browser: exchanges the cookie for access tokens, which live in memory only. */
+/** The session of this browser. Exchanges the cookie for access tokens, which are kept only in memory. */
 import { failure } from "./errors";
 import type { components } from "./schema";
 
@@ -9,13 +9,13 @@ export class SignedOut extends Error {
   override name = "SignedOut";
 }
 
-/** Seconds before its end at which a token counts as expired: a call may take some time to arrive. */
+/** A token counts as expired this many seconds before its end, because a request takes time to arrive. */
 const MARGIN_SECONDS = 20;
 
 let current: { session: Session; expiresAt: number } | null = null;
 let pending: Promise<Session> | null = null;
 
-/** The session with a valid token. Raises SignedOut. */
+/** Returns the session with a valid access token. Throws SignedOut if this browser has no session. */
 export async function openSession(): Promise<Session> {
   if (current !== null && Date.now() < current.expiresAt) return current.session;
   // Calls that start together share one exchange.
@@ -39,14 +39,15 @@ async function exchange(): Promise<Session> {
   return session;
 }
 
-/** Ends the session, at the identity provider too where it supports that, and leads to a page that says what ended. */
+/** Ends the session, and also the session at the identity provider if the provider supports this. Then opens a page
+ * that states which sessions ended. */
 export async function signOut(): Promise<void> {
   const ended = await endSession();
   discardToken();
   location.assign(ended?.provider_logout_url ?? (ended?.by_identity_provider === true ? "/login?done=out-here" : "/login?done=out"));
 }
 
-/** Ends the session. Null if it had ended before. */
+/** Ends the session. Returns null if the session had already ended. */
 async function endSession(): Promise<components["schemas"]["SignedOut"] | null> {
   try {
     const { access_token: token } = await openSession();
@@ -59,7 +60,7 @@ async function endSession(): Promise<components["schemas"]["SignedOut"] | null> 
   return null;
 }
 
-/** Leads to the sign-in page, and back to this place. */
+/** Opens the sign-in page, which returns to the current page after the sign-in. */
 export function signIn(): void {
   const here = location.pathname + location.search;
   location.assign(`/login?next=${encodeURIComponent(here)}`);

@@ -1,11 +1,13 @@
-/** Second factors in the middle of a call: a call that needs one waits until the dialog of the shell has it. */
+/** Verifies a second factor during a request. A request that needs one waits until the shell's dialog has verified it
+ * or is closed. */
 
 type Answer = (verified: boolean) => void;
 
 let open: ((answer: Answer) => void) | null = null;
 let waiting: Promise<boolean> | null = null;
 
-/** Registers the dialog. `ask` is called with what the dialog calls at its end. */
+/** Registers the dialog. `ask` opens the dialog, which calls `answer` when it closes. Returns a function that removes
+ * the registration. */
 export function setStepUpDialog(ask: (answer: Answer) => void): () => void {
   open = ask;
   return () => {
@@ -13,7 +15,7 @@ export function setStepUpDialog(ask: (answer: Answer) => void): () => void {
   };
 }
 
-/** Whether the user has verified a second factor now. Calls that wait together share one dialog. */
+/** Opens the dialog, and returns whether the user has verified a second factor. Concurrent calls share one dialog. */
 export function stepUp(): Promise<boolean> {
   if (open === null) return Promise.resolve(false);
   const ask = open;

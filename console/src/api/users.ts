@@ -3,7 +3,8 @@ import { useQuery } from "@tanstack/react-query";
 import { api, dataOf } from "./client";
 import { useRights, useSession } from "./queries";
 
-/** The name of a user of the organization; the id's beginning until it is known, or for a deleted user. */
+/** Returns the name of a user of the organization. Returns the beginning of the id while the name is loading, and if
+ * the user was deleted or may not be read. Returns null without an id. */
 export function useUserName(id: string | null | undefined): string | null {
   const { seesAll } = useRights();
   const { user } = useSession();

@@ -1,12 +1,12 @@
-/** Changes that are refused if somebody else was faster. */
+/** Optimistic locking with `If-Match`: the API refuses a change if the resource has changed since it was read. */
 import { useEffect, useState } from "react";
 import { dataOf, type Result } from "./client";
 
-/** For a version that this page itself has changed, the one that it made of it. So a change of one part of a resource
- * does not count as somebody else's in the form of another part. */
+/** Maps each version that this page has replaced to the next version. Two forms on a page can edit the same resource.
+ * After one form is saved, the other form sends the next version, so the API does not refuse its change. */
 const successors = new Map<string, string>();
 
-/** The header `If-Match` for the version of a row: `updated_at` in microseconds since 1970, which is its `ETag`. */
+/** Returns the header `If-Match` for a row. Its `ETag` is `updated_at` in microseconds since 1970, in hexadecimal. */
 export function ifMatch(updatedAt: string): { "If-Match": string } {
   const seconds = Math.floor(Date.parse(updatedAt) / 1000);
   const fraction = /\.(\d+)/.exec(updatedAt)?.[1] ?? "";
@@ -14,13 +14,14 @@ export function ifMatch(updatedAt: string): { "If-Match": string } {
   return { "If-Match": `"${microseconds.toString(16)}"` };
 }
 
-/** The data of an answer, with its version. */
+/** Returns the data of a response with its `ETag`, or with `*` if the response has none. Throws ApiError. */
 export async function versionedOf<T>(call: Promise<Result<T>>): Promise<T & { etag: string }> {
   const result = await call;
   return { ...(await dataOf(Promise.resolve(result))), etag: etagOf(result.response) ?? "*" };
 }
 
-/** Makes a change of what has this version. It is refused if somebody else has changed it. */
+/** Sends a change of the resource with this version. The API refuses the change if somebody else has changed the
+ * resource. Throws ApiError. */
 export async function changeOf<T>(version: string, change: (headers: { "If-Match": string }) => Promise<Result<T>>): Promise<T> {
   let before = version;
   for (let next = successors.get(before); next !== undefined; next = successors.get(before)) before = next;
@@ -41,10 +42,11 @@ export interface FormVersion {
   accept: () => void;
 }
 
-/** The version of which a form shows the values. While the form is edited, `current` may be loaded anew. `accept` is
- * called after a refusal: the user has been told, and the next attempt replaces what is current then. */
+/** Returns the version whose values a form shows. While the form has unsaved edits, this version stays the same, even
+ * if `current` changes. Call `accept` if the API refused the change: the user has seen the message, so the next save
+ * replaces the current version. */
 export function useFormVersion(current: string, dirtyFields: object): FormVersion {
-  // Not the form's `isDirty`, which is false for a moment whenever values are loaded anew.
+  // Do not use the form's `isDirty`: it is false for a moment whenever values are loaded again.
   const isDirty = Object.keys(dirtyFields).length > 0;
   const [version, setVersion] = useState<string | null>(current);
   useEffect(() => {
@@ -53,7 +55,8 @@ export function useFormVersion(current: string, dirtyFields: object): FormVersio
   return { version: version ?? current, isRefused: version === null, accept: () => setVersion(null) };
 }
 
-/** The headers with which a form changes what it was opened with. The row may be loaded anew in the meantime. */
+/** Returns the header `If-Match` with the version of the row at the first render. The version stays the same if the row
+ * is loaded again. */
 export function useIfMatch(row: { updated_at: string } | undefined): { "If-Match"?: string } {
   return useState(() => (row === undefined ? {} : ifMatch(row.updated_at)))[0];
 }

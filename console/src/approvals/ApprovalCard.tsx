@@ -4,6 +4,7 @@ import { useUserName } from "../api/users";
 import { Badge, type Tone } from "../parts/Badge";
 import { Time } from "../parts/Time";
 import { texts } from "../texts";
+import { approvalTexts } from "../texts/approvals";
 import { type Approval, type ApprovalStatus, useDecision } from "./api";
 import styles from "./ApprovalCard.module.css";
 import { Decision, Fact } from "./Decision";
@@ -12,9 +13,9 @@ const TONES: Record<ApprovalStatus, Tone> = {
   pending: "warning", approved: "success", denied: "danger", expired: "neutral", cancelled: "neutral",
 };
 
-/** One request with what is known of it. What was written is not shown anywhere. */
+/** A card with the stored facts about a held request. The texts of the request are not shown anywhere. */
 export function ApprovalCard({ approval }: { approval: Approval }) {
-  const { approvals } = texts;
+  const approvals = approvalTexts;
   const { administers } = useRights();
   const { user } = useSession();
   const caller = useUserName(approval.user_id);

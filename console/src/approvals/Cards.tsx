@@ -4,7 +4,7 @@ import { ErrorState, Skeleton } from "../parts/states";
 import { texts } from "../texts";
 import styles from "./Cards.module.css";
 
-/** A page of cards. `isLive`: new ones are announced. */
+/** A page of cards. If `isLive` is true, screen readers announce new cards. */
 export function Cards<T>({ query: { data, error, refetch }, page, onPage, isLive, empty, children }: {
   query: { data: { items: T[]; total: number; page_size: number } | undefined; error: unknown; refetch: () => Promise<unknown> };
   page: number;

@@ -7,10 +7,10 @@ import { Dialog } from "../parts/Dialog";
 import { DialogForm } from "../parts/DialogForm";
 import { TextAreaField } from "../parts/fields";
 import { toast } from "../parts/toasts";
-import { texts } from "../texts";
+import { approvalTexts } from "../texts/approvals";
 import styles from "./ApprovalCard.module.css";
 
-/** What an administrator can say with a decision. Empty values are not sent. */
+/** The fields of a decision by an administrator. Empty values are not sent. */
 export interface DecisionFields extends LimitValues {
   reason: string;
   group_id: string;
@@ -18,7 +18,8 @@ export interface DecisionFields extends LimitValues {
 
 type Limits = Parameters<typeof limitTexts>[0];
 
-/** A button to approve or deny, and its dialog. `limits` are what the fields of `children` begin with. */
+/** A button that approves or denies, and its dialog. `children` renders additional fields. `limits` contains the
+ * initial values of limit fields among them. */
 export function Decision({ approve, title, text, done, decide, limits, children }: {
   approve: boolean;
   title: string;
@@ -28,7 +29,7 @@ export function Decision({ approve, title, text, done, decide, limits, children 
   limits?: Limits;
   children?: (form: UseFormReturn<DecisionFields>) => ReactNode;
 }) {
-  const { approvals } = texts;
+  const approvals = approvalTexts;
   const [open, setOpen] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
   const close = () => setOpen(false);
@@ -60,7 +61,7 @@ function DecisionForm({ approve, limits, onSubmit, onCancel, children }: {
   onCancel: () => void;
   children: ((form: UseFormReturn<DecisionFields>) => ReactNode) | undefined;
 }) {
-  const { approvals } = texts;
+  const approvals = approvalTexts;
   const form = useForm<DecisionFields>({ defaultValues: { reason: "", group_id: "", ...limitTexts(limits) } });
   return (
     <DialogForm
@@ -76,7 +77,6 @@ function DecisionForm({ approve, limits, onSubmit, onCancel, children }: {
   );
 }
 
-/** A named fact of a card. */
 export function Fact({ name, children }: { name: string; children: ReactNode }) {
   return <div className={styles["fact"]}><dt>{name}</dt><dd>{children}</dd></div>;
 }

@@ -4,15 +4,17 @@ import { type AccessRequest, useApproveRequest, useDenyRequest } from "../access
 import { subjectOf } from "../access-requests/requests";
 import { useRights, useSession } from "../api/queries";
 import { LimitFields, limitsOf } from "../budgets/LimitFields";
-import { useGroups } from "../groups/api";
+import { useGroupsById } from "../groups/api";
 import { SelectField } from "../parts/fields";
-import { texts } from "../texts";
+import { accessRequestTexts } from "../texts/access-requests";
+import { approvalTexts } from "../texts/approvals";
 import styles from "./ApprovalCard.module.css";
 import { Decision, type DecisionFields } from "./Decision";
 
-/** The buttons that decide a pending access request, for administrators. */
+/** The buttons with which administrators decide a pending access request. */
 export function Decisions({ request }: { request: AccessRequest }) {
-  const { approvals, accessRequests } = texts;
+  const approvals = approvalTexts;
+  const accessRequests = accessRequestTexts;
   const { administers } = useRights();
   const isOwn = useSession().user.id === request.user_id;
   const approve = useApproveRequest(request.id);
@@ -42,22 +44,25 @@ export function Decisions({ request }: { request: AccessRequest }) {
   );
 }
 
-/** The group that the person joins: the model's own, or another that allows the model. */
+/** The maximum number of groups that the field offers. */
+const MAX_CHOICES = 50;
+
+/** Selects the group that the user is added to: the model's own group, or another group that allows the model. */
 function GroupField({ form, model }: { form: UseFormReturn<DecisionFields>; model: string }) {
-  const { accessRequests } = texts;
-  const groups = useGroups();
+  const accessRequests = accessRequestTexts;
   const rules = useAccessRules();
-  const allowing = new Set(rules.data?.filter((rule) => rule.model_id === model && rule.access_type === "ALLOW").map((rule) => rule.group_id));
+  const allowing = rules.data?.filter((rule) => rule.model_id === model && rule.access_type === "ALLOW").map((rule) => rule.group_id) ?? [];
+  const groups = useGroupsById(allowing.slice(0, MAX_CHOICES));
   const ownName = accessRequests.ownGroup(model);
-  // A directory would undo a membership in one of its groups.
-  const choices = groups.data?.filter(({ id, name, external_group_id }) => allowing.has(id) && external_group_id === null && name !== ownName);
+  // Groups from a directory are left out, because the directory would undo the membership.
+  const choices = [...groups.values()].filter(({ name, external_group_id }) => external_group_id === null && name !== ownName);
   return (
     <SelectField
       label={accessRequests.group} hint={accessRequests.groupHint} autoFocus fault={form.formState.errors.group_id?.message}
       {...form.register("group_id")}
     >
       <option value="">{ownName}</option>
-      {choices?.map(({ id, name }) => <option key={id} value={id}>{name}</option>)}
+      {choices.map(({ id, name }) => <option key={id} value={id}>{name}</option>)}
     </SelectField>
   );
 }

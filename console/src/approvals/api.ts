@@ -1,6 +1,7 @@
 /** Approvals: requests that wait for a person. */
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
+import type { APPROVAL_SORTS } from "../sorts";
 
 export { STATUSES } from "./choices";
 
@@ -8,17 +9,24 @@ export type Approval = Schemas["Approval"];
 export type ApprovalStatus = Approval["status"];
 
 export const PAGE_SIZE = 50;
-const REFRESH_MS = 3_000;
+export const REFRESH_MS = 3_000;
 
-/** A page of approvals, newest first. Those that wait are asked for every few seconds, because callers wait too. */
-export function useApprovals(status: ApprovalStatus | undefined, page: number, refreshMs: number = REFRESH_MS) {
+export type Sort = (typeof APPROVAL_SORTS)[number];
+
+export const DEFAULT_SORT = "-created_at";
+/** The orders that are offered, and those of approvals that wait. */
+export const SORTS: readonly Sort[] = ["-created_at", "created_at"];
+export const PENDING_SORTS: readonly Sort[] = [...SORTS, "expires_at"];
+
+/** A page of approvals. Those that wait are asked for every few seconds, because callers wait too. */
+export function useApprovals(status: ApprovalStatus | undefined, page: number, refreshMs: number = REFRESH_MS, sort: Sort = DEFAULT_SORT) {
   return useQuery({
-    queryKey: ["approvals", status, page],
+    queryKey: ["approvals", status, page, sort],
     placeholderData: keepPreviousData,
     refetchInterval: status === "pending" ? refreshMs : false,
     queryFn: () =>
       dataOf(api.GET("/api/admin/approvals", {
-        params: { query: { ...(status === undefined ? {} : { status }), page, page_size: PAGE_SIZE } },
+        params: { query: { ...(status === undefined ? {} : { status }), page, page_size: PAGE_SIZE, sort } },
       })),
   });
 }

@@ -12,6 +12,7 @@ import { Page, Panel } from "../parts/Page";
 import { EmptyState, ErrorState, errorText } from "../parts/states";
 import { Time } from "../parts/Time";
 import { texts } from "../texts";
+import { auditTexts } from "../texts/audit";
 import { type AuditEvent, type AuditFilters, useAuditActions, useAuditEvents, useFollowedEvents } from "./api";
 import styles from "./AuditPage.module.css";
 import { ChainDialog } from "./ChainDialog";
@@ -20,7 +21,8 @@ import { ExportDialog } from "./ExportDialog";
 
 const route = getRouteApi("/audit");
 
-/** The audit chain, newest event first. Filters are in the URL. With `follow` in the URL, new events appear by themselves. */
+/** The audit log, newest event first. The URL contains the filters. If it contains `follow`, the page adds new events
+ * continuously. */
 export function AuditPage() {
   const { follow = false, ...filters } = route.useSearch();
   const navigate = route.useNavigate();
@@ -37,37 +39,37 @@ export function AuditPage() {
   return (
     <Page
       wide
-      title={texts.audit.title}
+      title={auditTexts.title}
       actions={<><FollowSwitch on={follow} error={followed.error} onChange={(on) => void navigate({ search: on ? { ...filters, follow: on } : filters })} /><ChainDialog /><ExportDialog filters={filters} /></>}
       bar={
         <>
-          <FilterSelect label={texts.audit.action} value={filters.action ?? ""} onChange={({ target }) => filter({ action: target.value || undefined })}>
-            <option value="">{texts.audit.anyAction}</option>
+          <FilterSelect label={auditTexts.action} value={filters.action ?? ""} onChange={({ target }) => filter({ action: target.value || undefined })}>
+            <option value="">{auditTexts.anyAction}</option>
             {actions.data?.map(({ action }) => <option key={action} value={action}>{action}</option>)}
           </FilterSelect>
-          <FilterField label={texts.audit.actor} placeholder={texts.audit.actorPlaceholder} value={filters.actor_id} onChange={(actor_id) => filter({ actor_id })} />
-          <FilterField label={texts.audit.resource} placeholder={texts.audit.resourcePlaceholder} value={filters.resource_id} onChange={(resource_id) => filter({ resource_id })} />
-          <FilterField label={texts.audit.request} placeholder={texts.audit.requestPlaceholder} value={filters.request_id} onChange={(request_id) => filter({ request_id })} />
+          <FilterField label={auditTexts.actor} placeholder={auditTexts.actorPlaceholder} value={filters.actor_id} onChange={(actor_id) => filter({ actor_id })} />
+          <FilterField label={auditTexts.resource} placeholder={auditTexts.resourcePlaceholder} value={filters.resource_id} onChange={(resource_id) => filter({ resource_id })} />
+          <FilterField label={auditTexts.request} placeholder={auditTexts.requestPlaceholder} value={filters.request_id} onChange={(request_id) => filter({ request_id })} />
           {isFiltered && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
         </>
       }
     >
-      <Panel label={texts.audit.title}>
+      <Panel label={auditTexts.title}>
         {events.error && rows === undefined ? (
           <ErrorState error={events.error} onRetry={() => void events.refetch()} />
         ) : rows?.length === 0 ? (
-          <EmptyState icon={isFiltered ? SearchX : ScrollText} title={texts.audit.noneMatch}>
+          <EmptyState icon={isFiltered ? SearchX : ScrollText} title={auditTexts.noneMatch}>
             {isFiltered && <Button onClick={clear}>{texts.clear}</Button>}
           </EmptyState>
         ) : (
           <>
             <DataTable
-              label={texts.audit.title} columns={columns} rows={rows} idOf={(event) => event.id} selectedId={opened?.id}
+              label={auditTexts.title} columns={columns} rows={rows} idOf={(event) => event.id} selectedId={opened?.id}
               onOpen={setOpened} stale={events.isPlaceholderData}
             />
             {events.hasNextPage && (
               <div className={styles["more"]}>
-                <Button busy={events.isFetchingNextPage} onClick={() => void events.fetchNextPage()}>{texts.audit.older}</Button>
+                <Button busy={events.isFetchingNextPage} onClick={() => void events.fetchNextPage()}>{auditTexts.older}</Button>
               </div>
             )}
           </>
@@ -81,8 +83,8 @@ export function AuditPage() {
 function FollowSwitch({ on, error, onChange }: { on: boolean; error: Error | null; onChange: (on: boolean) => void }) {
   return (
     <CheckboxField
-      role="switch" label={texts.audit.follow} checked={on} onChange={({ target }) => onChange(target.checked)}
-      fault={on && error !== null ? texts.audit.followFailed(errorText(error)) : undefined}
+      role="switch" label={auditTexts.follow} checked={on} onChange={({ target }) => onChange(target.checked)}
+      fault={on && error !== null ? auditTexts.followFailed(errorText(error)) : undefined}
     />
   );
 }
@@ -90,30 +92,30 @@ function FollowSwitch({ on, error, onChange }: { on: boolean; error: Error | nul
 function columnsOf(open: (event: AuditEvent) => void): Column<AuditEvent>[] {
   return [
     {
-      id: "time", header: texts.audit.time, meta: { width: "9.5rem" },
+      id: "time", header: auditTexts.time, meta: { width: "9.5rem" },
       cell: ({ row: { original } }) => (
-        <button type="button" className={styles["open"]} data-open={original.id} onClick={() => open(original)} aria-label={texts.audit.open(shortTime(original.timestamp), original.action)}>
+        <button type="button" className={styles["open"]} data-open={original.id} onClick={() => open(original)} aria-label={auditTexts.open(shortTime(original.timestamp), original.action)}>
           <Time at={original.timestamp} />
         </button>
       ),
     },
-    { id: "action", header: texts.audit.action, cell: ({ row }) => <code className={styles["action"]}>{row.original.action}</code> },
-    { id: "actor", header: texts.audit.actor, cell: ({ row }) => <Actor event={row.original} /> },
+    { id: "action", header: auditTexts.action, cell: ({ row }) => <code className={styles["action"]}>{row.original.action}</code> },
+    { id: "actor", header: auditTexts.actor, cell: ({ row }) => <Actor event={row.original} /> },
     {
-      id: "resource", header: texts.audit.resource, meta: { hideBelow: "tablet" },
+      id: "resource", header: auditTexts.resource, meta: { hideBelow: "tablet" },
       cell: ({ row: { original } }) => original.resource_type ?? texts.none,
     },
     {
-      id: "outcome", header: texts.audit.outcome, meta: { hideBelow: "tablet" },
+      id: "outcome", header: auditTexts.outcome, meta: { hideBelow: "tablet" },
       cell: ({ row: { original } }) => <Badge tone={original.outcome === "success" ? "success" : "warning"}>{texts.statusOf(original.outcome)}</Badge>,
     },
-    { id: "sequence", header: texts.audit.sequence, meta: { align: "end", hideBelow: "desk" }, cell: ({ row }) => row.original.sequence.toLocaleString() },
+    { id: "sequence", header: auditTexts.sequence, meta: { align: "end", hideBelow: "desk" }, cell: ({ row }) => row.original.sequence.toLocaleString() },
   ];
 }
 
-/** Who acted: the name of a user, otherwise what kind of caller it was. */
+/** Shows who caused the event: the name of a user, or the kind of any other caller. */
 export function Actor({ event }: { event: AuditEvent }) {
   const isPerson = event.actor_type === "user" || event.actor_type === "api_key";
   const name = useUserName(isPerson ? event.actor_id : null);
-  return <span className={styles["actor"]}>{name ?? texts.audit.actorTypes[event.actor_type] ?? event.actor_type}</span>;
+  return <span className={styles["actor"]}>{name ?? auditTexts.actorTypes[event.actor_type] ?? event.actor_type}</span>;
 }

@@ -7,12 +7,13 @@ import { Secret } from "../parts/Secret";
 import { TrialResult, trialStyles } from "../parts/Trial";
 import { useRun } from "../parts/useRun";
 import { texts } from "../texts";
+import { auditChainTexts } from "../texts/audit";
 import styles from "./AuditPage.module.css";
 import { type ChainPlace, type Verified, verifyChain } from "./verification";
 
 /** The button that verifies the chain, and its dialog. */
 export function ChainDialog() {
-  const { auditChain } = texts;
+  const auditChain = auditChainTexts;
   const [open, setOpen] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
   const { busy, progress, result, error, start, stop } = useRun<Verified, Verified>();
@@ -45,7 +46,7 @@ export function ChainDialog() {
 }
 
 function Result({ verified }: { verified: Verified }) {
-  const { auditChain } = texts;
+  const auditChain = auditChainTexts;
   const { breaks, breakCount, gaps } = verified;
   return (
     <>
@@ -73,7 +74,7 @@ function Places({ title, places }: { title: string; places: ChainPlace[] }) {
       <h3 className={trialStyles["boxTitle"]}>{title}</h3>
       <ul className={trialStyles["list"]}>
         {places.map(({ sequence, reason }, at) => (
-          <li key={at}><strong>{texts.auditChain.sequence(sequence)}</strong> {reason}</li>
+          <li key={at}><strong>{auditChainTexts.sequence(sequence)}</strong> {reason}</li>
         ))}
       </ul>
     </section>

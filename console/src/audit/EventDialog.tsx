@@ -3,6 +3,7 @@ import type { ReactNode } from "react";
 import { Dialog } from "../parts/Dialog";
 import { Time } from "../parts/Time";
 import { texts } from "../texts";
+import { auditTexts } from "../texts/audit";
 import { Actor } from "./AuditPage";
 import { type AuditEvent, useAuditActions } from "./api";
 import styles from "./AuditPage.module.css";
@@ -10,7 +11,7 @@ import styles from "./AuditPage.module.css";
 /** One event with all its fields. */
 export function EventDialog({ event, onClose }: { event: AuditEvent | null; onClose: () => void }) {
   const actions = useAuditActions();
-  const { audit } = texts;
+  const audit = auditTexts;
   return (
     <Dialog
       open={event !== null} onClose={onClose} title={event?.action ?? ""}

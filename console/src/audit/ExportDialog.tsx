@@ -8,6 +8,7 @@ import { shortTime } from "../parts/format";
 import { Fields, TrialResult, trialStyles } from "../parts/Trial";
 import { useRun } from "../parts/useRun";
 import { texts } from "../texts";
+import { auditExportTexts } from "../texts/audit";
 import type { AuditFilters } from "./api";
 import styles from "./AuditPage.module.css";
 import { type Exported, type ExportFormat, fileOf, FORMATS, readEvents, save } from "./exporting";
@@ -20,7 +21,7 @@ interface ExportFields {
 
 /** The button that exports events, and its dialog. */
 export function ExportDialog({ filters }: { filters: AuditFilters }) {
-  const { auditExport } = texts;
+  const auditExport = auditExportTexts;
   const [open, setOpen] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
   const { busy, progress, result, error, start, stop } = useRun<number, Exported>();
@@ -79,7 +80,7 @@ function periodOf(from: string, to: string): AuditFilters {
 }
 
 function resultText({ events, isCut }: Exported): string {
-  const { auditExport } = texts;
+  const auditExport = auditExportTexts;
   const last = events.at(-1);
   if (last === undefined) return auditExport.none;
   return isCut ? auditExport.full(events.length, shortTime(last.timestamp)) : auditExport.done(events.length);

@@ -1,4 +1,4 @@
-/** The audit chain: events, newest first. */
+/** The audit log: events, newest first. */
 import { type InfiniteData, keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
 
@@ -6,7 +6,7 @@ export type AuditEvent = Schemas["AuditEventShown"];
 
 export const PAGE_SIZE = 100;
 const FOLLOW_MS = 3_000;
-/** Events of the first page, with the new ones, after which the list is read again instead of growing. */
+/** The maximum number of events on the first page, including new ones. If more arrive, the list is loaded again. */
 const MAX_FIRST_PAGE = 500;
 
 type EventsPage = Schemas["AuditEventsPage"];
@@ -26,7 +26,7 @@ function listKey(filters: AuditFilters) {
   return ["audit-events", "list", filters];
 }
 
-/** Events from the newest on; each next page continues where the one before ended. */
+/** Audit events, newest first, page by page. */
 export function useAuditEvents(filters: AuditFilters) {
   return useInfiniteQuery({
     queryKey: listKey(filters),
@@ -40,7 +40,8 @@ export function useAuditEvents(filters: AuditFilters) {
   });
 }
 
-/** Reads the events after those of the list every few seconds while the page is visible, and adds them to the list. */
+/** Every few seconds while the page is visible, loads the events after the newest event of the list, and adds them to
+ * the list. */
 export function useFollowedEvents(filters: AuditFilters, follows: boolean) {
   const client = useQueryClient();
   const queryKey = listKey(filters);
@@ -64,7 +65,8 @@ export function useFollowedEvents(filters: AuditFilters, follows: boolean) {
   });
 }
 
-/** The list with the events of `newer`, which are oldest first, at its start. Events that the list has by now are left out. */
+/** Returns the list with the events of `newer` added at its start. `newer` is sorted oldest first. Events that the list
+ * already contains are skipped. */
 function withNewer(list: EventPages, newer: EventsPage): EventPages {
   const [first, ...others] = list.pages;
   if (first === undefined) return list;
@@ -74,7 +76,7 @@ function withNewer(list: EventPages, newer: EventsPage): EventPages {
   return { ...list, pages: [{ ...first, events: [...added, ...first.events], tail_cursor: newer.tail_cursor }, ...others] };
 }
 
-/** All actions with what they mean. */
+/** All audit actions with their descriptions. */
 export function useAuditActions() {
   return useQuery({
     queryKey: ["audit-actions"],

@@ -6,7 +6,7 @@ import type { AuditEvent, AuditFilters } from "./api";
 export const FORMATS = ["csv", "jsonl"] as const;
 export type ExportFormat = (typeof FORMATS)[number];
 
-/** Events of one export, which are in the browser's memory until it is done. */
+/** The maximum number of events in one export. The browser keeps them in memory until the export is complete. */
 const MAX_EVENTS = 50_000;
 const PAGE_SIZE = 500;
 const TYPES: Record<ExportFormat, string> = { csv: "text/csv;charset=utf-8", jsonl: "application/jsonl" };
@@ -17,11 +17,12 @@ const COLUMNS = [
 
 export interface Exported {
   events: AuditEvent[];
-  /** Whether the limit ended the export before the last event. */
+  /** Whether the export reached its limit, so that later events are missing. */
   isCut: boolean;
 }
 
-/** Reads the events that match the filters, oldest first. Calls `report` with the number of events. */
+/** Reads the events that match the filters, oldest first. After each page, calls `report` with the number of events so
+ * far. */
 export async function readEvents(filters: AuditFilters, report: (count: number) => void, signal: AbortSignal): Promise<Exported> {
   const events: AuditEvent[] = [];
   let cursor: string | null = null;
@@ -52,7 +53,7 @@ export function save(file: Blob, name: string): void {
   URL.revokeObjectURL(link.href);
 }
 
-/** A quoted cell. What a program for tables would take for a formula gets an apostrophe. */
+/** Returns a quoted cell. A value that a spreadsheet program would read as a formula gets an apostrophe in front. */
 function csvCell(value: unknown): string {
   const text = value === null || value === undefined ? "" : typeof value === "object" ? JSON.stringify(value) : String(value);
   return `"${(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;

@@ -16,10 +16,11 @@ export interface Verified {
   gaps: ChainPlace[];
 }
 
-/** Places of a broken chain that are kept. */
+/** The maximum number of breaks, and of gaps, in the result. */
 const MAX_PLACES = 100;
 
-/** Checks the chain from its first event, or from the end of the archive, to its newest event. */
+/** Verifies the chain from its first event, or from the end of the archive, to its newest event. Calls `report` after
+ * each part with the result so far. */
 export async function verifyChain(report: (verified: Verified) => void, signal: AbortSignal): Promise<Verified> {
   let verified: Verified | undefined;
   let after: number | null = 0;

@@ -2,25 +2,28 @@ import { useForm } from "react-hook-form";
 import { DialogForm } from "../parts/DialogForm";
 import { SelectField } from "../parts/fields";
 import { texts } from "../texts";
+import { budgetTexts } from "../texts/budgets";
 import { type Budget, type NewBudget, type Period, PERIODS, type ScopeType } from "./api";
 import { LimitFields, limitsOf, limitTexts, type LimitValues } from "./LimitFields";
 import { ScopeFields } from "./ScopeFields";
 
 export interface BudgetFields extends LimitValues {
   scope_type: ScopeType;
-  /** Empty until it is chosen, and for the organization. */
+  /** The id of the group, user, API key or OAuth client. It is empty until the user selects one, and for a budget of
+   * the whole organization. */
   scope_id: string;
   period: Period;
   action: Budget["action"];
 }
 
-/** Creates and edits a budget. What it is for, and its period, cannot be changed afterwards. */
+/** Creates and edits a budget. The scope and the period of an existing budget cannot be changed. */
 export function BudgetForm({ budget, onSubmit, onCancel }: {
   budget?: Budget;
   onSubmit: (body: NewBudget) => Promise<unknown>;
   onCancel: () => void;
 }) {
-  const { budgets, rules } = texts;
+  const { rules } = texts;
+  const budgets = budgetTexts;
   const form = useForm<BudgetFields>({
     defaultValues: {
       scope_type: budget?.scope_type ?? "tenant",

@@ -1,32 +1,33 @@
 import { getRouteApi } from "@tanstack/react-router";
-import { PiggyBank, SearchX } from "lucide-react";
+import { PiggyBank } from "lucide-react";
 import { useMemo } from "react";
 import { useRights } from "../api/queries";
 import { Badge } from "../parts/Badge";
 import { Button } from "../parts/Button";
-import { actionsColumn, type Column, DataTable } from "../parts/DataTable";
+import { actionsColumn, type Column } from "../parts/DataTable";
 import { FilterSelect } from "../parts/fields";
-import { Page, Panel } from "../parts/Page";
-import { Pager } from "../parts/Pager";
+import { ListPanel } from "../parts/ListPanel";
+import { Page } from "../parts/Page";
 import { NewRuleButton, RuleMenu, RuleName } from "../parts/rules";
-import { EmptyState, ErrorState } from "../parts/states";
+import { EmptyState } from "../parts/states";
 import { Time } from "../parts/Time";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
-import { type Budget, PAGE_SIZE, SCOPE_TYPES, type ScopeType, useBudgets, useCreateBudget, useDeleteBudget, useUpdateBudget } from "./api";
+import { budgetTexts } from "../texts/budgets";
+import { type Budget, SCOPE_TYPES, type ScopeType, type Sort, useBudgets, useCreateBudget, useDeleteBudget, useUpdateBudget } from "./api";
 import { BudgetForm } from "./BudgetForm";
 import { useScopeName } from "./scopes";
 import { Spent } from "./Spent";
 
 const route = getRouteApi("/budgets");
 
-/** Budgets, newest first, with what is spent of them. */
+/** The budgets, with the amount spent of each limit. */
 export function BudgetsPage() {
-  const { budgets } = texts;
+  const budgets = budgetTexts;
   const { administers } = useRights();
-  const { scope, page = 1 } = route.useSearch();
+  const { scope, sort = "-created_at", page = 1 } = route.useSearch();
   const navigate = route.useNavigate();
-  const list = useBudgets(scope, page);
+  const list = useBudgets(scope, sort, page);
   const columns = useMemo(() => columnsOf(administers), [administers]);
   const clear = () => void navigate({ search: {} });
 
@@ -38,7 +39,7 @@ export function BudgetsPage() {
         <>
           <FilterSelect
             label={budgets.scope} value={scope ?? ""}
-            onChange={({ target }) => void navigate({ search: target.value === "" ? {} : { scope: target.value as ScopeType } })}
+            onChange={({ target }) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, scope: (target.value || undefined) as ScopeType | undefined }) })}
           >
             <option value="">{budgets.anyScope}</option>
             {SCOPE_TYPES.map((type) => <option key={type} value={type}>{budgets.scopes[type]}</option>)}
@@ -47,34 +48,22 @@ export function BudgetsPage() {
         </>
       }
     >
-      <Panel label={budgets.title}>
-        {list.error && list.data === undefined ? (
-          <ErrorState error={list.error} onRetry={() => void list.refetch()} />
-        ) : list.data?.total === 0 && scope !== undefined ? (
-          <EmptyState icon={SearchX} title={budgets.noneMatch}><Button onClick={clear}>{texts.clear}</Button></EmptyState>
-        ) : list.data?.total === 0 ? (
-          <EmptyState icon={PiggyBank} title={budgets.empty} text={budgets.emptyText} />
-        ) : (
-          <>
-            <DataTable label={budgets.title} columns={columns} rows={list.data?.items} idOf={(budget) => budget.id} stale={list.isPlaceholderData} />
-            {list.data !== undefined && (
-              <Pager
-                page={page} size={PAGE_SIZE} total={list.data.total}
-                onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}
-              />
-            )}
-          </>
-        )}
-      </Panel>
+      <ListPanel
+        label={budgets.title} list={list} columns={columns} idOf={(budget) => budget.id} page={page} sort={sort} isFiltered={scope !== undefined}
+        onClear={clear} none={budgets.noneMatch}
+        onSort={(next) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, sort: next as Sort }) })}
+        onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}
+        empty={<EmptyState icon={PiggyBank} title={budgets.empty} text={budgets.emptyText} />}
+      />
     </Page>
   );
 }
 
 function columnsOf(administers: boolean): Column<Budget>[] {
-  const { budgets } = texts;
+  const budgets = budgetTexts;
   const columns: Column<Budget>[] = [
-    { id: "scope", header: budgets.scope, meta: { width: "30%" }, cell: ({ row }) => <Scope budget={row.original} /> },
-    { id: "spent", header: budgets.spent, meta: { width: "34%" }, cell: ({ row }) => <Spent budget={row.original} /> },
+    { id: "scope", header: budgets.scope, meta: { width: "30%", sort: "scope_type" }, cell: ({ row }) => <Scope budget={row.original} /> },
+    { id: "spent", header: budgets.spent, meta: { width: "34%", sort: "-limit_usd" }, cell: ({ row }) => <Spent budget={row.original} /> },
     { id: "resets", header: budgets.resets, meta: { hideBelow: "desk" }, cell: ({ row }) => <Time at={row.original.current.period_end} as="relative" /> },
     {
       id: "action", header: budgets.action, meta: { hideBelow: "tablet" },
@@ -86,7 +75,7 @@ function columnsOf(administers: boolean): Column<Budget>[] {
 }
 
 function Scope({ budget }: { budget: Budget }) {
-  const { detailOf, scopes, periods } = texts.budgets;
+  const { detailOf, scopes, periods } = budgetTexts;
   return <RuleName name={useScopeName(budget)} detail={detailOf(scopes[budget.scope_type], periods[budget.period])} />;
 }
 
@@ -97,7 +86,7 @@ function Creation({ onDone }: { onDone: () => void }) {
       onCancel={onDone}
       onSubmit={async (body) => {
         await create.mutateAsync(body);
-        toast(texts.budgets.created);
+        toast(budgetTexts.created);
         onDone();
       }}
     />
@@ -119,7 +108,7 @@ function EditBudget({ budget, name, onDone }: { budget: Budget; name: string; on
 }
 
 function Actions({ budget }: { budget: Budget }) {
-  const { budgets } = texts;
+  const budgets = budgetTexts;
   const remove = useDeleteBudget(budget.id);
   const name = budgets.nameOf(useScopeName(budget), budgets.periods[budget.period]);
   return (

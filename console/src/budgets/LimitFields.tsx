@@ -2,9 +2,9 @@ import type { RegisterOptions, UseFormRegisterReturn } from "react-hook-form";
 import { TextField } from "../parts/fields";
 import { Fields } from "../parts/Trial";
 import { DECIMAL } from "../parts/forms";
-import { texts } from "../texts";
+import { budgetTexts } from "../texts/budgets";
 
-/** The limits of a budget as they are typed. An empty field is no limit. */
+/** The text in the limit fields of a budget. An empty field means no limit. */
 export interface LimitValues {
   limit_usd: string;
   limit_requests: string;
@@ -20,7 +20,7 @@ export function LimitFields({ register, errors, hints = {}, autoFocus = false }:
   hints?: { [Name in LimitName]?: string | undefined };
   autoFocus?: boolean;
 }) {
-  const { budgets } = texts;
+  const budgets = budgetTexts;
   const whole = { pattern: { value: /^\d*$/, message: budgets.wholeNumber } };
   return (
     <Fields>
@@ -40,7 +40,8 @@ export function LimitFields({ register, errors, hints = {}, autoFocus = false }:
   );
 }
 
-/** The limits as the API takes them. Dollars stay text, which the API reads exactly. */
+/** Converts the texts to the limits of a request body. The amount in dollars stays text, so that the API can read it
+ * exactly. */
 export function limitsOf({ limit_usd, limit_requests, limit_tokens }: LimitValues) {
   return {
     limit_usd: limit_usd || null,
@@ -49,7 +50,7 @@ export function limitsOf({ limit_usd, limit_requests, limit_tokens }: LimitValue
   };
 }
 
-/** The limits as text for the fields. */
+/** Converts limits of the API to the texts of the fields. */
 export function limitTexts(limits: { [Name in LimitName]?: number | null } | undefined): LimitValues {
   return {
     limit_usd: limits?.limit_usd?.toString() ?? "",

@@ -1,25 +1,27 @@
 import { useState } from "react";
 import type { UseFormReturn } from "react-hook-form";
-import { useGroups } from "../groups/api";
+import { GroupSelect } from "../groups/GroupSelect";
 import { Button } from "../parts/Button";
 import { SelectField } from "../parts/fields";
-import { texts } from "../texts";
+import { SearchedSelectField } from "../parts/SearchedSelect";
+import { budgetTexts } from "../texts/budgets";
 import { nameOf, type User } from "../users/api";
 import { UserPicker } from "../users/UserPicker";
 import { SCOPE_TYPES } from "./api";
 import type { BudgetFields } from "./BudgetForm";
 import styles from "./ScopeFields.module.css";
-import { useApiKeys, useOAuthClients } from "./scopes";
+import { useApiKeys, useClientName, useClientOptions } from "./scopes";
 
-/** A message of the API at a field that is not on the page would stop every later submission, so it is removed. */
+/** Sets the scope and clears its error. The error of a field that is no longer on the page would block every later
+ * submission. */
 function setScope(form: UseFormReturn<BudgetFields>, id: string) {
   form.setValue("scope_id", id, { shouldDirty: true });
   form.clearErrors("scope_id");
 }
 
-/** Chooses what a new budget is for. */
+/** Selects the scope of a new budget. */
 export function ScopeFields({ form }: { form: UseFormReturn<BudgetFields> }) {
-  const { budgets } = texts;
+  const budgets = budgetTexts;
   const { errors } = form.formState;
   const type = form.watch("scope_type");
   return (
@@ -39,24 +41,34 @@ export function ScopeFields({ form }: { form: UseFormReturn<BudgetFields> }) {
 }
 
 function GroupField({ form }: { form: UseFormReturn<BudgetFields> }) {
-  const { budgets } = texts;
-  const groups = useGroups();
+  const budgets = budgetTexts;
   return (
-    <Choice form={form} label={budgets.scopes.group} options={groups.data?.map(({ id, name }) => ({ id, name }))} />
+    <GroupSelect
+      label={budgets.scopes.group} fault={form.formState.errors.scope_id?.message} value={form.watch("scope_id")}
+      onChange={(id) => setScope(form, id)}
+    >
+      <option value="">{budgets.chooseOne}</option>
+    </GroupSelect>
   );
 }
 
 function ClientField({ form }: { form: UseFormReturn<BudgetFields> }) {
-  const { budgets } = texts;
-  const clients = useOAuthClients(true);
+  const budgets = budgetTexts;
+  const id = form.watch("scope_id");
+  const name = useClientName(id || null);
   return (
-    <Choice form={form} label={budgets.scopes.oauth_client} options={clients.data?.map((client) => ({ id: client.client_id, name: client.name }))} />
+    <SearchedSelectField
+      label={budgets.scopes.oauth_client} fault={form.formState.errors.scope_id?.message} value={id} onChange={(next) => setScope(form, next)}
+      useOptions={useClientOptions} chosen={id === "" ? undefined : { id, name: name ?? id }}
+    >
+      <option value="">{budgets.chooseOne}</option>
+    </SearchedSelectField>
   );
 }
 
-/** A key is chosen among those of its owner. */
+/** Selects the owner of an API key first, and then one of the owner's keys. */
 function KeyField({ form }: { form: UseFormReturn<BudgetFields> }) {
-  const { budgets } = texts;
+  const budgets = budgetTexts;
   const [owner, setOwner] = useState<User | null>(null);
   const keys = useApiKeys(owner?.id, owner !== null);
   return (
@@ -75,13 +87,13 @@ function KeyField({ form }: { form: UseFormReturn<BudgetFields> }) {
   );
 }
 
-/** Searches a user, and then shows who was chosen. */
-function UserField({ form, label = texts.budgets.scopes.user, onChoose }: {
+/** Searches for a user. Shows the selected user instead of the search after the selection. */
+function UserField({ form, label = budgetTexts.scopes.user, onChoose }: {
   form: UseFormReturn<BudgetFields>;
   label?: string;
   onChoose: (user: User | null) => void;
 }) {
-  const { budgets } = texts;
+  const budgets = budgetTexts;
   const [chosen, setChosen] = useState<User | null>(null);
   const choose = (user: User | null) => {
     setChosen(user);
@@ -107,7 +119,7 @@ function Choice({ form, label, options }: {
 }) {
   return (
     <SelectField label={label} fault={form.formState.errors.scope_id?.message} {...form.register("scope_id")}>
-      <option value="">{options?.length === 0 ? texts.budgets.noneThere : texts.budgets.chooseOne}</option>
+      <option value="">{options?.length === 0 ? budgetTexts.noneThere : budgetTexts.chooseOne}</option>
       {options?.map(({ id, name }) => <option key={id} value={id}>{name}</option>)}
     </SelectField>
   );

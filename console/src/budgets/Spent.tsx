@@ -1,14 +1,14 @@
 import { count, dollars } from "../parts/format";
-import { texts } from "../texts";
+import { budgetTexts } from "../texts/budgets";
 import type { Budget } from "./api";
 import styles from "./Spent.module.css";
 
-/** The share of a limit from which its bar is a warning. */
+/** If at least this share of a limit is spent, its bar shows a warning. */
 const WARNING_SHARE = 0.8;
 
-/** What is spent of each limit of a budget, as numbers and as bars. */
+/** Shows the amount spent of each limit of a budget, as numbers and as bars. */
 export function Spent({ budget: { limit_usd: usd, limit_requests: requests, limit_tokens: tokens, current } }: { budget: Budget }) {
-  const { budgets } = texts;
+  const budgets = budgetTexts;
   return (
     <span className={styles["limits"]}>
       {usd !== null && <Limit text={budgets.ofDollars(dollars(current.spent_usd), dollars(usd))} share={current.spent_usd / usd} />}

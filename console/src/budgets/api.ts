@@ -2,6 +2,8 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
 import { useIfMatch } from "../api/versions";
+import { PAGE_SIZE } from "../parts/ListPanel";
+import type { BUDGET_SORTS } from "../sorts";
 
 export { SCOPE_TYPES } from "./choices";
 
@@ -11,18 +13,20 @@ export type BudgetUpdate = Schemas["BudgetUpdate"];
 export type ScopeType = Budget["scope_type"];
 export type Period = Budget["period"];
 
-export const PAGE_SIZE = 50;
+export type Sort = (typeof BUDGET_SORTS)[number];
+
 export const PERIODS: readonly Period[] = ["month", "day", "minute"];
 
-/** A page of budgets, newest first, each with what is spent of it. */
-export function useBudgets(scopeType: ScopeType | undefined, page: number) {
+/** A page of budgets, each with the amount spent. */
+export function useBudgets(scopeType: ScopeType | undefined, sort: Sort, page: number) {
   return useQuery({
-    queryKey: ["budgets", scopeType, page],
+    queryKey: ["budgets", scopeType, sort, page],
     placeholderData: keepPreviousData,
-    queryFn: () =>
-      dataOf(api.GET("/api/admin/budgets", {
-        params: { query: { ...(scopeType !== undefined && { scope_type: scopeType }), page, page_size: PAGE_SIZE } },
-      })),
+    queryFn: async () => {
+      const query = { scope_type: scopeType, sort, page, page_size: PAGE_SIZE };
+      const { items, total } = await dataOf(api.GET("/api/admin/budgets", { params: { query } }));
+      return { rows: items, total };
+    },
   });
 }
 

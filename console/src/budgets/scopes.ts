@@ -1,27 +1,33 @@
-/** What a budget is for: names of groups, users, API keys and OAuth clients. */
+/** Names of budget scopes: groups, users, API keys and OAuth clients. */
 import { useQuery } from "@tanstack/react-query";
 import { api, dataOf } from "../api/client";
 import { useUserName } from "../api/users";
-import { useGroups } from "../groups/api";
-import { texts } from "../texts";
+import { useGroupNames } from "../groups/api";
+import { useClients } from "../oauth/api";
+import { budgetTexts } from "../texts/budgets";
 import type { ScopeType } from "./api";
 
-/** The most that the API sends at once. */
+/** The maximum number of API keys that the API returns in one response. */
 const MAX_LISTED = 500;
 
-/** The organization's OAuth clients, newest first. */
-export function useOAuthClients(enabled: boolean) {
-  return useQuery({
-    queryKey: ["oauth-clients"],
-    enabled,
-    queryFn: async () => {
-      const list = await dataOf(api.GET("/api/admin/oauth-clients/", { params: { query: { limit: MAX_LISTED } } }));
-      return Array.isArray(list) ? list : list.items;
-    },
-  });
+/** Returns the first page of OAuth clients that match a search, sorted by name. */
+export function useClientOptions(search: string | undefined) {
+  const { data } = useClients({ search }, "name", 1);
+  return data && { rows: data.rows.map((client) => ({ id: client.client_id, name: client.name })), total: data.total };
 }
 
-/** The API keys of a user, newest first; without a user, of all. */
+/** Returns the name of an OAuth client, or undefined while it is loading and if it cannot be loaded. */
+export function useClientName(id: string | null) {
+  const { data } = useQuery({
+    queryKey: ["oauth-clients", "one", id],
+    enabled: id !== null,
+    retry: false,
+    queryFn: () => dataOf(api.GET("/api/admin/oauth-clients/{client_id}", { params: { path: { client_id: id ?? "" } } })),
+  });
+  return data?.name;
+}
+
+/** The API keys of a user, newest first. Without `userId`, the keys of all users. */
 export function useApiKeys(userId: string | undefined, enabled: boolean) {
   return useQuery({
     queryKey: ["api-keys", "owned", userId],
@@ -31,18 +37,18 @@ export function useApiKeys(userId: string | undefined, enabled: boolean) {
   });
 }
 
-/** The name of what a budget is for, or the beginning of its id where the name is not known. */
+/** Returns the name of a budget's scope, or the beginning of its id if the name is not known. */
 export function useScopeName({ scope_type: type, scope_id: id }: { scope_type: ScopeType; scope_id: string }): string {
-  const groups = useGroups();
+  const groups = useGroupNames(type === "group" ? [id] : []);
   const user = useUserName(type === "user" ? id : null);
   const keys = useApiKeys(undefined, type === "api_key");
-  const clients = useOAuthClients(type === "oauth_client");
-  if (type === "tenant") return texts.budgets.everybody;
+  const client = useClientName(type === "oauth_client" ? id : null);
+  if (type === "tenant") return budgetTexts.everybody;
   const names: Record<Exclude<ScopeType, "tenant">, string | null | undefined> = {
-    group: groups.data?.find((group) => group.id === id)?.name,
+    group: groups.get(id),
     user,
     api_key: keys.data?.find((key) => key.id === id)?.description,
-    oauth_client: clients.data?.find((client) => client.client_id === id)?.name,
+    oauth_client: client,
   };
   return names[type] ?? `${id.slice(0, 8)}…`;
 }

@@ -9,7 +9,7 @@ import { ConversationList } from "./ConversationList";
 import { Conversation } from "./Conversation";
 import { NewConversation } from "./NewConversation";
 
-/** One's conversations, and the open one or the beginning of a new one. */
+/** The list of the user's conversations, beside the open conversation or the form that begins a new one. */
 export function ChatPage() {
   const { conversationId } = useParams({ strict: false });
   return conversationId === undefined ? (

@@ -3,11 +3,13 @@ import { type KeyboardEvent, type ReactNode, type RefObject, useId } from "react
 import { Button } from "../parts/Button";
 import { FilterSelect } from "../parts/fields";
 import { useUnsavedWarning } from "../parts/forms";
+import { useUsableModels } from "../models/usable";
 import { chatTexts } from "../texts/chat";
-import { AUTO_MODEL, useUsableModels } from "./api";
+import { AUTO_MODEL } from "./api";
 import styles from "./ChatPage.module.css";
 
-/** Writes a question. Enter sends it, Shift and Enter begin a new line. With `onStop` an answer is being written. */
+/** The form for a question. Enter sends the question, Shift+Enter starts a new line. `onStop` is set while an answer is
+ * being written. The form then has a stop button instead of the send button. */
 export function Composer({ draft, onDraft, model, onModel, defaultModel = false, busy = false, fault, field, onSend, onStop }: {
   draft: string;
   onDraft: (draft: string) => void;
@@ -29,7 +31,7 @@ export function Composer({ draft, onDraft, model, onModel, defaultModel = false,
   }
 
   function onKeyDown(event: KeyboardEvent) {
-    // An input method uses Enter to accept what it offers.
+    // While the user composes text with an input method, Enter accepts a suggestion.
     if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
     event.preventDefault();
     send();
@@ -62,7 +64,8 @@ export function Composer({ draft, onDraft, model, onModel, defaultModel = false,
   );
 }
 
-/** The models that the user may use. One that is no longer among them stays until another one is chosen. */
+/** Selects one of the models that the user may use. If the current model is no longer one of them, it stays in the list
+ * until the user selects another one. */
 function ModelPicker({ model, onModel, defaultModel }: { model: string; onModel: (model: string) => void; defaultModel: boolean }) {
   const chat = chatTexts;
   const usable = useUsableModels();

@@ -5,7 +5,7 @@ import { ErrorState, errorText, Skeleton } from "../parts/states";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
 import { chatTexts } from "../texts/chat";
-import { AUTO_MODEL, type Conversation as Stored, useMessages, useUpdateConversation } from "./api";
+import { AUTO_MODEL, type Conversation as Stored, type Message, useMessages, useUpdateConversation } from "./api";
 import styles from "./ChatPage.module.css";
 import { Composer } from "./Composer";
 import { StoredMessage } from "./StoredMessage";
@@ -14,11 +14,12 @@ import { RunningTurn } from "./RunningTurn";
 import { isActive } from "./turn";
 import { ask, discard, stop, useTurn } from "./turns";
 
-/** This many messages are shown at first, the newest ones, and with each step back. */
+/** The number of newest messages that are shown at first. The button for earlier messages adds as many. */
 const SHOWN_MESSAGES = 60;
-/** The cost of older answers is loaded on demand. */
+/** The cost of answers among this many newest messages is loaded at once. The cost of older answers is loaded on
+ * demand. */
 const PRICED_MESSAGES = 10;
-/** Nearer than this to the end of the page, new text moves the page. */
+/** If the visible area ends at less than this distance from the end of the page, the page scrolls to new text. */
 const NEAR_END_PIXELS = 160;
 
 /** The messages of a conversation, and the field for the next question. */
@@ -40,6 +41,16 @@ export function Conversation({ id, conversation }: { id: string; conversation: S
     if (stored !== undefined) void ask(id, question, chosen, lastSequence(stored));
   }
 
+  /** Asks the newest question again. Its new answer takes the place of the last one. */
+  function regenerate(question: Message) {
+    // The button goes away with the answer, so the field gets the focus.
+    field.current?.focus();
+    void ask(id, question.content, model, question.sequence - 1, question.id);
+  }
+
+  const newest = stored?.findLast(({ role }) => role === "user");
+  const canRegenerate = newest !== undefined && conversation !== undefined && shown.turn === undefined;
+
   if (messages.error && stored === undefined) return <ErrorState error={messages.error} onRetry={() => void messages.refetch()} />;
   return (
     <section className={styles["conversation"]} aria-label={chat.conversation}>
@@ -56,6 +67,7 @@ export function Conversation({ id, conversation }: { id: string; conversation: S
             key={message.id} message={message} isPriced={at >= visible.length - PRICED_MESSAGES}
             isStopped={turn?.state === "stopped" && message.sequence > turn.after}
             failure={turn?.state === "failed" && message === visible.at(-1) ? turn.error : undefined}
+            onRegenerate={canRegenerate && message === visible.at(-1) ? () => regenerate(newest) : undefined}
           />
         ))}
         {shown.turn && (
@@ -64,7 +76,7 @@ export function Conversation({ id, conversation }: { id: string; conversation: S
             // The buttons go away with the turn, so the field gets the focus.
             onRetry={() => {
               field.current?.focus();
-              if (shown.turn) send(shown.turn.question, model);
+              if (shown.turn) void ask(id, shown.turn.question, model, shown.turn.after, shown.turn.replaces);
             }}
             onEdit={() => {
               field.current?.focus();

@@ -20,7 +20,7 @@ import { discard, stop, useTurn } from "./turns";
 
 type Open = "rename" | "delete" | "share" | null;
 
-/** What can be done with the open conversation. */
+/** The actions for the open conversation: share, rename, copy as curl, delete. */
 export function ConversationActions({ conversation }: { conversation: Conversation }) {
   const chat = chatTexts;
   const { id } = conversation;

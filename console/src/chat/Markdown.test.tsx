@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { sections } from "./blocks";
 import { Markdown, MAX_MARKDOWN_CHARACTERS, PlainText } from "./Markdown";
 
-/** The markup without the icons of links, buttons and attributes of style. */
+/** The markup without `svg` icons, without buttons, and without `class` attributes. */
 function markup(text: string): string {
   return renderToStaticMarkup(<Markdown text={text} />)
     .replaceAll(/<svg.*?<\/svg>/gs, "")
@@ -30,7 +30,7 @@ describe("blocks", () => {
     ["- a\n\nafter", "<ul><li>a</li></ul><p>after</p>"],
   ])("%j", (text, expected) => expect(inner(text)).toBe(expected));
 
-  test("code keeps its text, also without an end", () => {
+  test("code keeps its text, even if the closing fence is missing", () => {
     for (const end of ["\n```", ""]) {
       const shown = markup(`\`\`\`python\nprint("**no**")\n\n    # <b>${end}`);
       expect(shown).toContain("<code>print(&quot;**no**&quot;)\n\n    # &lt;b&gt;</code>");
@@ -39,7 +39,7 @@ describe("blocks", () => {
     }
   });
 
-  test("tables, with cells that are missing or too many", () => {
+  test("a table adds missing cells and drops extra cells", () => {
     const shown = markup("| a | b |\n|---|:-:|\n| 1 | x \\| y | 3 |\n| 2 |");
     expect(shown).toContain('<thead><tr><th scope="col">a</th><th scope="col">b</th></tr></thead>');
     expect(shown).toContain("<tbody><tr><td>1</td><td>x | y</td></tr><tr><td>2</td><td></td></tr></tbody>");
@@ -60,7 +60,7 @@ describe("inline", () => {
     [String.raw`\*not\*`, "<p>*not*</p>"],
   ])("%j", (text, expected) => expect(inner(text)).toBe(expected));
 
-  test("redaction labels are marked, in code too", () => {
+  test("redaction labels are marked, even in code", () => {
     expect(inner("Card [CREDIT_CARD_1].")).toMatch(/^<p>Card <mark title="[^"]*credit card[^"]*">\[CREDIT_CARD_1\]<\/mark>\.<\/p>$/);
     expect(markup("`x [EMAIL_2]`")).toContain(">[EMAIL_2]</mark></code>");
     expect(markup("```\n[EMAIL_2]\n```")).toContain(">[EMAIL_2]</mark>");
@@ -79,10 +79,10 @@ describe("links", () => {
     ["[mail](mailto:a@example.org)", "mailto:a@example.org", "mail"],
   ])("%j", (text, href, shown) => expect(inner(text)).toBe(`<p><a href="${href}" title="${href}" ${attributes}>${shown}</a></p>`));
 
-  test("a bare address ends before the sign that ends the sentence", () =>
+  test("a bare address does not include the period that ends the sentence", () =>
     expect(inner("See https://example.org/x.")).toBe(`<p>See <a href="https://example.org/x" title="https://example.org/x" ${attributes}>https://example.org/x</a>.</p>`));
 
-  test("an image is its link", () => {
+  test("an image is shown as a link to the image", () => {
     const shown = markup("![pixel](https://evil.example/p.png?q=secret)");
     expect(shown).toContain('href="https://evil.example/p.png?q=secret"');
     expect(shown).toContain("Image: pixel</a>");
@@ -110,16 +110,16 @@ describe("hostile input", () => {
     '[a](https://example.org/"onmouseover="alert(1))',
     "| <script> |\n|---|\n| <iframe src=//evil.example> |",
     "```<script>\n</code></pre><script>alert(1)</script>\n```",
-  ])("%j makes no element or address of its own", (text) => {
+  ])("%j creates no unsafe element or address", (text) => {
     const shown = markup(text);
     expect(shown).not.toMatch(/<(script|img|style|iframe|object|svg)/i);
     for (const [, href] of shown.matchAll(/href="([^"]*)"/g)) expect(href).toMatch(/^(https?:\/\/|mailto:)/);
     expect(shown.replaceAll(/&lt;.*?(&gt;|$)/gs, "").replaceAll(/"[^"]*"/g, "")).not.toMatch(/<[^>]*\son\w+=/);
   });
 
-  // A quadratic reader would take minutes for these, and fail at vitest's limit for a test.
+  // A parser with quadratic time would exceed the timeout of this test.
   test.each(["*", "**a", "_", "`", "[", "![", "[a](", "](", "<", "~~", "> ", "- ", "  - a\n", "|", "a|\n", "|-|\n", "\\", "``` \n", "#", "https://", "[A_", "*a **b ", "`a``b"])(
-    "many times %j",
+    "many repetitions of %j are rendered in time",
     (piece) => {
       const text = piece.repeat(MAX_MARKDOWN_CHARACTERS / piece.length);
       expect(markup(text)).toMatch(/^<div>.+<\/div>$/s);
@@ -127,25 +127,25 @@ describe("hostile input", () => {
     20_000,
   );
 
-  test("deep nesting ends", () => {
+  test("deeply nested text is rendered", () => {
     expect(markup(`${">".repeat(5_000)} deep`)).toContain("deep");
     expect(markup(Array.from({ length: 400 }, (_, depth) => `${"  ".repeat(depth)}- x`).join("\n"))).toContain("x");
   });
 
-  test("the rest of a very long answer is shown as it is", () => {
+  test("the end of a very long answer is shown without formatting", () => {
     const shown = markup(`${"a ".repeat(MAX_MARKDOWN_CHARACTERS / 2)}**rest** <b>`);
     expect(shown).toContain("<div>**rest** &lt;b&gt;</div>");
   });
 });
 
-test("a part that is complete does not change while the answer goes on", () => {
+test("a complete section does not change while the answer is being written", () => {
   const text = "# One\n\nTwo\n\n```\na\n\nb\n```\n\n- c\n\n- d\n\nend";
   const all = sections(text);
   expect(all.join("\n")).toBe(text);
   expect(all.length).toBeGreaterThan(3);
   for (let length = 1; length < text.length; length += 1) {
     const until = sections(text.slice(0, length));
-    // The last one is being written, and the one before it may still get a line.
+    // Only the last section may still change.
     for (const [at, part] of until.slice(0, -1).entries()) expect(part).toBe(all[at]);
   }
 });

@@ -1,4 +1,5 @@
-/** Markdown as React nodes. Nothing in it becomes markup of the page: HTML is text, and an image is a link. */
+/** Renders Markdown as React nodes. HTML in the text is shown as text, and images are shown as links, so the text
+ * cannot add elements of its own to the page. */
 import { ExternalLink } from "lucide-react";
 import { Fragment, memo, type ReactNode, useMemo } from "react";
 import { CopyButton } from "../parts/Copy";
@@ -7,7 +8,7 @@ import { type Block, blocks, sections } from "./blocks";
 import { type Inline, inline, labelled } from "./inline";
 import styles from "./Markdown.module.css";
 
-/** The rest of a longer text is shown as it is. */
+/** The text after this many characters is shown without formatting. */
 export const MAX_MARKDOWN_CHARACTERS = 100_000;
 
 export function Markdown({ text }: { text: string }) {
@@ -22,7 +23,7 @@ export function Markdown({ text }: { text: string }) {
   );
 }
 
-/** A text as it is, with its redaction labels marked. */
+/** A text without formatting, in which redaction labels are marked. */
 export function PlainText({ text }: { text: string }) {
   return <div className={styles["plain"]}>{nodes(labelled(text))}</div>;
 }
@@ -39,7 +40,7 @@ function blockNode(block: Block): ReactNode {
   switch (block.kind) {
     case "paragraph": return <p>{nodes(inline(block.text))}</p>;
     case "plain": return <div className={styles["rest"]}>{nodes(labelled(block.text))}</div>;
-    // One level, because answers begin at any, and the page has its own headings.
+    // All headings are `h3`: an answer can begin at any level, and the page has headings above it.
     case "heading": return <h3 data-level={block.level}>{nodes(inline(block.text))}</h3>;
     case "code": return <CodeBlock language={block.language} text={block.text} />;
     case "quote": return <blockquote><Blocks blocks={block.blocks} /></blockquote>;
@@ -52,7 +53,7 @@ function blockNode(block: Block): ReactNode {
 function List({ start, items }: { start: number | null; items: readonly Block[][] }) {
   const entries = items.map((item, at) => {
     const [first, ...rest] = item;
-    // A tight item has no paragraph of its own.
+    // The first paragraph of an item is rendered without a `p` element, so that the list is tight.
     return <li key={at}>{first?.kind === "paragraph" ? nodes(inline(first.text)) : first && blockNode(first)}<Blocks blocks={rest} /></li>;
   });
   return start === null ? <ul>{entries}</ul> : <ol start={start}>{entries}</ol>;

@@ -7,7 +7,7 @@ import { Composer } from "./Composer";
 import { messageOf } from "./messages";
 import { ask } from "./turns";
 
-/** The beginning of a conversation. It is created with the first question. */
+/** The form for the first question of a new conversation. Sending the question creates the conversation. */
 export function NewConversation() {
   const chat = chatTexts;
   const [model, setModel] = useState("");

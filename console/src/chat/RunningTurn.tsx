@@ -10,7 +10,7 @@ import { Markdown, PlainText } from "./Markdown";
 import { messageOf } from "./messages";
 import { isActive, type Turn } from "./turn";
 
-/** A question that is being answered, or was not: the refusal stands in the place of the answer. */
+/** A question and its answer so far. If the question was refused or failed, shows the error. */
 export function RunningTurn({ turn, onRetry, onEdit }: { turn: Turn; onRetry: () => void; onEdit: () => void }) {
   const chat = chatTexts;
   return (

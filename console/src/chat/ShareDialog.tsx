@@ -9,7 +9,7 @@ import { chatTexts } from "../texts/chat";
 import { useCreateLink, useRevokeLink, useShareLinks } from "./api";
 import styles from "./ChatPage.module.css";
 
-/** The links with which others read the conversation: create, copy, revoke. */
+/** The dialog for the share links of a conversation: create, copy, revoke. */
 export function ShareDialog({ open, onClose, returnTo, conversationId }: {
   open: boolean;
   onClose: () => void;

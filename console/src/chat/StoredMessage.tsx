@@ -1,4 +1,5 @@
 import { Link } from "@tanstack/react-router";
+import { RefreshCw } from "lucide-react";
 import { memo, useState } from "react";
 import { Badge } from "../parts/Badge";
 import { Button } from "../parts/Button";
@@ -7,19 +8,21 @@ import { CopyButton } from "../parts/Copy";
 import { dollars, wholeNumber } from "../parts/format";
 import { Time } from "../parts/Time";
 import { DlpBadge } from "../requests/status";
-import { texts } from "../texts";
+import { recordTexts } from "../texts/requests";
 import { chatTexts } from "../texts/chat";
 import { type Message, useAnswerRecord } from "./api";
 import styles from "./ChatPage.module.css";
 import { Markdown, PlainText } from "./Markdown";
 import { messageOf } from "./messages";
 
-/** A message as it is stored, and for an answer what it used, what it cost, and what data protection did. */
-export const StoredMessage = memo(function StoredMessage({ message, isPriced, isStopped, failure }: {
+/** A stored message. For an answer, also shows its tokens, its cost and the DLP action. If `onRegenerate` is set, the
+ * answer has a button that asks for another answer. */
+export const StoredMessage = memo(function StoredMessage({ message, isPriced, isStopped, failure, onRegenerate }: {
   message: Message;
   isPriced: boolean;
   isStopped: boolean;
   failure: unknown;
+  onRegenerate?: (() => void) | undefined;
 }) {
   const chat = chatTexts;
   const isAnswer = message.role === "assistant";
@@ -33,19 +36,22 @@ export const StoredMessage = memo(function StoredMessage({ message, isPriced, is
       </div>
       {isAnswer ? <Markdown text={message.content} /> : <PlainText text={message.content} />}
       {failure !== undefined && <p className={styles["fault"]} role="alert">{messageOf(failure)}</p>}
-      {isAnswer && <AnswerFoot message={message} isPriced={isPriced} />}
+      {isAnswer && <AnswerFoot message={message} isPriced={isPriced} onRegenerate={onRegenerate} />}
     </li>
   );
 });
 
-function AnswerFoot({ message, isPriced }: { message: Message; isPriced: boolean }) {
-  const { request } = texts;
+function AnswerFoot({ message, isPriced, onRegenerate }: { message: Message; isPriced: boolean; onRegenerate: (() => void) | undefined }) {
+  const request = recordTexts;
   const chat = chatTexts;
-  const [wanted, setWanted] = useState(false);
-  const { data: record } = useAnswerRecord(message.request_id, isPriced || wanted);
+  const [isRequested, setRequested] = useState(false);
+  const { data: record } = useAnswerRecord(message.request_id, isPriced || isRequested);
   return (
     <div className={styles["foot"]}>
       <CopyButton text={message.content} label={chat.copyAnswer} />
+      {onRegenerate && (
+        <Button look="quiet" size="icon" aria-label={chat.regenerate} title={chat.regenerate} onClick={onRegenerate}><RefreshCw aria-hidden size={14} /></Button>
+      )}
       {record ? (
         <>
           <DlpBadge action={record.dlp_action} />
@@ -54,7 +60,7 @@ function AnswerFoot({ message, isPriced }: { message: Message; isPriced: boolean
           <Link to="/requests" search={{ request: record.request_id, period: "all" }}>{chat.record}</Link>
         </>
       ) : (
-        !isPriced && !wanted && message.request_id !== null && <Button look="quiet" size="small" onClick={() => setWanted(true)}>{chat.showCost}</Button>
+        !isPriced && !isRequested && message.request_id !== null && <Button look="quiet" size="small" onClick={() => setRequested(true)}>{chat.showCost}</Button>
       )}
     </div>
   );

@@ -10,18 +10,19 @@ export const PAGE_SIZE = 25;
 export const AUTO_MODEL = "auto";
 
 const MESSAGES_PAGE_SIZE = 500;
-/** More messages than this many pages are not loaded. */
+/** The maximum number of pages of messages that are loaded. */
 const MAX_MESSAGE_PAGES = 20;
-/** A record is stored within a second after its answer. */
+/** The interval at which a missing record is requested again. A record is stored within a second after its answer. */
 const RECORD_MS = 700;
 const MAX_RECORD_LOADS = 8;
 
-/** A page of the user's conversations, the most recently used first. */
-export function useConversations(page: number) {
+/** A page of the user's conversations, the most recently used first. `search` is a part of their titles. */
+export function useConversations(page: number, search: string | undefined) {
+  const query = { limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE, ...(search !== undefined && { search }) };
   return useQuery({
-    queryKey: ["conversations", "list", page],
+    queryKey: ["conversations", "list", page, search],
     placeholderData: keepPreviousData,
-    queryFn: () => dataOf(api.GET("/api/conversations", { params: { query: { limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE } } })),
+    queryFn: () => dataOf(api.GET("/api/conversations", { params: { query } })),
   });
 }
 
@@ -53,18 +54,8 @@ export function useMessages(id: string) {
   });
 }
 
-/** The models that the user may use. */
-export function useUsableModels() {
-  return useQuery({
-    queryKey: ["usable-models"],
-    queryFn: async () => {
-      const answer = await dataOf(api.GET("/v1/models"));
-      return answer.data.map(({ id }) => id).sort();
-    },
-  });
-}
-
-/** What an answer used and cost. Null until its record is stored, and where there is none. */
+/** The usage record of an answer, with its tokens and cost. The data is null until the record is stored, and if there
+ * is no record. */
 export function useAnswerRecord(requestId: string | null, enabled: boolean) {
   return useQuery({
     queryKey: ["usage-records", "answer", requestId],

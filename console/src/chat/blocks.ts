@@ -1,5 +1,5 @@
-/** The blocks of Markdown: paragraphs, headings, lists, code, tables, quotes. Each line is read once for each level of
- * nesting, and nesting has a limit. */
+/** Parses the blocks of Markdown: paragraphs, headings, lists, code, tables, quotes. Each line is read once for each
+ * level of nesting, and the number of levels is limited. */
 
 export type Block =
   | { kind: "paragraph" | "plain"; text: string }
@@ -12,7 +12,7 @@ export type Block =
 
 const MAX_DEPTH = 6;
 const MAX_COLUMNS = 40;
-/** The rest of a text with more blocks is shown as it is. */
+/** The text after this many blocks is shown without formatting. */
 const MAX_BLOCKS = 2_000;
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})[ \t]*([^`]{0,100})$/;
@@ -22,18 +22,18 @@ const ITEM = /^( {0,3})([-*+]|\d{1,9}[.)])(?:[ \t]+(.*)|)$/;
 const QUOTE = /^ {0,3}> ?(.*)$/;
 const DIVIDER_CELL = /^:?-+:?$/;
 
-/** The parts of a text between which blocks are independent. A part that is complete does not change while the answer
- * goes on, so it is not rendered again. */
+/** Splits a text into sections that can be parsed independently. While an answer is being written, only its last
+ * section changes, so the other sections are not rendered again. */
 export function sections(text: string): string[] {
-  const found: string[] = [];
+  const complete: string[] = [];
   let current: string[] = [];
   let fence: string | null = null;
   let isAfterBlank = false;
   for (const line of text.split("\n")) {
-    // The last line may be the beginning of a marker.
+    // The last line can end within a list marker, such as `1` or `-`, so a part of a marker counts as nested too.
     const isNested = /^\s|^[-*+]( |$)|^\d{1,9}([.)]?$|[.)] )|^>/.test(line);
     if (fence === null && isAfterBlank && line.trim() !== "" && !isNested && current.length > 0) {
-      found.push(current.join("\n"));
+      complete.push(current.join("\n"));
       current = [];
     }
     current.push(line);
@@ -41,8 +41,8 @@ export function sections(text: string): string[] {
     else fence = FENCE.exec(line)?.[1] ?? null;
     isAfterBlank = line.trim() === "";
   }
-  if (current.length > 0) found.push(current.join("\n"));
-  return found;
+  if (current.length > 0) complete.push(current.join("\n"));
+  return complete;
 }
 
 export function blocks(text: string): Block[] {
@@ -50,7 +50,7 @@ export function blocks(text: string): Block[] {
 }
 
 function read(lines: readonly string[], depth: number): Block[] {
-  const found: Block[] = [];
+  const parsed: Block[] = [];
   let at = 0;
   while (at < lines.length) {
     const line = lines[at] ?? "";
@@ -58,15 +58,15 @@ function read(lines: readonly string[], depth: number): Block[] {
       at += 1;
       continue;
     }
-    if (found.length >= MAX_BLOCKS) return [...found, { kind: "plain", text: lines.slice(at).join("\n") }];
+    if (parsed.length >= MAX_BLOCKS) return [...parsed, { kind: "plain", text: lines.slice(at).join("\n") }];
     const [block, end] = one(lines, at, depth);
-    found.push(block);
+    parsed.push(block);
     at = end;
   }
-  return found;
+  return parsed;
 }
 
-/** The block that begins at a line, and the first line after it. */
+/** Returns the block that begins at line `at`, and the index of the first line after the block. */
 function one(lines: readonly string[], at: number, depth: number): [Block, number] {
   const line = lines[at] ?? "";
   const fence = FENCE.exec(line);

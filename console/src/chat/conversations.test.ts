@@ -13,16 +13,16 @@ function message(sequence: number, status: Message["status"] = "complete"): Mess
 
 const turn = (state: Turn["state"]): Turn => ({ question: "q", model: "m", answer: "a", after: 2, state });
 
-describe("what is shown of a conversation", () => {
+describe("a conversation shows", () => {
   const stored = [message(1), message(2), message(3), message(4, "incomplete")];
 
-  test("while an answer is written, the turn instead of its incomplete message", () => {
+  test("the turn instead of its incomplete messages while an answer is being written", () => {
     for (const state of ["waiting", "answering", "settling"] as const) {
       expect(shownMessages(stored, turn(state))).toEqual({ messages: stored.slice(0, 2), turn: turn(state) });
     }
   });
 
-  test("afterwards the stored messages, or the turn if nothing of it is stored", () => {
+  test("the stored messages afterwards, and the turn only if none of its messages is stored", () => {
     expect(shownMessages(stored, turn("done"))).toEqual({ messages: stored, turn: undefined });
     expect(shownMessages(stored.slice(0, 2), turn("refused"))).toEqual({ messages: stored.slice(0, 2), turn: turn("refused") });
     expect(shownMessages(stored, undefined)).toEqual({ messages: stored, turn: undefined });
@@ -48,20 +48,20 @@ describe("the stream of an answer", () => {
 
   const piece = (content: string) => `data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`;
 
-  test.each([1, 7, 1000])("is the same in chunks of %i bytes", async (size) => {
+  test.each([1, 7, 1000])("gives the same text in chunks of %i bytes", async (size) => {
     const text = `: hello\r\n\r\n${piece("Grüße")}data: {"choices": []}\n\n${piece(" ✓")}data: [DONE]\n\n`;
     expect(await read(text, size)).toBe("Grüße ✓");
   });
 
-  test("that ends early is an error", async () => expect(read(piece("a"), 5)).rejects.toThrow(TypeError));
+  test("is rejected if it ends early", async () => expect(read(piece("a"), 5)).rejects.toThrow(TypeError));
 
-  test("with an error event has the error's message", async () => {
+  test("is rejected with the message of an error event", async () => {
     const failed = read(`${piece("a")}data: {"error": {"message": "Blocked.", "code": "dlp_violation"}}\n\n`, 9);
     await expect(failed).rejects.toEqual(new ApiError(0, "Blocked.", "dlp_violation"));
   });
 });
 
-test("the command has a placeholder for the key, and quotes the question for the shell", () => {
+test("the curl command contains a placeholder for the key, and quotes the question for the shell", () => {
   const command = curlOf("https://gate.example", "id", "It's \"so\" $HOME `ls`", "auto");
   expect(command).toContain("Bearer $GATEHOUSE_API_KEY");
   expect(command).toContain(String.raw`-d '{"content":"It'\''s \"so\" $HOME ` + "`ls`");

@@ -1,6 +1,6 @@
-/** A question as a command. */
+/** A question of a conversation as a curl command. */
 
-/** The command that asks a conversation the same again, with a placeholder instead of a key. */
+/** The curl command that sends the question to the conversation again. `$GATEHOUSE_API_KEY` stands for the key. */
 export function curlOf(origin: string, conversationId: string, question: string, model: string): string {
   const body = JSON.stringify({ content: question, model, stream: true });
   return `curl -N ${origin}/api/conversations/${conversationId}/messages \\

@@ -1,5 +1,5 @@
-/** The inline part of Markdown: emphasis, code, links and labels. The work is linear in the length of the text, times
- * the depth of nesting. */
+/** Parses the inline elements of Markdown: emphasis, code, links and redaction labels. The time is linear in the length
+ * of the text, times the depth of nesting. */
 
 export type Inline =
   | { kind: "text"; text: string }
@@ -10,7 +10,7 @@ export type Inline =
 
 type Mark = { sign: string; kind: "strong" | "emphasis" | "deleted"; wholeWords: boolean };
 
-/** A longer text is not searched for marks. */
+/** In a longer text, only redaction labels are parsed. */
 const MAX_INLINE_CHARACTERS = 20_000;
 const MAX_DEPTH = 4;
 const MAX_LINK_TEXT = 300;
@@ -30,7 +30,7 @@ const MARKS: readonly Mark[] = [
   { sign: "_", kind: "emphasis", wholeWords: true },
 ];
 
-/** The address of a link that may be opened, or null. */
+/** Returns the normalized address if its protocol is allowed, otherwise null. */
 export function safeAddress(address: string): string | null {
   try {
     const url = new URL(address);
@@ -40,7 +40,7 @@ export function safeAddress(address: string): string | null {
   }
 }
 
-/** The text with its redaction labels, and nothing else. */
+/** Splits a text into redaction labels and plain text. Parses no other elements. */
 export function labelled(text: string): Inline[] {
   const parts: Inline[] = [];
   let from = 0;
@@ -65,12 +65,13 @@ function labelAt(text: string, at: number): Extract<Inline, { kind: "label" }> |
   return match === null ? null : { kind: "label", text: match[0], entity: match[1]?.toLowerCase().replaceAll("_", " ") ?? "" };
 }
 
-/** Reads one text. `inLink`: links are not read again in the text of a link. */
+/** Parses one text. If `inLink` is true, the text belongs to a link, and links in it are not parsed. */
 class Reader {
   private at = 0;
   private plain = "";
   private readonly parts: Inline[] = [];
-  /** Signs without an end in the rest of the text, so that it is not searched for them again. */
+  /** Opening signs that have no closing sign in the rest of the text. The reader does not search for their closing sign
+   * again. */
   private readonly unended = new Set<string>();
 
   constructor(private readonly text: string, private readonly depth: number, private readonly inLink: boolean) {}
@@ -143,7 +144,8 @@ class Reader {
     return true;
   }
 
-  /** `open` is the place of the bracket. An image becomes a link, because it would be loaded from a foreign server. */
+  /** Reads a link or an image. `open` is the index of the opening bracket. An image becomes a link, because the browser
+   * would load it from another server. */
   private readLink(open: number, image: boolean): boolean {
     if (this.inLink) return false;
     const near = this.text.slice(open + 1, open + 1 + MAX_LINK_TEXT);
@@ -206,7 +208,7 @@ class Reader {
     for (let at = this.text.indexOf(sign, from + 1); at !== -1; ) {
       let end = at;
       while (this.text[end] === sign[0]) end += 1;
-      // A single sign does not end at a double one, which belongs to a mark within.
+      // A single sign, such as `*`, is not closed by a double one, which belongs to an element inside.
       const fits = sign.length === 1 ? end - at !== 2 : true;
       const last = sign.length === 1 ? at : end - sign.length;
       if (fits && /\S/.test(this.text[at - 1] ?? " ") && !(wholeWords && WORD.test(this.text[end] ?? ""))) return last;

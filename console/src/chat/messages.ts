@@ -1,21 +1,26 @@
-/** Messages of failed questions, and which messages of a conversation are shown. */
+/** Error messages of failed questions, and the selection of the messages that a conversation shows. */
 import { ApiError } from "../api/errors";
 import { errorText } from "../parts/states";
 import type { Message } from "./api";
 import { isActive, type Turn } from "./turn";
 
-/** The API's own message, also for limits, where it names which one. */
+/** Returns the error message of a failed question. For status 429 this is the API's own message, because it names the
+ * exceeded limit. */
 export function messageOf(error: unknown): string {
   return error instanceof ApiError && error.status === 429 && error.message !== "" ? error.message : errorText(error);
 }
 
-/** The stored messages to show, and the turn if it is to be shown after them. While an answer is being written its stored
- * messages are incomplete, so the turn is shown instead. Afterwards the turn is shown only where nothing of it is stored. */
+/** Returns the stored messages to show, and the turn if it is shown after them. While an answer is being written, its
+ * stored messages are incomplete, so the turn is shown instead of them. Afterwards, the turn is shown only if none of
+ * its messages is stored. If the turn should have replaced a question and failed, it is shown after this question. */
 export function shownMessages(stored: readonly Message[], turn: Turn | undefined): { messages: readonly Message[]; turn: Turn | undefined } {
   if (turn === undefined) return { messages: stored, turn };
   const before = stored.filter(({ sequence }) => sequence <= turn.after);
   if (isActive(turn)) return { messages: before, turn };
-  return before.length === stored.length ? { messages: stored, turn } : { messages: stored, turn: undefined };
+  const isUnstored = turn.replaces === undefined
+    ? before.length === stored.length
+    : turn.error !== undefined && stored.some(({ id }) => id === turn.replaces);
+  return { messages: stored, turn: isUnstored ? turn : undefined };
 }
 
 export function lastSequence(stored: readonly Message[]): number {

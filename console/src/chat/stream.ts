@@ -1,5 +1,6 @@
 /** Reads the stream of an answer: chunks of chat completions as server-sent events. */
 import { ApiError } from "../api/errors";
+import { texts } from "../texts";
 
 interface Chunk {
   choices?: { delta?: { content?: string | null; refusal?: string | null } }[];
@@ -7,10 +8,11 @@ interface Chunk {
   message?: string;
 }
 
-/** An event without an end is not collected any further. */
+/** The maximum length of a line that has not ended yet. A longer line ends the stream with an error. */
 const MAX_EVENT_CHARACTERS = 8_388_608;
 
-/** Reads to the end of the stream, and passes on each piece of the answer. Raises ApiError for an error in the stream. */
+/** Reads the stream to its end, and calls `onText` with each piece of the answer. Throws ApiError if the stream
+ * contains an error, and TypeError if it ends early. */
 export async function readAnswer(body: ReadableStream<Uint8Array>, onText: (text: string) => void): Promise<void> {
   const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader();
   let rest = "";
@@ -37,5 +39,5 @@ function textOf({ choices, error, message }: Chunk): string {
 }
 
 function broken(): TypeError {
-  return new TypeError("The stream of the answer ended early.");
+  return new TypeError(texts.errors.network);
 }

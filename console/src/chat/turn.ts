@@ -1,15 +1,17 @@
-/** A question of this visit, with its answer or the reason why there is none. */
+/** A question that was asked since the console was opened, with its answer or the reason why there is none. */
 
 export interface Turn {
   question: string;
   model: string;
   answer: string;
-  /** The number of the last message before the turn. */
+  /** The `sequence` of the last message before the turn. */
   after: number;
+  /** The id of the stored question that the turn replaces. */
+  replaces?: string | undefined;
   /** `settling`: the answer has ended, and the stored messages are being loaded. `refused`: nothing was stored. */
   state: "waiting" | "answering" | "settling" | "done" | "stopped" | "refused" | "failed";
   error?: unknown;
-  /** What data protection did with the question, by the header of the answer. */
+  /** The action of DLP on the question, from the response header `X-DLP-Action`. */
   dlpAction?: string | null;
 }
 

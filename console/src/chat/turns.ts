@@ -1,5 +1,5 @@
-/** Questions that are being answered, and the last one of each conversation that was not answered in full. They live
- * outside of the page, so that an answer goes on while another conversation is open. */
+/** The latest question of each conversation since the console was opened, with its answer so far. Turns are stored
+ * outside of React components, so that an answer continues while the user opens another page. */
 import { useSyncExternalStore } from "react";
 import { api } from "../api/client";
 import { apiError } from "../api/errors";
@@ -7,11 +7,11 @@ import { queries } from "../api/queries";
 import { readAnswer } from "./stream";
 import { isActive, type Turn } from "./turn";
 
-/** New text is shown at most this often. */
+/** The minimum time between two updates of the displayed answer. */
 const SHOW_MS = 80;
-/** The text until a stop is stored a moment after the call has ended. */
+/** The delay between a stop and loading the stored messages. The API stores the text shortly after the request ends. */
 const STORED_AFTER_STOP_MS = 1_000;
-/** A title is written after the first answer. */
+/** The delay between an answer and loading the titles. The API writes a title after the first answer. */
 const TITLE_MS = 2_500;
 
 const turns = new Map<string, Turn>();
@@ -23,7 +23,7 @@ export function useTurn(conversationId: string): Turn | undefined {
   return useSyncExternalStore(subscribe, () => turns.get(conversationId));
 }
 
-/** Ends the call, and with it the provider's. */
+/** Aborts the request of this conversation. The gateway then also ends its request to the provider. */
 export function stop(conversationId: string): void {
   controllers.get(conversationId)?.abort();
 }
@@ -34,16 +34,17 @@ export function discard(conversationId: string): void {
   notify();
 }
 
-/** Posts a question, and follows its answer. */
-export async function ask(conversationId: string, question: string, model: string, after: number): Promise<void> {
+/** Posts a question, and reads its answer into the turn. If `replaces` is set, it is the id of the newest question,
+ * which the new turn replaces. */
+export async function ask(conversationId: string, question: string, model: string, after: number, replaces?: string): Promise<void> {
   if (isActive(turns.get(conversationId))) return;
   const controller = new AbortController();
   controllers.set(conversationId, controller);
-  set(conversationId, { question, model, answer: "", after, state: "waiting" });
+  set(conversationId, { question, model, answer: "", after, replaces, state: "waiting" });
   const shown = throttled((answer) => change(conversationId, { answer, state: "answering" }));
   try {
     const { data, error, response } = await api.POST("/api/conversations/{conversation_id}/messages", {
-      params: { path: { conversation_id: conversationId } }, body: { content: question, model, stream: true },
+      params: { path: { conversation_id: conversationId } }, body: { content: question, model, stream: true, ...(replaces !== undefined && { replaces }) },
       parseAs: "stream", signal: controller.signal,
     });
     change(conversationId, { dlpAction: response.headers.get("x-dlp-action") });
@@ -68,7 +69,8 @@ export async function ask(conversationId: string, question: string, model: strin
   }
 }
 
-/** Loads the stored messages. Until they are there the page shows the turn, and no stored answer that is being written. */
+/** Loads the stored messages, and then sets the state. Until the messages are loaded, the page shows the turn, and
+ * hides its stored messages, which can be incomplete. */
 async function settle(conversationId: string, state: Turn["state"]): Promise<void> {
   change(conversationId, { state: "settling" });
   await Promise.all([

@@ -5,13 +5,13 @@ import { MenuItem } from "../parts/Menu";
 import { RuleMenu } from "../parts/rules";
 import { errorText } from "../parts/states";
 import { toast } from "../parts/toasts";
-import { texts } from "../texts";
+import { complianceTexts } from "../texts/compliance";
 import { type Bundle, useAcknowledge, useActivate, useArchive, useDeleteBundle, useSetEnabled } from "./api";
 import { BundleForm } from "./BundleForm";
 
 /** The menu of a bundle, for administrators. */
 export function BundleActions({ bundle }: { bundle: Bundle }) {
-  const { compliance } = texts;
+  const compliance = complianceTexts;
   const setEnabled = useSetEnabled(bundle.id);
   const archive = useArchive(bundle.id);
   const activate = useActivate(bundle.id);

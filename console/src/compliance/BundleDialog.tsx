@@ -12,11 +12,12 @@ import { ErrorState, errorText, Skeleton } from "../parts/states";
 import { Time } from "../parts/Time";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
+import { complianceTexts } from "../texts/compliance";
 import { type Bundle, type PeriodDays, useAcknowledge, useBundleStats, useEntityTypes } from "./api";
 import styles from "./BundleDialog.module.css";
 import { StateBadge } from "./StateBadge";
 
-/** What a bundle protects, and what was found of it in the period. */
+/** The dialog with the entity types of a bundle, and the findings of these types in the period. */
 export function BundleDialog({ bundle, days, onClose }: { bundle: Bundle | undefined; days: PeriodDays; onClose: () => void }) {
   return (
     <Dialog
@@ -34,7 +35,8 @@ export function BundleDialog({ bundle, days, onClose }: { bundle: Bundle | undef
 }
 
 function Facts({ bundle }: { bundle: Bundle }) {
-  const { compliance, rules } = texts;
+  const { rules } = texts;
+  const compliance = complianceTexts;
   return (
     <dl className={styles["facts"]}>
       <Fact name={compliance.framework}>{bundle.regulatory_framework} {bundle.version}</Fact>
@@ -49,7 +51,7 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
 }
 
 function Acknowledged({ bundle: { id, name, state, acknowledged_by: by, acknowledged_at: at } }: { bundle: Bundle }) {
-  const { compliance } = texts;
+  const compliance = complianceTexts;
   const { administers } = useRights();
   const person = useUserName(by);
   const acknowledge = useAcknowledge(id);
@@ -68,9 +70,10 @@ function Acknowledged({ bundle: { id, name, state, acknowledged_by: by, acknowle
   );
 }
 
-/** The entity types, and which of them only a rule of the organization finds. */
+/** Lists the entity types, and names those that no built-in pattern finds and that therefore need a rule of the
+ * organization. */
 function Types({ types }: { types: readonly string[] }) {
-  const { compliance } = texts;
+  const compliance = complianceTexts;
   const known = useEntityTypes();
   const withoutPatterns = known.data?.filter(({ detectors }) => !detectors.includes("regex")).map(({ entity_type: type }) => type) ?? [];
   const unfound = types.filter((type) => withoutPatterns.includes(type));
@@ -86,7 +89,7 @@ function Types({ types }: { types: readonly string[] }) {
 }
 
 function Findings({ id, days }: { id: string; days: PeriodDays }) {
-  const { compliance } = texts;
+  const compliance = complianceTexts;
   const stats = useBundleStats(id, days);
   const { data } = stats;
   if (stats.error && data === undefined) return <ErrorState error={stats.error} onRetry={() => void stats.refetch()} />;

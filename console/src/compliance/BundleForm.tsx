@@ -5,6 +5,7 @@ import { CheckboxField, SelectField, TextAreaField, TextField } from "../parts/f
 import { toast } from "../parts/toasts";
 import { Fields } from "../parts/Trial";
 import { texts } from "../texts";
+import { complianceTexts } from "../texts/compliance";
 import { type Bundle, FRAMEWORKS, type Framework, useEntityTypes, useSaveBundle } from "./api";
 
 interface BundleFields {
@@ -18,7 +19,8 @@ interface BundleFields {
 
 /** Creates and edits a bundle. */
 export function BundleForm({ bundle, onDone }: { bundle?: Bundle; onDone: () => void }) {
-  const { compliance, rules } = texts;
+  const { rules } = texts;
+  const compliance = complianceTexts;
   const form = useForm<BundleFields>({
     defaultValues: {
       name: bundle?.name ?? "",
@@ -29,7 +31,7 @@ export function BundleForm({ bundle, onDone }: { bundle?: Bundle; onDone: () => 
       enabled: bundle?.enabled ?? true,
     },
   });
-  const save = useSaveBundle(bundle?.id);
+  const save = useSaveBundle(bundle);
   const types = useEntityTypes();
   const { errors } = form.formState;
   return (

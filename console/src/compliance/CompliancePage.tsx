@@ -16,6 +16,7 @@ import { Segments } from "../parts/Segments";
 import { EmptyState, ErrorState } from "../parts/states";
 import { RowFailure, useOpenRow } from "../parts/useOpenRow";
 import { texts } from "../texts";
+import { complianceTexts } from "../texts/compliance";
 import {
   type Bundle, type BundleFilters, DEFAULT_DAYS, FRAMEWORKS, PAGE_SIZE, type PeriodDays, PERIODS_DAYS, type Sort, type Summary,
   useBundle, useBundles, useExportBundles, useReport, useSummary,
@@ -31,9 +32,9 @@ import { StateBadge } from "./StateBadge";
 const route = getRouteApi("/compliance");
 const creation: Editor = (close) => <BundleForm onDone={close} />;
 
-/** The compliance bundles, with what was found of them in a period. */
+/** The compliance bundles, with their findings in a period. */
 export function CompliancePage() {
-  const { compliance } = texts;
+  const compliance = complianceTexts;
   const { administers } = useRights();
   const { days = DEFAULT_DAYS, page = 1, bundle: openId, ...filters } = route.useSearch();
   const navigate = route.useNavigate();
@@ -124,7 +125,7 @@ export function CompliancePage() {
 }
 
 function Figures({ summary, error, onRetry, days }: { summary: Summary | undefined; error: unknown; onRetry: () => void; days: PeriodDays }) {
-  const { compliance } = texts;
+  const compliance = complianceTexts;
   if (error && summary === undefined) return <Panel label={compliance.findings}><ErrorState error={error} onRetry={onRetry} /></Panel>;
   const when = compliance.periods[days];
   return (
@@ -137,7 +138,7 @@ function Figures({ summary, error, onRetry, days }: { summary: Summary | undefin
 }
 
 function Triggers({ triggers }: { triggers: Summary["top_triggers"] }) {
-  const { compliance } = texts;
+  const compliance = complianceTexts;
   return (
     <Panel title={compliance.triggers}>
       <ol className={styles["triggers"]}>
@@ -153,7 +154,8 @@ function Triggers({ triggers }: { triggers: Summary["top_triggers"] }) {
 }
 
 function columnsOf(administers: boolean, summary: Summary | undefined, open: (bundle: Bundle) => void): Column<Bundle>[] {
-  const { compliance, rules } = texts;
+  const { rules } = texts;
+  const compliance = complianceTexts;
   const events = new Map(summary?.bundles.map(({ bundle_id: id, total_events: total }) => [id, total]));
   const columns: Column<Bundle>[] = [
     {

@@ -7,6 +7,7 @@ import { DialogForm } from "../parts/DialogForm";
 import { SelectField, TextField } from "../parts/fields";
 import { useResetOnOpen } from "../parts/useResetOnOpen";
 import { texts } from "../texts";
+import { complianceTexts } from "../texts/compliance";
 import { type ImportedBundle, type ImportSummary, useImportBundles } from "./api";
 import styles from "./ImportButton.module.css";
 
@@ -15,9 +16,9 @@ interface ImportFields {
   mode: "skip" | "replace";
 }
 
-/** Imports the bundles of a file, and then lists what became of them. */
+/** Imports bundles from a file, and then lists which of them were created, replaced, skipped or archived. */
 export function ImportButton() {
-  const { compliance } = texts;
+  const compliance = complianceTexts;
   const [open, setOpen] = useState(false);
   const [summary, setSummary] = useResetOnOpen<ImportSummary | null>(open, null);
   const trigger = useRef<HTMLButtonElement>(null);
@@ -36,20 +37,20 @@ export function ImportButton() {
 }
 
 function ImportForm({ onDone, onCancel }: { onDone: (summary: ImportSummary) => void; onCancel: () => void }) {
-  const { compliance } = texts;
+  const compliance = complianceTexts;
   const form = useForm<ImportFields>({ defaultValues: { file: null, mode: "skip" } });
   const importBundles = useImportBundles();
   const { errors } = form.formState;
 
   async function submit({ file: files, mode }: ImportFields) {
-    // A file that changed after it was chosen cannot be read.
+    // The browser cannot read a file that has changed since the user selected it.
     const text = await files?.[0]?.text().catch(() => undefined);
     const records = text === undefined ? null : recordsOf(text);
     if (records !== null) {
       onDone(await importBundles.mutateAsync({ records, mode }));
       return;
     }
-    // Without a choice, the same file can be chosen again.
+    // Clear the field, so that the user can select the same file again.
     form.setValue("file", null);
     form.setError("file", { message: text === undefined ? compliance.unreadable : compliance.notAnExport });
   }
@@ -68,7 +69,7 @@ function ImportForm({ onDone, onCancel }: { onDone: (summary: ImportSummary) => 
   );
 }
 
-/** The records of an export, or null. A file may also hold a single record. */
+/** Returns the records of an export, or null if the text is not an export. A file can also contain a single record. */
 function recordsOf(text: string): ImportedBundle[] | null {
   try {
     const content: unknown = JSON.parse(text);
@@ -80,7 +81,7 @@ function recordsOf(text: string): ImportedBundle[] | null {
 }
 
 function Imported({ summary, onClose }: { summary: ImportSummary; onClose: () => void }) {
-  const { compliance } = texts;
+  const compliance = complianceTexts;
   return (
     <>
       <dl className={styles["names"]}>

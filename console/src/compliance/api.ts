@@ -2,6 +2,7 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, listOf, type Schemas } from "../api/client";
 import { DEFAULT_SORT, type PERIODS_DAYS, type SORTS } from "./choices";
+import { useIfMatch } from "../api/versions";
 
 export { FRAMEWORKS, PERIODS_DAYS } from "./choices";
 
@@ -46,7 +47,7 @@ export function useBundles({ framework, sort = DEFAULT_SORT, ...filters }: Bundl
   });
 }
 
-/** One bundle, for a page that does not show it. */
+/** A bundle by its id. The page needs it if the URL names a bundle that is not on the loaded page of the list. */
 export function useBundle(id: string | undefined) {
   return useQuery({
     queryKey: ["compliance", "bundle", id],
@@ -88,11 +89,12 @@ function useBundleChange<Input, Output>(change: (input: Input) => Promise<Output
   });
 }
 
-export function useSaveBundle(id: string | undefined) {
+export function useSaveBundle(bundle: Bundle | undefined) {
+  const headers = useIfMatch(bundle);
   return useBundleChange((body: NewBundle) =>
-    id === undefined
+    bundle === undefined
       ? dataOf(api.POST("/api/admin/compliance-bundles", { body }))
-      : dataOf(api.PUT("/api/admin/compliance-bundles/{bundle_id}", { params: { path: { bundle_id: id } }, body })),
+      : dataOf(api.PUT("/api/admin/compliance-bundles/{bundle_id}", { params: { path: { bundle_id: bundle.id } }, body, headers })),
   );
 }
 

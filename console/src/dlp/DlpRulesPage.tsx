@@ -1,19 +1,23 @@
 import { getRouteApi } from "@tanstack/react-router";
-import { History, SearchX, ShieldCheck } from "lucide-react";
+import { History, ShieldCheck } from "lucide-react";
 import { useMemo } from "react";
 import { useRights } from "../api/queries";
 import { Badge } from "../parts/Badge";
 import { Button } from "../parts/Button";
-import { actionsColumn, type Column, DataTable } from "../parts/DataTable";
-import { FilterSelect } from "../parts/fields";
+import { actionsColumn, type Column } from "../parts/DataTable";
+import { FilterField } from "../parts/FilterField";
+import { ChoiceFilter, EnabledFilter } from "../parts/filters";
+import { ListPanel } from "../parts/ListPanel";
 import { MenuItem } from "../parts/Menu";
-import { Page, Panel } from "../parts/Page";
+import { Page } from "../parts/Page";
 import { type Editor, EnabledBadge, NewRuleButton, RuleMenu, RuleName } from "../parts/rules";
 import styles from "../parts/rules.module.css";
-import { EmptyState, ErrorState } from "../parts/states";
+import { EmptyState } from "../parts/states";
+import { RowFailure, useOpenRow } from "../parts/useOpenRow";
 import { texts } from "../texts";
-import { type DlpRule, useDeleteRule, useDlpRules, useUpdateRule } from "./api";
-import { type Detector, DETECTORS } from "./detectors";
+import { dlpTexts, versionTexts } from "../texts/dlp";
+import { type DlpRule, type RuleFilters, type RuleSort, useDeleteRule, useDlpRule, useDlpRulePage, useUpdateRule } from "./api";
+import { DETECTORS } from "./detectors";
 import { DlpViews } from "./DlpViews";
 import { EvaluationPanel } from "./EvaluationPanel";
 import { RuleForm } from "./RuleForm";
@@ -24,18 +28,20 @@ const route = getRouteApi("/dlp-rules");
 const creation: Editor = (close) => <RuleForm onDone={close} />;
 
 export function DlpRulesPage() {
-  const { dlp, rules: shared } = texts;
+  const dlp = dlpTexts;
   const { administers } = useRights();
-  const filters = route.useSearch();
+  const { page = 1, sort = "created_at", versions, ...filters } = route.useSearch();
   const navigate = route.useNavigate();
-  const rules = useDlpRules(filters);
-  const open = useMemo(
-    () => (rule: DlpRule) => void navigate({ search: (now) => ({ ...now, versions: rule.id }) }),
-    [navigate],
-  );
+  const list = useDlpRulePage(filters, sort, page);
+  const { open, close } = useMemo(() => ({
+    open: (rule: DlpRule) => void navigate({ search: (now) => ({ ...now, versions: rule.id }) }),
+    close: () => void navigate({ search: ({ versions: _, ...now }) => now }),
+  }), [navigate]);
   const columns = useMemo(() => columnsOf(administers, open), [administers, open]);
-  const isFiltered = filters.enabled !== undefined || filters.detector !== undefined;
+  const isFiltered = Object.values(filters).some((value) => value !== undefined);
+  const filter = (changed: RuleFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
   const clear = () => void navigate({ search: {} });
+  const opened = useOpenRow(versions, list.data?.rows, useDlpRule);
 
   return (
     <Page
@@ -43,72 +49,57 @@ export function DlpRulesPage() {
       actions={administers && <NewRuleButton label={dlp.new} title={dlp.newTitle} editor={creation} />}
       bar={
         <>
-          <FilterSelect
-            label={dlp.detector} value={filters.detector ?? ""}
-            onChange={({ target }) => void navigate({ search: (now) => ({ ...now, detector: (target.value || undefined) as Detector | undefined }) })}
-          >
-            <option value="">{dlp.anyDetector}</option>
-            {DETECTORS.map((detector) => <option key={detector} value={detector}>{dlp.detectors[detector]}</option>)}
-          </FilterSelect>
-          <FilterSelect
-            label={shared.status} value={filters.enabled === undefined ? "" : String(filters.enabled)}
-            onChange={({ target }) =>
-              void navigate({ search: (now) => ({ ...now, enabled: target.value === "" ? undefined : target.value === "true" }) })}
-          >
-            <option value="">{shared.anyStatus}</option>
-            <option value="true">{shared.enabled}</option>
-            <option value="false">{shared.disabled}</option>
-          </FilterSelect>
+          <FilterField label={texts.rules.search} placeholder={dlp.searchPlaceholder} value={filters.search} onChange={(search) => filter({ search })} />
+          <ChoiceFilter
+            label={dlp.detector} any={dlp.anyDetector} values={DETECTORS} nameOf={(detector) => dlp.detectors[detector]}
+            value={filters.detector} onChange={(detector) => filter({ detector })}
+          />
+          <EnabledFilter value={filters.enabled} onChange={(enabled) => filter({ enabled })} />
           {isFiltered && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
         </>
       }
     >
-      <Panel label={dlp.title}>
-        {rules.error && rules.data === undefined ? (
-          <ErrorState error={rules.error} onRetry={() => void rules.refetch()} />
-        ) : rules.data?.length === 0 && isFiltered ? (
-          <EmptyState icon={SearchX} title={shared.noneMatch} text={shared.noneMatchText}><Button onClick={clear}>{texts.clear}</Button></EmptyState>
-        ) : rules.data?.length === 0 ? (
-          <EmptyState icon={ShieldCheck} title={dlp.empty} text={dlp.emptyText} />
-        ) : (
-          <DataTable label={dlp.title} columns={columns} rows={rules.data} idOf={(rule) => rule.id} onOpen={open} stale={rules.isPlaceholderData} />
-        )}
-      </Panel>
-      {administers && <EvaluationPanel />}
-      <VersionsDialog
-        rule={rules.data?.find(({ id }) => id === filters.versions)}
-        onClose={() => void navigate({ search: ({ versions: _, ...rest }) => rest })}
+      <ListPanel
+        label={dlp.title} list={list} columns={columns} idOf={(rule) => rule.id} page={page} sort={sort} isFiltered={isFiltered} onClear={clear}
+        selectedId={versions} onOpen={open}
+        onSort={(next) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, sort: next as RuleSort }) })}
+        onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}
+        empty={<EmptyState icon={ShieldCheck} title={dlp.empty} text={dlp.emptyText} />}
       />
+      {administers && <EvaluationPanel />}
+      <VersionsDialog rule={opened.row} onClose={close} />
+      <RowFailure failed={opened.failed} onClose={close} />
     </Page>
   );
 }
 
 function columnsOf(administers: boolean, open: (rule: DlpRule) => void): Column<DlpRule>[] {
-  const { dlp, rules } = texts;
+  const { rules } = texts;
+  const dlp = dlpTexts;
   const columns: Column<DlpRule>[] = [
     {
-      id: "name", header: rules.name, meta: { width: "40%" },
+      id: "name", header: rules.name, meta: { width: "40%", sort: "detector_name" },
       cell: ({ row }) => <Name rule={row.original} onOpen={() => open(row.original)} />,
     },
-    { id: "action", header: rules.action, cell: ({ row }) => <Badge tone={TONES[row.original.action_tier]}>{dlp.tiers[row.original.action_tier]}</Badge> },
-    { id: "detector", header: dlp.detector, meta: { hideBelow: "tablet" }, cell: ({ row }) => dlp.detectors[row.original.detector_type] },
-    { id: "entity", header: dlp.entityType, meta: { hideBelow: "tablet" }, cell: ({ row }) => <code className={styles["entity"]} title={row.original.entity_type}>{row.original.entity_type}</code> },
+    { id: "action", header: rules.action, meta: { sort: "action_tier" }, cell: ({ row }) => <Badge tone={TONES[row.original.action_tier]}>{dlp.tiers[row.original.action_tier]}</Badge> },
+    { id: "detector", header: dlp.detector, meta: { hideBelow: "tablet", sort: "detector_type" }, cell: ({ row }) => dlp.detectors[row.original.detector_type] },
+    { id: "entity", header: dlp.entityType, meta: { hideBelow: "tablet", sort: "entity_type" }, cell: ({ row }) => <code className={styles["entity"]} title={row.original.entity_type}>{row.original.entity_type}</code> },
     { id: "status", header: rules.status, meta: { hideBelow: "tablet" }, cell: ({ row }) => <EnabledBadge enabled={row.original.enabled} /> },
   ];
   if (administers) columns.push(actionsColumn((rule) => <Actions rule={rule} onOpen={() => open(rule)} />));
   return columns;
 }
 
-/** The name, and what the rule looks for: its pattern, or its names. */
+/** Shows the name of a rule, and the pattern, labels or entity types that the rule looks for. */
 function Name({ rule, onOpen }: { rule: DlpRule; onOpen: () => void }) {
-  const { dlp } = texts;
+  const dlp = dlpTexts;
   const { detector_name: name, detector_type: detector, config_json: config } = rule;
   const pattern = config["pattern"];
   const names = config["labels"] ?? config["entities"];
   const detail = typeof pattern === "string" ? pattern
     : Array.isArray(names) && names.length > 0 ? names.join(", ")
     : detector === "regex" ? dlp.builtIn : dlp.allEntities;
-  const opener = { id: rule.id, label: texts.versions.open(name), onOpen };
+  const opener = { id: rule.id, label: versionTexts.open(name), onOpen };
   return <RuleName name={name} detail={detail} code={typeof pattern === "string"} opener={opener} />;
 }
 
@@ -120,7 +111,7 @@ function Actions({ rule, onOpen }: { rule: DlpRule; onOpen: () => void }) {
       name={rule.detector_name} enabled={rule.enabled} editor={(close) => <RuleForm rule={rule} onDone={close} />}
       onToggle={() => update.mutateAsync({ enabled: !rule.enabled })} onDelete={() => remove.mutateAsync(undefined)}
     >
-      <MenuItem onClick={onOpen}><History aria-hidden size={15} />{texts.versions.show}</MenuItem>
+      <MenuItem onClick={onOpen}><History aria-hidden size={15} />{versionTexts.show}</MenuItem>
     </RuleMenu>
   );
 }

@@ -1,12 +1,12 @@
 import { Link } from "@tanstack/react-router";
 import { Segments } from "../parts/Segments";
-import { texts } from "../texts";
+import { dlpViewTexts } from "../texts/dlp";
 
 const EXACT = { exact: true, includeSearch: false };
 
 /** Links to the pages about DLP. */
 export function DlpViews() {
-  const { dlpViews } = texts;
+  const dlpViews = dlpViewTexts;
   return (
     <Segments label={dlpViews.label}>
       <Link to="/dlp-rules" activeOptions={EXACT}>{dlpViews.rules}</Link>

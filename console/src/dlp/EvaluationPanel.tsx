@@ -4,13 +4,13 @@ import { Badge } from "../parts/Badge";
 import { TextAreaField } from "../parts/fields";
 import { Marked } from "../parts/Marked";
 import { TrialPanel, trialStyles } from "../parts/Trial";
-import { texts } from "../texts";
+import { dlpTexts, suppressionTexts } from "../texts/dlp";
 import { type Evaluation, useEvaluate } from "./api";
 import { TONES } from "./tones";
 
-/** What all rules in force do with a text, and why. */
+/** Evaluates a text with all rules in force, and explains the decision. */
 export function EvaluationPanel() {
-  const { dlp } = texts;
+  const dlp = dlpTexts;
   const [text, setText] = useState("");
   const [missing, setMissing] = useState(false);
   const evaluate = useEvaluate();
@@ -35,7 +35,8 @@ export function EvaluationPanel() {
 }
 
 function Explanation({ evaluation, text }: { evaluation: Evaluation; text: string }) {
-  const { dlp, suppressions } = texts;
+  const dlp = dlpTexts;
+  const suppressions = suppressionTexts;
   const { final_action: action, matched_rules: matched } = evaluation;
   return (
     <>

@@ -6,15 +6,19 @@ import shared from "../parts/rules.module.css";
 import { toast } from "../parts/toasts";
 import { Fields } from "../parts/Trial";
 import { texts } from "../texts";
+import { dlpTexts, patternTexts, suppressionTexts } from "../texts/dlp";
 import { TIERS } from "./api";
 import { CATEGORIES, type CustomPattern, type NewCustomPattern, useSavePattern } from "./customization";
 import { draftEntity, PatternTrial } from "./PatternTrial";
 
 type PatternFields = Omit<Required<NewCustomPattern>, "context_words"> & { context_words: string };
 
-/** Creates and edits a custom pattern, and tries it before it is stored. */
+/** Creates and edits a custom pattern. The user can test it before saving. */
 export function PatternForm({ pattern, onDone }: { pattern?: CustomPattern; onDone: () => void }) {
-  const { dlp, patterns, rules, suppressions } = texts;
+  const { rules } = texts;
+  const dlp = dlpTexts;
+  const patterns = patternTexts;
+  const suppressions = suppressionTexts;
   const form = useForm<PatternFields>({ defaultValues: fieldsOf(pattern) });
   const save = useSavePattern(pattern);
   const { errors } = form.formState;

@@ -5,14 +5,14 @@ import { Button } from "../parts/Button";
 import { TextAreaField } from "../parts/fields";
 import { Marked } from "../parts/Marked";
 import { TrialResult, trialStyles } from "../parts/Trial";
-import { texts } from "../texts";
+import { dlpTexts } from "../texts/dlp";
 import { useTestPattern } from "./api";
 
 const DRAFT_ENTITY = "custom";
 
-/** Tries what a form holds on a text, before it is stored. `draftOf` reads the form. */
+/** Tests the unsaved pattern or rule of a form on a text. `draftOf` returns the values of the form. */
 export function PatternTrial({ action, draftOf }: { action: string; draftOf: () => Omit<Schemas["NewTest"], "sample_text"> }) {
-  const { dlp } = texts;
+  const dlp = dlpTexts;
   const [sample, setSample] = useState("");
   const trial = useTestPattern();
   const { data, variables } = trial;
@@ -39,7 +39,7 @@ export function PatternTrial({ action, draftOf }: { action: string; draftOf: () 
   );
 }
 
-/** The typed entity type, or one for the trial while it is not valid. */
+/** Returns the entered entity type, or a placeholder for the test if the entered one is not valid. */
 export function draftEntity(typed: string): string {
   return /^[A-Za-z][A-Za-z0-9_-]{0,62}$/.test(typed) ? typed : DRAFT_ENTITY;
 }

@@ -1,50 +1,70 @@
+import { getRouteApi } from "@tanstack/react-router";
 import { Regex } from "lucide-react";
 import { useMemo } from "react";
 import { useRights } from "../api/queries";
 import { Badge } from "../parts/Badge";
-import { actionsColumn, type Column, DataTable } from "../parts/DataTable";
-import { Page, Panel } from "../parts/Page";
+import { Button } from "../parts/Button";
+import { actionsColumn, type Column } from "../parts/DataTable";
+import { FilterField } from "../parts/FilterField";
+import { EnabledFilter } from "../parts/filters";
+import { ListPanel } from "../parts/ListPanel";
+import { Page } from "../parts/Page";
 import { type Editor, EnabledBadge, NewRuleButton, RuleMenu, RuleName } from "../parts/rules";
 import styles from "../parts/rules.module.css";
-import { EmptyState, ErrorState } from "../parts/states";
+import { EmptyState } from "../parts/states";
 import { texts } from "../texts";
-import { type CustomPattern, useCustomPatterns, useDeletePattern, useSetPatternEnabled } from "./customization";
+import { dlpTexts, patternTexts, suppressionTexts } from "../texts/dlp";
+import { type CustomPattern, type PatternFilters, type PatternSort, useCustomPatterns, useDeletePattern, useSetPatternEnabled } from "./customization";
 import { DlpViews } from "./DlpViews";
 import { PatternForm } from "./PatternForm";
 import { TONES } from "./tones";
 
+const route = getRouteApi("/dlp-rules/patterns");
 const creation: Editor = (close) => <PatternForm onDone={close} />;
 
 export function PatternsPage() {
-  const { patterns } = texts;
+  const patterns = patternTexts;
   const { administers } = useRights();
-  const list = useCustomPatterns();
+  const { page = 1, sort = "created_at", ...filters } = route.useSearch();
+  const navigate = route.useNavigate();
+  const list = useCustomPatterns(filters, sort, page);
   const columns = useMemo(() => columnsOf(administers), [administers]);
+  const isFiltered = Object.values(filters).some((value) => value !== undefined);
+  const filter = (changed: PatternFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
+  const clear = () => void navigate({ search: {} });
   return (
     <Page
       title={patterns.title} views={<DlpViews />}
       actions={administers && <NewRuleButton label={patterns.new} title={patterns.newTitle} editor={creation} />}
+      bar={
+        <>
+          <FilterField label={texts.rules.search} placeholder={dlpTexts.searchPlaceholder} value={filters.search} onChange={(search) => filter({ search })} />
+          <EnabledFilter value={filters.enabled} onChange={(enabled) => filter({ enabled })} />
+          {isFiltered && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
+        </>
+      }
     >
-      <Panel label={patterns.title}>
-        {list.error && list.data === undefined ? (
-          <ErrorState error={list.error} onRetry={() => void list.refetch()} />
-        ) : list.data?.length === 0 ? (
-          <EmptyState icon={Regex} title={patterns.empty} text={patterns.emptyText} />
-        ) : (
-          <DataTable label={patterns.title} columns={columns} rows={list.data} idOf={(pattern) => pattern.id} />
-        )}
-      </Panel>
+      <ListPanel
+        label={patterns.title} list={list} columns={columns} idOf={(pattern) => pattern.id} page={page} sort={sort} isFiltered={isFiltered}
+        onClear={clear}
+        onSort={(next) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, sort: next as PatternSort }) })}
+        onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}
+        empty={<EmptyState icon={Regex} title={patterns.empty} text={patterns.emptyText} />}
+      />
     </Page>
   );
 }
 
 function columnsOf(administers: boolean): Column<CustomPattern>[] {
-  const { dlp, patterns, rules, suppressions } = texts;
+  const { rules } = texts;
+  const dlp = dlpTexts;
+  const patterns = patternTexts;
+  const suppressions = suppressionTexts;
   const columns: Column<CustomPattern>[] = [
-    { id: "name", header: rules.name, meta: { width: "40%" }, cell: ({ row }) => <RuleName name={row.original.name} detail={row.original.pattern} code /> },
+    { id: "name", header: rules.name, meta: { width: "40%", sort: "name" }, cell: ({ row }) => <RuleName name={row.original.name} detail={row.original.pattern} code /> },
     { id: "action", header: rules.action, cell: ({ row }) => <Badge tone={TONES[row.original.action_tier]}>{dlp.tiers[row.original.action_tier]}</Badge> },
     { id: "category", header: patterns.category, meta: { hideBelow: "desk" }, cell: ({ row }) => suppressions.categories[row.original.category] },
-    { id: "entity", header: dlp.entityType, meta: { hideBelow: "tablet" }, cell: ({ row }) => <code className={styles["entity"]} title={row.original.entity_type}>{row.original.entity_type}</code> },
+    { id: "entity", header: dlp.entityType, meta: { hideBelow: "tablet", sort: "entity_type" }, cell: ({ row }) => <code className={styles["entity"]} title={row.original.entity_type}>{row.original.entity_type}</code> },
     { id: "status", header: rules.status, meta: { hideBelow: "tablet" }, cell: ({ row }) => <EnabledBadge enabled={row.original.enabled} /> },
   ];
   if (administers) columns.push(actionsColumn((pattern) => <Actions pattern={pattern} />));

@@ -1,15 +1,15 @@
 import { useRights } from "../api/queries";
 import { Page } from "../parts/Page";
-import { texts } from "../texts";
+import { replayTexts } from "../texts/dlp";
 import { DlpViews } from "./DlpViews";
 import { ReplayPanel } from "./ReplayPanel";
 import { SamplingPanel } from "./SamplingPanel";
 
-/** Recorded requests, and what a change of the rules would do with them. */
+/** The settings for recording requests, and a replay of a rule change on recorded requests. */
 export function ReplayPage() {
   const { administers } = useRights();
   return (
-    <Page title={texts.replay.title} views={<DlpViews />}>
+    <Page title={replayTexts.title} views={<DlpViews />}>
       <SamplingPanel />
       {administers && <ReplayPanel />}
     </Page>

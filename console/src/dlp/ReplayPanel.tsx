@@ -3,7 +3,7 @@ import { Button } from "../parts/Button";
 import { SelectField, TextField } from "../parts/fields";
 import { Panel } from "../parts/Page";
 import { Fields, TrialResult, trialStyles } from "../parts/Trial";
-import { texts } from "../texts";
+import { dlpTexts, replayTexts, suppressionTexts } from "../texts/dlp";
 import { type DlpRule, TIERS, type Tier, useDlpRules } from "./api";
 import { type Suppression, useLibrary, useSuppressions } from "./customization";
 import { bodyOf, changedRules, DEFAULT_REPLAYED_REQUESTS, MAX_REPLAYED_REQUESTS, type ReplayDraft, useReplay } from "./replay";
@@ -23,8 +23,8 @@ interface ReplayFields {
 
 /** Replays a change of one rule, or of one built-in pattern, on recorded requests. */
 export function ReplayPanel() {
-  const { replay: words } = texts;
-  const rules = useDlpRules({});
+  const words = replayTexts;
+  const rules = useDlpRules();
   const suppressions = useSuppressions();
   const { replay, stop } = useReplay();
   const form = useForm<ReplayFields>({
@@ -52,7 +52,7 @@ export function ReplayPanel() {
                   {rules.data?.map((rule) => <option key={rule.id} value={rule.id}>{rule.detector_name}</option>)}
                 </SelectField>
                 <SelectField label={words.becomes} {...form.register("becomes")}>
-                  {TIERS.map((tier) => <option key={tier} value={tier}>{texts.dlp.tiers[tier]}</option>)}
+                  {TIERS.map((tier) => <option key={tier} value={tier}>{dlpTexts.tiers[tier]}</option>)}
                   <option value="off">{words.off}</option>
                 </SelectField>
               </>
@@ -84,7 +84,8 @@ export function ReplayPanel() {
 }
 
 function PatternField({ form, suppressed }: { form: ReturnType<typeof useForm<ReplayFields>>; suppressed: Suppression[] }) {
-  const { replay, suppressions } = texts;
+  const replay = replayTexts;
+  const suppressions = suppressionTexts;
   const library = useLibrary();
   const isSuppressed = suppressed.some((row) => row.pattern_id === form.watch("pattern"));
   return (

@@ -1,7 +1,7 @@
 import { Badge } from "../parts/Badge";
 import { wholeNumber } from "../parts/format";
 import { trialStyles } from "../parts/Trial";
-import { texts } from "../texts";
+import { dlpTexts, replayTexts } from "../texts/dlp";
 import type { Evaluation } from "./api";
 import type { Replayed } from "./replay";
 import styles from "./ReplayResult.module.css";
@@ -13,9 +13,9 @@ type Sample = Replayed["results"][number];
 const ACTIONS: readonly Action[] = ["block", "prompt", "redact", "log_only", "allow"];
 const SHOWN_SAMPLES = 25;
 
-/** What a changed policy does with recorded requests, compared with the one in force. */
+/** Shows the results of a changed policy on recorded requests, compared with the policy in force. */
 export function ReplayResult({ result }: { result: Replayed }) {
-  const { replay } = texts;
+  const replay = replayTexts;
   if (result.samples === 0) return <p className={trialStyles["muted"]}>{replay.none}</p>;
   const changed = result.results.filter((sample) => sample.action !== sample.action_now);
   return (
@@ -36,7 +36,8 @@ export function ReplayResult({ result }: { result: Replayed }) {
 }
 
 function Totals({ result: { totals, totals_now: now, totals_then: then } }: { result: Replayed }) {
-  const { dlp, replay } = texts;
+  const dlp = dlpTexts;
+  const replay = replayTexts;
   const shown = ACTIONS.filter((action) => totals[action] || now[action] || then[action]);
   return (
     <table className={styles["table"]}>
@@ -64,7 +65,7 @@ function Totals({ result: { totals, totals_now: now, totals_then: then } }: { re
 }
 
 function Rules({ rules }: { rules: Replayed["rules"] }) {
-  const { replay } = texts;
+  const replay = replayTexts;
   const changed = rules.filter((rule) => rule.samples !== rule.samples_now || rule.matches !== rule.matches_now);
   if (changed.length === 0) return null;
   return (
@@ -87,7 +88,7 @@ function Rules({ rules }: { rules: Replayed["rules"] }) {
 }
 
 function Changed({ samples }: { samples: Sample[] }) {
-  const { replay } = texts;
+  const replay = replayTexts;
   if (samples.length === 0) return <p className={trialStyles["muted"]}>{replay.changedNone}</p>;
   return (
     <section aria-label={replay.changed} className={styles["changed"]}>
@@ -101,7 +102,8 @@ function Changed({ samples }: { samples: Sample[] }) {
 }
 
 function ChangedSample({ sample: { action, action_now: now, matches } }: { sample: Sample }) {
-  const { dlp, replay } = texts;
+  const dlp = dlpTexts;
+  const replay = replayTexts;
   return (
     <li className={styles["sample"]}>
       <span className={trialStyles["line"]}>

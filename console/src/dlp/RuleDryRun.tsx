@@ -3,13 +3,14 @@ import type { UseFormReturn } from "react-hook-form";
 import { Button } from "../parts/Button";
 import { showFaults } from "../parts/forms";
 import { TrialResult, trialStyles } from "../parts/Trial";
-import { texts } from "../texts";
+import { replayTexts } from "../texts/dlp";
 import { fetchDlpRules } from "./api";
 import { bodyOf, type RuleFields } from "./fields";
 import { changedRules, DEFAULT_REPLAYED_REQUESTS, useReplay } from "./replay";
 import { ReplayResult } from "./ReplayResult";
 
-/** Tries the rule in the form on recorded requests, enabled or not, before it is stored. Faults are shown at its fields. */
+/** Tests the unsaved rule of the form on recorded requests, as if it were enabled. Shows errors at the fields of the
+ * form. */
 export function RuleDryRun({ form, id }: { form: UseFormReturn<RuleFields>; id: string | undefined }) {
   const client = useQueryClient();
   const { replay } = useReplay();
@@ -28,7 +29,7 @@ export function RuleDryRun({ form, id }: { form: UseFormReturn<RuleFields>; id: 
 
   return (
     <div className={trialStyles["box"]}>
-      <div><Button size="small" busy={replay.isPending} onClick={() => void run()}>{texts.replay.dryRun}</Button></div>
+      <div><Button size="small" busy={replay.isPending} onClick={() => void run()}>{replayTexts.dryRun}</Button></div>
       <TrialResult data={replay.data} error={null}>
         {replay.data !== undefined && <ReplayResult result={replay.data} />}
       </TrialResult>

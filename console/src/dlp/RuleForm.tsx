@@ -6,18 +6,21 @@ import shared from "../parts/rules.module.css";
 import { toast } from "../parts/toasts";
 import { Fields } from "../parts/Trial";
 import { texts } from "../texts";
+import { dlpTexts } from "../texts/dlp";
 import { type DlpRule, TIERS, useSaveRule } from "./api";
 import { DETECTORS } from "./detectors";
 import { bodyOf, fieldsOf, type RuleFields } from "./fields";
 import { draftEntity, PatternTrial } from "./PatternTrial";
 import { RuleDryRun } from "./RuleDryRun";
 
-/** The recognisers of an installation without a model of its own. A trial without names has these. */
+/** The entity types that every model of the entities tier recognises. A test of a rule without entity types uses
+ * these. */
 const ALL_ENTITIES = ["person", "organization", "location", "address", "date_of_birth"];
 
-/** Creates and edits a rule, and tries it before it is stored. */
+/** Creates and edits a rule. The user can test it before saving. */
 export function RuleForm({ rule, onDone }: { rule?: DlpRule; onDone: () => void }) {
-  const { dlp, rules } = texts;
+  const { rules } = texts;
+  const dlp = dlpTexts;
   const form = useForm<RuleFields>({ defaultValues: fieldsOf(rule) });
   const save = useSaveRule(rule);
   const { errors } = form.formState;
@@ -61,13 +64,14 @@ export function RuleForm({ rule, onDone }: { rule?: DlpRule; onDone: () => void 
   );
 }
 
-/** Tries the rule on a text. A rule without a pattern stands for built-in ones, which the test of all rules covers. */
+/** Tests the rule on a text. A regex rule without a pattern applies to built-in patterns. The test of all rules covers
+ * these, so there is no test here. */
 function Trial({ form }: { form: UseFormReturn<RuleFields> }) {
   const [detector, pattern] = form.watch(["detector_type", "pattern"]);
   if (detector === "llm" || (detector === "regex" && pattern === "")) return null;
   return (
     <PatternTrial
-      action={texts.dlp.tryPattern}
+      action={dlpTexts.tryPattern}
       draftOf={() => {
         const { entities, entity_type, action_tier } = form.getValues();
         const names = linesOf(entities);
@@ -82,9 +86,9 @@ function Trial({ form }: { form: UseFormReturn<RuleFields> }) {
   );
 }
 
-/** The fields that only the chosen detector has. */
+/** The fields that are specific to the selected detector. */
 function DetectorFields({ form }: { form: UseFormReturn<RuleFields> }) {
-  const { dlp } = texts;
+  const dlp = dlpTexts;
   const { errors } = form.formState;
   const detector = form.watch("detector_type");
   if (detector === "llm") {

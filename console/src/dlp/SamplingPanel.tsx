@@ -4,20 +4,21 @@ import { useRights } from "../api/queries";
 import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
 import { DialogForm } from "../parts/DialogForm";
-import { TextField } from "../parts/fields";
+import { SourceHint, TextField } from "../parts/fields";
 import { percent } from "../parts/format";
 import { Panel } from "../parts/Page";
 import { ErrorState, Skeleton } from "../parts/states";
 import { toast } from "../parts/toasts";
 import { trialStyles } from "../parts/Trial";
-import { texts } from "../texts";
+import { replayTexts } from "../texts/dlp";
 import { type Sampling, useSampleCount, useSampling, useUpdateSampling } from "./replay";
 
 const MAX_RETENTION_DAYS = 90;
 
-/** Whether requests are recorded, and how many are. Administrators change it. */
+/** Shows whether requests are recorded, and the number of recorded requests. Administrators can change the
+ * recording. */
 export function SamplingPanel() {
-  const { replay } = texts;
+  const replay = replayTexts;
   const { administers } = useRights();
   const sampling = useSampling();
   const samples = useSampleCount();
@@ -38,6 +39,7 @@ export function SamplingPanel() {
             {samples.data !== undefined && (data.share > 0 || samples.data > 0) && ` ${replay.samples(samples.data)}`}
           </p>
         )}
+        <SourceHint source={data?.sources["share"]} />
       </div>
       {data && (
         <Dialog open={open} onClose={close} returnTo={trigger} title={replay.samplingTitle} text={replay.samplingText}>
@@ -48,8 +50,10 @@ export function SamplingPanel() {
   );
 }
 
-function SamplingForm({ sampling, onDone }: { sampling: Sampling; onDone: () => void }) {
-  const { replay } = texts;
+function SamplingForm({ sampling, onDone }: { sampling: Sampling & { etag: string }; onDone: () => void }) {
+  const replay = replayTexts;
+  // The version whose values the form shows, even if the setting is loaded again.
+  const [version] = useState(sampling.etag);
   const update = useUpdateSampling();
   const form = useForm({ defaultValues: { share: percentOf(sampling.share), retention_days: String(sampling.retention_days) } });
   const { errors } = form.formState;
@@ -57,17 +61,17 @@ function SamplingForm({ sampling, onDone }: { sampling: Sampling; onDone: () => 
     <DialogForm
       form={form} action={replay.save} onCancel={onDone}
       onSubmit={async ({ share, retention_days }) => {
-        await update.mutateAsync({ share: Number(share) / 100, retention_days: Number(retention_days) });
+        await update.mutateAsync({ version, share: Number(share) / 100, retention_days: Number(retention_days) });
         toast(replay.saved);
         onDone();
       }}
     >
       <TextField
-        label={replay.share} hint={replay.shareHint} inputMode="decimal" autoFocus autoComplete="off" fault={errors.share?.message}
+        label={replay.share} hint={replay.shareHint} source={sampling.sources["share"]} inputMode="decimal" autoFocus autoComplete="off" fault={errors.share?.message}
         {...form.register("share", { validate: (typed) => (typed.trim() !== "" && Number(typed) >= 0 && Number(typed) <= 100) || replay.shareRange })}
       />
       <TextField
-        label={replay.retention} hint={replay.retentionHint} inputMode="numeric" autoComplete="off" fault={errors.retention_days?.message}
+        label={replay.retention} hint={replay.retentionHint} source={sampling.sources["retention_days"]} inputMode="numeric" autoComplete="off" fault={errors.retention_days?.message}
         {...form.register("retention_days", {
           validate: (typed) => (/^\d+$/.test(typed) && Number(typed) >= 1 && Number(typed) <= MAX_RETENTION_DAYS) || replay.retentionRange,
         })}
@@ -76,7 +80,7 @@ function SamplingForm({ sampling, onDone }: { sampling: Sampling; onDone: () => 
   );
 }
 
-/** The share in percent, without the digits that binary fractions add. */
+/** Returns the share in percent, without rounding errors of floating-point numbers. */
 function percentOf(share: number): string {
   return String(Number((share * 100).toPrecision(10)));
 }

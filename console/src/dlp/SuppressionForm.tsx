@@ -3,7 +3,7 @@ import { DialogForm } from "../parts/DialogForm";
 import { SelectField, TextAreaField } from "../parts/fields";
 import { KEEP_TYPED } from "../parts/forms";
 import { toast } from "../parts/toasts";
-import { texts } from "../texts";
+import { dlpTexts, suppressionTexts } from "../texts/dlp";
 import { CATEGORIES, type LibraryPattern, type Suppression, useSuppress } from "./customization";
 
 /** Suppresses a built-in pattern that is in force. */
@@ -13,7 +13,8 @@ export function SuppressionForm({ patternId = "", suppressed, library = [], onDo
   library?: LibraryPattern[] | undefined;
   onDone: () => void;
 }) {
-  const { dlp, suppressions } = texts;
+  const dlp = dlpTexts;
+  const suppressions = suppressionTexts;
   const suppress = useSuppress();
   const form = useForm({ values: { pattern_id: patternId, reason: "" }, resetOptions: KEEP_TYPED });
   const { errors } = form.formState;
@@ -30,7 +31,8 @@ export function SuppressionForm({ patternId = "", suppressed, library = [], onDo
       }}
     >
       <SelectField
-        // The options arrive after the form where the page opens with a pattern.
+        // If the URL names a pattern, the form is rendered before the options are loaded. The new key renders the
+        // select again with its options.
         key={String(library.length > 0)}
         label={suppressions.pattern} fault={errors.pattern_id?.message}
         hint={chosen && suppressions.patternText(chosen.entity_type, dlp.tiers[chosen.action_tier])}

@@ -5,53 +5,65 @@ import { useRights } from "../api/queries";
 import { useUserName } from "../api/users";
 import { Button } from "../parts/Button";
 import { ConfirmDialog } from "../parts/ConfirmDialog";
-import { actionsColumn, type Column, DataTable } from "../parts/DataTable";
+import { actionsColumn, type Column } from "../parts/DataTable";
 import { Dialog } from "../parts/Dialog";
-import { Page, Panel } from "../parts/Page";
+import { FilterField } from "../parts/FilterField";
+import { ListPanel } from "../parts/ListPanel";
+import { Page } from "../parts/Page";
 import { RuleName } from "../parts/rules";
-import { EmptyState, ErrorState } from "../parts/states";
+import { EmptyState } from "../parts/states";
 import { Time } from "../parts/Time";
 import { texts } from "../texts";
-import { type LibraryPattern, type Suppression, useEndSuppression, useLibrary, useSuppressions } from "./customization";
+import { dlpTexts, suppressionTexts } from "../texts/dlp";
+import {
+  type LibraryPattern, type Suppression, type SuppressionSort, useEndSuppression, useLibrary, useSuppressionPage, useSuppressions,
+} from "./customization";
 import { DlpViews } from "./DlpViews";
 import { SuppressionForm } from "./SuppressionForm";
 
 const route = getRouteApi("/dlp-rules/suppressions");
 
-/** The built-in patterns that are out of force. `pattern` in the URL opens the form with that pattern: `?pattern=email`. */
+/** The suppressed built-in patterns. The URL parameter `pattern` opens the form for this pattern, for example
+ * `?pattern=email`. */
 export function SuppressionsPage() {
-  const { suppressions } = texts;
+  const suppressions = suppressionTexts;
   const { administers } = useRights();
-  const { pattern } = route.useSearch();
+  const { pattern, search, page = 1, sort = "created_at" } = route.useSearch();
   const navigate = route.useNavigate();
   const trigger = useRef<HTMLButtonElement>(null);
   const [isNew, setNew] = useState(false);
   const library = useLibrary();
-  const list = useSuppressions();
+  const list = useSuppressionPage(search, sort, page);
   const columns = useMemo(() => columnsOf(administers, library.data ?? []), [administers, library.data]);
+  const isOpen = isNew || pattern !== undefined;
+  const suppressed = useSuppressions(isOpen);
+  const filter = (part: string | undefined) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, search: part }) });
+  const clear = () => void navigate({ search: {} });
   function close() {
     setNew(false);
-    if (pattern !== undefined) void navigate({ search: {} });
+    if (pattern !== undefined) void navigate({ search: ({ pattern: _, ...now }) => now });
   }
   return (
     <Page
       title={suppressions.title} views={<DlpViews />}
       actions={administers && <Button look="primary" ref={trigger} onClick={() => setNew(true)}>{suppressions.new}</Button>}
+      bar={
+        <>
+          <FilterField label={texts.rules.search} placeholder={suppressions.searchPlaceholder} value={search} onChange={filter} />
+          {search !== undefined && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
+        </>
+      }
     >
-      <Panel label={suppressions.title}>
-        {list.error && list.data === undefined ? (
-          <ErrorState error={list.error} onRetry={() => void list.refetch()} />
-        ) : list.data?.length === 0 ? (
-          <EmptyState icon={ShieldCheck} title={suppressions.empty} text={suppressions.emptyText} />
-        ) : (
-          <DataTable label={suppressions.title} columns={columns} rows={list.data} idOf={(row) => row.id} />
-        )}
-      </Panel>
+      <ListPanel
+        label={suppressions.title} list={list} columns={columns} idOf={(row) => row.id} page={page} sort={sort} isFiltered={search !== undefined}
+        onClear={clear}
+        onSort={(next) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, sort: next as SuppressionSort }) })}
+        onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}
+        empty={<EmptyState icon={ShieldCheck} title={suppressions.empty} text={suppressions.emptyText} />}
+      />
       {administers && (
-        <Dialog
-          open={isNew || pattern !== undefined} onClose={close} returnTo={trigger} title={suppressions.newTitle} text={suppressions.text}
-        >
-          <SuppressionForm patternId={pattern} suppressed={list.data ?? []} library={library.data} onDone={close} />
+        <Dialog open={isOpen} onClose={close} returnTo={trigger} title={suppressions.newTitle} text={suppressions.text}>
+          <SuppressionForm patternId={pattern} suppressed={suppressed.data ?? []} library={library.data} onDone={close} />
         </Dialog>
       )}
     </Page>
@@ -59,18 +71,18 @@ export function SuppressionsPage() {
 }
 
 function columnsOf(administers: boolean, library: LibraryPattern[]): Column<Suppression>[] {
-  const { suppressions } = texts;
+  const suppressions = suppressionTexts;
   const patternOf = (row: Suppression) => library.find(({ id }) => id === row.pattern_id);
   const columns: Column<Suppression>[] = [
     {
-      id: "pattern", header: suppressions.pattern, meta: { width: "50%" },
+      id: "pattern", header: suppressions.pattern, meta: { width: "50%", sort: "pattern_id" },
       cell: ({ row: { original } }) => (
         <RuleName name={patternOf(original)?.name ?? original.pattern_id} hint={original.pattern_id} detail={original.reason ?? suppressions.noReason} />
       ),
     },
-    { id: "entity", header: texts.dlp.entityType, meta: { hideBelow: "tablet" }, cell: ({ row }) => <code>{patternOf(row.original)?.entity_type ?? texts.none}</code> },
+    { id: "entity", header: dlpTexts.entityType, meta: { hideBelow: "tablet" }, cell: ({ row }) => <code>{patternOf(row.original)?.entity_type ?? texts.none}</code> },
     { id: "by", header: suppressions.by, meta: { hideBelow: "tablet" }, cell: ({ row }) => <Author id={row.original.created_by} /> },
-    { id: "at", header: suppressions.at, cell: ({ row }) => <Time at={row.original.created_at} as="date" /> },
+    { id: "at", header: suppressions.at, meta: { sort: "-created_at" }, cell: ({ row }) => <Time at={row.original.created_at} as="date" /> },
   ];
   if (administers) {
     columns.push(actionsColumn((row) => <EndButton suppression={row} name={patternOf(row)?.name ?? row.pattern_id} />));
@@ -83,7 +95,7 @@ function Author({ id }: { id: string | null }) {
 }
 
 function EndButton({ suppression, name }: { suppression: Suppression; name: string }) {
-  const { suppressions } = texts;
+  const suppressions = suppressionTexts;
   const [open, setOpen] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
   const end = useEndSuppression(suppression.id);

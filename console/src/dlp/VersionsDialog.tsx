@@ -9,23 +9,24 @@ import { shortTime } from "../parts/format";
 import { ErrorState, Skeleton } from "../parts/states";
 import { Time } from "../parts/Time";
 import { texts } from "../texts";
+import { versionTexts } from "../texts/dlp";
 import type { DlpRule, NewDlpRule } from "./api";
 import { changesOf, type FieldChange, ruleOf, type RuleVersion, useRestore, useVersions } from "./versions";
 import styles from "./VersionsDialog.module.css";
 
 const SHOWN_VERSIONS = 50;
 
-/** The versions of a rule, each with what it changed. Administrators restore an earlier one. */
+/** The versions of a rule, each with its changes. Administrators can restore an earlier version. */
 export function VersionsDialog({ rule, onClose }: { rule: DlpRule | undefined; onClose: () => void }) {
   return (
-    <Dialog open={rule !== undefined} onClose={onClose} title={rule === undefined ? "" : texts.versions.title(rule.detector_name)} wide>
+    <Dialog open={rule !== undefined} onClose={onClose} title={rule === undefined ? "" : versionTexts.title(rule.detector_name)} wide>
       {rule !== undefined && <Versions key={rule.id} rule={rule} />}
     </Dialog>
   );
 }
 
 function Versions({ rule }: { rule: DlpRule }) {
-  const { versions } = texts;
+  const versions = versionTexts;
   const { administers } = useRights();
   const list = useVersions(rule.id);
   if (list.error && list.data === undefined) return <ErrorState error={list.error} onRetry={() => void list.refetch()} />;
@@ -52,11 +53,11 @@ function Versions({ rule }: { rule: DlpRule }) {
 
 function Author({ id }: { id: string | null }) {
   const name = useUserName(id);
-  return name === null ? texts.versions.system : texts.versions.by(name);
+  return name === null ? versionTexts.system : versionTexts.by(name);
 }
 
 function Changes({ changes }: { changes: FieldChange[] }) {
-  const { versions } = texts;
+  const versions = versionTexts;
   if (changes.length === 0) return <p className={styles["muted"]}>{versions.same}</p>;
   return (
     <dl className={styles["changes"]}>
@@ -84,7 +85,7 @@ function RestoreButton({ rule, version }: { rule: DlpRule; version: RuleVersion 
 }
 
 function Restore({ rule, values, when }: { rule: DlpRule; values: NewDlpRule; when: string }) {
-  const { versions } = texts;
+  const versions = versionTexts;
   const [open, setOpen] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
   const restore = useRestore(rule);

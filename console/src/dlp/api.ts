@@ -1,7 +1,9 @@
 /** DLP rules: queries, changes and trials. */
 import { keepPreviousData, type QueryClient, queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { api, dataOf, type Schemas } from "../api/client";
+import { api, dataOf, listOf, type Schemas } from "../api/client";
 import { useIfMatch } from "../api/versions";
+import { PAGE_SIZE } from "../parts/ListPanel";
+import type { DLP_RULE_SORTS } from "../sorts";
 import type { Detector } from "./detectors";
 
 export type DlpRule = Schemas["DlpRule"];
@@ -13,25 +15,42 @@ export type Evaluation = Schemas["Evaluation"];
 export const TIERS: readonly Tier[] = ["log_only", "redact", "prompt", "block"];
 
 export interface RuleFilters {
+  search?: string | undefined;
   enabled?: boolean | undefined;
   detector?: Detector | undefined;
 }
 
-/** The organization's rules, which are at most a thousand and come at once. */
-export function useDlpRules(filters: RuleFilters) {
-  return useQuery({ ...rulesQuery(filters), placeholderData: keepPreviousData });
-}
+export type RuleSort = (typeof DLP_RULE_SORTS)[number];
 
-/** All rules, for code outside of components. */
-export function fetchDlpRules(client: QueryClient): Promise<DlpRule[]> {
-  return client.fetchQuery(rulesQuery({}));
-}
-
-function rulesQuery({ enabled, detector }: RuleFilters) {
-  return queryOptions({
-    queryKey: ["dlp-rules", { enabled, detector }],
-    queryFn: () => dataOf(api.GET("/api/admin/dlp-rules/", { params: { query: { enabled, detector_type: detector } } })),
+/** A page of the organization's rules. */
+export function useDlpRulePage({ search, enabled, detector }: RuleFilters, sort: RuleSort, page: number) {
+  const query = { search, enabled, detector_type: detector, sort, limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE };
+  return useQuery({
+    queryKey: ["dlp-rules", "list", query],
+    placeholderData: keepPreviousData,
+    queryFn: () => listOf(api.GET("/api/admin/dlp-rules/", { params: { query } })),
   });
+}
+
+/** A rule by its id. The page needs it if the URL names a rule that is not on the loaded page of the list. */
+export function useDlpRule(id: string | undefined) {
+  return useQuery({
+    queryKey: ["dlp-rules", "one", id],
+    enabled: id !== undefined,
+    queryFn: () => dataOf(api.GET("/api/admin/dlp-rules/{rule_id}", { params: { path: { rule_id: id ?? "" } } })),
+  });
+}
+
+const ALL_RULES = queryOptions({ queryKey: ["dlp-rules", "all"], queryFn: () => dataOf(api.GET("/api/admin/dlp-rules/")) });
+
+/** All rules of the organization. A replay needs the complete list. */
+export function useDlpRules() {
+  return useQuery(ALL_RULES);
+}
+
+/** Fetches all rules. For event handlers, which cannot call a hook. */
+export function fetchDlpRules(client: QueryClient): Promise<DlpRule[]> {
+  return client.fetchQuery(ALL_RULES);
 }
 
 function useRuleChange<Input, Output>(change: (input: Input) => Promise<Output>) {

@@ -1,7 +1,9 @@
 /** The library of built-in patterns, suppressions of them, and custom patterns: queries and changes. */
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { api, dataOf, type Schemas } from "../api/client";
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { api, dataOf, listOf, type Schemas } from "../api/client";
 import { useIfMatch } from "../api/versions";
+import { PAGE_SIZE } from "../parts/ListPanel";
+import type { PATTERN_SORTS, SUPPRESSION_SORTS } from "../sorts";
 
 export type LibraryPattern = Schemas["LibraryPattern"];
 export type Category = LibraryPattern["category"];
@@ -11,7 +13,7 @@ export type NewCustomPattern = Schemas["NewCustomPattern"];
 
 export const CATEGORIES: readonly Category[] = ["secret", "pii", "financial", "medical", "infrastructure"];
 
-/** All built-in patterns. They are part of the installed version. */
+/** All built-in patterns. They change only with the installed version. */
 export function useLibrary() {
   return useQuery({
     queryKey: ["dlp-library"],
@@ -23,14 +25,37 @@ export function useLibrary() {
   });
 }
 
-/** All suppressions: at most one for each built-in pattern. */
-export function useSuppressions() {
-  return useQuery({ queryKey: ["dlp-suppressions"], queryFn: () => dataOf(api.GET("/api/admin/dlp-rules/suppressions")) });
+export type PatternSort = (typeof PATTERN_SORTS)[number];
+export type SuppressionSort = (typeof SUPPRESSION_SORTS)[number];
+
+export interface PatternFilters {
+  search?: string | undefined;
+  enabled?: boolean | undefined;
 }
 
-/** All custom patterns, oldest first, which are at most a thousand and come at once. */
-export function useCustomPatterns() {
-  return useQuery({ queryKey: ["dlp-patterns"], queryFn: () => dataOf(api.GET("/api/admin/dlp-rules/custom-patterns")) });
+/** A page of suppressions. */
+export function useSuppressionPage(search: string | undefined, sort: SuppressionSort, page: number) {
+  const query = { search, sort, limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE };
+  return useQuery({
+    queryKey: ["dlp-suppressions", "list", query],
+    placeholderData: keepPreviousData,
+    queryFn: () => listOf(api.GET("/api/admin/dlp-rules/suppressions", { params: { query } })),
+  });
+}
+
+/** All suppressions: at most one for each built-in pattern. */
+export function useSuppressions(enabled = true) {
+  return useQuery({ queryKey: ["dlp-suppressions", "all"], enabled, queryFn: () => dataOf(api.GET("/api/admin/dlp-rules/suppressions")) });
+}
+
+/** A page of custom patterns. */
+export function useCustomPatterns(filters: PatternFilters, sort: PatternSort, page: number) {
+  const query = { ...filters, sort, limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE };
+  return useQuery({
+    queryKey: ["dlp-patterns", query],
+    placeholderData: keepPreviousData,
+    queryFn: () => listOf(api.GET("/api/admin/dlp-rules/custom-patterns", { params: { query } })),
+  });
 }
 
 function useChange<Input, Output>(list: "dlp-suppressions" | "dlp-patterns", change: (input: Input) => Promise<Output>) {

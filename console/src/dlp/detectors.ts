@@ -1,4 +1,4 @@
-/** What a DLP rule finds by. Apart from the queries, because the router needs it at the first load. */
+/** The detectors of DLP rules. The router loads this module at the start, so it imports no queries. */
 import type { Schemas } from "../api/client";
 
 export type Detector = Schemas["DlpRule"]["detector_type"];

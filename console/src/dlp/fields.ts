@@ -1,4 +1,4 @@
-/** The form's fields and the API's rule. */
+/** Converts between the rule of the API and the fields of the form. */
 import { linesOf, textOf } from "../parts/lines";
 import type { DlpRule, NewDlpRule, Tier } from "./api";
 import type { Detector } from "./detectors";
@@ -38,7 +38,7 @@ export function fieldsOf(rule: DlpRule | undefined): RuleFields {
   };
 }
 
-/** The fields as the API takes them: the configuration has the detector's fields alone. */
+/** Converts the fields to a request body. `config_json` contains only the fields of the selected detector. */
 export function bodyOf(fields: RuleFields): NewDlpRule {
   const { detector_name, detector_type, entity_type, action_tier, confidence_threshold, enabled } = fields;
   return { detector_name, detector_type, entity_type, action_tier, confidence_threshold, enabled, config_json: configOf(fields) };

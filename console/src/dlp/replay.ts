@@ -2,6 +2,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useRef } from "react";
 import { api, dataOf, type Schemas } from "../api/client";
+import { changeOf, versionedOf } from "../api/versions";
 import type { DlpRule, NewDlpRule } from "./api";
 
 export type Replayed = Schemas["Replayed"];
@@ -10,7 +11,8 @@ export type Sampling = Schemas["DlpSampling"];
 export const MAX_REPLAYED_REQUESTS = 1000;
 export const DEFAULT_REPLAYED_REQUESTS = 200;
 
-/** A change of what is in force: all rules, or the ids of all suppressed patterns. */
+/** The changed state that a replay tests: `rules` replaces all rules, `suppressions` replaces the ids of all suppressed
+ * patterns. */
 export interface ReplayDraft {
   rules?: NewDlpRule[];
   suppressions?: string[];
@@ -22,18 +24,19 @@ interface Selection {
 }
 
 export function useSampling() {
-  return useQuery({ queryKey: ["dlp-sampling"], queryFn: () => dataOf(api.GET("/api/v1/admin/org/dlp-sampling")) });
+  return useQuery({ queryKey: ["dlp-sampling"], queryFn: () => versionedOf(api.GET("/api/v1/admin/org/dlp-sampling")) });
 }
 
 export function useUpdateSampling() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (body: Sampling) => dataOf(api.PUT("/api/v1/admin/org/dlp-sampling", { body })),
+    mutationFn: ({ version, ...body }: Schemas["DlpSamplingUpdate"] & { version: string }) =>
+      changeOf(version, (headers) => api.PUT("/api/v1/admin/org/dlp-sampling", { body, headers })),
     onSettled: () => client.invalidateQueries({ queryKey: ["dlp-sampling"] }),
   });
 }
 
-/** How many requests are recorded. */
+/** The number of recorded requests. */
 export function useSampleCount() {
   return useQuery({
     queryKey: ["dlp-samples", "count"],
@@ -41,7 +44,7 @@ export function useSampleCount() {
   });
 }
 
-/** A replay, and a function that stops waiting for it. */
+/** Returns the mutation that runs a replay, and a function that aborts its request. */
 export function useReplay() {
   const controller = useRef<AbortController>(null);
   const replay = useMutation({
@@ -58,7 +61,7 @@ export function useReplay() {
   return { replay, stop };
 }
 
-/** All rules, with one of them changed, or with a further one. */
+/** Returns all rules with one change: `changed` replaces the rule with the id, or is added if `id` is undefined. */
 export function changedRules(rules: readonly DlpRule[], id: string | undefined, changed: NewDlpRule): NewDlpRule[] {
   const others = rules.map((rule) => (rule.id === id ? changed : bodyOf(rule)));
   return id === undefined ? [...others, changed] : others;

@@ -1,8 +1,8 @@
-/** Versions of a rule: their query, and which fields each changed. */
+/** Versions of a rule: the query, and the fields that each version changed. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
 import { ifMatch } from "../api/versions";
-import { texts } from "../texts";
+import { dlpTexts, versionTexts } from "../texts/dlp";
 import type { DlpRule, NewDlpRule } from "./api";
 
 export type RuleVersion = Schemas["DlpRuleVersion"];
@@ -16,13 +16,13 @@ export interface FieldChange {
 
 export function useVersions(ruleId: string) {
   return useQuery({
-    // Changes of rules invalidate this list, too.
+    // The key begins with `dlp-rules`, so that changes of rules invalidate this list too.
     queryKey: ["dlp-rules", "versions", ruleId],
     queryFn: () => dataOf(api.GET("/api/admin/dlp-rules/{rule_id}/versions", { params: { path: { rule_id: ruleId } } })),
   });
 }
 
-/** Gives the rule all values of an earlier version, unless somebody has changed it since it was loaded. */
+/** Restores all values of an earlier version. The API refuses this if the rule has changed since it was loaded. */
 export function useRestore(rule: DlpRule) {
   const client = useQueryClient();
   return useMutation({
@@ -32,16 +32,16 @@ export function useRestore(rule: DlpRule) {
   });
 }
 
-/** The fields that a version changed, with the rule's configuration as fields of their own. */
+/** Returns the fields that a version changed. Each field of the rule's configuration counts as a field. */
 export function changesOf({ old_values: before, new_values: after }: RuleVersion): FieldChange[] {
   const old = flat(before);
   const now = flat(after);
   return [...new Set([...Object.keys(now), ...Object.keys(old)])]
-    .map((name) => ({ name: texts.versions.fields[name] ?? name, before: shown(name, old[name]), after: shown(name, now[name]) }))
+    .map((name) => ({ name: versionTexts.fields[name] ?? name, before: shown(name, old[name]), after: shown(name, now[name]) }))
     .filter(({ before: one, after: other }) => one !== other);
 }
 
-/** The rule as a version left it. */
+/** Returns the values of the rule after the change, or null if the version has none. */
 export function ruleOf({ new_values: values }: RuleVersion): NewDlpRule | null {
   return values as NewDlpRule | null;
 }
@@ -52,7 +52,8 @@ function flat(values: Values | null | undefined): Values {
 }
 
 function shown(name: string, value: unknown): string {
-  const { dlp, versions } = texts;
+  const dlp = dlpTexts;
+  const versions = versionTexts;
   if (value === undefined || value === null || value === "") return "";
   if (typeof value === "boolean") return value ? versions.yes : versions.no;
   if (Array.isArray(value)) return value.join(", ");

@@ -1,18 +1,19 @@
 import { useForm, type UseFormReturn } from "react-hook-form";
-import { useGroups } from "../groups/api";
+import { GroupSelect } from "../groups/GroupSelect";
 import { DialogForm } from "../parts/DialogForm";
 import { CheckboxField, SelectField, TextAreaField, TextField } from "../parts/fields";
 import { linesOf, textOf } from "../parts/lines";
 import { toast } from "../parts/toasts";
 import { Fields } from "../parts/Trial";
 import { texts } from "../texts";
+import { filterTexts } from "../texts/filters";
 import { type ContentFilter, type FilterType, type NewContentFilter, TYPES, useSaveFilter } from "./api";
 
 interface FilterFields {
   name: string;
   description: string;
   filter_type: FilterType;
-  /** Empty for everybody. */
+  /** Empty if the filter applies to everybody. */
   group_id: string;
   enabled: boolean;
   priority: number;
@@ -41,7 +42,7 @@ function fieldsOf(filter: ContentFilter | undefined): FilterFields {
   };
 }
 
-/** The fields as the API takes them: the configuration has the type's fields alone. */
+/** Converts the fields to a request body. `config` contains only the fields of the selected type. */
 function bodyOf(fields: FilterFields): NewContentFilter {
   const { name, description, filter_type, group_id, enabled, priority } = fields;
   const scope = group_id === "" ? "org" as const : "group" as const;
@@ -59,13 +60,12 @@ function configOf({ filter_type, keywords, topics, threshold, instruction }: Fil
 
 /** Creates and edits a filter. */
 export function FilterForm({ filter, onDone }: { filter?: ContentFilter; onDone: () => void }) {
-  const { filters, rules } = texts;
+  const { rules } = texts;
+  const filters = filterTexts;
   const form = useForm<FilterFields>({ defaultValues: fieldsOf(filter) });
   const save = useSaveFilter(filter);
-  const groups = useGroups();
   const { errors } = form.formState;
   const [type, group] = form.watch(["filter_type", "group_id"]);
-  const isListed = group === "" || groups.data?.some(({ id }) => id === group);
   return (
     <DialogForm
       form={form} action={filter === undefined ? rules.create : rules.save} onCancel={onDone}
@@ -85,11 +85,12 @@ export function FilterForm({ filter, onDone }: { filter?: ContentFilter; onDone:
       </SelectField>
       <TypeFields form={form} type={type} />
       <Fields>
-        <SelectField label={filters.scope} fault={errors.group_id?.message} {...form.register("group_id")}>
+        <GroupSelect
+          label={filters.scope} fault={errors.group_id?.message} value={group}
+          onChange={(id) => form.setValue("group_id", id, { shouldDirty: true })}
+        >
           <option value="">{filters.everybody}</option>
-          {!isListed && <option value={group}>{filters.unknownGroup}</option>}
-          {groups.data?.map(({ id, name }) => <option key={id} value={id}>{name}</option>)}
-        </SelectField>
+        </GroupSelect>
         <TextField
           label={rules.priority} hint={rules.priorityHint} type="number" step={1} fault={errors.priority?.message}
           {...form.register("priority", { valueAsNumber: true })}
@@ -100,9 +101,9 @@ export function FilterForm({ filter, onDone }: { filter?: ContentFilter; onDone:
   );
 }
 
-/** The fields that only the chosen type has. */
+/** The fields that are specific to the selected type. */
 function TypeFields({ form, type }: { form: UseFormReturn<FilterFields>; type: FilterType }) {
-  const { filters } = texts;
+  const filters = filterTexts;
   const { errors } = form.formState;
   if (type === "keyword_block") {
     return <TextAreaField label={filters.keywords} hint={filters.keywordsHint} rows={5} fault={errors.keywords?.message} {...form.register("keywords")} />;

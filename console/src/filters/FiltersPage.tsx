@@ -1,46 +1,69 @@
+import { getRouteApi } from "@tanstack/react-router";
 import { Filter } from "lucide-react";
 import { useMemo } from "react";
 import { useRights } from "../api/queries";
-import { useGroups } from "../groups/api";
-import { actionsColumn, type Column, DataTable } from "../parts/DataTable";
-import { Page, Panel } from "../parts/Page";
+import { useGroupNames } from "../groups/api";
+import { Button } from "../parts/Button";
+import { actionsColumn, type Column } from "../parts/DataTable";
+import { FilterField } from "../parts/FilterField";
+import { ChoiceFilter, EnabledFilter } from "../parts/filters";
+import { ListPanel } from "../parts/ListPanel";
+import { Page } from "../parts/Page";
 import { type Editor, EnabledBadge, NewRuleButton, RuleMenu, RuleName } from "../parts/rules";
-import { EmptyState, ErrorState } from "../parts/states";
+import { EmptyState } from "../parts/states";
 import { texts } from "../texts";
-import { type ContentFilter, useDeleteFilter, useFilters, useSetEnabled } from "./api";
+import { filterTexts } from "../texts/filters";
+import { type ContentFilter, type Filters, type Sort, TYPES, useDeleteFilter, useFilters, useSetEnabled } from "./api";
 import { FilterForm } from "./FilterForm";
 import { TestPanel } from "./TestPanel";
 
+const route = getRouteApi("/content-filters");
 const creation: Editor = (close) => <FilterForm onDone={close} />;
 
-/** All content filters in the order of evaluation. */
+/** The content filters, by default in the order of evaluation. */
 export function FiltersPage() {
-  const { filters } = texts;
   const { administers } = useRights();
-  const list = useFilters();
+  const { page = 1, sort = "priority", ...filters } = route.useSearch();
+  const navigate = route.useNavigate();
+  const list = useFilters(filters, sort, page);
   const columns = useMemo(() => columnsOf(administers), [administers]);
+  const isFiltered = Object.values(filters).some((value) => value !== undefined);
+  const filter = (changed: Filters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
+  const clear = () => void navigate({ search: {} });
   return (
-    <Page title={filters.title} actions={administers && <NewRuleButton label={filters.new} title={filters.newTitle} editor={creation} />}>
-      <Panel label={filters.title}>
-        {list.error && list.data === undefined ? (
-          <ErrorState error={list.error} onRetry={() => void list.refetch()} />
-        ) : list.data?.length === 0 ? (
-          <EmptyState icon={Filter} title={filters.empty} text={filters.emptyText} />
-        ) : (
-          <DataTable label={filters.title} columns={columns} rows={list.data} idOf={(filter) => filter.id} />
-        )}
-      </Panel>
+    <Page
+      title={filterTexts.title}
+      actions={administers && <NewRuleButton label={filterTexts.new} title={filterTexts.newTitle} editor={creation} />}
+      bar={
+        <>
+          <FilterField label={texts.rules.search} placeholder={texts.rules.searchPlaceholder} value={filters.search} onChange={(search) => filter({ search })} />
+          <ChoiceFilter
+            label={filterTexts.type} any={filterTexts.anyType} values={TYPES} nameOf={(type) => filterTexts.types[type]}
+            value={filters.type} onChange={(type) => filter({ type })}
+          />
+          <EnabledFilter value={filters.enabled} onChange={(enabled) => filter({ enabled })} />
+          {isFiltered && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
+        </>
+      }
+    >
+      <ListPanel
+        label={filterTexts.title} list={list} columns={columns} idOf={(row) => row.id} page={page} sort={sort} isFiltered={isFiltered} onClear={clear}
+        onSort={(next) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, sort: next as Sort }) })}
+        onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}
+        empty={<EmptyState icon={Filter} title={filterTexts.empty} text={filterTexts.emptyText} />}
+      />
       {administers && <TestPanel />}
     </Page>
   );
 }
 
 function columnsOf(administers: boolean): Column<ContentFilter>[] {
-  const { filters, rules } = texts;
+  const { rules } = texts;
+  const filters = filterTexts;
   const columns: Column<ContentFilter>[] = [
-    { id: "priority", header: rules.priority, meta: { width: "4rem", hideBelow: "tablet" }, cell: ({ row }) => row.original.priority },
+    { id: "priority", header: rules.priority, meta: { width: "5rem", hideBelow: "tablet", sort: "priority" }, cell: ({ row }) => row.original.priority },
     {
-      id: "name", header: rules.name, meta: { width: "44%" },
+      id: "name", header: rules.name, meta: { width: "44%", sort: "name" },
       cell: ({ row }) => <Name filter={row.original} />,
     },
     { id: "type", header: filters.type, meta: { hideBelow: "tablet" }, cell: ({ row }) => filters.types[row.original.filter_type] },
@@ -51,7 +74,7 @@ function columnsOf(administers: boolean): Column<ContentFilter>[] {
   return columns;
 }
 
-/** The name, and what the filter looks for or says. */
+/** Shows the name of a filter, and its keywords, topics or instruction. */
 function Name({ filter: { name, description, config } }: { filter: ContentFilter }) {
   const names = config["keywords"] ?? config["topics"];
   const detail = Array.isArray(names) ? names.join(", ") : String(config["instruction"] ?? "");
@@ -59,9 +82,9 @@ function Name({ filter: { name, description, config } }: { filter: ContentFilter
 }
 
 function Scope({ groupId }: { groupId: string | null }) {
-  const groups = useGroups();
-  if (groupId === null) return texts.filters.everybody;
-  return groups.data?.find(({ id }) => id === groupId)?.name ?? texts.filters.unknownGroup;
+  const names = useGroupNames(groupId === null ? [] : [groupId]);
+  if (groupId === null) return filterTexts.everybody;
+  return names.get(groupId) ?? filterTexts.unknownGroup;
 }
 
 function Actions({ filter }: { filter: ContentFilter }) {

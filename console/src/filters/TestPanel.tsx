@@ -1,17 +1,16 @@
 import { useState } from "react";
-import { useGroups } from "../groups/api";
+import { GroupSelect } from "../groups/GroupSelect";
 import { Badge } from "../parts/Badge";
-import { SelectField, TextAreaField } from "../parts/fields";
+import { TextAreaField } from "../parts/fields";
 import { TrialPanel, trialStyles } from "../parts/Trial";
-import { texts } from "../texts";
+import { filterTexts } from "../texts/filters";
 import { type FilterTried, useTestFilters } from "./api";
 
-/** What the filters in force do with a text. */
+/** Tests a text with the filters in force. */
 export function TestPanel() {
-  const { filters } = texts;
+  const filters = filterTexts;
   const [text, setText] = useState("");
   const [group, setGroup] = useState("");
-  const groups = useGroups();
   const test = useTestFilters();
   return (
     <TrialPanel
@@ -20,16 +19,15 @@ export function TestPanel() {
       result={test.data !== undefined && <Result result={test.data} />}
     >
       <TextAreaField label={filters.text} rows={4} maxLength={100_000} value={text} onChange={({ target }) => setText(target.value)} />
-      <SelectField label={filters.member} value={group} onChange={({ target }) => setGroup(target.value)}>
+      <GroupSelect label={filters.member} value={group} onChange={setGroup}>
         <option value="">{filters.nobody}</option>
-        {groups.data?.map(({ id, name }) => <option key={id} value={id}>{name}</option>)}
-      </SelectField>
+      </GroupSelect>
     </TrialPanel>
   );
 }
 
 function Result({ result }: { result: FilterTried }) {
-  const { filters } = texts;
+  const filters = filterTexts;
   return (
     <>
       <div className={trialStyles["line"]}>

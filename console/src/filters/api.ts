@@ -1,18 +1,34 @@
 /** Content filters: queries, changes and the trial. */
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { api, dataOf, type Schemas } from "../api/client";
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { api, dataOf, listOf, type Schemas } from "../api/client";
 import { useIfMatch } from "../api/versions";
+import { PAGE_SIZE } from "../parts/ListPanel";
+import type { FILTER_SORTS } from "../sorts";
+import { TYPES } from "./choices";
+
+export { TYPES };
 
 export type ContentFilter = Schemas["ContentFilter"];
 export type FilterType = ContentFilter["filter_type"];
 export type NewContentFilter = Schemas["NewContentFilter"];
 export type FilterTried = Schemas["FilterTried"];
 
-export const TYPES: readonly FilterType[] = ["keyword_block", "topic_block", "custom_instruction"];
+export type Sort = (typeof FILTER_SORTS)[number];
 
-/** All filters in the order of evaluation, which are at most a thousand and come at once. */
-export function useFilters() {
-  return useQuery({ queryKey: ["content-filters"], queryFn: () => dataOf(api.GET("/api/admin/content-filters/")) });
+export interface Filters {
+  search?: string | undefined;
+  type?: FilterType | undefined;
+  enabled?: boolean | undefined;
+}
+
+/** A page of filters. */
+export function useFilters({ search, type, enabled }: Filters, sort: Sort, page: number) {
+  const query = { search, filter_type: type, enabled, sort, limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE };
+  return useQuery({
+    queryKey: ["content-filters", query],
+    placeholderData: keepPreviousData,
+    queryFn: () => listOf(api.GET("/api/admin/content-filters/", { params: { query } })),
+  });
 }
 
 function useFilterChange<Input, Output>(change: (input: Input) => Promise<Output>) {

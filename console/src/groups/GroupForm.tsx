@@ -3,6 +3,7 @@ import { DialogForm } from "../parts/DialogForm";
 import { TextField } from "../parts/fields";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
+import { groupTexts } from "../texts/groups";
 import { type Group, useSaveGroup } from "./api";
 
 interface GroupFields {
@@ -13,7 +14,8 @@ interface GroupFields {
 
 /** Creates and edits a group. */
 export function GroupForm({ group, onDone }: { group?: Group; onDone: () => void }) {
-  const { groups, rules } = texts;
+  const { rules } = texts;
+  const groups = groupTexts;
   const form = useForm<GroupFields>({
     defaultValues: {
       name: group?.name ?? "",

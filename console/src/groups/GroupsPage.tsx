@@ -13,6 +13,7 @@ import { EmptyState, ErrorState } from "../parts/states";
 import { Time } from "../parts/Time";
 import { RowFailure, useOpenRow } from "../parts/useOpenRow";
 import { texts } from "../texts";
+import { groupTexts } from "../texts/groups";
 import { type Group, type GroupFilters, PAGE_SIZE, type Sort, useDeleteGroup, useGroup, useGroupPage } from "./api";
 import { DEFAULT_SORT } from "./choices";
 import { GroupForm } from "./GroupForm";
@@ -21,9 +22,9 @@ import { MembersDialog } from "./MembersDialog";
 const route = getRouteApi("/groups");
 const creation: Editor = (close) => <GroupForm onDone={close} />;
 
-/** The groups, with the members of one of them in a dialog. */
+/** The list of groups. A dialog shows the members of the group that the URL names. */
 export function GroupsPage() {
-  const { groups } = texts;
+  const groups = groupTexts;
   const { administers } = useRights();
   const { page = 1, group: openId, ...filters } = route.useSearch();
   const navigate = route.useNavigate();
@@ -82,7 +83,8 @@ export function GroupsPage() {
 }
 
 function columnsOf(administers: boolean, open: (group: Group) => void): Column<Group>[] {
-  const { groups, rules } = texts;
+  const { rules } = texts;
+  const groups = groupTexts;
   const columns: Column<Group>[] = [
     {
       id: "name", header: rules.name, meta: { width: "50%", sort: "name" },
@@ -106,9 +108,9 @@ function Actions({ group, onOpen }: { group: Group; onOpen: () => void }) {
   return (
     <RuleMenu
       name={group.name} editor={(close) => <GroupForm group={group} onDone={close} />}
-      deleteText={texts.groups.deleteText} onDelete={() => remove.mutateAsync(undefined)}
+      deleteText={groupTexts.deleteText} onDelete={() => remove.mutateAsync(undefined)}
     >
-      <MenuItem onClick={onOpen}><UserRoundPlus aria-hidden size={15} />{texts.groups.manage}</MenuItem>
+      <MenuItem onClick={onOpen}><UserRoundPlus aria-hidden size={15} />{groupTexts.manage}</MenuItem>
     </RuleMenu>
   );
 }

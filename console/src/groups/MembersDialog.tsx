@@ -3,11 +3,13 @@ import { useState } from "react";
 import { useRights } from "../api/queries";
 import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
+import { FilterField } from "../parts/FilterField";
 import { Pager } from "../parts/Pager";
 import { EmptyState, ErrorState, errorText, Skeleton } from "../parts/states";
 import { Time } from "../parts/Time";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
+import { groupTexts } from "../texts/groups";
 import { nameOf } from "../users/api";
 import { UserPicker } from "../users/UserPicker";
 import { type Group, type Member, PAGE_SIZE, useAddMember, useMembers, useRemoveMember } from "./api";
@@ -17,8 +19,8 @@ import styles from "./MembersDialog.module.css";
 export function MembersDialog({ group, onClose }: { group: Group | undefined; onClose: () => void }) {
   return (
     <Dialog
-      open={group !== undefined} onClose={onClose} title={group === undefined ? "" : texts.groups.membersOf(group.name)}
-      text={texts.groups.membersText} wide
+      open={group !== undefined} onClose={onClose} title={group === undefined ? "" : groupTexts.membersOf(group.name)}
+      text={groupTexts.membersText} wide
     >
       {group !== undefined && <Members key={group.id} group={group} />}
     </Dialog>
@@ -26,13 +28,18 @@ export function MembersDialog({ group, onClose }: { group: Group | undefined; on
 }
 
 function Members({ group }: { group: Group }) {
-  const { groups } = texts;
+  const groups = groupTexts;
   const { administers } = useRights();
-  const members = useMembers(group.id);
-  const add = useAddMember(group.id);
+  const [search, setSearch] = useState<string>();
   const [page, setPage] = useState(1);
-  const ids = new Set(members.data?.map((member) => member.user_id));
-  const shown = members.data?.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE);
+  const members = useMembers(group.id, search, page);
+  const add = useAddMember(group.id);
+  const { data } = members;
+  const ids = new Set(data?.rows.map((member) => member.user_id));
+  const filter = (part: string | undefined) => {
+    setSearch(part);
+    setPage(1);
+  };
   return (
     <div className={styles["body"]}>
       {administers && (
@@ -44,26 +51,32 @@ function Members({ group }: { group: Group }) {
           })}
         />
       )}
-      {members.error && members.data === undefined ? (
+      {group.member_count > PAGE_SIZE && (
+        <div className={styles["filter"]}>
+          <FilterField label={groups.searchMembers} placeholder={groups.searchMembers} value={search} onChange={filter} />
+          {search !== undefined && <Button look="quiet" size="small" onClick={() => filter(undefined)}>{texts.clear}</Button>}
+        </div>
+      )}
+      {members.error && data === undefined ? (
         <ErrorState error={members.error} onRetry={() => void members.refetch()} />
-      ) : shown === undefined ? (
+      ) : data === undefined ? (
         <div role="status" aria-label={texts.loading}><Skeleton width="50%" /></div>
-      ) : members.data?.length === 0 ? (
-        <EmptyState icon={UsersRound} title={groups.noMembers} />
+      ) : data.total === 0 ? (
+        <EmptyState icon={UsersRound} title={search === undefined ? groups.noMembers : groups.noMemberMatches} />
       ) : (
         <ul className={styles["members"]} aria-label={groups.members}>
-          {shown.map((member) => <MemberRow key={member.id} member={member} group={group} />)}
+          {data.rows.map((member) => <MemberRow key={member.id} member={member} group={group} />)}
         </ul>
       )}
-      {members.data !== undefined && (page > 1 || members.data.length > PAGE_SIZE) && (
-        <Pager page={page} size={PAGE_SIZE} total={members.data.length} onPage={setPage} />
+      {data !== undefined && (page > 1 || data.total > PAGE_SIZE) && (
+        <Pager page={page} size={PAGE_SIZE} total={data.total} onPage={setPage} />
       )}
     </div>
   );
 }
 
 function MemberRow({ member, group }: { member: Member; group: Group }) {
-  const { groups } = texts;
+  const groups = groupTexts;
   const { administers } = useRights();
   const remove = useRemoveMember(group.id);
   const name = member.user_email ?? member.user_id;

@@ -1,6 +1,6 @@
 /** Groups and their members: queries and changes. */
-import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { api, dataOf, type Schemas } from "../api/client";
+import { keepPreviousData, useMutation, useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
+import { api, dataOf, listOf, type Schemas } from "../api/client";
 import { useIfMatch } from "../api/versions";
 import { DEFAULT_SORT, type SORTS } from "./choices";
 
@@ -18,18 +18,18 @@ export interface GroupFilters {
 }
 
 /** A page of the organization's groups. */
-export function useGroupPage({ search, sort = DEFAULT_SORT }: GroupFilters, page: number) {
+export function useGroupPage({ search, sort = DEFAULT_SORT }: GroupFilters, page: number, size = PAGE_SIZE) {
   return useQuery({
-    queryKey: ["groups", "list", { search, sort }, page],
+    queryKey: ["groups", "list", { search, sort }, page, size],
     placeholderData: keepPreviousData,
     queryFn: () =>
       dataOf(api.GET("/api/admin/groups", {
-        params: { query: { ...(search !== undefined && { search }), sort, limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE } },
+        params: { query: { ...(search !== undefined && { search }), sort, limit: size, offset: (page - 1) * size } },
       })),
   });
 }
 
-/** One group, for a page that does not show it. */
+/** A group by its id. A page needs it if the URL names a group that is not on the loaded page of the list. */
 export function useGroup(id: string | undefined) {
   return useQuery({
     queryKey: ["groups", "one", id],
@@ -38,19 +38,39 @@ export function useGroup(id: string | undefined) {
   });
 }
 
-/** The organization's groups by name, which come at once. For fields in which one is chosen, and for names. */
-export function useGroups() {
-  return useQuery({
-    queryKey: ["groups"],
-    queryFn: async () => (await dataOf(api.GET("/api/admin/groups"))).groups,
+/** Returns the first page of groups that match a search, sorted by name, as options of a field. */
+export function useGroupOptions(search: string | undefined) {
+  const { data } = useGroupPage({ search }, 1);
+  return data && { rows: data.groups, total: data.total };
+}
+
+const NAMES_FRESH_MS = 300_000;
+
+/** Returns the groups that have been loaded, by id. Deleted groups are missing. */
+export function useGroupsById(ids: readonly string[]): ReadonlyMap<string, Group> {
+  return useQueries({
+    queries: [...new Set(ids)].map((id) => ({
+      queryKey: ["groups", "one", id],
+      staleTime: NAMES_FRESH_MS,
+      retry: false,
+      queryFn: () => dataOf(api.GET("/api/admin/groups/{group_id}", { params: { path: { group_id: id } } })),
+    })),
+    combine: (results) => new Map(results.flatMap(({ data }) => (data === undefined ? [] : [[data.id, data] as const]))),
   });
 }
 
-/** All members of a group by address, which come at once. */
-export function useMembers(id: string) {
+/** Returns the names of the groups that have been loaded, by id. */
+export function useGroupNames(ids: readonly string[]): ReadonlyMap<string, string> {
+  return new Map([...useGroupsById(ids)].map(([id, { name }]) => [id, name]));
+}
+
+/** A page of a group's members, sorted by mail address. */
+export function useMembers(id: string, search: string | undefined, page: number) {
+  const query = { search, limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE };
   return useQuery({
-    queryKey: ["groups", id, "members"],
-    queryFn: () => dataOf(api.GET("/api/admin/groups/{group_id}/members", { params: { path: { group_id: id } } })),
+    queryKey: ["groups", id, "members", query],
+    placeholderData: keepPreviousData,
+    queryFn: () => listOf(api.GET("/api/admin/groups/{group_id}/members", { params: { path: { group_id: id }, query } })),
   });
 }
 

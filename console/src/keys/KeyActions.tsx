@@ -1,48 +1,66 @@
-import { Ban, CircleCheck, Trash2 } from "lucide-react";
+import { Ban, CircleCheck, Pencil, Trash2 } from "lucide-react";
 import { useRef, useState } from "react";
 import { useRights, useSession } from "../api/queries";
 import { ConfirmDialog } from "../parts/ConfirmDialog";
+import { Dialog } from "../parts/Dialog";
 import { MenuItem } from "../parts/Menu";
 import { RowMenu } from "../parts/RowMenu";
 import { errorText } from "../parts/states";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
-import { type ApiKey, useDeleteKey, useSetEnabled } from "./api";
+import { keyTexts } from "../texts/keys";
+import { type ApiKey, useDeleteKey, useUpdateKey } from "./api";
+import { KeyForm } from "./KeyForm";
 
-/** The menu of a key: disable or enable it, delete it. Only its owner and administrators have one. */
+/** The menu of a key: edit, disable or enable, delete. It is shown only to the owner of the key and to administrators. */
 export function KeyActions({ apiKey }: { apiKey: ApiKey }) {
   const { administers } = useRights();
   const { user } = useSession();
+  const [editing, setEditing] = useState(false);
   const [deleting, setDeleting] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
-  const setEnabled = useSetEnabled();
+  const update = useUpdateKey();
   const remove = useDeleteKey();
   const { id, description, is_enabled: enabled, user_id: owner = user.id } = apiKey;
   if (owner !== user.id && !administers) return null;
 
   function toggle() {
-    setEnabled.mutate({ id, enabled: !enabled }, {
-      onSuccess: () => toast(enabled ? texts.keys.disabled(description) : texts.keys.enabled(description)),
+    update.mutate({ id, body: { is_enabled: !enabled } }, {
+      onSuccess: () => toast(enabled ? keyTexts.disabled(description) : keyTexts.enabled(description)),
       onError: (error) => toast(errorText(error), "failed"),
     });
   }
 
   return (
     <>
-      <RowMenu label={texts.keys.actionsOf(description)} trigger={trigger}>
+      <RowMenu label={keyTexts.actionsOf(description)} trigger={trigger}>
+        <MenuItem onClick={() => setEditing(true)}>
+          <Pencil aria-hidden size={15} />
+          {texts.rules.edit}
+        </MenuItem>
         <MenuItem onClick={toggle}>
           {enabled ? <Ban aria-hidden size={15} /> : <CircleCheck aria-hidden size={15} />}
-          {enabled ? texts.keys.disable : texts.keys.enable}
+          {enabled ? keyTexts.disable : keyTexts.enable}
         </MenuItem>
         <MenuItem danger onClick={() => setDeleting(true)}>
           <Trash2 aria-hidden size={15} />
-          {texts.keys.remove}
+          {keyTexts.remove}
         </MenuItem>
       </RowMenu>
+      <Dialog open={editing} onClose={() => setEditing(false)} returnTo={trigger} title={keyTexts.editTitle(description)} text={keyTexts.editText}>
+        <KeyForm
+          apiKey={apiKey} onCancel={() => setEditing(false)}
+          onSubmit={async (body) => {
+            await update.mutateAsync({ id, body });
+            toast(texts.rules.saved(body.description));
+            setEditing(false);
+          }}
+        />
+      </Dialog>
       <ConfirmDialog
-        open={deleting} onClose={() => setDeleting(false)} returnTo={trigger} title={texts.keys.deleteTitle(description)}
-        text={texts.keys.deleteText} action={texts.keys.delete} run={() => remove.mutateAsync(id)}
-        done={texts.keys.deleted(description)}
+        open={deleting} onClose={() => setDeleting(false)} returnTo={trigger} title={keyTexts.deleteTitle(description)}
+        text={keyTexts.deleteText} action={keyTexts.delete} run={() => remove.mutateAsync(id)}
+        done={keyTexts.deleted(description)}
       />
     </>
   );

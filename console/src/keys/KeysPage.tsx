@@ -1,19 +1,22 @@
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { KeyRound, Plus, SearchX } from "lucide-react";
+import { ArrowDownUp, KeyRound, Plus } from "lucide-react";
 import { useMemo, useRef, useState } from "react";
+import { ApiError } from "../api/errors";
 import { useRights } from "../api/queries";
-import { useUserName } from "../api/users";
 import { Badge, type Tone } from "../parts/Badge";
 import { Button } from "../parts/Button";
-import { actionsColumn, type Column, DataTable } from "../parts/DataTable";
-import { FilterSelect } from "../parts/fields";
-import { Page, Panel } from "../parts/Page";
-import { Pager } from "../parts/Pager";
+import { actionsColumn, type Column } from "../parts/DataTable";
+import { EnabledFilter } from "../parts/filters";
+import { FilterField } from "../parts/FilterField";
+import { dollars } from "../parts/format";
+import { ListPanel } from "../parts/ListPanel";
+import { Page } from "../parts/Page";
 import { Segments } from "../parts/Segments";
-import { EmptyState, ErrorState } from "../parts/states";
+import { EmptyState } from "../parts/states";
 import { Time } from "../parts/Time";
 import { texts } from "../texts";
-import { type ApiKey, PAGE_SIZE, useKeys } from "./api";
+import { keyTexts } from "../texts/keys";
+import { type ApiKey, DEFAULT_SORT, type KeyFilters, MAX_TOTAL, type Sort, useKeys } from "./api";
 import { CreateKeyDialog } from "./CreateKeyDialog";
 import { KeyActions } from "./KeyActions";
 import styles from "./KeysPage.module.css";
@@ -23,69 +26,58 @@ const TONES: Record<ApiKey["status"], Tone> = { active: "success", disabled: "ne
 const route = getRouteApi("/keys");
 
 export function KeysPage() {
+  const keys = keyTexts;
   const { seesAll } = useRights();
-  const search = route.useSearch();
+  const { page = 1, sort = DEFAULT_SORT, all: allChosen, ...filters } = route.useSearch();
   const navigate = route.useNavigate();
-  const all = seesAll && search.all === true;
-  const page = all ? (search.page ?? 1) : 1;
-  const enabled = all ? search.enabled : undefined;
-  const keys = useKeys({ all, enabled, page });
+  const all = seesAll && allChosen === true;
+  const list = useKeys(all, filters, sort, page);
   const [creating, setCreating] = useState(false);
   const columns = useMemo(() => columnsOf(all), [all]);
   const opener = useRef<HTMLButtonElement>(null);
-  const isEmpty = keys.data?.total === 0;
+  const isFiltered = filters.search !== undefined || filters.enabled !== undefined;
+  const filter = (changed: KeyFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
+  const clear = () => void navigate({ search: all ? { all: true } : {} });
 
   return (
     <Page
-      title={texts.keys.title}
+      title={keys.title}
       actions={
-        <Button ref={opener} look="primary" onClick={() => setCreating(true)}><Plus aria-hidden />{texts.keys.create}</Button>
+        <Button ref={opener} look="primary" onClick={() => setCreating(true)}><Plus aria-hidden />{keys.create}</Button>
       }
-      bar={seesAll && (
+      bar={
         <>
-          <Segments label={texts.keys.scope}>
-            <Link to="/keys" search={{}} activeOptions={{ exact: true }}>{texts.keys.mine}</Link>
-            <Link to="/keys" search={{ all: true }}>{texts.keys.all}</Link>
-          </Segments>
-          {all && (
-            <FilterSelect
-              label={texts.keys.statusFilter}
-              value={enabled === undefined ? "" : String(enabled)}
-              onChange={({ target }) =>
-                void navigate({ search: { all: true, ...(target.value === "" ? {} : { enabled: target.value === "true" }) } })}
-            >
-              <option value="">{texts.keys.anyStatus}</option>
-              <option value="true">{texts.keys.enabledOnly}</option>
-              <option value="false">{texts.keys.disabledOnly}</option>
-            </FilterSelect>
+          {seesAll && (
+            <Segments label={keys.scope}>
+              <Link to="/keys" search={{}} activeOptions={{ exact: true }} aria-current={all ? undefined : "page"}>{keys.mine}</Link>
+              <Link to="/keys" search={{ all: true }}>{keys.all}</Link>
+            </Segments>
           )}
+          <FilterField
+            label={keys.search} placeholder={all ? keys.searchAllPlaceholder : keys.searchPlaceholder} value={filters.search}
+            onChange={(search) => filter({ search })}
+          />
+          <EnabledFilter value={filters.enabled} onChange={(enabled) => filter({ enabled })} />
+          {isFiltered && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
         </>
-      )}
+      }
     >
-      <Panel label={texts.keys.title}>
-        {keys.error && keys.data === undefined ? (
-          <ErrorState error={keys.error} onRetry={() => void keys.refetch()} />
-        ) : isEmpty && enabled !== undefined ? (
-          <EmptyState icon={SearchX} title={texts.keys.noneMatch} text={texts.keys.noneMatchText} />
-        ) : isEmpty ? (
-          <EmptyState icon={KeyRound} title={all ? texts.keys.emptyAll : texts.keys.empty} text={texts.keys.emptyText}>
-            <Button onClick={() => setCreating(true)}><Plus aria-hidden />{texts.keys.create}</Button>
+      <ListPanel
+        label={keys.title} list={list} columns={columns} idOf={(key) => key.id} page={page} sort={sort} isFiltered={isFiltered} onClear={clear}
+        errorState={(error) => sort.endsWith("month_cost_usd") && error instanceof ApiError && error.status === 400 ? (
+          <EmptyState icon={ArrowDownUp} title={keys.tooManyToSort} text={keys.tooManyToSortText}>
+            <Button onClick={() => void navigate({ search: ({ page: _, sort: __, ...now }) => now })}>{keys.sortByCreation}</Button>
           </EmptyState>
-        ) : (
-          <>
-            <DataTable
-              label={texts.keys.title} columns={columns} rows={keys.data?.rows} idOf={(key) => key.id}
-              stale={keys.isPlaceholderData}
-            />
-            {all && keys.data !== undefined && (
-              <Pager
-                page={page} size={PAGE_SIZE} total={keys.data.total}
-                onPage={(next) => void navigate({ search: { ...search, page: next } })}
-              />
-            )}
-          </>
-        )}
-      </Panel>
+        ) : undefined}
+        {...(all && { maxTotal: MAX_TOTAL })}
+        onSort={(next) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, sort: next as Sort }) })}
+        onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}
+        empty={
+          <EmptyState icon={KeyRound} title={all ? keys.emptyAll : keys.empty} text={keys.emptyText}>
+            <Button onClick={() => setCreating(true)}><Plus aria-hidden />{keys.create}</Button>
+          </EmptyState>
+        }
+      />
       <CreateKeyDialog open={creating} onClose={() => setCreating(false)} returnTo={opener} />
     </Page>
   );
@@ -94,27 +86,28 @@ export function KeysPage() {
 function columnsOf(all: boolean): Column<ApiKey>[] {
   const columns: Column<ApiKey>[] = [
     {
-      id: "name", header: texts.keys.name, meta: { width: all ? "26%" : "34%" },
+      id: "name", header: keyTexts.name, meta: { width: all ? "26%" : "34%", sort: "description" },
       cell: ({ row }) => <span className={styles["name"]} title={row.original.description}>{row.original.description}</span>,
     },
-    { id: "key", header: texts.keys.key, meta: { hideBelow: "tablet" }, cell: ({ row }) => <code className={styles["key"]}>{row.original.key_prefix}…</code> },
+    { id: "key", header: keyTexts.key, meta: { hideBelow: "tablet" }, cell: ({ row }) => <code className={styles["key"]}>{row.original.key_prefix}…</code> },
     {
-      id: "status", header: texts.keys.status,
+      id: "status", header: keyTexts.status,
       cell: ({ row }) => <Badge tone={TONES[row.original.status]}>{texts.keyStatusOf(row.original.status)}</Badge>,
     },
-    { id: "created", header: texts.keys.created, meta: { hideBelow: "desk" }, cell: ({ row }) => <Time at={row.original.created_at} as="date" /> },
-    { id: "lastUsed", header: texts.keys.lastUsed, meta: { hideBelow: "tablet" }, cell: ({ row }) => <Moment at={row.original.last_used} /> },
-    { id: "expires", header: texts.keys.expires, meta: { hideBelow: "tablet" }, cell: ({ row }) => <Moment at={row.original.expires_at} /> },
+    { id: "created", header: keyTexts.created, meta: { hideBelow: "desk", sort: "-created_at" }, cell: ({ row }) => <Time at={row.original.created_at} as="date" /> },
+    { id: "spent", header: keyTexts.spent, meta: { align: "end", hideBelow: "desk", sort: "-month_cost_usd" }, cell: ({ row }) => dollars(row.original.month_cost_usd) },
+    { id: "lastUsed", header: keyTexts.lastUsed, meta: { hideBelow: "tablet", sort: "-last_used" }, cell: ({ row }) => <Moment at={row.original.last_used} /> },
+    { id: "expires", header: keyTexts.expires, meta: { hideBelow: "tablet", sort: "expires_at" }, cell: ({ row }) => <Moment at={row.original.expires_at} /> },
     actionsColumn((key) => <KeyActions apiKey={key} />),
   ];
-  if (all) columns.splice(3, 0, { id: "owner", header: texts.keys.owner, meta: { hideBelow: "tablet" }, cell: ({ row }) => <Owner id={row.original.user_id} /> });
+  if (all) columns.splice(3, 0, { id: "owner", header: keyTexts.owner, meta: { hideBelow: "tablet", sort: "owner" }, cell: ({ row }) => <Owner name={row.original.user_name} /> });
   return columns;
 }
 
 function Moment({ at }: { at: string | null }) {
-  return at === null ? <span className={styles["never"]}>{texts.keys.never}</span> : <Time at={at} as="relative" />;
+  return at === null ? <span className={styles["never"]}>{keyTexts.never}</span> : <Time at={at} as="relative" />;
 }
 
-function Owner({ id }: { id: string | undefined }) {
-  return <span className={styles["owner"]}>{useUserName(id) ?? texts.none}</span>;
+function Owner({ name }: { name: string | undefined }) {
+  return <span className={styles["owner"]} title={name}>{name ?? texts.none}</span>;
 }

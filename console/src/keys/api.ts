@@ -1,32 +1,39 @@
 /** API keys: queries and changes. */
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, listOf, type Schemas } from "../api/client";
+import { PAGE_SIZE } from "../parts/ListPanel";
+import type { KEY_SORTS } from "../sorts";
 
-export type ApiKey = Schemas["ApiKey"] & { user_id?: string };
+export type ApiKey = Schemas["ApiKey"] & { user_id?: string; user_name?: string };
 export type CreatedKey = Schemas["ApiKeyCreated"];
 export type NewKey = Schemas["NewApiKey"];
 
-export const PAGE_SIZE = 50;
+/** The number at which the server stops counting the keys of all users. */
+export const MAX_TOTAL = 10_000;
 
-interface Shown {
-  all: boolean;
-  enabled: boolean | undefined;
-  page: number;
+export type Sort = (typeof KEY_SORTS)[number];
+
+export interface KeyFilters {
+  search?: string | undefined;
+  enabled?: boolean | undefined;
 }
 
-/** A page of keys: of all users, or one's own, which are few and come at once. */
-export function useKeys({ all, enabled, page }: Shown) {
+/** A page of API keys: of all users if `all` is true, otherwise the user's own. The user's own keys cannot be sorted by
+ * owner. */
+export function useKeys(all: boolean, filters: KeyFilters, sort: Sort, page: number) {
+  const ownSort = sort === "owner" || sort === "-owner" ? DEFAULT_SORT : sort;
+  const window = { limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE };
   return useQuery({
-    queryKey: ["api-keys", { all, enabled, page }],
+    queryKey: ["api-keys", { all, filters, sort, page }],
     placeholderData: keepPreviousData,
     queryFn: (): Promise<{ rows: ApiKey[]; total: number }> =>
       all
-        ? listOf(api.GET("/api/admin/api-keys", {
-            params: { query: { limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE, ...(enabled === undefined ? {} : { enabled }) } },
-          }))
-        : listOf(api.GET("/api/auth/api-keys")),
+        ? listOf(api.GET("/api/admin/api-keys", { params: { query: { ...filters, sort, ...window, max_total: MAX_TOTAL } } }))
+        : listOf(api.GET("/api/auth/api-keys", { params: { query: { ...filters, sort: ownSort, ...window } } })),
   });
 }
+
+export const DEFAULT_SORT = "-created_at";
 
 /** The keys of a service account, newest first. */
 export function useServiceKeys(userId: string) {
@@ -44,7 +51,7 @@ function useKeyChange<Input, Output>(change: (input: Input) => Promise<Output>) 
   });
 }
 
-/** Creates a key of one's own, or of a service account. */
+/** Creates a key of the user or of a service account. */
 export function useCreateKey(serviceAccount?: string) {
   return useKeyChange((body: NewKey): Promise<CreatedKey> =>
     serviceAccount === undefined
@@ -53,9 +60,10 @@ export function useCreateKey(serviceAccount?: string) {
   );
 }
 
-export function useSetEnabled() {
-  return useKeyChange(({ id, enabled }: { id: string; enabled: boolean }) =>
-    dataOf(api.PATCH("/api/auth/api-keys/{key_id}", { params: { path: { key_id: id } }, body: { is_enabled: enabled } })),
+/** Changes the fields in `body`. Other fields keep their values. */
+export function useUpdateKey() {
+  return useKeyChange(({ id, body }: { id: string; body: Schemas["ApiKeyUpdate"] }) =>
+    dataOf(api.PATCH("/api/auth/api-keys/{key_id}", { params: { path: { key_id: id } }, body })),
   );
 }
 

@@ -2,13 +2,13 @@ import { Radar } from "lucide-react";
 import { lazy, Suspense, useRef, useState } from "react";
 import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
-import { texts } from "../texts";
+import { modelTexts } from "../texts/models";
 
 const DiscoverForm = lazy(async () => ({ default: (await import("./DiscoverForm")).DiscoverForm }));
 
-/** Opens the choice of the models that providers offer and the catalog lacks. */
+/** A button that opens the list of models that providers offer and that are not in the catalog. */
 export function DiscoverButton() {
-  const { models } = texts;
+  const models = modelTexts;
   const [open, setOpen] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
   const close = () => setOpen(false);

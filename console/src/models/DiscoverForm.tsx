@@ -7,11 +7,12 @@ import { DialogForm } from "../parts/DialogForm";
 import { ErrorState, Skeleton } from "../parts/states";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
+import { modelTexts } from "../texts/models";
 import { type Discovered, discoveredId, useAddDiscovered, useDiscovered } from "./api";
 
-/** The models that providers offer and the catalog lacks, each to be chosen. */
+/** Lists the models that providers offer and that are not in the catalog. The user selects those to add. */
 export function DiscoverForm({ onDone }: { onDone: () => void }) {
-  const { models } = texts;
+  const models = modelTexts;
   const { data, error, refetch } = useDiscovered();
   if (error && data === undefined) return <ErrorState error={error} onRetry={() => void refetch()} />;
   if (data === undefined) return <div role="status" aria-label={texts.loading}><Skeleton width="60%" /></div>;
@@ -26,11 +27,11 @@ export function DiscoverForm({ onDone }: { onDone: () => void }) {
 }
 
 function Choice({ missing, onDone }: { missing: Discovered[]; onDone: () => void }) {
-  const { models } = texts;
+  const models = modelTexts;
   const form = useForm<{ chosen: string[] }>({ defaultValues: { chosen: [] } });
   const add = useAddDiscovered();
   const chosen = form.watch("chosen");
-  // The end of the dialog ends the additions.
+  // Closing the dialog aborts the additions.
   const running = useRef<AbortController>(undefined);
   useEffect(() => () => running.current?.abort(), []);
   return (

@@ -2,13 +2,13 @@ import { Server } from "lucide-react";
 import { lazy, Suspense, useRef, useState } from "react";
 import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
-import { texts } from "../texts";
+import { endpointTexts } from "../texts/models";
 
 const EndpointForm = lazy(async () => ({ default: (await import("./EndpointForm")).EndpointForm }));
 
-/** Opens the form of an endpoint of the organization's own. */
+/** A button that opens the form for adding the organization's own endpoint. */
 export function EndpointButton() {
-  const { endpoint } = texts;
+  const endpoint = endpointTexts;
   const [open, setOpen] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
   const close = () => setOpen(false);

@@ -2,20 +2,22 @@ import { Plus, X } from "lucide-react";
 import { useFieldArray, useForm } from "react-hook-form";
 import { Button } from "../parts/Button";
 import { DialogForm } from "../parts/DialogForm";
-import { FieldSet, SelectField, TextField } from "../parts/fields";
+import { CheckboxField, FieldSet, SelectField, TextField } from "../parts/fields";
 import { DECIMAL } from "../parts/forms";
 import { toast } from "../parts/toasts";
 import { Fields } from "../parts/Trial";
-import { texts } from "../texts";
+import { endpointTexts, modelTexts } from "../texts/models";
+import { organizationTexts } from "../texts/organization";
 import { type NewEndpoint, useCreateEndpoint } from "./api";
 
-/** Prices are entered for a million tokens, as everywhere in the console. */
+/** The user enters prices per million tokens. The API expects prices per thousand tokens. */
 const THOUSANDS_OF_A_PRICE = 1000;
-/** The API's default. */
+/** The timeout of the endpoint: the API's default. */
 const TIMEOUT_MS = 30_000;
-/** The API's limit of 100 USD for a thousand tokens. */
+/** The API's limit is 100 USD per thousand tokens. */
 const MAX_USD_PER_MILLION_TOKENS = 100_000;
-/** A row has the API's names, by which a fault is shown at its field. The prices are for a million tokens. */
+/** The fields have the names of the API's fields, so that error messages of the API are shown at them. The prices are
+ * per million tokens. */
 const EMPTY_MODEL = { model_id: "", display_name: "", context_window: "", input_cost_per_1k: "", output_cost_per_1k: "" };
 
 interface FormFields {
@@ -24,19 +26,21 @@ interface FormFields {
   base_url: string;
   format: NewEndpoint["format"];
   api_key: string;
+  responses_api: boolean;
   models: (typeof EMPTY_MODEL)[];
 }
 
-/** Adds an endpoint with its models, which can be called at once. */
+/** Adds an endpoint and its models. The models can be called at once. */
 export function EndpointForm({ onDone }: { onDone: () => void }) {
-  const { endpoint, models } = texts;
+  const endpoint = endpointTexts;
+  const models = modelTexts;
   const create = useCreateEndpoint();
   const form = useForm<FormFields>({
-    defaultValues: { id: "", name: "", base_url: "", format: "openai", api_key: "", models: [EMPTY_MODEL] },
+    defaultValues: { id: "", name: "", base_url: "", format: "openai", api_key: "", responses_api: false, models: [EMPTY_MODEL] },
   });
   const rows = useFieldArray({ control: form.control, name: "models" });
   const { errors } = form.formState;
-  const required = { required: texts.organization.required };
+  const required = { required: organizationTexts.required };
   const number = { ...required, pattern: { value: DECIMAL, message: models.numberRequired } };
   const price = { ...number, max: { value: MAX_USD_PER_MILLION_TOKENS, message: models.priceTooHigh } };
   const text = { autoComplete: "off", spellCheck: false } as const;
@@ -61,6 +65,9 @@ export function EndpointForm({ onDone }: { onDone: () => void }) {
         </SelectField>
       </Fields>
       <TextField label={endpoint.key} hint={endpoint.keyHint} type="password" {...text} fault={errors.api_key?.message} {...form.register("api_key")} />
+      {form.watch("format") === "openai" && (
+        <CheckboxField label={endpoint.responses} hint={endpoint.responsesHint} fault={errors.responses_api?.message} {...form.register("responses_api")} />
+      )}
       {rows.fields.map((row, at) => {
         const faults = errors.models?.[at];
         return (
@@ -90,6 +97,7 @@ function bodyOf({ api_key: key, models, ...fields }: FormFields): NewEndpoint {
     ...fields,
     id: fields.id.trim(),
     base_url: fields.base_url.trim(),
+    responses_api: fields.format === "openai" && fields.responses_api,
     api_key: key.trim() === "" ? null : key.trim(),
     timeout_ms: TIMEOUT_MS,
     models: models.map((model) => ({

@@ -6,13 +6,13 @@ import { MenuItem } from "../parts/Menu";
 import { RowMenu } from "../parts/RowMenu";
 import { errorText } from "../parts/states";
 import { toast } from "../parts/toasts";
-import { texts } from "../texts";
+import { modelTexts } from "../texts/models";
 import { type Model, nameOf, useDeleteModel, useSetActive, useUpdateModel } from "./api";
 import { ModelForm } from "./ModelForm";
 
 /** The menu of a model, for administrators. */
 export function ModelActions({ model }: { model: Model }) {
-  const { models } = texts;
+  const models = modelTexts;
   const [open, setOpen] = useState<"edit" | "delete" | null>(null);
   const trigger = useRef<HTMLButtonElement>(null);
   const setActive = useSetActive(model.id);
@@ -55,7 +55,7 @@ function EditModel({ model, onDone }: { model: Model; onDone: () => void }) {
       model={model} onCancel={onDone}
       onSubmit={async ({ provider: _, model_id: __, ...body }) => {
         await update.mutateAsync(body);
-        toast(texts.models.saved(nameOf(model)));
+        toast(modelTexts.saved(nameOf(model)));
         onDone();
       }}
     />

@@ -3,7 +3,7 @@ import { useProviders } from "../providers/api";
 import { DialogForm } from "../parts/DialogForm";
 import { CheckboxField, SelectField, TextField } from "../parts/fields";
 import { DECIMAL } from "../parts/forms";
-import { texts } from "../texts";
+import { modelTexts } from "../texts/models";
 import type { Model, ModelUpdate } from "./api";
 
 const TOKENS_OF_A_PRICE = 1_000_000;
@@ -22,13 +22,13 @@ interface Fields {
 
 export type ModelBody = ModelUpdate & { provider: string; model_id: string };
 
-/** Creates and edits a model. Prices are entered for a million tokens, as providers name them. */
+/** Creates and edits a model. The user enters prices per million tokens, the unit of providers' price lists. */
 export function ModelForm({ model, onSubmit, onCancel }: {
   model?: Model | undefined;
   onSubmit: (body: ModelBody) => Promise<unknown>;
   onCancel: () => void;
 }) {
-  const { models } = texts;
+  const models = modelTexts;
   const providers = useProviders();
   const form = useForm<Fields>({
     defaultValues: {
@@ -58,7 +58,7 @@ export function ModelForm({ model, onSubmit, onCancel }: {
         fault={errors.model_id?.message} {...form.register("model_id", { required: models.idRequired })}
       />
       <TextField label={models.name} autoComplete="off" maxLength={255} fault={errors.display_name?.message} {...form.register("display_name")} />
-      <TextField label={models.inputPrice} hint={models.priceHint} inputMode="decimal" autoComplete="off" fault={errors.input_price?.message} {...form.register("input_price", { pattern: { value: DECIMAL, message: models.numberRequired } })} />
+      <TextField label={models.inputPrice} hint={priceHintOf(model)} inputMode="decimal" autoComplete="off" fault={errors.input_price?.message} {...form.register("input_price", { pattern: { value: DECIMAL, message: models.numberRequired } })} />
       <TextField label={models.outputPrice} inputMode="decimal" autoComplete="off" fault={errors.output_price?.message} {...form.register("output_price", { pattern: { value: DECIMAL, message: models.numberRequired } })} />
       <TextField label={models.context} inputMode="numeric" autoComplete="off" fault={errors.context_window?.message} {...form.register("context_window", { pattern: { value: /^\d*$/, message: models.numberRequired } })} />
       <TextField label={models.maxOutput} inputMode="numeric" autoComplete="off" fault={errors.max_output_tokens?.message} {...form.register("max_output_tokens", { pattern: { value: /^\d*$/, message: models.numberRequired } })} />
@@ -85,7 +85,18 @@ function bodyOf(fields: Fields): ModelBody {
   };
 }
 
-/** The price of a million tokens in dollars, without a trace of binary fractions. */
+/** Returns the hint for the price fields: the source of the model's prices, or for a new model the meaning of empty
+ * prices. */
+function priceHintOf(model: Model | undefined): string {
+  return model === undefined ? modelTexts.priceEmptyHint : priceSourceOf(model) ?? modelTexts.priceHint;
+}
+
+/** Returns the source of a model's prices, or undefined if the model has no prices. */
+export function priceSourceOf({ price_source: source, price_recorded_on: day }: Model): string | undefined {
+  return source === null ? undefined : modelTexts.priceSources[source](day ?? "");
+}
+
+/** Returns the price per million tokens in dollars, without rounding errors of floating-point numbers. */
 export function priceOf(cost: number | null | undefined): string {
   return cost === null || cost === undefined ? "" : String(Number((cost * TOKENS_OF_A_PRICE).toPrecision(12)));
 }

@@ -1,41 +1,42 @@
 import { getRouteApi } from "@tanstack/react-router";
-import { Boxes, Plus, SearchX } from "lucide-react";
+import { Boxes, Plus } from "lucide-react";
 import { useMemo, useRef, useState } from "react";
 import { useRights } from "../api/queries";
 import { Badge } from "../parts/Badge";
 import { Button } from "../parts/Button";
-import { actionsColumn, type Column, DataTable } from "../parts/DataTable";
+import { actionsColumn, type Column } from "../parts/DataTable";
 import { Dialog } from "../parts/Dialog";
 import { FilterField } from "../parts/FilterField";
 import { FilterSelect } from "../parts/fields";
-import { Page, Panel } from "../parts/Page";
-import { Pager } from "../parts/Pager";
-import { EmptyState, ErrorState } from "../parts/states";
+import { ListPanel } from "../parts/ListPanel";
+import { Page } from "../parts/Page";
+import { EmptyState } from "../parts/states";
 import { toast } from "../parts/toasts";
 import { useProviders } from "../providers/api";
 import { texts } from "../texts";
-import { type Model, type ModelFilters, nameOf, PAGE_SIZE, useCreateModel, useModels } from "./api";
+import { modelTexts } from "../texts/models";
+import { type Model, type ModelFilters, nameOf, type Sort, useCreateModel, useModels } from "./api";
 import { DiscoverButton } from "./DiscoverButton";
 import { EndpointButton } from "./EndpointButton";
 import { ModelActions } from "./ModelActions";
-import { ModelForm, priceOf } from "./ModelForm";
+import { ModelForm, priceOf, priceSourceOf } from "./ModelForm";
 import styles from "./ModelsPage.module.css";
 
 const route = getRouteApi("/models");
 
 /** The catalog: every model that can be called, with its price. */
 export function ModelsPage() {
-  const { models } = texts;
+  const models = modelTexts;
   const { administers } = useRights();
-  const { page = 1, ...filters } = route.useSearch();
+  const { page = 1, sort = "-created_at", ...filters } = route.useSearch();
   const navigate = route.useNavigate();
-  const list = useModels(filters, page);
+  const list = useModels(filters, page, sort);
   const [creating, setCreating] = useState(false);
   const opener = useRef<HTMLButtonElement>(null);
   const create = useCreateModel();
   const columns = useMemo(() => columnsOf(administers), [administers]);
   const isFiltered = Object.values(filters).some((value) => value !== undefined);
-  const filter = (changed: ModelFilters) => void navigate({ search: { ...filters, ...changed } });
+  const filter = (changed: ModelFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
   const clear = () => void navigate({ search: {} });
   const close = () => setCreating(false);
 
@@ -51,27 +52,20 @@ export function ModelsPage() {
       )}
       bar={<Filters filters={filters} isFiltered={isFiltered} onChange={filter} onClear={clear} />}
     >
-      <Panel label={models.title}>
-        {list.error && list.data === undefined ? (
-          <ErrorState error={list.error} onRetry={() => void list.refetch()} />
-        ) : list.data?.total === 0 ? (
-          <EmptyState icon={isFiltered ? SearchX : Boxes} title={isFiltered ? models.noneMatch : models.empty} text={isFiltered ? undefined : models.emptyText}>
-            {isFiltered && <Button onClick={clear}>{texts.clear}</Button>}
-          </EmptyState>
-        ) : (
-          <>
-            <DataTable label={models.title} columns={columns} rows={list.data?.items} idOf={(model) => model.id} stale={list.isPlaceholderData} />
-            {list.data !== undefined && (
-              <Pager page={page} size={PAGE_SIZE} total={list.data.total} onPage={(next) => void navigate({ search: { ...filters, page: next } })} />
-            )}
-          </>
-        )}
-      </Panel>
+      <ListPanel
+        label={models.title} list={list} columns={columns} idOf={(model) => model.id} page={page} sort={sort} isFiltered={isFiltered} onClear={clear}
+        none={models.noneMatch}
+        onSort={(next) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, sort: next as Sort }) })}
+        onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}
+        empty={<EmptyState icon={Boxes} title={models.empty} text={models.emptyText} />}
+      />
       <Dialog open={creating} onClose={close} returnTo={opener} title={models.newTitle} text={models.newText}>
         <ModelForm
           onCancel={close}
           onSubmit={async (body) => {
-            const created = await create.mutateAsync(body as Parameters<typeof create.mutateAsync>[0]);
+            // For a field that is not sent, the API uses the known value of the model.
+            const sent = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
+            const created = await create.mutateAsync(sent as Parameters<typeof create.mutateAsync>[0]);
             toast(models.created(nameOf(created)));
             close();
           }}
@@ -87,7 +81,7 @@ function Filters({ filters, isFiltered, onChange, onClear }: {
   onChange: (changed: ModelFilters) => void;
   onClear: () => void;
 }) {
-  const { models } = texts;
+  const models = modelTexts;
   const providers = useProviders();
   return (
     <>
@@ -110,10 +104,10 @@ function Filters({ filters, isFiltered, onChange, onClear }: {
 }
 
 function columnsOf(administers: boolean): Column<Model>[] {
-  const { models } = texts;
+  const models = modelTexts;
   const columns: Column<Model>[] = [
     {
-      id: "name", header: models.name, meta: { width: "34%" },
+      id: "name", header: models.name, meta: { width: "34%", sort: "model_id" },
       cell: ({ row: { original } }) => (
         <span className={styles["model"]}>
           <span className={styles["name"]} title={nameOf(original)}>
@@ -129,10 +123,10 @@ function columnsOf(administers: boolean): Column<Model>[] {
       cell: ({ row: { original } }) => <Badge tone={original.is_active ? "success" : "neutral"}>{original.is_active ? models.active : models.inactive}</Badge>,
     },
     { id: "access", header: models.access, meta: { hideBelow: "tablet" }, cell: ({ row }) => models.accesses[row.original.access] },
-    { id: "input", header: models.inputShort, meta: { align: "end", hideBelow: "tablet" }, cell: ({ row }) => <Price cost={row.original.cost_per_input_token} /> },
-    { id: "output", header: models.outputShort, meta: { align: "end", hideBelow: "tablet" }, cell: ({ row }) => <Price cost={row.original.cost_per_output_token} /> },
+    { id: "input", header: models.inputShort, meta: { align: "end", hideBelow: "tablet", sort: "-cost_per_input_token" }, cell: ({ row }) => <Price model={row.original} cost={row.original.cost_per_input_token} /> },
+    { id: "output", header: models.outputShort, meta: { align: "end", hideBelow: "tablet", sort: "-cost_per_output_token" }, cell: ({ row }) => <Price model={row.original} cost={row.original.cost_per_output_token} /> },
     {
-      id: "context", header: models.contextShort, meta: { align: "end", hideBelow: "desk" },
+      id: "context", header: models.contextShort, meta: { align: "end", hideBelow: "desk", sort: "-context_window" },
       cell: ({ row }) => row.original.context_window?.toLocaleString() ?? texts.none,
     },
   ];
@@ -140,6 +134,6 @@ function columnsOf(administers: boolean): Column<Model>[] {
   return columns;
 }
 
-function Price({ cost }: { cost: number | null }) {
-  return cost === null ? <span className={styles["muted"]}>{texts.models.unpriced}</span> : <>${priceOf(cost)}</>;
+function Price({ model, cost }: { model: Model; cost: number | null }) {
+  return cost === null ? <span className={styles["muted"]}>{modelTexts.unpriced}</span> : <span title={priceSourceOf(model)}>${priceOf(cost)}</span>;
 }

@@ -4,6 +4,8 @@ import { api, dataOf, type Schemas } from "../api/client";
 import { ApiError } from "../api/errors";
 import { paced } from "../api/paced";
 import { useIfMatch } from "../api/versions";
+import { PAGE_SIZE } from "../parts/ListPanel";
+import type { MODEL_SORTS } from "../sorts";
 
 export type Model = Schemas["ModelConfig"];
 export type ModelUpdate = Schemas["ModelUpdate"];
@@ -11,7 +13,7 @@ export type NewModel = Schemas["NewModel"];
 export type Discovered = Schemas["gatehouse__platform__routing__model_catalog__schemas__DiscoveredModel"];
 export type NewEndpoint = Schemas["NewByoe"];
 
-export const PAGE_SIZE = 50;
+export type Sort = (typeof MODEL_SORTS)[number];
 
 export interface ModelFilters {
   search?: string | undefined;
@@ -19,11 +21,14 @@ export interface ModelFilters {
   is_active?: boolean | undefined;
 }
 
-export function useModels(filters: ModelFilters, page: number) {
+export function useModels(filters: ModelFilters, page: number, sort: Sort = "-created_at") {
   return useQuery({
-    queryKey: ["models", filters, page],
+    queryKey: ["models", filters, page, sort],
     placeholderData: keepPreviousData,
-    queryFn: () => dataOf(api.GET("/api/admin/models/catalog/", { params: { query: { ...filters, page, per_page: PAGE_SIZE } } })),
+    queryFn: async () => {
+      const { items, total } = await dataOf(api.GET("/api/admin/models/catalog/", { params: { query: { ...filters, sort, page, per_page: PAGE_SIZE } } }));
+      return { rows: items, total };
+    },
   });
 }
 
@@ -58,18 +63,19 @@ export function useDeleteModel(id: string) {
   );
 }
 
-/** Adds all models that the providers offer and the catalog lacks. */
+/** Adds all models that the providers offer and that are not in the catalog. */
 export function useSyncModels() {
   return useModelChange(() => dataOf(api.POST("/api/admin/models/catalog/sync")));
 }
 
-/** The models that the providers offer. All providers are asked, so it is not repeated by itself. */
+/** The models that the providers offer. The API requests them from all providers, so a failed query is not retried. */
 export function useDiscovered() {
   return useQuery({ queryKey: ["discovered-models"], gcTime: 0, retry: false, queryFn: () => dataOf(api.GET("/api/admin/models/catalog/discover")) });
 }
 
-/** Adds models that providers offer, one after the other, until `signal` ends it. One that somebody else has added
- * meanwhile counts as added. Those that are added are no longer offered, also if a later one fails. */
+/** Adds models that providers offer, one after the other, until `signal` aborts. A model that somebody else has added
+ * in the meantime counts as added. Added models are marked in the list of offered models, even if a later model
+ * fails. */
 export function useAddDiscovered() {
   const client = useQueryClient();
   return useModelChange(async ({ chosen, signal, onAdded }: { chosen: Discovered[]; signal: AbortSignal; onAdded: (model: Discovered) => void }) => {
@@ -107,7 +113,7 @@ export function useCreateEndpoint() {
   return useModelChange((body: NewEndpoint) => dataOf(api.POST("/api/admin/providers/byoe", { body })));
 }
 
-/** The name by which people know a model. */
+/** Returns the display name of a model, or its id if it has none. */
 export function nameOf(model: Model): string {
   return model.display_name ?? model.model_id;
 }

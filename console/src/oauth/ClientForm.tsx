@@ -5,6 +5,8 @@ import { DialogForm } from "../parts/DialogForm";
 import { CheckboxField, SelectField, TextAreaField, TextField } from "../parts/fields";
 import { linesOf, textOf } from "../parts/lines";
 import { texts } from "../texts";
+import { oauthTexts } from "../texts/oauth";
+import { organizationTexts } from "../texts/organization";
 import { type OAuthClient, type Scope, SCOPES, TIERS } from "./api";
 import styles from "./ClientForm.module.css";
 
@@ -20,13 +22,16 @@ export interface ClientFields {
 
 const SECONDS_PER_MINUTE = 60;
 
-/** Creates and edits an OAuth client. Operators choose at its creation whether it is for all organizations. */
+/** Creates and edits an OAuth client. When operators create a client, they choose whether it is for all
+ * organizations. */
 export function ClientForm({ client, onSubmit, onCancel }: {
   client?: OAuthClient;
   onSubmit: (fields: ClientFields) => Promise<unknown>;
   onCancel: () => void;
 }) {
-  const { oauth, rules, organization } = texts;
+  const { rules } = texts;
+  const oauth = oauthTexts;
+  const organization = organizationTexts;
   const { operator } = useSession().user;
   const form = useForm<ClientFields>({
     defaultValues: {
@@ -78,7 +83,7 @@ export function ClientForm({ client, onSubmit, onCancel }: {
   );
 }
 
-/** The fields as the API takes them. Only platform-wide clients have redirect URIs. */
+/** Converts the fields to a request body. Only platform-wide clients have redirect URIs. */
 export function bodyOf({ name, scopes, rate_limit_tier, token_lifetime_minutes: minutes, platform_wide, redirect_uris, public: isPublic }: ClientFields) {
   return {
     name, scopes, rate_limit_tier,

@@ -1,35 +1,43 @@
 import { getRouteApi } from "@tanstack/react-router";
-import { AppWindow, RefreshCw, SearchX } from "lucide-react";
+import { AppWindow, RefreshCw } from "lucide-react";
 import { useMemo, useState } from "react";
 import { useRights } from "../api/queries";
+import { useIfMatch } from "../api/versions";
 import { Badge } from "../parts/Badge";
 import { Button } from "../parts/Button";
-import { actionsColumn, type Column, DataTable } from "../parts/DataTable";
-import { FilterSelect } from "../parts/fields";
+import { actionsColumn, type Column } from "../parts/DataTable";
+import { FilterField } from "../parts/FilterField";
+import { EnabledFilter } from "../parts/filters";
+import { ListPanel } from "../parts/ListPanel";
 import { MenuItem } from "../parts/Menu";
-import { Page, Panel } from "../parts/Page";
-import { Pager } from "../parts/Pager";
+import { Page } from "../parts/Page";
 import { EnabledBadge, RuleMenu, RuleName } from "../parts/rules";
-import { EmptyState, ErrorState } from "../parts/states";
+import { EmptyState } from "../parts/states";
 import { Time } from "../parts/Time";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
-import { type OAuthClient, PAGE_SIZE, useClients, useDeleteClient, useUpdateClient } from "./api";
+import { keyTexts } from "../texts/keys";
+import { oauthTexts } from "../texts/oauth";
+import { webhookTexts } from "../texts/webhooks";
+import { type ClientFilters, type OAuthClient, type Sort, useClients, useDeleteClient, useUpdateClient } from "./api";
 import { bodyOf, ClientForm } from "./ClientForm";
 import { CreateClient, RotateDialog } from "./SecretDialogs";
 
 const route = getRouteApi("/oauth-clients");
-/** Scopes that a row shows before it counts the rest. */
+/** The number of scopes that a row lists. It shows only the number of the other scopes. */
 const SHOWN_SCOPES = 2;
 
-/** The OAuth clients, newest first: programs that call the API as themselves, and applications that people sign in to. */
+/** The OAuth clients: programs that call the API as themselves, and applications that people sign in to. */
 export function ClientsPage() {
-  const { oauth, keys, rules } = texts;
+  const { rules } = texts;
+  const oauth = oauthTexts;
   const { administers } = useRights();
-  const { enabled, page = 1 } = route.useSearch();
+  const { page = 1, sort = "-created_at", ...filters } = route.useSearch();
   const navigate = route.useNavigate();
-  const { data, error, refetch, isPlaceholderData } = useClients(enabled, page);
+  const list = useClients(filters, sort, page);
   const columns = useMemo(() => columnsOf(administers), [administers]);
+  const isFiltered = Object.values(filters).some((value) => value !== undefined);
+  const filter = (changed: ClientFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
   const clear = () => void navigate({ search: {} });
   return (
     <Page
@@ -37,45 +45,30 @@ export function ClientsPage() {
       actions={administers && <CreateClient />}
       bar={
         <>
-          <FilterSelect
-            label={rules.status} value={enabled === undefined ? "" : String(enabled)}
-            onChange={({ target }) => void navigate({ search: target.value === "" ? {} : { enabled: target.value === "true" } })}
-          >
-            <option value="">{rules.anyStatus}</option>
-            <option value="true">{rules.enabled}</option>
-            <option value="false">{rules.disabled}</option>
-          </FilterSelect>
-          {enabled !== undefined && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
+          <FilterField label={rules.search} placeholder={oauth.searchPlaceholder} value={filters.search} onChange={(search) => filter({ search })} />
+          <EnabledFilter value={filters.enabled} onChange={(enabled) => filter({ enabled })} />
+          {isFiltered && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
         </>
       }
     >
-      <Panel label={oauth.title}>
-        {error && data === undefined ? (
-          <ErrorState error={error} onRetry={() => void refetch()} />
-        ) : data?.total === 0 && enabled !== undefined ? (
-          <EmptyState icon={SearchX} title={rules.noneMatch} text={keys.noneMatchText}><Button onClick={clear}>{texts.clear}</Button></EmptyState>
-        ) : data?.total === 0 ? (
-          <EmptyState icon={AppWindow} title={oauth.empty} text={oauth.emptyText} />
-        ) : (
-          <>
-            <DataTable label={oauth.title} columns={columns} rows={data?.items} idOf={(client) => client.client_id} stale={isPlaceholderData} />
-            {data !== undefined && (
-              <Pager
-                page={page} size={PAGE_SIZE} total={data.total}
-                onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}
-              />
-            )}
-          </>
-        )}
-      </Panel>
+      <ListPanel
+        label={oauth.title} list={list} columns={columns} idOf={(client) => client.client_id} page={page} sort={sort} isFiltered={isFiltered}
+        onClear={clear}
+        onSort={(next) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, sort: next as Sort }) })}
+        onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}
+        empty={<EmptyState icon={AppWindow} title={oauth.empty} text={oauth.emptyText} />}
+      />
     </Page>
   );
 }
 
 function columnsOf(administers: boolean): Column<OAuthClient>[] {
-  const { oauth, rules, keys, webhooks } = texts;
+  const { rules } = texts;
+  const oauth = oauthTexts;
+  const keys = keyTexts;
+  const webhooks = webhookTexts;
   const columns: Column<OAuthClient>[] = [
-    { id: "name", header: rules.name, meta: { width: "38%" }, cell: ({ row }) => <RuleName name={row.original.name} detail={row.original.client_id} code /> },
+    { id: "name", header: rules.name, meta: { width: "38%", sort: "name" }, cell: ({ row }) => <RuleName name={row.original.name} detail={row.original.client_id} code /> },
     {
       id: "scopes", header: oauth.scopes, meta: { hideBelow: "tablet" },
       cell: ({ row: { original: { scopes, tenant_id: tenant } } }) => (
@@ -86,7 +79,7 @@ function columnsOf(administers: boolean): Column<OAuthClient>[] {
       ),
     },
     {
-      id: "lastUsed", header: keys.lastUsed, meta: { hideBelow: "desk" },
+      id: "lastUsed", header: keys.lastUsed, meta: { hideBelow: "desk", sort: "-last_used" },
       cell: ({ row }) => (row.original.last_used === null ? keys.never : <Time at={row.original.last_used} as="relative" />),
     },
     { id: "status", header: rules.status, cell: ({ row }) => <EnabledBadge enabled={row.original.enabled} /> },
@@ -95,8 +88,22 @@ function columnsOf(administers: boolean): Column<OAuthClient>[] {
   return columns;
 }
 
+function ChangedClientForm({ client, onDone }: { client: OAuthClient; onDone: () => void }) {
+  const update = useUpdateClient(client.client_id, useIfMatch(client));
+  return (
+    <ClientForm
+      client={client} onCancel={onDone}
+      onSubmit={async (fields) => {
+        await update.mutateAsync(bodyOf(fields));
+        toast(texts.rules.saved(fields.name));
+        onDone();
+      }}
+    />
+  );
+}
+
 function Actions({ client }: { client: OAuthClient }) {
-  const { oauth, rules } = texts;
+  const oauth = oauthTexts;
   const [rotating, setRotating] = useState(false);
   const update = useUpdateClient(client.client_id);
   const remove = useDeleteClient(client.client_id);
@@ -105,16 +112,7 @@ function Actions({ client }: { client: OAuthClient }) {
       <RuleMenu
         name={client.name} enabled={client.enabled} deleteText={oauth.deleteText}
         onToggle={() => update.mutateAsync({ enabled: !client.enabled })} onDelete={() => remove.mutateAsync(undefined)}
-        editor={(close) => (
-          <ClientForm
-            client={client} onCancel={close}
-            onSubmit={async (fields) => {
-              await update.mutateAsync(bodyOf(fields));
-              toast(rules.saved(fields.name));
-              close();
-            }}
-          />
-        )}
+        editor={(close) => <ChangedClientForm client={client} onDone={close} />}
       >
         {!client.public && <MenuItem onClick={() => setRotating(true)}><RefreshCw aria-hidden size={15} />{oauth.rotate}</MenuItem>}
       </RuleMenu>

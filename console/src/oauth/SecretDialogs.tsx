@@ -11,17 +11,19 @@ import { shortTime } from "../parts/format";
 import { Secret } from "../parts/Secret";
 import { useResetOnOpen } from "../parts/useResetOnOpen";
 import { texts } from "../texts";
+import { oauthTexts } from "../texts/oauth";
 import { signInTexts } from "../texts/sign-in";
 import { type CreatedClient, type OAuthClient, type RotatedSecret, useCreateClient, useRotateSecret } from "./api";
 import { bodyOf, ClientForm } from "./ClientForm";
 import styles from "./ClientForm.module.css";
 
-/** Seconds for which the previous secret is still accepted; empty for the deployment's own setting. */
+/** The number of seconds for which the previous secret stays valid. An empty value means the setting of the
+ * installation. */
 const GRACE_PERIODS = ["", "0", "3600", "86400", "604800"] as const;
 
 /** Creates a client, and then shows its id and its secret once. */
 export function CreateClient() {
-  const { oauth } = texts;
+  const oauth = oauthTexts;
   const [open, setOpen] = useState(false);
   const [created, setCreated] = useResetOnOpen<CreatedClient | null>(open, null);
   const trigger = useRef<HTMLButtonElement>(null);
@@ -50,7 +52,7 @@ export function CreateClient() {
 
 /** Makes a new secret, and shows it once. */
 export function RotateDialog({ client, open, onClose }: { client: OAuthClient; open: boolean; onClose: () => void }) {
-  const { oauth } = texts;
+  const oauth = oauthTexts;
   const [rotated, setRotated] = useResetOnOpen<RotatedSecret | null>(open, null);
   return (
     <Dialog
@@ -68,7 +70,7 @@ export function RotateDialog({ client, open, onClose }: { client: OAuthClient; o
 }
 
 function RotateForm({ client, onRotated, onCancel }: { client: OAuthClient; onRotated: (secret: RotatedSecret) => void; onCancel: () => void }) {
-  const { oauth } = texts;
+  const oauth = oauthTexts;
   const form = useForm({ defaultValues: { grace_period_seconds: "" } });
   const rotate = useRotateSecret(client.client_id);
   return (
@@ -85,7 +87,7 @@ function RotateForm({ client, onRotated, onCancel }: { client: OAuthClient; onRo
 }
 
 function ShownSecret({ clientId, secret, isMachine, onDone }: { clientId: string; secret: string; isMachine: boolean; onDone: () => void }) {
-  const { oauth } = texts;
+  const oauth = oauthTexts;
   const signIn = signInTexts;
   const code = `curl ${location.origin}/oauth/token \\\n  -u "${clientId}:${secret}" \\\n  -d grant_type=client_credentials`;
   return (

@@ -1,34 +1,37 @@
 /** OAuth clients: queries and changes. */
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
+import { PAGE_SIZE } from "../parts/ListPanel";
+import type { CLIENT_SORTS } from "../sorts";
 
 export type OAuthClient = Schemas["OAuthClient"];
 export type CreatedClient = Schemas["OAuthClientCreated"];
 export type RotatedSecret = Schemas["RotatedSecret"];
 export type Scope = OAuthClient["scopes"][number];
 
-export const PAGE_SIZE = 50;
+export type Sort = (typeof CLIENT_SORTS)[number];
+
+export interface ClientFilters {
+  search?: string | undefined;
+  enabled?: boolean | undefined;
+}
+
 export const SCOPES: readonly Scope[] = [
   "chat:write", "api:read", "api:write", "admin:read", "admin:write", "audit:read", "dlp:read", "groups:read", "groups:write",
 ];
 export const TIERS = ["standard", "premium", "unlimited"] as const;
 
-interface Page {
-  items: OAuthClient[];
-  total: number;
-}
-
-/** A page of clients, newest first. */
-export function useClients(enabled: boolean | undefined, page: number) {
+/** A page of clients. */
+export function useClients(filters: ClientFilters, sort: Sort, page: number) {
   return useQuery({
-    queryKey: ["oauth-clients", "list", enabled, page],
+    queryKey: ["oauth-clients", "list", filters, sort, page],
     placeholderData: keepPreviousData,
-    queryFn: async (): Promise<Page> => {
+    queryFn: async () => {
       const list = await dataOf(api.GET("/api/admin/oauth-clients/", {
-        // Only the list of this variant has the number of all clients.
-        params: { header: { "x-api-variant": "b" }, query: { ...(enabled !== undefined && { enabled }), page, page_size: PAGE_SIZE } },
+        // Only the list of variant B (docs/variants.md) contains the number of all clients.
+        params: { header: { "x-api-variant": "b" }, query: { ...filters, sort, page, page_size: PAGE_SIZE } },
       }));
-      return "items" in list ? list : { items: list, total: list.length };
+      return "items" in list ? { rows: list.items, total: list.total } : { rows: list, total: list.length };
     },
   });
 }
@@ -45,9 +48,9 @@ export function useCreateClient() {
   return useClientChange((body: Schemas["NewOAuthClient"]) => dataOf(api.POST("/api/admin/oauth-clients/", { body })));
 }
 
-export function useUpdateClient(id: string) {
+export function useUpdateClient(id: string, headers: { "If-Match"?: string } = {}) {
   return useClientChange((body: Schemas["OAuthClientUpdate"]) =>
-    dataOf(api.PATCH("/api/admin/oauth-clients/{client_id}", { params: { path: { client_id: id } }, body })),
+    dataOf(api.PATCH("/api/admin/oauth-clients/{client_id}", { params: { path: { client_id: id } }, body, headers })),
   );
 }
 

@@ -11,11 +11,12 @@ import { Panel } from "../parts/Page";
 import { ErrorState, Skeleton } from "../parts/states";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
+import { configurationTexts } from "../texts/organization";
 import styles from "./OrganizationPage.module.css";
 
-/** The entries of the system configuration with the values in force and where each comes from. */
+/** The entries of the system configuration, with the value in force and the source of each. */
 export function Configuration() {
-  const { configuration } = texts;
+  const configuration = configurationTexts;
   const { error, data, refetch } = useConfiguration();
   return (
     <Panel title={configuration.title}>
@@ -31,7 +32,7 @@ export function Configuration() {
 }
 
 function Entry({ entry }: { entry: ConfigurationEntry }) {
-  const { configuration } = texts;
+  const configuration = configurationTexts;
   const { administers } = useRights();
   return (
     <li className={styles["row"]}>
@@ -51,7 +52,7 @@ function Entry({ entry }: { entry: ConfigurationEntry }) {
 }
 
 function EditButton({ entry }: { entry: ConfigurationEntry }) {
-  const { configuration } = texts;
+  const configuration = configurationTexts;
   const [open, setOpen] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
   const close = () => setOpen(false);
@@ -66,7 +67,7 @@ function EditButton({ entry }: { entry: ConfigurationEntry }) {
 }
 
 function EntryForm({ entry, onDone }: { entry: ConfigurationEntry; onDone: () => void }) {
-  const { configuration } = texts;
+  const configuration = configurationTexts;
   const set = useSetConfiguration(entry.key);
   const form = useForm({ defaultValues: { value: entry.value } });
   const fault = form.formState.errors.value?.message;

@@ -14,13 +14,13 @@ import { RowMenu } from "../parts/RowMenu";
 import { Secret } from "../parts/Secret";
 import { ErrorState, errorText } from "../parts/states";
 import { toast } from "../parts/toasts";
-import { texts } from "../texts";
+import { organizationTexts } from "../texts/organization";
 import { type Domain, useAddDomain, useDomains, useRemoveDomain, useUpdateDomain, useVerifyDomain } from "./api";
 import styles from "./OrganizationPage.module.css";
 
 /** The mail domains, with the DNS record that proves each. */
 export function Domains() {
-  const { organization } = texts;
+  const organization = organizationTexts;
   const { administers } = useRights();
   const domains = useDomains();
   const [adding, setAdding] = useState(false);
@@ -57,7 +57,7 @@ export function Domains() {
 }
 
 function DomainRow({ domain }: { domain: Domain }) {
-  const { organization } = texts;
+  const organization = organizationTexts;
   const { administers } = useRights();
   const [removing, setRemoving] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);

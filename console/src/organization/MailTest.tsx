@@ -1,11 +1,11 @@
 import { Badge } from "../parts/Badge";
 import { TrialPanel } from "../parts/Trial";
-import { texts } from "../texts";
+import { mailTestTexts } from "../texts/organization";
 import { useSendTestMail, useTestMailResult } from "./api";
 
-/** Sends a test mail to the administrator, and shows what the mail server said. */
+/** Sends a test mail to the administrator, and shows the result of sending it. */
 export function MailTest() {
-  const { mailTest } = texts;
+  const mailTest = mailTestTexts;
   const send = useSendTestMail();
   const result = useTestMailResult(send.data?.id);
   const event = result.data;

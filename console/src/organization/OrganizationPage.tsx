@@ -4,6 +4,7 @@ import { Page, Panel } from "../parts/Page";
 import { ErrorState, errorText, Skeleton } from "../parts/states";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
+import { organizationTexts } from "../texts/organization";
 import { Allowlist } from "./Allowlist";
 import { FLAGS, type FlagName, useSettings, useSwitchFlag } from "./api";
 import { Configuration } from "./Configuration";
@@ -13,21 +14,21 @@ import { MailTest } from "./MailTest";
 import { RequestFields } from "./RequestFields";
 import { SettingsForm } from "./SettingsForm";
 
-/** Settings, feature flags, mail domains, addresses, fields of model calls and the configuration of the organization. */
+/** The settings, feature flags, mail domains, IP allowlist, request fields and configuration of the organization. */
 export function OrganizationPage() {
   const settings = useSettings();
   const { data } = settings;
   const { administers } = useRights();
   return (
-    <Page title={texts.organization.title}>
+    <Page title={organizationTexts.title}>
       {settings.error && data === undefined ? (
-        <Panel label={texts.organization.title}><ErrorState error={settings.error} onRetry={() => void settings.refetch()} /></Panel>
+        <Panel label={organizationTexts.title}><ErrorState error={settings.error} onRetry={() => void settings.refetch()} /></Panel>
       ) : data === undefined ? (
         <div role="status" aria-label={texts.loading}><Skeleton width="40%" /></div>
       ) : (
         <div className={styles["panels"]}>
           <SettingsForm settings={data} />
-          <Panel title={texts.organization.flags}>
+          <Panel title={organizationTexts.flags}>
             <ul className={styles["list"]}>
               {FLAGS.map((flag) => <Flag key={flag} flag={flag} enabled={data.feature_flags[flag] === true} source={data.sources[`feature_flags.${flag}`]} />)}
             </ul>
@@ -44,7 +45,7 @@ export function OrganizationPage() {
 }
 
 function Flag({ flag, enabled, source }: { flag: FlagName; enabled: boolean; source: Source | undefined }) {
-  const { organization } = texts;
+  const organization = organizationTexts;
   const { administers } = useRights();
   const change = useSwitchFlag();
   const { name, text } = organization.flagTexts[flag];

@@ -1,11 +1,12 @@
 import { Controller, useForm } from "react-hook-form";
 import { useFormVersion } from "../api/versions";
 import { ChoicesField } from "../parts/ChoicesField";
-import { TextAreaField } from "../parts/fields";
+import { SourceHint, TextAreaField } from "../parts/fields";
 import { KEEP_TYPED } from "../parts/forms";
 import { linesOf } from "../parts/lines";
 import { PolicyPanel } from "../parts/PolicyPanel";
 import { texts } from "../texts";
+import { requestFieldTexts } from "../texts/organization";
 import { type RequestFieldList, useRequestFields, useUpdateRequestFields } from "./api";
 import styles from "./OrganizationPage.module.css";
 
@@ -16,7 +17,7 @@ interface Fields {
 
 /** The fields of model calls that are refused unless the organization allows them. */
 export function RequestFields() {
-  const { requestFields } = texts;
+  const requestFields = requestFieldTexts;
   const list = useRequestFields();
   const update = useUpdateRequestFields();
   const values = list.data === undefined ? undefined : fieldsOf(list.data);
@@ -32,8 +33,14 @@ export function RequestFields() {
   return (
     <PolicyPanel
       title={requestFields.title} form={form} query={list} onSave={save} saved={requestFields.saved} version={version}
-      footer={list.data !== undefined && <p className={styles["muted"]}>{requestFields.unknown[list.data.unknown_fields]}</p>}
+      footer={list.data !== undefined && (
+        <div className={styles["muted"]}>
+          {requestFields.unknown[list.data.unknown_fields]}
+          <SourceHint source={list.data.sources["unknown_fields"]} />
+        </div>
+      )}
     >
+      <SourceHint source={list.data?.sources["allowed"]} />
       {version.isRefused && list.data !== undefined && <p role="status">{texts.rules.storedNow(list.data.allowed)}</p>}
       <Controller
         name="known" control={form.control}
@@ -60,7 +67,8 @@ function optionsOf({ allowed, refused }: RequestFieldList) {
   ];
 }
 
-/** The allowed fields. The answer does not say which of them would be refused otherwise, so all stand in the list. */
+/** Returns the values of the form. The response does not tell which allowed fields are refused by default. So all
+ * allowed fields are in `known`, and `others` is empty. */
 function fieldsOf({ allowed }: RequestFieldList): Fields {
   return { known: allowed, others: "" };
 }

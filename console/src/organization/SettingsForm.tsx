@@ -8,12 +8,12 @@ import { TextField } from "../parts/fields";
 import { AFTER_SUBMIT, KEEP_TYPED, showFaults, useUnsavedWarning } from "../parts/forms";
 import { Panel } from "../parts/Page";
 import { toast } from "../parts/toasts";
-import { texts } from "../texts";
+import { organizationTexts } from "../texts/organization";
 import { useUpdateSettings } from "./api";
 import styles from "./OrganizationPage.module.css";
 
 export function SettingsForm({ settings }: { settings: Schemas["Settings"] }) {
-  const { organization } = texts;
+  const organization = organizationTexts;
   const { administers } = useRights();
   const update = useUpdateSettings();
   const form = useForm({ values: fieldsOf(settings), resetOptions: KEEP_TYPED });

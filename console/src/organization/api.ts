@@ -37,7 +37,7 @@ function useOrganizationChange<Input, Output>(change: (input: Input) => Promise<
 export function useUpdateSettings() {
   return useOrganizationChange(async ({ updatedAt, ...body }: SettingsUpdate & { updatedAt: string }) => {
     const settings = await changeOf(ifMatch(updatedAt)["If-Match"], (headers) => api.PUT("/api/v1/admin/org/settings", { body, headers }));
-    // The session holds the organization's name.
+    // The session contains the name of the organization, so it must be loaded again.
     discardToken();
     return settings;
   });
@@ -100,7 +100,8 @@ const RESULT_REFRESH_MS = 1_000;
 const RESULT_TIMEOUT_MS = 120_000;
 const TEST_MAIL_RESULTS = ["mail.test_sent", "mail.test_failed"];
 
-/** The audit event with the result of a test mail; undefined until there is one. `isLate`: it is no longer waited for. */
+/** Returns the audit event with the result of a test mail, or undefined until there is one. `isLate` is true if there
+ * was no result within the timeout, and the query has stopped. */
 export function useTestMailResult(id: string | undefined) {
   const [lateId, setLateId] = useState<string>();
   const isLate = id !== undefined && lateId === id;

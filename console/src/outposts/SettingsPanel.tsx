@@ -8,13 +8,14 @@ import { ConfirmDialog } from "../parts/ConfirmDialog";
 import { Fact, Facts } from "../parts/Facts";
 import { Panel } from "../parts/Page";
 import { texts } from "../texts";
+import { outpostTexts } from "../texts/outposts";
 
-/** Whether the policies of outposts hold providers' credentials: `sealed`, or `off`. */
+/** The entry that controls whether the policies of outposts contain providers' credentials: `sealed` or `off`. */
 const CREDENTIALS = "outpost_provider_credentials";
 
-/** The organization's settings for all of its outposts, with the values in force. */
+/** The settings that apply to all outposts of the organization, with the values in force. */
 export function SettingsPanel({ enabled }: { enabled: boolean }) {
-  const { outposts } = texts;
+  const outposts = outpostTexts;
   const { administers } = useRights();
   const { data: entry } = useConfigurationEntry(CREDENTIALS);
   const isSealed = entry?.value === "sealed";
@@ -31,7 +32,7 @@ export function SettingsPanel({ enabled }: { enabled: boolean }) {
 }
 
 function CredentialsButton({ isSealed }: { isSealed: boolean }) {
-  const { outposts } = texts;
+  const outposts = outpostTexts;
   const [open, setOpen] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
   const set = useSetConfiguration(CREDENTIALS);

@@ -7,7 +7,7 @@ import { texts } from "../texts";
 import { type Analytics, useMetrics } from "./api";
 import styles from "./Figures.module.css";
 
-/** The figures at the top: of the period, and of the last hour. */
+/** The figures at the top of the page: some of the selected period, some of the last hour. */
 export function Figures({ analytics, period }: { analytics: UseQueryResult<Analytics>; period: string }) {
   const metrics = useMetrics();
   const { overview } = texts;
@@ -45,7 +45,7 @@ export function FigureRow({ children }: { children: ReactNode }) {
   return <div className={styles["figures"]}>{children}</div>;
 }
 
-/** One figure. Without a value it is loading. */
+/** One figure. It shows a placeholder while `value` is undefined. */
 export function Figure({ name, when, value, detail }: { name: string; when: string; value: string | undefined; detail?: ReactNode }) {
   return (
     <section className={styles["figure"]} aria-label={name}>

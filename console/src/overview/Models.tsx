@@ -9,7 +9,7 @@ import styles from "./Models.module.css";
 
 const SHOWN = 6;
 
-/** Which models answered, with their shares and costs. */
+/** The models that answered requests, with their shares and costs. */
 export function Models({ analytics }: { analytics: UseQueryResult<Analytics> }) {
   const models = analytics.data?.routing_decisions.by_model;
   const most = models?.[0]?.requests ?? 1;

@@ -56,15 +56,15 @@ export function OverviewPage() {
   );
 }
 
-/** Leads to the requests that wait for a person; nothing where none does. */
+/** A link to the requests that wait for a decision. Renders nothing if there are none. */
 function Decisions() {
   const approvals = useApprovals("pending", 1, DECISIONS_MS);
   const accessRequests = useAccessRequests("pending", 1, DECISIONS_MS);
-  const held = approvals.data?.total ?? 0;
-  const count = held + (accessRequests.data?.total ?? 0);
+  const pending = approvals.data?.total ?? 0;
+  const count = pending + (accessRequests.data?.total ?? 0);
   if (count === 0) return null;
   return (
-    <Link to="/approvals" search={held === 0 ? { view: "access" } : {}} className={styles["decisions"]}>
+    <Link to="/approvals" search={pending === 0 ? { view: "access" } : {}} className={styles["decisions"]}>
       <Inbox aria-hidden size={16} strokeWidth={1.75} />
       {texts.overview.decisions(count)}
     </Link>

@@ -28,7 +28,7 @@ export function Providers() {
   );
 }
 
-/** What the last check found; for a provider that is out of use, that it is. */
+/** The result of the last health check, or the status of the provider if it is not active. */
 function Health({ provider: { status, health_check_status: health } }: { provider: ProviderHealth }) {
   if (status !== "active") return <Badge>{texts.overview.stateOf(status)}</Badge>;
   return <Badge tone={TONES[health] ?? "neutral"}>{texts.overview.healthOf(health)}</Badge>;

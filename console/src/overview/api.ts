@@ -1,4 +1,4 @@
-/** What the overview shows. */
+/** Queries of the overview page. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
 import { useRights } from "../api/queries";
@@ -10,7 +10,7 @@ export type ProviderHealth = Schemas["ProviderHealth"];
 
 const REFRESH_MS = 30_000;
 
-/** Figures of the last hour, for those who see the organization. */
+/** Figures of the last hour. Only for users who can read the organization's data. */
 export function useMetrics() {
   const { seesAll } = useRights();
   return useQuery({
@@ -21,7 +21,7 @@ export function useMetrics() {
   });
 }
 
-/** Requests and cost by model, for those who see the organization. */
+/** Requests and cost by model. Only for users who can read the organization's data. */
 export function useAnalytics(period: AnalyticsPeriod) {
   const { seesAll } = useRights();
   return useQuery({
@@ -32,7 +32,7 @@ export function useAnalytics(period: AnalyticsPeriod) {
   });
 }
 
-/** The organization's requests and cost over time, for those who see the organization. */
+/** The organization's requests and cost over time. Only for users who can read the organization's data. */
 export function useUsageSeries(period: AnalyticsPeriod) {
   const { seesAll } = useRights();
   return useQuery({

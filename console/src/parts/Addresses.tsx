@@ -1,7 +1,7 @@
 import styles from "./Addresses.module.css";
 import { CopyButton } from "./Copy";
 
-/** Addresses and ids that are entered elsewhere, each with a button that copies it. */
+/** Addresses and ids that the user enters in another program, each with a copy button. */
 export function Addresses({ rows, copyLabel }: {
   rows: readonly { name: string; value: string }[];
   copyLabel: (name: string) => string;

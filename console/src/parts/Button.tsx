@@ -8,16 +8,19 @@ export interface ButtonProps extends ComponentPropsWithRef<"button"> {
   busy?: boolean;
 }
 
-/** A button. `busy` keeps it focused and announces that it is at work. */
-export function Button({ look = "plain", size = "medium", busy = false, className, onClick, ...rest }: ButtonProps) {
+/** A button. `busy` marks it as busy for screen readers. A busy or disabled button uses `aria-disabled` and therefore
+ * keeps the focus. Otherwise, the focus would be lost when a click disables the button, such as the "Next" button on
+ * the last page. */
+export function Button({ look = "plain", size = "medium", busy = false, disabled = false, className, onClick, ...rest }: ButtonProps) {
+  const isOff = busy || disabled || rest["aria-disabled"] === true;
   return (
     <button
       type="button"
       {...rest}
       className={buttonClass(look, size, className)}
-      aria-disabled={busy || undefined}
+      aria-disabled={isOff || undefined}
       aria-busy={busy || undefined}
-      onClick={busy ? (event) => event.preventDefault() : onClick}
+      onClick={isOff ? (event) => event.preventDefault() : onClick}
     />
   );
 }

@@ -10,30 +10,41 @@ export interface Choice {
   name: string;
 }
 
-/** From this number of options on, they can be searched. */
+/** If there are at least this many options, the field has a search box. */
 const MIN_SEARCHED_OPTIONS = 9;
 
-/** Several of a list, as boxes to tick. Those that are chosen at first stand first. */
-export function ChoicesField({ label, hint, fault, options, chosen, onChange }: {
+/** A field that selects several options with checkboxes. Initially selected options are listed first. If `onSearch` is
+ * set, the server searches the options. `names` then contains the names of selected options that are not in
+ * `options`. */
+export function ChoicesField({ label, hint, fault, options, chosen, names: knownNames, total, onSearch, onChange }: {
   label: string;
   hint?: string;
   fault?: string | undefined;
   options: readonly Choice[] | undefined;
   chosen: readonly string[];
+  names?: ReadonlyMap<string, string>;
+  total?: number | undefined;
+  onSearch?: (typed: string) => void;
   onChange: (chosen: string[]) => void;
 }) {
   const [search, setSearch] = useState("");
   const [first] = useState(chosen);
-  const names = new Map(options?.map(({ id, name }) => [id, name]));
-  const all = [...new Set([...first, ...names.keys()])].map((id) => ({ id, name: names.get(id) ?? id }));
+  const names = new Map([...(knownNames ?? []), ...(options?.map(({ id, name }) => [id, name] as const) ?? [])]);
+  const offered = onSearch === undefined ? names.keys() : [...chosen, ...(options?.map(({ id }) => id) ?? [])];
+  const all = [...new Set([...first, ...offered])].map((id) => ({ id, name: names.get(id) ?? id }));
   const shown = all.filter(({ name }) => name.toLowerCase().includes(search.trim().toLowerCase()));
+  const isSearched = all.length >= MIN_SEARCHED_OPTIONS || search !== "";
+  const type = (text: string) => {
+    setSearch(text);
+    onSearch?.(text);
+  };
   return (
     <FieldSet label={label} hint={hint} fault={fault}>
-      {all.length >= MIN_SEARCHED_OPTIONS && (
+      {isSearched && (
         <input
           type="search" aria-label={texts.choices.search(label)} placeholder={texts.choices.search(label)} value={search} spellCheck={false}
-          autoCapitalize="none" className={classes(fields["input"], styles["search"])} onChange={({ target }) => setSearch(target.value)}
-          // Enter would submit the form around it.
+          autoCapitalize="none" className={classes(fields["input"], styles["search"])} onChange={({ target }) => type(target.value)}
+          // Without this, Enter would submit the surrounding form.
           onKeyDown={(event) => event.key === "Enter" && event.preventDefault()}
         />
       )}
@@ -46,7 +57,10 @@ export function ChoicesField({ label, hint, fault, options, chosen, onChange }: 
         ))}
         {options !== undefined && shown.length === 0 && <p className={fields["hint"]}>{all.length === 0 ? texts.choices.empty : texts.choices.none}</p>}
       </div>
-      {all.length >= MIN_SEARCHED_OPTIONS && <p className={fields["hint"]} role="status">{texts.choices.chosen(chosen.length)}</p>}
+      {options !== undefined && total !== undefined && total > options.length && (
+        <p className={fields["hint"]}>{texts.choices.more(total - options.length)}</p>
+      )}
+      {isSearched && <p className={fields["hint"]} role="status">{texts.choices.chosen(chosen.length)}</p>}
     </FieldSet>
   );
 }

@@ -2,7 +2,7 @@ import { Tabs } from "@base-ui/react/tabs";
 import styles from "./CodeTabs.module.css";
 import { CopyButton } from "./Copy";
 
-/** One program in several languages. */
+/** Tabs with versions of a program, such as one for each language. */
 export function CodeTabs({ label, programs }: { label: string; programs: readonly { name: string; code: string }[] }) {
   return (
     <Tabs.Root defaultValue={programs[0]?.name} className={styles["root"]}>

@@ -5,7 +5,8 @@ import { Dialog, DialogActions } from "./Dialog";
 import { errorText } from "./states";
 import { toast } from "./toasts";
 
-/** Asks before something that cannot be undone. `run` calls the API; `done` is the message of its success. */
+/** Asks for confirmation before an action. `run` sends the request. `done` is the message that is shown after it
+ * succeeds. */
 export function ConfirmDialog({ open, onClose, title, text, action, look = "danger", run, done, returnTo, children }: {
   open: boolean;
   onClose: () => void;

@@ -5,7 +5,7 @@ import { Button } from "./Button";
 
 const CONFIRMATION_MS = 1600;
 
-/** Copies a text, and says so for a moment. */
+/** A button that copies a text. It shows a confirmation for a moment. */
 export function CopyButton({ text, label = texts.copy, size = "icon", autoFocus }: {
   text: string;
   label?: string;

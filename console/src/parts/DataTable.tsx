@@ -6,14 +6,14 @@ import { classes } from "./classes";
 import styles from "./DataTable.module.css";
 import { Skeleton } from "./states";
 
-// Pages, filters and order are the server's, so the table needs no features of its own.
+// The server paginates, filters and sorts, so the table needs none of the library's features.
 const FEATURES = tableFeatures({});
 
 interface Layout {
   align?: "end";
   width?: string;
   hideBelow?: "tablet" | "desk";
-  /** The field that the server sorts this column by, with a minus where the first click sorts in descending order. */
+  /** The sort field of this column in the API. A leading minus makes the first click sort in descending order. */
   sort?: string;
 }
 
@@ -23,9 +23,10 @@ const SKELETON_WIDTHS = ["70%", "55%", "80%", "45%", "65%"];
 const SKELETON_ROWS = 8;
 const INTERACTIVE = "a, button, input, select, [role=menuitem]";
 
-/** A table of one page of a list. Without `rows` it is loading. Rows that open have a button with `data-open` in them,
- * which the keyboard reaches; a click anywhere in the row is the same. Up and down, or J and K, go through the rows.
- * With `onSort` the headers of columns with a `sort` are buttons. */
+/** A table with one page of a list. It shows placeholders while `rows` is undefined. If rows can be opened, each row
+ * must contain a button with the attribute `data-open`. A click elsewhere in the row also opens it. The up and down
+ * arrow keys, and K and J, move the focus between these buttons. If `onSort` is set, the headers of columns with `sort`
+ * are buttons. */
 export function DataTable<Row extends RowData>({ label, columns, rows, idOf, selectedId, onOpen, stale = false, sort, onSort }: {
   label: string;
   columns: Column<Row>[];

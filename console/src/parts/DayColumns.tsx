@@ -1,13 +1,14 @@
 import styles from "./DayColumns.module.css";
 
-// A day is a date without a time zone, which would move it to the day before.
+// A day is a date without a time zone, which JavaScript parses as midnight UTC. In time zones west of UTC, local time
+// would show the day before.
 const DAY = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", timeZone: "UTC" });
 
 export function dayName(day: string): string {
   return DAY.format(new Date(day));
 }
 
-/** A number of each day as columns, the newest at the right. `text` says a day's number in words. */
+/** A chart with a column for each day, the newest at the right. `text` is the label of a day. */
 export function DayColumns({ label, days }: { label: string; days: readonly { day: string; value: number; text: string }[] }) {
   const highest = Math.max(...days.map(({ value }) => value), 1);
   const first = days[0];

@@ -1,14 +1,15 @@
 import { Dialog as Base } from "@base-ui/react/dialog";
 import { X } from "lucide-react";
-import type { ReactNode, RefObject } from "react";
+import { type ReactNode, type RefObject, useRef } from "react";
 import { texts } from "../texts";
 import { buttonClass } from "./Button";
 import { classes } from "./classes";
 import styles from "./Dialog.module.css";
 import { InDialog } from "./in-dialog";
 
-/** A modal dialog. With `persistent` it ends by its own buttons only, because what it shows would be lost. `wide` is
- * for editors. At its end the focus goes to `returnTo`. */
+/** A modal dialog. If `persistent` is true, only buttons in `children` close it, because its content cannot be shown
+ * again. `wide` is for larger forms. When the dialog closes, the focus returns to `returnTo`, or to the element that
+ * had the focus before. */
 export function Dialog({ open, onClose, title, text, returnTo, persistent = false, wide = false, children }: {
   open: boolean;
   onClose: () => void;
@@ -19,6 +20,12 @@ export function Dialog({ open, onClose, title, text, returnTo, persistent = fals
   wide?: boolean;
   children: ReactNode;
 }) {
+  // Remember the focused element during rendering, because a field of the dialog can take the focus as soon as it is
+  // mounted.
+  const opener = useRef<HTMLElement>(null);
+  const wasOpen = useRef(false);
+  if (open && !wasOpen.current) opener.current = document.activeElement === document.body ? null : document.activeElement as HTMLElement;
+  wasOpen.current = open;
   return (
     <Base.Root
       open={open}
@@ -30,7 +37,7 @@ export function Dialog({ open, onClose, title, text, returnTo, persistent = fals
     >
       <Base.Portal>
         <Base.Backdrop className={styles["backdrop"]} />
-        <Base.Popup className={classes(styles["popup"], wide && styles["wide"])} {...(returnTo && { finalFocus: returnTo })}>
+        <Base.Popup className={classes(styles["popup"], wide && styles["wide"])} finalFocus={returnTo ?? opener}>
           <div className={styles["head"]}>
             <Base.Title className={styles["title"]}>{title}</Base.Title>
             {!persistent && (

@@ -1,12 +1,15 @@
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
 import type { FieldValues, UseFormReturn } from "react-hook-form";
 import { texts } from "../texts";
 import { Button } from "./Button";
 import { DialogActions } from "./Dialog";
 import styles from "./DialogForm.module.css";
 import { showFaults, useUnsavedWarning } from "./forms";
+import { errorText } from "./states";
+import { toast } from "./toasts";
 
-/** The form in a dialog, with its buttons. `onSubmit` calls the API; its failures are shown at the fields. */
+/** The form in a dialog, with its buttons. `onSubmit` sends the request. If it fails, the form shows the errors at its
+ * fields, or the page shows the error if the dialog was closed meanwhile. */
 export function DialogForm<T extends FieldValues>({ form, action, look = "primary", onSubmit, onCancel, children }: {
   form: UseFormReturn<T>;
   action: string;
@@ -17,18 +20,27 @@ export function DialogForm<T extends FieldValues>({ form, action, look = "primar
 }) {
   const { errors, isSubmitting, isDirty } = form.formState;
   useUnsavedWarning(isDirty && !isSubmitting);
+  const isShown = useRef(false);
+  useEffect(() => {
+    isShown.current = true;
+    return () => {
+      isShown.current = false;
+    };
+  }, []);
   const submit = form.handleSubmit(async (values) => {
     try {
       await onSubmit(values);
     } catch (error) {
-      showFaults(form, error);
+      if (isShown.current) showFaults(form, error);
+      else toast(errorText(error), "failed");
     }
   });
   return (
     <form
       className={styles["form"]} noValidate
       onSubmit={(event) => {
-        // The message of the API at a list or at a field that is gone would stop the submission.
+        // Clear errors of the API first. An error at a list, or at a field that is no longer rendered, would block the
+        // submission.
         form.clearErrors();
         void submit(event);
       }}

@@ -6,7 +6,7 @@ export function Facts({ children }: { children: ReactNode }) {
   return <dl className={styles["facts"]}>{children}</dl>;
 }
 
-/** One of them. `source` says where the value comes from. */
+/** A named value. `source` is a text about the source of the value. */
 export function Fact({ name, source, children }: { name: string; source?: string; children: ReactNode }) {
   return (
     <div className={styles["fact"]}>

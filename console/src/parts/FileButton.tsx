@@ -5,7 +5,7 @@ import { saveFile } from "./download";
 import { errorText } from "./states";
 import { toast } from "./toasts";
 
-/** Gets a file, and lets the browser save it. */
+/** A button that downloads a file from the API and lets the browser save it. */
 export function FileButton({ file, name, icon: Icon = Download, label }: {
   file: UseMutationResult<unknown, Error, void>;
   name: string;

@@ -3,7 +3,7 @@ import { classes } from "./classes";
 import fields from "./fields.module.css";
 import styles from "./FilterField.module.css";
 
-/** A filter that is typed. It applies when it is left or entered. */
+/** A text filter. It is applied when the user presses Enter or leaves the field. */
 export function FilterField({ label, placeholder, value = "", onChange }: {
   label: string;
   placeholder: string;

@@ -6,7 +6,7 @@ interface Span {
   end: number;
 }
 
-/** A text with spans of it marked. Offsets count Unicode code points. Spans may overlap. */
+/** A text in which spans are marked. Their offsets count Unicode code points. Spans can overlap. */
 export function Marked({ label, text, spans }: { label: string; text: string; spans: readonly Span[] }) {
   const points = [...text];
   const parts: { from: number; to: number; marked: boolean }[] = [];

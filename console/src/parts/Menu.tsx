@@ -4,8 +4,8 @@ import { classes } from "./classes";
 import { InDialog } from "./in-dialog";
 import styles from "./Menu.module.css";
 
-/** The popup of a menu. It opens within the landmark that has the id `within`, so that no content is outside of all; in a
- * dialog, above it. */
+/** The popup of a menu. It is rendered in the landmark with the id `within`, so that all content is inside a landmark.
+ * In a dialog, it is rendered in `body` instead, above the dialog. */
 export function MenuPopup({ within, side = "bottom", align = "end", children }: {
   within: "content" | "navigation";
   side?: "top" | "bottom";

@@ -3,7 +3,8 @@ import { texts } from "../texts";
 import { classes } from "./classes";
 import styles from "./Page.module.css";
 
-/** A page of the console: its heading, the actions beside it, links to the views of the same area, and a bar of filters. */
+/** A page of the console: the heading, `actions` beside it, `views` with links to related pages, and `bar` with
+ * filters. */
 export function Page({ title, actions, views, bar, children, wide = false }: {
   title: string;
   actions?: ReactNode;

@@ -11,15 +11,16 @@ import { toast } from "./toasts";
 import { texts } from "../texts";
 import styles from "./PolicyPanel.module.css";
 
-/** A panel with the form of a policy. `onSave` gets the fields that were changed, and returns the fields as they are
- * stored where that is not what was entered. Auditors see the panel without the button. */
+/** A panel with the form of a policy. `onSave` receives the changed fields. If the API stores other values than the
+ * entered ones, `onSave` returns the stored fields. Auditors see the panel without the save button. */
 export function PolicyPanel<T extends FieldValues>({ title, form, query, onSave, saved, version, children, footer }: {
   title: string;
   form: UseFormReturn<T>;
   query: { data: unknown; error: unknown; refetch: () => unknown };
   onSave: (changed: Partial<T>) => Promise<T | void>;
   saved: string;
-  /** Of the policy, where a change of somebody else is not replaced. */
+  /** The version of the policy. Set it if the API refuses `onSave` after a change by somebody else. The panel then
+   * calls `accept`. */
   version?: FormVersion;
   children: ReactNode;
   footer?: ReactNode;
@@ -31,7 +32,7 @@ export function PolicyPanel<T extends FieldValues>({ title, form, query, onSave,
     try {
       const changed = Object.entries(fields).filter(([name]) => name in dirtyFields);
       const stored = await onSave(Object.fromEntries(changed) as Partial<T>);
-      // What was typed while the policy was saved stays, and is not saved yet.
+      // Text that the user entered during the save stays in the form as unsaved.
       const typed = form.getValues();
       const later = Object.keys(form.formState.dirtyFields).filter((name) => JSON.stringify(typed[name]) !== JSON.stringify(fields[name]));
       form.reset(stored ?? fields, AFTER_SUBMIT);

@@ -4,7 +4,7 @@ import type { ReactNode, RefObject } from "react";
 import { buttonClass } from "./Button";
 import { MenuPopup } from "./Menu";
 
-/** The menu of actions at the end of a row. Dialogs that it opens return the focus to `trigger`. */
+/** The menu of actions at the end of a row. Dialogs that its items open return the focus to `trigger`. */
 export function RowMenu({ label, trigger, children }: {
   label: string;
   trigger?: RefObject<HTMLButtonElement | null>;

@@ -1,7 +1,7 @@
 import { CopyButton } from "./Copy";
 import styles from "./Secret.module.css";
 
-/** Something that is shown once, with a button that copies it. */
+/** A text that the user copies, such as a new secret or a link. The copy button takes the focus. */
 export function Secret({ label, text }: { label: string; text: string }) {
   return (
     <div className={styles["secret"]}>

@@ -15,7 +15,7 @@ const DAY = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", time
 const HOUR = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const TIMES = { hour: HOUR, day: DAY };
 
-/** Values of hours or days as a chart, and as a table. `starts` are the beginnings of the hours, or the days. */
+/** Shows values by hour or by day, as a chart and as a table. `starts` contains the start of each hour, or each day. */
 export function TimeChart({ title, note, starts, step, series, isCount, valueText }: {
   title: string;
   note?: string;
@@ -63,7 +63,7 @@ function Canvas({ label, starts, step, series, isCount, valueText, onHover }: {
   const colors = useRef<HTMLSpanElement>(null);
   const [theme] = useTheme();
   const isDark = useSyncExternalStore(onDarkChange, () => DARK.matches);
-  // The chart is drawn anew for new values, not for each new list of the same values.
+  // Compare the values, so that a new array with the same values does not redraw the chart.
   const data = JSON.stringify([starts, series]);
   useEffect(() => {
     let chart: { resize: () => void; destroy: () => void } | undefined;
@@ -72,7 +72,8 @@ function Canvas({ label, starts, step, series, isCount, valueText, onHover }: {
     void import("./plot").then(({ plot }) => {
       if (isLeft || place.current === null || colors.current === null) return;
       const { color, font, borderTopColor } = getComputedStyle(place.current);
-      // The browser resolves a variable with two colors only in a property of an element.
+      // A CSS variable with `light-dark()` is resolved only in a property of an element, so read the colors from hidden
+      // elements.
       const resolved = [...colors.current.children].map((swatch) => getComputedStyle(swatch).color);
       chart = plot(place.current, {
         times: starts.map((start) => Date.parse(start) / 1000),
@@ -126,7 +127,7 @@ function Table({ title, series, count, timeText, valueText }: {
   );
 }
 
-/** Each series in a sentence: its sum, and where it is highest. */
+/** Returns a sentence for each series, with its sum and its highest value. */
 function summaryOf(series: ChartSeries[], timeText: (at: number) => string, valueText: (value: number) => string): string {
   return series.map(({ name, values }) => {
     const most = Math.max(...values, 0);

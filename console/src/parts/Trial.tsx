@@ -4,7 +4,7 @@ import { Panel } from "./Page";
 import { errorText } from "./states";
 import styles from "./Trial.module.css";
 
-/** A panel in which something is tried out: fields, a button, and the result below. */
+/** A panel for a test of rules or settings: fields, a button, and the result below. */
 export function TrialPanel({ title, text, action, busy, data, error, onRun, result, children }: {
   title: string;
   text: string;
@@ -30,7 +30,7 @@ export function TrialPanel({ title, text, action, busy, data, error, onRun, resu
   );
 }
 
-/** The result of a trial. It is announced, and scrolled into view, when `data` or `error` is new. */
+/** The result of a test. When `data` or `error` changes, it is announced and scrolled into view. */
 export function TrialResult({ data, error, children }: { data: unknown; error: unknown; children: ReactNode }) {
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {

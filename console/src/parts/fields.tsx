@@ -1,4 +1,4 @@
-/** Fields of forms, with label, hint and the message of their fault. */
+/** Form fields with a label, a hint and an error message. */
 import { ChevronDown } from "lucide-react";
 import { type ComponentPropsWithRef, type ReactNode, useId } from "react";
 import type { Source } from "../api/configuration";
@@ -34,7 +34,7 @@ function Hint({ id, hint, source }: { id?: string; hint: string | undefined; sou
   );
 }
 
-/** Where the value of a group of fields comes from. */
+/** Shows the source of the value of a group of fields. */
 export function SourceHint({ source }: { source: Source | undefined }) {
   return <Hint hint={undefined} source={source} />;
 }

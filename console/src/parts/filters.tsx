@@ -2,7 +2,7 @@
 import { texts } from "../texts";
 import { FilterSelect } from "./fields";
 
-/** All rows, the enabled ones or the disabled ones. */
+/** A filter for all rows, the enabled rows or the disabled rows. */
 export function EnabledFilter({ value, onChange }: { value: boolean | undefined; onChange: (value: boolean | undefined) => void }) {
   const { rules } = texts;
   return (
@@ -17,7 +17,7 @@ export function EnabledFilter({ value, onChange }: { value: boolean | undefined;
   );
 }
 
-/** One of some values, or all rows. */
+/** A filter for one of several values, or for all rows. */
 export function ChoiceFilter<Value extends string>({ label, any, values, nameOf, value, onChange }: {
   label: string;
   any: string;
@@ -27,9 +27,9 @@ export function ChoiceFilter<Value extends string>({ label, any, values, nameOf,
   onChange: (value: Value | undefined) => void;
 }) {
   return (
-    <FilterSelect label={label} value={value ?? ""} onChange={({ target }) => onChange(values.find((each) => each === target.value))}>
+    <FilterSelect label={label} value={value ?? ""} onChange={({ target }) => onChange(values.find((choice) => choice === target.value))}>
       <option value="">{any}</option>
-      {values.map((each) => <option key={each} value={each}>{nameOf(each)}</option>)}
+      {values.map((choice) => <option key={choice} value={choice}>{nameOf(choice)}</option>)}
     </FilterSelect>
   );
 }

@@ -1,4 +1,4 @@
-/** Numbers, money, durations and times as people read them. */
+/** Formats numbers, money, durations and times for display. */
 import { texts } from "../texts";
 
 const COMPACT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
@@ -12,7 +12,7 @@ const RELATIVE = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "lo
 
 const BYTE_UNITS: readonly [string, number][] = [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]];
 
-/** Below this many dollars two decimals would show nothing. */
+/** Amounts below this many dollars are shown with two significant digits instead of two decimals. */
 const SMALL_DOLLARS = 0.01;
 const UNITS: readonly [Intl.RelativeTimeFormatUnit, number][] = [
   ["year", 31_536_000], ["month", 2_592_000], ["day", 86_400], ["hour", 3600], ["minute", 60],
@@ -64,7 +64,7 @@ export function date(moment: string): string {
   return DATE.format(new Date(moment));
 }
 
-/** A day of UTC, for periods that begin at midnight there. */
+/** Formats a day in UTC, for periods that begin at midnight UTC. */
 export function dateUtc(moment: Date): string {
   return DATE_UTC.format(moment);
 }
@@ -73,7 +73,7 @@ export function utc(moment: string): string {
   return texts.utc(new Date(moment).toISOString().replace("T", " ").replace("Z", ""));
 }
 
-/** How long ago or ahead a moment is: "3 minutes ago", "in 2 months". */
+/** Formats the time between now and a moment: "3 minutes ago", "in 2 months". */
 export function relative(moment: string, now: number = Date.now()): string {
   const seconds = (new Date(moment).getTime() - now) / 1000;
   for (const [unit, size] of UNITS) {

@@ -1,20 +1,21 @@
-/** Forms and the API. */
+/** Forms with values and errors of the API. */
 import { useEffect } from "react";
 import type { FieldValues, Path, UseFormReturn } from "react-hook-form";
 import { ApiError } from "../api/errors";
 import { errorText } from "./states";
 
-/** For a form that shows values from the API: what the user has typed, and the message of a failed call, stay while the
- * values are loaded anew. */
+/** Options for a form whose values come from the API. When the values are loaded again, the user's input and the error
+ * messages stay. */
 export const KEEP_TYPED = { keepDirtyValues: true, keepErrors: true } as const;
 
-/** For the reset of such a form after it was saved. */
+/** Options for resetting a form after it was saved. The new values replace the user's input and the error messages. */
 export const AFTER_SUBMIT = { keepDirtyValues: false, keepErrors: false, keepFieldsRef: true } as const;
 
 /** A decimal number without a sign. */
 export const DECIMAL = /^(\d+\.?\d*|\.\d+)$/;
 
-/** Puts the messages of a failed call at the fields that it names, and above the form where it names none of them. */
+/** Shows the error messages of a failed request at the fields that they name. Other messages are shown above the
+ * form. */
 export function showFaults<T extends FieldValues>(form: UseFormReturn<T>, error: unknown): void {
   const values = form.getValues();
   const faults = error instanceof ApiError ? Object.entries(error.fields) : [];
@@ -28,8 +29,8 @@ export function showFaults<T extends FieldValues>(form: UseFormReturn<T>, error:
   if (rest.length > 0) form.setError("root", { message: rest.join(" ") });
 }
 
-/** The field of the form that the path of a message names. In a list of rows it is the row's field of that name, or its
- * first. */
+/** Returns the name of the form field for the path in an error message. If the path leads to a row of a list, returns
+ * the row's field of that name, or else the row's first field. */
 function fieldOf(values: FieldValues, path: string): string | undefined {
   const parts = path.split(".");
   const at = parts.findIndex((part) => part in values);
@@ -39,7 +40,7 @@ function fieldOf(values: FieldValues, path: string): string | undefined {
   return `${name}.${place}.${rest.find((part) => part in row) ?? Object.keys(row)[0]}`;
 }
 
-/** Lets the browser ask before it leaves a page with unsaved changes. */
+/** Makes the browser ask for confirmation before the user leaves a page with unsaved changes. */
 export function useUnsavedWarning(unsaved: boolean): void {
   useEffect(() => {
     if (!unsaved) return undefined;

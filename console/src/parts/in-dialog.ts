@@ -1,5 +1,5 @@
 import { createContext } from "react";
 
-/** Whether the place is in a dialog, which lies above the page's landmarks. Apart from the dialog, which the first page
- * does without. */
+/** Whether the component is inside a dialog, which is rendered above the page's landmarks. This module does not import
+ * the dialog, because the first page needs no dialog. */
 export const InDialog = createContext(false);

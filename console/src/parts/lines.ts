@@ -1,4 +1,4 @@
-/** Lists in text areas: one entry a line. */
+/** Converts between lists and the text of a text area with one entry per line. */
 
 export function linesOf(text: string): string[] {
   return text.split("\n").map((line) => line.trim()).filter((line) => line !== "");

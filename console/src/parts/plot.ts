@@ -1,4 +1,4 @@
-/** Charts on a canvas. This module loads uPlot, so it is imported only when a chart is shown. */
+/** Draws charts on a canvas. This module imports uPlot, so import it only when a chart is shown. */
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 
@@ -8,10 +8,10 @@ export interface PlottedSeries {
 }
 
 export interface Plotted {
-  /** Beginnings of the hours or days, in seconds since 1970. */
+  /** The start of each hour or day, in seconds since 1970. */
   times: number[];
   step: "hour" | "day";
-  /** One is drawn as columns, several as lines. */
+  /** A single series is drawn as columns, several series as lines. */
   series: PlottedSeries[];
   /** Whether values are whole numbers. */
   isCount: boolean;
@@ -20,7 +20,7 @@ export interface Plotted {
   font: string;
   timeText: (seconds: number) => string;
   valueText: (value: number) => string;
-  /** Is called with the place that the pointer is over, or null. */
+  /** Called with the index of the value under the pointer, or with null. */
   onHover: (at: number | null) => void;
 }
 
@@ -29,12 +29,12 @@ const TICK_STEPS = { hour: [1, 3, 6], day: [1, 2, 7, 14] };
 const COUNT_TICKS = [1, 2, 5].flatMap((base) => Array.from({ length: 12 }, (_, power) => base * 10 ** power)).sort((a, b) => a - b);
 const MAX_COLUMN_PIXELS = 36;
 const HEADROOM = 1.1;
-/** The width of the labels of values, the height of those of times, and the least distance of ticks. */
+/** The width of the value labels, the height of the time labels, and the minimum distance of ticks. */
 const LABEL_PIXELS = 58;
 const TIME_PIXELS = 26;
 const TICK_PIXELS = 64;
 
-/** Draws a chart in an element, which it fills. */
+/** Draws a chart that fills the element `place`. */
 export function plot(place: HTMLElement, data: Plotted): { resize: () => void; destroy: () => void } {
   const { times, step, series, isCount, textColor, lineColor, font } = data;
   const half = STEP_SECONDS[step] / 2;
@@ -46,7 +46,7 @@ export function plot(place: HTMLElement, data: Plotted): { resize: () => void; d
       legend: { show: false },
       padding: [8, 8, 0, 0],
       cursor: { drag: { x: false, y: false }, y: false },
-      // Days are days of UTC.
+      // Days are in UTC, hours in local time.
       tzDate: (seconds) => (step === "day" ? uPlot.tzDate(new Date(seconds * 1000), "UTC") : new Date(seconds * 1000)),
       scales: {
         x: { range: (_, from, to) => [from - half, to + half] },

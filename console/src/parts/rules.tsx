@@ -1,4 +1,4 @@
-/** What the screens of rules share: an organization's DLP rules, content filters and policies. */
+/** Components for lists of rules, such as DLP rules, content filters and policies. */
 import { Ban, CircleCheck, Pencil, Plus, Trash2 } from "lucide-react";
 import { type ReactNode, useRef, useState } from "react";
 import { texts } from "../texts";
@@ -13,7 +13,7 @@ import styles from "./rules.module.css";
 import { errorText } from "./states";
 import { toast } from "./toasts";
 
-/** The form of a rule, which calls its argument at its end. */
+/** Renders the form of a rule. The form calls `close` when it is saved or cancelled. */
 export type Editor = (close: () => void) => ReactNode;
 
 export function NewRuleButton({ label, title, editor, look = "primary", size = "medium" }: {
@@ -34,7 +34,8 @@ export function NewRuleButton({ label, title, editor, look = "primary", size = "
   );
 }
 
-/** The menu of a rule: the items of `children`, edit, enable or disable where `onToggle` can do it, delete. */
+/** The menu of a rule: the items in `children`, edit, enable or disable, delete. Enable and disable are shown only if
+ * `onToggle` is set. */
 export function RuleMenu({ name, enabled = true, editor, deleteText = texts.rules.deleteText, onToggle, onDelete, children }: {
   name: string;
   enabled?: boolean;
@@ -78,7 +79,7 @@ export function RuleMenu({ name, enabled = true, editor, deleteText = texts.rule
   );
 }
 
-/** The first cell of a rule's row: its name, and below it what it is about. With `opener` the name is the button that
+/** The first cell of a rule's row, with the name and below it `detail`. If `opener` is set, the name is a button that
  * opens the row. */
 export function RuleName({ name, hint = name, detail, code = false, opener }: {
   name: string;

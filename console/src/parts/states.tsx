@@ -1,4 +1,4 @@
-/** What a place shows while it has no data: loading, nothing there, a failed call. */
+/** Components that are shown instead of data: while it is loading, if there is none, if a request failed. */
 import type { LucideIcon } from "lucide-react";
 import { CircleAlert } from "lucide-react";
 import type { ReactNode } from "react";
@@ -42,7 +42,7 @@ export function ErrorState({ error, title = texts.errors.title, onRetry }: {
   );
 }
 
-/** The message of a failed call, for people, with the fields that it names. */
+/** Returns the error message of a failed request, including the fields that it names. */
 export function errorText(error: unknown): string {
   if (error instanceof ApiError) {
     if (error.status === 429) return texts.errors.limited(error.retryAfterSeconds);

@@ -1,4 +1,5 @@
-/** The theme: the browser's, or the one that the user chose. `public/theme.js` applies it before the first paint. */
+/** The color theme: that of the browser, or the one that the user selected. `public/theme.js` applies it before the
+ * first paint. */
 import { useSyncExternalStore } from "react";
 
 export type Theme = "system" | "light" | "dark";

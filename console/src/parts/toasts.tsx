@@ -1,4 +1,4 @@
-/** Short messages after something was done, in the corner. */
+/** Short messages about completed and failed actions, in the corner of the page. */
 import { Toast } from "@base-ui/react/toast";
 import { X } from "lucide-react";
 import { texts } from "../texts";
@@ -28,7 +28,8 @@ function Toasts() {
       <Toast.Content className={styles["content"]}>
         <span className={styles["dot"]} data-type={item.type} aria-hidden />
         <Toast.Title className={styles["title"]} />
-        {/* The keyboard reaches it, so it is never hidden from screen readers. */}
+        {/* Base UI hides this button from screen readers while toasts are collapsed. It stays focusable, so it must not
+           be hidden. */}
         <Toast.Close className={buttonClass("quiet", "icon")} aria-label={texts.close} aria-hidden={false}><X aria-hidden /></Toast.Close>
       </Toast.Content>
     </Toast.Root>

@@ -10,8 +10,9 @@ interface OneRow<Row> {
   refetch: () => unknown;
 }
 
-/** The row of a list that a dialog shows. `useRow` loads it if the page of the list does not have it. While it is loaded,
- * the row stays as it was, so that a change that moves it to another page does not close the dialog. */
+/** Returns the row that a dialog shows. If the loaded page of the list does not contain the row, `useRow` loads it.
+ * While it is loading, the hook returns the last known row, so that the dialog stays open if a change moves the row to
+ * another page. */
 export function useOpenRow<Row extends { id: string }>(
   id: string | undefined, rows: readonly Row[] | undefined, useRow: (id: string | undefined) => OneRow<Row>,
 ): { row: Row | undefined; failed: OneRow<Row> | undefined } {
@@ -24,7 +25,7 @@ export function useOpenRow<Row extends { id: string }>(
   return { row, failed: isGone ? other : undefined };
 }
 
-/** Says why the row that a link names is not shown. */
+/** A dialog that shows why the row in the URL could not be loaded. */
 export function RowFailure({ failed, onClose }: { failed: OneRow<unknown> | undefined; onClose: () => void }) {
   return (
     <Dialog open={failed !== undefined} onClose={onClose} title={texts.errors.title}>

@@ -9,7 +9,8 @@ interface Run<Progress, Result> {
 
 type Work<Progress, Result> = (report: (progress: Progress) => void, signal: AbortSignal) => Promise<Result>;
 
-/** Work of several calls, with its progress. It ends when it is stopped, or when the component is left. */
+/** Runs work that sends several requests, and reports its progress. `stop` and unmounting the component abort the
+ * work. */
 export function useRun<Progress, Result>() {
   const idle: Run<Progress, Result> = { busy: false, progress: undefined, result: undefined, error: undefined };
   const [run, setRun] = useState(idle);

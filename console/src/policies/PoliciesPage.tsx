@@ -1,47 +1,72 @@
+import { getRouteApi } from "@tanstack/react-router";
 import { Scale } from "lucide-react";
 import { useMemo } from "react";
 import { useRights } from "../api/queries";
 import { Badge } from "../parts/Badge";
-import { actionsColumn, type Column, DataTable } from "../parts/DataTable";
-import { Page, Panel } from "../parts/Page";
+import { Button } from "../parts/Button";
+import { actionsColumn, type Column } from "../parts/DataTable";
+import { FilterField } from "../parts/FilterField";
+import { ChoiceFilter, EnabledFilter } from "../parts/filters";
+import { ListPanel } from "../parts/ListPanel";
+import { Page } from "../parts/Page";
 import { type Editor, EnabledBadge, NewRuleButton, RuleMenu, RuleName } from "../parts/rules";
-import { EmptyState, ErrorState } from "../parts/states";
+import { EmptyState } from "../parts/states";
 import { texts } from "../texts";
-import { type Policy, useDeletePolicy, usePolicies, useSetEnabled } from "./api";
+import { policyTexts } from "../texts/policies";
+import { ACTIONS, type Policy, type PolicyFilters, type Sort, useDeletePolicy, usePolicies, useSetEnabled } from "./api";
 import { PolicyForm } from "./PolicyForm";
 import { TestPanel } from "./TestPanel";
 import { TONES } from "./tones";
 
+const route = getRouteApi("/policies");
 const creation: Editor = (close) => <PolicyForm onDone={close} />;
 
-/** All policies in the order of evaluation. */
+/** The policies, by default in the order of evaluation. */
 export function PoliciesPage() {
-  const { policies } = texts;
+  const policies = policyTexts;
   const { administers } = useRights();
-  const list = usePolicies();
+  const { page = 1, sort = "priority", ...filters } = route.useSearch();
+  const navigate = route.useNavigate();
+  const list = usePolicies(filters, sort, page);
   const columns = useMemo(() => columnsOf(administers), [administers]);
+  const isFiltered = Object.values(filters).some((value) => value !== undefined);
+  const filter = (changed: PolicyFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
+  const clear = () => void navigate({ search: {} });
   return (
-    <Page title={policies.title} actions={administers && <NewRuleButton label={policies.new} title={policies.newTitle} editor={creation} />}>
-      <Panel label={policies.title}>
-        {list.error && list.data === undefined ? (
-          <ErrorState error={list.error} onRetry={() => void list.refetch()} />
-        ) : list.data?.length === 0 ? (
-          <EmptyState icon={Scale} title={policies.empty} text={policies.emptyText} />
-        ) : (
-          <DataTable label={policies.title} columns={columns} rows={list.data} idOf={(policy) => policy.id} />
-        )}
-      </Panel>
+    <Page
+      title={policies.title}
+      actions={administers && <NewRuleButton label={policies.new} title={policies.newTitle} editor={creation} />}
+      bar={
+        <>
+          <FilterField label={texts.rules.search} placeholder={texts.rules.searchPlaceholder} value={filters.search} onChange={(search) => filter({ search })} />
+          <ChoiceFilter
+            label={texts.rules.action} any={policies.anyAction} values={ACTIONS} nameOf={(action) => policies.actions[action]}
+            value={filters.action} onChange={(action) => filter({ action })}
+          />
+          <EnabledFilter value={filters.enabled} onChange={(enabled) => filter({ enabled })} />
+          {isFiltered && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
+        </>
+      }
+    >
+      <ListPanel
+        label={policies.title} list={list} columns={columns} idOf={(policy) => policy.id} page={page} sort={sort} isFiltered={isFiltered}
+        onClear={clear}
+        onSort={(next) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, sort: next as Sort }) })}
+        onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}
+        empty={<EmptyState icon={Scale} title={policies.empty} text={policies.emptyText} />}
+      />
       {administers && <TestPanel />}
     </Page>
   );
 }
 
 function columnsOf(administers: boolean): Column<Policy>[] {
-  const { policies, rules } = texts;
+  const { rules } = texts;
+  const policies = policyTexts;
   const columns: Column<Policy>[] = [
-    { id: "priority", header: rules.priority, meta: { width: "4rem", hideBelow: "tablet" }, cell: ({ row }) => row.original.priority },
+    { id: "priority", header: rules.priority, meta: { width: "5rem", hideBelow: "tablet", sort: "priority" }, cell: ({ row }) => row.original.priority },
     {
-      id: "name", header: rules.name, meta: { width: "44%" },
+      id: "name", header: rules.name, meta: { width: "44%", sort: "name" },
       cell: ({ row: { original: { name, description, condition } } }) => <RuleName name={name} hint={description ?? name} detail={condition} code />,
     },
     { id: "action", header: rules.action, cell: ({ row }) => <Action policy={row.original} /> },
@@ -53,7 +78,7 @@ function columnsOf(administers: boolean): Column<Policy>[] {
 }
 
 function Action({ policy: { action, route_to: target } }: { policy: Policy }) {
-  return <span title={target ?? undefined}><Badge tone={TONES[action]}>{texts.policies.actions[action]}</Badge></span>;
+  return <span title={target ?? undefined}><Badge tone={TONES[action]}>{policyTexts.actions[action]}</Badge></span>;
 }
 
 function Actions({ policy }: { policy: Policy }) {

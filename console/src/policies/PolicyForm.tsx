@@ -5,13 +5,15 @@ import shared from "../parts/rules.module.css";
 import { toast } from "../parts/toasts";
 import { Fields } from "../parts/Trial";
 import { texts } from "../texts";
+import { policyTexts } from "../texts/policies";
 import { ACTIONS, type Policy, type PolicyAction, useSavePolicy } from "./api";
 import { bodyOf, fieldsOf, type PolicyFields } from "./fields";
 import { PolicyTrials } from "./PolicyTrials";
 
-/** Creates and edits a policy, and tries it before it is stored. */
+/** Creates and edits a policy. The user can test it before saving. */
 export function PolicyForm({ policy, onDone }: { policy?: Policy; onDone: () => void }) {
-  const { policies, rules } = texts;
+  const { rules } = texts;
+  const policies = policyTexts;
   const form = useForm<PolicyFields>({ defaultValues: fieldsOf(policy) });
   const save = useSavePolicy(policy);
   const { errors } = form.formState;

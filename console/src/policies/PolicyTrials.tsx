@@ -5,15 +5,15 @@ import { Button } from "../parts/Button";
 import { showFaults } from "../parts/forms";
 import { wholeNumber } from "../parts/format";
 import { TrialResult, trialStyles } from "../parts/Trial";
-import { texts } from "../texts";
+import { policyTexts } from "../texts/policies";
 import { type PolicyTried, type Replayed, useDryRun, useTestPolicies } from "./api";
 import { bodyOf, type PolicyFields } from "./fields";
 import { contextOf, type DescribedRequest, EMPTY_REQUEST, RequestFields } from "./RequestFields";
 
-/** Tries the draft in the form before it is stored: its condition on a described request, and all of it on recorded
- * requests. Faults are shown at the form's fields. */
+/** Tests the unsaved policy of the form: its condition on a request from entered values, and the whole policy on
+ * recorded requests. Shows errors at the fields of the form. */
 export function PolicyTrials({ form, id }: { form: UseFormReturn<PolicyFields>; id: string | undefined }) {
-  const { policies } = texts;
+  const policies = policyTexts;
   const [request, setRequest] = useState<DescribedRequest>(EMPTY_REQUEST);
   const test = useTestPolicies();
   const dryRun = useDryRun(id);
@@ -25,7 +25,7 @@ export function PolicyTrials({ form, id }: { form: UseFormReturn<PolicyFields>; 
     test.mutate({ condition: form.getValues("condition"), context: contextOf(request) }, { onError });
   }
 
-  // Enter in a field of the trial must not submit the form around it.
+  // Enter in a field of the test must not submit the surrounding form. It runs the test instead.
   function checkOnEnter(event: KeyboardEvent) {
     if (event.key !== "Enter" || !(event.target instanceof HTMLInputElement)) return;
     event.preventDefault();
@@ -54,7 +54,7 @@ export function PolicyTrials({ form, id }: { form: UseFormReturn<PolicyFields>; 
 }
 
 function Checked({ result }: { result: PolicyTried }) {
-  const { policies } = texts;
+  const policies = policyTexts;
   return (
     <>
       <div className={trialStyles["line"]}>
@@ -70,7 +70,7 @@ function Checked({ result }: { result: PolicyTried }) {
 }
 
 function DryRun({ result: { samples, differences } }: { result: Replayed }) {
-  const { policies } = texts;
+  const policies = policyTexts;
   if (samples === 0) return <p className={trialStyles["muted"]}>{policies.dryRunNone}</p>;
   return (
     <div className={trialStyles["line"]}>
@@ -85,7 +85,7 @@ function DryRun({ result: { samples, differences } }: { result: Replayed }) {
 export function Variables({ context }: { context: PolicyTried["context"] }) {
   return (
     <details>
-      <summary>{texts.policies.variables}</summary>
+      <summary>{policyTexts.variables}</summary>
       <pre className={trialStyles["code"]} tabIndex={0}>{JSON.stringify(context, null, 2)}</pre>
     </details>
   );

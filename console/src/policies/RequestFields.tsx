@@ -1,9 +1,10 @@
 import { SelectField, TextField } from "../parts/fields";
 import { Fields } from "../parts/Trial";
 import { texts } from "../texts";
+import { policyTexts } from "../texts/policies";
 import type { PolicyTrial } from "./api";
 
-/** A request that is described instead of sent. All texts, as they are typed. */
+/** The entered values of a test request. All values are the texts of the fields. */
 export interface DescribedRequest {
   model: string;
   entities: string;
@@ -16,7 +17,7 @@ export const EMPTY_REQUEST: DescribedRequest = { model: "", entities: "", tokens
 const ROLES = ["user", "auditor", "admin"] as const;
 
 export function RequestFields({ request, onChange }: { request: DescribedRequest; onChange: (request: DescribedRequest) => void }) {
-  const { policies } = texts;
+  const policies = policyTexts;
   const field = (name: keyof DescribedRequest) => ({
     value: request[name],
     onChange: ({ target }: { target: { value: string } }) => onChange({ ...request, [name]: target.value }),
@@ -35,7 +36,7 @@ export function RequestFields({ request, onChange }: { request: DescribedRequest
   );
 }
 
-/** The request as the API takes it. What is empty has the API's defaults. */
+/** Converts the entered values to the context of the test request. Empty values become the API's defaults. */
 export function contextOf({ model, entities, tokens, cost, role }: DescribedRequest): NonNullable<PolicyTrial["context"]> {
   const types = entities.split(",").map((type) => type.trim()).filter((type) => type !== "");
   return {

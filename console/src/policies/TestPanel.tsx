@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { Badge, type Tone } from "../parts/Badge";
 import { TrialPanel, trialStyles } from "../parts/Trial";
-import { texts } from "../texts";
+import { policyTexts } from "../texts/policies";
 import { type PolicyTried, useTestPolicies } from "./api";
 import { Variables } from "./PolicyTrials";
 import { contextOf, type DescribedRequest, EMPTY_REQUEST, RequestFields } from "./RequestFields";
@@ -9,9 +9,9 @@ import { TONES } from "./tones";
 
 const RESULT_TONES: Record<PolicyTried["rules"][number]["result"], Tone> = { matched: "warning", failed: "danger", unmatched: "neutral" };
 
-/** What the policies in force decide about a described request. */
+/** Tests a request from entered values with the policies in force. */
 export function TestPanel() {
-  const { policies } = texts;
+  const policies = policyTexts;
   const [request, setRequest] = useState<DescribedRequest>(EMPTY_REQUEST);
   const test = useTestPolicies();
   return (
@@ -26,7 +26,7 @@ export function TestPanel() {
 }
 
 function Result({ result }: { result: PolicyTried }) {
-  const { policies } = texts;
+  const policies = policyTexts;
   return (
     <>
       <div className={trialStyles["line"]}>

@@ -1,8 +1,13 @@
 /** Policies: queries, changes and trials. */
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { api, dataOf, type Schemas } from "../api/client";
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { api, dataOf, listOf, type Schemas } from "../api/client";
 import type { paths } from "../api/schema";
 import { useIfMatch } from "../api/versions";
+import { PAGE_SIZE } from "../parts/ListPanel";
+import type { POLICY_SORTS } from "../sorts";
+import { ACTIONS } from "./choices";
+
+export { ACTIONS };
 
 type List = paths["/api/admin/policies"];
 export type Policy = List["get"]["responses"][200]["content"]["application/json"][number];
@@ -12,13 +17,25 @@ export type PolicyTrial = Schemas["PolicyTrial"];
 export type PolicyTried = Schemas["PolicyTried"];
 export type Replayed = Schemas["PoliciesReplayed"];
 
-export const ACTIONS: readonly PolicyAction[] = ["ALLOW", "BLOCK", "REQUIRE_APPROVAL", "ROUTE", "LOG"];
-/** Recorded requests of a dry run, the newest. */
+/** A dry run uses this many of the newest recorded requests. */
 const DRY_RUN_REQUESTS = 200;
 
-/** All policies in the order of evaluation, which are at most a thousand and come at once. */
-export function usePolicies() {
-  return useQuery({ queryKey: ["policies"], queryFn: () => dataOf(api.GET("/api/admin/policies")) });
+export type Sort = (typeof POLICY_SORTS)[number];
+
+export interface PolicyFilters {
+  search?: string | undefined;
+  action?: PolicyAction | undefined;
+  enabled?: boolean | undefined;
+}
+
+/** A page of policies. */
+export function usePolicies(filters: PolicyFilters, sort: Sort, page: number) {
+  const query = { ...filters, sort, limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE };
+  return useQuery({
+    queryKey: ["policies", query],
+    placeholderData: keepPreviousData,
+    queryFn: () => listOf(api.GET("/api/admin/policies", { params: { query } })),
+  });
 }
 
 function usePolicyChange<Input, Output>(change: (input: Input) => Promise<Output>) {
@@ -54,8 +71,8 @@ export function useTestPolicies() {
   return useMutation({ mutationFn: (body: PolicyTrial) => dataOf(api.POST("/api/admin/policies/test", { body })) });
 }
 
-/** What a draft would have decided about recorded requests, enabled or not, beside the policies in force: as an additional
- * policy, or in the place of the one with the id `replaces`. */
+/** Tests an unsaved policy on recorded requests, as if it were enabled. The policy is added to the policies in force,
+ * or replaces the policy with the id `replaces`. */
 export function useDryRun(replaces: string | undefined) {
   const client = useQueryClient();
   return useMutation({

@@ -1,4 +1,4 @@
-/** The form's fields and the API's policy. */
+/** Converts between the policy of the API and the fields of the form. */
 import type { NewPolicy, Policy, PolicyAction } from "./api";
 
 export interface PolicyFields {
@@ -29,7 +29,7 @@ export function fieldsOf(policy: Policy | undefined): PolicyFields {
   };
 }
 
-/** The fields as the API takes them. A target belongs to the action ROUTE alone, a message to BLOCK. */
+/** Converts the fields to a request body. `route_to` is sent only for the action ROUTE, `message` only for BLOCK. */
 export function bodyOf({ description, action, route_to, message, ...fields }: PolicyFields): NewPolicy {
   return {
     ...fields,

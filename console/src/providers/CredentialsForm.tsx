@@ -5,30 +5,38 @@ import { DialogForm } from "../parts/DialogForm";
 import hints from "../parts/fields.module.css";
 import { SelectField, TextField } from "../parts/fields";
 import { texts } from "../texts";
+import { providerTexts } from "../texts/providers";
 import {
-  type CredentialField, type Credentials, type Kind, KINDS, OPTIONAL, type Preset, type Provider, SECRETS, usePresets,
+  type CredentialField, type Credentials, fieldsOf, type Kind, KINDS, OPTIONAL, type Preset, type Provider, SECRETS,
+  usePresets, type Way, WAYS,
 } from "./api";
 
-/** `choice` is a kind, or the id of a preset after `preset:`. */
-type Fields = Record<CredentialField, string> & { choice: string; id: string };
+/** `choice` is a kind, or the id of a preset after `preset:`. `way` is empty for the kind's default. */
+type Fields = Record<CredentialField, string> & { choice: string; id: string; way: Way | "" };
 
 const NONE_TAKEN: ReadonlySet<string> = new Set();
 const PRESET = "preset:";
 
-/** Sets up a provider, or replaces the credentials of one. Stored secrets are never shown, so they are entered anew.
- * `taken` are the names of providers that exist: another of the same kind gets a name of its own. */
+/** Adds a provider, or replaces the credentials of an existing one. The API never returns stored secrets, so the user
+ * enters them again. `taken` contains the ids of existing providers. A new provider needs another id. */
 export function CredentialsForm({ provider, taken = NONE_TAKEN, onSubmit, onCancel }: {
   provider?: Provider | undefined;
   taken?: ReadonlySet<string>;
   onSubmit: (id: string, credentials: Credentials) => Promise<unknown>;
   onCancel: () => void;
 }) {
-  const { providers } = texts;
+  const providers = providerTexts;
   const presets = usePresets(provider === undefined);
   const first = kindOf(provider?.kind);
   const form = useForm<Fields>({
     defaultValues: {
-      choice: first, id: freeName(first, taken), api_key: "", hosted_api_version: "", cloud_secret_access_key: "",
+      choice: first, id: freeName(first, taken), way: provider?.config.entra_client_id == null ? "" : "application",
+      api_key: "", hosted_api_version: "", cloud_secret_access_key: "", cloud_session_token: "", service_account_key: "",
+      entra_client_secret: "",
+      entra_tenant_id: provider?.config.entra_tenant_id ?? "",
+      entra_client_id: provider?.config.entra_client_id ?? "",
+      cloud_project: provider?.config.cloud_project ?? "",
+      cloud_location: provider?.config.cloud_location ?? "",
       base_url: provider?.config.base_url ?? "",
       local_runtime_base_url: provider?.config.local_runtime_base_url ?? "",
       hosted_endpoint: provider?.config.hosted_endpoint ?? "",
@@ -42,8 +50,12 @@ export function CredentialsForm({ provider, taken = NONE_TAKEN, onSubmit, onCanc
   const preset = presetOf(choice);
   const kind = preset === undefined ? kindOf(choice) : kindOf(preset.kind);
   const isNew = provider === undefined;
+  const ways = Object.keys(WAYS[kind] ?? {}) as Way[];
+  const chosenWay = form.watch("way");
+  const way = ways.find((name) => name === chosenWay) ?? ways[0];
+  const names = fieldsOf(kind, way);
 
-  /** Proposes a name and an address, unless the user has typed some. */
+  /** Fills in an id and an address, unless the user has entered them. */
   function prefill(chosen: string) {
     if (dirtyFields.id !== true) form.setValue("id", freeName(presetOf(chosen)?.id ?? kindOf(chosen), taken));
     if (dirtyFields.base_url !== true) form.setValue("base_url", presetOf(chosen)?.base_url ?? "");
@@ -51,7 +63,7 @@ export function CredentialsForm({ provider, taken = NONE_TAKEN, onSubmit, onCanc
 
   function submit(fields: Fields) {
     const credentials: Credentials = Object.fromEntries(
-      KINDS[kind].map((name) => [name, fields[name].trim()]).filter(([, value]) => value !== ""),
+      names.map((name) => [name, fields[name].trim()]).filter(([, value]) => value !== ""),
     );
     if (!isNew) return onSubmit(provider.id, credentials);
     const id = fields.id.trim();
@@ -69,7 +81,7 @@ export function CredentialsForm({ provider, taken = NONE_TAKEN, onSubmit, onCanc
             {...form.register("choice", { onChange: ({ target }: ChangeEvent<HTMLSelectElement>) => prefill(target.value) })}
           >
             <optgroup label={providers.kindsLabel}>
-              {(Object.keys(KINDS) as Kind[]).map((each) => <option key={each} value={each}>{providers.kinds[each]}</option>)}
+              {(Object.keys(KINDS) as Kind[]).map((name) => <option key={name} value={name}>{providers.kinds[name]}</option>)}
             </optgroup>
             {presets.data !== undefined && (
               <optgroup label={providers.presetsLabel}>
@@ -92,7 +104,12 @@ export function CredentialsForm({ provider, taken = NONE_TAKEN, onSubmit, onCanc
           />
         </>
       )}
-      {KINDS[kind].map((name) => (
+      {ways.length > 1 && (
+        <SelectField label={providers.way} fault={errors.way?.message} {...form.register("way")} value={way}>
+          {ways.map((name) => <option key={name} value={name}>{providers.ways[name]}</option>)}
+        </SelectField>
+      )}
+      {names.map((name) => (
         <TextField
           key={name} label={providers.fields[name]} autoComplete="off" spellCheck={false} fault={errors[name]?.message}
           type={SECRETS.includes(name) ? "password" : "text"} hint={providers.fieldHints[name]}
@@ -106,7 +123,7 @@ export function CredentialsForm({ provider, taken = NONE_TAKEN, onSubmit, onCanc
 function About({ preset }: { preset: Preset }) {
   return (
     <p className={hints["hint"]}>
-      {preset.note} <a href={preset.documentation_url} target="_blank" rel="noreferrer">{texts.providers.documentationOf(preset.name)}</a>
+      {preset.note} <a href={preset.documentation_url} target="_blank" rel="noreferrer">{providerTexts.documentationOf(preset.name)}</a>
     </p>
   );
 }
@@ -116,7 +133,8 @@ function isOptional(kind: Kind, name: CredentialField, preset: Preset | undefine
   return OPTIONAL[kind]?.includes(name) === true;
 }
 
-/** A name for a new provider: that of its kind, which a second one cannot have. */
+/** Returns an unused id for a new provider: `name`, or `name` with a number if it is taken. Returns an empty text for
+ * `openai_compatible`, because the user must name such a provider. */
 function freeName(name: string, taken: ReadonlySet<string>): string {
   if (name === "openai_compatible") return "";
   if (!taken.has(name)) return name;

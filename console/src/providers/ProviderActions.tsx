@@ -1,5 +1,6 @@
-import { Activity, Ban, CircleCheck, KeyRound, KeySquare, Trash2 } from "lucide-react";
+import { Activity, Ban, CircleCheck, KeyRound, KeySquare, List as Keys, Trash2 } from "lucide-react";
 import { useRef, useState } from "react";
+import { useIfMatch } from "../api/versions";
 import { ConfirmDialog } from "../parts/ConfirmDialog";
 import { Dialog } from "../parts/Dialog";
 import { duration } from "../parts/format";
@@ -8,22 +9,25 @@ import { RowMenu } from "../parts/RowMenu";
 import { errorText } from "../parts/states";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
+import { credentialTexts } from "../texts/credentials";
+import { providerTexts } from "../texts/providers";
 import { type Provider, useCheckHealth, useDeleteProvider, useRemoveCredentials, useSetCredentials, useSetProviderEnabled } from "./api";
+import { CredentialsDialog } from "./CredentialsDialog";
 import { CredentialsForm } from "./CredentialsForm";
 
 /** The menu of a provider, for administrators. */
 export function ProviderActions({ provider }: { provider: Provider }) {
-  const { providers } = texts;
+  const providers = providerTexts;
   const { id, name, enabled } = provider;
-  const [open, setOpen] = useState<"credentials" | "removeCredentials" | "delete" | null>(null);
+  const [open, setOpen] = useState<"credentials" | "list" | "removeCredentials" | "delete" | null>(null);
   const trigger = useRef<HTMLButtonElement>(null);
   const check = useCheckHealth(id);
   const setEnabled = useSetProviderEnabled(id);
-  const setCredentials = useSetCredentials();
   const removeCredentials = useRemoveCredentials(id);
   const remove = useDeleteProvider(id);
   const close = () => setOpen(null);
   const hasCredentials = provider.kind !== "sandbox" && provider.kind !== "byoe";
+  const severalCredentials = provider.kind !== "sandbox" && provider.kind !== "ollama" && provider.config.use_instance_role !== true;
   const needsCredentials = hasCredentials && provider.kind !== "openai_compatible" && provider.kind !== "ollama";
 
   function checkNow() {
@@ -48,6 +52,7 @@ export function ProviderActions({ provider }: { provider: Provider }) {
       <RowMenu label={providers.actionsOf(name)} trigger={trigger}>
         <MenuItem onClick={checkNow}><Activity aria-hidden size={15} />{providers.check}</MenuItem>
         {hasCredentials && <MenuItem onClick={() => setOpen("credentials")}><KeyRound aria-hidden size={15} />{providers.credentials}</MenuItem>}
+        {severalCredentials && <MenuItem onClick={() => setOpen("list")}><Keys aria-hidden size={15} />{credentialTexts.menu}</MenuItem>}
         <MenuItem onClick={toggle}>
           {enabled ? <Ban aria-hidden size={15} /> : <CircleCheck aria-hidden size={15} />}
           {enabled ? providers.disable : providers.enable}
@@ -58,15 +63,9 @@ export function ProviderActions({ provider }: { provider: Provider }) {
         <MenuItem danger onClick={() => setOpen("delete")}><Trash2 aria-hidden size={15} />{providers.remove}</MenuItem>
       </RowMenu>
       <Dialog open={open === "credentials"} onClose={close} returnTo={trigger} title={providers.credentialsTitle(name)} text={providers.credentialsText}>
-        <CredentialsForm
-          provider={provider} onCancel={close}
-          onSubmit={async (providerId, credentials) => {
-            await setCredentials.mutateAsync({ id: providerId, credentials, isNew: false });
-            toast(providers.credentialsSaved(name));
-            close();
-          }}
-        />
+        <ReplacedCredentialsForm provider={provider} onDone={close} />
       </Dialog>
+      <CredentialsDialog provider={provider} open={open === "list"} onClose={close} returnTo={trigger} />
       <ConfirmDialog
         open={open === "removeCredentials"} onClose={close} returnTo={trigger} title={providers.removeTitle(name)} text={providers.removeText}
         action={providers.removeNow} run={() => removeCredentials.mutateAsync(undefined)} done={providers.removed(name)}
@@ -76,5 +75,20 @@ export function ProviderActions({ provider }: { provider: Provider }) {
         action={providers.deleteNow} run={() => remove.mutateAsync(undefined)} done={providers.deleted(name)}
       />
     </>
+  );
+}
+
+function ReplacedCredentialsForm({ provider, onDone }: { provider: Provider; onDone: () => void }) {
+  const setCredentials = useSetCredentials();
+  const headers = useIfMatch(provider);
+  return (
+    <CredentialsForm
+      provider={provider} onCancel={onDone}
+      onSubmit={async (id, credentials) => {
+        await setCredentials.mutateAsync({ id, credentials, headers });
+        toast(providerTexts.credentialsSaved(provider.name));
+        onDone();
+      }}
+    />
   );
 }

@@ -1,42 +1,87 @@
 /** Providers: queries and changes. */
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
+import { apiError } from "../api/errors";
+import { PAGE_SIZE } from "../parts/ListPanel";
+import type { PROVIDER_SORTS } from "../sorts";
 
 export type Provider = Schemas["Provider"];
 export type Credentials = Schemas["Credentials"];
 export type Preset = Schemas["ProviderPreset"];
 
-/** The kinds of provider with the fields of their credentials, and which of them are secrets. */
+/** The kinds of providers, with the fields of their credentials. */
 export const KINDS = {
   openai: ["api_key"],
   anthropic: ["api_key"],
   gemini: ["api_key"],
   mistral: ["api_key"],
-  azure_openai: ["api_key", "hosted_endpoint", "hosted_api_version"],
-  bedrock: ["cloud_access_key_id", "cloud_secret_access_key", "cloud_region"],
+  azure_openai: ["api_key", "entra_tenant_id", "entra_client_id", "entra_client_secret", "hosted_endpoint", "hosted_api_version"],
+  bedrock: ["cloud_access_key_id", "cloud_secret_access_key", "cloud_session_token", "api_key", "cloud_region"],
+  vertex_ai: ["service_account_key", "cloud_project", "cloud_location"],
   ollama: ["local_runtime_base_url"],
   openai_compatible: ["base_url", "api_key"],
 } as const;
 export type Kind = keyof typeof KINDS;
 export type CredentialField = (typeof KINDS)[Kind][number];
-export const SECRETS: readonly CredentialField[] = ["api_key", "cloud_secret_access_key"];
-/** Fields without which the kind works too. */
+export const SECRETS: readonly CredentialField[] = [
+  "api_key", "cloud_secret_access_key", "cloud_session_token", "service_account_key", "entra_client_secret",
+];
+/** The ways of authentication of kinds that have several, with their fields. The first is the default. */
+export const WAYS: Partial<Record<Kind, Partial<Record<Way, readonly CredentialField[]>>>> = {
+  azure_openai: { api_key: ["api_key"], application: ["entra_tenant_id", "entra_client_id", "entra_client_secret"] },
+  bedrock: { keys: ["cloud_access_key_id", "cloud_secret_access_key", "cloud_session_token"], api_key: ["api_key"] },
+};
+export type Way = "api_key" | "application" | "keys";
+/** The optional fields of each kind. */
 export const OPTIONAL: Partial<Record<Kind, readonly CredentialField[]>> = {
   azure_openai: ["hosted_api_version"],
+  bedrock: ["cloud_session_token"],
   openai_compatible: ["api_key"],
 };
 
+/** The fields of a kind, without those of other ways of authentication. */
+export function fieldsOf(kind: Kind, way: Way | undefined): readonly CredentialField[] {
+  const others = Object.entries(WAYS[kind] ?? {}).filter(([name]) => name !== way).flatMap(([, fields]) => fields);
+  const own = way === undefined ? [] : WAYS[kind]?.[way] ?? [];
+  return KINDS[kind].filter((name) => own.includes(name) || !others.includes(name));
+}
+
+const CREDENTIALS = "/api/admin/providers/{provider_id}/credentials";
 const REFRESH_MS = 15_000;
 
-export function useProviders() {
+export type Sort = (typeof PROVIDER_SORTS)[number];
+
+export interface ProviderFilters {
+  search?: string | undefined;
+  enabled?: boolean | undefined;
+}
+
+/** A page of providers with their health. */
+export function useProviderPage(filters: ProviderFilters, sort: Sort, page: number) {
+  const query = { ...filters, sort, limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE };
   return useQuery({
-    queryKey: ["providers"],
+    queryKey: ["providers", "list", query],
+    placeholderData: keepPreviousData,
+    refetchInterval: REFRESH_MS,
+    queryFn: async () => {
+      const { data, error, response } = await api.GET("/api/admin/providers", { params: { query } });
+      if (!response.ok || data === undefined) throw apiError(response, error);
+      return { rows: data.providers, total: Number(response.headers.get("x-total-count")) };
+    },
+  });
+}
+
+/** All providers, sorted by id, for fields that select a provider. There are at most 500. */
+export function useProviders(enabled = true) {
+  return useQuery({
+    queryKey: ["providers", "all"],
+    enabled,
     refetchInterval: REFRESH_MS,
     queryFn: async () => (await dataOf(api.GET("/api/admin/providers"))).providers,
   });
 }
 
-/** Services and servers whose kind and address are known. */
+/** Presets: services and servers with a known kind and address. */
 export function usePresets(enabled: boolean) {
   return useQuery({
     queryKey: ["provider-presets"],
@@ -46,7 +91,8 @@ export function usePresets(enabled: boolean) {
   });
 }
 
-function useProviderChange<Input, Output>(change: (input: Input) => Promise<Output>) {
+/** A change of providers, after which everything that depends on them is loaded anew. */
+export function useProviderChange<Input, Output>(change: (input: Input) => Promise<Output>) {
   const client = useQueryClient();
   return useMutation({
     mutationFn: change,
@@ -55,19 +101,20 @@ function useProviderChange<Input, Output>(change: (input: Input) => Promise<Outp
   });
 }
 
-/** Sets credentials. A provider that is new is added, and never replaces one that exists. */
+/** The header with which the API adds a provider, and refuses the request if the id exists. */
+export const MUST_BE_NEW = { "If-None-Match": "*" } as const;
+
+/** Sets the credentials of a provider. With the header `If-Match`, the API refuses the request if somebody else has
+ * changed the provider. */
 export function useSetCredentials() {
-  return useProviderChange(({ id, credentials, isNew }: { id: string; credentials: Credentials; isNew: boolean }) =>
-    dataOf(api.PUT("/api/admin/providers/{provider_id}/credentials", {
-      params: { path: { provider_id: id } }, body: credentials, headers: isNew ? { "If-None-Match": "*" } : {},
-    })),
+  return useProviderChange(
+    ({ id, credentials, headers }: { id: string; credentials: Credentials; headers: { "If-Match"?: string } | typeof MUST_BE_NEW }) =>
+      dataOf(api.PUT(CREDENTIALS, { params: { path: { provider_id: id } }, body: credentials, headers })),
   );
 }
 
 export function useRemoveCredentials(id: string) {
-  return useProviderChange(() =>
-    dataOf(api.DELETE("/api/admin/providers/{provider_id}/credentials", { params: { path: { provider_id: id } } })),
-  );
+  return useProviderChange(() => dataOf(api.DELETE(CREDENTIALS, { params: { path: { provider_id: id } } })));
 }
 
 export function useDeleteProvider(id: string) {

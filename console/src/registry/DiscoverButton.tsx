@@ -16,13 +16,14 @@ import { TIER_TONES } from "./tones";
 
 interface DiscoverFields {
   lookback_days: number;
-  /** `inferred`, `unclassified`, or a tier for all. */
+  /** `inferred`, `unclassified`, or one tier for all models. */
   auto_assign_tier: string;
 }
 
 const DEFAULT_DAYS = 30;
 
-/** Registers drafts of called models. The first step lists what would be added, the second adds it. */
+/** Creates draft entries for models that requests have used. The first step previews the new entries, the second step
+ * adds them. */
 export function DiscoverButton() {
   const registry = registryTexts;
   const [open, setOpen] = useState(false);

@@ -16,7 +16,7 @@ import styles from "./EntryDialog.module.css";
 import { EvidenceLists } from "./EvidenceLists";
 import { STATUS_TONES, TIER_TONES } from "./tones";
 
-/** One entry with the evidence for a review. Administrators move it from status to status. */
+/** An entry of the registry with its evidence. Administrators can change its status. */
 export function EntryDialog({ id, listed, onClose }: { id: string | undefined; listed: RegisteredModel | undefined; onClose: () => void }) {
   return (
     <Dialog open={id !== undefined} onClose={onClose} title={listed === undefined ? registryTexts.entry : nameOf(listed)} wide>
@@ -72,7 +72,7 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
   return <div className={styles["fact"]}><dt>{name}</dt><dd>{children}</dd></div>;
 }
 
-/** The statuses that the entry may get next, each with a button that asks before it moves the entry. */
+/** A button for each status that the entry can change to. It asks for confirmation. */
 function Moves({ model, next }: { model: RegisteredModel; next: readonly Status[] }) {
   const registry = registryTexts;
   const update = useUpdateEntry(model.id);

@@ -1,4 +1,5 @@
 import { useForm } from "react-hook-form";
+import { useIfMatch } from "../api/versions";
 import { DialogForm } from "../parts/DialogForm";
 import { SelectField, TextAreaField, TextField } from "../parts/fields";
 import { linesOf, textOf } from "../parts/lines";
@@ -37,7 +38,7 @@ export function EntryForm({ entry, onDone }: { entry?: RegisteredModel; onDone: 
     },
   });
   const register = useRegisterModel();
-  const update = useUpdateEntry(entry?.id ?? "");
+  const update = useUpdateEntry(entry?.id ?? "", useIfMatch(entry));
   const models = useModelNames();
   const { errors } = form.formState;
 

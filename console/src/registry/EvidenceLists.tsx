@@ -5,11 +5,12 @@ import { dollars, wholeNumber } from "../parts/format";
 import { Time } from "../parts/Time";
 import { useUserName } from "../api/users";
 import { texts } from "../texts";
+import { approvalTexts } from "../texts/approvals";
 import { registryTexts } from "../texts/registry";
 import type { Evidence, EvidenceEvent } from "./api";
 import styles from "./EntryDialog.module.css";
 
-/** Items of a list that are shown, the newest. The file has all. */
+/** Each list shows this many of its newest items. The downloaded file contains all items. */
 const SHOWN_ITEMS = 20;
 
 /** The lists of the evidence, newest first. */
@@ -56,7 +57,7 @@ function Change({ event }: { event: EvidenceEvent }) {
   );
 }
 
-/** A value of a field, in the words of the screen. */
+/** Returns the label of a field's value. */
 function shown(field: string, value: unknown): string {
   const registry = registryTexts;
   const text = typeof value === "string" ? value : value === null ? texts.none : JSON.stringify(value);
@@ -87,7 +88,7 @@ function Decision({ approval }: { approval: Evidence["approvals"][number] }) {
     <>
       <Time at={approval.created_at} />
       <span className={styles["what"]}>
-        <span>{texts.approvals.statuses[approval.status as keyof typeof texts.approvals.statuses] ?? approval.status}</span>
+        <span>{approvalTexts.statuses[approval.status as keyof typeof approvalTexts.statuses] ?? approval.status}</span>
         <span>{approval.rule_name ?? approval.reason}</span>
         {approval.decision_reason !== null && <span className={styles["muted"]}>{approval.decision_reason}</span>}
       </span>

@@ -1,23 +1,23 @@
 import { getRouteApi } from "@tanstack/react-router";
-import { ClipboardList, SearchX } from "lucide-react";
+import { ClipboardList } from "lucide-react";
 import { useMemo } from "react";
 import { useRights } from "../api/queries";
 import { Badge } from "../parts/Badge";
 import { Button } from "../parts/Button";
-import { actionsColumn, type Column, DataTable } from "../parts/DataTable";
+import { actionsColumn, type Column } from "../parts/DataTable";
 import { FileButton } from "../parts/FileButton";
 import { FilterField } from "../parts/FilterField";
 import { FilterSelect } from "../parts/fields";
 import { wholeNumber } from "../parts/format";
-import { Page, Panel } from "../parts/Page";
-import { Pager } from "../parts/Pager";
+import { ListPanel } from "../parts/ListPanel";
+import { Page } from "../parts/Page";
 import { type Editor, NewRuleButton, RuleMenu, RuleName } from "../parts/rules";
-import { EmptyState, ErrorState } from "../parts/states";
+import { EmptyState } from "../parts/states";
 import { Time } from "../parts/Time";
 import { texts } from "../texts";
 import { registryTexts } from "../texts/registry";
 import {
-  nameOf, PAGE_SIZE, type RegisteredModel, type RegistryFilters, type RiskTier, STATUSES, type Status, TIERS, useDeleteEntry, useInventory,
+  nameOf, type RegisteredModel, type RegistryFilters, type RiskTier, type Sort, STATUSES, type Status, TIERS, useDeleteEntry, useInventory,
   useRegistry,
 } from "./api";
 import { DiscoverButton } from "./DiscoverButton";
@@ -28,20 +28,20 @@ import { STATUS_TONES, TIER_TONES } from "./tones";
 const route = getRouteApi("/registry");
 const creation: Editor = (close) => <EntryForm onDone={close} />;
 
-/** The model registry, newest entry first, with the evidence of one of them in a dialog. */
+/** The model registry. A dialog shows the evidence of the entry that the URL names. */
 export function RegistryPage() {
-  const { rules } = texts;
   const registry = registryTexts;
   const { administers } = useRights();
-  const { page = 1, entry, ...filters } = route.useSearch();
+  const { page = 1, sort = "-created_at", entry, ...filters } = route.useSearch();
   const navigate = route.useNavigate();
-  const list = useRegistry(filters, page);
+  const list = useRegistry(filters, sort, page);
   const { open, close } = useMemo(() => ({
     open: ({ id }: RegisteredModel) => void navigate({ search: (now) => ({ ...now, entry: id }) }),
     close: () => void navigate({ search: ({ entry: _, ...now }) => now }),
   }), [navigate]);
   const columns = useMemo(() => columnsOf(administers, open), [administers, open]);
-  const isFiltered = Object.keys(filters).length > 0;
+  const isFiltered = Object.values(filters).some((value) => value !== undefined);
+  const filter = (changed: RegistryFilters) => void navigate({ search: ({ page: _, entry: __, ...now }) => ({ ...now, ...changed }) });
   const clear = () => void navigate({ search: {} });
   return (
     <Page
@@ -53,31 +53,16 @@ export function RegistryPage() {
           {administers && <NewRuleButton label={registry.register} title={registry.newTitle} editor={creation} />}
         </>
       }
-      bar={<Filters filters={filters} isFiltered={isFiltered} onChange={(changed) => void navigate({ search: { ...filters, ...changed } })} onClear={clear} />}
+      bar={<Filters filters={filters} isFiltered={isFiltered} onChange={filter} onClear={clear} />}
     >
-      <Panel label={registry.title}>
-        {list.error && list.data === undefined ? (
-          <ErrorState error={list.error} onRetry={() => void list.refetch()} />
-        ) : list.data?.total === 0 && isFiltered ? (
-          <EmptyState icon={SearchX} title={rules.noneMatch} text={rules.noneMatchText}><Button onClick={clear}>{texts.clear}</Button></EmptyState>
-        ) : list.data?.total === 0 ? (
-          <EmptyState icon={ClipboardList} title={registry.empty} text={registry.emptyText} />
-        ) : (
-          <>
-            <DataTable
-              label={registry.title} columns={columns} rows={list.data?.models} idOf={(model) => model.id} selectedId={entry} onOpen={open}
-              stale={list.isPlaceholderData}
-            />
-            {list.data !== undefined && (
-              <Pager
-                page={page} size={PAGE_SIZE} total={list.data.total}
-                onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}
-              />
-            )}
-          </>
-        )}
-      </Panel>
-      <EntryDialog id={entry} listed={list.data?.models.find(({ id }) => id === entry)} onClose={close} />
+      <ListPanel
+        label={registry.title} list={list} columns={columns} idOf={(model) => model.id} page={page} sort={sort} isFiltered={isFiltered}
+        onClear={clear} selectedId={entry} onOpen={open}
+        onSort={(next) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, sort: next as Sort }) })}
+        onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}
+        empty={<EmptyState icon={ClipboardList} title={registry.empty} text={registry.emptyText} />}
+      />
+      <EntryDialog id={entry} listed={list.data?.rows.find(({ id }) => id === entry)} onClose={close} />
     </Page>
   );
 }
@@ -112,7 +97,7 @@ function columnsOf(administers: boolean, open: (model: RegisteredModel) => void)
   const registry = registryTexts;
   const columns: Column<RegisteredModel>[] = [
     {
-      id: "name", header: registry.model, meta: { width: "36%" },
+      id: "name", header: registry.model, meta: { width: "36%", sort: "model_id" },
       cell: ({ row: { original: model } }) => (
         <RuleName
           name={model.display_name} detail={nameOf(model)} code
@@ -120,12 +105,12 @@ function columnsOf(administers: boolean, open: (model: RegisteredModel) => void)
         />
       ),
     },
-    { id: "tier", header: registry.tier, cell: ({ row: { original } }) => <Badge tone={TIER_TONES[original.risk_tier]}>{registry.tiersShort[original.risk_tier]}</Badge> },
+    { id: "tier", header: registry.tier, meta: { sort: "risk_tier" }, cell: ({ row: { original } }) => <Badge tone={TIER_TONES[original.risk_tier]}>{registry.tiersShort[original.risk_tier]}</Badge> },
     {
-      id: "status", header: rules.status, meta: { hideBelow: "tablet" },
+      id: "status", header: rules.status, meta: { hideBelow: "tablet", sort: "validation_status" },
       cell: ({ row: { original } }) => <Badge tone={STATUS_TONES[original.validation_status]}>{registry.statuses[original.validation_status]}</Badge>,
     },
-    { id: "owner", header: registry.owner, meta: { hideBelow: "tablet" }, cell: ({ row }) => row.original.owner ?? texts.none },
+    { id: "owner", header: registry.owner, meta: { hideBelow: "tablet", sort: "owner" }, cell: ({ row }) => row.original.owner ?? texts.none },
     { id: "requests", header: registry.requests, meta: { align: "end", hideBelow: "desk" }, cell: ({ row }) => wholeNumber(row.original.request_count_30d) },
     {
       id: "seen", header: registry.lastSeen, meta: { hideBelow: "desk" },

@@ -1,6 +1,8 @@
 /** The model registry: queries, changes, discovery and files. */
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
+import { PAGE_SIZE } from "../parts/ListPanel";
+import type { REGISTRY_SORTS } from "../sorts";
 
 export { STATUSES, TIERS } from "./choices";
 
@@ -14,11 +16,11 @@ export type Discovered = Schemas["Discovered"];
 export type RiskTier = RegisteredModel["risk_tier"];
 export type Status = RegisteredModel["validation_status"];
 
-export const PAGE_SIZE = 50;
+export type Sort = (typeof REGISTRY_SORTS)[number];
 
-/** Reads in variant B, whose tags have values. */
+/** Requests variant B of a response (docs/variants.md), in which tags have values. */
 const READING = { header: { "x-api-variant": "b" } } as const;
-/** Creates in variant A, which also takes entries without a tier. */
+/** Sends a change in variant A, which accepts entries without a tier. */
 const WRITING = { header: { "x-api-variant": "a" } } as const;
 
 export interface RegistryFilters {
@@ -28,15 +30,15 @@ export interface RegistryFilters {
   status?: Status | undefined;
 }
 
-export function useRegistry(filters: RegistryFilters, page: number) {
+export function useRegistry(filters: RegistryFilters, sort: Sort, page: number) {
   return useQuery({
-    queryKey: ["registry", "list", filters, page],
+    queryKey: ["registry", "list", filters, sort, page],
     placeholderData: keepPreviousData,
     queryFn: async () => {
       const { search, provider, tier, status } = filters;
-      const query = { search, provider, risk_tier: tier, validation_status: status, limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE };
+      const query = { search, provider, risk_tier: tier, validation_status: status, sort, limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE };
       const list = await dataOf(api.GET("/api/admin/models", { params: { ...READING, query } }));
-      return { total: list.total, models: "models" in list ? list.models : list.items };
+      return { total: list.total, rows: "models" in list ? list.models : list.items };
     },
   });
 }
@@ -62,9 +64,9 @@ export function useRegisterModel() {
   return useRegistryChange((body: NewRegisteredModel) => dataOf(api.POST("/api/admin/models", { params: WRITING, body })));
 }
 
-export function useUpdateEntry(id: string) {
+export function useUpdateEntry(id: string, headers: { "If-Match"?: string } = {}) {
   return useRegistryChange((body: RegisteredModelUpdate) =>
-    dataOf(api.PUT("/api/admin/models/{registered_model_id}", { params: { ...WRITING, path: { registered_model_id: id } }, body })),
+    dataOf(api.PUT("/api/admin/models/{registered_model_id}", { params: { ...WRITING, path: { registered_model_id: id } }, body, headers })),
   );
 }
 
@@ -78,7 +80,8 @@ export function useDiscover() {
   return useRegistryChange((body: Discovery) => dataOf(api.POST("/api/admin/models/discover", { params: WRITING, body })));
 }
 
-/** The entries that the filters select, as a file. The API does not search in it. */
+/** Exports the entries that match the filters as a CSV file. The export ignores the search text, because the API's
+ * export has no search. */
 export function useInventory({ provider, tier, status }: RegistryFilters) {
   return useMutation({
     mutationFn: () => {
@@ -88,12 +91,12 @@ export function useInventory({ provider, tier, status }: RegistryFilters) {
   });
 }
 
-/** The name of a model as requests write it. */
+/** Returns the name of a model in requests: `provider/model-id`. */
 export function nameOf({ provider, model_id: id }: Pick<RegisteredModel, "provider" | "model_id">): string {
   return `${provider}/${id}`;
 }
 
-/** Tags as lines: `key`, or `key=value`. */
+/** Converts tags to lines of the form `key` or `key=value`. */
 export function linesOfTags(tags: RegisteredModel["tags"]): string[] {
   if (Array.isArray(tags)) return tags;
   return Object.entries(tags).map(([key, value]) => (value === "" ? key : `${key}=${value}`));

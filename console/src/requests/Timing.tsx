@@ -1,11 +1,11 @@
 import { duration } from "../parts/format";
-import { texts } from "../texts";
+import { recordTexts } from "../texts/requests";
 import type { UsageRecord } from "./api";
 import styles from "./Timing.module.css";
 
-/** Where a request's time went: at the provider, and at Gatehouse. */
+/** Shows how the duration of a request is divided between the provider and Gatehouse. */
 export function Timing({ record }: { record: UsageRecord }) {
-  const { request } = texts;
+  const request = recordTexts;
   const total = record.latency_ms;
   const provider = record.provider_latency_ms;
   const own = total === null || provider === null ? null : Math.max(0, total - provider);

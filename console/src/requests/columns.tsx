@@ -6,16 +6,16 @@ import type { UsageRecord } from "./api";
 import styles from "./columns.module.css";
 import { DlpBadge, StatusBadge } from "./status";
 
-/** The columns of a list of records. `onOpen` opens a record by the button in its first cell. */
+/** Returns the columns of a list of records. The button in the first cell of a row calls `onOpen`. */
 export function recordColumns(onOpen: (record: UsageRecord) => void): Column<UsageRecord>[] {
   return [
-    { id: "time", header: texts.requests.time, cell: ({ row }) => <Opener record={row.original} onOpen={onOpen} /> },
+    { id: "time", header: texts.requests.time, meta: { sort: "-timestamp" }, cell: ({ row }) => <Opener record={row.original} onOpen={onOpen} /> },
     { id: "status", header: texts.requests.status, cell: ({ row }) => <StatusBadge status={row.original.status} /> },
     { id: "model", header: texts.requests.model, meta: { width: "32%" }, cell: ({ row }) => <Model record={row.original} /> },
     { id: "dlp", header: texts.requests.dlp, meta: { hideBelow: "tablet" }, cell: ({ row }) => <DlpBadge action={row.original.dlp_action} /> },
-    { id: "tokens", header: texts.requests.tokens, meta: { align: "end", hideBelow: "tablet" }, cell: ({ row }) => <Tokens record={row.original} /> },
-    { id: "cost", header: texts.requests.cost, meta: { align: "end", hideBelow: "tablet" }, cell: ({ row }) => dollars(row.original.cost_usd) },
-    { id: "latency", header: texts.requests.latency, meta: { align: "end", hideBelow: "desk" }, cell: ({ row }) => duration(row.original.latency_ms) },
+    { id: "tokens", header: texts.requests.tokens, meta: { align: "end", sort: "-tokens", hideBelow: "tablet" }, cell: ({ row }) => <Tokens record={row.original} /> },
+    { id: "cost", header: texts.requests.cost, meta: { align: "end", sort: "-cost_usd", hideBelow: "tablet" }, cell: ({ row }) => dollars(row.original.cost_usd) },
+    { id: "latency", header: texts.requests.latency, meta: { align: "end", sort: "-latency_ms", hideBelow: "desk" }, cell: ({ row }) => duration(row.original.latency_ms) },
   ];
 }
 

@@ -8,7 +8,7 @@ export function StatusBadge({ status }: { status: string }) {
   return <Badge tone={STATUS_TONES[status] ?? "neutral"}>{texts.statusOf(status)}</Badge>;
 }
 
-/** What data protection did; nothing where it left the request as it was. */
+/** The action of DLP on a request. Renders nothing if the request was allowed unchanged. */
 export function DlpBadge({ action }: { action: string | null }) {
   const name = action?.toLowerCase();
   if (action === null || name === undefined || name === "allow") return null;

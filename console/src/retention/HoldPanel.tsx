@@ -13,12 +13,13 @@ import { Panel } from "../parts/Page";
 import { Time } from "../parts/Time";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
+import { retentionTexts } from "../texts/retention";
 import { type LegalHold, useReleaseHold, useSetHold } from "./api";
 import styles from "./RetentionPage.module.css";
 
-/** The legal hold, under which nothing is removed. */
+/** The legal hold. While it is active, nothing is removed. */
 export function HoldPanel({ hold }: { hold: LegalHold }) {
-  const { retention } = texts;
+  const retention = retentionTexts;
   const { administers } = useRights();
   const setBy = useUserName(hold.set_by);
   return (
@@ -37,7 +38,7 @@ export function HoldPanel({ hold }: { hold: LegalHold }) {
 }
 
 function Actions({ hold }: { hold: LegalHold }) {
-  const { retention } = texts;
+  const retention = retentionTexts;
   const [open, setOpen] = useState<"set" | "release" | null>(null);
   const trigger = useRef<HTMLButtonElement>(null);
   const release = useReleaseHold();
@@ -58,7 +59,7 @@ function Actions({ hold }: { hold: LegalHold }) {
 }
 
 function ReasonForm({ hold, onDone }: { hold: LegalHold; onDone: () => void }) {
-  const { retention } = texts;
+  const retention = retentionTexts;
   const set = useSetHold();
   const form = useForm({ defaultValues: { reason: hold.reason ?? "" } });
   return (

@@ -4,12 +4,13 @@ import { TextField } from "../parts/fields";
 import { dateUtc } from "../parts/format";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
+import { retentionTexts } from "../texts/retention";
 import { firstDays, type Retention, useUpdateRetention } from "./api";
 import styles from "./RetentionPage.module.css";
 
-/** Edits the periods, and says which records the new ones hide and remove. */
+/** Edits the retention periods. Shows which records the entered periods remove from the lists and from the archive. */
 export function PolicyForm({ policy, onDone }: { policy: Retention; onDone: () => void }) {
-  const { retention } = texts;
+  const retention = retentionTexts;
   const update = useUpdateRetention(policy);
   const form = useForm({
     defaultValues: {
@@ -30,7 +31,7 @@ export function PolicyForm({ policy, onDone }: { policy: Retention; onDone: () =
     <DialogForm
       form={form} action={isShorter ? retention.shorten : texts.rules.save} look={isShorter ? "danger" : "primary"} onCancel={onDone}
       onSubmit={async (fields) => {
-        // Fields that are not sent keep their values, and where these come from.
+        // Send only changed fields. The other fields keep their values and the sources of their values.
         await update.mutateAsync(Object.fromEntries(Object.entries(fields).filter(([name]) => name in dirtyFields)));
         toast(retention.saved);
         onDone();

@@ -9,15 +9,16 @@ import { dateUtc, wholeNumber } from "../parts/format";
 import { Panel } from "../parts/Page";
 import { Time } from "../parts/Time";
 import { texts } from "../texts";
+import { retentionTexts } from "../texts/retention";
 import { firstDays, type Retention } from "./api";
 import { PolicyForm } from "./PolicyForm";
 import styles from "./RetentionPage.module.css";
 
 const RUN_TONES: Record<string, Tone> = { success: "success", failed: "danger", held: "warning" };
 
-/** The periods in force with where each comes from, and the archiver's last run. */
+/** The retention periods in force, the source of each, and the last run of the archiver. */
 export function PolicyPanel({ policy, isHeld }: { policy: Retention; isHeld: boolean }) {
-  const { retention } = texts;
+  const retention = retentionTexts;
   const { administers } = useRights();
   const first = firstDays({ hot: policy.hot_retention_days, warm: policy.warm_retention_days, coldYears: policy.cold_retention_years });
   const sourceOf = (field: string) => texts.sources[policy.sources[field] ?? "default"];
@@ -49,7 +50,7 @@ export function PolicyPanel({ policy, isHeld }: { policy: Retention; isHeld: boo
 }
 
 function EditButton({ policy }: { policy: Retention }) {
-  const { retention } = texts;
+  const retention = retentionTexts;
   const [open, setOpen] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
   const close = () => setOpen(false);

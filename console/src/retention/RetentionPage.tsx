@@ -1,14 +1,15 @@
 import { Page, Panel } from "../parts/Page";
 import { ErrorState, Skeleton } from "../parts/states";
 import { texts } from "../texts";
+import { retentionTexts } from "../texts/retention";
 import { useLegalHold, useRetention } from "./api";
 import { HoldPanel } from "./HoldPanel";
 import { PolicyPanel } from "./PolicyPanel";
 import styles from "./RetentionPage.module.css";
 
-/** How long records are kept, what the archiver did last, and the legal hold. */
+/** The retention policy with the last run of the archiver, and the legal hold. */
 export function RetentionPage() {
-  const { retention } = texts;
+  const retention = retentionTexts;
   const policy = useRetention();
   const hold = useLegalHold();
   const failed = [policy, hold].find((query) => query.error !== null && query.data === undefined);

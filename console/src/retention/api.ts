@@ -1,9 +1,9 @@
-/** How long records are kept, and the legal hold. */
+/** The retention policy and the legal hold: queries and changes. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, dataOf, type Schemas } from "../api/client";
 
-/** The policy, with the `ETag` of the organization's settings, of which it is a part. */
+/** The retention policy and the `ETag` of the organization's settings, which contain the policy. */
 export type Retention = Schemas["RetentionPolicy"] & { version: string | null };
 export type RetentionUpdate = Schemas["RetentionPolicyUpdate"];
 export type LegalHold = Schemas["LegalHold"];
@@ -30,7 +30,8 @@ function useRetentionChange<Input, Output>(change: (input: Input) => Promise<Out
   return useMutation({ mutationFn: change, onSettled: () => client.invalidateQueries({ queryKey: ["retention"] }) });
 }
 
-/** Changes the policy, unless somebody has changed the organization's settings since the form was opened. */
+/** Changes the policy. The API refuses the change if somebody has changed the organization's settings since the form
+ * was opened. */
 export function useUpdateRetention({ version }: Retention) {
   const [headers] = useState(() => (version === null ? {} : { "If-Match": version }));
   return useRetentionChange((body: RetentionUpdate) => dataOf(api.PUT("/api/v1/admin/retention/policy", { body, headers })));
@@ -44,7 +45,8 @@ export function useReleaseHold() {
   return useRetentionChange(() => dataOf(api.DELETE("/api/v1/admin/retention/legal-hold")));
 }
 
-/** The first days that the database and the archive still have, under a policy. Days are UTC's. */
+/** Returns the first day whose records the database still contains under a policy, and the first day of the archive.
+ * Days are in UTC. */
 export function firstDays({ hot, warm, coldYears }: { hot: number; warm: number; coldYears: number }): { database: Date; archive: Date } {
   const database = new Date();
   database.setUTCHours(0, 0, 0, 0);

@@ -11,7 +11,7 @@ import type { PolicyFields } from "./fields";
 
 const MODEL_PATTERN = /^[^/\s]+\/\S+$/;
 
-/** The fallback chain: models in their order. A weight matters to the strategy `balanced` alone. */
+/** The field for the fallback chain, an ordered list of models. Weights are used only by the strategy `balanced`. */
 export function ChainField({ form, isWeighted }: { form: UseFormReturn<PolicyFields>; isWeighted: boolean }) {
   const routing = routingTexts;
   const { fields, append, remove, swap } = useFieldArray({ control: form.control, name: "fallback_chain" });

@@ -1,11 +1,13 @@
+import { useState } from "react";
 import { useForm, type UseFormReturn } from "react-hook-form";
-import { useGroups } from "../groups/api";
+import { useGroupNames, useGroupOptions } from "../groups/api";
 import { ChoicesField } from "../parts/ChoicesField";
 import { DialogForm } from "../parts/DialogForm";
 import { CheckboxField, FieldSet, SelectField, TextAreaField, TextField } from "../parts/fields";
 import fieldStyles from "../parts/fields.module.css";
 import { toast } from "../parts/toasts";
 import { Fields } from "../parts/Trial";
+import { useTyped } from "../parts/useTyped";
 import { useProviders } from "../providers/api";
 import { DECIMAL } from "../parts/forms";
 import { texts } from "../texts";
@@ -19,8 +21,9 @@ export function PolicyForm({ policy, onDone }: { policy?: RoutingPolicy; onDone:
   const { rules } = texts;
   const routing = routingTexts;
   const form = useForm<PolicyFields>({ defaultValues: fieldsOf(policy) });
-  const save = useSavePolicy(policy?.policy_id);
-  const groups = useGroups();
+  const save = useSavePolicy(policy);
+  const [groupPart, setGroupPart] = useState("");
+  const groups = useGroupOptions(useTyped(groupPart));
   const { errors } = form.formState;
   const [strategy, groupIds, capAction] = form.watch(["strategy", "group_ids", "action_on_exceed"]);
   const whole = { pattern: { value: /^\d*$/, message: routing.wholeNumber } };
@@ -40,7 +43,7 @@ export function PolicyForm({ policy, onDone }: { policy?: RoutingPolicy; onDone:
       <TextField label={rules.description} autoComplete="off" maxLength={2000} fault={errors.description?.message} {...form.register("description")} />
       <ChoicesField
         label={routing.groups} hint={groupIds.length === 0 ? routing.groupsHint : routing.groupsChosenHint} fault={errors.group_ids?.message}
-        options={groups.data} chosen={groupIds}
+        options={groups?.rows} total={groups?.total} names={useGroupNames(groupIds)} onSearch={setGroupPart} chosen={groupIds}
         onChange={(ids) => form.setValue("group_ids", ids, { shouldDirty: true })}
       />
       <SelectField label={routing.strategy} hint={routing.strategyHints[strategy]} fault={errors.strategy?.message} {...form.register("strategy")}>
@@ -72,7 +75,7 @@ export function PolicyForm({ policy, onDone }: { policy?: RoutingPolicy; onDone:
   );
 }
 
-/** Which models the strategy chooses from. */
+/** The fields that limit the models from which the strategy selects. */
 function ModelFields({ form }: { form: UseFormReturn<PolicyFields> }) {
   const routing = routingTexts;
   const { errors } = form.formState;

@@ -1,54 +1,54 @@
 import { getRouteApi } from "@tanstack/react-router";
-import { FlaskConical, Route as RouteIcon, SearchX } from "lucide-react";
+import { FlaskConical, Route as RouteIcon } from "lucide-react";
 import { useMemo, useState } from "react";
 import { useRights } from "../api/queries";
-import { useGroups } from "../groups/api";
+import { useGroupNames } from "../groups/api";
+import { GroupFilter } from "../groups/GroupSelect";
 import { Button } from "../parts/Button";
-import { actionsColumn, type Column, DataTable } from "../parts/DataTable";
+import { actionsColumn, type Column } from "../parts/DataTable";
+import { FilterField } from "../parts/FilterField";
 import { FilterSelect } from "../parts/fields";
 import { dollars } from "../parts/format";
 import { MenuItem } from "../parts/Menu";
-import { Page, Panel } from "../parts/Page";
+import { ListPanel } from "../parts/ListPanel";
+import { Page } from "../parts/Page";
 import { type Editor, EnabledBadge, NewRuleButton, RuleMenu, RuleName } from "../parts/rules";
-import { EmptyState, ErrorState } from "../parts/states";
+import { EmptyState } from "../parts/states";
 import { texts } from "../texts";
+import { filterTexts } from "../texts/filters";
 import { routingTexts } from "../texts/routing";
-import { type RoutingFilters, type RoutingPolicy, STRATEGIES, type Strategy, useDeletePolicy, useRoutingPolicies, useSetEnabled } from "./api";
+import { type RoutingFilters, type RoutingPolicy, type Sort, STRATEGIES, type Strategy, useDeletePolicy, useRoutingPolicyPage, useSetEnabled } from "./api";
 import { PolicyForm } from "./PolicyForm";
 import { SimulationPanel } from "./SimulationPanel";
 
 const route = getRouteApi("/routing");
 const creation: Editor = (close) => <PolicyForm onDone={close} />;
 
-/** The routing policies, the oldest first, and what one of them does with a described request. */
+/** The routing policies, and a simulation of one of them with a request from entered values. */
 export function RoutingPage() {
-  const { rules } = texts;
   const routing = routingTexts;
   const { administers } = useRights();
-  const filters = route.useSearch();
+  const { page = 1, sort = "created_at", ...filters } = route.useSearch();
   const navigate = route.useNavigate();
-  const list = useRoutingPolicies(filters);
+  const list = useRoutingPolicyPage(filters, sort, page);
   const [simulated, setSimulated] = useState<string | null>(null);
   const columns = useMemo(() => columnsOf(administers, setSimulated), [administers]);
-  const isFiltered = Object.keys(filters).length > 0;
+  const isFiltered = Object.values(filters).some((value) => value !== undefined);
+  const filter = (changed: RoutingFilters) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, ...changed }) });
   const clear = () => void navigate({ search: {} });
   return (
     <Page
       title={routing.title}
       actions={administers && <NewRuleButton label={routing.new} title={routing.newTitle} editor={creation} />}
-      bar={<Filters filters={filters} isFiltered={isFiltered} onChange={(changed) => void navigate({ search: { ...filters, ...changed } })} onClear={clear} />}
+      bar={<Filters filters={filters} isFiltered={isFiltered} onChange={filter} onClear={clear} />}
     >
-      <Panel label={routing.title}>
-        {list.error && list.data === undefined ? (
-          <ErrorState error={list.error} onRetry={() => void list.refetch()} />
-        ) : list.data?.length === 0 && isFiltered ? (
-          <EmptyState icon={SearchX} title={rules.noneMatch} text={rules.noneMatchText}><Button onClick={clear}>{texts.clear}</Button></EmptyState>
-        ) : list.data?.length === 0 ? (
-          <EmptyState icon={RouteIcon} title={routing.empty} text={routing.emptyText} />
-        ) : (
-          <DataTable label={routing.title} columns={columns} rows={list.data} idOf={(policy) => policy.policy_id} stale={list.isPlaceholderData} />
-        )}
-      </Panel>
+      <ListPanel
+        label={routing.title} list={list} columns={columns} idOf={(policy) => policy.policy_id} page={page} sort={sort} isFiltered={isFiltered}
+        onClear={clear}
+        onSort={(next) => void navigate({ search: ({ page: _, ...now }) => ({ ...now, sort: next as Sort }) })}
+        onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}
+        empty={<EmptyState icon={RouteIcon} title={routing.empty} text={routing.emptyText} />}
+      />
       {administers && <SimulationPanel chosen={simulated} onChoose={setSimulated} />}
     </Page>
   );
@@ -62,9 +62,9 @@ function Filters({ filters, isFiltered, onChange, onClear }: {
 }) {
   const { rules } = texts;
   const routing = routingTexts;
-  const groups = useGroups();
   return (
     <>
+      <FilterField label={rules.search} placeholder={rules.searchPlaceholder} value={filters.search} onChange={(search) => onChange({ search })} />
       <FilterSelect
         label={rules.status} value={filters.enabled === undefined ? "" : String(filters.enabled)}
         onChange={({ target }) => onChange({ enabled: target.value === "" ? undefined : target.value === "true" })}
@@ -77,10 +77,9 @@ function Filters({ filters, isFiltered, onChange, onClear }: {
         <option value="">{routing.anyStrategy}</option>
         {STRATEGIES.map((strategy) => <option key={strategy} value={strategy}>{routing.strategies[strategy]}</option>)}
       </FilterSelect>
-      <FilterSelect label={routing.groups} value={filters.group ?? ""} onChange={({ target }) => onChange({ group: target.value || undefined })}>
+      <GroupFilter label={routing.groups} value={filters.group ?? ""} onChange={(group) => onChange({ group: group || undefined })}>
         <option value="">{routing.anyGroup}</option>
-        {groups.data?.map(({ id, name }) => <option key={id} value={id}>{name}</option>)}
-      </FilterSelect>
+      </GroupFilter>
       {isFiltered && <Button look="quiet" size="small" onClick={onClear}>{texts.clear}</Button>}
     </>
   );
@@ -91,12 +90,12 @@ function columnsOf(administers: boolean, onSimulate: (id: string) => void): Colu
   const routing = routingTexts;
   const columns: Column<RoutingPolicy>[] = [
     {
-      id: "name", header: rules.name, meta: { width: "38%" },
+      id: "name", header: rules.name, meta: { width: "38%", sort: "name" },
       cell: ({ row: { original: { name, description, fallback_chain: chain } } }) => (
         <RuleName name={name} hint={description ?? name} detail={chain.length === 0 ? description ?? "" : routing.fallbacks(chain.map(({ provider, model_id: id }) => `${provider}/${id}`))} />
       ),
     },
-    { id: "strategy", header: routing.strategy, meta: { hideBelow: "tablet" }, cell: ({ row }) => routing.strategies[row.original.strategy] },
+    { id: "strategy", header: routing.strategy, meta: { hideBelow: "tablet", sort: "strategy" }, cell: ({ row }) => routing.strategies[row.original.strategy] },
     { id: "groups", header: routing.groups, meta: { hideBelow: "tablet" }, cell: ({ row }) => <Groups ids={row.original.group_ids} /> },
     { id: "cap", header: routing.capShort, meta: { hideBelow: "desk" }, cell: ({ row }) => <Cap policy={row.original} /> },
     { id: "status", header: rules.status, cell: ({ row }) => <EnabledBadge enabled={row.original.enabled} /> },
@@ -105,15 +104,15 @@ function columnsOf(administers: boolean, onSimulate: (id: string) => void): Colu
   return columns;
 }
 
-/** Names of groups that a row shows before it counts the rest. */
+/** The number of group names that a row lists. It shows only the number of the other groups. */
 const SHOWN_GROUPS = 2;
 
 function Groups({ ids }: { ids: string[] }) {
   const routing = routingTexts;
-  const groups = useGroups();
+  const known = useGroupNames(ids.slice(0, SHOWN_GROUPS));
   if (ids.length === 0) return routing.everybody;
-  const names = ids.map((id) => groups.data?.find((group) => group.id === id)?.name ?? texts.filters.unknownGroup);
-  return <span title={names.join("\n")}>{routing.someGroups(names.slice(0, SHOWN_GROUPS), names.length - SHOWN_GROUPS)}</span>;
+  const names = ids.slice(0, SHOWN_GROUPS).map((id) => known.get(id) ?? filterTexts.unknownGroup);
+  return <span title={names.join("\n")}>{routing.someGroups(names, ids.length - SHOWN_GROUPS)}</span>;
 }
 
 function Cap({ policy: { cost_cap: cap } }: { policy: RoutingPolicy }) {

@@ -1,5 +1,5 @@
 import { type ReactNode, useEffect, useRef, useState } from "react";
-import { useGroups } from "../groups/api";
+import { GroupSelect } from "../groups/GroupSelect";
 import { Badge, type Tone } from "../parts/Badge";
 import { CheckboxField, FieldSet, SelectField, TextField } from "../parts/fields";
 import fieldStyles from "../parts/fields.module.css";
@@ -14,18 +14,18 @@ const TONES: Record<ConsideredModel["outcome"], Tone> = { selected: "success", f
 const DEFAULT_INPUT_TOKENS = 1000;
 const DEFAULT_OUTPUT_TOKENS = 500;
 
-/** What a policy does with a described request: the models that it considers, their costs, and why each answers or not. */
+/** Simulates a policy with a request from entered values. Shows the models that the policy considers, their costs, and
+ * the reason why each model is selected or rejected. */
 export function SimulationPanel({ chosen, onChoose }: { chosen: string | null; onChoose: (id: string) => void }) {
   const routing = routingTexts;
-  const policies = useRoutingPolicies({});
-  const groups = useGroups();
+  const policies = useRoutingPolicies();
   const simulate = useSimulate();
   const [request, setRequest] = useState({
     model: "", input: String(DEFAULT_INPUT_TOKENS), output: String(DEFAULT_OUTPUT_TOKENS), group: "", capabilities: [] as Capability[],
   });
   const policy = policies.data?.find(({ policy_id: id }) => id === chosen) ?? policies.data?.[0];
   if (policy === undefined) return null;
-  const field = (name: "model" | "input" | "output" | "group") => ({
+  const field = (name: "model" | "input" | "output") => ({
     value: request[name],
     onChange: ({ target }: { target: { value: string } }) => setRequest({ ...request, [name]: target.value }),
   });
@@ -53,10 +53,9 @@ export function SimulationPanel({ chosen, onChoose }: { chosen: string | null; o
             ))}
           </SelectField>
           <TextField label={routing.model} hint={routing.modelHint} spellCheck={false} autoCapitalize="none" maxLength={320} {...field("model")} />
-          <SelectField label={routing.group} hint={routing.groupHint} {...field("group")}>
+          <GroupSelect label={routing.group} hint={routing.groupHint} value={request.group} onChange={(group) => setRequest({ ...request, group })}>
             <option value="">{texts.none}</option>
-            {groups.data?.map(({ id, name }) => <option key={id} value={id}>{name}</option>)}
-          </SelectField>
+          </GroupSelect>
           <TextField label={routing.inputTokens} type="number" min={0} step={1} {...field("input")} />
           <TextField label={routing.outputTokens} type="number" min={0} step={1} {...field("output")} />
         </Fields>

@@ -2,6 +2,9 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
 import type { paths } from "../api/schema";
+import { useIfMatch } from "../api/versions";
+import { PAGE_SIZE } from "../parts/ListPanel";
+import type { ROUTING_SORTS } from "../sorts";
 
 export { STRATEGIES } from "./choices";
 
@@ -18,19 +21,33 @@ export type ConsideredModel = Simulated["candidates"][number];
 export const CAPABILITIES: readonly Capability[] = ["vision", "function_calling", "json_mode", "streaming", "code_execution"];
 export const CAP_ACTIONS: readonly CapAction[] = ["block", "use_cheapest", "warn"];
 
+export type Sort = (typeof ROUTING_SORTS)[number];
+
 export interface RoutingFilters {
+  search?: string | undefined;
   enabled?: boolean | undefined;
   strategy?: Strategy | undefined;
   group?: string | undefined;
 }
 
-/** The organization's policies, the oldest first, which are at most 200 and come at once. */
-export function useRoutingPolicies({ enabled, strategy, group }: RoutingFilters) {
+/** A page of the organization's policies. */
+export function useRoutingPolicyPage({ search, enabled, strategy, group }: RoutingFilters, sort: Sort, page: number) {
+  const query = { search, enabled, strategy, group_id: group, sort, limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE };
   return useQuery({
-    queryKey: ["routing-policies", { enabled, strategy, group }],
+    queryKey: ["routing-policies", "list", query],
     placeholderData: keepPreviousData,
-    queryFn: async () =>
-      (await dataOf(api.GET("/api/admin/cost-routing/policies", { params: { query: { enabled, strategy, group_id: group } } }))).policies,
+    queryFn: async () => {
+      const { policies, total } = await dataOf(api.GET("/api/admin/cost-routing/policies", { params: { query } }));
+      return { rows: policies, total };
+    },
+  });
+}
+
+/** All policies, sorted by name, for a field that selects a policy. There are at most 200. */
+export function useRoutingPolicies() {
+  return useQuery({
+    queryKey: ["routing-policies", "all"],
+    queryFn: async () => (await dataOf(api.GET("/api/admin/cost-routing/policies", { params: { query: { sort: "name" } } }))).policies,
   });
 }
 
@@ -42,11 +59,12 @@ function useRoutingChange<Input, Output>(change: (input: Input) => Promise<Outpu
   });
 }
 
-export function useSavePolicy(id: string | undefined) {
+export function useSavePolicy(policy: RoutingPolicy | undefined) {
+  const headers = useIfMatch(policy);
   return useRoutingChange((body: NewRoutingPolicy) =>
-    id === undefined
+    policy === undefined
       ? dataOf(api.POST("/api/admin/cost-routing/policies", { body }))
-      : dataOf(api.PUT("/api/admin/cost-routing/policies/{policy_id}", { params: { path: { policy_id: id } }, body })),
+      : dataOf(api.PUT("/api/admin/cost-routing/policies/{policy_id}", { params: { path: { policy_id: policy.policy_id } }, body, headers })),
   );
 }
 

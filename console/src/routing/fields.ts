@@ -1,8 +1,9 @@
-/** The form's fields and the API's policy. */
+/** Converts between the routing policy of the API and the fields of the form. */
 import { linesOf, textOf } from "../parts/lines";
 import type { CapAction, Capability, NewRoutingPolicy, RoutingPolicy, Strategy } from "./api";
 
-/** Fields have the names of the API's, so that its messages find them. Numbers are texts, empty for none. */
+/** The fields have the names of the API's fields, so that error messages of the API are shown at them. Numbers are
+ * texts. An empty text means no value. */
 export interface PolicyFields {
   name: string;
   description: string;
@@ -13,7 +14,7 @@ export interface PolicyFields {
   required_capabilities: Capability[];
   excluded_models: string;
   included_providers: string[];
-  /** In dollars for a million tokens, as the catalog's prices. */
+  /** In dollars per million tokens, like the prices on the models page. */
   max_cost_per_1k_input_tokens_usd: string;
   fallback_chain: { model: string; weight: string }[];
   max_cost_per_request_usd: string;
@@ -22,7 +23,7 @@ export interface PolicyFields {
   cache_ttl_seconds: string;
 }
 
-/** The API's price is for a thousand tokens, the form's for a million. */
+/** The API's price is per thousand tokens, the form's price per million tokens. */
 const THOUSANDS = 1000;
 
 export function fieldsOf(policy: RoutingPolicy | undefined): PolicyFields {
@@ -49,7 +50,7 @@ export function fieldsOf(policy: RoutingPolicy | undefined): PolicyFields {
   };
 }
 
-/** The fields as the API takes them. The order of the chain is its priority. */
+/** Converts the fields to a request body. The position in the chain is the priority. */
 export function bodyOf(fields: PolicyFields): NewRoutingPolicy {
   const { name, enabled, strategy, group_ids, required_capabilities, included_providers } = fields;
   const price = numberOf(fields.max_cost_per_1k_input_tokens_usd);
@@ -71,7 +72,7 @@ export function bodyOf(fields: PolicyFields): NewRoutingPolicy {
   };
 }
 
-/** The provider and the model of `provider/model-id`. Ids of models may contain slashes. */
+/** Splits `provider/model-id` at the first slash, because model ids can contain slashes. */
 function namesOf(name: string): { provider: string; model_id: string } {
   const [provider = "", ...rest] = name.trim().split("/");
   return { provider, model_id: rest.join("/") };
@@ -85,7 +86,7 @@ function numberOf(text: string): number | null {
   return text === "" ? null : Number(text);
 }
 
-/** Without a trace of binary fractions. */
+/** Removes rounding errors of floating-point numbers. */
 function rounded(value: number): number {
   return Number(value.toPrecision(12));
 }

@@ -9,6 +9,7 @@ import { errorText } from "../parts/states";
 import { toast } from "../parts/toasts";
 import { useResetOnOpen } from "../parts/useResetOnOpen";
 import { texts } from "../texts";
+import { securityTexts, stepUpTexts } from "../texts/security";
 import { useAddPasskey, useBeginApp, useConfirmApp, useRecoveryCodes } from "./api";
 import styles from "./SecurityPage.module.css";
 
@@ -18,9 +19,10 @@ interface DialogProps {
   returnTo: RefObject<HTMLElement | null>;
 }
 
-/** Sets up an authenticator app: its secret, then a code of it, then the recovery codes if these are the first. */
+/** Sets up an authenticator app. Shows the secret, asks for a code, and then shows the recovery codes if the user had
+ * none. */
 export function AppDialog({ open, onClose, returnTo }: DialogProps) {
-  const { security } = texts;
+  const security = securityTexts;
   const [codes, setCodes] = useResetOnOpen<string[] | null>(open, null);
   return (
     <Dialog
@@ -33,7 +35,7 @@ export function AppDialog({ open, onClose, returnTo }: DialogProps) {
 }
 
 function AppForm({ onEnrolled, onCancel }: { onEnrolled: (codes: string[] | null) => void; onCancel: () => void }) {
-  const { security } = texts;
+  const security = securityTexts;
   const { mutate, data } = useBeginApp();
   const confirm = useConfirmApp();
   const form = useForm({ defaultValues: { code: "" } });
@@ -54,16 +56,17 @@ function AppForm({ onEnrolled, onCancel }: { onEnrolled: (codes: string[] | null
         </>
       )}
       <TextField
-        label={texts.stepUp.code} inputMode="numeric" autoComplete="one-time-code" fault={form.formState.errors.code?.message}
-        {...form.register("code", { required: texts.stepUp.codeRequired })}
+        label={stepUpTexts.code} inputMode="numeric" autoComplete="one-time-code" fault={form.formState.errors.code?.message}
+        {...form.register("code", { required: stepUpTexts.codeRequired })}
       />
     </DialogForm>
   );
 }
 
-/** Adds a passkey of this device or of a key. */
+/** Adds a passkey that is stored on this device or on a security key. Then shows the recovery codes if the user had
+ * none. */
 export function PasskeyDialog({ open, onClose, returnTo }: DialogProps) {
-  const { security } = texts;
+  const security = securityTexts;
   const [codes, setCodes] = useResetOnOpen<string[] | null>(open, null);
   return (
     <Dialog
@@ -76,7 +79,7 @@ export function PasskeyDialog({ open, onClose, returnTo }: DialogProps) {
 }
 
 function PasskeyForm({ onEnrolled, onCancel }: { onEnrolled: (codes: string[] | null) => void; onCancel: () => void }) {
-  const { security } = texts;
+  const security = securityTexts;
   const form = useForm({ defaultValues: { name: "" } });
   const add = useAddPasskey();
   return (
@@ -96,9 +99,9 @@ function PasskeyForm({ onEnrolled, onCancel }: { onEnrolled: (codes: string[] | 
   );
 }
 
-/** Makes new recovery codes; the ones before end. */
+/** Creates new recovery codes. The previous codes are no longer valid. */
 export function CodesDialog({ open, onClose, returnTo }: DialogProps) {
-  const { security } = texts;
+  const security = securityTexts;
   const [codes, setCodes] = useResetOnOpen<string[] | null>(open, null);
   const form = useForm();
   const make = useRecoveryCodes();
@@ -121,8 +124,8 @@ export function CodesDialog({ open, onClose, returnTo }: DialogProps) {
 function CodeList({ codes, onDone }: { codes: string[]; onDone: () => void }) {
   return (
     <>
-      <Secret label={texts.security.codes} text={codes.join(" ")} />
-      <p className={styles["note"]}>{texts.security.codesNote}</p>
+      <Secret label={securityTexts.codes} text={codes.join(" ")} />
+      <p className={styles["note"]}>{securityTexts.codesNote}</p>
       <DialogActions><Button look="primary" onClick={onDone}>{texts.done}</Button></DialogActions>
     </>
   );

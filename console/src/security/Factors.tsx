@@ -6,13 +6,14 @@ import { Panel } from "../parts/Page";
 import { ErrorState, Skeleton } from "../parts/states";
 import { Time } from "../parts/Time";
 import { texts } from "../texts";
+import { securityTexts } from "../texts/security";
 import { useFactors, useRemoveApp, useRemovePasskey } from "./api";
 import { AppDialog, CodesDialog, PasskeyDialog } from "./FactorDialogs";
 import styles from "./SecurityPage.module.css";
 
 /** The authenticator app, the passkeys and the recovery codes. */
 export function Factors() {
-  const { security } = texts;
+  const security = securityTexts;
   const factors = useFactors();
   const { data } = factors;
   if (factors.error && data === undefined) {
@@ -56,11 +57,11 @@ function Row({ name, detail, children }: { name: string; detail: ReactNode; chil
 }
 
 function Used({ at }: { at: string | null }) {
-  return at === null ? <>{texts.security.neverUsed}</> : <>{texts.security.lastUsed} <Time at={at} as="relative" /></>;
+  return at === null ? <>{securityTexts.neverUsed}</> : <>{securityTexts.lastUsed} <Time at={at} as="relative" /></>;
 }
 
 function App({ enrolled }: { enrolled: { last_used_at: string | null } | null }) {
-  const { security } = texts;
+  const security = securityTexts;
   const [open, setOpen] = useState<"add" | "remove" | null>(null);
   const trigger = useRef<HTMLButtonElement>(null);
   const remove = useRemoveApp();
@@ -70,7 +71,7 @@ function App({ enrolled }: { enrolled: { last_used_at: string | null } | null })
       <Button ref={trigger} size="small" onClick={() => setOpen(enrolled === null ? "add" : "remove")} aria-label={enrolled === null ? security.setUpApp : security.removeApp}>
         {enrolled === null ? security.setUp : security.remove}
       </Button>
-      {/* It shows the recovery codes after the app is enrolled. */}
+      {/* This dialog stays rendered after the app is enrolled, because it then shows the recovery codes. */}
       <AppDialog open={open === "add"} onClose={close} returnTo={trigger} />
       <ConfirmDialog
         open={open === "remove"} onClose={close} returnTo={trigger} title={security.removeAppTitle} text={security.removeAppText}
@@ -81,7 +82,7 @@ function App({ enrolled }: { enrolled: { last_used_at: string | null } | null })
 }
 
 function Passkey({ passkey }: { passkey: { id: string; name: string; last_used_at: string | null } }) {
-  const { security } = texts;
+  const security = securityTexts;
   const [open, setOpen] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
   const remove = useRemovePasskey();
@@ -98,7 +99,7 @@ function Passkey({ passkey }: { passkey: { id: string; name: string; last_used_a
 }
 
 function NewPasskey() {
-  const { security } = texts;
+  const security = securityTexts;
   const [open, setOpen] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
   return (
@@ -110,7 +111,7 @@ function NewPasskey() {
 }
 
 function Codes({ left }: { left: number }) {
-  const { security } = texts;
+  const security = securityTexts;
   const [open, setOpen] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
   return (

@@ -2,13 +2,13 @@ import { useForm } from "react-hook-form";
 import type { Schemas } from "../api/client";
 import { DialogForm } from "../parts/DialogForm";
 import { TextField } from "../parts/fields";
-import { texts } from "../texts";
+import { securityTexts } from "../texts/security";
 
 export function PasswordForm({ onSubmit, onCancel }: {
   onSubmit: (body: Schemas["PasswordChange"]) => Promise<unknown>;
   onCancel: () => void;
 }) {
-  const { security } = texts;
+  const security = securityTexts;
   const form = useForm({ defaultValues: { current_password: "", new_password: "", repeated: "" } });
   const { errors } = form.formState;
   return (

@@ -5,16 +5,17 @@ import { Page, Panel } from "../parts/Page";
 import { ErrorState, Skeleton } from "../parts/states";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
+import { securityTexts } from "../texts/security";
 import { useChangePassword, useEndSession, useSessions } from "./api";
 import { Factors } from "./Factors";
 import { PasswordForm } from "./PasswordForm";
 import { SessionRow } from "./SessionRow";
 import styles from "./SecurityPage.module.css";
 
-/** One's own password, second factors and sessions. */
+/** The user's password, second factors and sessions. */
 export function SecurityPage() {
   return (
-    <Page title={texts.security.title}>
+    <Page title={securityTexts.title}>
       <div className={styles["panels"]}>
         <Password />
         <Factors />
@@ -25,7 +26,7 @@ export function SecurityPage() {
 }
 
 function Password() {
-  const { security } = texts;
+  const security = securityTexts;
   const [open, setOpen] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
   const change = useChangePassword();
@@ -51,7 +52,7 @@ function Password() {
 }
 
 function Sessions() {
-  const { security } = texts;
+  const security = securityTexts;
   const sessions = useSessions();
   const end = useEndSession();
   const { data } = sessions;

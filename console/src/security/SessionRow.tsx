@@ -4,12 +4,13 @@ import { Button } from "../parts/Button";
 import { ConfirmDialog } from "../parts/ConfirmDialog";
 import { Time } from "../parts/Time";
 import { texts } from "../texts";
+import { securityTexts } from "../texts/security";
 import type { Session } from "./api";
 import styles from "./SecurityPage.module.css";
 
-/** An open session. With `onEnd` it can be ended, unless it is the current one. */
+/** An open session. If `onEnd` is set, a button ends it, unless it is the current session. */
 export function SessionRow({ session, onEnd }: { session: Session; onEnd?: ((id: string) => Promise<unknown>) | undefined }) {
-  const { security } = texts;
+  const security = securityTexts;
   const [ending, setEnding] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
   const name = session.user_agent ?? security.unknownProgram;

@@ -1,4 +1,4 @@
-/** One's own account: password, second factors, sessions. */
+/** The user's own account: password, second factors, sessions. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
 import { createPasskey } from "../api/passkeys";
@@ -50,7 +50,7 @@ export function useAddPasskey() {
   });
 }
 
-/** Enrolling a factor verifies the session: the next token says so. */
+/** Discards the token. Enrolling a factor also verifies the session, and only a new token contains this. */
 function verified<T>(enrolled: T): T {
   discardToken();
   return enrolled;

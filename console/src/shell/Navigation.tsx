@@ -1,15 +1,15 @@
 import { Link } from "@tanstack/react-router";
 import {
-  Activity, AppWindow, Archive, BadgeCheck, BellRing, BookOpen, Boxes, Building2, ChartColumn, ClipboardList, Filter, Fingerprint,
+  Activity, AppWindow, Archive, BadgeCheck, BellRing, BookOpen, Boxes, Building2, ChartColumn, ChartPie, ClipboardList, Filter, Fingerprint,
   Grid3x3, Group as GroupIcon, House, Inbox, KeyRound, KeySquare, type LucideIcon, MessagesSquare, PiggyBank, Plug, PowerOff, RadioTower, Rocket,
-  Route, Scale, ScrollText, Server, ShieldCheck, UsersRound, Warehouse, Webhook,
+  Route, Scale, ScrollText, Server, ShieldCheck, Signpost, UsersRound, Warehouse, Webhook,
 } from "lucide-react";
 import type { ReactNode } from "react";
 import { useRights } from "../api/queries";
 import { texts } from "../texts";
 import styles from "./Navigation.module.css";
 
-/** The pages by group, without those that the user may not open. */
+/** The navigation: links to the pages that the user may open, in groups. */
 export function Navigation() {
   const { navigation } = texts;
   const { seesAll } = useRights();
@@ -25,6 +25,7 @@ export function Navigation() {
         {seesAll && (
           <>
             <Entry to="/audit" icon={ScrollText}>{navigation.audit}</Entry>
+            <Entry to="/spend" icon={ChartPie}>{navigation.spend}</Entry>
             <Entry to="/budgets" icon={PiggyBank}>{navigation.budgets}</Entry>
           </>
         )}
@@ -43,6 +44,7 @@ export function Navigation() {
         <Group name={navigation.route}>
           <Entry to="/providers" icon={Plug}>{navigation.providers}</Entry>
           <Entry to="/models" icon={Boxes}>{navigation.models}</Entry>
+          <Entry to="/model-aliases" icon={Signpost}>{navigation.modelAliases}</Entry>
           <Entry to="/routing" icon={Route}>{navigation.routing}</Entry>
           <Entry to="/registry" icon={ClipboardList}>{navigation.registry}</Entry>
         </Group>
@@ -93,9 +95,9 @@ function Group({ name, children }: { name: string; children: ReactNode }) {
 function Entry({ to, icon: Icon, exact = false, children }: {
   to:
     | "/" | "/access" | "/access-requests" | "/alerts" | "/approvals" | "/audit" | "/budgets" | "/chat" | "/compliance"
-    | "/content-filters" | "/dlp-rules" | "/groups" | "/keys" | "/kill-switches" | "/models" | "/oauth-clients"
+    | "/content-filters" | "/dlp-rules" | "/groups" | "/keys" | "/kill-switches" | "/model-aliases" | "/models" | "/oauth-clients"
     | "/organization" | "/outposts" | "/policies" | "/providers" | "/registry" | "/requests" | "/retention" | "/routing" | "/siem" | "/sign-in"
-    | "/start" | "/system" | "/usage" | "/users" | "/webhooks";
+    | "/spend" | "/start" | "/system" | "/usage" | "/users" | "/webhooks";
   icon: LucideIcon;
   exact?: boolean;
   children: string;

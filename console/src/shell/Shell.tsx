@@ -1,18 +1,20 @@
 import { useQuery } from "@tanstack/react-query";
 import { Outlet, useRouterState } from "@tanstack/react-router";
 import { Menu as MenuIcon, X } from "lucide-react";
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { openSession, SignedOut } from "../api/session";
 import { Button } from "../parts/Button";
 import { ErrorState } from "../parts/states";
 import { Toaster } from "../parts/toasts";
+import { useKeptFocus } from "../parts/useKeptFocus";
 import { texts } from "../texts";
 import { Navigation } from "./Navigation";
 import styles from "./Shell.module.css";
 import { StepUp } from "./StepUp";
 import { UserMenu } from "./UserMenu";
 
-/** The frame of all pages. It shows nothing before the session is open, and leads to the sign-in page without one. */
+/** The frame of all pages. It renders no page until the session is loaded. Without a session, the browser goes to the
+ * sign-in page. */
 export function Shell() {
   const session = useQuery({ queryKey: ["session"], queryFn: openSession, staleTime: Infinity });
   if (session.error && !(session.error instanceof SignedOut)) {
@@ -33,6 +35,8 @@ function Frame({ organization }: { organization: string }) {
   const [open, setOpen] = useState(false);
   const path = useRouterState({ select: (state) => state.location.pathname });
   useEffect(() => setOpen(false), [path]);
+  const content = useRef<HTMLElement>(null);
+  useKeptFocus(content);
   return (
     <div className={styles["shell"]}>
       <a className={styles["skip"]} href="#content">{texts.skip}</a>
@@ -50,7 +54,7 @@ function Frame({ organization }: { organization: string }) {
         <Navigation />
         <UserMenu />
       </aside>
-      <main className={styles["main"]} id="content" tabIndex={-1}><Outlet /></main>
+      <main className={styles["main"]} id="content" tabIndex={-1} ref={content}><Outlet /></main>
       <StepUp />
       <Toaster />
     </div>

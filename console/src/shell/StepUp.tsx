@@ -1,10 +1,11 @@
 import { lazy, Suspense, useEffect, useState } from "react";
 import { setStepUpDialog } from "../api/step-up";
 
-// Loaded at first use: the first page does without dialogs.
+// The dialog is loaded when it is first used, because the first page needs no dialog.
 const StepUpDialog = lazy(async () => ({ default: (await import("./StepUpDialog")).StepUpDialog }));
 
-/** Asks for the second factor that a call needs. The call goes on when it is verified, or fails when this is closed. */
+/** Asks for a second factor if a request needs one. After the verification, the request is sent again. If the user
+ * closes the dialog, the request fails. */
 export function StepUp() {
   const [answer, setAnswer] = useState<{ end: (verified: boolean) => void } | null>(null);
   const [used, setUsed] = useState(false);

@@ -7,12 +7,13 @@ import { Dialog, DialogActions } from "../parts/Dialog";
 import { TextField } from "../parts/fields";
 import { errorText } from "../parts/states";
 import { texts } from "../texts";
+import { stepUpTexts } from "../texts/security";
 import styles from "./StepUpDialog.module.css";
 
 /** Asks for a second factor. */
 export function StepUpDialog({ open, onEnd }: { open: boolean; onEnd: (verified: boolean) => void }) {
   return (
-    <Dialog open={open} onClose={() => onEnd(false)} title={texts.stepUp.title} text={texts.stepUp.text}>
+    <Dialog open={open} onClose={() => onEnd(false)} title={stepUpTexts.title} text={stepUpTexts.text}>
       <Factor onEnd={onEnd} />
     </Dialog>
   );
@@ -47,23 +48,23 @@ function Factor({ onEnd }: { onEnd: (verified: boolean) => void }) {
   return (
     <form className={styles["form"]} onSubmit={(event) => void verify(event)} noValidate>
       <TextField
-        label={isApp ? texts.stepUp.code : texts.stepUp.recoveryCode}
+        label={isApp ? stepUpTexts.code : stepUpTexts.recoveryCode}
         autoComplete={isApp ? "one-time-code" : "off"}
         inputMode={isApp ? "numeric" : "text"}
         spellCheck={false}
         autoFocus
         fault={errors.code?.message}
-        {...form.register("code", { required: texts.stepUp.codeRequired })}
+        {...form.register("code", { required: stepUpTexts.codeRequired })}
       />
       <button type="button" className={styles["other"]} onClick={() => { setMethod(isApp ? "recovery" : "totp"); form.reset(); }}>
-        {isApp ? texts.stepUp.recovery : texts.stepUp.app}
+        {isApp ? stepUpTexts.recovery : stepUpTexts.app}
       </button>
       {canUsePasskeys() && (
-        <button type="button" className={styles["other"]} onClick={() => void verifyPasskey()}>{texts.stepUp.passkey}</button>
+        <button type="button" className={styles["other"]} onClick={() => void verifyPasskey()}>{stepUpTexts.passkey}</button>
       )}
       <DialogActions>
         <Button onClick={() => onEnd(false)}>{texts.cancel}</Button>
-        <Button look="primary" type="submit" busy={isSubmitting}>{texts.stepUp.verify}</Button>
+        <Button look="primary" type="submit" busy={isSubmitting}>{stepUpTexts.verify}</Button>
       </DialogActions>
     </form>
   );

@@ -6,12 +6,13 @@ import { Secret } from "../parts/Secret";
 import { toast } from "../parts/toasts";
 import { useResetOnOpen } from "../parts/useResetOnOpen";
 import { texts } from "../texts";
+import { siemTexts } from "../texts/siem";
 import type { Siem } from "./api";
 import { ReceiverForm } from "./ReceiverForm";
 
-/** Sets the receiver up or edits it. A secret that was generated is shown once afterwards. */
+/** Sets up or edits the receiver. If a secret was generated, shows it once after saving. */
 export function EditButton({ siem: shown }: { siem: Siem }) {
-  const { siem } = texts;
+  const siem = siemTexts;
   const isNew = shown.type === null;
   const [open, setOpen] = useState(false);
   const [secret, setSecret] = useResetOnOpen<string | null>(open, null);

@@ -5,6 +5,7 @@ import { duration, wholeNumber } from "../parts/format";
 import { Panel } from "../parts/Page";
 import { Time } from "../parts/Time";
 import { texts } from "../texts";
+import { siemTexts } from "../texts/siem";
 import type { Siem } from "./api";
 import styles from "./SiemPage.module.css";
 
@@ -14,7 +15,7 @@ const TONES: Record<State, Tone> = { paused: "neutral", flagOff: "warning", fail
 
 /** Whether records are sent, how many wait, and why the last batch failed. */
 export function ForwardingPanel({ siem: shown }: { siem: Siem }) {
-  const { siem } = texts;
+  const siem = siemTexts;
   const { backlog, lag_seconds: lag = null, last_sent_at: sentAt = null, last_error: error = null, last_failed_at: failedAt = null, skipped } = shown.status;
   const state = stateOf(shown);
   return (

@@ -2,12 +2,12 @@ import { Pause, Play } from "lucide-react";
 import { useRef, useState } from "react";
 import { Button } from "../parts/Button";
 import { ConfirmDialog } from "../parts/ConfirmDialog";
-import { texts } from "../texts";
+import { siemTexts } from "../texts/siem";
 import { type Siem, useSetEnabled } from "./api";
 
 /** Pauses or resumes forwarding. */
 export function PauseButton({ siem: { enabled } }: { siem: Siem }) {
-  const { siem } = texts;
+  const siem = siemTexts;
   const [open, setOpen] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
   const setEnabled = useSetEnabled();

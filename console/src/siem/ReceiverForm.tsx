@@ -5,6 +5,7 @@ import { DialogForm } from "../parts/DialogForm";
 import { SelectField, TextAreaField, TextField } from "../parts/fields";
 import { Fields } from "../parts/Trial";
 import { texts } from "../texts";
+import { siemTexts } from "../texts/siem";
 import { type ReceiverType, type Siem, type SiemUpdate, TYPES, useSaveReceiver } from "./api";
 
 interface ReceiverFields {
@@ -18,13 +19,14 @@ interface ReceiverFields {
   secret: string;
 }
 
-/** The receiver. A stored token or secret cannot be shown, only replaced; `onSaved` gets a secret that was generated. */
+/** The form for the receiver. A stored token or secret can be replaced, but not shown. `onSaved` receives the secret if
+ * one was generated, otherwise null. */
 export function ReceiverForm({ siem: stored, onSaved, onCancel }: {
   siem: Siem;
   onSaved: (generated: string | null) => void;
   onCancel: () => void;
 }) {
-  const { siem } = texts;
+  const siem = siemTexts;
   const { operates } = useRights();
   const form = useForm<ReceiverFields>({
     defaultValues: {
@@ -97,7 +99,8 @@ export function ReceiverForm({ siem: stored, onSaved, onCancel }: {
   );
 }
 
-/** The fields of the type as the API takes them: an empty token or secret keeps the stored one. */
+/** Converts the fields of the selected type to a request body. If the token or secret is empty, it is not sent, and the
+ * API keeps the stored one. */
 function bodyOf({ type, url, host, port, ca_certificate: authorities, index, token, secret }: ReceiverFields): SiemUpdate {
   if (type === "hec") return { type, url: url.trim(), index: index.trim() || null, ...(token !== "" && { token }) };
   if (type === "webhook") return { type, url: url.trim(), ...(secret !== "" && { secret }) };

@@ -5,6 +5,7 @@ import { Page, Panel } from "../parts/Page";
 import { EmptyState, ErrorState, Skeleton } from "../parts/states";
 import { Time } from "../parts/Time";
 import { texts } from "../texts";
+import { siemTexts } from "../texts/siem";
 import { type Siem, useSiem } from "./api";
 import { EditButton } from "./EditButton";
 import { ForwardingPanel } from "./ForwardingPanel";
@@ -12,9 +13,9 @@ import { PauseButton } from "./PauseButton";
 import styles from "./SiemPage.module.css";
 import { TestDelivery } from "./TestDelivery";
 
-/** Where the organization's records are sent, and how that goes. */
+/** The receiver of the organization's records, and the state of forwarding. */
 export function SiemPage() {
-  const { siem } = texts;
+  const siem = siemTexts;
   const { administers } = useRights();
   const receiver = useSiem();
   const { data } = receiver;
@@ -42,7 +43,7 @@ export function SiemPage() {
 }
 
 function Receiver({ siem: { type, url, host, port, index, ca_certificate: authorities, token_configured: hasToken, secret_configured: hasSecret, updated_at: updatedAt } }: { siem: Siem }) {
-  const { siem } = texts;
+  const siem = siemTexts;
   return (
     <Facts>
       {type !== null && <Fact name={siem.type}>{siem.types[type]}</Fact>}

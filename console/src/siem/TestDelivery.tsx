@@ -3,12 +3,13 @@ import { Button } from "../parts/Button";
 import { duration } from "../parts/format";
 import { errorText } from "../parts/states";
 import { texts } from "../texts";
+import { siemTexts } from "../texts/siem";
 import { useTestSiem } from "./api";
 import styles from "./SiemPage.module.css";
 
-/** Sends one event, and says whether the receiver accepted it. */
+/** Sends one event, and shows whether the receiver accepted it. */
 export function TestDelivery() {
-  const { siem } = texts;
+  const siem = siemTexts;
   const { data, error, isPending, mutate } = useTestSiem();
   return (
     <div className={styles["test"]}>

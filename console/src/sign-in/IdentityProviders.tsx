@@ -2,6 +2,7 @@ import { Link } from "@tanstack/react-router";
 import { ExternalLink, LogIn } from "lucide-react";
 import { useMemo, useState } from "react";
 import { useRights } from "../api/queries";
+import { useIfMatch } from "../api/versions";
 import { Badge } from "../parts/Badge";
 import { Button } from "../parts/Button";
 import { actionsColumn, type Column, DataTable } from "../parts/DataTable";
@@ -14,6 +15,7 @@ import { EmptyState, ErrorState } from "../parts/states";
 import { Time } from "../parts/Time";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
+import { organizationTexts } from "../texts/organization";
 import { signInTexts } from "../texts/sign-in";
 import { type Idp, signInUrl, useCreateIdp, useDeleteIdp, useIdps, useUpdateIdp } from "./api";
 import { bodyOf, IdpForm } from "./IdpForm";
@@ -41,7 +43,7 @@ export function IdentityProviders() {
       ) : (
         <DataTable label={signIn.providers} columns={columns} rows={data} idOf={(idp) => idp.id} />
       )}
-      <p className={styles["text"]}>{signIn.domainsText} <Link to="/organization">{texts.organization.title}</Link></p>
+      <p className={styles["text"]}>{signIn.domainsText} <Link to="/organization">{organizationTexts.title}</Link></p>
     </Panel>
   );
 }
@@ -91,8 +93,21 @@ function NewIdpForm({ onDone }: { onDone: () => void }) {
   );
 }
 
+function ChangedIdpForm({ idp, onDone }: { idp: Idp; onDone: () => void }) {
+  const update = useUpdateIdp(idp.id, useIfMatch(idp));
+  return (
+    <IdpForm
+      idp={idp} onCancel={onDone}
+      onSubmit={async (fields) => {
+        await update.mutateAsync(bodyOf(fields));
+        toast(texts.rules.saved(fields.name));
+        onDone();
+      }}
+    />
+  );
+}
+
 function Actions({ idp }: { idp: Idp }) {
-  const { rules } = texts;
   const signIn = signInTexts;
   const [testing, setTesting] = useState(false);
   const update = useUpdateIdp(idp.id);
@@ -103,16 +118,7 @@ function Actions({ idp }: { idp: Idp }) {
       <RuleMenu
         name={idp.name} enabled={idp.is_active} deleteText={signIn.deleteText}
         onToggle={() => update.mutateAsync({ is_active: !idp.is_active })} onDelete={() => remove.mutateAsync(undefined)}
-        editor={(done) => (
-          <IdpForm
-            idp={idp} onCancel={done}
-            onSubmit={async (fields) => {
-              await update.mutateAsync(bodyOf(fields));
-              toast(rules.saved(fields.name));
-              done();
-            }}
-          />
-        )}
+        editor={(done) => <ChangedIdpForm idp={idp} onDone={done} />}
       >
         <MenuItem onClick={() => setTesting(true)}><ExternalLink aria-hidden size={15} />{signIn.test}</MenuItem>
       </RuleMenu>

@@ -19,7 +19,7 @@ export interface IdpFields {
   allow_idp_initiated: boolean;
 }
 
-/** Creates and edits an identity provider. Its metadata fills the fields in. */
+/** Creates and edits an identity provider. The user can fill in the fields from the provider's metadata. */
 export function IdpForm({ idp, onSubmit, onCancel }: {
   idp?: Idp;
   onSubmit: (fields: IdpFields) => Promise<unknown>;
@@ -85,7 +85,7 @@ export function IdpForm({ idp, onSubmit, onCancel }: {
   );
 }
 
-/** The fields as the API takes them: empty texts are none. */
+/** Converts the fields to a request body. Empty texts become null. */
 export function bodyOf({ email, username, groups, slo_url, ...fields }: IdpFields): Omit<NewIdp, "is_active"> {
   const mapping = { email: email.trim() || null, username: username.trim() || null, groups: groups.trim() || null };
   const isMapped = Object.values(mapping).some((name) => name !== null);

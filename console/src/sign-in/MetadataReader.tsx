@@ -39,7 +39,7 @@ export function MetadataReader({ onRead }: { onRead: (metadata: Schemas["IdpMeta
           fault={fault?.source === "url" ? fault.message : undefined} onChange={({ target }) => setUrl(target.value)}
           onKeyDown={(event) => {
             if (event.key !== "Enter") return;
-            // Enter would submit the form around it.
+            // Without this, Enter would submit the surrounding form.
             event.preventDefault();
             if (url.trim() !== "") fetchUrl();
           }}
@@ -54,7 +54,7 @@ export function MetadataReader({ onRead }: { onRead: (metadata: Schemas["IdpMeta
           onChange={({ target }) => {
             const file = target.files?.[0];
             if (file !== undefined) void start("xml", file.text());
-            // The same file can be chosen again after a change.
+            // Clear the field, so that the user can select the same file again after changing it.
             target.value = "";
           }}
         />

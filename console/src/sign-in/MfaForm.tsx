@@ -1,9 +1,10 @@
 import { useForm } from "react-hook-form";
 import { ApiError } from "../api/errors";
+import { useFormVersion } from "../api/versions";
 import { CheckboxField, SelectField, SourceHint, TextField } from "../parts/fields";
 import { KEEP_TYPED } from "../parts/forms";
 import { PolicyPanel } from "../parts/PolicyPanel";
-import { texts } from "../texts";
+import { organizationTexts } from "../texts/organization";
 import { signInTexts } from "../texts/sign-in";
 import { type MfaPolicy, useMfaPolicy, useUpdateMfaPolicy } from "./api";
 import styles from "./SignInPage.module.css";
@@ -21,7 +22,7 @@ interface Fields {
   mfa_assertion_ttl_minutes: string;
 }
 
-/** Who needs a second factor, from when on, and which. */
+/** The policy for second factors: who needs one, from which time, and which methods are allowed. */
 export function MfaForm() {
   const signIn = signInTexts;
   const policy = useMfaPolicy();
@@ -30,13 +31,15 @@ export function MfaForm() {
     ...(policy.data !== undefined && { values: fieldsOf(policy.data) }),
     resetOptions: KEEP_TYPED,
   });
-  const { errors } = form.formState;
+  const { errors, dirtyFields } = form.formState;
+  const version = useFormVersion(policy.data?.etag ?? "*", dirtyFields);
   const level = form.watch("enforcement_level") ?? "off";
-  const whole = { pattern: { value: /^\d+$/, message: texts.organization.numberRequired } };
+  const whole = { pattern: { value: /^\d+$/, message: organizationTexts.numberRequired } };
 
   async function save(changed: Partial<Fields>) {
     const { grace_period_hours: hours, enrollment_deadline: deadline, mfa_assertion_ttl_minutes: minutes, ...rest } = changed;
     const stored = await update.mutateAsync({
+      version: version.version,
       ...rest,
       ...(hours !== undefined && { grace_period_hours: Number(hours) }),
       ...(deadline !== undefined && { enrollment_deadline: deadline === "" ? null : new Date(deadline).toISOString() }),
@@ -48,7 +51,7 @@ export function MfaForm() {
   }
 
   return (
-    <PolicyPanel title={signIn.factors} form={form} query={policy} onSave={save} saved={signIn.saved}>
+    <PolicyPanel title={signIn.factors} form={form} query={policy} onSave={save} saved={signIn.saved} version={version}>
       <SelectField
         label={signIn.level} hint={signIn.levelHints[level]} source={policy.data?.sources["enforcement_level"]} fault={errors.enforcement_level?.message} {...form.register("enforcement_level")}
       >
@@ -100,7 +103,7 @@ function fieldsOf(policy: MfaPolicy): Fields {
   };
 }
 
-/** A moment as an input of the type `datetime-local` takes it. */
+/** Returns a moment in the format of an input of the type `datetime-local`. */
 function localTime(moment: string): string {
   const date = new Date(moment);
   return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);

@@ -17,6 +17,7 @@ import { ErrorState } from "../parts/states";
 import { Time } from "../parts/Time";
 import { useResetOnOpen } from "../parts/useResetOnOpen";
 import { texts } from "../texts";
+import { keyTexts } from "../texts/keys";
 import { signInTexts } from "../texts/sign-in";
 import { type ScimToken, useCreateScimToken, useDeleteScimToken, useScimTokens } from "./api";
 import styles from "./SignInPage.module.css";
@@ -44,7 +45,7 @@ export function Provisioning() {
 }
 
 function columnsOf(administers: boolean): Column<ScimToken>[] {
-  const { keys } = texts;
+  const keys = keyTexts;
   const signIn = signInTexts;
   const columns: Column<ScimToken>[] = [
     { id: "name", header: signIn.token, meta: { width: "40%" }, cell: ({ row }) => <span className={styles["name"]}>{row.original.description}</span> },
@@ -57,7 +58,7 @@ function columnsOf(administers: boolean): Column<ScimToken>[] {
 }
 
 function Moment({ at }: { at: string | null }) {
-  return at === null ? texts.keys.never : <Time at={at} as="relative" />;
+  return at === null ? keyTexts.never : <Time at={at} as="relative" />;
 }
 
 function Actions({ token }: { token: ScimToken }) {
@@ -106,7 +107,8 @@ function NewToken() {
 }
 
 function TokenForm({ onCreated, onCancel }: { onCreated: (token: string) => void; onCancel: () => void }) {
-  const { keys, rules } = texts;
+  const { rules } = texts;
+  const keys = keyTexts;
   const signIn = signInTexts;
   const form = useForm({ defaultValues: { description: "", expires_at: "" } });
   const create = useCreateScimToken();

@@ -1,9 +1,10 @@
 import { Link } from "@tanstack/react-router";
 import { useForm } from "react-hook-form";
+import { useFormVersion } from "../api/versions";
 import { CheckboxField, SelectField, TextField } from "../parts/fields";
 import { KEEP_TYPED } from "../parts/forms";
 import { PolicyPanel } from "../parts/PolicyPanel";
-import { texts } from "../texts";
+import { organizationTexts } from "../texts/organization";
 import { signInTexts } from "../texts/sign-in";
 import { type SessionPolicy, useSessionPolicy, useUpdateSessionPolicy } from "./api";
 import styles from "./SignInPage.module.css";
@@ -16,9 +17,9 @@ interface Fields {
   refresh_token_ttl_days: string;
 }
 
-/** How many sessions a user may have, and how long they can be refreshed. */
+/** The session policy: how many sessions a user may have, and how long a session can be refreshed. */
 export function SessionForm() {
-  const { organization } = texts;
+  const organization = organizationTexts;
   const signIn = signInTexts;
   const policy = useSessionPolicy();
   const update = useUpdateSessionPolicy();
@@ -26,12 +27,15 @@ export function SessionForm() {
     ...(policy.data !== undefined && { values: fieldsOf(policy.data) }),
     resetOptions: KEEP_TYPED,
   });
-  const { errors } = form.formState;
+  const { errors, dirtyFields } = form.formState;
+  const version = useFormVersion(policy.data?.etag ?? "*", dirtyFields);
 
   async function save({ concurrent_sessions: limit, refresh_token_ttl_days: days, ...rest }: Partial<Fields>) {
     await update.mutateAsync({
+      version: version.version,
       ...rest,
-      // `enforce_single_session` says the same as the limit 1, and would stay in force beside another limit.
+      // `enforce_single_session` has the same effect as the limit 1. Switch it off, because it would override another
+      // limit.
       ...(limit !== undefined && { concurrent_sessions: limit, enforce_single_session: false }),
       ...(days !== undefined && { refresh_token_ttl_days: Number(days) }),
     });
@@ -39,7 +43,7 @@ export function SessionForm() {
 
   return (
     <PolicyPanel
-      title={signIn.sessions} form={form} query={policy} onSave={save} saved={signIn.saved}
+      title={signIn.sessions} form={form} query={policy} onSave={save} saved={signIn.saved} version={version}
       footer={<p className={styles["hint"]}>{signIn.sessionTimes} <Link to="/organization">{organization.title}</Link></p>}
     >
       <SelectField label={signIn.concurrent} hint={signIn.concurrentHint} source={limitSource(policy.data)} fault={errors.concurrent_sessions?.message} {...form.register("concurrent_sessions")}>
@@ -56,7 +60,7 @@ export function SessionForm() {
   );
 }
 
-/** Two fields of the policy limit the sessions. */
+/** Returns the source of the session limit, which comes from one of two fields of the policy. */
 function limitSource(policy: SessionPolicy | undefined) {
   return policy?.sources[policy.enforce_single_session ? "enforce_single_session" : "concurrent_sessions"];
 }

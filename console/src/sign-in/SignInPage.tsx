@@ -7,7 +7,7 @@ import { ServiceProvider } from "./ServiceProvider";
 import { SessionForm } from "./SessionForm";
 import styles from "./SignInPage.module.css";
 
-/** How people of the organization sign in: single sign-on, provisioning, second factors and sessions. */
+/** The settings for signing in to the organization: single sign-on, provisioning, second factors and sessions. */
 export function SignInPage() {
   return (
     <Page title={signInTexts.title}>

@@ -1,6 +1,7 @@
 /** Identity providers, provisioning tokens, and the policies for second factors and sessions. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
+import { changeOf, versionedOf } from "../api/versions";
 
 export type Idp = Schemas["Idp"];
 export type NewIdp = Schemas["NewIdp"];
@@ -9,7 +10,7 @@ export type ScimToken = Schemas["ScimToken"];
 export type MfaPolicy = Schemas["MfaPolicy"];
 export type SessionPolicy = Schemas["SessionPolicy"];
 
-/** The identity providers by name, which are at most 100 and come at once. */
+/** All identity providers, sorted by name. There are at most 100, and the API returns them in one response. */
 export function useIdps() {
   return useQuery({ queryKey: ["identity-providers"], queryFn: async () => (await dataOf(api.GET("/api/admin/saml/idp"))).idps });
 }
@@ -27,9 +28,9 @@ export function useCreateIdp() {
   return useChange("identity-providers", (body: NewIdp) => dataOf(api.POST("/api/admin/saml/idp", { body })));
 }
 
-export function useUpdateIdp(id: string) {
+export function useUpdateIdp(id: string, headers: { "If-Match"?: string } = {}) {
   return useChange("identity-providers", (body: IdpUpdate) =>
-    dataOf(api.PUT("/api/admin/saml/idp/{idp_id}", { params: { path: { idp_id: id } }, body })),
+    dataOf(api.PUT("/api/admin/saml/idp/{idp_id}", { params: { path: { idp_id: id } }, body, headers })),
   );
 }
 
@@ -42,7 +43,7 @@ export function useReadMetadata() {
   return useMutation({ mutationFn: (body: Schemas["MetadataSource"]) => dataOf(api.POST("/api/admin/saml/metadata", { body })) });
 }
 
-/** The address at which a sign-in through this provider begins. */
+/** Returns the address that starts a sign-in through this provider. */
 export function signInUrl(id: string): string {
   return `${location.origin}/api/saml/login?idp_id=${id}`;
 }
@@ -60,17 +61,19 @@ export function useDeleteScimToken(id: string) {
 }
 
 export function useMfaPolicy() {
-  return useQuery({ queryKey: ["mfa-policy"], queryFn: () => dataOf(api.GET("/api/v1/admin/org/mfa-policy")) });
+  return useQuery({ queryKey: ["mfa-policy"], queryFn: () => versionedOf(api.GET("/api/v1/admin/org/mfa-policy")) });
 }
 
 export function useUpdateMfaPolicy() {
-  return useChange("mfa-policy", (body: Schemas["MfaPolicyUpdate"]) => dataOf(api.PUT("/api/v1/admin/org/mfa-policy", { body })));
+  return useChange("mfa-policy", ({ version, ...body }: Schemas["MfaPolicyUpdate"] & { version: string }) =>
+    changeOf(version, (headers) => api.PUT("/api/v1/admin/org/mfa-policy", { body, headers })));
 }
 
 export function useSessionPolicy() {
-  return useQuery({ queryKey: ["session-policy"], queryFn: () => dataOf(api.GET("/api/v1/admin/org/session-policy")) });
+  return useQuery({ queryKey: ["session-policy"], queryFn: () => versionedOf(api.GET("/api/v1/admin/org/session-policy")) });
 }
 
 export function useUpdateSessionPolicy() {
-  return useChange("session-policy", (body: Schemas["SessionPolicyUpdate"]) => dataOf(api.PUT("/api/v1/admin/org/session-policy", { body })));
+  return useChange("session-policy", ({ version, ...body }: Schemas["SessionPolicyUpdate"] & { version: string }) =>
+    changeOf(version, (headers) => api.PUT("/api/v1/admin/org/session-policy", { body, headers })));
 }

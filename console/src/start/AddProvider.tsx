@@ -4,9 +4,10 @@ import { ApiError } from "../api/errors";
 import { useSyncModels } from "../models/api";
 import { Skeleton } from "../parts/states";
 import { toast } from "../parts/toasts";
-import { useProviders, useSetCredentials } from "../providers/api";
+import { MUST_BE_NEW, useProviders, useSetCredentials } from "../providers/api";
 import { CredentialsForm } from "../providers/CredentialsForm";
 import { texts } from "../texts";
+import { modelTexts } from "../texts/models";
 
 /** Sets up a provider, checks it at once, and adds its models to the catalog. */
 export function AddProvider({ onDone }: { onDone: () => void }) {
@@ -21,14 +22,14 @@ export function AddProvider({ onDone }: { onDone: () => void }) {
     <CredentialsForm
       taken={taken} onCancel={onDone}
       onSubmit={async (id, credentials) => {
-        await setCredentials.mutateAsync({ id, credentials, isNew: id !== addedId });
+        await setCredentials.mutateAsync({ id, credentials, headers: id === addedId ? {} : MUST_BE_NEW });
         setAddedId(id);
         const health = await dataOf(api.POST("/api/admin/providers/{provider_id}/health-check", { params: { path: { provider_id: id } } }));
         if (health.health_check_status !== "healthy") {
           throw new ApiError(200, health.error ?? texts.overview.healthOf(health.health_check_status));
         }
         const result = await sync.mutateAsync(undefined);
-        toast(texts.models.synced(Array.isArray(result) ? result.length : result.added));
+        toast(modelTexts.synced(Array.isArray(result) ? result.length : result.added));
         onDone();
       }}
     />

@@ -4,6 +4,7 @@ import { type ReactNode, useEffect, useRef, useState } from "react";
 import { useRights } from "../api/queries";
 import { type CreatedKey, useCreateKey } from "../keys/api";
 import { programs } from "../keys/programs";
+import { useExampleModel } from "../models/usable";
 import { Button } from "../parts/Button";
 import { CodeTabs } from "../parts/CodeTabs";
 import { Dialog } from "../parts/Dialog";
@@ -12,14 +13,17 @@ import { Secret } from "../parts/Secret";
 import { errorText } from "../parts/states";
 import { toast } from "../parts/toasts";
 import { useFirstRecord } from "../requests/api";
-import { texts } from "../texts";
+import { keyTexts } from "../texts/keys";
+import { providerTexts } from "../texts/providers";
+import { startTexts } from "../texts/start";
 import { AddProvider } from "./AddProvider";
 import { useReadyProviders } from "./api";
 import styles from "./StartPage.module.css";
 
-/** From nothing to the first recorded request. Each step can be left out, and the page is always in the navigation. */
+/** The first steps, from setting up a provider to the first recorded request. The user can skip any step. The
+ * navigation always contains this page. */
 export function StartPage() {
-  const { start } = texts;
+  const start = startTexts;
   const { administers } = useRights();
   const [key, setKey] = useState<CreatedKey | null>(null);
   return (
@@ -50,7 +54,7 @@ function Step({ icon, title, done, children }: { icon: ReactNode; title: string;
 }
 
 function ProviderStep() {
-  const { start } = texts;
+  const start = startTexts;
   const providers = useReadyProviders();
   const [adding, setAdding] = useState(false);
   const opener = useRef<HTMLButtonElement>(null);
@@ -59,7 +63,7 @@ function ProviderStep() {
     <Step icon={<Plug aria-hidden size={18} />} title={start.provider} done={names.length > 0}>
       <p className={styles["text"]}>{names.length === 0 ? start.noProvider : start.readyProviders(names.join(", "))}</p>
       <div><Button ref={opener} onClick={() => setAdding(true)}><Plus aria-hidden />{start.addProvider}</Button></div>
-      <Dialog open={adding} onClose={() => setAdding(false)} returnTo={opener} title={texts.providers.newTitle} text={start.addProviderText}>
+      <Dialog open={adding} onClose={() => setAdding(false)} returnTo={opener} title={providerTexts.newTitle} text={start.addProviderText}>
         <AddProvider onDone={() => setAdding(false)} />
       </Dialog>
     </Step>
@@ -67,11 +71,11 @@ function ProviderStep() {
 }
 
 function KeyStep({ apiKey, onCreated }: { apiKey: CreatedKey | null; onCreated: (key: CreatedKey) => void }) {
-  const { start } = texts;
+  const start = startTexts;
   const create = useCreateKey();
   return (
     <Step icon={<KeyRound aria-hidden size={18} />} title={start.key} done={apiKey !== null}>
-      <p className={styles["text"]}>{apiKey === null ? start.keyText : texts.keys.createdText}</p>
+      <p className={styles["text"]}>{apiKey === null ? start.keyText : keyTexts.createdText}</p>
       {apiKey === null ? (
         <div>
           <Button
@@ -82,19 +86,20 @@ function KeyStep({ apiKey, onCreated }: { apiKey: CreatedKey | null; onCreated: 
                 onError: (error) => toast(errorText(error), "failed"),
               })}
           >
-            {texts.keys.create}
+            {keyTexts.create}
           </Button>
         </div>
       ) : (
-        <Secret label={texts.keys.yourKey} text={apiKey.api_key} />
+        <Secret label={keyTexts.yourKey} text={apiKey.api_key} />
       )}
     </Step>
   );
 }
 
 function RequestStep({ apiKey }: { apiKey: CreatedKey | null }) {
-  const { start } = texts;
+  const start = startTexts;
   const navigate = useNavigate();
+  const model = useExampleModel();
   const record = useFirstRecord(apiKey?.id);
   const id = record.data?.id;
   useEffect(() => {
@@ -106,7 +111,7 @@ function RequestStep({ apiKey }: { apiKey: CreatedKey | null }) {
         <p className={styles["text"]}>{start.requestText}</p>
       ) : (
         <>
-          <CodeTabs label={texts.keys.tryIt} programs={programs(apiKey.api_key, location.origin)} />
+          <CodeTabs label={keyTexts.tryIt} programs={programs(apiKey.api_key, location.origin, model)} />
           <p className={styles["waiting"]} role="status">{start.waiting}</p>
         </>
       )}

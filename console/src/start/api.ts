@@ -1,7 +1,7 @@
-/** What the first steps need to know. */
+/** Queries of the first steps. */
 import { useProviders } from "../providers/api";
 
-/** The providers that can be called. */
+/** Returns the enabled providers that have credentials. */
 export function useReadyProviders() {
   const providers = useProviders();
   return { ...providers, data: providers.data?.filter((provider) => provider.enabled && provider.credentials_configured) };

@@ -2,13 +2,13 @@ import { Badge } from "../parts/Badge";
 import { Panel } from "../parts/Page";
 import { ErrorState } from "../parts/states";
 import { Time } from "../parts/Time";
-import { texts } from "../texts";
+import { switchTexts } from "../texts/switches";
 import { isPending, type RecentChange, usePropagation } from "./api";
 import styles from "./Changes.module.css";
 
-/** The latest changes of kill switches, each with the workers and outposts that apply it. */
+/** The latest changes of kill switches, with the number of workers and outposts that have applied each change. */
 export function Changes() {
-  const { switches } = texts;
+  const switches = switchTexts;
   const report = usePropagation();
   const changes = report.data?.changes ?? [];
   return (
@@ -27,7 +27,7 @@ export function Changes() {
 }
 
 function Change({ change }: { change: RecentChange }) {
-  const { switches } = texts;
+  const switches = switchTexts;
   const outposts = change.outposts.filter((outpost) => outpost.confirmed_at !== null).length;
   const more = change.target_count - change.targets.length;
   return (

@@ -6,17 +6,18 @@ import { Dialog } from "../parts/Dialog";
 import { DialogForm } from "../parts/DialogForm";
 import { SelectField } from "../parts/fields";
 import { toast } from "../parts/toasts";
-import { texts } from "../texts";
+import { switchTexts } from "../texts/switches";
 import { type Reason, REASONS, type Target, useSwitch } from "./api";
 
-/** Stops or releases a provider or a model, after a dialog that says what happens. */
+/** A button that stops or releases a provider or a model. A dialog first explains the effect. `whole` is true if
+ * `target` is a provider. */
 export function SwitchButton({ target, name, stopped, whole }: {
   target: Target;
   name: string;
   stopped: boolean;
   whole: boolean;
 }) {
-  const { switches } = texts;
+  const switches = switchTexts;
   const [open, setOpen] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
   const change = useSwitch(target);
@@ -51,9 +52,9 @@ export function SwitchButton({ target, name, stopped, whole }: {
 function Engage({ onSubmit, onCancel }: { onSubmit: (reason: Reason) => Promise<void>; onCancel: () => void }) {
   const form = useForm<{ reason: Reason }>({ defaultValues: { reason: "security_event" } });
   return (
-    <DialogForm form={form} action={texts.switches.stopNow} look="danger" onSubmit={({ reason }) => onSubmit(reason)} onCancel={onCancel}>
-      <SelectField label={texts.switches.reason} fault={form.formState.errors.reason?.message} {...form.register("reason")}>
-        {REASONS.map((reason) => <option key={reason} value={reason}>{texts.switches.reasons[reason]}</option>)}
+    <DialogForm form={form} action={switchTexts.stopNow} look="danger" onSubmit={({ reason }) => onSubmit(reason)} onCancel={onCancel}>
+      <SelectField label={switchTexts.reason} fault={form.formState.errors.reason?.message} {...form.register("reason")}>
+        {REASONS.map((reason) => <option key={reason} value={reason}>{switchTexts.reasons[reason]}</option>)}
       </SelectField>
     </DialogForm>
   );
@@ -61,5 +62,5 @@ function Engage({ onSubmit, onCancel }: { onSubmit: (reason: Reason) => Promise<
 
 function Release({ onSubmit, onCancel }: { onSubmit: () => Promise<void>; onCancel: () => void }) {
   const form = useForm();
-  return <DialogForm form={form} action={texts.switches.releaseNow} onSubmit={onSubmit} onCancel={onCancel}>{null}</DialogForm>;
+  return <DialogForm form={form} action={switchTexts.releaseNow} onSubmit={onSubmit} onCancel={onCancel}>{null}</DialogForm>;
 }

@@ -5,27 +5,28 @@ import { Page, Panel } from "../parts/Page";
 import { EmptyState, ErrorState, Skeleton } from "../parts/states";
 import { Time } from "../parts/Time";
 import { texts } from "../texts";
+import { switchTexts } from "../texts/switches";
 import { type ModelSwitch, type ProviderSwitch, type Target, useSwitches } from "./api";
 import { Changes } from "./Changes";
 import { SwitchButton } from "./SwitchButton";
 import styles from "./SwitchesPage.module.css";
 
-/** All models by provider, with a switch for each, and how far the latest changes have come. */
+/** All models by provider, with a kill switch for each, and the propagation of the latest changes. */
 export function SwitchesPage() {
   const switches = useSwitches();
   const { data } = switches;
   return (
-    <Page title={texts.switches.title}>
+    <Page title={switchTexts.title}>
       <div className={styles["panels"]}>
         {switches.error && data === undefined ? (
-          <Panel label={texts.switches.title}><ErrorState error={switches.error} onRetry={() => void switches.refetch()} /></Panel>
+          <Panel label={switchTexts.title}><ErrorState error={switches.error} onRetry={() => void switches.refetch()} /></Panel>
         ) : data === undefined ? (
-          <Panel label={texts.switches.title}>
+          <Panel label={switchTexts.title}>
             <div className={styles["loading"]} role="status" aria-label={texts.loading}><Skeleton width="40%" /><Skeleton width="60%" /></div>
           </Panel>
         ) : data.length === 0 ? (
-          <Panel label={texts.switches.title}>
-            <EmptyState icon={PowerOff} title={texts.switches.empty} text={texts.switches.emptyText} />
+          <Panel label={switchTexts.title}>
+            <EmptyState icon={PowerOff} title={switchTexts.empty} text={switchTexts.emptyText} />
           </Panel>
         ) : (
           data.map((provider) => <Provider key={provider.provider} provider={provider} />)
@@ -45,7 +46,7 @@ function Provider({ provider }: { provider: ProviderSwitch }) {
     >
       {stoppedAt !== null && <p className={styles["whole"]}><Stopped at={stoppedAt} reason={reason} /></p>}
       {models.length === 0 ? (
-        <p className={styles["none"]}>{texts.switches.noModels}</p>
+        <p className={styles["none"]}>{switchTexts.noModels}</p>
       ) : (
         <ul className={styles["models"]}>
           {models.map((model) => <Model key={model.id} model={model} whole={stoppedAt !== null} />)}
@@ -66,7 +67,7 @@ function Model({ model, whole }: { model: ModelSwitch; whole: boolean }) {
       {model.kill_switch_disabled_at !== null ? (
         <Stopped at={model.kill_switch_disabled_at} reason={model.disabled_reason} />
       ) : (
-        <Badge tone={model.is_active ? "success" : "neutral"}>{model.is_active ? texts.switches.serving : texts.switches.inactive}</Badge>
+        <Badge tone={model.is_active ? "success" : "neutral"}>{model.is_active ? switchTexts.serving : switchTexts.inactive}</Badge>
       )}
       {!whole && <Switch target={{ model }} name={name} stopped={model.kill_switch_active} />}
     </li>
@@ -76,9 +77,9 @@ function Model({ model, whole }: { model: ModelSwitch; whole: boolean }) {
 function Stopped({ at, reason }: { at: string; reason: ModelSwitch["disabled_reason"] }) {
   return (
     <span className={styles["stopped"]}>
-      <Badge tone="danger">{texts.switches.stopped}</Badge>
+      <Badge tone="danger">{switchTexts.stopped}</Badge>
       <span className={styles["since"]}>
-        {reason !== null && `${texts.switches.reasons[reason]}, `}<Time at={at} as="relative" />
+        {reason !== null && `${switchTexts.reasons[reason]}, `}<Time at={at} as="relative" />
       </span>
     </span>
   );

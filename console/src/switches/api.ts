@@ -1,4 +1,4 @@
-/** Kill switches: their state, changes, and how far changes have come. */
+/** Kill switches: their state, changes, and the propagation of changes. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
 
@@ -20,7 +20,7 @@ export function useSwitches() {
   });
 }
 
-/** The latest changes. They are asked for often while a worker has not confirmed the newest. */
+/** The latest changes. The query repeats more often while a worker or an outpost has not confirmed one of them. */
 export function usePropagation() {
   return useQuery({
     queryKey: ["kill-switches", "propagation"],
@@ -36,7 +36,7 @@ export function isPending(change: RecentChange): boolean {
   return change.pending.length > 0 || change.outposts.some((outpost) => outpost.confirmed_at === null);
 }
 
-/** What a switch stops: a provider with all its models, or one model. */
+/** The target of a kill switch: a provider with all its models, or one model. */
 export type Target = { provider: string } | { model: ModelSwitch };
 
 export function useSwitch(target: Target) {

@@ -2,17 +2,17 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { Badge } from "../parts/Badge";
 import { bytes, duration } from "../parts/format";
-import { texts } from "../texts";
+import { systemTexts } from "../texts/system";
 import type { Component, Status } from "./api";
 import styles from "./SystemPage.module.css";
 import { STATUS_TONES } from "./tones";
 
-/** From bad to good: the status of several is the first that one of them has. */
+/** Statuses, the worst first. The row of the providers shows the worst status of any provider. */
 const STATUSES: readonly Status[] = ["unhealthy", "degraded", "unknown", "healthy"];
 
-/** The components of the system, each with its status and what is known of it. */
+/** The components of the system, each with its status and details. */
 export function Components({ components, providers }: { components: Record<string, Component>; providers: readonly Status[] }) {
-  const { system } = texts;
+  const system = systemTexts;
   return (
     <ul className={styles["list"]} aria-label={system.components}>
       {Object.entries(components).map(([name, component]) => (
@@ -37,13 +37,13 @@ function Row({ name, status, children }: { name: string; status: Status; childre
         <span className={styles["name"]}>{name}</span>
         {children !== "" && <span className={styles["muted"]}>{children}</span>}
       </span>
-      <Badge tone={STATUS_TONES[status]}>{texts.system.statuses[status]}</Badge>
+      <Badge tone={STATUS_TONES[status]}>{systemTexts.statuses[status]}</Badge>
     </li>
   );
 }
 
 function detailOf({ detail, latency_ms: latency, pool, workers, waiting_jobs: waiting, bytes: stored }: Component): string {
-  const { system } = texts;
+  const system = systemTexts;
   return [
     detail,
     typeof latency === "number" && system.answersIn(duration(latency)),

@@ -5,13 +5,14 @@ import { Button } from "../parts/Button";
 import { Panel } from "../parts/Page";
 import { ErrorState, Skeleton } from "../parts/states";
 import { texts } from "../texts";
+import { systemTexts } from "../texts/system";
 import { type Finding, useDiagnosis } from "./api";
 import styles from "./SystemPage.module.css";
 import { VERDICT_TONES } from "./tones";
 
-/** What `gatehouse doctor` finds in the running platform, with what to do. */
+/** The results of `gatehouse doctor` on the running platform, with remedies. */
 export function DiagnosisPanel() {
-  const { system } = texts;
+  const system = systemTexts;
   const { operates } = useRights();
   const diagnosis = useDiagnosis();
   const { data } = diagnosis;
@@ -37,7 +38,7 @@ export function DiagnosisPanel() {
 }
 
 function FindingRow({ finding: { check, verdict, message, remedy } }: { finding: Finding }) {
-  const { system } = texts;
+  const system = systemTexts;
   return (
     <li className={styles["row"]}>
       <span className={styles["names"]}>

@@ -13,15 +13,17 @@ import { ErrorState, Skeleton } from "../parts/states";
 import { Time } from "../parts/Time";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
+import { systemTexts } from "../texts/system";
 import { type Maintenance, useMaintenance, useSwitchMaintenance } from "./api";
 import styles from "./SystemPage.module.css";
 
 const DEFAULT_DRAIN_SECONDS = 30;
 const MAX_DRAIN_SECONDS = 600;
 
-/** Whether new requests are refused. Operators switch it. */
+/** Shows whether maintenance is on. During maintenance, new requests are refused. Operators can switch it on and
+ * off. */
 export function MaintenancePanel() {
-  const { system } = texts;
+  const system = systemTexts;
   const { operates } = useRights();
   const maintenance = useMaintenance();
   const { data } = maintenance;
@@ -47,7 +49,7 @@ export function MaintenancePanel() {
 }
 
 function Switch({ maintenance }: { maintenance: Maintenance }) {
-  const { system } = texts;
+  const system = systemTexts;
   const { maintenance_enabled: isOn } = maintenance;
   const [open, setOpen] = useState<"start" | "end" | null>(null);
   const trigger = useRef<HTMLButtonElement>(null);
@@ -73,7 +75,7 @@ function Switch({ maintenance }: { maintenance: Maintenance }) {
 }
 
 function StartForm({ maintenance, onDone }: { maintenance: Maintenance; onDone: () => void }) {
-  const { system } = texts;
+  const system = systemTexts;
   const { maintenance_enabled: isOn } = maintenance;
   const change = useSwitchMaintenance();
   const form = useForm({ defaultValues: { message: maintenance.message ?? "", drain_timeout_seconds: isOn ? 0 : DEFAULT_DRAIN_SECONDS } });

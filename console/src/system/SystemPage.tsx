@@ -3,6 +3,7 @@ import { Fact, Facts } from "../parts/Facts";
 import { Page, Panel } from "../parts/Page";
 import { ErrorState, Skeleton } from "../parts/states";
 import { texts } from "../texts";
+import { systemTexts } from "../texts/system";
 import { useHealth, useVersion } from "./api";
 import { Components } from "./Components";
 import { DiagnosisPanel } from "./DiagnosisPanel";
@@ -13,7 +14,7 @@ import { WorkersPanel } from "./WorkersPanel";
 
 /** The state of the installation: maintenance, components, workers, checks, versions. */
 export function SystemPage() {
-  const { system } = texts;
+  const system = systemTexts;
   const health = useHealth();
   const { data } = health;
   return (
@@ -38,7 +39,7 @@ export function SystemPage() {
 }
 
 function Versions() {
-  const { system } = texts;
+  const system = systemTexts;
   const { data } = useVersion();
   if (data === undefined) return null;
   return (

@@ -4,15 +4,17 @@ import { bytes } from "../parts/format";
 import { Panel } from "../parts/Page";
 import { RuleName } from "../parts/rules";
 import { texts } from "../texts";
+import { systemTexts } from "../texts/system";
 import type { Worker, Workers } from "./api";
 import styles from "./SystemPage.module.css";
 
-/** The longest interval between two heartbeats is 5 s. */
+/** A process without a heartbeat for longer than this is shown as silent. Processes send a heartbeat at least every 5
+ * s. */
 const SILENT_AFTER_SECONDS = 15;
 
-/** The processes that send heartbeats. Operators see each; others how many there are. */
+/** The processes that send heartbeats. Operators see a list of them, other users only a summary. */
 export function WorkersPanel({ workers }: { workers: Workers }) {
-  const { system } = texts;
+  const system = systemTexts;
   return (
     <Panel title={system.workers}>
       {workers.count === undefined ? (
@@ -28,26 +30,26 @@ export function WorkersPanel({ workers }: { workers: Workers }) {
 
 const COLUMNS: Column<Worker>[] = [
   {
-    id: "name", header: texts.system.worker,
-    cell: ({ row: { original: worker } }) => <RuleName name={worker.name} detail={texts.system.kindOf(worker.kind)} />,
+    id: "name", header: systemTexts.worker,
+    cell: ({ row: { original: worker } }) => <RuleName name={worker.name} detail={systemTexts.kindOf(worker.kind)} />,
   },
   {
-    id: "state", header: texts.system.state,
+    id: "state", header: systemTexts.state,
     cell: ({ row: { original: { silent_seconds: seconds } } }) =>
       seconds > SILENT_AFTER_SECONDS
-        ? <Badge tone="warning">{texts.system.silent(Math.round(seconds))}</Badge>
-        : <Badge tone="success">{texts.system.seen}</Badge>,
+        ? <Badge tone="warning">{systemTexts.silent(Math.round(seconds))}</Badge>
+        : <Badge tone="success">{systemTexts.seen}</Badge>,
   },
   {
-    id: "revision", header: texts.system.revision, meta: { hideBelow: "tablet" },
+    id: "revision", header: systemTexts.revision, meta: { hideBelow: "tablet" },
     cell: ({ row: { original: { revision, revision_lag: lag = 0 } } }) =>
-      revision === undefined ? texts.none : `${revision.toLocaleString("en")} ${lag > 0 ? texts.system.behind(lag) : texts.system.current}`,
+      revision === undefined ? texts.none : `${revision.toLocaleString("en")} ${lag > 0 ? systemTexts.behind(lag) : systemTexts.current}`,
   },
-  { id: "work", header: texts.system.work, meta: { hideBelow: "tablet" }, cell: ({ row }) => workOf(row.original) },
+  { id: "work", header: systemTexts.work, meta: { hideBelow: "tablet" }, cell: ({ row }) => workOf(row.original) },
 ];
 
 function workOf({ active, jobs, drain }: Worker): string {
-  const { system } = texts;
+  const system = systemTexts;
   const parts = [
     active !== undefined && system.calls(active),
     drain !== undefined && (drain.connected ? system.waits(bytes(drain.backlog_bytes)) : system.databaseAway),

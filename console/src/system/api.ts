@@ -1,4 +1,4 @@
-/** The system: health of its components, workers, versions, maintenance, and what the checks of the installation found. */
+/** The system: health of components, workers, versions, maintenance, and results of diagnostic checks. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
 
@@ -32,14 +32,15 @@ export interface Workers {
   count?: number;
   silent?: number;
   revision_lag?: number;
-  /** For operators of the platform only. */
+  /** Only operators of the platform receive this field. */
   nodes?: Worker[];
 }
 
 const REFRESH_MS = 5_000;
 const DIAGNOSIS_REFRESH_MS = 60_000;
 
-/** The health of the system. `components` are those with a status of their own; providers and workers have several. */
+/** The health of the system. `components` contains the components that have one status. Providers and workers are
+ * returned separately, because each of them has its own status. */
 export function useHealth() {
   return useQuery({
     queryKey: ["system", "health"],

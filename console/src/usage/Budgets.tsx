@@ -1,33 +1,33 @@
 import { Link } from "@tanstack/react-router";
 import { dollars, relative, wholeNumber } from "../parts/format";
 import { Panel } from "../parts/Page";
-import { texts } from "../texts";
+import { usageTexts } from "../texts/usage";
 import type { BudgetLeft } from "./api";
 import styles from "./Budgets.module.css";
 
-/** From this share of a limit on, what is left is shown as little. */
+/** If at most this share of a limit remains, the remaining amount is shown as low. */
 const LITTLE_LEFT = 0.1;
 
-/** What is left of each budget that the user's calls count against. */
+/** The remaining amount of each budget that applies to the user's requests. */
 export function Budgets({ budgets }: { budgets: BudgetLeft[] }) {
   return (
     <Panel
-      title={texts.usage.budgets}
-      actions={<Link to="/access-requests" search={{ ask: "limit" }} className={styles["ask"]}>{texts.usage.askLimit}</Link>}
+      title={usageTexts.budgets}
+      actions={<Link to="/access-requests" search={{ ask: "limit" }} className={styles["ask"]}>{usageTexts.askLimit}</Link>}
     >
       <ul className={styles["list"]}>
         {budgets.map((budget, at) => (
           <li key={at} className={styles["budget"]}>
             <div className={styles["head"]}>
-              <h3 className={styles["name"]} title={budget.scope_name ?? undefined}>{texts.usage.budgetOf(budget.scope_type, budget.scope_name)}</h3>
+              <h3 className={styles["name"]} title={budget.scope_name ?? undefined}>{usageTexts.budgetOf(budget.scope_type, budget.scope_name)}</h3>
               <span className={styles["period"]}>
-                {texts.usage.perPeriod(budget.period)} · {texts.usage.resets(relative(budget.period_end))}
-                {!budget.blocks && ` · ${texts.usage.warnsOnly}`}
+                {usageTexts.perPeriod(budget.period)} · {usageTexts.resets(relative(budget.period_end))}
+                {!budget.blocks && ` · ${usageTexts.warnsOnly}`}
               </span>
             </div>
-            <Left limit={budget.limit_usd} left={budget.remaining_usd} text={(left, limit) => texts.usage.left(dollars(left), dollars(limit))} />
-            <Left limit={budget.limit_requests} left={budget.remaining_requests} text={(left, limit) => texts.usage.requestsLeft(wholeNumber(left), wholeNumber(limit))} />
-            <Left limit={budget.limit_tokens} left={budget.remaining_tokens} text={(left, limit) => texts.usage.tokensLeft(wholeNumber(left), wholeNumber(limit))} />
+            <Left limit={budget.limit_usd} left={budget.remaining_usd} text={(left, limit) => usageTexts.left(dollars(left), dollars(limit))} />
+            <Left limit={budget.limit_requests} left={budget.remaining_requests} text={(left, limit) => usageTexts.requestsLeft(wholeNumber(left), wholeNumber(limit))} />
+            <Left limit={budget.limit_tokens} left={budget.remaining_tokens} text={(left, limit) => usageTexts.tokensLeft(wholeNumber(left), wholeNumber(limit))} />
           </li>
         ))}
       </ul>
@@ -35,7 +35,7 @@ export function Budgets({ budgets }: { budgets: BudgetLeft[] }) {
   );
 }
 
-/** One limit: what is left, and a bar of what is used. */
+/** A limit: the remaining amount, and a bar for the used amount. */
 function Left({ limit, left, text }: {
   limit: number | null;
   left: number | null;

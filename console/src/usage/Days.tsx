@@ -1,12 +1,12 @@
 import { count, dollars } from "../parts/format";
 import { TimeChart } from "../parts/TimeChart";
-import { texts } from "../texts";
+import { usageTexts } from "../texts/usage";
 import type { UsageDay } from "./api";
 import styles from "./UsagePage.module.css";
 
 /** Requests and cost of each day. */
 export function Days({ days, zone }: { days: UsageDay[]; zone: string }) {
-  const { usage } = texts;
+  const usage = usageTexts;
   const axis = { starts: days.map(({ day }) => day), step: "day" } as const;
   return (
     <div className={styles["charts"]}>

@@ -10,18 +10,19 @@ import { Page, Panel } from "../parts/Page";
 import { Segments } from "../parts/Segments";
 import { EmptyState, ErrorState } from "../parts/states";
 import { texts } from "../texts";
+import { usageTexts } from "../texts/usage";
 import { type UsageModel, type UsagePeriod, useUsageSummary } from "./api";
 import { Budgets } from "./Budgets";
 import { Days } from "./Days";
 import styles from "./UsagePage.module.css";
 
 const PERIODS: readonly [UsagePeriod, string][] = [
-  ["day", texts.usage.today], ["week", texts.usage.week], ["month", texts.usage.month],
+  ["day", usageTexts.today], ["week", usageTexts.week], ["month", usageTexts.month],
 ];
 
 const route = getRouteApi("/usage");
 
-/** The user's own usage in a period, and what is left of the budgets that apply. */
+/** The user's own usage in a period, and the remaining amounts of the budgets that apply. */
 export function UsagePage() {
   const { period = "month" } = route.useSearch();
   const summary = useUsageSummary(period);
@@ -29,9 +30,9 @@ export function UsagePage() {
   const when = PERIODS.find(([value]) => value === period)?.[1] ?? "";
   return (
     <Page
-      title={texts.usage.title}
+      title={usageTexts.title}
       actions={
-        <Segments label={texts.usage.period}>
+        <Segments label={usageTexts.period}>
           {PERIODS.map(([value, name]) => (
             <Link key={value} to="/usage" search={value === "month" ? {} : { period: value }} activeOptions={{ exact: true }}>{name}</Link>
           ))}
@@ -39,14 +40,14 @@ export function UsagePage() {
       }
     >
       {summary.error && data === undefined ? (
-        <Panel label={texts.usage.title}><ErrorState error={summary.error} onRetry={() => void summary.refetch()} /></Panel>
+        <Panel label={usageTexts.title}><ErrorState error={summary.error} onRetry={() => void summary.refetch()} /></Panel>
       ) : (
         <div className={styles["page"]}>
           <FigureRow>
-            <Figure name={texts.usage.requests} when={when} value={data && wholeNumber(data.total.requests)} />
-            <Figure name={texts.usage.input} when={when} value={data && count(data.total.input_tokens + data.total.cached_tokens)} detail={data && data.total.cached_tokens > 0 && texts.usage.cached(count(data.total.cached_tokens))} />
-            <Figure name={texts.usage.output} when={when} value={data && count(data.total.output_tokens)} />
-            <Figure name={texts.usage.cost} when={when} value={data && dollars(data.total.cost_usd)} />
+            <Figure name={usageTexts.requests} when={when} value={data && wholeNumber(data.total.requests)} />
+            <Figure name={usageTexts.input} when={when} value={data && count(data.total.input_tokens + data.total.cached_tokens)} detail={data && data.total.cached_tokens > 0 && usageTexts.cached(count(data.total.cached_tokens))} />
+            <Figure name={usageTexts.output} when={when} value={data && count(data.total.output_tokens)} />
+            <Figure name={usageTexts.cost} when={when} value={data && dollars(data.total.cost_usd)} />
           </FigureRow>
           {data && data.budgets.length > 0 && <Budgets budgets={data.budgets} />}
           {data && period !== "day" && data.total.requests > 0 && <Days days={data.days} zone={data.time_zone} />}
@@ -60,23 +61,23 @@ export function UsagePage() {
 function Models({ models, stale, period }: { models: UsageModel[] | undefined; stale: boolean; period: UsagePeriod }) {
   const { id } = useSession().user;
   const columns = useMemo((): Column<UsageModel>[] => [
-    { id: "model", header: texts.usage.model, meta: { width: "40%" }, cell: ({ row }) => <Model model={row.original} user={id} period={period} /> },
-    { id: "requests", header: texts.usage.requests, meta: { align: "end" }, cell: ({ row }) => count(row.original.requests) },
-    { id: "input", header: texts.usage.input, meta: { align: "end", hideBelow: "tablet" }, cell: ({ row }) => count(row.original.input_tokens + row.original.cached_tokens) },
-    { id: "output", header: texts.usage.output, meta: { align: "end", hideBelow: "tablet" }, cell: ({ row }) => count(row.original.output_tokens) },
-    { id: "cost", header: texts.usage.cost, meta: { align: "end" }, cell: ({ row }) => dollars(row.original.cost_usd) },
+    { id: "model", header: usageTexts.model, meta: { width: "40%" }, cell: ({ row }) => <Model model={row.original} user={id} period={period} /> },
+    { id: "requests", header: usageTexts.requests, meta: { align: "end" }, cell: ({ row }) => count(row.original.requests) },
+    { id: "input", header: usageTexts.input, meta: { align: "end", hideBelow: "tablet" }, cell: ({ row }) => count(row.original.input_tokens + row.original.cached_tokens) },
+    { id: "output", header: usageTexts.output, meta: { align: "end", hideBelow: "tablet" }, cell: ({ row }) => count(row.original.output_tokens) },
+    { id: "cost", header: usageTexts.cost, meta: { align: "end" }, cell: ({ row }) => dollars(row.original.cost_usd) },
   ], [id, period]);
   return (
     <Panel
-      title={texts.usage.models}
-      actions={<Link to="/access-requests" search={{ ask: "model" }} className={styles["ask"]}>{texts.usage.askModel}</Link>}
+      title={usageTexts.models}
+      actions={<Link to="/access-requests" search={{ ask: "model" }} className={styles["ask"]}>{usageTexts.askModel}</Link>}
     >
       {models?.length === 0 ? (
-        <EmptyState icon={ChartColumn} title={texts.usage.empty} text={texts.usage.emptyText}>
+        <EmptyState icon={ChartColumn} title={usageTexts.empty} text={usageTexts.emptyText}>
           <Link to="/start" className={buttonClass("primary")}>{texts.overview.firstSteps}</Link>
         </EmptyState>
       ) : (
-        <DataTable label={texts.usage.models} columns={columns} rows={models} idOf={modelId} stale={stale} />
+        <DataTable label={usageTexts.models} columns={columns} rows={models} idOf={modelId} stale={stale} />
       )}
     </Panel>
   );
@@ -86,9 +87,9 @@ function modelId({ provider, model_id: model }: UsageModel): string {
   return `${provider ?? ""}/${model ?? ""}`;
 }
 
-/** The model, which leads to the user's requests to it. */
+/** The model as a link to the user's requests to this model. */
 function Model({ model: { provider, model_id: model }, user, period }: { model: UsageModel; user: string; period: UsagePeriod }) {
-  if (provider === null || model === null) return <span className={styles["none"]}>{texts.usage.noModel}</span>;
+  if (provider === null || model === null) return <span className={styles["none"]}>{usageTexts.noModel}</span>;
   return (
     <Link className={styles["model"]} to="/requests" search={{ user, provider, model, period }} title={`${provider}/${model}`}>
       <span className={styles["provider"]}>{provider} / </span>{model}

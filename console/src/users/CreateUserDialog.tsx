@@ -5,10 +5,11 @@ import { Secret } from "../parts/Secret";
 import { toast } from "../parts/toasts";
 import { useResetOnOpen } from "../parts/useResetOnOpen";
 import { texts } from "../texts";
+import { userTexts } from "../texts/users";
 import { nameOf, useCreateUser } from "./api";
 import { bodyOf, type UserFields, UserForm } from "./UserForm";
 
-/** Creates a user, and then shows the invitation link once, unless the platform has mailed it. */
+/** Creates a user. If the platform has not mailed the invitation link, shows it once. */
 export function CreateUserDialog({ open, onClose, returnTo }: {
   open: boolean;
   onClose: () => void;
@@ -19,7 +20,7 @@ export function CreateUserDialog({ open, onClose, returnTo }: {
   async function submit(fields: UserFields) {
     const created = await create.mutateAsync({ ...bodyOf(fields), kind: fields.kind });
     if (created.invitation_token === null) {
-      toast(created.invitation_sent_to === null ? texts.users.created(nameOf(created)) : texts.users.invitationSent(created.invitation_sent_to));
+      toast(created.invitation_sent_to === null ? userTexts.created(nameOf(created)) : userTexts.invitationSent(created.invitation_sent_to));
       onClose();
     } else {
       setLink(invitationLink(created.invitation_token, fields.email));
@@ -28,15 +29,15 @@ export function CreateUserDialog({ open, onClose, returnTo }: {
   return (
     <Dialog
       open={open} onClose={onClose} returnTo={returnTo} persistent={link !== null}
-      title={link === null ? texts.users.newTitle : texts.users.invitedTitle}
-      text={link === null ? texts.users.newText : texts.users.invitedText}
+      title={link === null ? userTexts.newTitle : userTexts.invitedTitle}
+      text={link === null ? userTexts.newText : userTexts.invitedText}
     >
-      {link === null ? <UserForm onSubmit={submit} onCancel={onClose} /> : <Link label={texts.users.invitation} link={link} onDone={onClose} />}
+      {link === null ? <UserForm onSubmit={submit} onCancel={onClose} /> : <Link label={userTexts.invitation} link={link} onDone={onClose} />}
     </Dialog>
   );
 }
 
-/** A one-time link that an administrator hands over. */
+/** A one-time link that the administrator gives to the user. */
 export function Link({ label, link, onDone }: { label: string; link: string; onDone: () => void }) {
   return (
     <>

@@ -8,7 +8,7 @@ import { MenuItem, MenuSeparator } from "../parts/Menu";
 import { RowMenu } from "../parts/RowMenu";
 import { errorText } from "../parts/states";
 import { toast } from "../parts/toasts";
-import { texts } from "../texts";
+import { userTexts } from "../texts/users";
 import { nameOf, type User, useDeleteUser, useIssueReset, useResetFactors, useSetActive, useUpdateUser } from "./api";
 import { Link } from "./CreateUserDialog";
 import { bodyOf, UserForm } from "./UserForm";
@@ -17,7 +17,7 @@ type Open = "edit" | "reset" | "factors" | "delete" | null;
 
 /** The menu of a user, for administrators. */
 export function UserActions({ user, onOpen }: { user: User; onOpen: () => void }) {
-  const { users } = texts;
+  const users = userTexts;
   const { user: self } = useSession();
   const [open, setOpen] = useState<Open>(null);
   const [link, setLink] = useState<string | null>(null);
@@ -106,7 +106,7 @@ function EditUser({ user, onDone }: { user: User; onDone: () => void }) {
       user={user} onCancel={onDone}
       onSubmit={async (fields) => {
         await update.mutateAsync(bodyOf(fields));
-        toast(texts.users.saved(nameOf(user)));
+        toast(userTexts.saved(nameOf(user)));
         onDone();
       }}
     />

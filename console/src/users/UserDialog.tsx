@@ -12,6 +12,8 @@ import { EmptyState, ErrorState, Skeleton } from "../parts/states";
 import { Time } from "../parts/Time";
 import { SessionRow } from "../security/SessionRow";
 import { texts } from "../texts";
+import { keyTexts } from "../texts/keys";
+import { userTexts } from "../texts/users";
 import { nameOf, type User, useEndUserSession, useEndUserSessions, useUser, useUserSessions } from "./api";
 import styles from "./UsersPage.module.css";
 
@@ -21,7 +23,7 @@ export function UserDialog({ id, onClose }: { id: string | undefined; onClose: (
 }
 
 function OpenDialog({ id, onClose }: { id: string; onClose: () => void }) {
-  const { users } = texts;
+  const users = userTexts;
   const { data: user, error, refetch } = useUser(id);
   const isService = user?.kind === "service";
   return (
@@ -41,7 +43,7 @@ function Waiting({ error, onRetry }: { error: unknown; onRetry: () => void }): R
 }
 
 function Sessions({ user }: { user: User }) {
-  const { users } = texts;
+  const users = userTexts;
   const { administers } = useRights();
   const { data, error, refetch } = useUserSessions(user.id);
   const end = useEndUserSession(user.id);
@@ -69,7 +71,8 @@ function Sessions({ user }: { user: User }) {
 }
 
 function Keys({ user }: { user: User }) {
-  const { users, keys } = texts;
+  const users = userTexts;
+  const keys = keyTexts;
   const { administers } = useRights();
   const { data, error, refetch } = useServiceKeys(user.id);
   const [creating, setCreating] = useState(false);

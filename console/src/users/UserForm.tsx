@@ -2,6 +2,7 @@ import { useForm } from "react-hook-form";
 import { DialogForm } from "../parts/DialogForm";
 import { SelectField, TextField } from "../parts/fields";
 import { texts } from "../texts";
+import { userTexts } from "../texts/users";
 import { ROLES, type Role, type User } from "./api";
 
 export interface UserFields {
@@ -12,7 +13,7 @@ export interface UserFields {
   kind: User["kind"];
 }
 
-/** Creates and edits a user. What kind a user is cannot be changed afterwards. */
+/** Creates and edits a user. The kind of an existing user cannot be changed. */
 export function UserForm({ user, onSubmit, onCancel }: {
   user?: User | undefined;
   onSubmit: (fields: UserFields) => Promise<unknown>;
@@ -28,7 +29,7 @@ export function UserForm({ user, onSubmit, onCancel }: {
     },
   });
   const { errors } = form.formState;
-  const { users } = texts;
+  const users = userTexts;
   return (
     <DialogForm form={form} action={user === undefined ? users.create : users.save} onSubmit={onSubmit} onCancel={onCancel}>
       <TextField
@@ -56,7 +57,7 @@ export function UserForm({ user, onSubmit, onCancel }: {
   );
 }
 
-/** The fields as the API takes them: empty texts are none. */
+/** Converts the fields to a request body. Empty texts become null. */
 export function bodyOf({ email, display_name, username, role }: UserFields) {
   return { email: email.trim(), display_name: display_name.trim() || null, username: username.trim() || null, role };
 }

@@ -1,15 +1,16 @@
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { Button } from "../parts/Button";
 import { TextField } from "../parts/fields";
 import { errorText } from "../parts/states";
-import { texts } from "../texts";
-import { nameOf, type User, useUsers } from "./api";
+import { useTyped } from "../parts/useTyped";
+import { userTexts } from "../texts/users";
+import { MAX_TOTAL, nameOf, type User, useUsers } from "./api";
 import styles from "./UserPicker.module.css";
 
-const TYPING_MS = 250;
 const SHOWN = 5;
 
-/** Searches users, and offers each of the first matches with a button. Those of `taken` show `takenText` instead. */
+/** Searches for users, and shows the first matches, each with a button. Users in `taken` have the text `takenText`
+ * instead of the button. */
 export function UserPicker({ label, hint, fault, action, taken, takenText = "", onChoose }: {
   label: string;
   hint?: string;
@@ -20,20 +21,16 @@ export function UserPicker({ label, hint, fault, action, taken, takenText = "", 
   onChoose: (user: User) => void;
 }) {
   const [typed, setTyped] = useState("");
-  const [search, setSearch] = useState("");
-  useEffect(() => {
-    const timer = setTimeout(() => setSearch(typed.trim()), TYPING_MS);
-    return () => clearTimeout(timer);
-  }, [typed]);
+  const search = useTyped(typed);
   return (
     <div className={styles["picker"]}>
       <TextField
         label={label} hint={hint} fault={fault} type="search" autoComplete="off" spellCheck={false} autoCapitalize="none"
-        placeholder={texts.users.searchPlaceholder} value={typed} onChange={({ target }) => setTyped(target.value)}
-        // Enter would submit the form around it.
+        placeholder={userTexts.searchPlaceholder} value={typed} onChange={({ target }) => setTyped(target.value)}
+        // Without this, Enter would submit the surrounding form.
         onKeyDown={(event) => event.key === "Enter" && event.preventDefault()}
       />
-      {search !== "" && <Matches search={search} action={action} taken={taken} takenText={takenText} onChoose={onChoose} />}
+      {search !== undefined && <Matches search={search} action={action} taken={taken} takenText={takenText} onChoose={onChoose} />}
     </div>
   );
 }
@@ -45,17 +42,17 @@ function Matches({ search, action, taken, takenText, onChoose }: {
   takenText: string;
   onChoose: (user: User) => void;
 }) {
-  const users = useUsers({ search }, 1);
+  const users = useUsers({ search }, "name", 1, SHOWN);
   const { data } = users;
   return (
     <div role="status" className={styles["result"]}>
       {users.error && data === undefined ? (
         <p className={styles["note"]}>{errorText(users.error)}</p>
-      ) : data?.items.length === 0 ? (
-        <p className={styles["note"]}>{texts.users.noneMatch}</p>
+      ) : data?.rows.length === 0 ? (
+        <p className={styles["note"]}>{userTexts.noneMatch}</p>
       ) : (
         <ul className={styles["matches"]}>
-          {data?.items.slice(0, SHOWN).map((user) => (
+          {data?.rows.map((user) => (
             <li key={user.id} className={styles["match"]}>
               <span className={styles["names"]}>
                 <span className={styles["name"]}>{nameOf(user)}</span>
@@ -68,7 +65,9 @@ function Matches({ search, action, taken, takenText, onChoose }: {
           ))}
         </ul>
       )}
-      {data !== undefined && data.total > SHOWN && <p className={styles["note"]}>{texts.users.moreMatch(data.total - SHOWN)}</p>}
+      {data !== undefined && data.total > SHOWN && (
+        <p className={styles["note"]}>{data.total >= MAX_TOTAL ? userTexts.manyMatch : userTexts.moreMatch(data.total - SHOWN)}</p>
+      )}
     </div>
   );
 }

@@ -2,6 +2,8 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
 import { useIfMatch } from "../api/versions";
+import { PAGE_SIZE } from "../parts/ListPanel";
+import type { USER_SORTS } from "../sorts";
 
 export { KINDS, ROLES } from "./choices";
 
@@ -10,7 +12,11 @@ export type Role = User["role"];
 export type NewUser = Schemas["NewUser"];
 export type UserUpdate = Schemas["UserUpdate"];
 
-export const PAGE_SIZE = 50;
+/** The number at which the server stops counting users. */
+export const MAX_TOTAL = 10_000;
+export const DEFAULT_SORT = "-created_at";
+
+export type Sort = (typeof USER_SORTS)[number];
 
 export interface UserFilters {
   search?: string | undefined;
@@ -19,12 +25,16 @@ export interface UserFilters {
   kind?: User["kind"] | undefined;
 }
 
-/** A page of the organization's users, newest first. */
-export function useUsers(filters: UserFilters, page: number) {
+/** A page of the organization's users. */
+export function useUsers(filters: UserFilters, sort: Sort, page: number, size = PAGE_SIZE) {
   return useQuery({
-    queryKey: ["users", "list", filters, page],
+    queryKey: ["users", "list", filters, sort, page, size],
     placeholderData: keepPreviousData,
-    queryFn: () => dataOf(api.GET("/api/admin/users", { params: { query: { ...filters, page, page_size: PAGE_SIZE } } })),
+    queryFn: async () => {
+      const query = { ...filters, sort, page, page_size: size, max_total: MAX_TOTAL };
+      const { items, total } = await dataOf(api.GET("/api/admin/users", { params: { query } }));
+      return { rows: items, total };
+    },
   });
 }
 
@@ -94,7 +104,7 @@ export function useResetFactors(id: string) {
   return useUserChange(() => dataOf(api.DELETE("/api/admin/users/{user_id}/mfa", { params: { path: { user_id: id } } })));
 }
 
-/** The name by which people know a user. */
+/** Returns the display name of a user, or else the mail address, the username or the id. */
 export function nameOf(user: User): string {
   return user.display_name ?? user.email ?? user.username ?? user.id;
 }

@@ -6,12 +6,14 @@ import { Dialog, DialogActions } from "../parts/Dialog";
 import { Secret } from "../parts/Secret";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
+import { webhookTexts } from "../texts/webhooks";
 import { useCreateWebhook } from "./api";
 import { WebhookForm } from "./WebhookForm";
 
 /** Creates a webhook, and then shows its secret once. */
 export function CreateWebhook() {
-  const { webhooks, rules } = texts;
+  const { rules } = texts;
+  const webhooks = webhookTexts;
   const [open, setOpen] = useState(false);
   const [secret, setSecret] = useState<string | null>(null);
   const trigger = useRef<HTMLButtonElement>(null);

@@ -9,6 +9,7 @@ import { EmptyState, ErrorState, errorText, Skeleton } from "../parts/states";
 import { Time } from "../parts/Time";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
+import { webhookTexts } from "../texts/webhooks";
 import { type Delivery, isReplayable, isWaiting, useDeliveries, useReplayDelivery, useTestWebhook, type Webhook } from "./api";
 import styles from "./DeliveriesDialog.module.css";
 
@@ -18,8 +19,8 @@ const TONES: Record<Delivery["status"], Tone> = { pending: "info", delivered: "s
 export function DeliveriesDialog({ webhook, onClose }: { webhook: Webhook | undefined; onClose: () => void }) {
   return (
     <Dialog
-      open={webhook !== undefined} onClose={onClose} title={webhook === undefined ? "" : texts.webhooks.deliveriesOf(webhook.name)}
-      text={texts.webhooks.deliveriesText} wide
+      open={webhook !== undefined} onClose={onClose} title={webhook === undefined ? "" : webhookTexts.deliveriesOf(webhook.name)}
+      text={webhookTexts.deliveriesText} wide
     >
       {webhook !== undefined && <Deliveries id={webhook.id} />}
     </Dialog>
@@ -27,7 +28,7 @@ export function DeliveriesDialog({ webhook, onClose }: { webhook: Webhook | unde
 }
 
 function Deliveries({ id }: { id: string }) {
-  const { webhooks } = texts;
+  const webhooks = webhookTexts;
   const { administers } = useRights();
   const deliveries = useDeliveries(id);
   const list = useRef<HTMLUListElement>(null);
@@ -56,7 +57,7 @@ function Deliveries({ id }: { id: string }) {
 }
 
 function TestButton({ id }: { id: string }) {
-  const { webhooks } = texts;
+  const webhooks = webhookTexts;
   const test = useTestWebhook(id);
   return (
     <Button
@@ -74,9 +75,10 @@ function TestButton({ id }: { id: string }) {
   );
 }
 
-/** Sends a delivery again. The button disappears then, so the focus moves to the list. */
+/** A button that sends a delivery again. Afterwards the button is removed, so `onReplayed` moves the focus to the
+ * list. */
 function ReplayButton({ delivery, onReplayed }: { delivery: Delivery; onReplayed: () => void }) {
-  const { webhooks } = texts;
+  const webhooks = webhookTexts;
   const replay = useReplayDelivery(delivery);
   return (
     <Button
@@ -95,7 +97,7 @@ function ReplayButton({ delivery, onReplayed }: { delivery: Delivery; onReplayed
 }
 
 function DeliveryRow({ delivery, action }: { delivery: Delivery; action: ReactNode }) {
-  const { webhooks } = texts;
+  const webhooks = webhookTexts;
   const { status, last_attempt_at: lastAt, next_retry_at: nextAt } = delivery;
   return (
     <li className={styles["delivery"]}>

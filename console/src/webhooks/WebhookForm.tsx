@@ -2,6 +2,7 @@ import { useForm } from "react-hook-form";
 import { DialogForm } from "../parts/DialogForm";
 import { CheckboxField, TextField } from "../parts/fields";
 import { texts } from "../texts";
+import { webhookTexts } from "../texts/webhooks";
 import { type EventType, type Webhook, type WebhookUpdate } from "./api";
 import { EVENT_TYPES } from "./choices";
 import styles from "./WebhookForm.module.css";
@@ -15,13 +16,14 @@ export interface WebhookFields {
   include_logged: boolean;
 }
 
-/** Creates and edits a webhook. A secret that is stored cannot be shown, only replaced. */
+/** Creates and edits a webhook. A stored secret can be replaced, but not shown. */
 export function WebhookForm({ webhook, onSubmit, onCancel }: {
   webhook?: Webhook;
   onSubmit: (fields: WebhookFields) => Promise<unknown>;
   onCancel: () => void;
 }) {
-  const { webhooks, rules } = texts;
+  const { rules } = texts;
+  const webhooks = webhookTexts;
   const form = useForm<WebhookFields>({
     defaultValues: {
       name: webhook?.name ?? "",
@@ -65,7 +67,7 @@ export function WebhookForm({ webhook, onSubmit, onCancel }: {
   );
 }
 
-/** The fields as the API takes them: an empty secret keeps the stored one. */
+/** Converts the fields to a request body. If the secret is empty, it is not sent, and the API keeps the stored one. */
 export function bodyOf({ secret, ...fields }: WebhookFields): WebhookUpdate {
   return { ...fields, ...(secret !== "" && { secret }) };
 }

@@ -15,6 +15,7 @@ import { Time } from "../parts/Time";
 import { toast } from "../parts/toasts";
 import { RowFailure, useOpenRow } from "../parts/useOpenRow";
 import { texts } from "../texts";
+import { webhookTexts } from "../texts/webhooks";
 import {
   PAGE_SIZE, type Sort, useDeleteWebhook, useSetEnabled, useUpdateWebhook, useWebhook, useWebhooks, type Webhook, type WebhookFilters,
 } from "./api";
@@ -24,12 +25,12 @@ import { DeliveriesDialog } from "./DeliveriesDialog";
 import { bodyOf, WebhookForm } from "./WebhookForm";
 
 const route = getRouteApi("/webhooks");
-/** Names of events that a row shows before it counts the rest. */
+/** The number of event names that a row lists. It shows only the number of the other events. */
 const SHOWN_EVENTS = 2;
 
-/** The webhooks, with the deliveries of one of them in a dialog. */
+/** The list of webhooks. A dialog shows the deliveries of the webhook that the URL names. */
 export function WebhooksPage() {
-  const { webhooks } = texts;
+  const webhooks = webhookTexts;
   const { administers } = useRights();
   const { page = 1, webhook: openId, ...filters } = route.useSearch();
   const navigate = route.useNavigate();
@@ -93,7 +94,8 @@ export function WebhooksPage() {
 }
 
 function columnsOf(administers: boolean, open: (webhook: Webhook) => void): Column<Webhook>[] {
-  const { webhooks, rules } = texts;
+  const { rules } = texts;
+  const webhooks = webhookTexts;
   const columns: Column<Webhook>[] = [
     {
       id: "name", header: rules.name, meta: { width: "46%", sort: "name" },
@@ -130,7 +132,7 @@ function EditWebhook({ webhook, onDone }: { webhook: Webhook; onDone: () => void
 }
 
 function Actions({ webhook, onOpen }: { webhook: Webhook; onOpen: () => void }) {
-  const { webhooks } = texts;
+  const webhooks = webhookTexts;
   const setEnabled = useSetEnabled(webhook.id);
   const remove = useDeleteWebhook(webhook.id);
   return (

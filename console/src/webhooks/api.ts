@@ -34,7 +34,7 @@ export function useWebhooks(filters: WebhookFilters, page: number) {
   });
 }
 
-/** One webhook, for a page that does not show it. */
+/** A webhook by its id. The page needs it if the URL names a webhook that is not on the loaded page of the list. */
 export function useWebhook(id: string | undefined) {
   return useQuery({
     queryKey: ["webhooks", "one", id],
@@ -43,13 +43,14 @@ export function useWebhook(id: string | undefined) {
   });
 }
 
-/** The last deliveries of a webhook, newest first. Read again every few seconds while one waits for an attempt. */
+/** The latest deliveries of a webhook, newest first. The query repeats every few seconds while a delivery waits for an
+ * attempt. */
 export function useDeliveries(id: string) {
   return useQuery({
     queryKey: ["webhooks", id, "deliveries"],
     refetchInterval: ({ state }) => (state.data?.some(isWaiting) ? REFRESH_MS : false),
     queryFn: async (): Promise<Delivery[]> => {
-      // This path has the states of deliveries; the other one, whether they were delivered.
+      // Only this path returns the states of deliveries. The other path returns only whether they were delivered.
       const webhook = await dataOf(api.GET("/api/v1/admin/webhooks/{webhook_id}", { params: { path: { webhook_id: id } } }));
       return "deliveries" in webhook ? webhook.deliveries : [];
     },
@@ -60,7 +61,7 @@ export function isWaiting({ status, next_retry_at: next }: Delivery): boolean {
   return status === "pending" || (status === "failed" && next !== null);
 }
 
-/** Whether there is no further attempt, so that it can be sent again. */
+/** Whether the delivery failed and has no further attempt. Such a delivery can be sent again. */
 export function isReplayable(delivery: Delivery): boolean {
   return delivery.status === "dead_letter" || (delivery.status === "failed" && !isWaiting(delivery));
 }
@@ -73,7 +74,7 @@ function useWebhookChange<Input, Output>(change: (input: Input) => Promise<Outpu
   });
 }
 
-/** Creates a webhook, and returns its secret, which no later answer has. */
+/** Creates a webhook, and returns its secret. No later response contains the secret. */
 export function useCreateWebhook() {
   return useWebhookChange(async (body: NewWebhook) => {
     const created = await dataOf(api.POST("/api/admin/webhooks/", { body }));
@@ -98,7 +99,7 @@ export function useDeleteWebhook(id: string) {
   return useWebhookChange(() => dataOf(api.DELETE("/api/admin/webhooks/{webhook_id}", { params: { path: { webhook_id: id } } })));
 }
 
-/** Queues a delivery again that has no further attempt. */
+/** Queues a new attempt of a delivery for which no further attempt is scheduled. */
 export function useReplayDelivery({ id, webhook_id }: Delivery) {
   return useWebhookChange(() =>
     dataOf(api.POST("/api/v1/admin/webhooks/{webhook_id}/deliveries/{delivery_id}/replay", {

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gatehouse.foundation.secrets.sealing import Sealer
     from gatehouse.platform.access.tokens.rotation import RotationResult
     from gatehouse.platform.installation.setup import Installation
-    from gatehouse.portal.installation import Installation as PortalInstallation
+    from gatehouse.portal.installation import PortalInstallation
 
 
 @click.group()

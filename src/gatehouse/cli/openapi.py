@@ -23,7 +23,6 @@ def document(application: str) -> dict[str, Any]:
         from gatehouse.outpost.admin.app import document as outpost_document
 
         return outpost_document()
-    from gatehouse.foundation.settings import Settings
     from gatehouse.platform.worker.app import administration
 
-    return administration(Settings())[0].openapi()
+    return administration()[0].openapi()

@@ -21,8 +21,8 @@ from gatehouse.detection.pattern import (
     Pattern,
     Shape,
 )
+from gatehouse.detection.pattern_set import error_message
 from gatehouse.detection.regex import re2_syntax
-from gatehouse.detection.rules import error_message
 from gatehouse.detection.search import matching
 
 #: Maximum characters of a regex.

@@ -4,13 +4,13 @@ matchers at once."""
 from collections.abc import Iterator
 
 from gatehouse.detection.findings import Finding
-from gatehouse.detection.rules import BadPattern, Rules
+from gatehouse.detection.pattern_set import BadPattern, PatternSet
 from gatehouse.detection.scanning import texts
 
 __all__ = ["BadPattern", "Matcher"]
 
 
-class Matcher(Rules):
+class Matcher(PatternSet):
     """A set of compiled patterns. Patterns are compiled when they are loaded, never during a request. The built-in
     patterns are compiled once in each process. An organization's own patterns are compiled into a second matcher."""
 

@@ -13,8 +13,8 @@ from gatehouse.foundation.errors import Refusal
 def event_stream_headers(exchange: Exchange) -> dict[str, str]:
     """Return the headers of a stream that begins before its provider is known."""
     headers = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
-    if exchange.identified.rate is not None:
-        headers.update(exchange.identified.rate.headers())
+    if exchange.rate is not None:
+        headers.update(exchange.rate.headers())
     return headers
 
 
@@ -33,13 +33,13 @@ def reply_headers(reply: Reply, exchange: Exchange) -> dict[str, str]:
     }
     if reply.dropped:
         headers[lost.HEADER] = reply.dropped
-    if exchange.cache is not None:
-        headers["X-Gateway-Cache"] = exchange.cache
+    if exchange.cached is not None:
+        headers["X-Gateway-Cache"] = exchange.cached.lookup
     policy = identified.policy
     if policy.registry_enforcement != "off" and (objection := registry.objection(policy, chosen)) is not None:
         headers["X-Gateway-Warning"] = objection.code
-    if identified.rate is not None:
-        headers.update(identified.rate.headers())
+    if exchange.rate is not None:
+        headers.update(exchange.rate.headers())
     if exchange.admitted is not None and exchange.admitted.reserved is not None:
         headers.update(exchange.admitted.reserved.headers())
     if exchange.timing is not None:
@@ -51,8 +51,8 @@ def refusal(dialect: Dialect, error: Refusal, exchange: Exchange | None = None) 
     """Return an error in the client's dialect. `exchange` is None if the caller is not known."""
     headers = {"content-type": "application/json"}
     if exchange is not None:
-        if exchange.identified.rate is not None:
-            headers.update(exchange.identified.rate.headers())
+        if exchange.rate is not None:
+            headers.update(exchange.rate.headers())
         if exchange.admitted is not None and exchange.admitted.reserved is not None:
             headers.update(exchange.admitted.reserved.headers())
         if exchange.timing is not None:

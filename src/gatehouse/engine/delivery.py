@@ -9,7 +9,7 @@ import msgspec
 from gatehouse.engine.answers import reply_headers
 from gatehouse.engine.conversation.dialect import Dialect
 from gatehouse.engine.dlp.streams.stream import StreamGuard
-from gatehouse.engine.exchange import Answer, CallRequest
+from gatehouse.engine.exchange import Answer, CallRequest, Exchange
 from gatehouse.engine.pipeline import obey
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply
@@ -51,6 +51,17 @@ class Delivery:
 
     async def _whole(self, reply: Reply, call_request: CallRequest, request: InFlight) -> Answer:
         exchange, timing = request.exchange, request.exchange.timing
+        body = await timed(timing, "dlp_out", self._inspected(reply, call_request, exchange))
+        headers = reply_headers(reply, exchange)
+        if exchange.cost_text is not None:
+            headers["X-Cost-USD"] = exchange.cost_text
+        await timed(timing, "record", self._settling.finish(exchange, request.recorder))
+        if timing is not None:
+            headers[TIMING] = timing.header()
+        return Answer(status=reply.status, headers=headers, body=body, answered=exchange)
+
+    async def _inspected(self, reply: Reply, call_request: CallRequest, exchange: Exchange) -> bytes:
+        """Price the reply, and return its body as the inspections leave it."""
         body = reply.body or b""
         # The provider produced the reply, so it is charged even if an inspection refuses it.
         self._settling.price(reply, exchange)
@@ -60,19 +71,11 @@ class Delivery:
                 if isinstance(verdict, CoroutineType):
                     verdict = await verdict
                 if isinstance(verdict, Rewrite):
-                    body = msgspec.json.encode(verdict.body)
+                    body = verdict.body if isinstance(verdict.body, bytes) else msgspec.json.encode(verdict.body)
                     continue
                 try:
                     obey(verdict)
                 finally:
                     del verdict
         exchange.outcome, exchange.status = "success", reply.status
-        if timing is not None:
-            timing.part("dlp_out")
-        headers = reply_headers(reply, exchange)
-        if exchange.cost_text is not None:
-            headers["X-Cost-USD"] = exchange.cost_text
-        await timed(timing, "record", self._settling.finish(exchange, request.recorder))
-        if timing is not None:
-            headers[TIMING] = timing.header()
-        return Answer(status=reply.status, headers=headers, body=body, answered=exchange)
+        return body

@@ -4,13 +4,15 @@ Received     bytes from a client                      made by ingress
 Identified   + the caller and its policy              made by `authenticate`
 CallRequest  + the decoded call                       made by `Engine` once the body is read
 Routed       + the models that may answer             made by `routing.chain.Chooser`
-Admitted     + all checks passed                      made by `Engine` before the call
-Exchange     all of these and their results, for the record; filled while the request proceeds
+Admitted     + the reserved amount; all checks passed made by `budget.reserve`
+
+CallerResults and Exchange refer to these states. They contain the results of the steps and are filled while the request
+proceeds.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from decimal import Decimal
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -26,8 +28,9 @@ from gatehouse.engine.verdict import Hold, Refuse
 from gatehouse.foundation.counters import RateState
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import Caller
-from gatehouse.policy.records import Candidate
-from gatehouse.policy.routing import RoutingPolicy
+from gatehouse.policy.aliases import Alias, Deployment
+from gatehouse.policy.catalog import Candidate
+from gatehouse.policy.routing import ModelUse, RoutingPolicy
 from gatehouse.policy.rules.evaluation import Facts
 from gatehouse.policy.snapshot import Snapshot
 
@@ -48,33 +51,55 @@ class Received(msgspec.Struct, kw_only=True):
     started: float
     #: key of `conversation.dialects.DIALECTS`; None for paths that carry no model call
     dialect: str | None = None
+    #: the body, if it is known before the caller; empty if it is read later
     body: bytes = b""
     #: the URL's query, set only for the list of models
     query: str = ""
 
 
-class Identified(msgspec.Struct, kw_only=True):
+class HostContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What the host of a call, for example a batch, knows about the call in advance."""
+
+    #: state of the rate limit if the host has already counted the request
+    rate: RateState | None = None
+    #: the highest numbers of DLP labels in the conversation so far, for a request that contains only a part of the
+    #: conversation
+    labels: Mapping[str, int] = NO_LABEL_NUMBERS
+    #: releases the amount that the host has reserved for this call in advance; called directly before budgets reserve
+    #: the call's own amount
+    release_advance: Callable[[], None] | None = None
+
+
+NO_CONTEXT: Final = HostContext()
+
+
+class Identified(msgspec.Struct, frozen=True, kw_only=True):
     received: Received
     caller: Caller
     policy: Snapshot
     #: the scope that the caller's token must have
     scope: str
+    host: HostContext = NO_CONTEXT
+
+
+class CallerResults(msgspec.Struct, kw_only=True):
+    """A request of an identified caller, and the results of the checks of the caller (`pipeline.walk`)."""
+
+    identified: Identified
+    #: state of the rate limit; None if no limit applies
     rate: RateState | None = None
-    #: the highest numbers of DLP labels in the conversation so far, for a request that contains only a part of the
-    #: conversation
-    labels: Mapping[str, int] = NO_LABEL_NUMBERS
     #: tags from the header `X-Gateway-Tags`
     tags: tuple[str, ...] = ()
 
 
 class RoutingNeeds(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The likely tokens of a call (`engine.money.estimate`), and the model capabilities that the call needs, as bits of
-    `policy.routing.NEEDS`. `embeds` is True if the call requests embeddings, which chat models do not offer."""
+    `policy.routing.NEEDS`. `use` is the use of the model that the call needs."""
 
     input_tokens: int
     output_tokens: int
     needs: int = 0
-    embeds: bool = False
+    use: ModelUse = "chat"
     #: number of requested answers; `output_tokens` is the sum over all of them
     choices: int = 1
     #: whether `input_tokens` is an exact count
@@ -122,6 +147,11 @@ class Cached(msgspec.Struct, kw_only=True):
     #: the blocks of the provider's answer so far; None if the answer must not be cached
     blocks: list[bytes] | None = None
 
+    @property
+    def lookup(self) -> Literal["hit", "miss"]:
+        """Return whether the cache had an answer."""
+        return "miss" if self.answer is None else "hit"
+
 
 class Derived(msgspec.Struct, kw_only=True):
     """Values that are derived from a call when they are first needed. They are None until then."""
@@ -140,25 +170,25 @@ class CallRequest(msgspec.Struct, kw_only=True):
 
     identified: Identified
     call: ModelCall
+    #: size of the body that the client sent; 0 if the call has no such body
+    body_bytes: int = 0
     #: None if DLP did not inspect the call
     inspection: Inspection | None = None
     #: results of content filters, policy rules, the model registry, request fields and the cost cap
     rule_events: list[RuleEvent] = []
-    #: the end user that the body names, as the user is recorded; None if the body names none, or if DLP did not let it
-    #: pass
-    end_user: str | None = None
     #: None if no sample is stored
     sample: CallSample | None = None
     derived: Derived = msgspec.field(default_factory=Derived)
 
 
-class Routed(msgspec.Struct, kw_only=True):
+class Routed(msgspec.Struct, frozen=True, kw_only=True):
     """A call and the models that may answer it.
 
     `chain` has at least one candidate; the first choice comes first. `order` has the names of the models in the order
     in which the caller, and then a fallback chain, name them. It includes models that may not answer, and is empty if
     only one is named. `choice` is None if no routing policy applies. If `hold` is set, a person must approve the call
-    first.
+    first. `alias` is the model alias that the call names, or None. `deployments` are the deployments of all named
+    aliases by `Candidate.name`.
     """
 
     call_request: CallRequest
@@ -166,6 +196,12 @@ class Routed(msgspec.Struct, kw_only=True):
     order: tuple[str, ...] = ()
     choice: PolicyChoice | None = None
     hold: Hold | None = None
+    alias: Alias | None = None
+    deployments: Mapping[str, Deployment] | None = None
+
+    def deployment_of(self, candidate: Candidate) -> Deployment | None:
+        """Return the deployment of an alias that the candidate is, or None."""
+        return None if self.deployments is None else self.deployments.get(candidate.name)
 
 
 class NotRouted(Refuse):
@@ -178,57 +214,70 @@ class NotRouted(Refuse):
         self.choice = choice
 
 
-class Admitted(msgspec.Struct, kw_only=True):
-    """A call that has passed every check, and the preparations of the last stages (`pipeline.ADMITTED`).
+class Admitted(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that has passed every check, and for which budgets have reserved an amount.
 
     `chain` are the candidates that are tried: the chain of `routed` without the candidates that a budget excludes. It
     has at least one candidate; the first choice comes first.
     """
 
     routed: Routed
+    #: the call of `routed`, which the stages read often
+    call_request: CallRequest
     chain: tuple[Candidate, ...]
     #: the amount that budgets have reserved for the call (`engine.ports.Reserved`); None without budgets
-    reserved: Any = None
-    #: None if the response cache is not used
-    cached: Cached | None = None
-
-    @property
-    def call_request(self) -> CallRequest:
-        return self.routed.call_request
+    reserved: Any
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """One failed attempt at one candidate, for the record and for the field `attempts` of the error. It contains no
-    secret and no upstream body. `retry_after` is in seconds, or None if the provider has sent none."""
+    secret and no upstream body. `retry_after` is in seconds, or None if the provider has sent none. `duration_ms` is
+    None if no call was made. `credential` is the label of the provider's credential, or None if it has only one."""
 
     provider: str
     model: str
     status: int | None
     reason: str
     retry_after: float | None = None
+    duration_ms: float | None = None
+    credential: str | None = None
 
 
-class Exchange(msgspec.Struct, kw_only=True):
+class Exchange(CallerResults, kw_only=True):
     """The result of a request, for its record. It is filled while the request proceeds.
 
     `status` is the status that the client received. `outcome` is one of `success`, `error`, `refused`, `cancelled`,
     `interrupted`. `usage` is None if the provider reported none; `cost_usd` is None if the usage or a price is unknown.
     """
 
-    identified: Identified
     call_request: CallRequest | None = None
+    #: the end user that the body names, as the user is recorded; None if the body names none, or if DLP did not let it
+    #: pass
+    end_user: str | None = None
     #: decision of the routing policy; None if no policy applied, or if the request ended before routing
     choice: PolicyChoice | None = None
     routed: Routed | None = None
     admitted: Admitted | None = None
+    #: None if the response cache is not used
+    cached: Cached | None = None
     outcome: str = "error"
     status: int = 500
     chosen: Candidate | None = None
+    #: label of the credential with which `chosen` was called; None if the provider has only one
+    credential: str | None = None
+    #: the place at a deployment that the request occupies (`routing.deployments.load.Place`); None without an alias
+    place: Any = None
     usage: Usage | None = None
     cost_usd: Decimal | None = None
     #: `cost_usd` as headers and records show it
     cost_text: str | None = None
+    #: failed attempts, oldest first
     attempts: list[Attempt] = []
+    #: monotonic time at which the last attempt began
+    attempt_started: float = 0.0
+    #: duration of the attempt at `chosen`, until its whole answer or the first event of its stream; None if no attempt
+    #: was answered
+    attempt_ms: float | None = None
     #: candidates to which a call was sent and that did not answer; the provider may charge for each of these calls
     unanswered: list[Candidate] = []
     time_to_first_token_ms: float | None = None
@@ -240,6 +289,8 @@ class Exchange(msgspec.Struct, kw_only=True):
     timing: Any = None
     #: whether the client's stream began before the call, in order to wait for an approval
     stream_held: bool = False
+    #: whether the request is a copy for a shadow (`routing.shadows`)
+    shadow: bool = False
 
     @property
     def routing_policy_id(self) -> str | None:
@@ -247,12 +298,20 @@ class Exchange(msgspec.Struct, kw_only=True):
         return None if self.choice is None else str(self.choice.policy.id)
 
     @property
+    def model_alias(self) -> str | None:
+        """Return the name of the model alias whose deployment answered, or that the call named. None without one."""
+        routed = self.routed
+        if routed is None or routed.deployments is None:
+            return None
+        deployment = None if self.chosen is None else routed.deployment_of(self.chosen)
+        if deployment is not None:
+            return deployment.alias
+        return None if routed.alias is None or self.chosen is not None else routed.alias.name
+
+    @property
     def cache(self) -> Literal["hit", "miss"] | None:
         """Return `hit` or `miss`, or None if the response cache was not used."""
-        cached = self.admitted.cached if self.admitted else None
-        if cached is None:
-            return None
-        return "miss" if cached.answer is None else "hit"
+        return None if self.cached is None else self.cached.lookup
 
     @property
     def fallbacks(self) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import CoroutineType
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
+from gatehouse.engine.exchange import Admitted, Cached, CallerResults, CallRequest, Exchange, NotRouted, Routed
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.callers import (
     authenticate,
@@ -24,26 +25,33 @@ from gatehouse.engine.stages.calls import (
     attribution,
     budget,
     content_filters,
+    deployment,
     dlp_input,
     dlp_output,
     response_cache,
+    response_state,
     sampling,
 )
 from gatehouse.engine.stages.candidates import (
     kill_switch,
     model_access,
+    operation,
     overrides,
     policy_rules,
     registry,
     request_fields,
+    responses_api,
 )
 from gatehouse.engine.timing import Timing
-from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
+from gatehouse.engine.verdict import ALLOW, Hold, Refuse, Verdict
+from gatehouse.foundation.counters import RateState
 
 T = TypeVar("T")
 
-#: A check, called as `check(x, ports)`. It returns a `MaybeVerdict`. The last step of a call may also return `Routed`.
+#: A check, called as `check(x, ports)`. It returns a `MaybeVerdict`, or the state that the request has reached.
 Check: TypeAlias = Callable[..., Any]
+#: The states of a decoded call, in order. Each step gets the state that the previous steps have reached.
+CallState: TypeAlias = CallRequest | Routed | Admitted
 
 
 class Step(NamedTuple):
@@ -58,8 +66,12 @@ ARRIVAL: Final = (Step(maintenance.check, "auth"),)
 
 #: 2. `identify(Received)` returns `Identified`, or a `Refuse` with the reason.
 IDENTIFY: Final = authenticate.identify
+#: `identify_known(Received, Caller)` replaces step 2 for a call whose caller the host has identified, such as a line of
+#: a batch.
+IDENTIFY_KNOWN: Final = authenticate.identify_known
 
-#: 3. Once the caller is known: `check(Identified)`.
+#: 3. Once the caller is known: `check(Identified)`. `rate_limit.check` may return `RateState`, and
+#: `attribution.note_tags` the tags.
 CALLER: Final = (
     Step(rate_limit.check, "limits"),
     Step(ip_allowlist.check, "limits"),
@@ -80,9 +92,14 @@ MODEL_CALLER: Final = (
     Step(journal_room.check, "limits"),
 )
 
-#: 4. Once the body is decoded: `check(CallRequest)`. The choice of a model follows (`call_steps`).
+#: 3. For requests to MCP servers. Calls of tools are recorded.
+TOOL_CALLER: Final = (*CALLER, Step(journal_room.check, "limits"))
+
+#: 4. Once the body is decoded: `check(CallRequest)`. `attribution.note_end_user` may return the end user. The choice of
+#: a model follows (`call_steps`).
 CALL: Final = (
     Step(dlp_input.name, "dlp_in"),
+    Step(response_state.resolve, "filters"),
     Step(content_filters.check, "filters"),
     Step(sampling.choose, "filters"),
     Step(dlp_input.inspect, "dlp_in"),
@@ -98,14 +115,17 @@ CANDIDATE: Final = (
     model_access.judge,
     overrides.judge,
     registry.judge,
+    operation.judge,
     request_fields.judge,
+    responses_api.judge,
     kill_switch.judge,
 )
 
 #: 5. The steps of `CANDIDATE` that also remove a model from the list of models.
 LISTED: Final = (model_access.judge, registry.judge)
 
-#: 6. Once the candidates are known: `prepare(Admitted)`. The call to the provider follows, with retries and fallbacks.
+#: 6. Once the candidates are known: `reserve(Routed)` returns `Admitted` or a refusal, and `look(Admitted)` returns
+#: `Cached` if the response cache is used. The call to the provider follows, with retries and fallbacks.
 ADMITTED: Final = (Step(budget.reserve, "budget"), Step(response_cache.look, "budget"))
 
 #: 7. For a complete answer: `inspect(CallRequest, body)`. `STREAM_GUARD` inspects a stream, `ERROR_TEXT` the text of a
@@ -114,38 +134,50 @@ ANSWER: Final = (sampling.note_answer, dlp_output.inspect)
 STREAM_GUARD: Final = dlp_output.guard
 ERROR_TEXT: Final = dlp_output.of_error
 
+#: 4. to 7. For calls of tools: `check(CallRequest)` for the arguments, and `inspect(CallRequest, result, size, ports)`
+#: for the result.
+TOOL_CALL: Final = (content_filters.check, dlp_input.inspect)
+TOOL_RESULT: Final = dlp_output.inspect_tool_result
+
 #: 8. After the end of the request, even if the client has disconnected: `settle(Exchange)`. The record is written next.
-SETTLE: Final = (budget.settle, response_cache.keep, sampling.keep)
+SETTLE: Final = (deployment.release, budget.settle, response_cache.keep, sampling.keep)
 
 
 def call_steps(choose: Check) -> tuple[Step, ...]:
-    """Return the steps of a call. The last step chooses the call's candidates (`routing.chain.Chooser.choose`)."""
-    return (*CALL, Step(choose, "route"))
+    """Return the steps of a call. `choose` chooses the call's candidates (`routing.chain.Chooser.choose`)."""
+    return (*CALL, Step(choose, "route"), *ADMITTED)
 
 
-async def walk(steps: Iterable[Step], x: Any, ports: Ports, timing: Timing | None = None) -> None:
-    """Run checks that allow or refuse. Raises the `Refusal` of the first check that refuses."""
-    for check, part in steps:
+async def walk(steps: Iterable[Step], x: CallerResults, ports: Ports, timing: Timing | None = None) -> None:
+    """Run checks of the caller, and store their results in `x`. Raises the `Refusal` of the first check that
+    refuses."""
+    for check, _ in steps if timing is None else timing.steps(steps):
+        result = check(x.identified, ports)
+        if isinstance(result, CoroutineType):
+            result = await result
+        if result is ALLOW:
+            continue
+        if isinstance(result, RateState):
+            x.rate = result
+        elif isinstance(result, tuple):
+            x.tags = result
+        else:
+            try:
+                obey(result)
+            finally:
+                del result
+
+
+def walk_now(steps: Iterable[Step], x: Any, ports: Ports) -> None:
+    """Run checks that allow or refuse. Raises the `Refusal` of the first check that refuses. None of the checks may
+    wait."""
+    for check, _ in steps:
         verdict = check(x, ports)
         if verdict is not ALLOW:
-            if isinstance(verdict, CoroutineType):
-                verdict = await verdict
             try:
                 obey(verdict)
             finally:
                 del verdict
-        if timing is not None:
-            timing.part(part)
-
-
-def walk_now(steps: Iterable[Step], x: Any, ports: Ports) -> None:
-    """Run checks as `walk` does, without awaiting. None of the checks may wait."""
-    for check, _ in steps:
-        verdict = check(x, ports)
-        try:
-            obey(verdict)
-        finally:
-            del verdict
 
 
 def obey(verdict: Verdict) -> None:
@@ -162,6 +194,34 @@ def obey(verdict: Verdict) -> None:
         finally:
             del verdict
     raise TypeError(f"a step returned {type(verdict).__name__}, which this list of steps cannot have")
+
+
+def advanced(
+    x: CallState, result: Verdict | Routed | Admitted | Cached | str, exchange: Exchange
+) -> tuple[CallState, Hold | None]:
+    """Return the state of a call after a step with this result, and the hold that a person must approve first. Stores
+    the result in the exchange. Raises the `Refusal` of a verdict that refuses."""
+    if isinstance(result, Admitted):
+        exchange.admitted = result
+        return result, None
+    if isinstance(result, Routed):
+        exchange.routed, exchange.choice = result, result.choice
+        return result, result.hold
+    if isinstance(result, Hold):
+        return x, result
+    if isinstance(result, Cached):
+        exchange.cached = result
+        return x, None
+    if isinstance(result, str):
+        exchange.end_user = result
+        return x, None
+    if isinstance(result, NotRouted):
+        exchange.choice = result.choice
+    try:
+        obey(result)
+    finally:
+        del result
+    return x, None
 
 
 def obeyed(result: T | Refuse) -> T:

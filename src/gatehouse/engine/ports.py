@@ -2,6 +2,7 @@
 share the whole pipeline."""
 
 import asyncio
+import secrets
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Literal, Protocol
 from uuid import UUID
@@ -19,8 +20,9 @@ from gatehouse.foundation.counters import Claim, RateDecision
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.foundation.outbound import Outbound
+from gatehouse.foundation.secrets.owned_ids import OwnedIds
 from gatehouse.policy.budgets import Budget, CallAmounts
-from gatehouse.policy.records import Candidate
+from gatehouse.policy.catalog import Candidate
 from gatehouse.policy.snapshot import Snapshot
 
 
@@ -62,6 +64,10 @@ class Switches(Protocol):
     def switched_off(self, tenant_id: TenantId, candidate: Candidate) -> bool:
         """Return whether a kill switch disables this model or its provider now."""
 
+    def mcp_stopped(self, *ids: UUID) -> bool:
+        """Return whether one of these MCP servers and tools may not be called now: because of a kill switch, because it
+        was disabled or removed, or because a tool is not approved any more."""
+
     def healthy(self, tenant_id: TenantId, provider_id: str) -> bool: ...
 
     def in_touch(self) -> Awaitable[None]:
@@ -91,11 +97,18 @@ class Spend(Protocol):
         """Return the refusal if one of the budgets is exhausted, else None. Uses only memory."""
 
     async def reserve(
-        self, budgets: Sequence[Budget], taking: CallAmounts, *, enforced: bool, user_id: UUID | None = None
+        self,
+        budgets: Sequence[Budget],
+        taking: CallAmounts,
+        *,
+        enforced: bool,
+        user_id: UUID | None = None,
+        announce: bool = True,
     ) -> Reserved:
         """Reserve the most that the call can use, so that parallel calls never exceed a limit together. If not
         `enforced`, the call is counted and only budgets of the host itself (`Budget.own`) can refuse it. `user_id` is
-        passed to listeners if the call reaches a limit. Raises `Refusal`."""
+        passed to listeners if the call reaches a limit. Without `announce`, listeners are not informed of a refusal.
+        Raises `Refusal`."""
 
     def settle(self, reserved: Reserved, spent: CallAmounts | None) -> None:
         """Release the unused part of the reservation, or all of it if `spent` is None. It is also called for a call
@@ -123,8 +136,9 @@ class NoCache:
 
 
 class Secrets(Protocol):
-    def open(self, tenant_id: TenantId, provider_id: str, sealed: str | None) -> Mapping[str, str]:
-        """Return a provider's credentials in plain text. `sealed` is None if the policy contains none."""
+    def open(self, tenant_id: TenantId, key: str, sealed: str | None) -> Mapping[str, str]:
+        """Return a provider's credential in plain text. `key` is the name of the credential (`credential_key`).
+        `sealed` is None if the policy contains none."""
 
 
 class Journal(Protocol):
@@ -208,6 +222,8 @@ class Ports(msgspec.Struct, kw_only=True):
     #: latencies measured by this worker only, unless the host shares latencies between workers
     latencies: Latencies = msgspec.field(default_factory=Latencies)
     cache: ResponseCache = msgspec.field(default_factory=NoCache)
+    #: makes the ids of responses that providers keep; ids of another process are valid only if both have the same keys
+    owned_ids: OwnedIds = msgspec.field(default_factory=lambda: OwnedIds([secrets.token_bytes(32)]))
     #: treatment of fields of a call that no table lists (`engine.fields`)
     unknown_fields: Literal["pass", "refuse"] = "pass"
     max_response_bytes: int = 64 * 1024**2
@@ -217,3 +233,7 @@ class Ports(msgspec.Struct, kw_only=True):
     #: which the circuit stays open
     circuit_failures: int = 5
     circuit_seconds: float = 10.0
+    #: number of workers of this machine, among which the limits of deployments are divided
+    workers: int = 1
+    #: whether `counters` counts for all workers together
+    shared_counters: bool = False

@@ -5,7 +5,7 @@ refusals as answers in the client's dialect. Only cancellation and `ClientLeft` 
 recorded, because no client is left to receive an answer.
 """
 
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator
 from types import CoroutineType
 from typing import Any
 
@@ -15,32 +15,34 @@ from gatehouse.engine import pipeline, scan
 from gatehouse.engine.answers import event_stream_headers, refusal
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.delivery import Delivery
-from gatehouse.engine.dlp.labels import NO_LABEL_NUMBERS
 from gatehouse.engine.exchange import (
+    NO_CONTEXT,
     Admitted,
     Answer,
+    CallerResults,
     CallRequest,
     Exchange,
+    HostContext,
     Identified,
-    NotRouted,
     ReadBody,
     Received,
-    Routed,
 )
-from gatehouse.engine.pipeline import Step, obey, obeyed, walk, walk_now
+from gatehouse.engine.mcp.serving import ToolServer
+from gatehouse.engine.pipeline import CallState, Step, advanced, obeyed, walk, walk_now
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply
 from gatehouse.engine.routing.attempts import Attempts
 from gatehouse.engine.routing.chain import Chooser
+from gatehouse.engine.routing.shadows import Shadows
 from gatehouse.engine.settling import InFlight, Settlement
 from gatehouse.engine.stages.calls import dlp_output, response_cache, sampling
 from gatehouse.engine.streaming import HeldStream
 from gatehouse.engine.timing import timed
-from gatehouse.engine.usable_models import usable_models
-from gatehouse.engine.verdict import ALLOW, Hold, Verdict
-from gatehouse.foundation.counters import RateState
+from gatehouse.engine.usable_models import usable_aliases, usable_models
+from gatehouse.engine.verdict import ALLOW, Hold
 from gatehouse.foundation.errors import Internal, Refusal
-from gatehouse.policy.records import ModelRecord
+from gatehouse.foundation.identity import Caller
+from gatehouse.policy.catalog import ModelRecord
 
 log = structlog.get_logger(__name__)
 
@@ -52,9 +54,12 @@ class Engine:
         self._ports = ports
         self._attempts = Attempts(ports)
         self.circuits = self._attempts.circuits
-        self.chooser = Chooser(self.circuits, self._attempts.cooldowns, pipeline.CANDIDATE)
+        self.chooser = Chooser(self._attempts, pipeline.CANDIDATE)
         self._call_steps = pipeline.call_steps(self.chooser.choose)
-        self._settling = Settlement(ports, pipeline.SETTLE)
+        self._settling = Settlement(ports, (*pipeline.SETTLE, lambda x, _: self.shadows.follow(x)))
+        self.shadows: Shadows = Shadows(ports, self._attempts, self._settling, self.chooser.judged)
+        #: answers requests to MCP servers
+        self.tools = ToolServer(ports)
         self._delivery = Delivery(ports, self._settling, pipeline.ANSWER, pipeline.STREAM_GUARD)
 
     async def answer(
@@ -62,21 +67,24 @@ class Engine:
         x: Received,
         read: ReadBody | None = None,
         on_admitted: Callable[[], None] = lambda: None,
-        counted: RateState | None = None,
-        labels: Mapping[str, int] = NO_LABEL_NUMBERS,
+        *,
+        caller: Caller | None = None,
+        host: HostContext = NO_CONTEXT,
     ) -> Answer:
         """Return the answer to a model call: a body, or a stream. A stream that is not read to its end must be
         closed.
 
         `read` reads the body of the request. It is called once the caller is known and has room; without it,
-        `x.body` is the body. `on_admitted` is called once maintenance can no longer refuse the request. `counted` is
-        the state of the rate limit if the host has already counted the request. `labels` are the label numbers of
-        `Identified`."""
+        `x.body` is the body. `on_admitted` is called once maintenance can no longer refuse the request. `caller` is
+        the caller if the host has identified it."""
         assert x.dialect is not None
         dialect = DIALECTS[x.dialect]
         try:
             walk_now(pipeline.ARRIVAL, x, self._ports)
-            identified = obeyed(await pipeline.IDENTIFY(x, self._ports, "chat:write"))
+            if caller is None:
+                identified = obeyed(await pipeline.IDENTIFY(x, self._ports, "chat:write", host))
+            else:
+                identified = obeyed(await pipeline.IDENTIFY_KNOWN(x, caller, self._ports, "chat:write", host))
         except Refusal as error:
             # The caller is unknown, so no organization can have a record of the request. The refusal is only counted.
             self._ports.meter.refused(error.code)
@@ -84,23 +92,22 @@ class Engine:
         except Exception:
             log.exception("engine.fault", request_id=x.request_id)
             return refusal(dialect, Internal())
-        identified.rate, identified.labels = counted, labels
         request = self._settling.begin(dialect, identified)
         return await self._settling.recorded(self._answer(request, read, on_admitted), request)
 
-    async def identify(self, x: Received, scope: str) -> Identified:
+    async def identify(self, x: Received, scope: str) -> CallerResults:
         """Identify the caller on a path that calls no model, such as the list of models. Raises `Refusal`."""
         walk_now(pipeline.ARRIVAL, x, self._ports)
-        identified = obeyed(await pipeline.IDENTIFY(x, self._ports, scope))
+        results = CallerResults(identified=obeyed(await pipeline.IDENTIFY(x, self._ports, scope)))
         try:
-            await walk(pipeline.CALLER, identified, self._ports)
+            await walk(pipeline.CALLER, results, self._ports)
         except Refusal as error:
-            if identified.rate is not None:
-                error.headers = {**identified.rate.headers(), **error.headers}
+            if results.rate is not None:
+                error.headers = {**results.rate.headers(), **error.headers}
             raise
-        return identified
+        return results
 
-    async def scan(self, x: Identified, read: ReadBody) -> Answer:
+    async def scan(self, x: CallerResults, read: ReadBody) -> Answer:
         """Return the actions that the policy would take on a text (`POST /v1/scan`). Raises `Refusal`."""
         return await scan.answer(x, read, self._ports)
 
@@ -108,49 +115,54 @@ class Engine:
         """Return the models that the caller may use."""
         return usable_models(x, self._ports)
 
+    async def usable_aliases(self, x: Identified) -> list[ModelRecord]:
+        """Return the model aliases that the caller may use, in the form of catalog entries."""
+        return usable_aliases(x, self._ports)
+
     async def _answer(self, request: InFlight, read: ReadBody | None, on_admitted: Callable[[], None]) -> Answer:
-        exchange, timing = request.exchange, request.exchange.timing
-        identified, received = exchange.identified, exchange.identified.received
-        await walk(pipeline.MODEL_CALLER, identified, self._ports, timing)
-        if read is not None:
-            received.body = await read()
+        timing = request.exchange.timing
+        await walk(pipeline.MODEL_CALLER, request.exchange, self._ports, timing)
+        call_request = await timed(timing, "body", self._read(request, read, on_admitted))
+        steps = self._call_steps if timing is None else timing.steps(self._call_steps)
+        return await self._proceed(request, call_request, iter(steps))
+
+    async def _read(self, request: InFlight, read: ReadBody | None, on_admitted: Callable[[], None]) -> CallRequest:
+        """Return the call in the body of the request."""
+        identified, received = request.exchange.identified, request.exchange.identified.received
+        body = received.body if read is None else await read()
         # Maintenance may have begun while the body arrived.
         walk_now(pipeline.ARRIVAL, received, self._ports)
         # The event loop runs no other task between that check and this call.
         on_admitted()
-        call = request.dialect.decode(received.body, received.headers)
-        exchange.call_request = CallRequest(identified=identified, call=call)
-        if timing is not None:
-            timing.part("body")
-        return await self._proceed(request, iter(self._call_steps))
+        call = request.dialect.decode(body, received.headers)
+        request.exchange.call_request = x = CallRequest(identified=identified, call=call, body_bytes=len(body))
+        return x
 
-    async def _proceed(self, request: InFlight, steps: Iterator[Step], hold: Hold | None = None) -> Answer:
-        """Run the remaining steps of the call and then call the provider. Waits for the approval of `hold` first."""
-        exchange, ports = request.exchange, self._ports
-        call_request, timing = exchange.call_request, exchange.timing
+    async def _proceed(
+        self, request: InFlight, x: CallState, steps: Iterator[Step], hold: Hold | None = None
+    ) -> Answer:
+        """Run the remaining steps of the call, which has reached the state `x`, and then call the provider. Waits for
+        the approval of `hold` first."""
+        exchange, call_request, ports = request.exchange, request.exchange.call_request, self._ports
         assert call_request is not None
         if hold is not None:
             await self._approved(hold, call_request)
-        for check, part in steps:
-            verdict = check(call_request, ports)
-            if verdict is ALLOW and timing is None:
+        for check, _ in steps:
+            result = check(x, ports)
+            if result is ALLOW:
                 continue
-            if isinstance(verdict, CoroutineType):
-                verdict = await verdict
+            if isinstance(result, CoroutineType):
+                result = await result
             try:
-                hold = _hold(verdict, exchange)
+                x, hold = advanced(x, result, exchange)
             finally:
-                del verdict
+                del result
             if hold is not None:
                 if call_request.call.stream and not exchange.stream_held:
-                    return await self._hold_stream(request, self._proceed(request, steps, hold))
+                    return await self._hold_stream(request, self._proceed(request, x, steps, hold))
                 await self._approved(hold, call_request)
-            if timing is not None:
-                timing.part(part)
-        assert exchange.routed is not None
-        exchange.admitted = admitted = Admitted(routed=exchange.routed, chain=exchange.routed.chain)
-        await walk(pipeline.ADMITTED, admitted, ports, timing)
-        reply = await timed(timing, "provider", self._reply(admitted, exchange))
+        assert isinstance(x, Admitted)
+        reply = await timed(exchange.timing, "provider", self._reply(x, exchange))
         return await self._delivery.deliver(reply, call_request, request)
 
     async def _approved(self, hold: Hold, call_request: CallRequest) -> None:
@@ -168,7 +180,7 @@ class Engine:
 
     async def _reply(self, x: Admitted, exchange: Exchange) -> Reply:
         """Return the cached answer, or a provider's answer."""
-        reply = response_cache.again(x)
+        reply = response_cache.again(x, exchange.cached)
         if reply is not None:
             exchange.chosen = x.chain[0]
         else:
@@ -184,20 +196,3 @@ class Engine:
             response_cache.watch(exchange, reply)
         sampling.watch(x.call_request, reply)
         return reply
-
-
-def _hold(verdict: Verdict | Routed, exchange: Exchange) -> Hold | None:
-    """Store the routing decision in the exchange, and return the hold that a person must approve first. Raises the
-    `Refusal` of a verdict that refuses."""
-    if isinstance(verdict, Routed):
-        exchange.routed, exchange.choice = verdict, verdict.choice
-        return verdict.hold
-    if isinstance(verdict, Hold):
-        return verdict
-    if isinstance(verdict, NotRouted):
-        exchange.choice = verdict.choice
-    try:
-        obey(verdict)
-    finally:
-        del verdict
-    return None

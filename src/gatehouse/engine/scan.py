@@ -15,12 +15,13 @@ from gatehouse.engine.dlp.body import apply_replacements_in_steps
 from gatehouse.engine.dlp.decide import NO_HITS, Decision, Effect, TierFindings
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
-from gatehouse.engine.exchange import Answer, CallRequest, Identified, ReadBody
+from gatehouse.engine.exchange import Answer, CallerResults, CallRequest, Identified, ReadBody
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.calls import (
     attribution,
     content_filters,
     dlp_input,
+    response_state,
     sampling,
 )
 from gatehouse.engine.stages.calls.content_filters import ContentFilterViolation
@@ -110,17 +111,17 @@ class _Scan:
         self.filters_topics = topics
 
 
-async def answer(x: Identified, read: ReadBody, ports: Ports) -> Answer:
+async def answer(x: CallerResults, read: ReadBody, ports: Ports) -> Answer:
     """Return the result of a scan. The findings are recorded before the answer is returned. Raises `Refusal`."""
     await pipeline.walk(pipeline.SCANNER, x, ports)
     request = decode(await read())
-    state = _Scan(x, request, ports)
+    state = _Scan(x.identified, request, ports)
     try:
         result = await _evaluate(state, ports)
     finally:
         # Record the findings even if the scan fails later, for example because its time is up.
         if events := state.inspection.events():
-            await scanned(x, request.model, events, ports)
+            await scanned(x.identified, request.model, events, ports)
     headers = {"content-type": "application/json", "X-DLP-Action": result.action}
     if x.rate is not None:
         headers.update(x.rate.headers())
@@ -183,6 +184,7 @@ _STEPS: Final = pipeline.table(
     pipeline.CALL,
     {
         dlp_input.name: _name,
+        response_state.resolve: None,
         content_filters.check: _filters,
         sampling.choose: None,
         dlp_input.inspect: _inspect,

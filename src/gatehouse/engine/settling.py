@@ -10,7 +10,7 @@ import structlog
 
 from gatehouse.engine.answers import refusal
 from gatehouse.engine.conversation.dialect import Dialect
-from gatehouse.engine.conversation.dialects.token_counts import COUNTING
+from gatehouse.engine.conversation.dialects import TRAITS
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.exchange import Answer, CallRequest, Exchange, Identified
 from gatehouse.engine.measures.output_sizes import OutputSizes
@@ -18,9 +18,10 @@ from gatehouse.engine.money.bound import (
     bound,
     call_size,
     caller_output_limit,
+    count_choices,
     max_output,
 )
-from gatehouse.engine.money.estimate import EXPECTED_OUTPUT_TOKENS, count_choices
+from gatehouse.engine.money.estimate import EXPECTED_OUTPUT_TOKENS
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply, guess
 from gatehouse.engine.routing.cost import cost
@@ -28,7 +29,7 @@ from gatehouse.engine.stages.calls.record import Recorder
 from gatehouse.engine.timing import Timing, asked_for, milliseconds
 from gatehouse.foundation.errors import ClientLeft, Internal, Refusal
 from gatehouse.policy.budgets import NANO
-from gatehouse.policy.records import Candidate
+from gatehouse.policy.catalog import Candidate
 
 log = structlog.get_logger(__name__)
 
@@ -93,28 +94,34 @@ class Settlement:
     def price(self, reply: Reply, answered: Exchange) -> None:
         """Store the usage and the cost of a reply in `answered`."""
         answered.usage = usage = reply.usage
-        if answered.cache == "hit":
+        is_estimated = reply.usage_estimated
+        if answered.cached is not None and answered.cached.lookup == "hit":
             # The cost is zero even if the catalog has no price, because the cached answer was charged when it was
             # stored.
             answered.cost_usd, answered.cost_text = _ZERO_USD, "0"
         elif answered.chosen is not None and answered.call_request is not None:
-            if reply.usage_estimated:
+            if is_estimated:
                 output_limit = max_output(answered.call_request, answered.chosen)
                 if usage.output_tokens > output_limit:
                     answered.usage = usage = msgspec.structs.replace(usage, output_tokens=output_limit)
             else:
                 self._note_output_size(usage, answered.call_request, answered.chosen)
-            answered.cost_usd = usd = cost(usage, answered.chosen.model)
+            usd = None
+            if not is_estimated or _has_estimated_cost(answered.call_request):
+                usd = cost(usage, answered.chosen.model)
+            answered.cost_usd = usd
             answered.cost_text = None if usd is None else f"{usd:f}"
 
     def _note_output_size(self, usage: Usage, call_request: CallRequest, chosen: Candidate) -> None:
         """Count the length of an answer, unless the caller's own limit may have truncated it. Otherwise a few calls
         with a limit of one token could lower the model's median."""
-        if call_request.call.dialect in COUNTING:
+        if TRAITS[call_request.call.dialect].is_free:
             return
-        limit = caller_output_limit(call_request.call)
+        # Without budgets the size is not known. It would cost more than the two fields that are read here.
+        size = call_request.derived.call_size
+        limit = caller_output_limit(call_request.call) if size is None else size.output_limit
         if limit is None or limit >= EXPECTED_OUTPUT_TOKENS:
-            choices = count_choices(call_request.call.body)
+            choices = count_choices(call_request.call) if size is None else size.choices
             self._output_sizes.add(chosen.model.id, usage.output_tokens // choices)
 
     async def finish(self, answered: Exchange, recorder: Recorder) -> None:
@@ -175,7 +182,7 @@ class Settlement:
         call_request = answered.call_request
         if answered.usage is not None or not answered.unanswered or call_request is None:
             return
-        if call_request.call.dialect in COUNTING:
+        if TRAITS[call_request.call.dialect].is_free:
             return
         answered.chosen = answered.chosen or answered.unanswered[-1]
         # Estimated once for all calls, because a body may have megabytes.
@@ -191,7 +198,7 @@ class Settlement:
         answered.usage = Usage(input_tokens=read, output_tokens=written)
         costs = [cost(usage, candidate.model) for usage, candidate in zip(usages, answered.unanswered, strict=True)]
         known_costs = [usd for usd in costs if usd is not None]
-        if len(known_costs) == len(costs):
+        if len(known_costs) == len(costs) and _has_estimated_cost(call_request):
             usd = sum(known_costs, _ZERO_USD)
             if upper.nano_usd is not None:
                 usd = min(usd, Decimal(upper.nano_usd) / NANO)
@@ -200,9 +207,14 @@ class Settlement:
     def _usual_output(self, call_request: CallRequest, candidate: Candidate) -> int:
         """Return the likely number of output tokens of a model's answers."""
         tokens = self._output_sizes.median(candidate.model.id)
-        output = (EXPECTED_OUTPUT_TOKENS if tokens is None else tokens) * count_choices(call_request.call.body)
+        output = (EXPECTED_OUTPUT_TOKENS if tokens is None else tokens) * count_choices(call_request.call)
         return min(output, max_output(call_request, candidate))
 
     def since(self, started: float) -> float:
         """Return the milliseconds since the monotonic time `started`."""
         return milliseconds(self._ports.clock.monotonic() - started)
+
+
+def _has_estimated_cost(call_request: CallRequest) -> bool:
+    """Return whether the cost follows from the size of the call if the provider reports no usage."""
+    return TRAITS[call_request.call.dialect].has_estimated_cost

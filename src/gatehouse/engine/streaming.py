@@ -43,6 +43,11 @@ async def kept_alive(work: asyncio.Future[Any]) -> AsyncGenerator[bytes, None]:
         yield _KEEP_ALIVE
 
 
+class AnswerBroken(Exception):
+    """Ends a stream that cannot contain an error event. The connection must be closed, so that the client does not take
+    the answer for a complete one."""
+
+
 class Blocks:
     """Iterates over the blocks of `_read`, and calls `_end` in every case. This is a class because closing a generator
     that was never started does not run any of its code."""
@@ -107,12 +112,14 @@ class AnswerStream(Blocks):
             async for block in self._permitted_remainder():
                 yield block
             yield self._broken(*_stream_error(failed))
+            self._end_without_event()
         except DlpStopped as stopped:
             yield self._broken(stopped.refusal, stopped.refusal.code)
             answered.outcome = "refused"
         except Refusal as error:
             # The journal did not accept the record, or a tier failed. An error event replaces the last event.
             yield self._broken(error, error.code)
+            self._end_without_event()
         except Exception:
             log.exception("engine.stream_fault", request_id=answered.identified.received.request_id)
             yield self._broken(Internal(), Internal.code)
@@ -132,7 +139,7 @@ class AnswerStream(Blocks):
         assert reply.events is not None
         async for block in reply.events:
             permitted = await guard.push(block)
-            if guard.held_bytes > self._ports.max_response_bytes:
+            if guard.held_bytes + guard.kept_characters > self._ports.max_response_bytes:
                 raise ProviderFailed("reply_too_large")
             if reply.finished:
                 permitted += await guard.finish()
@@ -191,6 +198,10 @@ class AnswerStream(Blocks):
                 yield permitted
             raise DlpStopped(guard.refusal)
         self._pending = permitted
+
+    def _end_without_event(self) -> None:
+        if self._answered.call_request is not None and self._answered.call_request.call.answer_form == "binary":
+            raise AnswerBroken
 
     def _broken(self, error: Refusal, code: str | None) -> bytes:
         """Return the event that ends a broken stream, so that the client can tell it from a complete one."""

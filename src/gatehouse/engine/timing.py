@@ -1,12 +1,14 @@
 """Measures the parts of a request in the gateway, for administrators who request the times (`X-Gateway-Timing`)."""
 
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable, Generator, Iterable
+from typing import Any, Final, TypeVar
 
 from gatehouse.engine.exchange import Identified
 from gatehouse.foundation.identity import CallerKind, Role
 
 T = TypeVar("T")
+#: a step: its check, and the part to which its time is added (`pipeline.Step`)
+S = TypeVar("S", bound=tuple[Any, str])
 
 #: Request header that requests the times, and response header that contains them.
 HEADER: Final = "X-Gateway-Timing"
@@ -34,6 +36,12 @@ class Timing:
         now = self._now()
         self._spent[name] = self._spent.get(name, 0.0) + now - self._last
         self._last = now
+
+    def steps(self, steps: Iterable[S]) -> Generator[S, None, None]:
+        """Yield the steps. The part of a step ends when the next step is requested."""
+        for step in steps:
+            yield step
+            self.part(step[1])
 
     def header(self) -> str:
         """Return the times in milliseconds, in the format of `Server-Timing`. `total` is the time since the request

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias, cast
 import msgspec
 
 from gatehouse.foundation.errors import Refusal
-from gatehouse.policy.records import Candidate
+from gatehouse.policy.catalog import Candidate
 
 
 class Allow:
@@ -52,11 +52,11 @@ class Hold:
 
 
 class Rewrite:
-    """The request or the answer continues with another body, for example a redacted one."""
+    """The answer continues with another body, for example a redacted one: an object, or the bytes of a plain text."""
 
     __slots__ = ("body",)
 
-    def __init__(self, body: dict[str, Any]) -> None:
+    def __init__(self, body: dict[str, Any] | bytes) -> None:
         self.body = body
 
 

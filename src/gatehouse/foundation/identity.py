@@ -51,6 +51,8 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     api_key_id: UUID | None = None
     client_id: UUID | None = None
     session_id: UUID | None = None
+    #: the authorization of an application that its token belongs to
+    grant_id: UUID | None = None
     scim_token_id: UUID | None = None
     outpost_id: UUID | None = None
     email: str | None = None

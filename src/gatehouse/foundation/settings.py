@@ -275,6 +275,11 @@ class Settings(CommonSettings):
         1.0, ge=0, le=1, description="Share of requests that are traced, among those that arrive without a trace."
     )
 
+    batch_concurrency: int = Field(8, ge=0, le=1000, description="Lines of batches that a worker runs at once.")
+    batch_max_lines: int = Field(50_000, ge=1, le=100_000, description="Maximum lines of a batch.")
+    files_max_bytes: int = Field(1024**3, ge=1024, description="Maximum size of an organization's files and batches.")
+    file_retention_days: int = Field(30, ge=1, le=365, description="Lifetime of files and of ended batches.")
+
     smtp_url: SmtpUrl | None = Field(None, description="Mail server: smtp:// with STARTTLS, or smtps://.")
     mail_from: MailSender | None = Field(None, description="Sender of the platform's mails.")
 

@@ -1,22 +1,25 @@
-"""Recognizes the requests to the gateway (model calls, scans and the list of models), and answers them.
+"""Recognizes the requests to the gateway (model calls, MCP servers, scans and the list of models), and answers them.
 
-`Gateway.serve` answers one request that comes from the HTTP/1.1 lane (`ingress.http1`) or from an ASGI server. For an
+`Gateway.serve` answers one request that comes from the HTTP/1.1 server (`ingress.http1`) or from an ASGI server. For an
 ASGI server, the gateway is an ASGI application, and it passes all other requests to the application that it wraps.
 """
 
 import asyncio
+import re
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gatehouse.engine.exchange import Answer, Identified, Received
+from gatehouse.engine.conversation.call import KeptRequest
+from gatehouse.engine.exchange import Answer, CallerResults, Received
+from gatehouse.engine.mcp.serving import PREFIX as MCP_PREFIX
 from gatehouse.engine.run import Engine
 from gatehouse.foundation.deadlines import Deadlines
-from gatehouse.foundation.errors import ClientLeft, Internal, Refusal
+from gatehouse.foundation.errors import ClientLeft, Forbidden, Internal, Refusal
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.envelopes import rendered
 from gatehouse.foundation.http.request_body import RequestBody
@@ -36,10 +39,29 @@ MODEL_CALLS: Final = {
     "/api/chat/completions": "openai_chat",
     "/v1/responses": "openai_responses",
     "/v1/messages": "anthropic_messages",
+    "/v1/completions": "openai_completions",
+    "/v1/moderations": "openai_moderations",
+    "/v1/rerank": "cohere_rerank",
+    "/v2/rerank": "cohere_rerank",
+    "/v1/images/generations": "openai_image_generation",
+    "/v1/images/edits": "openai_image_edits",
+    "/v1/images/variations": "openai_image_variations",
+    "/v1/audio/transcriptions": "openai_transcriptions",
+    "/v1/audio/translations": "openai_translations",
+    "/v1/audio/speech": "openai_speech",
     "/v1/embeddings": "openai_embeddings",
     "/v1/messages/count_tokens": "anthropic_token_count",
     "/v1/responses/input_tokens": "openai_token_count",
+    "/v1/responses/compact": "openai_compaction",
 }
+#: operations on a response that a provider keeps: their paths below the response
+KEPT_RESPONSE: Final = "/v1/responses/{response_id}"
+_KEPT_RESPONSES: Final = "/v1/responses/"
+_INPUT_ITEMS: Final = "/input_items"
+_KEPT_DIALECT: Final = "openai_kept_response"
+#: an MCP server of the organization
+MCP: Final = MCP_PREFIX + "{server}"
+_is_mcp_path: Final = re.compile(rf"{MCP_PREFIX}[a-z0-9][a-z0-9-]{{0,62}}").fullmatch
 MODELS: Final = "/v1/models"
 SCAN: Final = "/v1/scan"
 
@@ -48,10 +70,13 @@ SCAN: Final = "/v1/scan"
 ALIASES: Final = {path.removeprefix("/v1"): path for path in MODEL_CALLS if path.startswith("/v1/")}
 _MODELS_ALIAS: Final = MODELS.removeprefix("/v1")
 
-#: maps every path that the gateway answers to its method
-GATEWAY_PATHS: Final = {
-    **dict.fromkeys((*MODEL_CALLS, *ALIASES, SCAN), "POST"),
-    **dict.fromkeys((MODELS, MODELS + "/{name:path}", _MODELS_ALIAS, _MODELS_ALIAS + "/{name:path}"), "GET"),
+#: maps every path that the gateway answers to its methods
+GATEWAY_PATHS: Final[dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys((*MODEL_CALLS, *ALIASES, SCAN), ("POST",)),
+    **dict.fromkeys((MODELS, MODELS + "/{name:path}", _MODELS_ALIAS, _MODELS_ALIAS + "/{name:path}"), ("GET",)),
+    KEPT_RESPONSE + _INPUT_ITEMS: ("GET",),
+    KEPT_RESPONSE: ("GET", "DELETE"),
+    MCP: ("POST", "DELETE"),
 }
 
 #: a function that is called after each request, with the method, the route, the status and the seconds
@@ -61,6 +86,11 @@ Observe = Callable[[str, str, int, float], None]
 CLIENT_LEFT: Final = 499
 
 
+class OriginRefused(Forbidden):
+    code = "origin_refused"
+    message = "Pages of this origin may not call MCP servers. CORS_ORIGINS lists the origins that may."
+
+
 class RequestKind(msgspec.Struct, frozen=True):
     """One kind of request to the gateway. `method` and `route` are labels in the metrics."""
 
@@ -68,6 +98,8 @@ class RequestKind(msgspec.Struct, frozen=True):
     route: str
     #: the dialect of a model call; None for scans and the list of models
     dialect: str | None = None
+    #: whether the request has a body; if not, the call is made from the path and the query
+    has_body: bool = True
 
 
 _POST_KINDS: Final[dict[str, RequestKind]] = {
@@ -75,23 +107,49 @@ _POST_KINDS: Final[dict[str, RequestKind]] = {
     SCAN: RequestKind("POST", SCAN),
 }
 _POST_KINDS.update({alias: _POST_KINDS[path] for alias, path in ALIASES.items()})
-_MODELS_KIND: Final = RequestKind("GET", MODELS)
+_MODELS_KIND: Final = RequestKind("GET", MODELS, has_body=False)
+_KEPT_KINDS: Final = {
+    (method, below): RequestKind(method, KEPT_RESPONSE + below, _KEPT_DIALECT, has_body=False)
+    for method, below in (("GET", ""), ("DELETE", ""), ("GET", _INPUT_ITEMS))
+}
+_MCP_KINDS: Final = {method: RequestKind(method, MCP, has_body=method == "POST") for method in ("POST", "DELETE")}
 _MODEL_LIST_PATHS: Final = frozenset({MODELS, _MODELS_ALIAS})
 _MODEL_PATH_PREFIXES: Final = tuple(path + "/" for path in _MODEL_LIST_PATHS)
 
 
 def find_kind(method: str, path: str) -> RequestKind | None:
     """Return the kind of a request, or None if the gateway does not serve it. `path` must have no trailing slash."""
+    if path.startswith(MCP_PREFIX):
+        return _MCP_KINDS.get(method) if _is_mcp_path(path) else None
     if method == "POST":
         return _POST_KINDS.get(path)
     if method in {"GET", "HEAD"} and (path in _MODEL_LIST_PATHS or path.startswith(_MODEL_PATH_PREFIXES)):
         return _MODELS_KIND
+    if path.startswith(_KEPT_RESPONSES) and path not in _POST_KINDS:
+        return _KEPT_KINDS.get((method, path[len(_KEPT_RESPONSES + _kept_id(path)) :]))
     return None
+
+
+def _kept_id(path: str) -> str:
+    """Return the id in the path of a kept response."""
+    return path[len(_KEPT_RESPONSES) :].partition("/")[0]
+
+
+def read_target(x: Received, kind: RequestKind, path: str, query: str) -> None:
+    """Set what the target of a request means. `query` is its query."""
+    if kind.dialect is None:
+        x.query = query
+    elif not kind.has_body:
+        below = kind.route.removeprefix(KEPT_RESPONSE)
+        request = KeptRequest(method=kind.method, public_id=_kept_id(path), path=below, query=query)
+        x.body = msgspec.json.encode(request)
 
 
 def canonical(kind: RequestKind, path: str) -> str:
     """Return the path under which the request is limited, recorded and answered. For an alias, this is the path with
     `/v1`."""
+    if kind.route == MCP:
+        return path
     if kind is _MODELS_KIND:
         return path if path.startswith(MODELS) else "/v1" + path
     return kind.route
@@ -110,13 +168,12 @@ class Gateway:
         body_timeout_seconds: float,
         calls: InProgress,
         observe: Observe = lambda *_: None,
-        cross_origin: bool = False,
+        origins: Sequence[str] = (),
     ) -> None:
         self._engine = engine
         self._application = application
         self.addresses = addresses
-        #: whether a CORS layer in front of the gateway answers requests with an `Origin`
-        self.cross_origin = cross_origin
+        self._origins = frozenset(origins)
         self._max_request_bytes = max_request_bytes
         self._deadlines = Deadlines(body_timeout_seconds)
         self._observe = observe
@@ -130,13 +187,25 @@ class Gateway:
             return
         x = receiving.read_head(scope, self.addresses, kind.dialect)
         x.path = canonical(kind, path)
-        if kind.dialect is None:
-            x.query = scope["query_string"].decode("latin-1")
+        if kind.route == MCP and not self._permits_origins(scope):
+            await send_over_asgi(_error_answer(OriginRefused(), x), x, send)
+            return
+        read_target(x, kind, path, scope["query_string"].decode("latin-1"))
         body = self.body(x, receive)
         try:
             await while_connected(scope, receive, body.whole, self.serve(kind, x, body, AsgiWriter(send)))
         except ClientLeft:
             return
+
+    def is_for_asgi(self, kind: RequestKind | None) -> bool:
+        """Return whether an ASGI server must answer a request with an `Origin`: because a CORS layer is in front of the
+        gateway, or because the origin must be checked."""
+        return bool(self._origins) or (kind is not None and kind.route == MCP)
+
+    def _permits_origins(self, scope: Scope) -> bool:
+        """Return whether a page of the request's origin may call MCP servers. A program sends no origin."""
+        sent = [value.decode("latin-1") for name, value in scope["headers"] if name == b"origin"]
+        return "*" in self._origins or self._origins.issuperset(sent)
 
     def body(self, x: Received, receive: Receive, complete: bytes | None = None) -> RequestBody:
         """Return the body of a request. `complete` is the complete body if it has already arrived."""
@@ -148,12 +217,14 @@ class Gateway:
         try:
             with self._calls.one() as call:
                 if kind.dialect is not None:
-                    answer = await self._engine.answer(x, body.read, call.let_in)
+                    answer = await self._engine.answer(x, body.read if kind.has_body else None, call.let_in)
+                elif kind.route == MCP:
+                    answer = await self._engine.tools.answer(x, body.read, call.let_in)
                 elif kind is _MODELS_KIND:
                     answer = await self._models(x)
                 else:
                     answer = await self._scan(x, body)
-                await send_answer(answer, x, writer, closes=kind is not _MODELS_KIND and body.blocks_reuse)
+                await send_answer(answer, x, writer, closes=kind.has_body and body.blocks_reuse)
             status = answer.status
         except ClientLeft:
             return
@@ -167,21 +238,21 @@ class Gateway:
         name = x.path.removeprefix(MODELS).removeprefix("/")
         return await self._identified(x, "api:read", lambda caller: model_list(self._engine, caller, name))
 
-    async def _identified(self, x: Received, scope: str, work: Callable[[Identified], Awaitable[Answer]]) -> Answer:
+    async def _identified(self, x: Received, scope: str, work: Callable[[CallerResults], Awaitable[Answer]]) -> Answer:
         """Identify the caller, who must have `scope`, and return the answer of `work`. If `work` refuses the request,
         the answer has the headers of the caller's rate limit."""
-        identified = None
+        caller = None
         try:
-            identified = await self._engine.identify(x, scope)
-            return await work(identified)
+            caller = await self._engine.identify(x, scope)
+            return await work(caller)
         except ClientLeft:
             raise
         except Exception as error:
             if not isinstance(error, Refusal):
                 log.exception("gateway.fault", request_id=x.request_id)
                 error = Internal()
-            if identified is not None and identified.rate is not None:
-                error.headers = {**identified.rate.headers(), **error.headers}
+            if caller is not None and caller.rate is not None:
+                error.headers = {**caller.rate.headers(), **error.headers}
             return _error_answer(error, x)
 
 

@@ -21,7 +21,7 @@ from gatehouse.engine.routing.circuits import Circuits
 from gatehouse.engine.stages.candidates import registry, request_fields
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.metrics import Counter, Family, Gauge, Histogram, Metrics
-from gatehouse.policy.records import Candidate
+from gatehouse.policy.catalog import Candidate
 
 log = structlog.get_logger(__name__)
 
@@ -160,13 +160,13 @@ class GatewayMetrics:
 
         # There is one series for each process. In a sum over all processes, a leak in one of them would be hard to see.
         self.loop_tasks = sum_gauge("service_event_loop_tasks", "Tasks of a process' event loop.", "pid")
-        self.metrics = Metrics(home / METRICS_DIRECTORY, list(vars(self).values()))
+        self.exporter = Metrics(home / METRICS_DIRECTORY, list(vars(self).values()))
         #: labels (provider, model) of the models that have their own series
         self._models: set[tuple[str, str]] = set()
-        self.loop_tasks.read(lambda: self.metrics.loop_tasks, (str(os.getpid()),))
+        self.loop_tasks.read(lambda: self.exporter.loop_tasks, (str(os.getpid()),))
         #: models whose missing price has been logged
         self._logged_models: set[tuple[TenantId, str, str]] = set()
-        self.loop_lag.read(lambda: self.metrics.loop_lag)
+        self.loop_lag.read(lambda: self.exporter.loop_lag)
 
     def read_circuits(self, circuits: Circuits) -> None:
         self.open_circuits.read(lambda: circuits.count_open(connections=False), ("model",))
@@ -193,9 +193,9 @@ class GatewayMetrics:
         for attempt in x.attempts:
             provider = providers.get(attempt.provider)
             self.attempts.add((provider.kind if provider else "other", attempt.reason))
-        if x.cache is not None:
-            self.cache_lookups.add((x.cache,))
-        if x.chosen is None or x.cache == "hit":
+        if x.cached is not None:
+            self.cache_lookups.add((x.cached.lookup,))
+        if x.chosen is None or (x.cached is not None and x.cached.lookup == "hit"):
             return
         kind = x.chosen.provider.kind
         self.attempts.add((kind, x.outcome))

@@ -1,4 +1,4 @@
-"""Answers `GET /v1/models` with the models that the caller may use, in the format of the caller's client.
+"""Answers `GET /v1/models` with the models and aliases that the caller may use, in the format of the caller's client.
 
 Requests with the header `anthropic-version` receive the format of Anthropic, whose list has pages. All others receive
 the format of OpenAI, whose list has a single page.
@@ -12,11 +12,11 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from gatehouse.engine.conversation.errors import InvalidField
-from gatehouse.engine.exchange import Answer, Identified, Received
+from gatehouse.engine.exchange import Answer, CallerResults, Received
 from gatehouse.engine.run import Engine
 from gatehouse.engine.stages.candidates.route import ModelNotFound
 from gatehouse.foundation.http.envelopes import ANTHROPIC, GATEWAY, ErrorForm
-from gatehouse.policy.records import ModelRecord
+from gatehouse.policy.catalog import ModelRecord
 
 #: maximum of `limit`, and its default
 MAX_PAGE_MODELS: Final = 1000
@@ -59,15 +59,16 @@ def error_form(x: Received) -> ErrorForm:
     return ANTHROPIC if for_anthropic(x) else GATEWAY
 
 
-async def model_list(engine: Engine, x: Identified, name: str) -> Answer:
+async def model_list(engine: Engine, x: CallerResults, name: str) -> Answer:
     """Return the list of models, or only the model `name` if it is not empty. Raises `ModelNotFound`."""
-    usable = {f"{model.provider}/{model.model_id}": model for model in await engine.usable_models(x)}
-    anthropic = for_anthropic(x.received)
+    usable = {alias.model_id: alias for alias in await engine.usable_aliases(x.identified)}
+    usable |= {f"{model.provider}/{model.model_id}": model for model in await engine.usable_models(x.identified)}
+    anthropic = for_anthropic(x.identified.received)
     if name:
         if name not in usable:
             raise ModelNotFound.named(name)
         return _answer(_for_anthropic(name, usable[name]) if anthropic else _for_openai(name, usable[name]), x)
-    return _answer(_anthropic_page(usable, x.received.query) if anthropic else _openai_page(usable), x)
+    return _answer(_anthropic_page(usable, x.identified.received.query) if anthropic else _openai_page(usable), x)
 
 
 def _openai_page(usable: Mapping[str, ModelRecord]) -> ModelList:
@@ -129,7 +130,7 @@ def _for_anthropic(name: str, model: ModelRecord) -> AnthropicModel:
     )
 
 
-def _answer(content: msgspec.Struct, x: Identified) -> Answer:
+def _answer(content: msgspec.Struct, x: CallerResults) -> Answer:
     headers = {"content-type": "application/json"}
     if x.rate is not None:
         headers.update(x.rate.headers())

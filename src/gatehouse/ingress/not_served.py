@@ -10,28 +10,25 @@ from gatehouse.ingress.gateway import ALIASES, GATEWAY_PATHS, MODEL_CALLS, MODEL
 #: the APIs of OpenAI and Anthropic that Gatehouse does not serve: maps the path below `/v1` to a name for the message
 _APIS: Final = {
     "assistants": "assistants",
-    "audio": "audio",
-    "batches": "batches",
+    "audio": "this operation on audio",
+    "batches": "this operation on batches",
     "beta": "beta APIs",
     "chat/completions": "stored chat completions",
     "complete": "legacy text completions",
-    "completions": "legacy text completions",
     "containers": "containers",
     "conversations": "stored conversations",
     "edits": "legacy text edits",
     "engines": "engines",
     "evals": "evals",
-    "files": "files",
+    "files": "this operation on files",
     "fine-tunes": "fine-tuning",
     "fine_tuning": "fine-tuning",
-    "images": "images",
-    "messages/batches": "message batches",
-    "moderations": "moderations",
+    "images": "this operation on images",
+    "messages/batches": "this operation on message batches",
     "ocr": "text recognition",
     "organization": "provider administration",
     "realtime": "realtime sessions",
-    "rerank": "reranking",
-    "responses": "stored responses",
+    "responses": "this operation on responses",
     "score": "scoring",
     "skills": "skills",
     "threads": "assistants",
@@ -42,18 +39,20 @@ _APIS: Final = {
 #: The alternative that the message names, by the path below `/v1`.
 _INSTEAD: Final = {
     "assistants": "Use POST /v1/responses or POST /v1/chat/completions, and keep the conversation in the client.",
-    "batches": "Send the calls one by one.",
+    "batches": "The platform serves POST and GET /v1/batches; outposts serve no batches.",
     "chat/completions": "Send the whole conversation with each call.",
     "complete": "Use POST /v1/messages.",
-    "completions": "Use POST /v1/chat/completions.",
     "conversations": "Send the whole conversation as `input` of POST /v1/responses.",
     "edits": "Use POST /v1/chat/completions.",
-    "files": "Send files as content of a call: images, and documents to providers that read them.",
-    "messages/batches": "Send the calls one by one to POST /v1/messages.",
-    "responses": "Nothing is stored: send the whole conversation as `input` of POST /v1/responses.",
+    "files": "The platform serves POST and GET /v1/files; outposts serve no files.",
+    "messages/batches": "The platform serves POST and GET /v1/messages/batches; outposts serve no batches.",
+    "responses": "A response that a provider keeps can be read (GET) and deleted (DELETE), and its input_items can be"
+    " listed. None runs in the background, so there is nothing to cancel.",
     "threads": "Use POST /v1/responses or POST /v1/chat/completions, and keep the conversation in the client.",
     "uploads": "Send files as content of a call: images, and documents to providers that read them.",
 }
+#: the first segments, below `/v1`, of paths that only Anthropic's API has
+_ANTHROPICS_SEGMENTS: Final = frozenset({"complete", "messages"})
 #: the served paths, for the message; only paths below `/v1` are listed
 _SERVED: Final = ", ".join([*(f"POST {path}" for path in MODEL_CALLS if path.startswith("/v1/")), f"POST {SCAN}",
                             f"GET {MODELS}"])  # fmt: skip
@@ -85,14 +84,15 @@ class UnknownPathToAnthropic(NotFound):
 def refusal(method: str, path: str, headers: Mapping[str, str]) -> Refusal | None:
     """Return the error for a path that no route serves, or None if the path does not belong to a model API."""
     path = path.rstrip("/")
-    allowed = GATEWAY_PATHS.get(path) or ("GET" if path.startswith((MODELS + "/", "/models/")) else None)
+    allowed = GATEWAY_PATHS.get(path) or (("GET",) if path.startswith((MODELS + "/", "/models/")) else None)
     if allowed is not None:
-        return MethodNotAllowed(headers={"Allow": allowed}) if method != allowed else None
+        return MethodNotAllowed(headers={"Allow": ", ".join(allowed)}) if method not in allowed else None
     below = path.removeprefix("/v1/") if path.startswith("/v1/") else path.removeprefix("/")
     api = _lookup(_APIS, below)
     if api is None and path != "/v1" and not path.startswith("/v1/"):
         return None
-    to_anthropic = "anthropic-version" in headers or below.startswith(("messages", "complete/", "v1/messages"))
+    first_segment = below.removeprefix("v1/").partition("/")[0]
+    to_anthropic = "anthropic-version" in headers or first_segment in _ANTHROPICS_SEGMENTS
     operation = f"{method} {path[:_MAX_SHOWN_PATH_CHARACTERS]}"
     if api is not None:
         instead = _lookup(_INSTEAD, below)

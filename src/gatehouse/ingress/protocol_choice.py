@@ -9,7 +9,7 @@ from uvicorn.server import ServerState
 
 from gatehouse.ingress.gateway import Gateway
 from gatehouse.ingress.http1.behind import ServerContext
-from gatehouse.ingress.http1.connection import LaneConnection
+from gatehouse.ingress.http1.connection import ClientConnection
 from gatehouse.ingress.protocol import GatewayHttpProtocol
 
 #: values of the setting INGRESS
@@ -27,8 +27,8 @@ def protocol_of(ingress: Ingress, gateway: Callable[[], Gateway]) -> Any:
         server_state: ServerState,
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
-    ) -> LaneConnection:
+    ) -> ClientConnection:
         loop = _loop or asyncio.get_running_loop()
-        return LaneConnection(gateway(), ServerContext(config, server_state, app_state, loop))
+        return ClientConnection(gateway(), ServerContext(config, server_state, app_state, loop))
 
     return connection

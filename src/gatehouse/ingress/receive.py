@@ -17,6 +17,7 @@ READ: Final = frozenset(
         "x-api-key",
         "x-request-id",
         "content-length",
+        "content-type",
         "expect",
         "anthropic-version",
         "anthropic-beta",
@@ -26,6 +27,10 @@ READ: Final = frozenset(
         "tracestate",
         "x-gateway-timing",
         "x-gateway-tags",
+        "mcp-protocol-version",
+        "mcp-method",
+        "mcp-name",
+        "mcp-session-id",
     }
 )
 _READ_BYTES: Final = frozenset(name.encode() for name in READ)

@@ -22,7 +22,8 @@ async def sandbox_app(scope: Message, receive: Receive, send: Send) -> None:
     body = await _body(receive)
     if body is None:
         return
-    response = await answer(scope["method"], scope["path"], body)
+    received = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    response = await answer(scope["method"], scope["path"], body, received)
     headers = [(name.encode(), value.encode()) for name, value in response.headers.items()]
     if response.stream is None:
         headers.append((b"content-length", str(len(response.body)).encode()))

@@ -1,5 +1,6 @@
-"""The proxy as one ASGI application: the gateway, with probes and metrics as its fallback."""
+"""The outpost's proxy as one ASGI application: the gateway, and probes and metrics for paths that it does not serve."""
 
+import asyncio
 from collections.abc import Callable
 from ipaddress import ip_address
 from typing import Any, Final
@@ -7,7 +8,6 @@ from typing import Any, Final
 import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -18,14 +18,11 @@ from gatehouse.foundation.errors import NotFound, Refusal
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.envelopes import GATEWAY, rendered
 from gatehouse.ingress import not_served
-from gatehouse.ingress.gateway import Gateway
+from gatehouse.ingress.gateway import MODEL_CALLS, MODELS, SCAN, Gateway
 from gatehouse.outpost.host import OutpostHost
 
 #: Paths of the gateway that the proxy serves.
-SERVED: Final = frozenset(
-    {"/v1/chat/completions", "/api/chat/completions", "/v1/responses", "/v1/messages", "/v1/embeddings", "/v1/models",
-     "/v1/scan", "/v1/messages/count_tokens", "/v1/responses/input_tokens"}
-)  # fmt: skip
+SERVED: Final = frozenset({*MODEL_CALLS, MODELS, SCAN})
 
 
 class OutpostProxy:
@@ -41,7 +38,7 @@ class OutpostProxy:
             max_request_bytes=settings.max_request_bytes,
             body_timeout_seconds=settings.body_timeout_seconds,
             calls=host.calls,
-            observe=host.figures.http,
+            observe=host.metrics.http,
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -63,8 +60,8 @@ def _probes(host: OutpostHost, addresses: ClientAddresses) -> Starlette:
         address = ip_address(addresses.of_scope(request.scope))
         if addresses.unknown_origin(request.scope) or not any(address in cidr for cidr in allowed_networks):
             raise NotFound
-        host.figures.metrics.write()
-        return Response(await run_in_threadpool(host.figures.metrics.rendered), media_type=CONTENT_TYPE_LATEST)
+        host.metrics.exporter.write()
+        return Response(await asyncio.to_thread(host.metrics.exporter.rendered), media_type=CONTENT_TYPE_LATEST)
 
     async def refused(request: Request, error: Exception) -> Response:
         if not isinstance(error, Refusal):

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import secrets
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,12 +26,14 @@ from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.journal.writer import JournalWriter
 from gatehouse.foundation.outbound.carriers import open_outbound
 from gatehouse.foundation.response_cache.memory import MemoryCache
+from gatehouse.foundation.secrets.owned_ids import OwnedIds
 from gatehouse.foundation.settings import BadSettings
 from gatehouse.foundation.tasks import cancel_all
 from gatehouse.ingress.in_progress import InProgress
+from gatehouse.outpost import durable_files
 from gatehouse.outpost.detection import DetectionProcess
 from gatehouse.outpost.identity import OutpostIdentity
-from gatehouse.outpost.metrics import OutpostFigures
+from gatehouse.outpost.metrics import OutpostMetrics
 from gatehouse.outpost.money.budget import LocalSpend
 from gatehouse.outpost.money.leases import Leases
 from gatehouse.outpost.money.tally import Tally
@@ -54,11 +57,13 @@ from gatehouse.outpost.settings import OutpostSettings
 from gatehouse.outpost.state import BudgetSet, LocalState
 from gatehouse.policy.budgets import NANO
 from gatehouse.policy.bundles.signing import BundleRefused
-from gatehouse.policy.overlay import Overrides
+from gatehouse.policy.catalog import Overrides
 
 log = structlog.get_logger(__name__)
 
 _PURGE_SECONDS: Final = 60.0
+_ID_KEY_FILE: Final = "response-ids.key"
+_ID_KEY_BYTES: Final = 32
 #: Maximum time by which loading the policy's models delays readiness.
 _MODEL_LOADING_SECONDS: Final = 30.0
 
@@ -91,7 +96,7 @@ class OutpostHost:
         except OSError as error:
             raise BadSettings(f"GATEHOUSE_HOME: cannot be written ({error})") from None
         self.state = LocalState(folder)
-        self.figures = OutpostFigures(settings.gatehouse_home)
+        self.metrics = OutpostMetrics(settings.gatehouse_home)
         self.identity = _identity(settings)
         keys = self.identity.private_keys if self.identity is not None else tuple
         self.bundles = BundleStore(self.id, folder, self._activated, private_keys=keys)
@@ -120,7 +125,7 @@ class OutpostHost:
             settings.gatehouse_home,
             budget=settings.dlp_tier_timeout_ms / 1000,
             queue=settings.detection_queue,
-            on_failure=self.figures.tier_failed,
+            on_failure=self.metrics.tier_failed,
             begin=self.detection.start,
         )
         self.calls = InProgress()
@@ -157,7 +162,7 @@ class OutpostHost:
             journal=ThinningJournal(self.journal, self.disk.status),
             outbound=self.outbound,
             clock=self.clock,
-            meter=self.figures,
+            meter=self.metrics,
             detectors=self.detectors,
             dlp=DlpOptions(
                 fail_mode=settings.dlp_fail_mode,
@@ -170,6 +175,7 @@ class OutpostHost:
                 pattern_timeout_seconds=settings.dlp_pattern_timeout_seconds,
             ),
             cache=self.cache,
+            owned_ids=OwnedIds([_id_key(folder)]),
             unknown_fields=settings.unknown_fields,
             max_response_bytes=settings.max_response_bytes,
             request_deadline_seconds=settings.request_deadline_seconds,
@@ -212,9 +218,9 @@ class OutpostHost:
 
     def _prepare(self, parts: contextlib.AsyncExitStack) -> None:
         """Starts the parts that all other parts need. They are stopped last."""
-        self._publish_figures()
-        self.figures.metrics.start()
-        parts.push_async_callback(self.figures.metrics.stop)
+        self._publish_metrics()
+        self.metrics.exporter.start()
+        parts.push_async_callback(self.metrics.exporter.stop)
         if self.platform is not None:
             parts.push_async_callback(self.platform.close)
         parts.callback(self.records.close)
@@ -257,6 +263,8 @@ class OutpostHost:
         parts.push_async_callback(self.peers.stop)
         purging = asyncio.create_task(self._purge(), name="purge")
         parts.push_async_callback(cancel_all, purging)
+        # Stopped first, because their calls use all other parts.
+        parts.push_async_callback(self.engine.shadows.stop)
 
     async def override(
         self, *, disabled: Mapping[str, frozenset[str]] | None = None, routes: Mapping[str, str] | None = None
@@ -320,8 +328,8 @@ class OutpostHost:
         """Publishes the metrics of a bundle that is now in force, and loads the models that its rules need, so that no
         request waits for them."""
         bundle, snapshot = in_force.bundle, in_force.snapshot
-        self.figures.policy_version.read(lambda: bundle.version)
-        self.figures.policy_age.read(lambda: time.time() - bundle.issued_at)
+        self.metrics.policy_version.read(lambda: bundle.version)
+        self.metrics.policy_age.read(lambda: time.time() - bundle.issued_at)
         needs_loading = snapshot.dlp.entities and self.detectors.need("ner")
         if snapshot.dlp.labels or any(content_filter.topics for content_filter in snapshot.filters.filters):
             needs_loading = self.detectors.need("llm") or needs_loading
@@ -336,33 +344,33 @@ class OutpostHost:
         if missing := await self.detectors.loaded(_MODEL_LOADING_SECONDS):
             log.warning("models.not_loaded", tiers=missing, seconds=_MODEL_LOADING_SECONDS)
 
-    def _publish_figures(self) -> None:
-        figures, journal = self.figures, self.journal
-        figures.journal_bytes.read(journal.size_bytes)
-        figures.journal_half_full.read(journal.half_full)
+    def _publish_metrics(self) -> None:
+        metrics, journal = self.metrics, self.journal
+        metrics.journal_bytes.read(journal.size_bytes)
+        metrics.journal_half_full.read(journal.half_full)
         if (upload := self.upload) is not None:
-            figures.records_handed_in.read(lambda: upload.status.handed_in)
-            figures.records_rejected.read(lambda: upload.status.rejected)
-            figures.records_lost.read(lambda: upload.status.lost)
+            metrics.records_handed_in.read(lambda: upload.status.handed_in)
+            metrics.records_rejected.read(lambda: upload.status.rejected)
+            metrics.records_lost.read(lambda: upload.status.lost)
         if (siem := self.siem) is not None:
-            figures.siem_sent.read(lambda: siem.status.sent)
-            figures.siem_waiting.read(lambda: siem.status.waiting_bytes)
-            figures.siem_failing.read(lambda: siem.status.fault is not None)
-        figures.disk_used.read(lambda: self.disk.status.percent or 0.0)
-        figures.disk_shed.read(lambda: STEPS.index(self.disk.status.shed))
-        figures.entries_thinned.read(lambda: self.disk.status.entries_thinned)
-        figures.semantic_queue.read(lambda: self.detectors.waiting("llm"))
-        figures.cache_bytes.read(lambda: self.cache.bytes)
-        figures.active_calls.read(lambda: self.calls.count)
-        figures.read_circuits(self.engine.circuits)
+            metrics.siem_sent.read(lambda: siem.status.sent)
+            metrics.siem_waiting.read(lambda: siem.status.waiting_bytes)
+            metrics.siem_failing.read(lambda: siem.status.fault is not None)
+        metrics.disk_used.read(lambda: self.disk.status.percent or 0.0)
+        metrics.disk_shed.read(lambda: STEPS.index(self.disk.status.shed))
+        metrics.entries_thinned.read(lambda: self.disk.status.entries_thinned)
+        metrics.semantic_queue.read(lambda: self.detectors.waiting("llm"))
+        metrics.cache_bytes.read(lambda: self.cache.bytes)
+        metrics.active_calls.read(lambda: self.calls.count)
+        metrics.read_circuits(self.engine.circuits)
         if (follower := self.follower) is not None:
-            figures.platform_silence.read(lambda: time.time() - (follower.heard_at or self.began))
+            metrics.platform_silence.read(lambda: time.time() - (follower.heard_at or self.began))
         spend = self.spend
-        figures.budget_spent.read(lambda: spend.spent(spend.month().start)[0] / NANO)
-        figures.budget_share.read(lambda: (spend.share(spend.month().start)[0] or 0) / NANO)
-        figures.peers_away.read(lambda: sum(peer.fault is not None for peer in self.peers.all))
+        metrics.budget_spent.read(lambda: spend.spent(spend.month().start)[0] / NANO)
+        metrics.budget_share.read(lambda: (spend.share(spend.month().start)[0] or 0) / NANO)
+        metrics.peers_away.read(lambda: sum(peer.fault is not None for peer in self.peers.all))
         if (identity := self.identity) is not None:
-            figures.outpost_certificates.read(lambda: identity.expires_at, (str(self.id),))
+            metrics.outpost_certificates.read(lambda: identity.expires_at, (str(self.id),))
 
     def _heartbeat_body(self) -> HeartbeatBody:
         in_force = self.bundles.in_force
@@ -386,6 +394,20 @@ def shown_budget(budget: BudgetSet) -> dict[str, str | int | None]:
         "monthly_requests": budget.requests,
         "expires_at": None if budget.expires_at is None else iso(budget.expires_at),
     }
+
+
+def _id_key(folder: Path) -> bytes:
+    """Returns the outpost's key for ids of responses that providers keep. Creates it at the first start. Raises
+    `BadSettings`."""
+    path = folder / _ID_KEY_FILE
+    key = durable_files.read(path)
+    if key is None or len(key) != _ID_KEY_BYTES:
+        key = secrets.token_bytes(_ID_KEY_BYTES)
+        try:
+            durable_files.write(path, key)
+        except OSError as error:
+            raise BadSettings(f"GATEHOUSE_HOME: {path} cannot be written ({error})") from None
+    return key
 
 
 def _journal(settings: OutpostSettings) -> JournalWriter:

@@ -5,7 +5,7 @@ from pathlib import Path
 from gatehouse.ingress.metrics import GatewayMetrics, max_gauge, sum_gauge
 
 
-class OutpostFigures(GatewayMetrics):
+class OutpostMetrics(GatewayMetrics):
     """The metrics of one outpost."""
 
     def __init__(self, home: Path) -> None:

@@ -12,7 +12,7 @@ import structlog
 
 from gatehouse.foundation.settings import BadSettings
 from gatehouse.outpost import durable_files
-from gatehouse.policy.overlay import Overrides
+from gatehouse.policy.catalog import Overrides
 
 log = structlog.get_logger(__name__)
 

@@ -10,11 +10,13 @@ from zoneinfo import ZoneInfo
 
 from gatehouse.foundation.egress.networks import network
 from gatehouse.policy.addresses import AddressRanges
+from gatehouse.policy.aliases import compile_aliases
 from gatehouse.policy.budgets import Budgets
+from gatehouse.policy.catalog import ModelRecord, TenantRecords
 from gatehouse.policy.dlp.compile import compile_dlp
 from gatehouse.policy.filters import compile_filters
+from gatehouse.policy.mcp import compile_mcp_servers
 from gatehouse.policy.model_access import compile_access
-from gatehouse.policy.records import ModelRecord, TenantRecords
 from gatehouse.policy.routing import compile_routing
 from gatehouse.policy.rules.evaluation import compile_rules
 from gatehouse.policy.snapshot import Snapshot
@@ -71,6 +73,8 @@ def compile_policy(records: TenantRecords, before: Snapshot | None = None) -> Sn
         allowed_fields=frozenset(records.allowed_fields),
         sample_share=records.sample_share,
         overrides=records.overrides,
+        aliases=compile_aliases(records.model_aliases, providers, models),
+        mcp_servers=compile_mcp_servers(records.mcp_servers),
     )
 
 

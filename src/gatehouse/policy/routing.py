@@ -7,12 +7,12 @@ The result is cached for each combination of capabilities."""
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 from uuid import UUID
 
 import msgspec
 
-from gatehouse.policy.records import (
+from gatehouse.policy.catalog import (
     ChainEntry,
     CostCap,
     ModelFilters,
@@ -21,6 +21,13 @@ from gatehouse.policy.records import (
     RoutingPolicyRecord,
     Strategy,
 )
+
+#: The use of a model: `chat`, or the capability in the catalog of models that serve nothing else.
+ModelUse: TypeAlias = Literal[
+    "chat", "embeddings", "moderation", "rerank", "image_generation", "transcription", "speech"
+]  # fmt: skip
+#: The uses of models that do not chat.
+SPECIAL_USES: Final[tuple[ModelUse, ...]] = tuple(use for use in get_args(ModelUse) if use != "chat")
 
 Capability: TypeAlias = Literal["vision", "function_calling", "json_mode", "streaming", "code_execution"]
 
@@ -50,7 +57,10 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     supports: int
     #: bits of the capabilities that the catalog lists as unsupported
     lacks: int
-    embeds: bool
+    #: the uses that the catalog lists; `chat` if it lists no other
+    uses: frozenset[ModelUse]
+    #: the uses that the catalog neither lists nor excludes
+    possible_uses: frozenset[ModelUse]
     per_input: float | None
     per_output: float | None
     window: int
@@ -99,17 +109,18 @@ class ModelPool:
 
     def __init__(self, options: Iterable[Option]) -> None:
         self.options = tuple(options)
-        self._capable: dict[tuple[int, bool], Options] = {}
+        self._capable: dict[tuple[int, ModelUse], Options] = {}
 
-    def capable(self, needs: int, embeds: bool) -> Options:
-        """Return the options that support all needed capabilities according to the catalog. If there are none, return
-        the options of which the catalog does not list a needed capability as unsupported."""
-        capable = self._capable.get((needs, embeds))
+    def capable(self, needs: int, use: ModelUse) -> Options:
+        """Return the options for a use that support all needed capabilities according to the catalog. If there are
+        none, return the options of which the catalog does not list a needed capability as unsupported."""
+        capable = self._capable.get((needs, use))
         if capable is None:
-            same_kind = [option for option in self.options if option.embeds is embeds]
-            supporting = [option for option in same_kind if option.supports & needs == needs]
-            capable = Options(supporting or [option for option in same_kind if not option.lacks & needs])
-            self._capable[needs, embeds] = capable
+            same_use = [option for option in self.options if use in option.uses]
+            same_use = same_use or [option for option in self.options if use in option.possible_uses]
+            supporting = [option for option in same_use if option.supports & needs == needs]
+            capable = Options(supporting or [option for option in same_use if not option.lacks & needs])
+            self._capable[needs, use] = capable
         return capable
 
 
@@ -229,6 +240,7 @@ def bits(capabilities: Iterable[str]) -> int:
 
 def _option(provider: ProviderRecord, model: ModelRecord) -> Option:
     capabilities = {name: model.capabilities.get(_CATALOG_NAMES.get(name, name)) for name in CAPABILITY_BITS}
+    uses, possible_uses = _uses(model)
     return Option(
         provider=provider,
         model=model,
@@ -236,11 +248,22 @@ def _option(provider: ProviderRecord, model: ModelRecord) -> Option:
         key=model.id.int,
         supports=bits(name for name, supported in capabilities.items() if supported),
         lacks=bits(name for name, supported in capabilities.items() if supported is False),
-        embeds=bool(model.capabilities.get("embeddings")),
+        uses=uses,
+        possible_uses=possible_uses,
         per_input=_float(model.cost_per_input_token),
         per_output=_float(model.cost_per_output_token),
         window=model.context_window or _UNBOUNDED_WINDOW,
     )
+
+
+def _uses(model: ModelRecord) -> tuple[frozenset[ModelUse], frozenset[ModelUse]]:
+    """Return the uses that the catalog lists, and those that it neither lists nor excludes. A model whose entry does
+    not list embeddings makes none."""
+    listed = frozenset(use for use in SPECIAL_USES if model.capabilities.get(use))
+    if listed:
+        return listed, frozenset()
+    possible = (use for use in SPECIAL_USES if use != "embeddings" and model.capabilities.get(use) is None)
+    return frozenset({"chat"}), frozenset(possible)
 
 
 def _passes(option: Option, filters: ModelFilters) -> bool:

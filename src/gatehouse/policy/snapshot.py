@@ -6,13 +6,14 @@ import msgspec
 
 from gatehouse.foundation.identity import TenantId
 from gatehouse.policy.addresses import AddressRanges
+from gatehouse.policy.aliases import Alias
 from gatehouse.policy.budgets import Budgets
+from gatehouse.policy.catalog import ModelRecord, Overrides, ProviderRecord
 from gatehouse.policy.dlp.compiled import DlpPolicy
 from gatehouse.policy.filters import FilterSet
 from gatehouse.policy.governance import RegistryEnforcement
+from gatehouse.policy.mcp import McpServer
 from gatehouse.policy.model_access import ModelAccess
-from gatehouse.policy.overlay import Overrides
-from gatehouse.policy.records import ModelRecord, ProviderRecord
 from gatehouse.policy.routing import Routing
 from gatehouse.policy.rules.evaluation import RuleSet
 
@@ -41,6 +42,20 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     #: fraction of requests of which a sample is stored
     sample_share: float = 0.0
     overrides: Overrides | None = None
+    #: the organization's model aliases by name
+    aliases: Mapping[str, Alias] = {}
+    #: enabled MCP servers by name
+    mcp_servers: Mapping[str, McpServer] = {}
+
+    def find_alias(self, name: str) -> Alias | None:
+        """Return the model alias with this name, or None. An override of an outpost takes precedence over an alias."""
+        if not self.aliases or (self.overrides is not None and name in self.overrides.routes):
+            return None
+        return self.aliases.get(name)
+
+    def knows(self, name: str) -> bool:
+        """Return whether the name is a model alias or an active entry of the catalog."""
+        return self.find_alias(name) is not None or bool(self.find_models(name))
 
     def find_model(self, name: str) -> ModelRecord | None:
         """Return the active entry for `provider/model-id` or a bare model id, or None. If there are several, return the

@@ -12,6 +12,7 @@ from psycopg.types.json import Jsonb
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.administration.changes import AuditedChange, RequestOrigin
 from gatehouse.foundation.ids import new_id
 from gatehouse.portal.identity import OrgId, PortalCaller
 
@@ -23,7 +24,7 @@ _RECORD = text(
 )
 
 
-class PortalChange:
+class PortalChange(AuditedChange[PortalCaller]):
     """The changes that one request makes in one organization. `caller` is None if a job of the portal makes them."""
 
     def __init__(
@@ -31,15 +32,10 @@ class PortalChange:
         session: AsyncSession,
         org_id: OrgId | None,
         caller: PortalCaller | None = None,
-        *,
-        request_id: str | None = None,
-        ip: str | None = None,
+        origin: RequestOrigin | None = None,
     ) -> None:
-        self.session = session
+        super().__init__(session, caller, origin)
         self.org_id = org_id
-        self.caller = caller
-        self._request_id = request_id
-        self._ip = ip
         self._rows: list[dict[str, Any]] = []
 
     def record(self, action: str, resource_type: str | None = None, resource_id: object = None, **details: Any) -> None:
@@ -48,13 +44,7 @@ class PortalChange:
             {
                 "id": new_id(),
                 "org": self.org_id,
-                "actor_type": self.caller.kind.value if self.caller else "system",
-                "actor_id": self.caller.id if self.caller else None,
-                "action": action,
-                "resource_type": resource_type,
-                "resource_id": None if resource_id is None else str(resource_id),
-                "request_id": self._request_id,
-                "ip": self._ip,
+                **self.audit_fields(action, resource_type, resource_id),
                 "details": msgspec.json.encode(details).decode(),
             }
         )

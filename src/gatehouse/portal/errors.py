@@ -36,7 +36,7 @@ class PlatformTokenMissing(Unauthenticated):
     message = "This operation needs a token of the platform: Authorization: Bearer <token>."
 
 
-class TokenRevoked(Forbidden):
+class RevokedToken(Forbidden):
     message = "The token was revoked."
 
 

@@ -1,11 +1,11 @@
 """Unauthenticated endpoints for machines: liveness, readiness, metrics, and the public keys of the portal's tokens."""
 
+import asyncio
 from ipaddress import ip_address
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request
 from prometheus_client import CONTENT_TYPE_LATEST
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from gatehouse.foundation.egress.networks import network
@@ -59,8 +59,8 @@ async def metrics(request: Request, host: TheHost) -> Response:
     unknown_origin = ClientAddresses(host.settings.trusted_proxies).unknown_origin(request.scope)
     if unknown_origin or not any(caller in network(cidr) for cidr in host.settings.metrics_allowed_cidrs):
         raise PortalScrapeRefused
-    host.figures.metrics.write()
-    return Response(await run_in_threadpool(host.figures.metrics.rendered), media_type=CONTENT_TYPE_LATEST)
+    host.metrics.exporter.write()
+    return Response(await asyncio.to_thread(host.metrics.exporter.rendered), media_type=CONTENT_TYPE_LATEST)
 
 
 @router.get("/.well-known/jwks.json", response_model=KeySet, tags=["Tokens"])

@@ -20,7 +20,7 @@ from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
 from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.foundation.storage.database import Database
 from gatehouse.foundation.tasks import cancel_all, is_running
-from gatehouse.portal.installation import Installation, admin_keys
+from gatehouse.portal.installation import PortalInstallation, admin_keys
 from gatehouse.portal.jobs import JOBS, JobContext
 from gatehouse.portal.keys.authorities import Authorities
 from gatehouse.portal.keys.signing import Keyring
@@ -45,7 +45,7 @@ _COUNT_WAITING_JOBS: Final = text("SELECT count(*) FROM jobs WHERE status IN ('q
 
 
 class PortalHost:
-    def __init__(self, installed: Installation, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, installed: PortalInstallation, clock: Clock = SYSTEM_CLOCK) -> None:
         settings = self.settings = installed.settings
         self.admin_keys = admin_keys(settings)
         self.clock = clock
@@ -60,12 +60,12 @@ class PortalHost:
         self.platform_keys = PlatformKeys(settings, self.outbound, clock)
         self.provider = SignInProvider(settings, self.platform, self.platform_keys)
         self.authorities = Authorities(self.database, self.sealer)
-        self.figures = PortalMetrics(settings.home / "metrics")
+        self.metrics = PortalMetrics(settings.home / "metrics")
         self.job_context = JobContext(
-            settings=settings, database=self.database, platform=self.platform, figures=self.figures
+            settings=settings, database=self.database, platform=self.platform, metrics=self.metrics
         )
         self.jobs = JobWorker(
-            JOBS, self.job_context, self.database, slots=_MAX_CONCURRENT_JOBS, results=self.figures.jobs
+            JOBS, self.job_context, self.database, slots=_MAX_CONCURRENT_JOBS, results=self.metrics.jobs
         )
         self.failing: str | None = "starting"
         self._waiting_jobs = 0
@@ -76,10 +76,10 @@ class PortalHost:
         error."""
         async with contextlib.AsyncExitStack() as parts:
             parts.push_async_callback(self.database.close)
-            self.figures.pool_available.read(self.database.available_connections)
-            self.figures.jobs_waiting.read(lambda: self._waiting_jobs)
-            self.figures.metrics.start()
-            parts.push_async_callback(self.figures.metrics.stop)
+            self.metrics.pool_available.read(self.database.available_connections)
+            self.metrics.jobs_waiting.read(lambda: self._waiting_jobs)
+            self.metrics.exporter.start()
+            parts.push_async_callback(self.metrics.exporter.stop)
             if isinstance(self.counters, RedisCounters):
                 parts.push_async_callback(self.counters.close)
                 await self.counters.start()

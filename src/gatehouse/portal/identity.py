@@ -51,6 +51,11 @@ class PortalCaller(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: int = 0
     signed_in_at: int = 0
 
+    @property
+    def actor_id(self) -> str:
+        """Returns the actor's id for audit events."""
+        return self.id
+
 
 def shown_role(role: str) -> Role:
     """Returns the role that is shown and enforced. An owner is shown as an administrator."""

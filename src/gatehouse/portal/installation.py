@@ -28,7 +28,7 @@ _NEWEST_SIGNING_KEY: Final = (
 )
 
 
-class Installation(msgspec.Struct, frozen=True):
+class PortalInstallation(msgspec.Struct, frozen=True):
     """An installation. `url` is the database's URL with the login of the application, and `owner_url` is the URL with
     the login of migrations."""
 
@@ -42,7 +42,7 @@ class Installation(msgspec.Struct, frozen=True):
         return Sealer(self.master_keys.keys, self.master_keys.current)
 
 
-def connect(settings: PortalSettings | None = None) -> Installation:
+def connect(settings: PortalSettings | None = None) -> PortalInstallation:
     """Returns the installation of the settings. Starts the embedded database if no other database is configured. Raises
     `BadSettings`, also if the database does not respond."""
     settings = settings or PortalSettings.from_environment()
@@ -57,17 +57,17 @@ def connect(settings: PortalSettings | None = None) -> Installation:
             raise BadSettings(
                 f"GATEHOUSE_HOME: the embedded PostgreSQL does not start ({reason}); see {home / 'postgres' / 'log'}"
             ) from None
-        return Installation(settings, url, url, keys)
+        return PortalInstallation(settings, url, url, keys)
     url = settings.portal_database_url
     keys = load_master_keys(settings)
     try:
         psycopg.connect(url, connect_timeout=10).close()
     except psycopg.Error as error:
         raise BadSettings(f"PORTAL_DATABASE_URL: {describe(error)}") from None
-    return Installation(settings, url, settings.portal_database_owner_url or url, keys)
+    return PortalInstallation(settings, url, settings.portal_database_owner_url or url, keys)
 
 
-def prepare(installation: Installation) -> str | None:
+def prepare(installation: PortalInstallation) -> str | None:
     """Applies migrations, and creates the keys that a first start needs. Returns the admin key if it was created, else
     None. It must be shown now, because only its digest is stored."""
     migrate.upgrade(installation.owner_url, SCRIPTS, SCHEMA)
@@ -79,7 +79,7 @@ def prepare(installation: Installation) -> str | None:
     return _ensure_admin_key(installation.settings)
 
 
-def check(installation: Installation) -> None:
+def check(installation: PortalInstallation) -> None:
     """Checks an installation before it serves. Raises `SchemaDrift`, `WrongRole` if the login cannot act as the roles
     of the application, and `BadSettings`."""
     migrate.check(installation.url, SCRIPTS, SCHEMA, mend="gatehouse migrate portal")
@@ -88,7 +88,7 @@ def check(installation: Installation) -> None:
     check_master_key(installation)
 
 
-def check_master_key(installation: Installation) -> None:
+def check_master_key(installation: PortalInstallation) -> None:
     """Checks that the master key opens the newest signing key. Raises `BadSettings`: a key that does not open it opens
     no secret of the database."""
     with roles.connect(installation.url, roles.SERVICE_ROLE, connect_timeout=10) as connection:

@@ -41,7 +41,7 @@ class JobContext(msgspec.Struct, frozen=True, kw_only=True):
     settings: PortalSettings
     database: Database
     platform: PlatformClient
-    figures: PortalMetrics
+    metrics: PortalMetrics
 
 
 JOBS: Final = Jobs[JobContext](expected=(PlatformError,))

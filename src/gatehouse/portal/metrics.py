@@ -23,7 +23,7 @@ class PortalMetrics:
         self.jobs = Counter(Family("portal_jobs_total", "Attempts of jobs, by result.", ("kind", "result")))
         self.jobs_waiting = Gauge(Family("portal_jobs_waiting", "Jobs that are not done.", merge="max"))
         self.pool_available = Gauge(Family("portal_db_pool_available_connections", "Free database connections."))
-        self.metrics = Metrics(
+        self.exporter = Metrics(
             directory,
             [self.requests, self.durations, self.jobs, self.jobs_waiting, self.pool_available],
         )

@@ -14,7 +14,7 @@ from gatehouse.detection.findings import Finding
         ("e-mail", "e_mail"),
     ],
 )
-def test_a_label_has_one_name_here(label: str, name: str) -> None:
+def test_a_vendor_label_is_mapped_to_the_taxonomy_name(label: str, name: str) -> None:
     assert own_name(label) == name
 
 

@@ -8,8 +8,8 @@ import pytest
 from tests.support.engine import TENANT
 
 from gatehouse.detection.scanning.texts import scan
+from gatehouse.policy.catalog import TenantRecords
 from gatehouse.policy.compile import compile_policy
-from gatehouse.policy.records import TenantRecords
 from gatehouse.policy.snapshot import Snapshot
 
 NUMBERS: dict[str, tuple[int, int]] = {

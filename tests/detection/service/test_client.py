@@ -176,7 +176,7 @@ async def test_a_restarted_process_loads_the_models_in_use_at_once(home: Path) -
         await process.ended()
         process.start()
         await reached(client)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while (await client.health())["ner"].detail != "loaded":
                 await asyncio.sleep(0.01)
         assert (await client.health())["llm"].detail == "idle"
@@ -384,7 +384,7 @@ async def test_the_process_ends_with_its_parent(home: Path) -> None:
     child.suspend()
     parent.kill()
     parent.wait()
-    # The process that adopts it may not collect it.
+    # The child's new parent may not wait for it, so the child may remain as a zombie.
     for _ in range(100):
         if not child.is_running() or child.status() == psutil.STATUS_ZOMBIE:
             break

@@ -16,7 +16,7 @@ from gatehouse.detection.service.tiers import BATCH_TEXTS, Failure, Tier, TierJo
 SOON = 10.0
 
 
-class Asked:
+class Submission:
     """A job and its results."""
 
     def __init__(self, *texts: str, labels: Sequence[str] = (), seconds: float = SOON) -> None:
@@ -56,7 +56,7 @@ def gate() -> Gate:
 def tier(gate: Gate) -> Tier[Any]:
     """A tier that is busy with a first text, so that later texts wait together."""
     made: Tier[Any] = Tier("ner", lambda: gate, queue=50, hung_after=SOON)
-    made.submit(Asked("first").job)
+    made.submit(Submission("first").job)
     assert gate.entered.wait(SOON)
     return made
 
@@ -71,7 +71,7 @@ def test_a_model_is_loaded_on_the_first_request_only() -> None:
     tier: Tier[Any] = Tier("ner", load, queue=10, hung_after=SOON)
     assert (tier.state().phase, loaded) == ("idle", [])
     for text in ("one", "two"):
-        request = Asked(text)
+        request = Submission(text)
         tier.submit(request.job)
         assert request.result() == [text]
     assert (tier.state().phase, loaded) == ("loaded", [True])
@@ -87,7 +87,7 @@ def test_a_model_can_be_loaded_before_it_is_needed(gate: Gate) -> None:
 
 
 def test_waiting_texts_are_read_in_one_batch_by_length(gate: Gate, tier: Tier[Any]) -> None:
-    requests = [Asked("Cc" * 9), Asked("B", "Aaaa")]
+    requests = [Submission("Cc" * 9), Submission("B", "Aaaa")]
     for question in requests:
         tier.submit(question.job)
     gate.opened.set()
@@ -99,7 +99,7 @@ def test_a_batch_is_bounded_in_texts_and_in_code_points(
     gate: Gate, tier: Tier[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tiers, "BATCH_CODE_POINTS", 30)
-    requests = [Asked(*"a" * (BATCH_TEXTS + 3)), Asked("b" * 25, "b" * 25, "b" * 40)]
+    requests = [Submission(*"a" * (BATCH_TEXTS + 3)), Submission("b" * 25, "b" * 25, "b" * 40)]
     for question in requests:
         tier.submit(question.job)
     gate.opened.set()
@@ -110,7 +110,7 @@ def test_a_batch_is_bounded_in_texts_and_in_code_points(
 
 
 def test_a_long_request_does_not_keep_others_waiting_for_all_of_it(gate: Gate, tier: Tier[Any]) -> None:
-    long, short = Asked(*(f"long {number}" for number in range(40))), Asked("short")
+    long, short = Submission(*(f"long {number}" for number in range(40))), Submission("short")
     tier.submit(long.job)
     tier.submit(short.job)
     gate.opened.set()
@@ -121,7 +121,7 @@ def test_a_long_request_does_not_keep_others_waiting_for_all_of_it(gate: Gate, t
 
 def test_many_long_requests_take_turns(gate: Gate, tier: Tier[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiers, "BATCH_TEXTS", 2)
-    requests = [Asked(*[name] * 3) for name in "abcd"]
+    requests = [Submission(*[name] * 3) for name in "abcd"]
     for question in requests:
         tier.submit(question.job)
     gate.opened.set()
@@ -131,7 +131,7 @@ def test_many_long_requests_take_turns(gate: Gate, tier: Tier[Any], monkeypatch:
 
 
 def test_texts_of_one_batch_are_asked_for_the_same_labels(gate: Gate, tier: Tier[Any]) -> None:
-    requests = [Asked("a", labels="x"), Asked("b", labels="y"), Asked("c", labels="x")]
+    requests = [Submission("a", labels="x"), Submission("b", labels="y"), Submission("c", labels="x")]
     for question in requests:
         tier.submit(question.job)
     gate.opened.set()
@@ -140,7 +140,7 @@ def test_texts_of_one_batch_are_asked_for_the_same_labels(gate: Gate, tier: Tier
 
 
 def test_texts_of_abandoned_requests_are_not_read(gate: Gate, tier: Tier[Any]) -> None:
-    late, second_job = Asked("late", "later", seconds=0.01), Asked("other")
+    late, second_job = Submission("late", "later", seconds=0.01), Submission("other")
     tier.submit(late.job)
     tier.submit(second_job.job)
     time.sleep(0.02)
@@ -152,7 +152,7 @@ def test_texts_of_abandoned_requests_are_not_read(gate: Gate, tier: Tier[Any]) -
 
 
 def test_texts_beyond_the_size_of_the_queue_are_refused_at_once(gate: Gate, tier: Tier[Any]) -> None:
-    fits, too_much = Asked(*"a" * 49), Asked("b")
+    fits, too_much = Submission(*"a" * 49), Submission("b")
     tier.submit(fits.job)
     tier.submit(too_much.job)
     assert too_much.result() == "overloaded"
@@ -163,7 +163,7 @@ def test_texts_beyond_the_size_of_the_queue_are_refused_at_once(gate: Gate, tier
 
 
 def test_an_abandoned_request_takes_no_room_in_the_queue(gate: Gate, tier: Tier[Any]) -> None:
-    late, next_one = Asked(*"a" * 49, seconds=0.01), Asked(*"b" * 49)
+    late, next_one = Submission(*"a" * 49, seconds=0.01), Submission(*"b" * 49)
     tier.submit(late.job)
     time.sleep(0.02)
     tier.submit(next_one.job)
@@ -175,14 +175,14 @@ def test_an_abandoned_request_takes_no_room_in_the_queue(gate: Gate, tier: Tier[
 def test_a_request_longer_than_the_queue_is_accepted_if_none_waits(gate: Gate) -> None:
     gate.opened.set()
     tier: Tier[Any] = Tier("ner", lambda: gate, queue=2, hung_after=SOON)
-    request = Asked(*"abc")
+    request = Submission(*"abc")
     tier.submit(request.job)
     assert len(request.result()) == 3
 
 
 @pytest.mark.parametrize("bad", ["raise", "panic"])
 def test_a_text_that_a_model_fails_on_does_not_affect_other_requests(gate: Gate, tier: Tier[Any], bad: str) -> None:
-    requests = [Asked("Anna"), Asked(bad, "Bob"), Asked("Carl")]
+    requests = [Submission("Anna"), Submission(bad, "Bob"), Submission("Carl")]
     for question in requests:
         tier.submit(question.job)
     gate.opened.set()
@@ -194,7 +194,7 @@ def test_a_text_that_a_model_fails_on_does_not_affect_other_requests(gate: Gate,
 
 def test_the_log_does_not_contain_a_text_that_a_model_fails_on(capsys: pytest.CaptureFixture[str]) -> None:
     tier: Tier[Any] = Tier("ner", lambda: lambda texts, labels: StandIn().recognize(texts), queue=9, hung_after=SOON)
-    request = Asked("raise 4111111111111111")
+    request = Submission("raise 4111111111111111")
     tier.submit(request.job)
     assert request.result() == "crashed"
     output = capsys.readouterr()
@@ -209,7 +209,7 @@ def test_a_model_that_does_not_recognise_a_label_gives_no_answer_and_the_others_
 
     tier: Tier[Any] = Tier("ner", lambda: model, queue=9, hung_after=SOON)
     gate.opened.set()
-    unknown_label_job, known_label_job = Asked("a", "b", labels=("y",)), Asked("c", labels=("x",))
+    unknown_label_job, known_label_job = Submission("a", "b", labels=("y",)), Submission("c", labels=("x",))
     for item in (unknown_label_job, known_label_job):
         tier.submit(item.job)
     assert unknown_label_job.result() == "unavailable"
@@ -219,7 +219,7 @@ def test_a_model_that_does_not_recognise_a_label_gives_no_answer_and_the_others_
 
 def test_a_model_that_answers_too_few_texts_fails() -> None:
     tier: Tier[Any] = Tier("ner", lambda: lambda texts, labels: [], queue=9, hung_after=SOON)
-    request = Asked("a", "b")
+    request = Submission("a", "b")
     tier.submit(request.job)
     assert request.result() == "crashed"
 
@@ -235,13 +235,13 @@ def test_a_model_that_cannot_be_loaded_is_tried_again_later(monkeypatch: pytest.
 
     tier: Tier[Any] = Tier("ner", load, queue=9, hung_after=SOON)
     for _ in range(3):
-        request = Asked("a")
+        request = Submission("a")
         tier.submit(request.job)
         assert request.result() == "unavailable"
     assert tier.state() == tiers.TierState("unusable", 0, "ValueError: no such file")
     assert len(tries) == 1
     monkeypatch.setattr(tier, "_retry_at", 0.0)
-    request = Asked("a")
+    request = Submission("a")
     tier.submit(request.job)
     assert request.result() == ["a"]
     assert tier.state().phase == "loaded"

@@ -1,4 +1,4 @@
-"""Every chat dialect to every other: requests, whole answers and streams, there and back."""
+"""Requests, whole answers and streams are converted from each chat dialect to the other and back."""
 
 import msgspec
 import pytest
@@ -76,7 +76,7 @@ def test_a_request_written_and_read_again_is_the_same(name, case):
     call = dialect.decode(msgspec.json.encode(dialect.from_internal(expected)))
     read = dialect.to_internal(call)
     if expected.response_format is not None:
-        # One dialect names its schemas, the other does not.
+        # Only one of the two dialects has names for schemas.
         assert read.response_format is not None
         assert read.response_format.schema == expected.response_format.schema
         read = msgspec.structs.replace(read, response_format=expected.response_format)
@@ -113,7 +113,7 @@ def test_ids_of_calls_that_anthropic_would_refuse_are_made_to_fit():
 
 
 def test_texts_that_follow_each_other_are_one_block_for_anthropics_clients():
-    """Many read the first block alone, and a stream brings one."""
+    """Many clients read only the first block, and a streamed answer has a single block too."""
     parts = (Text("Hi "), Text("there"), ToolCall(id="c", name="f", arguments="{}"), Text("after"))
     answer = Completion(id="x", model="m", parts=parts, finish="stop")
     shown = msgspec.json.decode(DIALECTS["anthropic_messages"].render_reply(answer, _ANY))

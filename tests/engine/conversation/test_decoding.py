@@ -168,7 +168,7 @@ def test_a_field_twice_deep_down_in_what_is_not_kept_is_a_400():
 
 
 def test_the_duplicate_field_of_a_long_body_is_not_named():
-    with pytest.raises(InvalidField, match="A field stands twice"):
+    with pytest.raises(InvalidField, match="A field occurs twice"):
         DIALECTS["openai_chat"].decode(b'{"model":"m","messages":[{"role":"user"}],"a":1,"a":"%b"}' % (b"a" * 100_000))
 
 
@@ -239,7 +239,7 @@ def once(members: list[tuple[str, object]]) -> dict[str, object]:
     return dict(members)
 
 
-#: Few names, so that they meet; texts of what marks names in JSON.
+#: Short texts of few characters, so that some names are equal. The characters are those that delimit names in JSON.
 NAMES = st.text('a:"\\\n', max_size=3)
 SPACE = st.sampled_from(["", " ", "\n\t"])
 SPELLED = st.builds(
@@ -267,7 +267,7 @@ def test_a_field_twice_is_found_however_it_is_spelled(spelled):
     try:
         read = json.loads(body, object_pairs_hook=once)
     except Twice:
-        with pytest.raises(InvalidField, match="stands twice"):
+        with pytest.raises(InvalidField, match="occurs twice"):
             DIALECTS["openai_chat"].decode(body)
     else:
         assert DIALECTS["openai_chat"].decode(body).body == read

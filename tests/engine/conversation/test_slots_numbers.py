@@ -1,4 +1,4 @@
-"""Numbers that dialects and schemas define are no texts: nothing is found in them. All others are looked at."""
+"""Numbers in fields that dialects and schemas define are not inspected. All other numbers are."""
 
 import typing
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from gatehouse.engine.conversation.slots import Slot, slots
 
-#: A time of 2026, which has the check digit of a company's number.
+#: A time of 2026 that is also a company's number with a valid check digit.
 NUMBER = 1795459617
 ANSWERS = {
     "chat": chat.ChatCompletion, "chunk": chat.ChatCompletionChunk, "response": responses.Response,
@@ -31,7 +31,7 @@ CONTENT = frozenset(
 
 
 def _paths(kind: Any, path: tuple[str, ...] = (), seen: frozenset[Any] = frozenset()) -> Iterator[tuple[str, ...]]:
-    """Where a client's type has numbers."""
+    """Yield the path of each number in a client's type."""
     if typing.get_origin(kind) is not None:
         for inner in typing.get_args(kind):
             yield from _paths(inner, path, seen)

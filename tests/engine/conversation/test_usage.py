@@ -1,4 +1,4 @@
-"""Usage as disjoint classes, whatever the dialect's way of counting, and streams that pass untouched."""
+"""Usage in answers and streams that are passed through, in classes of tokens that do not overlap."""
 
 import msgspec
 import pytest
@@ -33,20 +33,20 @@ def chat(stream=True, **more):
             Usage(input_tokens=10),
         ),
         ({"prompt_tokens": 10, "prompt_tokens_details": None}, Usage(input_tokens=10)),
-        # Reasoning within the completion, as OpenAI counts it, and beside it, as some others do.
+        # OpenAI counts reasoning tokens in the completion. Some other providers count them separately.
         (
             {
                 "prompt_tokens": 10, "completion_tokens": 30, "total_tokens": 40,
                 "completion_tokens_details": {"reasoning_tokens": 20},
             },
-            Usage(input_tokens=10, output_tokens=30),
+            Usage(input_tokens=10, output_tokens=30, reasoning_tokens=20),
         ),
         (
             {
                 "prompt_tokens": 10, "completion_tokens": 30, "total_tokens": 60,
                 "completion_tokens_details": {"reasoning_tokens": 20},
             },
-            Usage(input_tokens=10, output_tokens=50),
+            Usage(input_tokens=10, output_tokens=50, reasoning_tokens=20),
         ),
     ],
 )  # fmt: skip

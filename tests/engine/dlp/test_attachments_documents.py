@@ -10,8 +10,8 @@ from tests.engine.dlp.scenarios.test_requests import ask, rule
 from tests.support.detection import stand_ins
 from tests.support.documents import PNG, docx, pdf, pptx, xlsx
 from tests.support.engine import EngineHarness, completion
+from tests.support.in_process_detectors import InProcessDetectors
 
-from gatehouse.detection.service.in_process import InProcessDetectors
 from gatehouse.engine.dlp import attachments
 from gatehouse.engine.dlp.tiers import DlpOptions
 from gatehouse.policy.governance import GovernanceRecords

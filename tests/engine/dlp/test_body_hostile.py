@@ -246,7 +246,7 @@ def test_findings_that_overlap_through_a_whole_text_are_processed_once(counter: 
     assert_linear(counter, inspecting(policy, lambda size: user(text(size))), (8 * KIB, 16 * KIB, 32 * KIB))
 
 
-# What is done around the search, up to the size of the largest body -------------------------------------------------
+# Work other than the search, up to the size of the largest body -----------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", ["numbers", "words", "lists", "objects", "texts"])

@@ -152,7 +152,7 @@ class SentTexts:
         self.kept = {entity_type for entity_type, action in actions.items() if action in {"redact", "block"}}
         self.logged: Counter[str] = Counter()
         self.blocks = False
-        #: a part of a value may be a value too, such as `anna@example.co`
+        #: whether the text ended within a token; a part of a value may be a value too, such as `anna@example.co`
         self.breaks_off = False
         self._values: dict[str, str] = {}
 

@@ -278,7 +278,7 @@ async def test_a_held_stream_detects_values_that_need_the_whole_text() -> None:
 
 
 async def test_no_more_text_is_held_back_than_the_length_of_a_match() -> None:
-    """The arrived text minus the sent text, at every step, for prose."""
+    """No released block of prose is longer than the window of held back text."""
     harness = engine("openai_compatible")
     prose = "Revenue grew well in the third quarter, and the team plans to hire in Berlin; costs stayed flat. " * 20
     pieces = [prose[at : at + 7] for at in range(0, len(prose), 7)]

@@ -20,12 +20,12 @@ from gatehouse.engine.money.bound import (
     default_output,
     priced,
 )
-from gatehouse.policy.records import Candidate, ModelRecord, ProviderRecord
+from gatehouse.policy.catalog import Candidate, ModelRecord, ProviderRecord
 
 TEXT = [{"role": "user", "content": "hi"}]
 CHAT: dict[str, Any] = {"model": "acme/m", "messages": TEXT, "max_tokens": 100}
 EMBED: dict[str, Any] = {"model": "acme/m", "input": "hi"}
-#: Most tokens that the frame of `CHAT` may count for.
+#: Maximum tokens of the bound, apart from output and images, for a request as short as `CHAT`.
 FRAME = 300
 
 

@@ -11,7 +11,7 @@ from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.exchange import CallRequest, Identified, RoutingNeeds
 from gatehouse.engine.money.estimate import EXPECTED_OUTPUT_TOKENS, estimate, routing_needs
 from gatehouse.foundation.ids import new_id
-from gatehouse.policy.records import ModelRecord
+from gatehouse.policy.catalog import ModelRecord
 from gatehouse.policy.routing import CAPABILITY_BITS
 
 HI = [{"role": "user", "content": "Hi"}]
@@ -93,7 +93,7 @@ async def test_the_answer_is_estimated_at_its_maximum_length(more: dict[str, Any
 
 async def test_embeddings_have_no_output_cost() -> None:
     expected = routing_needs(await decoded_call({"input": "Hi"}, "openai_embeddings"))
-    assert (expected.embeds, expected.output_tokens) == (True, 0)
+    assert (expected.use, expected.output_tokens) == ("embeddings", 0)
 
 
 async def test_four_bytes_are_a_token() -> None:

@@ -8,7 +8,7 @@ from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.providers import Reply, call_provider
 from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
-from gatehouse.policy.records import Candidate, ModelRecord, ProviderConfig, ProviderRecord
+from gatehouse.policy.catalog import Candidate, ModelRecord, ProviderConfig, ProviderRecord
 
 Ask = Callable[..., Reply]
 
@@ -37,7 +37,7 @@ async def outbound():
 
 @pytest.fixture
 def ask(outbound):
-    """Calls a provider: `await ask(call(...), candidate(...))`."""
+    """Return a function that calls a provider: `await ask(call(...), candidate(...))`."""
 
     async def call_once(request: ModelCall, place: Candidate, limit: int = 1_000_000, secret=None) -> Reply:
         secret = {"api_key": "sk-very-secret-key"} if secret is None else secret

@@ -1,4 +1,4 @@
-"""Azure OpenAI, held against the library that Azure's customers use."""
+"""Azure OpenAI, checked with the library that Azure's customers use."""
 
 import json
 from contextlib import asynccontextmanager
@@ -12,10 +12,10 @@ from tests.support.vendors.azure_openai import DEPLOYMENTS, KEY, azure
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.providers import KINDS, ProviderFailed
 from gatehouse.engine.providers.credentials import InvalidCredentials, MissingCredentials, read_credentials
-from gatehouse.policy.records import ProviderConfig, ProviderRecord
+from gatehouse.policy.catalog import ProviderConfig, ProviderRecord
 
 OLD, NEW = "2024-02-01", "2024-10-21"
-TOLD = Usage(input_tokens=20, cached_tokens=10, output_tokens=7)
+REPORTED_USAGE = Usage(input_tokens=20, cached_tokens=10, output_tokens=7)
 TOOLS = {
     "openai_chat": [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}],
     "anthropic_messages": [{"name": "weather", "input_schema": {"type": "object"}}],
@@ -74,7 +74,7 @@ async def test_an_answer_in_any_dialect_and_version(ask, dialect, version):
         line = server.requests[0].head.split("\r\n")[0]
     assert f"api-version={version or OLD} " in line
     assert "Grüße aus Azure" in reply.body.decode()
-    assert reply.usage == TOLD
+    assert reply.usage == REPORTED_USAGE
 
 
 @pytest.mark.parametrize("dialect", CHAT)
@@ -83,7 +83,7 @@ async def test_a_stream_begins_after_the_chunk_that_is_nobodys(ask, dialect):
         reply = await ask(call(dialect, stream=True), place(server.url), secret=SECRET)
         got = (await everything(reply)).decode()
     assert "Grüße" in got
-    assert (reply.usage, reply.usage_estimated) == (TOLD, False)
+    assert (reply.usage, reply.usage_estimated) == (REPORTED_USAGE, False)
     if dialect == "anthropic_messages":
         start = msgspec.json.decode(got.split("\n")[1].removeprefix("data: "))
         assert (start["message"]["id"], start["message"]["model"]) == ("chatcmpl-az1", "p/the-model")
@@ -208,7 +208,8 @@ def test_the_version_has_a_default_and_the_rest_is_asked_for():
     credentials = {"api_key": KEY, "hosted_endpoint": "https://x.openai.azure.com"}
     read = read_credentials(kind, credentials)
     assert read.secret == {"api_key": KEY}
-    assert read.config == {"hosted_endpoint": "https://x.openai.azure.com", "hosted_api_version": OLD}
+    others = {"entra_tenant_id": None, "entra_client_id": None, "use_instance_role": False}
+    assert read.config == {"hosted_endpoint": "https://x.openai.azure.com", "hosted_api_version": OLD, **others}
     with pytest.raises(MissingCredentials) as missing:
         read_credentials(kind, {"api_key": KEY})
     assert missing.value.extra == {"missing": ["hosted_endpoint"]}

@@ -1,7 +1,13 @@
 import pytest
 
 from gatehouse.engine.providers import KINDS
-from gatehouse.engine.providers.credentials import InvalidCredentials, MissingCredentials, read_credentials
+from gatehouse.engine.providers.credentials import (
+    InvalidCredentials,
+    MissingCredentials,
+    fields_per_credential,
+    read_credentials,
+    read_secret,
+)
 
 KEY_ID = "AKIAIOSFODNN7EXAMPLE"
 KEYS = {"cloud_access_key_id": KEY_ID, "cloud_secret_access_key": "s"}
@@ -88,3 +94,26 @@ def test_a_bad_field_is_a_422_that_names_it(kind, body, fields):
     with pytest.raises(InvalidCredentials) as refused:
         read_credentials(KINDS[kind], body)
     assert [fault.field for fault in refused.value.faults] == fields
+
+
+def test_a_further_credential_uses_one_way_of_authentication_whose_settings_the_provider_has() -> None:
+    bedrock, azure, vertex = KINDS["bedrock"], KINDS["azure_openai"], KINDS["vertex_ai"]
+    keys = {"cloud_access_key_id": "A" * 20, "cloud_secret_access_key": "s", "cloud_session_token": "t"}
+    assert read_secret(bedrock, {"cloud_region": "eu-west-1"}, keys) == keys
+    assert read_secret(bedrock, {}, {"api_key": "k"}) == {"api_key": "k"}
+    with pytest.raises(InvalidCredentials) as both:
+        read_secret(bedrock, {}, {**keys, "api_key": "k"})
+    assert [fault.field for fault in both.value.faults] == ["api_key"]
+    with pytest.raises(MissingCredentials):
+        read_secret(bedrock, {}, {"cloud_access_key_id": "A" * 20})
+
+    # Without the ids of an application, a secret of it could not be used.
+    with pytest.raises(InvalidCredentials):
+        read_secret(azure, {}, {"api_key": "k", "entra_client_secret": "s"})
+    application = {"entra_tenant_id": "contoso.com", "entra_client_id": "0" * 36}
+    assert read_secret(azure, application, {"entra_client_secret": "s"}) == {"entra_client_secret": "s"}
+
+    with pytest.raises(InvalidCredentials):
+        read_secret(vertex, {}, {"service_account_key": "no key"})
+    for kind in (bedrock, azure, vertex):
+        assert fields_per_credential(kind, {"use_instance_role": True}) == ()

@@ -1,4 +1,4 @@
-"""How a provider may fail over a real socket, and what that means for the request."""
+"""Failures of a provider over a real socket, and their effects on the request."""
 
 import asyncio
 
@@ -84,6 +84,17 @@ async def test_a_huge_error_counts_by_its_status(ask):
 @pytest.mark.parametrize(("value", "seconds"), [("7", 7.0), ("0.5", 0.5), ("soon", None), ("-1", None), ("nan", None)])
 async def test_retry_after_is_read_in_seconds(ask, value, seconds):
     async with upstream(answering(b"", 429, f"Retry-After: {value}\r\n")) as server:
+        with pytest.raises(ProviderFailed) as failed:
+            await ask(call(), candidate("openai", base_url=server.url))
+    assert failed.value.retry_after == seconds
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "seconds"), [("", 20.0), ("Retry-After: soon\r\n", 20.0), ("Retry-After: 7\r\n", 7.0)]
+)
+async def test_a_429_without_retry_after_waits_until_the_exhausted_limit_resets(ask, retry_after, seconds):
+    limits = "x-ratelimit-remaining-tokens: 0\r\nx-ratelimit-reset-tokens: 20s\r\n"
+    async with upstream(answering(b"", 429, f"{retry_after}{limits}")) as server:
         with pytest.raises(ProviderFailed) as failed:
             await ask(call(), candidate("openai", base_url=server.url))
     assert failed.value.retry_after == seconds

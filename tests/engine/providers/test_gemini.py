@@ -1,4 +1,4 @@
-"""Gemini over a real socket: what goes out is what google-genai's models accept, what comes back is in any dialect."""
+"""Gemini over a real socket. google-genai's models accept the requests. Answers are converted to any dialect."""
 
 import base64
 import json
@@ -20,11 +20,11 @@ from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.providers import KINDS, FoundModel, ProviderFailed
 from gatehouse.engine.providers.registry import SPOKEN
 from gatehouse.engine.providers.streams import Converting
-from gatehouse.policy.records import ProviderConfig, ProviderRecord
+from gatehouse.policy.catalog import ProviderConfig, ProviderRecord
 
 MODEL = "gemini-3-flash"
-#: 20 of which 8 were cached; thoughts are paid for as output
-USAGE = Usage(input_tokens=12, cached_tokens=8, output_tokens=12)
+#: 20 input tokens, of which 8 were cached; thoughts are billed as output
+USAGE = Usage(input_tokens=12, cached_tokens=8, output_tokens=12, reasoning_tokens=7)
 PIXEL = "iVBORw0KGgo="
 TOOLS = [
     {
@@ -43,7 +43,8 @@ ANTHROPIC_TOOLS = [{"name": "weather", "input_schema": {"type": "object", "prope
 
 @pytest.fixture
 def ask_gemini(ask):
-    """Calls a Gemini: `await asked(vendor, call(...))`, which finds no fault with the request."""
+    """Return a function that calls a fake Gemini and asserts that it accepted the request:
+    `await ask_gemini(vendor, call(...))`."""
 
     async def through(vendor: Gemini, request: Any, *, model: str = MODEL, key: str = KEY) -> Any:
         async with upstream(vendor) as server:
@@ -70,7 +71,7 @@ async def sdk(server: Any) -> genai.Client:
 
 
 def summary_of(reply: Any, dialect: str) -> dict[str, Any]:
-    """Text, tools, id, model and the reason to stop of a whole answer, of either dialect."""
+    """Return the text, tools, id, model and stop reason of a whole answer in either dialect."""
     body = json.loads(reply.body)
     if dialect == "openai_chat":
         (choice,) = body["choices"]
@@ -143,6 +144,7 @@ async def test_the_responses_dialect_too(ask_gemini, stream) -> None:
     response_body = await everything(reply) if stream else reply.body
     assert b"Let me" in response_body
     assert b"K\xc3\xb6ln" in response_body or b"K\\\\u00f6ln" in response_body
+    assert b'"output_tokens_details":{"reasoning_tokens":7}' in response_body
     assert reply.usage == USAGE
 
 
@@ -240,7 +242,7 @@ async def test_parallel_tool_calls_of_a_whole_answer(ask_gemini, dialect) -> Non
 
 
 async def test_tool_calls_and_their_results_go_there_and_back(ask_gemini) -> None:
-    """The signature of the thoughts, without which newer models refuse the next turn, comes back by the client."""
+    """The client sends the signature of the thoughts back. Newer models refuse the next turn without it."""
     first = await ask_gemini(Gemini(CALL, {"functionCall": {"name": "now", "args": {}}}), call(tools=TOOLS))
     message = json.loads(first.body)["choices"][0]["message"]
     ids = [one["id"] for one in message["tool_calls"]]
@@ -290,7 +292,7 @@ async def test_a_streamed_tool_call_brings_its_signature(ask_gemini) -> None:
     ("kind", "goes_along"), [("openai", False), ("azure_openai", False), ("openai_compatible", True)]
 )
 async def test_a_signature_is_not_sent_to_providers_that_refuse_it(ask, kind, goes_along) -> None:
-    """A fallback gets the history as well; Google's own endpoint in OpenAI's dialect wants the signature."""
+    """A fallback receives the history too. Google's own endpoint for OpenAI's dialect requires the signature."""
     first = json.loads(OPENAI_REPLY)
     tool = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
     signed = {**tool, "extra_content": {"google": {"thought_signature": SIGNATURE}}}

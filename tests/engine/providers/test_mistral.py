@@ -1,4 +1,4 @@
-"""Mistral, held against its own library."""
+"""Mistral, checked with Mistral's own library."""
 
 import msgspec
 import pytest
@@ -9,10 +9,10 @@ from tests.support.vendors.mistral import KEY, mistral
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.providers import KINDS, ProviderFailed
 from gatehouse.engine.providers.mistral.request import short_id
-from gatehouse.policy.records import ProviderConfig, ProviderRecord
+from gatehouse.policy.catalog import ProviderConfig, ProviderRecord
 
 SECRET = {"api_key": KEY}
-TOLD = Usage(input_tokens=20, cached_tokens=10, output_tokens=7)
+REPORTED_USAGE = Usage(input_tokens=20, cached_tokens=10, output_tokens=7)
 TOOLS = {
     "openai_chat": [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}],
     "anthropic_messages": [{"name": "weather", "input_schema": {"type": "object"}}],
@@ -56,7 +56,7 @@ async def test_an_answer_without_its_thoughts(ask, server, dialect, words):
     reply = await ask(call(dialect, messages=messages_of(words), input=None), place(server.url), secret=SECRET)
     assert "Bonjour à tous" in reply.body.decode()
     assert "secret thought" not in reply.body.decode()
-    assert reply.usage == TOLD
+    assert reply.usage == REPORTED_USAGE
 
 
 @pytest.mark.parametrize("dialect", CHAT)
@@ -67,7 +67,7 @@ async def test_a_stream_without_its_thoughts(ask, server, dialect, words):
     got = (await everything(reply)).decode()
     assert "Bonjour" in got
     assert "secret thought" not in got
-    assert (reply.usage, reply.usage_estimated) == (TOLD, False)
+    assert (reply.usage, reply.usage_estimated) == (REPORTED_USAGE, False)
 
 
 @pytest.mark.parametrize("dialect", CHAT)
@@ -140,7 +140,7 @@ async def test_a_conversation_that_began_elsewhere_goes_on(ask, server):
 
 @pytest.mark.parametrize("dialect", CHAT)
 async def test_a_user_may_go_on_after_a_tools_result(ask, server, dialect):
-    """The real one wants an answer in between."""
+    """Mistral requires an assistant message between a tool's result and a user's message, so one is inserted."""
     if dialect == "openai_chat":
         tool = {"id": "abcdefghi", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
         turns = [

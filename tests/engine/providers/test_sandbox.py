@@ -6,7 +6,7 @@ from gatehouse.engine.conversation.errors import RefusedUpstream
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.providers import KINDS, ProviderFailed
 from gatehouse.engine.providers.sandbox.answering import answer
-from gatehouse.policy.records import ProviderRecord
+from gatehouse.policy.catalog import ProviderRecord
 
 CHAT = ["openai_chat", "anthropic_messages"]
 TOOLS = {

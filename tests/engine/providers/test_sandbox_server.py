@@ -1,4 +1,4 @@
-"""The sandbox's own server, with the vendors' stock clients: both wires as their owners read them."""
+"""The sandbox's own server, called with the stock clients of OpenAI and Anthropic."""
 
 import asyncio
 import socket
@@ -11,7 +11,7 @@ import uvicorn
 from gatehouse.ingress.sandbox_server import sandbox_app
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-ASKED = [{"role": "user", "content": "hello big world"}]
+MESSAGES = [{"role": "user", "content": "hello big world"}]
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +40,10 @@ async def claude(url):
 
 
 async def test_openais_client_chats_and_streams(gpt):
-    whole = await gpt.chat.completions.create(model="sandbox/echo", messages=ASKED)
+    whole = await gpt.chat.completions.create(model="sandbox/echo", messages=MESSAGES)
     assert whole.choices[0].message.content == "hello big world"
     stream = await gpt.chat.completions.create(
-        model="echo", messages=ASKED, stream=True, stream_options={"include_usage": True}
+        model="echo", messages=MESSAGES, stream=True, stream_options={"include_usage": True}
     )
     chunks = [chunk async for chunk in stream]
     assert "".join(c.choices[0].delta.content or "" for c in chunks if c.choices) == "hello big world"
@@ -52,7 +52,7 @@ async def test_openais_client_chats_and_streams(gpt):
 
 async def test_openais_client_gets_tool_calls_models_and_embeddings(gpt):
     tools = [{"type": "function", "function": {"name": "weather", "parameters": SCHEMA}}]
-    whole = await gpt.chat.completions.create(model="tools", messages=ASKED, tools=tools)
+    whole = await gpt.chat.completions.create(model="tools", messages=MESSAGES, tools=tools)
     assert whole.choices[0].message.tool_calls[0].function.arguments == '{"city":"sandbox"}'
     assert "echo" in [model.id async for model in gpt.models.list()]
     embedded = await gpt.embeddings.create(model="embed", input=["a", "b"])
@@ -60,9 +60,9 @@ async def test_openais_client_gets_tool_calls_models_and_embeddings(gpt):
 
 
 async def test_anthropics_client_chats_and_streams(claude):
-    whole = await claude.messages.create(model="echo", max_tokens=99, messages=ASKED)
+    whole = await claude.messages.create(model="echo", max_tokens=99, messages=MESSAGES)
     assert whole.content[0].text == "hello big world"
-    async with claude.messages.stream(model="echo", max_tokens=99, messages=ASKED) as stream:
+    async with claude.messages.stream(model="echo", max_tokens=99, messages=MESSAGES) as stream:
         message = "".join([text async for text in stream.text_stream])
         final = await stream.get_final_message()
     assert message == "hello big world"
@@ -71,7 +71,7 @@ async def test_anthropics_client_chats_and_streams(claude):
 
 async def test_anthropics_client_gets_tool_calls_in_a_stream(claude):
     tools = [{"name": "weather", "input_schema": SCHEMA}]
-    async with claude.messages.stream(model="tools", max_tokens=99, messages=ASKED, tools=tools) as stream:
+    async with claude.messages.stream(model="tools", max_tokens=99, messages=MESSAGES, tools=tools) as stream:
         final = await stream.get_final_message()
     assert (final.content[0].name, final.content[0].input, final.stop_reason) == (
         "weather", {"city": "sandbox"}, "tool_use",
@@ -80,13 +80,13 @@ async def test_anthropics_client_gets_tool_calls_in_a_stream(claude):
 
 async def test_errors_arrive_as_the_clients_own(gpt, claude):
     with pytest.raises(openai.RateLimitError):
-        await gpt.chat.completions.create(model="status-429", messages=ASKED)
+        await gpt.chat.completions.create(model="status-429", messages=MESSAGES)
     with pytest.raises(openai.NotFoundError):
-        await gpt.chat.completions.create(model="nope", messages=ASKED)
+        await gpt.chat.completions.create(model="nope", messages=MESSAGES)
     with pytest.raises(anthropic.InternalServerError):
-        await claude.messages.create(model="status-503", max_tokens=9, messages=ASKED)
+        await claude.messages.create(model="status-503", max_tokens=9, messages=MESSAGES)
 
 
 async def test_a_cut_answer_breaks_the_connection(gpt):
     with pytest.raises(openai.APIConnectionError):
-        await gpt.chat.completions.create(model="cut", messages=ASKED)
+        await gpt.chat.completions.create(model="cut", messages=MESSAGES)

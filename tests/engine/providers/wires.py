@@ -1,4 +1,4 @@
-"""What providers say on their wires, and servers that say it."""
+"""Answers in the wire formats of providers, and functions that make a server send them."""
 
 from tests.support.upstream import Connection
 

@@ -1,4 +1,4 @@
-"""A process that was stopped while a request waited for a connection sends nothing under its outdated state."""
+"""If a process was suspended while a request waited for a connection, it synchronizes before it sends the request."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

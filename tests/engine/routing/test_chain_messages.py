@@ -11,7 +11,7 @@ from tests.support.engine import EngineHarness, completion
 
 from gatehouse.engine.exchange import Answer
 from gatehouse.foundation.outbound import OutboundTimeout
-from gatehouse.policy.records import ModelFilters
+from gatehouse.policy.catalog import ModelFilters
 
 GOOD = (200, [completion()])
 SECRET_WORDS = b'{"error": {"message": "key sk-secret12345678 of Acme Inc. is no good"}}'

@@ -10,8 +10,8 @@ from tests.support.engine import EngineHarness, completion, events
 
 from gatehouse.engine.exchange import Answer
 from gatehouse.foundation.ids import new_id
+from gatehouse.policy.catalog import ChainEntry, CostCap, ModelFilters, RoutingPolicyRecord
 from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord
-from gatehouse.policy.records import ChainEntry, CostCap, ModelFilters, RoutingPolicyRecord
 
 #: Number of consecutive failures that open a circuit, by the default settings.
 THRESHOLD = 5

@@ -8,7 +8,7 @@ import pytest
 from gatehouse.engine.exchange import RoutingNeeds
 from gatehouse.engine.routing.strategies import StrategyView, in_bounds, ranked
 from gatehouse.foundation.ids import new_id
-from gatehouse.policy.records import ChainEntry, ModelRecord, ProviderRecord, RoutingPolicyRecord
+from gatehouse.policy.catalog import ChainEntry, ModelRecord, ProviderRecord, RoutingPolicyRecord
 from gatehouse.policy.routing import RoutingPolicy, compile_routing_policy, options_of
 
 

@@ -13,9 +13,7 @@ from gatehouse.engine.money.estimate import routing_needs
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.routing.cost_routing.schemas import Simulated, SimulatedRequest
 from gatehouse.platform.routing.cost_routing.simulating import simulate
-from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord
-from gatehouse.policy.model_access import ModelAccessRecord
-from gatehouse.policy.records import (
+from gatehouse.policy.catalog import (
     CapAction,
     ChainEntry,
     CostCap,
@@ -23,6 +21,8 @@ from gatehouse.policy.records import (
     RoutingPolicyRecord,
     Strategy,
 )
+from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord
+from gatehouse.policy.model_access import ModelAccessRecord
 from gatehouse.policy.routing import CAPABILITY_BITS
 
 CASES: Final = 10_000

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from tests.support.redis import RedisServer
+from tests.support.tasks import until_ended
 
 from gatehouse.foundation.clock import SYSTEM_CLOCK
 from gatehouse.foundation.counters.memory import MemoryCounters
@@ -113,7 +114,8 @@ async def test_the_window_slides_and_a_refused_request_is_not_counted(server: Re
             await asyncio.sleep(0.004)
         assert counters.degraded_total == 0
     assert len(admitted) >= 15
-    # Five later ones are at least a window apart; Redis looks at its clock after `before`, hence the slack.
+    # A request and the fifth one after it are at least a window apart. Redis reads its clock after `before`, so the
+    # test allows a tolerance.
     assert all(later - earlier > 0.6 - 0.1 for earlier, later in zip(admitted, admitted[5:], strict=False))
 
 
@@ -163,7 +165,8 @@ async def test_without_redis_requests_are_counted_in_the_process() -> None:
 async def test_a_paused_redis_delays_each_count_by_at_most_the_timeout_and_is_used_again(server: RedisServer) -> None:
     async with counting(server.url, budget=0.05) as counters:
         server.pause()
-        # Wide of 50 ms, for this machine may be busy; without a budget it would be for ever.
+        # The limit is much longer than 50 ms, because the machine may be busy. Without a timeout, the calls would never
+        # end.
         assert await slowest(*[counters.take("user:a", 60) for _ in range(200)]) < 1.0
         assert counters.degraded == 1
         assert await slowest(*[counters.take("user:a", 60) for _ in range(200)]) < 0.5
@@ -277,10 +280,10 @@ async def test_a_cancelled_request_does_not_change_the_order_of_other_replies(se
 
 
 async def test_closing_leaves_no_task_behind(server: RedisServer) -> None:
-    before = len(asyncio.all_tasks())
+    before = asyncio.all_tasks()
     async with counting(server.url):
         pass
-    assert len(asyncio.all_tasks()) == before
+    await until_ended(before)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import Field, ValidationError
 
-from gatehouse.foundation.http.bodies import Body, omitted
+from gatehouse.foundation.http.bodies import Body, omitted, partial, without
 
 
 class Inner(Body):
@@ -18,6 +18,19 @@ class Example(Body):
     values: dict[str, Any] = Field(default_factory=dict)
     inner: Inner | None = None
     kept: str = Field(default_factory=omitted)
+
+
+class Creation(Body):
+    slug: str
+    name: str
+    note: str | None = None
+    size: int = 1
+
+
+@partial
+@without("slug")
+class Update(Creation):
+    enabled: bool = Field(default_factory=omitted)
 
 
 @pytest.mark.parametrize(
@@ -54,3 +67,21 @@ def test_an_update_contains_only_the_sent_fields() -> None:
     assert Example.model_validate({"text": None}).sent() == {"text": None}
     assert Example.model_validate({}).sent() == {}
     assert "default" not in Example.model_json_schema()["properties"]["kept"]
+
+
+def test_an_update_has_the_fields_of_the_creation_except_for_the_fixed_ones() -> None:
+    schema = Update.model_json_schema()
+    assert list(schema["properties"]) == ["name", "note", "size", "enabled"]
+    assert "required" not in schema
+    assert Update.model_validate({}).sent() == {}
+    assert Update.model_validate({"note": None, "size": 2}).sent() == {"note": None, "size": 2}
+    assert set(Creation.model_fields) == {"slug", "name", "note", "size"}
+
+
+@pytest.mark.parametrize(
+    ("body", "field"), [({"slug": "a"}, "slug"), ({"name": None}, "name"), ({"size": "2"}, "size")]
+)
+def test_a_bad_field_of_an_update_is_named(body: dict[str, Any], field: str) -> None:
+    with pytest.raises(ValidationError) as raised:
+        Update.model_validate(body)
+    assert [error["loc"] for error in raised.value.errors()] == [(field,)]

@@ -26,7 +26,7 @@ class Appender:
             self.process = subprocess.Popen(command, stdout=stdout)
 
     def lines(self) -> list[str]:
-        return self._output.read_text().split("\n")[:-1]  # the last may be half a line
+        return self._output.read_text().split("\n")[:-1]  # the last line may be incomplete
 
     def writer_id(self) -> UUID:
         while not (lines := self.lines()):
@@ -65,7 +65,7 @@ class Keeper:
             self._reader.resume(self._positions)
             return True
         for writer_id in self._reader.release(batch):
-            self._positions.pop(writer_id, None)  # none, if it was killed before its first record
+            self._positions.pop(writer_id, None)  # no position if killed before the first record
         return bool(batch)
 
 
@@ -87,7 +87,7 @@ def test_every_acknowledged_record_of_a_killed_writer_is_stored_once(tmp_path: P
     assert len(acknowledged) > 100
     assert acknowledged <= set(keeper.rows)
     assert Counter(keeper.rows).most_common(1)[0][1] == 1
-    # Beside these at most one record a lane, written when the kill came before it was acknowledged.
+    # For each kill, one record per lane may have been written but not yet acknowledged.
     assert len(keeper.rows) - len(acknowledged) <= rounds * 4 * LANES
     assert not list(journal.iterdir())
 

@@ -1,4 +1,4 @@
-"""Messages have two parts, and neither names nor addresses can add headers to them."""
+"""Messages have two parts, and neither subjects nor addresses can add headers to them."""
 
 from email import message_from_bytes, policy
 

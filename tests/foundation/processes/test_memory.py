@@ -34,11 +34,11 @@ class Process:
 @pytest.mark.parametrize(
     ("sizes", "collected", "trimmed"),
     [
-        # A size that hardly changes needs nothing.
+        # If the size hardly changes, nothing is done.
         ([100, 101, 110, 105, 112], 0, 0),
         # While the process grows, nothing is collected.
         ([100, 400, 700], 0, 2),
-        # A peak that lasts is over when its size falls.
+        # A long peak ends when the size falls.
         ([100, *[700] * (LOOKS_AFTER_PEAK + 5), 300, 290], LOOKS_AFTER_PEAK - 1 + 2, LOOKS_AFTER_PEAK + 2),
         # A minute after the peak, no further attempt is made.
         ([100, 400, *[150] * 20], LOOKS_AFTER_PEAK, 1 + LOOKS_AFTER_PEAK),

@@ -19,7 +19,7 @@ def test_a_home_in_use_names_the_process_and_its_address(tmp_path: Path) -> None
 
 
 def test_a_lock_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
-    # Nobody can write to a folder; another user's file can be written to by root, which tests may run as.
+    # The test uses a folder, to which no user can write. Root, as which tests may run, can write to any user's file.
     (tmp_path / "serve.lock").mkdir()
     with pytest.raises(BadSettings, match=re.escape(f"GATEHOUSE_HOME: {tmp_path}/serve.lock cannot be written to")):
         HomeLock(tmp_path)

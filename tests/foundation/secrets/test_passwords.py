@@ -85,7 +85,7 @@ async def test_in_a_flood_the_threads_pause_between_two_hashes(monkeypatch):
         await small.verify(None, "x" * 8)
         assert naps == []
         await asyncio.gather(*(small.verify(None, "x" * 8) for _ in range(15)))
-        # The last seven hashes are fewer than a flood.
+        # The threads do not pause for the last seven hashes, because so few are not a flood.
         assert len(naps) == 8
         assert all(nap > 0 for nap in naps)
     finally:

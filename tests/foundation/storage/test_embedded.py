@@ -1,4 +1,4 @@
-"""The embedded server's life, with real ones."""
+"""Start, stop and crash of the embedded server, with real servers."""
 
 import fcntl
 import os
@@ -46,7 +46,7 @@ def test_several_first_starts_at_once_and_one_during_a_stop_all_find_a_server(ho
     stopping = subprocess.Popen([*command[:3], START.replace("start(", "stop("), str(home)])
     assert subprocess.run(command, timeout=60, check=False).returncode == 0
     assert stopping.wait(60) == 0
-    # Whichever was first, the next one serves.
+    # Whether the start or the stop was first, the next start succeeds.
     assert subprocess.run(command, timeout=60, check=False).returncode == 0
     with psycopg.connect(f"postgresql://postgres:@/postgres?host={home / 'postgres'}") as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
@@ -55,7 +55,7 @@ def test_several_first_starts_at_once_and_one_during_a_stop_all_find_a_server(ho
 def test_start_ends_if_the_server_is_stopped_during_each_start(home: Path) -> None:
     embedded.start(home)
     embedded.stop(home)
-    # Stops the server as soon as it has written its process id, again and again.
+    # This process stops the server each time the server has written its process id.
     stopping = subprocess.Popen([sys.executable, "-P", "-c", STOP_ALWAYS, str(home)], stdout=subprocess.PIPE)
     try:
         assert stopping.stdout is not None
@@ -127,7 +127,7 @@ def test_a_server_that_was_stopped_or_killed_starts_again_in_the_same_process(ho
 
 
 def _kill(home: Path) -> None:
-    """As a crash of the machine does: nothing is written, and the file stays."""
+    """End the server like a crash of the machine: it writes nothing more, and the file `postmaster.pid` remains."""
     postmaster = psutil.Process(int((home / "postgres" / "postmaster.pid").read_text().split("\n")[0]))
     family = [postmaster, *postmaster.children()]
     for process in family:

@@ -11,7 +11,7 @@ from gatehouse.foundation.storage import locks
 from gatehouse.foundation.storage.locks import GlobalLock, ScopedLock
 
 SOURCE = Path(gatehouse.__file__).parent
-#: functions with one bigint, and with two integers
+#: calls of lock functions in SQL, with one bigint or with two integers
 _IN_SQL = re.compile(r"pg_(?:try_)?advisory_\w*lock\w*\s*\(\s*(\d+|hashtext\('gatehouse\.\w+'\))")
 
 

@@ -92,7 +92,7 @@ class Front:
         self._process = subprocess.Popen(command)
 
     async def ready(self) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while True:
                 try:
                     async with connected(self.url):

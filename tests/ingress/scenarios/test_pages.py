@@ -4,7 +4,7 @@ import pytest
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.wire import connected
 
-from gatehouse.ingress.http1.connection import LaneConnection
+from gatehouse.ingress.http1.connection import ClientConnection
 
 PAGE = "https://page.example.com"
 
@@ -13,13 +13,13 @@ PAGE = "https://page.example.com"
 def handed_on(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The paths of the requests that were passed to uvicorn."""
     paths: list[str] = []
-    hand_on = LaneConnection._forward
+    hand_on = ClientConnection._forward
 
-    def noted(self: LaneConnection, head) -> None:
+    def noted(self: ClientConnection, head) -> None:
         paths.append(head.path)
         hand_on(self, head)
 
-    monkeypatch.setattr(LaneConnection, "_forward", noted)
+    monkeypatch.setattr(ClientConnection, "_forward", noted)
     return paths
 
 

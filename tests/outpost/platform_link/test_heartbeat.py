@@ -44,7 +44,7 @@ def registration(portal: PortalServer, tls_files: TlsFiles, tmp_path_factory: py
     org_id, key = portal.new_org(tenant_id=str(DEFAULT_TENANT))
     enabled = httpx2.patch(
         f"{portal.platform.url}/api/v1/admin/org/feature-flags/outpost_enabled",
-        json={"enabled": True}, headers={"X-API-Key": key}, timeout=30,
+        json={"enabled": True}, headers={"X-API-Key": key}, timeout=60,
     )  # fmt: skip
     assert enabled.status_code == 200, enabled.text
     registration = portal.register(org_id)
@@ -61,7 +61,7 @@ def registration(portal: PortalServer, tls_files: TlsFiles, tmp_path_factory: py
     }  # fmt: skip
     portal.start()
     headers = {"X-API-Key": ADMIN_KEY}
-    portal.admin = httpx2.Client(base_url=portal.url, headers=headers, timeout=30, verify=tls_files.trusted())
+    portal.admin = httpx2.Client(base_url=portal.url, headers=headers, timeout=60, verify=tls_files.trusted())
     return registration
 
 
@@ -115,7 +115,7 @@ def test_a_heartbeat_needs_the_tokens_own_certificate_in_the_handshake(
         (tls_files.trusted(beating.certificate, beating.key), 200),
         (tls_files.trusted(), 401),
     ):
-        answer = httpx2.post(portal.url + HEARTBEAT, json={}, headers=headers, verify=context, timeout=30)
+        answer = httpx2.post(portal.url + HEARTBEAT, json={}, headers=headers, verify=context, timeout=60)
         assert answer.status_code == status, answer.text
 
 

@@ -193,10 +193,10 @@ def test_an_engaged_kill_switch_stops_the_peers_until_it_is_released_where_it_wa
         operator.post(SWITCH, json={"active": True})
         refused = until(lambda: (answer := second.ask()).status_code == 503 and answer, 5)
         assert refused.json()["error"]["code"] == "kill_switch_active"
-        # It cannot be released here while the outpost that has engaged it sends messages.
+        # The kill switch cannot be released here while the outpost that has engaged it sends messages.
         body = peer_operator.post(SWITCH, json={"active": False}).json()
         assert (body["active"], body["engaged_by"]) == (True, str(first.id))
-        # It stays engaged while the other outpost is unavailable.
+        # The kill switch stays engaged while the other outpost is unavailable.
         first.kill()
         second.kill()
         second.start()

@@ -170,7 +170,7 @@ async def outpost(tmp_path: Path, authority: Authority, peer: FakePeer) -> Async
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():
             await asyncio.sleep(0.02)
 

@@ -17,7 +17,7 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.jwt import SigningKey
 from gatehouse.outpost.policy.bundle import BundleStore
 from gatehouse.policy.bundles import signing
-from gatehouse.policy.records import TenantRecords
+from gatehouse.policy.catalog import TenantRecords
 
 STRANGER = SigningKey.generate()
 #: another organization

@@ -7,6 +7,7 @@ from uuid import UUID
 from gatehouse.foundation.identity import TenantId
 from gatehouse.outpost.policy.bundle import BundleStore
 from gatehouse.outpost.policy.provider_credentials import LocalSecrets
+from gatehouse.policy.catalog import CredentialRecord, ProviderRecord
 
 TENANT = TenantId(UUID(int=1))
 
@@ -33,6 +34,18 @@ def test_variables_of_one_account_are_not_those_of_another_with_a_shorter_name()
     }
 
 
+def test_credentials_of_other_ways_of_authentication_are_read() -> None:
+    document = '{"client_email": "a",\n "private_key": "b"}\n'
+    environment = {
+        "PROVIDER_VERTEX_AI_SERVICE_ACCOUNT_KEY": document, "PROVIDER_BEDROCK_API_KEY": "ABSK",
+        "PROVIDER_AZURE_OPENAI_ENTRA_CLIENT_SECRET": "s",
+    }  # fmt: skip
+    secrets = LocalSecrets(NoBundle(), environment)
+    assert secrets.open(TENANT, "vertex_ai", None) == {"service_account_key": document}
+    assert secrets.open(TENANT, "bedrock", None) == {"api_key": "ABSK"}
+    assert secrets.open(TENANT, "azure_openai", None) == {"entra_client_secret": "s"}
+
+
 class OneBundle(NoBundle):
     """A bundle with these providers, whose credentials are sealed in it."""
 
@@ -41,9 +54,12 @@ class OneBundle(NoBundle):
 
     def replace(self, *provider_ids: str) -> None:
         credentials = SimpleNamespace(of=lambda provider_id: {"api_key": f"sealed for {provider_id}"})
-        in_force: Any = SimpleNamespace(
-            snapshot=SimpleNamespace(providers=dict.fromkeys(provider_ids)), credentials=credentials
-        )
+        second = CredentialRecord(label="second")
+        providers = {
+            provider_id: ProviderRecord(id=provider_id, name="", kind="openai", credentials=(second,))
+            for provider_id in provider_ids
+        }
+        in_force: Any = SimpleNamespace(snapshot=SimpleNamespace(providers=providers), credentials=credentials)
         self.in_force = in_force
 
 
@@ -57,3 +73,20 @@ def test_variables_of_two_providers_of_the_bundle_are_ignored() -> None:
     # The variables are unambiguous again once a bundle has only one of the two.
     bundles.replace("azure_openai", "openai")
     assert secrets.open(TENANT, "azure_openai", None) == {"api_key": "first"}
+
+
+def test_further_credentials_have_variables_of_their_own() -> None:
+    environment = {"PROVIDER_OPENAI_API_KEY": "first", "PROVIDER_OPENAI__SECOND_API_KEY": "second"}
+    secrets = LocalSecrets(OneBundle("openai"), environment)
+    opened = [dict(secrets.open(TENANT, name, None)) for name in ("openai", "openai/second")]
+    assert opened == [{"api_key": "first"}, {"api_key": "second"}]
+    # A provider whose id gives it the same variables gets none of them.
+    secrets = LocalSecrets(OneBundle("openai", "openai--second"), environment)
+    assert secrets.open(TENANT, "openai/second", None) == {}
+    assert secrets.open(TENANT, "openai--second", None) == {"api_key": "sealed for openai--second"}
+
+
+def test_a_provider_with_variables_gets_no_credential_from_the_bundle() -> None:
+    secrets = LocalSecrets(OneBundle("openai", "mistral"), {"PROVIDER_OPENAI_API_KEY": "first"})
+    assert secrets.open(TENANT, "openai/second", None) == {}
+    assert secrets.open(TENANT, "mistral/second", None) == {"api_key": "sealed for mistral/second"}

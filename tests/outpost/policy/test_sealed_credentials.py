@@ -17,7 +17,7 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.secrets import ecies
 from gatehouse.outpost.policy.sealed_credentials import open_credentials
 from gatehouse.policy.bundles.contents import KIND, PolicyBundle, sealing_context
-from gatehouse.policy.records import TenantRecords
+from gatehouse.policy.catalog import TenantRecords
 
 SECRET = "sk-sealed-on-its-way-0123456789"
 RENEWED = "sk-the-next-one-9876543210"
@@ -89,7 +89,7 @@ def used(outpost: OutpostServer) -> str:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)

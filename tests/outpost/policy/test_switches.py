@@ -9,7 +9,7 @@ from tests.support.fake_platform import TENANT, FakePlatform
 from tests.support.outpost_server import OutpostServer
 from tests.support.upstream import Connection, upstream
 
-from gatehouse.policy.records import ModelRecord, ProviderConfig, ProviderRecord, TenantRecords
+from gatehouse.policy.catalog import ModelRecord, ProviderConfig, ProviderRecord, TenantRecords
 
 ECHO = UUID(int=23)
 
@@ -59,7 +59,7 @@ async def test_an_engaged_kill_switch_stops_a_request_that_waits_for_its_next_at
         platform.send(platform.bundle(server.id, 10, policy=policy))
         with server as outpost, outpost.admin() as operator:
             pending_call = asyncio.create_task(asyncio.to_thread(outpost.ask, "Hello", "slow/one"))
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await arrived.wait()
             answer = await asyncio.to_thread(operator.post, "/admin/api/override/kill-switch", json={"active": True})
             assert answer.status_code == 200

@@ -62,7 +62,16 @@ def test_a_line_can_be_read_by_a_person() -> None:
     }.items()  # fmt: skip
     assert body["budgets"] == [{"id": str(RICH.budgets[0][0]), "period_start": "2026-02-02T02:40:00Z"}]
     assert body["dlp_events"][0]["entity_type"] == "email"
-    assert body["attempts"] == [{"provider": "one", "model_id": "m", "status": 503, "reason": "server_error"}]
+    assert body["attempts"] == [
+        {
+            "provider": "one",
+            "model_id": "m",
+            "status": 503,
+            "reason": "server_error",
+            "duration_ms": None,
+            "credential": None,
+        }
+    ]
 
 
 @pytest.mark.parametrize("microseconds", [0, 1, 499_999, 999_999])

@@ -72,7 +72,7 @@ def test_a_token_of_a_user_is_valid_while_the_user_exists(trust: Trust, outpost:
 
 
 def _wait_for(status: int, outpost: OutpostServer, token: str) -> httpx2.Response:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while (answer := outpost.ask(key=token)).status_code != status:
         assert time.monotonic() < deadline, answer.text
     return answer
@@ -86,7 +86,7 @@ def test_a_changed_rule_comes_into_force_without_a_restart(trust: Trust, outpost
     with trust.admin() as admin:
         created = admin.post("/api/admin/content-filters/", json=rule)
         assert created.status_code == 201, created.text
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while outpost.ask(text).status_code == 200:
             assert time.monotonic() < deadline
         assert admin.delete(f"/api/admin/content-filters/{created.json()['id']}").status_code == 204
@@ -104,13 +104,13 @@ def test_a_stored_bundle_is_used_while_the_platform_is_unavailable(trust: Trust)
 
 def test_after_a_restart_the_first_poll_does_not_wait_for_a_change(trust: Trust) -> None:
     with OutpostServer(trust) as outpost:
-        etag, deadline = outpost.home / "outpost" / "bundle.etag", time.monotonic() + 10
+        etag, deadline = outpost.home / "outpost" / "bundle.etag", time.monotonic() + 60
         while not (etag.exists() and etag.read_bytes()):
             assert time.monotonic() < deadline
         outpost.kill()
         outpost.start()
         outpost.wait()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         with outpost.admin() as operator:
             while (body := operator.get("/admin/api/status").json())["platform"]["heard_at"] is None:
                 assert time.monotonic() < deadline, body
@@ -120,7 +120,7 @@ def test_after_a_restart_the_first_poll_does_not_wait_for_a_change(trust: Trust)
 def test_the_number_of_event_loop_tasks_is_a_metric(outpost: OutpostServer) -> None:
     assert outpost.process is not None
     name = f'service_event_loop_tasks{{pid="{outpost.process.pid}"}} '
-    deadline, tasks = time.monotonic() + 20, 0.0
+    deadline, tasks = time.monotonic() + 60, 0.0
     while not tasks:
         lines = httpx2.get(outpost.url + "/metrics").text.splitlines()
         tasks = next((float(line.removeprefix(name)) for line in lines if line.startswith(name)), 0.0)
@@ -178,9 +178,9 @@ def test_an_unsupported_api_is_named_in_the_error_and_a_wrong_method_is_refused_
     outpost: OutpostServer,
 ) -> None:
     with outpost.client() as client:
-        answer = client.post("/v1/images/generations", json={})
+        answer = client.post("/v1/videos", json={})
         assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_served")
-        assert "Gatehouse does not serve images" in answer.json()["error"]["message"]
+        assert "Gatehouse does not serve videos" in answer.json()["error"]["message"]
         assert client.post("/v1/messages/batches", json={}).json()["type"] == "error"
         answer = client.get("/v1/chat/completions")
         assert (answer.status_code, answer.headers["allow"]) == (405, "POST")

@@ -78,7 +78,7 @@ def get_bundle(platform: Trust, context: ssl.SSLContext, token: str) -> httpx2.R
 
 
 def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)

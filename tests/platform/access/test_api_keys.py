@@ -1,12 +1,12 @@
 """API keys (docs/authentication.md, API keys)."""
 
 from datetime import UTC, datetime
+from typing import Any
 from uuid import uuid4
 
 import pytest
+from tests.support.api_keys import looks_like_api_key
 from tests.support.platform import RunningPlatform, Tenant
-
-from gatehouse.foundation.secrets import tokens
 
 BASE = "/api/auth/api-keys"
 ADMIN = "/api/admin/api-keys"
@@ -17,7 +17,7 @@ async def test_a_key_is_shown_once_and_stored_as_a_digest(platform: RunningPlatf
     answer = await tenant.user.client.post(BASE, json={"description": "nightly", "expires_in_days": 30})
     assert answer.status_code == 201
     created = answer.json()
-    assert tokens.looks_like_api_key(created["api_key"])
+    assert looks_like_api_key(created["api_key"])
     assert created["key_prefix"] == created["api_key"][:8]
     assert (created["description"], created["is_enabled"], created["last_used"]) == ("nightly", True, None)
     days = (datetime.fromisoformat(created["expires_at"]) - datetime.now(UTC)).total_seconds() / 86_400
@@ -96,6 +96,24 @@ async def test_an_admin_sees_and_deletes_any_key_of_the_organization(platform: R
     assert [(key["id"], key["user_id"]) for key in listed] == [(created["id"], str(tenant.user.id))]
     assert (await tenant.admin.client.delete(f"{ADMIN}/{created['id']}")).status_code == 204
     assert (await platform.client(created["api_key"]).get("/v1/models")).status_code == 401
+
+
+async def test_administrators_and_auditors_read_one_key(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
+) -> None:
+    await platform.new_key(tenant.user)
+    (listed,) = (await tenant.admin.client.get(ADMIN)).json()
+    path = f"{ADMIN}/{listed['id']}"
+    for client in (tenant.admin.client, tenant.auditor.client):
+        assert (await client.get(path)).json() == listed
+    for client, where, status in (
+        (platform.anonymous, path, 401),
+        (tenant.user.client, path, 403),
+        (other_tenant.admin.client, path, 404),
+        (tenant.admin.client, f"{ADMIN}/{uuid4()}", 404),
+        (tenant.admin.client, f"{ADMIN}/nonsense", 404),
+    ):
+        assert (await client.get(where)).status_code == status
 
 
 async def test_an_auditor_reads_but_changes_nothing(tenant: Tenant) -> None:
@@ -259,3 +277,115 @@ async def test_a_machine_cannot_create_a_persons_key(platform: RunningPlatform, 
     """The machine's credential is valid, but of the wrong kind (docs/authentication.md)."""
     machine = await platform.new_m2m(tenant.id, "admin:write")
     assert (await machine.post(BASE, json={"description": "x"})).status_code == 403
+
+
+# lists ---------------------------------------------------------------------------------------------------------------
+
+
+async def create_keys(platform: RunningPlatform, tenant: Tenant) -> None:
+    """Create three keys of the user and one of the administrator, each with another expiry and last use."""
+    for minute, (person, description, days) in enumerate(
+        (
+            (tenant.user, "Nightly evaluation", 30),
+            (tenant.user, "build 100%", None),
+            (tenant.user, "accounting", 7),
+            (tenant.admin, "Nightly backup", 90),
+        )
+    ):
+        await platform.new_key(person, description=description, expires_in_days=days)
+        used = f"now() - interval '{minute} days'" if days else "NULL"
+        platform.sql(
+            f"UPDATE api_keys SET last_used = {used}, created_at = now() + interval '{minute} minutes'"
+            " WHERE tenant_id = %s AND description = %s",
+            [tenant.id, description],
+        )
+
+
+@pytest.mark.parametrize(
+    ("parameters", "names"),
+    [
+        ({}, ["Nightly backup", "accounting", "build 100%", "Nightly evaluation"]),
+        ({"sort": "created_at", "limit": 2}, ["Nightly evaluation", "build 100%"]),
+        ({"sort": "created_at", "limit": 2, "offset": 2}, ["accounting", "Nightly backup"]),
+        ({"sort": "description"}, ["accounting", "build 100%", "Nightly backup", "Nightly evaluation"]),
+        ({"sort": "-description", "limit": 1}, ["Nightly evaluation"]),
+        ({"sort": "expires_at"}, ["accounting", "Nightly evaluation", "Nightly backup", "build 100%"]),
+        ({"sort": "-expires_at", "limit": 1}, ["build 100%"]),
+        ({"sort": "-last_used"}, ["Nightly evaluation", "accounting", "Nightly backup", "build 100%"]),
+        ({"sort": "last_used", "limit": 1}, ["build 100%"]),
+        ({"search": "NIGHTLY"}, ["Nightly backup", "Nightly evaluation"]),
+        ({"search": "ni"}, ["Nightly backup", "Nightly evaluation"]),
+        ({"search": "0%"}, ["build 100%"]),
+        ({"search": "100%"}, ["build 100%"]),
+        ({"search": "gk_"}, ["Nightly backup", "accounting", "build 100%", "Nightly evaluation"]),
+        ({"search": "nobody's"}, []),
+    ],
+)
+async def test_the_list_of_keys_is_paged_searched_and_sorted(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, parameters: dict[str, Any], names: list[str]
+) -> None:
+    await create_keys(platform, tenant)
+    await create_keys(platform, other_tenant)
+    listed = await tenant.auditor.client.get(ADMIN, params=parameters)
+    assert [key["description"] for key in listed.json()] == names
+    if not {"limit", "offset"} & parameters.keys():
+        assert listed.headers["x-total-count"] == str(len(names))
+
+
+async def test_keys_are_sorted_by_their_owners_and_found_by_them(platform: RunningPlatform, tenant: Tenant) -> None:
+    await create_keys(platform, tenant)
+    platform.sql("UPDATE users SET display_name = 'Ada Lovelace' WHERE id = %s", [tenant.user.id])
+    platform.sql("UPDATE users SET display_name = 'grace hopper' WHERE id = %s", [tenant.admin.id])
+    by_owner = (await tenant.admin.client.get(ADMIN, params={"sort": "owner"})).json()
+    assert [key["user_name"] for key in by_owner] == ["Ada Lovelace"] * 3 + ["grace hopper"]
+    backwards = (await tenant.admin.client.get(ADMIN, params={"sort": "-owner"})).json()
+    assert [key["id"] for key in backwards] == [key["id"] for key in reversed(by_owner)]
+    for search in ("lovelace", "lo"):
+        of_ada = await tenant.admin.client.get(ADMIN, params={"search": search, "sort": "owner"})
+        assert {key["user_id"] for key in of_ada.json()} == {str(tenant.user.id)}
+        assert of_ada.headers["x-total-count"] == "3"
+    assert (
+        await tenant.admin.client.get(ADMIN, params={"search": "Hopper", "user_id": str(tenant.user.id)})
+    ).json() == []
+
+
+async def test_a_search_with_many_matches_selects_the_same_keys(platform: RunningPlatform, tenant: Tenant) -> None:
+    await create_keys(platform, tenant)
+    platform.sql(
+        "INSERT INTO api_keys (id, tenant_id, user_id, key_prefix, digest, description)"
+        " SELECT gen_random_uuid(), %s, %s, 'gk_many', sha256((%s || n)::bytea), 'Bulk ' || n"
+        " FROM generate_series(1, 1200) n",
+        [tenant.id, tenant.user.id, str(tenant.id)],
+    )
+    many = await tenant.admin.client.get(ADMIN, params={"search": "bulk", "sort": "description", "limit": 3})
+    assert [key["description"] for key in many.json()] == ["Bulk 1", "Bulk 10", "Bulk 100"]
+    assert many.headers["x-total-count"] == "1200"
+    counted = await tenant.admin.client.get(ADMIN, params={"search": "bulk", "max_total": 1000, "offset": 1190})
+    assert (counted.headers["x-total-count"], len(counted.json())) == ("1000", 10)
+    few = await tenant.admin.client.get(ADMIN, params={"search": "bulk 119", "max_total": 1000})
+    assert few.headers["x-total-count"] == "11"
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "value"),
+    [(ADMIN, "sort", "digest"), (ADMIN, "max_total", "0"), (ADMIN, "search", "x" * 256), (BASE, "sort", "owner")],
+)
+async def test_an_invalid_parameter_of_a_list_of_keys_is_named(
+    tenant: Tenant, path: str, name: str, value: str
+) -> None:
+    refused = await tenant.admin.client.get(path, params={name: value})
+    assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (422, ["query", name])
+
+
+async def test_ones_own_keys_are_paged_searched_and_sorted(platform: RunningPlatform, tenant: Tenant) -> None:
+    await create_keys(platform, tenant)
+
+    async def own(**parameters: Any) -> tuple[list[str], str]:
+        listed = await tenant.user.client.get(BASE, params=parameters)
+        return [key["description"] for key in listed.json()], listed.headers["x-total-count"]
+
+    assert await own() == (["accounting", "build 100%", "Nightly evaluation"], "3")
+    assert await own(sort="expires_at", limit=1, offset=1) == (["Nightly evaluation"], "3")
+    assert await own(search="NIGHT") == (["Nightly evaluation"], "1")
+    assert await own(search=tenant.user.client.headers["authorization"][:5]) == ([], "0")
+    assert await own(enabled=False) == ([], "0")

@@ -100,6 +100,39 @@ async def test_an_invalid_parameter_of_the_list_is_named(tenant: Tenant, name: s
     assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (422, ["query", name])
 
 
+@pytest.mark.parametrize(
+    ("parameters", "names", "total"),
+    [
+        ({}, ["admin", "auditor", "user"], 3),
+        ({"limit": 2}, ["admin", "auditor"], 3),
+        ({"limit": 2, "offset": 2}, ["user"], 3),
+        ({"sort": "-user_email", "limit": 1}, ["user"], 3),
+        ({"sort": "joined_at"}, ["user", "admin", "auditor"], 3),
+        ({"search": "AUD"}, ["auditor"], 1),
+        ({"search": "%"}, [], 0),
+    ],
+)
+async def test_the_members_are_paged_searched_and_sorted(
+    platform: RunningPlatform, tenant: Tenant, parameters: dict[str, Any], names: list[str], total: int
+) -> None:
+    group, other = await create_group(tenant), await create_group(tenant, "Other")
+    people = {"user": tenant.user, "admin": tenant.admin, "auditor": tenant.auditor}
+    for name, person in people.items():
+        platform.sql("UPDATE users SET email = %s WHERE id = %s", [f"{name}-{tenant.slug}@example.test", person.id])
+        await add_to_group(tenant, group, person)
+    await add_to_group(tenant, other, tenant.user)
+    listed = await tenant.auditor.client.get(f"{BASE}/{group['id']}/members", params=parameters)
+    assert [member["user_id"] for member in listed.json()] == [str(people[name].id) for name in names]
+    assert listed.headers["x-total-count"] == str(total)
+
+
+@pytest.mark.parametrize(("name", "value"), [("limit", "501"), ("sort", "display"), ("search", "x" * 256)])
+async def test_an_invalid_parameter_of_the_members_is_named(tenant: Tenant, name: str, value: str) -> None:
+    group = await create_group(tenant)
+    refused = await tenant.admin.client.get(f"{BASE}/{group['id']}/members", params={name: value})
+    assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (422, ["query", name])
+
+
 async def test_an_update_changes_the_named_fields_and_null_clears(platform: RunningPlatform, tenant: Tenant) -> None:
     group = await create_group(tenant, description="x", external_group_id="g-1")
     path = f"{BASE}/{group['id']}"

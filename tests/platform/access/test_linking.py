@@ -204,7 +204,7 @@ async def test_a_key_is_not_created_if_its_session_ends_during_the_request(
     with platform.owner_transaction() as transaction:
         transaction.execute("SELECT 1 FROM users WHERE id = %s FOR UPDATE", [tenant.user.id])
         creation = asyncio.create_task(tenant.user.client.post("/api/auth/api-keys", json={"description": "late"}))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not platform.sql("SELECT 1 FROM pg_locks WHERE NOT granted"):
                 assert not creation.done()
                 await asyncio.sleep(0.01)

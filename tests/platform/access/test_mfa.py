@@ -31,7 +31,7 @@ def claims_of(platform: RunningPlatform, token: str) -> dict[str, Any]:
 
 
 def figure(platform: RunningPlatform, method: str, result: str) -> float:
-    return platform.host.figures.mfa_verifications.values.get((method, result), 0)
+    return platform.host.metrics.mfa_verifications.values.get((method, result), 0)
 
 
 async def test_an_app_is_enrolled_by_its_first_code(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
@@ -91,7 +91,7 @@ async def test_a_wrong_password_does_not_disclose_the_second_factor(platform: Ru
     assert (answer.status_code, answer.text) == (401, unknown.text)
 
 
-async def test_a_pending_logins_token_is_valid_nowhere_else(platform: RunningPlatform, ada: Member) -> None:
+async def test_an_mfa_token_is_valid_only_for_verification(platform: RunningPlatform, ada: Member) -> None:
     await enrol(platform, ada)
     token = (await sign_in(ada)).json()["mfa_token"]
     client = platform.client(token)
@@ -278,7 +278,7 @@ async def test_sensitive_operations_require_step_up_of_users_with_a_method(
     assert (await ada.client.post(KEYS, json={"description": "x"})).status_code == 403
 
 
-async def test_a_second_factor_expires(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
+async def test_a_step_up_expires(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
     await enrol(platform, ada)
     platform.sql("UPDATE tenants SET mfa_policy = '{\"mfa_assertion_ttl_seconds\": 60}' WHERE id = %s", [tenant.id])
     platform.touch("tenant", tenant.id)
@@ -310,7 +310,7 @@ async def test_a_second_app_replaces_the_first(platform: RunningPlatform, ada: M
     assert (await verify(platform, (await sign_in(ada)).json()["mfa_token"], "totp", code=code_of(new))).is_success
 
 
-async def test_enrolling_another_method_needs_the_first(platform: RunningPlatform, ada: Member) -> None:
+async def test_enrolling_another_method_requires_step_up(platform: RunningPlatform, ada: Member) -> None:
     await enrol(platform, ada, stepped_up=False)
     for path in ("totp", "webauthn/register/begin"):
         answer = await ada.client.post(f"{MFA}/{path}", json={}, headers={"Host": "localhost"})
@@ -338,7 +338,7 @@ async def test_removing_a_method_needs_a_fresh_second_factor(platform: RunningPl
 async def test_an_administrator_resets_a_users_methods(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
     await enrol(platform, ada)
     assert (await tenant.admin.client.delete(f"/api/admin/users/{ada.id}/mfa")).status_code == 204
-    # The reset ends the sessions too, because whoever has the lost phone may use one.
+    # The reset also ends the user's sessions, because whoever has the user's lost phone may be signed in on it.
     assert (await ada.client.get(MFA)).status_code == 401
     assert (await sign_in(ada)).status_code == 200
     (event,) = await platform.audit(tenant, "mfa.reset")

@@ -1,5 +1,6 @@
 """Model access rules of groups, and their effect on requests (docs/model-access.md)."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
@@ -34,6 +35,14 @@ async def create_rule(tenant: Tenant, rules: str, access_type: str, model: str =
     assert answer.status_code == 201, answer.text
     rule: dict[str, Any] = answer.json()
     return rule
+
+
+def version_of(rule: dict[str, Any]) -> str:
+    """Return the version of a rule for `If-Match`, as docs/organization.md describes it."""
+    microseconds = (datetime.fromisoformat(rule["created_at"]) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(
+        microseconds=1
+    )
+    return f'"{microseconds:x}"'
 
 
 async def status_for(person: Person, model: str = "sandbox/echo") -> int:
@@ -107,6 +116,21 @@ async def test_an_unknown_rule_cannot_be_removed(tenant: Tenant) -> None:
     for model in ("sandbox/echo", "nobody/nothing", "x"):
         answer = await tenant.admin.client.delete(f"{rules}/{model}")
         assert (answer.status_code, answer.json()) == (404, {"detail": "The group has no rule for this model"})
+
+
+async def test_a_rule_is_removed_only_in_the_version_of_if_match(platform: RunningPlatform, tenant: Tenant) -> None:
+    rules = await group_of(tenant)
+    path, first = f"{rules}/sandbox/echo", version_of(await create_rule(tenant, rules, "ALLOW"))
+    assert (await tenant.admin.client.delete(path, headers={"If-Match": first})).status_code == 204
+    replaced = await create_rule(tenant, rules, "DENY")
+    stale = await tenant.admin.client.delete(path, headers={"If-Match": first})
+    assert (stale.status_code, "Read it again" in stale.json()["detail"]) == (412, True)
+    assert (await tenant.admin.client.get(rules)).json() == [replaced]
+    assert len(await platform.audit(tenant, "group.model_access_removed")) == 1
+    # The version of the group is not the version of the rule.
+    group = (await tenant.admin.client.get(rules.removesuffix("/model-access"))).headers["ETag"]
+    assert (await tenant.admin.client.delete(path, headers={"If-Match": group})).status_code == 412
+    assert (await tenant.admin.client.delete(path, headers={"If-Match": version_of(replaced)})).status_code == 204
 
 
 @pytest.mark.parametrize(

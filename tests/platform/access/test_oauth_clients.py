@@ -15,7 +15,7 @@ from gatehouse.platform.changes.change import DEFAULT_TENANT
 BASE = "/api/admin/oauth-clients"
 FIELDS = {
     "id", "client_id", "name", "scopes", "tenant_id", "created_by", "enabled", "rate_limit_tier",
-    "token_lifetime_seconds", "created_at", "last_used", "redirect_uris", "user_scopes",
+    "token_lifetime_seconds", "created_at", "updated_at", "last_used", "redirect_uris", "user_scopes",
     "public",
 }  # fmt: skip
 
@@ -378,7 +378,8 @@ async def test_put_and_patch_change_only_the_named_fields(
         before = (await tenant.admin.client.get(path)).json()
         answer = await tenant.admin.client.request(method, path, json=body)
         assert answer.status_code == 200
-        assert answer.json() == before | {name: value for name, value in body.items() if value is not None}
+        changed = {name: value for name, value in body.items() if value is not None}
+        assert answer.json() == before | changed | {"updated_at": answer.json()["updated_at"]}
         assert answer.headers["X-API-Variant"] == ("a" if method == "PUT" else "b")
     # The two requests without a change are not recorded.
     assert len(await platform.audit(tenant, "oauth_client.updated")) == 5

@@ -204,12 +204,12 @@ async def test_the_page_of_a_signed_in_user_links_to_the_console_and_the_documen
 
 
 async def test_an_unknown_path_shows_a_page(page: Page) -> None:
-    for path in ("/nothing", "/admin", "/v1/images/generations"):
+    for path in ("/nothing", "/admin", "/v1/videos"):
         answer = await page.goto(path)
         assert answer is not None
         assert answer.status == 404
         await check_layout(page)
-    await expect(page.get_by_role("alert")).to_contain_text("Gatehouse does not serve images")
+    await expect(page.get_by_role("alert")).to_contain_text("Gatehouse does not serve videos")
 
 
 @pytest.mark.parametrize("signed_in", [False, True])
@@ -275,7 +275,7 @@ async def test_a_form_of_another_site_does_not_sign_the_user_out(
 
 @needs_axe
 async def test_axe_is_silent_on_every_page(served: RunningPlatform, tenant: Tenant, page: Page) -> None:
-    """In light and dark, with what each page shows when something is wrong."""
+    """Every page is checked in the light and in the dark theme, and some pages also with their error messages."""
     who = await member(served, tenant)
     secret, _ = await enrol(served, who)
     fresh = await served.new_tenant()

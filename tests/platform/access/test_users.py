@@ -109,8 +109,59 @@ async def test_the_list_pages_searches_and_filters(tenant: Tenant) -> None:
         {"active": "perhaps"},
         {"search": "\0"},
         {"kind": "x"},
+        {"sort": "email"},
+        {"max_total": 0},
     ):
         assert (await tenant.admin.client.get(BASE, params=query)).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("sort", "names"),
+    [
+        ("created_at", ["Grace", "ada", "machine", "Linus"]),
+        ("-created_at", ["Linus", "machine", "ada", "Grace"]),
+        ("name", ["ada", "Grace", "Linus", "machine"]),
+        ("-name", ["machine", "Linus", "Grace", "ada"]),
+        ("role", ["ada", "Grace", "machine", "Linus"]),
+        ("-last_login_at", ["ada", "Linus", "machine", "Grace"]),
+        ("last_login_at", ["Grace", "machine", "Linus", "ada"]),
+    ],
+)
+async def test_the_list_is_sorted(platform: RunningPlatform, tenant: Tenant, sort: str, names: list[str]) -> None:
+    for minute, (name, role) in enumerate(
+        (("Grace", "auditor"), ("ada", "admin"), ("machine", "auditor"), ("Linus", "user"))
+    ):
+        # A directory's user without an address is sorted by the user name.
+        named = {"username": name} if name == "machine" else {"display_name": name}
+        user = await create_user(tenant.admin, email=address(), role=role, **named)
+        email = f"{user['id']}@no-address.invalid" if name == "machine" else user["email"]
+        signed_in = {"ada": "now()", "Linus": "now() - interval '1 day'"}.get(name, "NULL")
+        platform.sql(
+            f"UPDATE users SET created_at = now() + interval '{minute} minutes', last_login_at = {signed_in},"
+            " email = %s WHERE id = %s",
+            [email, user["id"]],
+        )
+    users = (await tenant.admin.client.get(BASE, params={"sort": sort, "page_size": 200})).json()["items"]
+    shown = [user["display_name"] or user["username"] for user in users]
+    assert [name for name in shown if name in names] == names
+
+
+async def test_a_search_with_many_matches_selects_the_same_users(platform: RunningPlatform, tenant: Tenant) -> None:
+    platform.sql(
+        "INSERT INTO users (id, tenant_id, email, display_name) SELECT gen_random_uuid(), %s,"
+        " gen_random_uuid() || '@example.test', 'Bulk ' || n FROM generate_series(1, 1200) n",
+        [tenant.id],
+    )
+
+    async def total(**parameters: object) -> int:
+        page = (await tenant.admin.client.get(BASE, params={"sort": "name", "page_size": 3, **parameters})).json()
+        assert [user["display_name"] for user in page["items"]] == ["Bulk 1", "Bulk 10", "Bulk 100"]
+        return int(page["total"])
+
+    assert await total(search="bulk") == 1200
+    assert await total(search="bulk", max_total=1000) == 1000
+    assert await total(search="bulk 1") == 312
+    assert (await tenant.admin.client.get(BASE, params={"search": "bulk 1200"})).json()["total"] == 1
 
 
 @pytest.mark.parametrize(

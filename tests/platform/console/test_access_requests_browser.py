@@ -57,7 +57,7 @@ async def test_a_user_asks_for_a_model_and_may_use_it_when_an_administrator_has_
     who = await sign_in("user", "/console/usage")
     key = api(server, who).post("/api/auth/api-keys", json={"description": "x"}).json()["api_key"]
     assert call_model(server, key).status_code == 404
-    # By keyboard.
+    # The user opens the dialog with the keyboard.
     await page.get_by_role("link", name="Ask for a model").focus()
     await page.keyboard.press("Enter")
     dialog = modal(page)
@@ -85,7 +85,7 @@ async def test_a_user_asks_for_a_model_and_may_use_it_when_an_administrator_has_
         await check_screen(inbox)
         await decision.get_by_label("Reason").fill("Until May.")
         await decision.get_by_role("button", name="Approve").click()
-        # The list may show the decision before it is answered.
+        # The list may show the decision before the response to it has arrived.
         await expect(inbox.get_by_text("The request was approved.")).to_be_visible()
         assert call_model(server, key).status_code == 200
     await page.reload()
@@ -133,9 +133,9 @@ async def test_a_higher_limit_is_given_or_denied_with_a_reason(
     for period, limit in (("month", 500), ("day", 50)):
         body = {"kind": "limit", "period": period, "limit_usd": limit, "reason": "A large translation."}
         assert client.post("/api/access-requests", json=body).status_code == 201
-    # They appear without a reload.
+    # The new requests appear without a reload.
     card = page.get_by_role("listitem").filter(has_text="$500.00 a month")
-    await card.get_by_role("button", name="Approve").click(timeout=15_000)
+    await card.get_by_role("button", name="Approve").click(timeout=60_000)
     decision = modal(page)
     await expect(decision.get_by_label("Limit in dollars")).to_have_value("500")
     await decision.get_by_label("Limit in dollars").fill("50")

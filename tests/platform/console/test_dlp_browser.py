@@ -54,7 +54,7 @@ def record_samples(server: GatehouseServer, admin: httpx2.Client, key: str, *con
     admin.put(SAMPLING, json={"share": 1}).raise_for_status()
     for content in contents:
         call_model(server, key, content)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while admin.get(SAMPLES).json()["total"] < len(contents):
         assert time.monotonic() < deadline, "not all samples were stored"
         time.sleep(0.05)
@@ -186,7 +186,9 @@ async def test_a_change_is_replayed_on_recorded_requests_before_it_comes_into_fo
     await dialog.get_by_label("Days until removal").fill("7")
     await page.keyboard.press("Enter")
     await expect(recording).to_contain_text("100% of the requests are recorded, and removed after 7 days.")
-    assert admin.get(SAMPLING).json() == {"share": 1, "retention_days": 7}
+    await expect(recording).to_contain_text("Set by the organization.")
+    shown = admin.get(SAMPLING).json()
+    assert (shown["share"], shown["retention_days"]) == (1, 7)
 
     admin.post(RULES, json=RULE).raise_for_status()
     record_samples(server, admin, key, "Plans of Aurora-77", "Hello")
@@ -253,5 +255,5 @@ async def test_an_auditor_sees_the_pages_about_dlp_without_buttons_that_change(
     ):  # fmt: skip
         await main.get_by_role("link", name=link).click()
         await expect(main).to_contain_text(text)
-        await expect(main.get_by_role("button")).to_have_count(0)
+        await expect(main.locator("button:not([data-open], th button, nav button)")).to_have_count(0)
         await assert_accessible(page)

@@ -12,6 +12,7 @@ from gatehouse.platform.console import routes
 from gatehouse.platform.console.routes import ConsoleFiles
 
 PAGE = b"<!doctype html><title>the application</title>"
+SHARED_PAGE = b"<!doctype html><title>a shared conversation</title>"
 SCRIPT = b"console.log('" + b"x" * 1000 + b"')"
 POLICY = {
     "default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "img-src 'self' data:",
@@ -26,6 +27,7 @@ def folder(tmp_path: Path) -> Path:
     (built / "assets").mkdir(parents=True)
     (tmp_path / "secret.txt").write_text("a secret beside the files")
     (built / "index.html").write_bytes(PAGE)
+    (built / "shared.html").write_bytes(SHARED_PAGE)
     (built / "icon.svg").write_text("<svg/>")
     (built / "assets" / "index-4fJ0.js").write_bytes(SCRIPT)
     (built / "assets" / "index-4fJ0.js.gz").write_bytes(gzip.compress(SCRIPT))
@@ -47,7 +49,16 @@ async def test_the_application_answers_on_all_of_its_paths(client: httpx2.AsyncC
     assert answer.headers["cache-control"] == "no-cache"
 
 
-@pytest.mark.parametrize("path", ["/console", "/console/keys", "/console/assets/index-4fJ0.js", "/console/icon.svg"])
+async def test_the_page_of_a_shared_conversation_is_not_the_application(client: httpx2.AsyncClient) -> None:
+    answer = await client.get("/console/shared/4b7c1f0e-0000-4000-8000-000000000000")
+    assert (answer.status_code, answer.content) == (200, SHARED_PAGE)
+    assert answer.headers["cache-control"] == "no-cache"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/console", "/console/keys", "/console/shared/x", "/console/assets/index-4fJ0.js", "/console/icon.svg"],
+)
 async def test_every_file_has_the_security_headers(client: httpx2.AsyncClient, path: str) -> None:
     headers = (await client.get(path)).headers
     assert set(headers["content-security-policy"].split("; ")) == POLICY

@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -104,11 +105,11 @@ async def test_a_waiting_request_appears_and_is_decided(
             asyncio.to_thread(call_model, server, key, "Plans of Aurora-77", timeout_seconds=120)
         )
         await page.get_by_role("link", name="Overview").click()
-        await page.get_by_role("link", name="One request waits for a decision.").click(timeout=30_000)
+        await page.get_by_role("link", name="One request waits for a decision.").click(timeout=60_000)
         # The sandbox's answer repeats the request, so that an approved request waits a second time.
         for direction in ("Request", "Answer") if decision == "Approve" else ("Request",):
             card = page.get_by_role("listitem").filter(has_text=re.compile(f"Project names.*Found in{direction}"))
-            await expect(card).to_contain_text("A test's user", timeout=15_000)
+            await expect(card).to_contain_text("A test's user", timeout=60_000)
             await expect(card).to_contain_text("project")
             if direction == "Request":
                 await check_screen(page)
@@ -183,9 +184,9 @@ async def test_new_events_appear_while_the_page_follows(
     await expect(follow).to_be_checked()
     assert "follow=true" in page.url
     ids = [client.post("/api/auth/api-keys", json={"description": "x"}).json()["id"] for _ in range(2)]
-    await expect(rows).to_have_count(4, timeout=15_000)
+    await expect(rows).to_have_count(4, timeout=60_000)
     client.post("/api/auth/api-keys", json={"description": "last"}).raise_for_status()
-    await expect(rows).to_have_count(5, timeout=15_000)
+    await expect(rows).to_have_count(5, timeout=60_000)
     await check_screen(page)
     # The events are listed newest first.
     await rows.nth(2).click()
@@ -432,6 +433,8 @@ async def test_bundles_are_exported_and_imported_and_the_report_is_downloaded(
     await expect(dialog.get_by_label("File")).to_have_value("")
     await dialog.get_by_label("File").set_input_files(tmp_path / "text.json")
     (tmp_path / "text.json").write_text("changed after it was chosen")
+    # Chromium compares the time of the last change in whole seconds.
+    os.utime(tmp_path / "text.json", (0, 0))
     await submit.press("Enter")
     await expect(dialog.get_by_role("alert")).to_contain_text("Choose it again")
     (tmp_path / "faulty.json").write_text('[{"name": "x"}]')
@@ -473,7 +476,7 @@ async def test_bundles_are_paged_sorted_and_filtered_by_the_server(
         server.sql("DELETE FROM compliance_bundles WHERE name LIKE %s", [f"{mark}%"])
 
 
-# who sees what ------------------------------------------------------------------------------------------------------
+# roles --------------------------------------------------------------------------------------------------------------
 
 
 async def test_auditors_see_everything_and_change_nothing_and_users_are_not_led_there(
@@ -482,7 +485,7 @@ async def test_auditors_see_everything_and_change_nothing_and_users_are_not_led_
     navigation = page.get_by_role("navigation", name="Main")
     await sign_in("auditor", "/console/kill-switches")
     await expect(page.get_by_role("region", name="sandbox", exact=True)).to_be_visible()
-    await expect(page.get_by_role("main").get_by_role("button")).to_have_count(0)
+    await expect(page.locator("main button:not(th button)")).to_have_count(0)
     await navigation.get_by_role("link", name="Users").click()
     await expect(page.get_by_role("table", name="Users").get_by_role("row").nth(1)).to_be_visible()
     await expect(page.get_by_role("button", name="New user")).to_have_count(0)

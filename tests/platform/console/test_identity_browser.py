@@ -83,7 +83,7 @@ async def visit(chrome: Browser, server: GatehouseServer) -> AsyncIterator[Visit
 
 
 def proven_domain(server: GatehouseServer) -> str:
-    """Return a mail domain whose people single sign-on makes accounts for."""
+    """Return a proven mail domain. Single sign-on creates accounts for addresses in it."""
     domain = f"{uuid4().hex[:12]}.test"
     server.sql(
         "INSERT INTO allowed_domains (tenant_id, domain, jit_provisioning, verified_at) VALUES (%s, %s, true, now())",
@@ -251,8 +251,11 @@ def policies(server: GatehouseServer) -> tuple[dict[str, object], dict[str, obje
 
 
 async def has_no_changes(panel: Locator) -> None:
-    """Everything is saved. While it is saving, the button is disabled only for assistive technology."""
-    await expect(panel.get_by_role("button", name="Save")).to_have_attribute("disabled", "")
+    """Wait until everything is saved. The button is disabled during the save as well as without changes, so `aria-busy`
+    is checked too."""
+    save = panel.get_by_role("button", name="Save")
+    await expect(save).to_have_attribute("aria-disabled", "true")
+    await expect(save).not_to_have_attribute("aria-busy", "true")
 
 
 async def test_the_policies_for_second_factors_and_sessions_are_changed(
@@ -267,7 +270,7 @@ async def test_the_policies_for_second_factors_and_sessions_are_changed(
     await panel.get_by_label("Grace period (hours)").fill("0")
     await assert_accessible(page)
     await save.click()
-    # It would lock the administrator out, who has no factor.
+    # The policy would lock out the administrator, who has no second factor.
     await expect(panel.get_by_role("alert")).to_contain_text("you have none that the organization accepts")
     await panel.get_by_label("Who needs one").select_option("Nobody")
     await panel.get_by_label("Passkeys").uncheck()
@@ -444,7 +447,7 @@ async def test_an_administrator_ends_the_sessions_of_a_user(
     await sessions.first.get_by_role("button", name="End session").click()
     await dialog.last.get_by_role("button", name="End session").click()
     await expect(sessions).to_have_count(2)
-    # The newest comes first.
+    # The newest session is listed first, so it was ended.
     assert [client.get("/api/auth/sessions").status_code for client in (first, second, third)] == [200, 200, 401]
     await dialog.first.get_by_role("button", name="End all sessions").click()
     await dialog.last.get_by_role("button", name="End all sessions").click()
@@ -452,7 +455,7 @@ async def test_an_administrator_ends_the_sessions_of_a_user(
     assert [client.get("/api/auth/sessions").status_code for client in (first, second)] == [401, 401]
 
 
-# who sees what ------------------------------------------------------------------------------------------------------
+# roles --------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("no_providers")

@@ -43,7 +43,7 @@ async def test_settings_are_changed_and_a_bad_one_is_named(
 async def test_the_second_of_two_administrators_is_told(
     server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
-    """The first changes a filter and the settings while the second has their forms open."""
+    """The first administrator changes a filter and the settings while the second has the forms of both open."""
     first = api(server, new_user("admin"))
     name = f"Words {uuid4().hex[:8]}"
     body = {
@@ -84,6 +84,39 @@ async def test_the_second_of_two_administrators_is_told(
     settings = first.get("/api/v1/admin/org/settings").json()
     assert (settings["timezone"], settings["contact_email"]) == ("Europe/Paris", "second@example.test")
     assert first.put("/api/v1/admin/org/settings", json={"timezone": "UTC", "contact_email": None}).status_code == 200
+
+
+async def test_the_second_of_two_administrators_is_told_of_sessions_and_oauth_clients(
+    server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
+) -> None:
+    first = api(server, new_user("admin"))
+    refusal = page.get_by_role("alert").filter(has_text="Somebody else has changed it")
+    await sign_in("admin", "/console/sign-in")
+    sessions = panel(page, "Sessions")
+    await sessions.get_by_label("Sign in again after (days)").fill("8")
+    path = "/api/v1/admin/org/session-policy"
+    before = first.get(path).json()["refresh_token_ttl_days"]
+    assert first.put(path, json={"refresh_token_ttl_days": 9}).status_code == 200
+    await sessions.get_by_role("button", name="Save").click()
+    await expect(refusal).to_be_visible()
+    assert first.get(path).json()["refresh_token_ttl_days"] == 9
+    await sessions.get_by_role("button", name="Save").click()
+    await expect(page.get_by_text("The policy was saved.").first).to_be_visible()
+    assert first.get(path).json()["refresh_token_ttl_days"] == 8
+    assert first.put(path, json={"refresh_token_ttl_days": before}).status_code == 200
+
+    name = f"client {uuid4().hex[:8]}"
+    created = first.post("/api/admin/oauth-clients/", json={"name": name}).json()
+    path = f"/api/admin/oauth-clients/{created['client_id']}"
+    await page.goto("/console/oauth-clients")
+    await page.get_by_role("button", name=f"Actions for {name}").click()
+    await page.get_by_role("menuitem", name="Edit").click()
+    assert first.patch(path, json={"rate_limit_tier": "premium"}).status_code == 200
+    await modal(page).get_by_label("Name").fill(f"{name} of the second")
+    await modal(page).get_by_role("button", name="Save").click()
+    await expect(refusal).to_be_visible()
+    assert first.get(path).json()["name"] == name
+    assert first.delete(path).status_code < 300
 
 
 async def test_a_switched_feature_leaves_a_half_edited_form_alone(page: Page, sign_in: SignIn) -> None:
@@ -139,6 +172,32 @@ async def test_settings_show_where_their_values_come_from(
     answer = api(server, new_user("auditor")).get("/api/v1/admin/org/session-policy").json()
     assert (answer["refresh_token_enabled"], answer["sources"]["refresh_token_enabled"]) == (False, "organization")
     server.sql("UPDATE tenants SET session_policy = '{}' WHERE id = %s", [DEFAULT_TENANT])
+    server.touch("tenant", DEFAULT_TENANT)
+
+
+RESET = "UPDATE tenants SET ip_allowlist = '{}', request_fields = '{}', dlp_sampling = '{}' WHERE id = %s"
+
+
+async def test_the_allowlist_and_the_request_fields_show_where_their_values_come_from(
+    server: GatehouseServer, page: Page, sign_in: SignIn
+) -> None:
+    server.sql(RESET, [DEFAULT_TENANT])
+    server.touch("tenant", DEFAULT_TENANT)
+    server.settled()
+    await sign_in("admin", "/console/organization")
+    addresses = panel(page, "IP allowlist").get_by_role("textbox", name="Addresses")
+    await expect(addresses).to_have_accessible_description(re.compile("Default"))
+    await addresses.fill("192.0.2.0/24")
+    await panel(page, "IP allowlist").get_by_role("button", name="Save").click()
+    await expect(addresses).to_have_accessible_description(re.compile("Set by the organization"))
+    fields = panel(page, "Request fields")
+    await expect(fields).to_contain_text(re.compile("Default.*passed to the provider. Default"))
+    await fields.get_by_role("checkbox", name=re.compile("service_tier")).check()
+    await fields.get_by_role("button", name="Save").click()
+    await expect(fields).to_contain_text("Set by the organization.")
+    await page.goto("/console/dlp-rules/replay")
+    await expect(page.get_by_role("region", name="Recorded requests", exact=True)).to_contain_text("Default.")
+    server.sql(RESET, [DEFAULT_TENANT])
     server.touch("tenant", DEFAULT_TENANT)
 
 
@@ -205,7 +264,7 @@ async def test_the_allowlist_is_set_and_does_not_exclude_the_administrator(
     await expect(addresses).to_have_value("198.51.100.0/24")
     ((stored,),) = server.sql(query, [DEFAULT_TENANT])
     assert stored["cidrs"] == ["203.0.113.0/24"]
-    # The next attempt replaces it.
+    # The next attempt replaces the other administrator's list.
     await allowlist.get_by_role("button", name="Save").click()
     await expect(allowlist.get_by_role("status")).to_have_count(0)
     ((stored,),) = server.sql(query, [DEFAULT_TENANT])
@@ -263,7 +322,7 @@ async def test_a_domain_is_added_checked_and_removed(server: GatehouseServer, pa
 async def test_a_list_whose_first_load_is_under_way_shows_what_was_added(
     server: GatehouseServer, page: Page, sign_in: SignIn
 ) -> None:
-    """The first answer, from before the change, arrives after it."""
+    """The response to the first load is from before the change, and arrives after the change."""
     domain = f"{uuid4().hex[:10]}.test"
     loads: list[Route] = []
     added = asyncio.Event()

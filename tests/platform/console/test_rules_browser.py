@@ -60,7 +60,7 @@ async def delete(page: Page, name: str) -> None:
 
 
 async def check_screen(page: Page) -> None:
-    """Axe finds nothing, at the width of a desk and of a phone, where nothing is wider than the screen."""
+    """Check that axe finds nothing at the width of a desktop and of a phone, and that the content fits the phone."""
     await assert_accessible(page)
     desk = page.viewport_size
     await page.set_viewport_size(PHONE)  # type: ignore[arg-type]
@@ -314,7 +314,7 @@ async def test_a_policy_has_a_dry_run_on_recorded_requests(
     admin.put(SAMPLING, json={"share": 1}).raise_for_status()
     try:
         call_model(server, key)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not admin.get(SAMPLES).json()["samples"]:
             assert time.monotonic() < deadline, "no sample was stored"
             time.sleep(0.05)
@@ -358,8 +358,8 @@ async def test_an_auditor_sees_the_rules_without_buttons(page: Page, sign_in: Si
         await page.get_by_role("link", name=link).click()
         await expect(row(page, name)).to_be_visible()
         main = page.get_by_role("main")
-        # The name of a DLP rule opens its versions, which change nothing.
-        changing = main.get_by_role("button").and_(page.locator(":not([data-open])"))
+        # Buttons that open a rule's versions, sort the list or select a page change nothing, so they are not counted.
+        changing = main.locator("button:not([data-open], th button, nav button)")
         await expect(changing).to_have_count(0)
         await expect(main.get_by_role("heading", name=re.compile("^Test"))).to_have_count(0)
         await check_screen(page)

@@ -1,4 +1,4 @@
-"""One's own password, second factors and sessions in Chromium, with a virtual authenticator for passkeys."""
+"""A user's own password, second factors and sessions in Chromium, with a virtual authenticator for passkeys."""
 
 import re
 from collections.abc import Callable

@@ -56,11 +56,11 @@ async def test_the_link_of_the_first_start_leads_to_the_first_recorded_request(
         answer = call_model(server, key, "My card is 4242 4242 4242 4242.")
         assert answer.status_code == 200
         detail = page.get_by_role("complementary", name="Request")
-        await expect(detail).to_contain_text(answer.headers["x-request-id"], timeout=15_000)
+        await expect(detail).to_contain_text(answer.headers["x-request-id"], timeout=60_000)
         await expect(detail).to_contain_text("Redacted")
         await expect(detail).to_contain_text("gateway.request")
 
-        # The link works once, and the printed password is over.
+        # The link works only once, and the printed password is no longer valid.
         await context.clear_cookies()
         await page.goto(link)
         await page.get_by_label("New password", exact=True).fill(NEW_PASSWORD)
@@ -101,7 +101,7 @@ async def test_a_provider_that_does_not_answer_is_said_at_once(page: Page, sign_
     await dialog.get_by_role("button", name="Add provider").click()
     await expect(dialog.get_by_role("alert")).to_contain_text("No connection")
     await assert_accessible(page)
-    # The next attempt replaces what this dialog has stored.
+    # The next attempt replaces the provider that this dialog has stored.
     async with page.expect_response(lambda answer: answer.request.method == "PUT") as replaced:
         await dialog.get_by_role("button", name="Add provider").click()
     assert (await replaced.value).status == 200
@@ -123,14 +123,14 @@ async def test_a_new_provider_never_replaces_one_of_the_same_name(
         await page.get_by_role("button", name="Add a provider").click()
         dialog = modal(page)
         await dialog.get_by_label("Name in model ids").fill("first")
-        # Another choice keeps the name that was typed.
+        # The name that the user typed is kept when another provider is selected.
         await dialog.get_by_label("Provider").select_option("mistral")
         await expect(dialog.get_by_label("Name in model ids")).to_have_value("first")
         await dialog.get_by_label("Provider").select_option("openai")
         await dialog.get_by_label("API key").fill("k")
         await dialog.get_by_role("button", name="Add provider").click()
         await expect(dialog.get_by_role("alert")).to_contain_text("A provider of this name exists")
-        # This one is added after the list was loaded.
+        # The second provider is added after the console has loaded the list.
         add("second")
         await dialog.get_by_label("Name in model ids").fill("second")
         await dialog.get_by_role("button", name="Add provider").click()

@@ -92,7 +92,7 @@ async def test_an_operator_closes_the_platform_and_opens_it_again(
         await expect(maintenance).to_contain_text("Message: Back at noon.")
         refused = httpx2.get(f"{server.url}/v1/models", headers={"Authorization": f"Bearer {server.key}"})
         assert (refused.status_code, refused.json()["message"]) == (503, "Back at noon.")
-        # The console works during maintenance, also after it is loaded anew.
+        # The console works during maintenance, also after a reload.
         await page.reload()
         await maintenance.get_by_role("button", name="Change message").click()
         await dialog.get_by_label("Message").fill("Back at two.")
@@ -142,7 +142,7 @@ async def test_an_operator_sees_workers_and_what_to_do(
 
 @pytest.fixture
 def no_receiver(server: GatehouseServer, admin: httpx2.Client) -> Iterator[None]:
-    """Leaves no receiver behind."""
+    """Remove the receiver at the end of the test."""
     yield
     admin.patch(f"{FLAGS}/audit_log_streaming", json={"enabled": False}).raise_for_status()
     for table in ("siem_queue", "siem_cursors", "siem_targets"):
@@ -193,7 +193,7 @@ async def test_a_receiver_is_set_up_tested_paused_and_resumed(
     await expect(forwarding).to_contain_text("503")
     await check_screen(page)
     receiver.otherwise = 200
-    # Saved anew, it is tried at once. The secret that is stored stays.
+    # After the receiver is saved again, an attempt is made at once. The stored secret is kept.
     await page.get_by_role("button", name="Edit").click()
     await dialog.get_by_label("URL").fill(f"{receiver.url}events")
     await dialog.get_by_role("button", name="Save").click()
@@ -232,7 +232,7 @@ async def test_retention_is_shortened_and_held(
     await dialog.get_by_label("Archiver runs").fill("daily")
     await dialog.get_by_role("button", name="Save").click()
     await expect(dialog.get_by_label("Archiver runs")).to_have_attribute("aria-invalid", "true")
-    # The first of two administrators was faster.
+    # Another administrator saves the policy while the dialog is open.
     admin.put(RETENTION, json={"warm_retention_days": 400}).raise_for_status()
     await dialog.get_by_label("Archiver runs").fill("30 3 * * *")
     await dialog.get_by_role("button", name="Save").click()
@@ -275,7 +275,7 @@ async def test_retention_is_shortened_and_held(
 
 @pytest.fixture
 def known_outposts(server: GatehouseServer) -> Iterator[list[str]]:
-    """An outpost that waits for its next policy, one that was revoked, and one that was never there."""
+    """An outpost that waits for its next policy, one that was revoked, and one that has never connected."""
     ids, org = [str(uuid4()) for _ in range(3)], str(uuid4())
     named = [
         {"outpost_id": ids[0], "org_id": org, "serials": ["a1"]},
@@ -331,7 +331,7 @@ async def test_outposts_are_listed_and_get_credentials(
     assert server.sql(query) == [("off",)]
 
 
-# who sees what ------------------------------------------------------------------------------------------------------
+# roles --------------------------------------------------------------------------------------------------------------
 
 
 async def test_auditors_see_everything_and_change_nothing_and_users_are_not_led_there(

@@ -1,4 +1,4 @@
-"""The console's screen of one's own usage, in a real browser, against a real server."""
+"""The console's screen of a user's own usage, in a real browser, with a real server."""
 
 import re
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from tests.support.accessibility import assert_accessible
 from tests.support.server import GatehouseServer
 
 PHONE = {"width": 390, "height": 844}
-#: The colors of opaque pixels; none while the chart is drawn anew.
+#: Returns the colors of opaque pixels. While the chart is redrawn, there are none.
 _COLORS = """() => {
   const canvas = document.querySelector("canvas");
   if (canvas === null) return [];
@@ -75,7 +75,7 @@ async def test_the_overview_shows_requests_and_spend_over_time(
     await page.get_by_role("link", name="30 days").click()
     await expect(days).to_have_count(31)
 
-    # The values at the pointer, and the colors of the theme.
+    # The chart displays the values at the pointer, and uses the colors of the theme.
     plot = chart.locator(".u-over")
     box = await plot.bounding_box()
     assert box is not None

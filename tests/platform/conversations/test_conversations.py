@@ -8,6 +8,8 @@ import pytest
 from tests.platform.conversations.conftest import BASE, Begin, messages_of, stored
 from tests.support.platform import RunningPlatform, Tenant
 
+from gatehouse.platform.conversations.conversations import service
+
 
 async def test_a_conversation_is_created_with_a_snapshot_of_its_model(tenant_with_models: Tenant) -> None:
     answer = await tenant_with_models.user.client.post(BASE, json={"title": "On gates", "model": "sandbox/echo"})
@@ -73,6 +75,44 @@ async def test_the_list_is_paged_by_latest_activity_first(tenant_with_models: Te
     listed = [item["title"] for item in first["conversations"] + rest["conversations"]]
     assert listed == ["number 0", "number 2", "number 1"]
     assert first["conversations"][0]["message_count"] == 2
+
+
+async def test_a_search_finds_titles_regardless_of_case_and_of_no_other_user(
+    tenant_with_models: Tenant, begin: Begin
+) -> None:
+    client, other = tenant_with_models.user.client, tenant_with_models.admin.client
+    for title in ("Gates of Rome", "Walls of Rome", "Straße nach Rom", "100% certain"):
+        await begin(title=title)
+    await begin()
+    await begin(other, title="Gates of Rome, for admins")
+    for search, titles in (
+        ("gates", ["Gates of Rome"]),
+        ("OF ROME", ["Walls of Rome", "Gates of Rome"]),
+        ("STRASSE", ["Straße nach Rom"]),
+        ("0% c", ["100% certain"]),
+        ("%", ["100% certain"]),
+        ("Florence", []),
+    ):
+        matches = (await client.get(BASE, params={"search": search})).json()
+        assert ([item["title"] for item in matches["conversations"]], matches["total"]) == (titles, len(titles)), search
+    page = (await client.get(BASE, params={"search": "rom", "limit": 1, "offset": 1})).json()
+    assert ([item["title"] for item in page["conversations"]], page["total"]) == (["Walls of Rome"], 3)
+    assert (await client.get(BASE, params={"search": ""})).json()["total"] == 5
+
+
+async def test_a_search_opens_a_bounded_number_of_titles(
+    tenant_with_models: Tenant, begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "MAX_SEARCHED_CONVERSATIONS", 2)
+    for title in ("Rome 1", "Rome 2", "Rome 3"):
+        await begin(title=title)
+    matches = (await tenant_with_models.user.client.get(BASE, params={"search": "rome"})).json()
+    assert [item["title"] for item in matches["conversations"]] == ["Rome 3", "Rome 2"]
+
+
+async def test_a_search_that_is_too_long_is_refused_by_name(tenant_with_models: Tenant) -> None:
+    answer = await tenant_with_models.user.client.get(BASE, params={"search": "x" * 256})
+    assert (answer.status_code, "search" in answer.text) == (422, True)
 
 
 async def test_title_and_model_are_changed_and_null_removes_the_title(

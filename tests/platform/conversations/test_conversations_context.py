@@ -10,7 +10,7 @@ from gatehouse.platform.conversations.conversations.calls.context import (
     max_prompt_tokens,
     newest_that_fit,
 )
-from gatehouse.policy.records import ModelRecord
+from gatehouse.policy.catalog import ModelRecord
 
 
 def __messages(text: str) -> list[PromptMessage]:

@@ -286,11 +286,11 @@ async def test_a_deletion_while_the_answer_is_stored_fails_neither(
         path = await conversation_with_provider(platform, tenant_with_models, provider.url)
         post = asyncio.create_task(tenant_with_models.user.client.post(f"{path}/messages", json={"content": "hello"}))
         await asyncio.wait_for(reached.wait(), 10)
-        # Like DELETE: locks the conversation when it is read, and deletes its messages too.
+        # Like DELETE, this transaction first locks the conversation, and then deletes it with its messages.
         with psycopg.connect(platform.installed.owner_url) as deleting:
             deleting.execute("SELECT 1 FROM conversations WHERE tenant_id = %s FOR UPDATE", [tenant_with_models.id])
             go_on.set()
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while platform.sql("SELECT count(*) FROM pg_locks WHERE NOT granted") == [(0,)]:
                     await asyncio.sleep(0.01)
             deleting.execute("DELETE FROM conversations WHERE tenant_id = %s", [tenant_with_models.id])
@@ -333,13 +333,13 @@ async def test_the_answer_to_a_client_that_disconnected_is_stored(
     async with upstream(behave) as provider, platform.listening() as url:
         path = await conversation_with_provider(platform, tenant_with_models, provider.url)
         headers = {"Authorization": f"Bearer {tenant_with_models.user.token}"}
-        async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=30) as stranger:
+        async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=60) as stranger:
             post = asyncio.create_task(stranger.post(f"{path}/messages", json={"content": "hello"}))
             await asyncio.wait_for(reached.wait(), 10)
             post.cancel()
             await asyncio.wait({post})
         go_on.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not (kept := await messages_of(tenant_with_models.user.client, path)):
                 await asyncio.sleep(0.01)
     assert contents(kept) == [("user", "hello"), ("assistant", "done")]

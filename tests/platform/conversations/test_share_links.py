@@ -174,3 +174,16 @@ async def test_readers_are_limited_by_their_address(
 ) -> None:
     answer = await platform.anonymous.get(f"{SHARED}/{uuid4()}")
     assert answer.headers["X-RateLimit-Limit"] == "30"
+
+
+async def test_a_browser_is_led_to_the_page_and_programs_get_json(
+    platform: RunningPlatform, tenant_with_models: Tenant, path: str
+) -> None:
+    link = (await tenant_with_models.user.client.post(f"{path}/share_links")).json()
+    browser = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+    led = await platform.anonymous.get(link["url"], headers=browser)
+    assert (led.status_code, led.headers["location"]) == (303, f"/console/shared/{link['token']}")
+    assert led.headers["vary"] == "Accept"
+    for accept in ("application/json", "*/*", "application/json, text/html;q=0.5"):
+        shown = await platform.anonymous.get(link["url"], headers={"Accept": accept})
+        assert (shown.status_code, shown.json()["title"], shown.headers["vary"]) == (200, "Gates", "Accept")

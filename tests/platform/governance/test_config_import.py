@@ -279,7 +279,7 @@ async def test_an_import_waits_for_a_concurrent_import_before_it_locks_rules(
         # Take the two locks of an import of rules in the order in which an import takes them.
         other.execute("SELECT pg_advisory_xact_lock(hashtext('gatehouse.dlp_rules'), hashtext(%s))", [str(tenant.id)])
         waiting = asyncio.create_task(import_config(portal, tenant, more))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while platform.sql("SELECT count(*) FROM pg_locks WHERE NOT granted") == [(0,)]:
                 await asyncio.sleep(0.01)
         other.execute("SELECT FROM dlp_rules WHERE tenant_id = %s FOR UPDATE NOWAIT", [tenant.id])

@@ -113,6 +113,28 @@ async def test_the_list_is_filtered(tenant: Tenant) -> None:
         assert (await tenant.admin.client.get(f"{BASE}/", params=query)).json() == expected, query
 
 
+@pytest.mark.parametrize(
+    ("parameters", "names", "total"),
+    [
+        ({}, ["Second", "First", "Third"], 3),
+        ({"limit": 2, "offset": 1}, ["First", "Third"], 3),
+        ({"sort": "detector_name"}, ["First", "Second", "Third"], 3),
+        ({"sort": "-detector_name", "limit": 1}, ["Third"], 3),
+        ({"search": "IR"}, ["First", "Third"], 2),
+        ({"search": "badge"}, ["Third"], 1),
+    ],
+)
+async def test_the_list_is_paged_searched_and_sorted(
+    tenant: Tenant, other_tenant: Tenant, parameters: dict[str, Any], names: list[str], total: int
+) -> None:
+    await create_rule(other_tenant, detector_name="First")
+    for name, entity_type in (("Second", "employee_id"), ("First", "employee_id"), ("Third", "badge_number")):
+        await create_rule(tenant, detector_name=name, entity_type=entity_type)
+    listed = await tenant.auditor.client.get(f"{BASE}/", params=parameters)
+    assert [rule["detector_name"] for rule in listed.json()] == names
+    assert listed.headers["x-total-count"] == str(total)
+
+
 async def test_every_change_stores_a_version_that_is_kept_after_the_rule_is_deleted(tenant: Tenant) -> None:
     rule = await create_rule(tenant)
     await tenant.admin.client.put(f"{BASE}/{rule['id']}", json={"action_tier": "block"})

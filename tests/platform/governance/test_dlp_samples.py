@@ -48,9 +48,12 @@ async def test_no_sample_is_stored_until_an_administrator_enables_sampling(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
-    assert (await tenant.auditor.client.get(SETTING)).json() == {"share": 0.0, "retention_days": 30}
+    sources = {"share": "default", "retention_days": "default"}
+    shown = (await tenant.auditor.client.get(SETTING)).json()
+    assert shown == {"share": 0.0, "retention_days": 30, "sources": sources}
     await chat(tenant.user, CARD)
-    await tenant.admin.client.put(SETTING, json={"share": 1})
+    changed = (await tenant.admin.client.put(SETTING, json={"share": 1})).json()
+    assert changed["sources"] == {**sources, "share": "organization"}
     await tenant.admin.client.put(SETTING, json={"share": 0})
     await chat(tenant.user, CARD)
     await drained(platform)
@@ -61,7 +64,8 @@ async def test_a_change_of_the_setting_is_audited_and_may_be_partial(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     answer = await tenant.admin.client.put(SETTING, json={"share": 0.25, "retention_days": 7})
-    assert answer.json() == {"share": 0.25, "retention_days": 7}
+    sources = {"share": "organization", "retention_days": "organization"}
+    assert answer.json() == {"share": 0.25, "retention_days": 7, "sources": sources}
     assert (await tenant.admin.client.put(SETTING, json={"share": 0.5})).json()["retention_days"] == 7
     events = [event["details"] for event in await platform.audit(tenant, "dlp_sampling.changed")]
     assert events[0] == {"share": 0.25, "retention_days": 7, "before": {"share": 0.0, "retention_days": 30}}

@@ -8,11 +8,11 @@ from uuid import UUID, uuid4
 import msgspec
 import pytest
 from tests.support.gliner import gliner_folder
+from tests.support.in_process_detectors import InProcessDetectors
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.search import walks
-from gatehouse.detection.service.in_process import InProcessDetectors
 from gatehouse.detection.service.tiers import models
 from gatehouse.engine.dlp.tiers import TierFailed
 from gatehouse.foundation.ids import new_id

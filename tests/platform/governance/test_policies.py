@@ -236,7 +236,7 @@ async def test_a_request_waits_for_an_approval(sandbox: Tenant) -> None:
     policy = await create_policy(sandbox, action="REQUIRE_APPROVAL")
     for decision, status in (("approve", 200), ("deny", 403)):
         waiting = asyncio.create_task(chat(sandbox.user))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not (pending := (await admin.get("/api/admin/approvals?status=pending")).json()["items"]):
                 await asyncio.sleep(0.02)
         assert (pending[0]["rule_id"], pending[0]["rule_name"], pending[0]["entity_types"]) == (

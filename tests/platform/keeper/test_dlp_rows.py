@@ -1,4 +1,4 @@
-"""What the keeper stores of detection: events, the counts for compliance reports, and the event `dlp_trigger`."""
+"""Rows that the keeper stores for findings: events, the counts for compliance reports, and the event `dlp_trigger`."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -117,7 +117,7 @@ async def test_hits_and_requests_are_counted_by_day(
 async def test_every_type_of_finding_can_be_counted(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
-    """All types of the taxonomy in one request, and names that are longer than an index entry may be."""
+    """A request has findings of all types of the taxonomy, and of a type whose name is too long for an index entry."""
     everything = tuple(msgspec.structs.replace(CARD, entity_type=name) for name in TAXONOMY)
     own = msgspec.structs.replace(CARD, entity_type="x" * 5_000, rule_name="\t\\" * 5_000)
     call = outcome(tenant.id, timestamp=NOON, dlp_events=(*everything, own))

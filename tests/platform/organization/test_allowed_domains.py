@@ -176,7 +176,7 @@ async def test_a_registered_user_joins_the_domains_group(
     ((user_id,),) = platform.sql("SELECT id FROM users WHERE email = %s", [f"ada@{domain}"])
     (member,) = (await tenant.admin.client.get(f"/api/admin/groups/{group}/members")).json()
     assert member["user_id"] == str(user_id)
-    # Every worker knows the user already: their first request is that of a member.
+    # The worker has loaded the user with the group, so the user's first request already has the rights of the group.
     live = platform.host.replica.users[user_id]
     assert [str(group) for group in live.groups] == [group]
     (event,) = await platform.audit(tenant, "group.member_added")

@@ -13,6 +13,7 @@ BASE = "/api/v1/admin/org/ip-allowlist"
 #: The address range from which the tests call.
 HERE = ["127.0.0.0/8"]
 CHAT = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "hi"}]}
+OFF = {"enabled": False, "cidrs": [], "bypass_for_mfa": False}
 OUTSIDE = {"X-Forwarded-For": "198.51.100.7"}
 
 
@@ -29,9 +30,14 @@ async def put(tenant: Tenant, **body: Any) -> httpx2.Response:
     return await tenant.admin.client.put(BASE, json=body)
 
 
+def values(answer: httpx2.Response) -> dict[str, Any]:
+    """Return the settings without their sources."""
+    return {name: value for name, value in answer.json().items() if name != "sources"}
+
+
 async def test_the_allowlist_is_not_enforced_by_default(tenant: Tenant) -> None:
     answer = await tenant.auditor.client.get(BASE)
-    assert answer.json() == {"enabled": False, "cidrs": [], "bypass_for_mfa": False}
+    assert answer.json() == {**OFF, "sources": dict.fromkeys(OFF, "default")}
 
 
 async def test_ranges_are_normalized_and_deduplicated(platform: RunningPlatform, tenant: Tenant) -> None:
@@ -66,20 +72,21 @@ async def test_a_list_written_through_the_settings_is_enforced(tenant: Tenant) -
     path = "/api/v1/admin/org/settings"
     refused = await tenant.admin.client.put(path, json={"ip_allowlist": ["192.0.2.0/24"]})
     assert (refused.status_code, refused.json()["code"]) == (400, "caller_address_excluded")
-    assert (await tenant.admin.client.get(BASE)).json() == {"enabled": False, "cidrs": [], "bypass_for_mfa": False}
+    assert values(await tenant.admin.client.get(BASE)) == OFF
     assert (await tenant.admin.client.put(path, json={"ip_allowlist": HERE})).status_code == 200
-    assert (await tenant.admin.client.get(BASE)).json() == {"enabled": True, "cidrs": HERE, "bypass_for_mfa": False}
+    assert values(await tenant.admin.client.get(BASE)) == {**OFF, "enabled": True, "cidrs": HERE}
     # Changes of other fields leave the list unchanged. An empty list disables it.
     assert (await tenant.admin.client.put(path, json={"timezone": "Europe/London"})).status_code == 200
     assert (await tenant.admin.client.get(BASE)).json()["enabled"] is True
     assert (await tenant.admin.client.put(path, json={"ip_allowlist": []})).status_code == 200
-    assert (await tenant.admin.client.get(BASE)).json() == {"enabled": False, "cidrs": [], "bypass_for_mfa": False}
+    assert values(await tenant.admin.client.get(BASE)) == OFF
 
 
 async def test_a_list_that_is_not_enforced_may_exclude_the_caller(tenant: Tenant) -> None:
     await put(tenant, enabled=True, cidrs=HERE)
     off = await put(tenant, enabled=False)
-    assert off.json() == {"enabled": False, "cidrs": HERE, "bypass_for_mfa": False}
+    assert values(off) == {**OFF, "cidrs": HERE}
+    assert off.json()["sources"] == {"enabled": "organization", "cidrs": "organization", "bypass_for_mfa": "default"}
     assert (await put(tenant, cidrs=["192.0.2.0/24"])).status_code == 200
     assert (await put(tenant, enabled=True)).status_code == 400
 

@@ -140,7 +140,7 @@ async def test_the_grace_period_starts_with_the_level_and_does_not_restart_with_
         (MFA, {"mfa_assertion_ttl_seconds": 86401}, "mfa_assertion_ttl_seconds"),
         (MFA, {"enrollment_deadline": "tomorrow"}, "enrollment_deadline"),
         (MFA, {"enrollment_deadline": "2031-05-01T10:00:00"}, "enrollment_deadline"),
-        # Times that do not exist in UTC: if stored, every sign-in would be a 500.
+        # These times do not exist in UTC. If they were stored, every sign-in would fail with 500.
         (MFA, {"enrollment_deadline": "0001-01-01T00:00:00+14:00"}, "enrollment_deadline"),
         (MFA, {"enrollment_deadline": "9999-12-31T23:59:59-14:00"}, "enrollment_deadline"),
     ],

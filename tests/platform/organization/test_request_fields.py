@@ -40,6 +40,7 @@ async def test_no_field_is_allowed_by_default(tenant: Tenant) -> None:
     assert reasons["service_tier"] == "changes the price"
     assert "tools.*" in reasons
     assert "etag" in answer.headers
+    assert shown["sources"] == {"allowed": "default", "unknown_fields": "default"}
 
 
 async def test_an_allowed_field_is_forwarded_once_the_change_is_answered(
@@ -50,6 +51,7 @@ async def test_an_allowed_field_is_forwarded_once_the_change_is_answered(
     assert (refused.status_code, error["code"], error["param"]) == (400, "field_not_allowed", "service_tier")
     answer = await put(sandbox, "tools.mcp", "service_tier", "service_tier")
     assert (answer.status_code, answer.json()["allowed"]) == (200, ["service_tier", "tools.mcp"])
+    assert answer.json()["sources"] == {"allowed": "organization", "unknown_fields": "default"}
     assert "service_tier" not in {refused_item["field"] for refused_item in answer.json()["refused"]}
     (event,) = await platform.audit(sandbox, "request_fields.changed")
     assert event["details"] == {"allowed": ["service_tier", "tools.mcp"], "before": {"allowed": []}}

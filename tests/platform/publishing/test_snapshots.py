@@ -6,8 +6,8 @@ from tests.support.platform import RunningPlatform, Tenant
 from gatehouse.foundation.identity import TenantId
 from gatehouse.platform.publishing import snapshots
 from gatehouse.platform.publishing.snapshots import PolicyUnavailable, Publisher
+from gatehouse.policy.catalog import TenantRecords
 from gatehouse.policy.compile import PolicyFault, compile_policy
-from gatehouse.policy.records import TenantRecords
 from gatehouse.policy.snapshot import Snapshot
 
 

@@ -49,8 +49,17 @@ async def test_pages_and_filters(platform: RunningPlatform, tenant: Tenant, othe
     assert await listed(direction="output") == ([str(third)], 1)
     assert await listed(user_id=str(tenant.user.id)) == ([str(first)], 1)
     assert await listed(**{"from": "2026-03-02", "to": "2026-03-03"}) == ([str(second)], 1)
-    page = (await tenant.admin.client.get(EVENTS, params={"page": 3, "page_size": 1})).json()
-    assert (page["page"], page["page_size"], page["items"][0]["score"]) == (3, 1, 0.9)
+    fourth = add(platform, tenant, 4, request_id="one", entity_type="IBAN")
+    fifth = add(platform, tenant, 5, request_id="one", direction="output")
+    add(platform, other_tenant, 4, request_id="one")
+    assert await listed(request_id="one") == ([str(fifth), str(fourth)], 2)
+    assert await listed(request_id="one", page=2, page_size=1) == ([str(fourth)], 2)
+    assert await listed(request_id="one", entity="IBAN", **{"from": "2026-03-04", "to": "2026-03-05"}) == (
+        [str(fourth)], 1,
+    )  # fmt: skip
+    assert await listed(request_id="two") == ([], 0)
+    page = (await tenant.admin.client.get(EVENTS, params={"page": 5, "page_size": 1})).json()
+    assert (page["page"], page["page_size"], page["items"][0]["score"]) == (5, 1, 0.9)
     assert set(page["items"][0]) == {
         "id", "timestamp", "request_id", "user_id", "group_ids", "rule_id", "rule_name", "detector_type", "entity_type",
         "direction", "status", "score", "match_count", "model", "action", "severity", "source",
@@ -92,8 +101,8 @@ async def test_a_period_that_starts_or_ends_within_a_day_is_counted_exactly(
 
 
 async def test_events_are_counted_for_every_way_of_insertion(platform: RunningPlatform, tenant: Tenant) -> None:
-    """Events are inserted, copied into a month's partition like by the keeper, and written before the partition
-    exists."""
+    """Events are inserted one by one, copied directly into a month's partition, as the keeper does it, and inserted
+    before their partition exists."""
     add(platform, tenant, 1)
     columns = "tenant_id, id, timestamp, request_id, direction, status"
     with roles.connect(platform.installed.url, SERVICE_ROLE) as service:
@@ -183,7 +192,15 @@ async def test_only_permitted_roles_read(platform: RunningPlatform, tenant: Tena
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("page", "0"), ("page_size", "201"), ("status", "odd"), ("direction", "up"), ("user_id", "x"), ("to", "x")],
+    [
+        ("page", "0"),
+        ("page_size", "201"),
+        ("status", "odd"),
+        ("direction", "up"),
+        ("user_id", "x"),
+        ("to", "x"),
+        ("request_id", "a\0b"),
+    ],
 )
 async def test_a_bad_parameter_is_named(tenant: Tenant, name: str, value: str) -> None:
     answer = await tenant.admin.client.get(EVENTS, params={name: value})

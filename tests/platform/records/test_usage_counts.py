@@ -117,7 +117,7 @@ async def test_concurrent_folding_counts_each_record_once(
 async def test_pages_equal_those_computed_from_the_records(
     platform: RunningPlatform, tenant: Tenant, journal: Journal, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(by_day, "_MAX_SORTED_RECORDS", few)
+    monkeypatch.setattr(by_day, "_MAX_COLLECTED_RECORDS", few)
     calls = random_calls(tenant, 300)
     await journal.append(*calls[:200])
     await journal.drain()

@@ -3,12 +3,13 @@
 import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from tests.support.journal import Journal, outcome
 from tests.support.platform import RunningPlatform, Tenant
 
+from gatehouse.engine.records.outcome import Failed, Outcome
 from gatehouse.foundation.ids import new_id
 
 RECORDS = "/api/v1/usage/records"
@@ -16,7 +17,7 @@ FIELDS = {
     "id", "timestamp", "request_id", "user_id", "group_id", "api_key_id", "client_id", "provider", "model_id",
     "requested_model", "status", "stream", "input_tokens", "output_tokens", "cached_tokens", "cost_usd", "latency_ms",
     "time_to_first_token_ms", "provider_latency_ms", "fallbacks", "routing_policy_id", "dlp_action",
-    "end_user", "tags",
+    "end_user", "tags", "model_alias", "shadow",
 }  # fmt: skip
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
@@ -78,6 +79,9 @@ async def test_the_records_of_a_key_are_listed_for_permitted_callers(tenant: Ten
         assert (first["total"], rest["total"]) == (3, 3)
         shown = [record["id"] for record in first["records"] + rest["records"]]
         assert shown == [str(calls[number].id) for number in (1, 3, 5)]
+    by_status = {"api_key_id": str(key), "status": "success", "model_id": "echo"}
+    assert (await tenant.admin.client.get(RECORDS, params=by_status)).json()["total"] == 3
+    assert (await tenant.admin.client.get(RECORDS, params={"api_key_id": str(new_id())})).json()["total"] == 0
     of_nobody = {**of_the_key, "user_id": str(tenant.admin.id)}
     assert (await tenant.admin.client.get(RECORDS, params=of_nobody)).json()["total"] == 0
 
@@ -150,11 +154,19 @@ async def test_a_record_is_read_by_its_id(
     await journal.drain()
     (listed,) = (await tenant.user.client.get(RECORDS, params={"request_id": mine.request_id})).json()["records"]
     answer = await tenant.user.client.get(f"{RECORDS}/{mine.id}")
-    assert answer.json() == listed
+    attempt = {
+        "provider": "sandbox",
+        "model_id": "echo",
+        "status": None,
+        "reason": None,
+        "duration_ms": None,
+        "credential": None,
+    }
+    assert answer.json() == {**listed, "error_code": None, "cache": None, "attempts": [attempt]}
     assert set(listed) == FIELDS
     assert '"cost_usd":1.234567890123E-8' in answer.text
     for call in slow:
-        # The id is generated when the request ends.
+        # An id contains the time at which its request ended. Here, this is long after the record's `timestamp`.
         assert (await tenant.auditor.client.get(f"{RECORDS}/{call.id}")).status_code == 200
     for client, call_id, status in (
         (platform.anonymous, mine.id, 401),
@@ -170,6 +182,39 @@ async def test_a_record_is_read_by_its_id(
     ):
         answer = await client.get(f"{RECORDS}/{call_id}")
         assert answer.status_code == status, answer.text
+
+
+async def test_a_record_lists_every_attempt(tenant: Tenant, journal: Journal) -> None:
+    busy = Failed(provider="one", model_id="m", status=503, reason="http_503", duration_ms=12.5)
+    slow = Failed(provider="sandbox", model_id="echo", status=None, reason="timeout", duration_ms=2000.0)
+    skipped = Failed(provider="two", model_id="n", status=None, reason="circuit_open")
+    answered = outcome(tenant.id, attempts=(busy, skipped), attempt_ms=30.25, fallbacks=2)
+    retried = outcome(tenant.id, attempts=(slow,), attempt_ms=7.5)
+    # The provider may charge for a call that timed out, so its record names the model.
+    timed_out = outcome(tenant.id, attempts=(busy, slow), outcome="error", status=504, error_code="provider_timeout")
+    refused = outcome(
+        tenant.id, provider=None, model_id=None, outcome="refused", status=403, error_code="dlp_violation"
+    )
+    cached = outcome(tenant.id, cache="hit")
+    await journal.append(answered, retried, timed_out, refused, cached)
+    await journal.drain()
+
+    async def attempts(call: Outcome[UUID]) -> list[tuple[Any, ...]]:
+        record = (await tenant.admin.client.get(f"{RECORDS}/{call.id}")).json()
+        assert (record["error_code"], record["cache"]) == (call.error_code, call.cache)
+        names = ("provider", "model_id", "status", "reason", "duration_ms")
+        return [tuple(attempt[name] for name in names) for attempt in record["attempts"]]
+
+    assert await attempts(answered) == [
+        ("one", "m", 503, "http_503", 12.5),
+        ("two", "n", None, "circuit_open", None),
+        ("sandbox", "echo", None, None, 30.25),
+    ]
+    timeout = ("sandbox", "echo", None, "timeout", 2000.0)
+    assert await attempts(retried) == [timeout, ("sandbox", "echo", None, None, 7.5)]
+    assert await attempts(timed_out) == [("one", "m", 503, "http_503", 12.5), timeout]
+    assert await attempts(refused) == []
+    assert await attempts(cached) == []
 
 
 async def test_a_user_sees_only_their_own_records(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> None:

@@ -1,4 +1,4 @@
-"""A provider on 127.0.0.1 that the test controls, and an organization that uses it."""
+"""Fake providers on 127.0.0.1 that the test controls."""
 
 import asyncio
 import json
@@ -21,7 +21,17 @@ _MESSAGE = {
 
 
 class FakeProvider:
-    """`mode` is `good`, a status, `hang`, `drip`, `garbage`, `cut`, `huge` or `echo_key` (an error with the key)."""
+    """A provider that answers as its `mode` requires.
+
+    good      answers correctly
+    a status  answers with an error of this HTTP status
+    hang      does not answer for a minute
+    drip      sends a byte of the body every 0.02 seconds
+    garbage   answers with HTML instead of JSON
+    cut       closes the connection in the middle of the body
+    huge      announces a body of one gigabyte
+    echo_key  answers 400 with a message that contains the credential
+    """
 
     def __init__(self) -> None:
         self.mode: str | int = "good"
@@ -64,11 +74,13 @@ class FakeProvider:
                 await connection.answer(json.dumps(_COMPLETION).encode())
 
 
-class Neighbourhood:
+class FakeProviders:
+    """Starts fake providers, which run until the end of the test."""
+
     def __init__(self, stack: AsyncExitStack) -> None:
         self._stack = stack
 
-    async def provider(self) -> FakeProvider:
+    async def start(self) -> FakeProvider:
         fake = FakeProvider()
         server = await self._stack.enter_async_context(upstream(fake.behave))
         fake.url, fake.requests = server.url, server.requests
@@ -76,11 +88,11 @@ class Neighbourhood:
 
 
 @pytest.fixture
-async def neighbourhood() -> AsyncIterator[Neighbourhood]:
+async def fake_providers() -> AsyncIterator[FakeProviders]:
     async with AsyncExitStack() as stack:
-        yield Neighbourhood(stack)
+        yield FakeProviders(stack)
 
 
 @pytest.fixture
-async def fake(neighbourhood: Neighbourhood) -> FakeProvider:
-    return await neighbourhood.provider()
+async def fake(fake_providers: FakeProviders) -> FakeProvider:
+    return await fake_providers.start()

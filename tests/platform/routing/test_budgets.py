@@ -283,7 +283,7 @@ async def test_a_plans_new_limit_counts_the_month_and_announces_one_threshold(
 
 
 async def announced(platform: RunningPlatform, tenant: Tenant, expected: list[float]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while steps(platform, tenant) != expected:
         assert time.monotonic() < deadline, steps(platform, tenant)
         await asyncio.sleep(0.05)
@@ -315,7 +315,7 @@ async def test_quota_exceeded_names_the_user_who_reached_it(
     await made(sandbox, scope_type=scope_type, scope_id=group["id"] if scope_type == "group" else None)
     assert [(await chat(sandbox.user)).status_code for _ in range(3)] == [200, 200, 429]
     query = "SELECT payload FROM outbox WHERE tenant_id = %s AND event_type = 'quota_exceeded'"
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not (rows := platform.sql(query, [sandbox.id])):
             await asyncio.sleep(0.05)
     ((payload,),) = rows

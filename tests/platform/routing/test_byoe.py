@@ -103,7 +103,7 @@ async def test_a_models_capabilities_serve_policies_that_require_them(tenant: Te
     able = {"vision": True, "function_calling": True}
     await make(tenant, fake, models=[model(capabilities=able, max_output_tokens=99), model("plain")])
     entries = await catalog(tenant)
-    assert (entries["small"]["capabilities"]["vision"], entries["plain"]["capabilities"]["vision"]) == (True, False)
+    assert (entries["small"]["capabilities"]["vision"], entries["plain"]["capabilities"]["vision"]) == (True, None)
     assert (entries["small"]["max_output_tokens"], entries["small"]["supports_vision"]) == (99, True)
     policy = {
         "name": "p", "strategy": "cost_optimized", "enabled": True,
@@ -204,8 +204,8 @@ async def test_a_partial_change_keeps_the_other_fields(tenant: Tenant, fake: Any
     assert await chat(tenant) == 200
 
 
-async def test_a_new_host_does_not_get_the_stored_key(tenant: Tenant, neighbourhood: Any) -> None:
-    honest, other = await neighbourhood.provider(), await neighbourhood.provider()
+async def test_a_new_host_does_not_get_the_stored_key(tenant: Tenant, fake_providers: Any) -> None:
+    honest, other = await fake_providers.start(), await fake_providers.start()
     await make(tenant, honest)
     path = f"{BASE}/my-own"
     refused = await tenant.admin.client.patch(path, json={"base_url": other.url + "/v1"})

@@ -46,8 +46,8 @@ def chain(*models: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 async def sandbox(platform: RunningPlatform, tenant: Tenant) -> Tenant:
-    """`echo` costs 3 USD a million tokens in and out, `stream-1` 1, `stream-2` 2; `embed` makes
-    embeddings alone."""
+    """An organization with models of the sandbox. `echo` costs 3 USD per million tokens of input and of output,
+    `stream-1` 1 USD and `stream-2` 2 USD. `embed` only supports embeddings."""
     models = ("echo", "stream-1", "stream-2", "status-503", "status-400", "embed")
     await platform.add_provider(tenant.id, "sandbox", "sandbox", *models, max_retries=0)
     for model, price in {"echo": "0.000003", "stream-1": "0.000001", "stream-2": "0.000002"}.items():
@@ -251,12 +251,30 @@ async def test_a_simulation_explains_every_candidate(sandbox: Tenant) -> None:
     assert [(item["model_id"], item["outcome"], item["reason"]) for item in candidates] == [
         ("stream-2", "selected", "cost_optimized: the cheapest capable model"),
         ("echo", "rejected", "above the cost cap"),
-        ("embed", "rejected", "only makes embeddings"),
+        ("embed", "rejected", "serves only embeddings"),
         ("status-400", "rejected", "has no price, so that the cost cap cannot be checked"),
         ("stream-1", "rejected", "model access does not allow it"),
         ("status-503", "rejected", "excluded by the policy's filters: excluded_models"),
     ]
     assert [item["estimated_cost_usd"] for item in candidates[:2]] == [0.004, 0.006]
+
+
+async def test_a_simulation_of_an_alias_orders_its_deployments_and_changes_no_share(sandbox: Tenant) -> None:
+    policy = await made(sandbox, fallback_chain=chain("stream-2"))
+    deployments = [
+        {"provider": "sandbox", "model_id": "echo", "tier": 1},
+        {"provider": "sandbox", "model_id": "stream-1", "weight": 3},
+        {"provider": "sandbox", "model_id": "status-503", "weight": 1},
+    ]
+    body = {"name": "fast", "deployments": deployments}
+    assert (await sandbox.admin.client.post("/api/v1/admin/model-aliases", json=body)).status_code == 201
+    simulations = [await simulated(sandbox, policy, model="fast") for _ in range(5)]
+    assert simulations == simulations[:1] * 5
+    first, *others = simulations[0]["candidates"]
+    assert (first["outcome"], first["reason"]) == ("selected", "weighted: first of the alias fast, in tier 0")
+    assert {first["model_id"], others[0]["model_id"]} == {"stream-1", "status-503"}
+    assert [item["model_id"] for item in others[1:3]] == ["echo", "stream-2"]
+    assert {item["outcome"] for item in others[:3]} == {"fallback"}
 
 
 async def test_a_simulation_explains_why_models_are_behind_a_named_one(sandbox: Tenant) -> None:
@@ -341,7 +359,7 @@ async def test_a_flag_switches_all_policies_off(sandbox: Tenant) -> None:
     await made(sandbox)
     flag = "/api/v1/admin/org/feature-flags/cost_routing"
     assert (await sandbox.admin.client.patch(flag, json={"enabled": False})).status_code == 200
-    # Without a policy `auto` is the default model, and there is none.
+    # Without a policy, `auto` selects the default model, which does not exist here.
     assert (await chat(sandbox.user)).status_code == 404
 
 

@@ -266,7 +266,7 @@ async def test_engaging_needs_no_second_factor_and_releasing_does(
 async def test_removing_a_switched_off_entry_releases_its_switch(
     platform: RunningPlatform, tenant: Tenant, models: dict[str, str]
 ) -> None:
-    """The same model could be added again at once, and would answer."""
+    """The removal requires a second factor, because the same model could be added again at once, and would answer."""
     await platform.require_mfa(tenant.id)
     switched, other = models["sandbox/echo"], models["spare/echo"]
     await tenant.admin.client.post(f"{BASE}/models/{switched}/disable", json={"reason": "other"})

@@ -44,14 +44,15 @@ async def test_an_entry_has_the_fields_of_both_variants(platform: RunningPlatfor
         "id": entry["id"], "provider": "sandbox", "model_id": "echo", "display_name": None, "is_active": True,
         "is_default": False, "access": "open", "created_at": entry["created_at"],
         "updated_at": entry["updated_at"], "context_window": None,
-        "max_output_tokens": None, "supports_vision": False,
+        "max_output_tokens": None, "supports_vision": None,
         "capabilities": {
-            "streaming": True, "function_calling": False, "vision": False, "structured_output": False,
-            "embeddings": False, "code_execution": False, "reasoning": None,
+            "streaming": True, "function_calling": None, "vision": None, "structured_output": None,
+            "embeddings": None, "code_execution": None, "reasoning": None,
+            "moderation": None, "rerank": None, "image_generation": None, "transcription": None, "speech": None,
             "max_context_window": None,
         },
         "cost_per_input_token": None, "cost_per_output_token": None, "cost_per_cached_input_token": None,
-        "cost_per_cache_write_token": None,
+        "cost_per_cache_write_token": None, "price_source": None, "price_recorded_on": None,
     }  # fmt: skip
     assert (await sandbox.auditor.client.get(f"{BASE}/{entry['id']}")).json() == entry
     (event,) = await platform.audit(sandbox, "model_config.created")
@@ -193,6 +194,7 @@ async def test_an_update_is_partial_and_null_takes_away(sandbox: Tenant) -> None
     path = f"{BASE}/{entry['id']}"
     body = (await sandbox.admin.client.put(path, json={"cost_per_output_token": 0.000002})).json()
     assert body["updated_at"] > entry["updated_at"]
+    assert entry["price_source"] == "administrator"
     assert body == {**entry, "cost_per_output_token": 0.000002, "updated_at": body["updated_at"]}
     nulls = {"display_name": None, "cost_per_input_token": None, "max_output_tokens": None, "is_active": None}
     body = (await sandbox.admin.client.put(path, json=nulls)).json()
@@ -253,8 +255,8 @@ async def connect(tenant: Tenant, fake: Any, slug: str) -> None:
     assert (await tenant.admin.client.put(path, json={"base_url": fake.url + "/v1"})).status_code == 200
 
 
-async def test_discovery_queries_every_provider_and_stores_nothing(tenant: Tenant, neighbourhood: Any) -> None:
-    good, broken, off = [await neighbourhood.provider() for _ in range(3)]
+async def test_discovery_queries_every_provider_and_stores_nothing(tenant: Tenant, fake_providers: Any) -> None:
+    good, broken, off = [await fake_providers.start() for _ in range(3)]
     for slug, fake in (("good", good), ("broken", broken), ("off", off)):
         await connect(tenant, fake, slug)
     broken.mode = "garbage"
@@ -263,7 +265,9 @@ async def test_discovery_queries_every_provider_and_stores_nothing(tenant: Tenan
     await tenant.admin.client.post(BASE, json={"provider": "good", "model_id": "vendor/large"})
     answer = await tenant.auditor.client.get(f"{BASE}/discover")
     assert answer.status_code == 200
-    unknown = {"supports_vision": None, "max_tokens": None, "supports_streaming": None}
+    unknown = dict.fromkeys(
+        ("supports_vision", "max_tokens", "supports_streaming", "cost_per_input_token", "cost_per_output_token")
+    )
     assert answer.json() == [
         {
             "provider": "good", "model_id": "small", "display_name": "small", "already_in_catalog": False,
@@ -279,7 +283,7 @@ async def test_discovery_queries_every_provider_and_stores_nothing(tenant: Tenan
 
 
 async def test_discovery_does_not_wait_for_hanging_providers(
-    tenant: Tenant, neighbourhood: Any, monkeypatch: pytest.MonkeyPatch
+    tenant: Tenant, fake_providers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original = Prober.list_models
 
@@ -289,7 +293,7 @@ async def test_discovery_does_not_wait_for_hanging_providers(
 
     monkeypatch.setattr(Prober, "list_models", hurried)
     for slug, mode in (("one", "hang"), ("two", "drip"), ("three", "hang"), ("good", "good")):
-        fake = await neighbourhood.provider()
+        fake = await fake_providers.start()
         fake.mode = mode
         await connect(tenant, fake, slug)
     body = (await tenant.admin.client.get(f"{BASE}/discover")).json()

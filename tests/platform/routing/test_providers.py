@@ -55,6 +55,7 @@ async def test_credentials_create_the_provider_of_a_known_kind(platform: Running
     assert set(body) == {"provider_id", "credentials_configured", "updated_at"}
     provider = await read(tenant, "openai")
     assert provider == {
+        "updated_at": body["updated_at"],
         "id": "openai", "name": "OpenAI", "kind": "openai", "type": "native", "status": "active",
         "enabled": True, "kill_switch_active": False,
         "credentials_configured": True, "last_health_check": None, "health_check_status": "unknown",
@@ -157,8 +158,8 @@ async def test_any_slug_with_a_base_url_is_an_openai_compatible_endpoint(tenant:
     assert provider["credentials_configured"] is True
 
 
-async def test_a_new_address_does_not_get_the_old_key(tenant: Tenant, neighbourhood: Any) -> None:
-    honest, other = await neighbourhood.provider(), await neighbourhood.provider()
+async def test_a_new_address_does_not_get_the_old_key(tenant: Tenant, fake_providers: Any) -> None:
+    honest, other = await fake_providers.start(), await fake_providers.start()
     await configure(tenant, "mine", base_url=honest.url + "/v1", api_key=KEY)
     await configure(tenant, "mine", base_url=other.url + "/v1")
     await check(tenant)

@@ -68,7 +68,7 @@ async def test_two_azure_resources_have_their_own_credentials_models_health_and_
             assert (answer.status_code, answer.headers["x-gateway-provider"]) == (200, name)
             assert len(server.requests) == 1
 
-        # Each checks with its own credentials, and is stopped and disabled by itself.
+        # Each provider is checked with its own credentials, and is stopped and disabled independently of the other.
         await add(tenant, "azure-eu", **{**credentials, "api_key": "revoked"})
         checks = [(await admin.post(f"{BASE}/{name}/health-check")).json() for name in ("azure_openai", "azure-eu")]
         assert [check["health_check_status"] for check in checks] == ["healthy", "degraded"]
@@ -86,7 +86,7 @@ async def test_two_azure_resources_have_their_own_credentials_models_health_and_
 async def test_a_circuit_is_that_of_one_account(platform: RunningPlatform, tenant: Tenant) -> None:
     async with azure_openai.azure() as server:
         await add(tenant, "azure_openai", api_key=azure_openai.KEY, hosted_endpoint=server.url)
-        # Nothing listens there.
+        # No server listens at this address.
         await add(tenant, "azure-us", kind="azure_openai", api_key="k", hosted_endpoint="http://127.0.0.1:9")
         for provider in ("azure_openai", "azure-us"):
             body = {"provider": provider, "model_id": "our-gpt"}
@@ -112,7 +112,7 @@ async def test_regions_of_bedrock_and_keys_of_gemini_are_called_as_what_they_are
             await tenant.admin.client.post(CATALOG, json={"provider": name, "model_id": "m"})
             await ask(tenant, f"{name}/m")
             (request,) = servers[name].requests
-            # A signature is for one region.
+            # The signature contains the region of the provider.
             assert f"/{region}/bedrock/aws4_request" in request.headers["authorization"]
         server = await stack.enter_async_context(upstream(gemini.Gemini()))
         for name, key in (("gemini", "another"), ("gemini-two", gemini.KEY)):
@@ -134,7 +134,7 @@ async def test_a_routing_policy_a_price_and_a_record_are_those_of_the_account(
     policy = {"name": "cheapest", "strategy": "cost_optimized", "enabled": True}
     created = await tenant.admin.client.post("/api/admin/cost-routing/policies", json=policy)
     assert created.status_code == 201, created.text
-    # A name that both have goes to the cheaper one, too.
+    # A bare model name that both providers have is also routed to the cheaper provider.
     for model in ("auto", "small"):
         chosen = await ask(tenant, model, max_tokens=5)
         assert (chosen.status_code, chosen.headers["x-gateway-provider"]) == (200, "ollama-lab")
@@ -272,7 +272,7 @@ async def test_a_provider_of_any_kind_is_removed_with_its_credentials(
             (event["resource_id"], event["details"]) for event in await platform.audit(tenant, "provider.deleted")
         ]
         assert deleted == [("azure-eu", {"kind": "azure_openai"}), ("azure_openai", {"kind": "azure_openai"})]
-        # The provider of the same name in another organization goes on.
+        # The provider with the same name in another organization still works.
         assert (await ask(other_tenant, "azure-eu/our-gpt")).status_code == 200
 
 

@@ -128,7 +128,7 @@ async def test_bedrock_answers_after_its_credentials_are_set(platform: RunningPl
         body = {"model": "bedrock/anthropic.claude-x-v1:0", "messages": MESSAGES, "max_tokens": 9, "stream": True}
         streamed = await tenant.user.client.post("/v1/messages", json=body)
         assert "message_stop" in streamed.text
-        # Other keys are refused by the vendor, and the result says so.
+        # The vendor refuses other keys, and the result of the check says so.
         await tenant.admin.client.put(
             f"{BASE}/bedrock/credentials", json={**KEYS, "cloud_secret_access_key": "another"}
         )

@@ -1,4 +1,4 @@
-"""`EGRESS_POLICY` and an organization's own: where its providers may be."""
+"""The permitted addresses of providers, by `EGRESS_POLICY` and by the egress policy of an organization."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -82,7 +82,7 @@ async def test_an_address_from_before_is_called_no_more_and_tells_nothing_about_
 
 @pytest.fixture
 def only_public(platform: RunningPlatform) -> Iterator[None]:
-    """As with `EGRESS_POLICY=public`."""
+    """Apply the restrictions of `EGRESS_POLICY=public`."""
     outbound = platform.host.outbound
     assert isinstance(outbound, LeanOutbound)
     guards = {id(guard): guard for guard in (outbound._guard, platform.host.receivers.guard)}.values()

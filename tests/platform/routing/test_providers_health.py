@@ -17,7 +17,8 @@ BAD = CheckOutcome(status="unreachable", checked_at=utc_now(), error="timeout", 
 
 
 def walk(outcomes: str, config: HealthConfig) -> str:
-    """Results `+` and `-`, and whether the provider is unhealthy after each, as `u` and `.`."""
+    """Apply good (`+`) and bad (`-`) results in order. Return whether the provider is unhealthy (`u`) or not (`.`)
+    after each result."""
     health, seen = HealthState(), ""
     for outcome in outcomes:
         health = next_health(health, GOOD if outcome == "+" else BAD, config)
@@ -63,7 +64,7 @@ async def connect(tenant: Tenant, fake: Any, slug: str = "mine", **checks: Any) 
 
 @pytest.fixture
 def only(platform: RunningPlatform, tenant: Tenant) -> None:
-    """No other organization's provider is due."""
+    """Make the checks of other organizations' providers not due."""
     platform.sql("UPDATE providers SET last_health_check = now() WHERE tenant_id <> %s", [tenant.id])
 
 
@@ -147,9 +148,9 @@ async def test_stopped_providers_are_not_checked(platform: RunningPlatform, tena
 
 @pytest.mark.usefixtures("only")
 async def test_a_hanging_provider_does_not_delay_other_checks(
-    platform: RunningPlatform, tenant: Tenant, neighbourhood: Any
+    platform: RunningPlatform, tenant: Tenant, fake_providers: Any
 ) -> None:
-    slow, good = await neighbourhood.provider(), await neighbourhood.provider()
+    slow, good = await fake_providers.start(), await fake_providers.start()
     slow.mode = "hang"
     await connect(tenant, slow, "slow", timeout_ms=2_000)
     await connect(tenant, good, "good")
@@ -163,9 +164,9 @@ async def test_a_hanging_provider_does_not_delay_other_checks(
 
 @pytest.mark.usefixtures("only")
 async def test_results_of_an_older_configuration_are_discarded(
-    platform: RunningPlatform, tenant: Tenant, neighbourhood: Any
+    platform: RunningPlatform, tenant: Tenant, fake_providers: Any
 ) -> None:
-    slow, good = await neighbourhood.provider(), await neighbourhood.provider()
+    slow, good = await fake_providers.start(), await fake_providers.start()
     slow.mode = "hang"
     await connect(tenant, slow, timeout_ms=600)
     running = asyncio.create_task(run(platform))

@@ -1,5 +1,5 @@
-"""Presets of providers (docs/providers.md): each makes a provider that answers, at the address in the preset and
-through the proxy that a deployment's calls go through."""
+"""Presets of providers (docs/providers.md). Each preset creates a provider that answers, at the preset's address and
+through the proxy for calls to providers."""
 
 import json
 from collections.abc import AsyncIterator
@@ -32,7 +32,7 @@ COMPLETION: Final = {
 
 
 async def vendor(connection: Connection) -> None:
-    """Answers as all vendors do, below any base URL."""
+    """Answer like any vendor, below any base URL."""
     path = connection.head.split(" ")[1]
     body = {"data": [{"id": "m"}]} if path.endswith("/models") else COMPLETION
     await connection.answer(json.dumps(body).encode())
@@ -58,7 +58,7 @@ async def deployment() -> AsyncIterator[Deployment]:
         env = {"HTTPS_PROXY": proxy_url, "SSL_CERT_FILE": str(certificate(*HOSTS))}
         with GatehouseServer(env=env) as server:
             headers = {"Authorization": f"Bearer {server.key}"}
-            async with httpx2.AsyncClient(base_url=server.url, headers=headers, timeout=30) as client:
+            async with httpx2.AsyncClient(base_url=server.url, headers=headers, timeout=60) as client:
                 server.settled()
                 yield Deployment(client, vendors, proxy, local)
 

@@ -48,7 +48,7 @@ class Collector:
     headers: list[dict[str, str]] = field(default_factory=list)
     raw: bytes = b""
     request_count: int = 0
-    #: The number of spans that it reports as rejected.
+    #: The body of its answers, for example with the number of rejected spans.
     answer: bytes = b""
 
     async def take(self, request: web.Request) -> web.Response:
@@ -273,7 +273,7 @@ async def test_spans_that_cannot_be_encoded_do_not_block_later_ones(
             harness.outbound.script = [(200, [completion()])]
             with contextlib.suppress(UnicodeEncodeError):
                 await harness.engine.answer(received)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while traces._waiting:
                     await asyncio.sleep(0.01)
     assert figures.spans_dropped.values[("not_taken",)] == 2.0
@@ -334,7 +334,7 @@ async def test_the_resource_is_set_by_the_environment(collector: Collector, tmp_
     }.items() <= attributes.items()  # fmt: skip
     headers = collector.headers[0]
     assert (headers["content-type"], headers["api-key"], headers["x-team"]) == ("application/x-protobuf", "k=1", "ai")
-    # In the formats that vendors document.
+    # The setting for headers is written in the formats that vendors document.
     assert headers["authorization"] == "Basic a2V5"
 
 
@@ -411,7 +411,7 @@ async def test_a_stop_during_a_request_to_the_collector_sends_nothing_twice(
             harness, received = engine(traces)
             harness.outbound.script = [(200, [completion()])]
             await harness.engine.answer(received)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while collector.request_count == count:
                     await asyncio.sleep(0)
         assert figures.spans_exported.values == {(): 2.0}
@@ -435,7 +435,7 @@ async def test_spans_are_sent_while_the_exporter_runs(
         harness, received = engine(traces)
         harness.outbound.script = [(200, [completion()])]
         await harness.engine.answer(received)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(collector.spans) < 2:
                 await asyncio.sleep(0.01)
 

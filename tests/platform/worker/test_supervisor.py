@@ -69,7 +69,7 @@ class Home:
 
     def signs_in(self, url: str, password: str) -> bool:
         body = {"email": "admin@gatehouse.local", "password": password}
-        return httpx2.post(f"{url}/api/auth/login", json=body, timeout=30).status_code == 200
+        return httpx2.post(f"{url}/api/auth/login", json=body, timeout=60).status_code == 200
 
     def close(self) -> None:
         for process in self.started:
@@ -296,8 +296,8 @@ class TestSharedServer:
         assert gateways
         os.kill(first, number)
         body = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "Hi"}]}
-        with httpx2.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=30) as client:
-            deadline = time.monotonic() + 30
+        with httpx2.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=60) as client:
+            deadline = time.monotonic() + 60
             while True:
                 assert client.post("/v1/chat/completions", json=body).status_code == 200
                 if embedded.pid(shared.home) not in {None, first}:

@@ -10,9 +10,9 @@ from gatehouse.detection.scanning.texts import scan
 from gatehouse.detection.taxonomy import TAXONOMY
 from gatehouse.engine.dlp.decide import TierFindings, decide
 from gatehouse.foundation.identity import TenantId
+from gatehouse.policy.catalog import TenantRecords
 from gatehouse.policy.compile import compile_policy
 from gatehouse.policy.governance import BundleRecord, DlpRuleRecord, FilterRecord, GovernanceRecords, PolicyRuleRecord
-from gatehouse.policy.records import TenantRecords
 from gatehouse.policy.snapshot import Snapshot
 
 GROUPS = [UUID(int=number) for number in (1, 2, 3)]

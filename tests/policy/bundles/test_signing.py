@@ -22,10 +22,7 @@ from gatehouse.policy.bundles.contents import (
     UserRecord,
 )
 from gatehouse.policy.bundles.signing import BundleRefused
-from gatehouse.policy.compile import compile_policy
-from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord
-from gatehouse.policy.model_access import ModelAccessRecord
-from gatehouse.policy.records import (
+from gatehouse.policy.catalog import (
     ChainEntry,
     CostCap,
     ModelFilters,
@@ -34,6 +31,9 @@ from gatehouse.policy.records import (
     RoutingPolicyRecord,
     TenantRecords,
 )
+from gatehouse.policy.compile import compile_policy
+from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord
+from gatehouse.policy.model_access import ModelAccessRecord
 from gatehouse.policy.snapshot import Snapshot
 
 TENANT, OUTPOST = TenantId(UUID(int=9)), UUID(int=5)

@@ -61,7 +61,7 @@ def outpost(portal: PortalServer) -> Iterator[RegisteredOutpost]:
     """Yields an outpost of an organization with rules and filters of its own, and with the sandbox's models."""
     platform = portal.platform
     org_id, _ = portal.new_org(tenant_id=str(DEFAULT_TENANT))
-    with httpx2.Client(base_url=platform.url, headers={"X-API-Key": platform.key}, timeout=30) as admin:
+    with httpx2.Client(base_url=platform.url, headers={"X-API-Key": platform.key}, timeout=60) as admin:
         flag = admin.patch("/api/v1/admin/org/feature-flags/outpost_enabled", json={"enabled": True})
         assert flag.status_code == 200, flag.text
         for path, body in BEFORE:

@@ -46,7 +46,7 @@ def token(registration: dict[str, Any], audience: str = "gatehouse") -> str:
 def polled(portal: PortalServer, registration: dict[str, Any]) -> int:
     """Returns the platform's response to a poll of the outpost."""
     headers = {"Authorization": f"Bearer {token(registration)}"}
-    return httpx2.get(registration["bundle_url"], headers=headers, timeout=30).status_code
+    return httpx2.get(registration["bundle_url"], headers=headers, timeout=60).status_code
 
 
 def enable(portal: PortalServer, key: str) -> None:
@@ -54,7 +54,7 @@ def enable(portal: PortalServer, key: str) -> None:
         f"{portal.platform.url}/api/v1/admin/org/feature-flags/outpost_enabled",
         json={"enabled": True},
         headers={"X-API-Key": key},
-        timeout=30,
+        timeout=60,
     )
     assert answer.status_code == 200, answer.text
 
@@ -116,7 +116,7 @@ def test_a_foreign_change_of_the_trust_is_corrected(portal: PortalServer, org: U
     )
     assert response.status_code == 200
     assert polled(portal, registration) == 401
-    # Half a minute later.
+    # Act as if half a minute had passed.
     portal.sql("UPDATE portal.jobs SET updated_at = updated_at - interval '30 seconds' WHERE kind = 'trust_push'")
     until(lambda: polled(portal, registration) == 200, patience=20)
 
@@ -149,7 +149,7 @@ def test_a_webhooks_dead_letter_is_reported_to_its_organization(portal: PortalSe
     for _ in range(2):
         die(portal, tenant_id, webhook_id)
     token = portal.admin.post(f"/v1/orgs/{org}/tokens", json={}).json()["token"]
-    client = httpx2.Client(base_url=portal.url, headers={"Authorization": f"Bearer {token}"}, timeout=30)
+    client = httpx2.Client(base_url=portal.url, headers={"Authorization": f"Bearer {token}"}, timeout=60)
     with client:
 
         def notifications_of_webhook() -> list[dict[str, Any]]:
@@ -193,13 +193,13 @@ def test_only_the_platform_sends_notices_to_the_portal(portal: PortalServer, org
             "client_id": portal.env["PLATFORM_CLIENT_ID"],
             "client_secret": portal.env["PLATFORM_CLIENT_SECRET"],
         },
-        timeout=30,
+        timeout=60,
     ).json()["access_token"]
     own = portal.admin.post(f"/v1/orgs/{org}/tokens", json={}).json()["token"]
     outposts = token(portal.register(org), audience=portal.url)
     for credential in ("", "x", key, signed_for_something_else, own, outposts):
         headers = {"Authorization": f"Bearer {credential}"} if credential else {}
-        answer = httpx2.post(f"{portal.url}/v1/platform-notices", json=body, headers=headers, timeout=30)
+        answer = httpx2.post(f"{portal.url}/v1/platform-notices", json=body, headers=headers, timeout=60)
         assert (answer.status_code, answer.json()["error"]) == (401, "unauthorized"), credential[:20]
     assert portal.admin.post("/v1/platform-notices", json=body).status_code == 401
 

@@ -23,7 +23,7 @@ OPERATIONS = [
 
 
 def schemes(operation: dict[str, Any]) -> set[str]:
-    """Returns the names of the security schemes, of which each permits the operation."""
+    """Returns the names of the security schemes, each of which permits the operation."""
     return {scheme for item in operation.get("security", ()) for scheme in item}
 
 

@@ -15,7 +15,7 @@ from gatehouse.administration.shell import Shell
     [
         ("GET", "/nowhere", 404, "not_found"),
         ("GET", "/v1/nowhere", 404, "not_found"),
-        # The gateway's paths have other forms at the gateway, and do not exist at the portal.
+        # These paths have other error forms at the gateway. They do not exist at the portal.
         ("POST", "/v1/chat/completions", 404, "not_found"),
         ("POST", "/v1/messages", 404, "not_found"),
         ("POST", "/oauth/token", 404, "not_found"),

@@ -69,7 +69,7 @@ def test_a_first_start_makes_what_it_needs_and_tells_the_admin_key_once(portal: 
     time.sleep(0.2)
     (key,) = re.findall(r"X-API-Key\): (adm_\w+)", portal.log.read_text())
     client = httpx2.Client(base_url=portal.url, headers={"X-API-Key": key})
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while client.get("/api/health/ready").status_code != 200:
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -179,7 +179,7 @@ _TYPES: Mapping[str, Any] = {
 
 
 def _exhausted(value: Any) -> None:
-    """Iterables are checked while they are read."""
+    """Read all iterables of the value, because they are only checked while they are read."""
     if isinstance(value, dict):
         for item in value.values():
             _exhausted(item)

@@ -1,5 +1,5 @@
-"""Amazon Bedrock on 127.0.0.1. It checks signatures with botocore's signer and requests with its model of the service,
-and returns the answer of the test."""
+"""A fake Amazon Bedrock on 127.0.0.1. It checks signatures with botocore's signer, validates requests with botocore's
+model of the service, and returns the answer that the test sets."""
 
 import base64
 import json
@@ -35,8 +35,8 @@ _OPERATIONS = {"converse": "Converse", "converse-stream": "ConverseStream"}
 
 
 class Bedrock:
-    """A behaviour of `upstream`. `blocks` are those of the answer. `faults` are the errors of requests, which are also
-    answered with 400."""
+    """The fake Bedrock: a behaviour for `upstream`. `blocks` are the content blocks of its answers. Requests that fail
+    validation are answered with 400, and their errors are added to `faults`."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Bedrock:
         if operation == "invoke":
             # Bedrock adds this to the answers of all vendors' models.
             more = "X-Amzn-Bedrock-Input-Token-Count: 4\r\n"
-            await connection.answer(json.dumps(embedded(body)).encode(), more=more)
+            await connection.answer(json.dumps(embedding_answer(body)).encode(), more=more)
             return
         fault = fault_in(body, unquote(model), _OPERATIONS[operation])
         if fault is not None:
@@ -94,7 +94,7 @@ class Bedrock:
         return json.dumps(answer, indent=1).encode()
 
     def frames(self) -> list[bytes]:
-        """Texts and arguments are sent in two pieces if they are long enough."""
+        """Return the events of a stream. Texts and arguments that are long enough are sent in two pieces."""
         results = [event("messageStart", {"role": "assistant"})]
         for index, block in enumerate(self.blocks):
             results += _streamed(index, block)
@@ -103,7 +103,7 @@ class Bedrock:
         return [*results, event("metadata", {"usage": USAGE, "metrics": {"latencyMs": 9}})]
 
     async def _list(self, connection: Connection, path: str, query: dict[str, str]) -> None:
-        """Each page has one profile."""
+        """Answer a list of models or profiles. Each page has one profile."""
         if path == "/foundation-models":
             await connection.answer(json.dumps({"modelSummaries": list(self.models)}).encode())
         elif self.profiles is None:
@@ -129,7 +129,7 @@ def frame(headers: dict[str, str], payload: bytes) -> bytes:
 
 
 def event(name: str, payload: dict[str, Any]) -> bytes:
-    # Bedrock pads its events so that their length tells nothing.
+    # Bedrock pads its events, so that their length does not reveal the length of the text.
     body = json.dumps({**payload, "p": "abcdefgh"}).encode()
     return frame({":event-type": name, ":content-type": "application/json", ":message-type": "event"}, body)
 
@@ -158,7 +158,7 @@ def is_signed(connection: Connection, session_token: str | None = None) -> bool:
     names = text.partition("SignedHeaders=")[2].partition(",")[0].split(";")
     method, target, _ = connection.head.split(" ", 2)
     path, _, query = target.partition("?")
-    # Return the query as the service reads it: each value decoded and encoded once.
+    # The service signs the query with each value decoded and encoded again.
     pairs = [(quote(name, safe="-_.~"), quote(value, safe="-_.~")) for name, value in parse_qsl(query)]
     url = f"http://{headers['host']}{path}" + ("?" + "&".join(map("=".join, pairs)) if pairs else "")
     request = AWSRequest(method, url, data=connection.body, headers={name: headers[name] for name in names})
@@ -171,8 +171,9 @@ def is_signed(connection: Connection, session_token: str | None = None) -> bool:
     )
 
 
-def embedded(body: dict[str, Any]) -> dict[str, Any]:
-    """In the formats of the vendors' documentation, because the service model has no types for InvokeModel."""
+def embedding_answer(body: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer to an embedding request, in the format of Amazon's or Cohere's models. The formats are those of
+    the vendors' documentation, because botocore's model of the service does not describe the bodies of InvokeModel."""
     if "inputText" in body:
         assert body.keys() <= {"inputText", "dimensions", "normalize", "embeddingTypes"}
         return {"embedding": [0.25, 0.5], "embeddingsByType": {"float": [0.25, 0.5]}, "inputTextTokenCount": 4}

@@ -123,7 +123,7 @@ class Gemini:
 
 
 def sse(data: dict[str, Any]) -> bytes:
-    # Google's line ends.
+    # Google ends lines with CR LF.
     return b"data: " + json.dumps(data).encode() + b"\r\n\r\n"
 
 

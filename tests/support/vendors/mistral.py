@@ -142,7 +142,7 @@ def _chunks(words: str) -> Iterable[dict[str, Any] | bytes]:
 
 
 def _faults(model: Any, body: dict[str, Any]) -> list[dict[str, Any]]:
-    """In the format of the real service."""
+    """Return the errors of the body, in the format of the real service."""
     names = {field.alias or name for name, field in model.model_fields.items()}
     unknown = [
         {"type": "extra_forbidden", "loc": ["body", name], "msg": "Extra inputs are not permitted", "input": body[name]}

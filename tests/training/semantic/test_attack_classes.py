@@ -1,4 +1,4 @@
-"""What the made-up attacks and their harmless counterparts are like."""
+"""Properties of the made-up attacks and of their harmless counterparts."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""How the semantic tier's benchmark holds labelled texts out."""
+"""The folds in which the semantic tier's labelled texts are held out, and the figures of its benchmark."""
 
 import json
 from pathlib import Path

@@ -1,5 +1,5 @@
 # ruff: noqa: E501, RUF001 - sentences stay whole, in the letters of their language
-"""Attacks by their class: each class is a device (what makes a model follow a stranger), put into words in many ways.
+"""Attacks by class. Each class is a device (the reason why a model would follow a stranger) in many wordings.
 
 A text consists of a device, a payload (the goal of the attacker) and often a carrier (the mail, page, record or code
 that contains the instruction). `reworded` then changes its wording. No text comes from a labelled set."""

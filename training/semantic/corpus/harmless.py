@@ -1,5 +1,5 @@
 # ruff: noqa: E501, RUF001 - sentences stay whole, in the letters of their language
-"""Harmless texts: what people, products and tools send to a model all day, with the words attacks are made of."""
+"""Harmless texts, as people, products and tools send them to models. They contain the same words as attacks."""
 
 from random import Random
 

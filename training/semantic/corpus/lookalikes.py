@@ -1,6 +1,6 @@
 # ruff: noqa: E501, RUF001 - sentences stay whole, in the letters of their language
-"""Harmless texts, a kind for each class of attack: the same forms, carriers and words, and nobody orders a model to
-leave its task."""
+"""Harmless texts, one kind for each class of attack. They have the same forms, carriers and words, but contain no
+instruction to a model to leave its task."""
 
 import base64
 import codecs

@@ -1,6 +1,6 @@
 # ruff: noqa: E501 - sentences stay whole, in the letters of their language
-"""Long harmless prompts: roles, fiction, thought experiments and sensitive subjects, as people write them without wanting
-to break anything. Sentences of four banks are put together, so that a window of text looks like any of a hundred thousand.
+"""Long harmless prompts: roles, fiction, thought experiments and sensitive subjects, written without the intention to
+break a rule. Sentences from four banks are combined, so that there are a hundred thousand different passages.
 """
 
 from random import Random

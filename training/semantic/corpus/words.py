@@ -1,5 +1,6 @@
 # ruff: noqa: E501, SIM905 - sentences stay whole, in the letters of their language
-"""Words that fill the templates of both sides, so that no role, subject or form of a text gives its side away."""
+"""Words that fill the templates of attacks and of harmless texts. Both use the same roles, subjects and forms, so that
+none of these shows whether a text is an attack."""
 
 import re
 from collections.abc import Callable, Sequence

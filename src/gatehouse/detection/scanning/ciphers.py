@@ -25,8 +25,8 @@ from gatehouse.detection.normalise import View, seen
 from gatehouse.detection.normalise.decoded import ENCODED
 from gatehouse.detection.normalise.spaced import ROWS
 from gatehouse.detection.pattern import NEAR
+from gatehouse.detection.pattern_set import PatternSet, Region
 from gatehouse.detection.regex.byte_search import ANYWHERE, Search, search_of
-from gatehouse.detection.rules import Region, Rules
 from gatehouse.detection.separator import TEXT_BEGINS, TEXT_ENDS
 
 #: Number of characters read before and after a place: enough for a match and its context words.
@@ -131,10 +131,10 @@ def _cached_searches(beginnings: tuple[frozenset[str], ...]) -> PlaceSearches:
     return PlaceSearches(chain.from_iterable(beginnings))
 
 
-def place_searches(rules: Sequence[Rules]) -> PlaceSearches:
-    """Return the place searches for the values of `rules`. An organization's own rules are left out, because many of
-    them would match any transformed text."""
-    return _cached_searches(tuple(rule_set.beginnings for rule_set in rules if rule_set.as_written is None))
+def place_searches(pattern_sets: Sequence[PatternSet]) -> PlaceSearches:
+    """Return the place searches for the values of `pattern_sets`. An organization's own patterns are left out, because
+    many of them would match any transformed text."""
+    return _cached_searches(tuple(patterns.beginnings for patterns in pattern_sets if patterns.as_written is None))
 
 
 def is_read_whole(text: str) -> bool:
@@ -160,12 +160,12 @@ class Ciphers:
     all `known` findings that they overlap."""
 
     def __init__(
-        self, rules: Sequence[Rules], text: str, known: Mapping[Place, float], *, json_escapes: bool = False
+        self, pattern_sets: Sequence[PatternSet], text: str, known: Mapping[Place, float], *, json_escapes: bool = False
     ) -> None:
-        self._rules = [rule_set for rule_set in rules if rule_set.as_written is None]
+        self._pattern_sets = [patterns for patterns in pattern_sets if patterns.as_written is None]
         self._text = text
         self._json_escapes = json_escapes
-        self._searches = place_searches(rules)
+        self._searches = place_searches(pattern_sets)
         self._known = known
         self._ranked: _Ranked | None = None
 
@@ -204,7 +204,7 @@ class Ciphers:
         return self._ranked
 
     def _read(self, places: Sequence[Span], transform: Transformation) -> Iterator[Finding]:
-        rules, text = self._rules, self._text
+        pattern_sets, text = self._pattern_sets, self._text
         for margin in (_CONTEXT_CHARACTERS, _LONG_CONTEXT_CHARACTERS):
             begin = max(0, places[0][0] - margin)
             base = seen(text[begin : places[-1][1] + margin], json_escapes=self._json_escapes)
@@ -212,11 +212,13 @@ class Ciphers:
             transformed = transform(base.text, view_places)
             view = View(transformed.text)
             # Only matches of the longest shapes need more surrounding text. These shapes have an opening.
-            if margin == _LONG_CONTEXT_CHARACTERS or not any(rule_set.openings.may_begin(view) for rule_set in rules):
+            if margin == _LONG_CONTEXT_CHARACTERS or not any(
+                patterns.openings.may_begin(view) for patterns in pattern_sets
+            ):
                 break
         starts = [first for first, _ in view_places]
-        for rule_set in rules:
-            for finding in rule_set.findings(view, _regions(transformed.places, len(view)), {}, 0):
+        for patterns in pattern_sets:
+            for finding in patterns.findings(view, _regions(transformed.places, len(view)), {}, 0):
                 span = transformed.back(finding.start, finding.end)
                 if span is None:
                     continue
@@ -225,7 +227,7 @@ class Ciphers:
                 if index < 0 or view_places[index][1] <= first:
                     continue
                 first, end = base.origin(first, end)
-                named = rule_set.is_named(view, finding)
+                named = patterns.is_named(view, finding)
                 in_rot13 = transform is _in_rot13
                 if _has_evidence(finding, text, begin + first, begin + end, in_rot13=in_rot13, named=named):
                     yield Finding(begin + first, begin + end, finding.entity_type, finding.score, finding.source)

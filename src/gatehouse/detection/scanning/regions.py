@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from gatehouse.detection.pattern import NEAR
-from gatehouse.detection.rules import AFTER_ESCAPE, Region
+from gatehouse.detection.pattern_set import AFTER_ESCAPE, Region
 
 
 def regions_near_escapes(

@@ -8,16 +8,16 @@ from gatehouse.detection.findings import Finding, FindingsByPlace, KnownFindings
 from gatehouse.detection.normalise import View, escapes, joined, seen
 from gatehouse.detection.normalise import decoded as decoding
 from gatehouse.detection.pattern import NEAR
+from gatehouse.detection.pattern_set import PatternSet, Region
 from gatehouse.detection.regex.byte_search import ANYWHERE
-from gatehouse.detection.rules import Region, Rules
 from gatehouse.detection.scanning import ciphers
 from gatehouse.detection.scanning.regions import regions_around_seams
 from gatehouse.detection.scanning.windows import Scanner
 from gatehouse.detection.search.as_written import Part, SearchAborted, Texts
 
 #: Maximum code points of a slice. `_MIN_SLICE_CHARACTERS` is the minimum.
-SLICE: Final = 8192
-_MIN_SLICE_CHARACTERS: Final = SLICE // 4
+MAX_SLICE_CHARACTERS: Final = 8192
+_MIN_SLICE_CHARACTERS: Final = MAX_SLICE_CHARACTERS // 4
 #: Intended maximum time of a slice. After a slower slice, the next one is half as long.
 _SLOW_SLICE_SECONDS: Final = 0.002
 #: Number of characters before and after a candidate that are decoded with it: enough for a match and its context words.
@@ -25,8 +25,8 @@ _BEFORE_CHARACTERS: Final = 512
 _AFTER_CHARACTERS: Final = 512
 #: Number of characters after a candidate that are decoded if a match of the longest shapes may begin there.
 _AFTER_LONG_SHAPES_CHARACTERS: Final = 3072
-#: Maximum distance before a slice within which the beginning of a group is searched for, if a segment crosses the
-#: beginning of the slice.
+#: Number of characters before the decoding position that are tried as the beginning of a group. The decoding position
+#: is `_BEFORE_CHARACTERS` before the slice. `normalise.decoded` defines group and segment.
 _MAX_ALIGNING_CHARACTERS: Final = 64
 #: Number of characters that are decoded to decide whether a group begins at a position.
 _PROBE_CHARACTERS: Final = 128
@@ -36,28 +36,29 @@ _LOOKAHEAD_CHARACTERS: Final = 6 * NEAR
 
 
 def scan(
-    rules: Sequence[Rules], text: str, *, pos: int = 0, decoded: bool = True, json_escapes: bool = False
+    pattern_sets: Sequence[PatternSet], text: str, *, pos: int = 0, decoded: bool = True, json_escapes: bool = False
 ) -> list[Finding]:
     """Return all findings in `text`, in order.
 
     Findings begin at `pos` or later. The text before `pos` is used only for word boundaries and context words. If
     `decoded` is true, the decoded views are searched too. `json_escapes` means that `text` is raw JSON."""
     findings: FindingsByPlace = {}
-    for part in scan_in_slices(rules, text, pos=pos, decoded=decoded, json_escapes=json_escapes):
+    for part in scan_in_slices(pattern_sets, text, pos=pos, decoded=decoded, json_escapes=json_escapes):
         keep_best(findings, part)
     return sorted(findings.values(), key=by_place)
 
 
-def scan_short(rules: Sequence[Rules], text: str, *, decoded: bool = True) -> list[Finding] | None:
+def scan_short(pattern_sets: Sequence[PatternSet], text: str, *, decoded: bool = True) -> list[Finding] | None:
     """Return the findings of a short text that has only one view. Most texts are like this. Return None if the text is
-    longer than a slice or has other views."""
-    if len(text) > SLICE or "\\" in text or (decoded and ciphers.is_read_whole(text)):
+    longer than a slice or has other views. The set with an organization's own patterns is skipped: `scan_in_slices`
+    searches for these patterns itself."""
+    if len(text) > MAX_SLICE_CHARACTERS or "\\" in text or (decoded and ciphers.is_read_whole(text)):
         return None
     view = seen(text, json_escapes=False)
     if view.starts is not None:
         return None
     data = view.data
-    disguised = ciphers.place_searches(rules).disguised
+    disguised = ciphers.place_searches(pattern_sets).disguised
     if disguised(ANYWHERE, data, 0, len(data))[0][0] >= 0 or joined.breaks(view):
         return None
     if view.text != text:
@@ -70,60 +71,65 @@ def scan_short(rules: Sequence[Rules], text: str, *, decoded: bool = True) -> li
         return None
     region = (Region(0, len(text), len(text)),)
     findings: FindingsByPlace = {}
-    for rule_set in rules:
-        if rule_set.as_written is None:
-            keep_best(findings, rule_set.findings(view, region, {}, 0))
+    for patterns in pattern_sets:
+        if patterns.as_written is None:
+            keep_best(findings, patterns.findings(view, region, {}, 0))
     return sorted(findings.values(), key=by_place) if findings else []
 
 
 def scan_in_slices(
-    rules: Sequence[Rules],
+    pattern_sets: Sequence[PatternSet],
     text: str,
     *,
     pos: int = 0,
     decoded: bool = True,
     json_escapes: bool = False,
     parts: Sequence[Part] | None = None,
-    is_tried: bool = False,
+    scan_short_failed: bool = False,
 ) -> Iterator[list[Finding]]:
     """Yield the findings of each slice.
 
-    The length of a slice is adapted to the measured time, so that a slice takes at most a few milliseconds. It does not
-    affect the findings. `parts` are the spans of the texts that `text` consists of. An organization's own patterns are
-    searched for only within these spans. `is_tried` means that `scan_short` has returned None for the text."""
-    if len(text) > SLICE and (others := [rule_set for rule_set in rules if rule_set.as_written is None]):
-        # An organization's own patterns are searched for last. They need the complete text at once, which may take
-        # longer than a slice. By then, the scheduler knows that this text is long.
+    The length of a slice is adapted to the measured time, so that a slice takes at most a few milliseconds. The length
+    does not affect the findings. `parts` are the spans of the texts that `text` consists of. An organization's own
+    patterns are searched for only within these spans. `scan_short_failed` means that `scan_short` has returned None for
+    the text."""
+    if len(text) > MAX_SLICE_CHARACTERS and (
+        others := [patterns for patterns in pattern_sets if patterns.as_written is None]
+    ):
+        # Search an organization's own patterns last: this search cannot be sliced and may block longer than a slice.
+        # The slices before it have let the scheduler classify the text as long.
         yield from _in_slices(others, text, (), pos=pos, decoded=decoded, json_escapes=json_escapes)
-        rules = [rule_set for rule_set in rules if rule_set.as_written is not None]
-        if not rules:
+        pattern_sets = [patterns for patterns in pattern_sets if patterns.as_written is not None]
+        if not pattern_sets:
             return
     own: list[Finding] = []
     aborted: SearchAborted | None = None
     try:
-        for part in _as_written(rules, text, [(0, len(text))] if parts is None else parts, json_escapes=json_escapes):
+        for part in _own_pattern_findings(pattern_sets, text, parts, json_escapes=json_escapes):
             own += [finding for finding in part if finding.start >= pos] if pos else part
             yield part
     except SearchAborted as error:
         aborted = error
-    if not is_tried and not pos and not json_escapes:
-        short = scan_short(rules, text, decoded=decoded)
+    if not scan_short_failed and not pos and not json_escapes:
+        short = scan_short(pattern_sets, text, decoded=decoded)
         if short is not None:
             yield _unknown(short, {by_place(finding): finding.score for finding in own})
             if aborted is not None:
                 raise aborted
             return
-    yield from _in_slices(rules, text, own, pos=pos, decoded=decoded, json_escapes=json_escapes)
+    yield from _in_slices(pattern_sets, text, own, pos=pos, decoded=decoded, json_escapes=json_escapes)
     if aborted is not None:
         raise aborted
 
 
-def _as_written(
-    rules: Sequence[Rules], text: str, parts: Sequence[Part], *, json_escapes: bool
+def _own_pattern_findings(
+    pattern_sets: Sequence[PatternSet], text: str, parts: Sequence[Part] | None, *, json_escapes: bool
 ) -> Iterator[list[Finding]]:
-    """Yield the findings of an organization's own patterns in the parts. Raises `SearchAborted` after the last
-    finding."""
-    own = [rule_set.as_written for rule_set in rules if rule_set.as_written is not None]
+    """Yield the findings of an organization's own patterns in the parts, or in the complete text if `parts` is None.
+    Raises `SearchAborted` after the last finding."""
+    if parts is None:
+        parts = [(0, len(text))]
+    own = [patterns.as_written for patterns in pattern_sets if patterns.as_written is not None]
     if not own or not parts:
         return
     views: list[View] = []
@@ -142,10 +148,16 @@ def _as_written(
 
 
 def _in_slices(
-    rules: Sequence[Rules], text: str, own: Sequence[Finding], *, pos: int, decoded: bool, json_escapes: bool
+    pattern_sets: Sequence[PatternSet],
+    text: str,
+    own: Sequence[Finding],
+    *,
+    pos: int,
+    decoded: bool,
+    json_escapes: bool,
 ) -> Iterator[list[Finding]]:
     known = {by_place(finding): finding.score for finding in own}
-    scanner = Scanner(rules, json_escapes=json_escapes, start=pos, known=KnownFindings(own), releases_late=True)
+    scanner = Scanner(pattern_sets, json_escapes=json_escapes, start=pos, known=KnownFindings(own), releases_late=True)
     if len(text) <= _MIN_SLICE_CHARACTERS:
         # Most texts have one slice.
         if text:
@@ -153,11 +165,11 @@ def _in_slices(
             findings, _ = scanner.advance(final=True)
             yield _unknown(findings, known)
             if decoded:
-                decoded_findings = _decoded(rules, text, 0, pos, len(text), json_escapes=json_escapes)
+                decoded_findings = _decoded(pattern_sets, text, 0, pos, len(text), json_escapes=json_escapes)
                 _add_scores(findings, known)
                 yield _unknown(decoded_findings, known)
                 _add_scores(decoded_findings, known)
-                yield ciphers.Ciphers(rules, text, known, json_escapes=json_escapes).find(pos, len(text))
+                yield ciphers.Ciphers(pattern_sets, text, known, json_escapes=json_escapes).find(pos, len(text))
         return
     slices = _Slices(len(text))
     for start, stop in slices:
@@ -172,11 +184,13 @@ def _in_slices(
     slices = _Slices(len(text))
     for start, stop in slices:
         first, run = _aligned(text, start, first, run)
-        findings = _unknown(_decoded(rules, text, first, max(start, pos), stop, json_escapes=json_escapes), known)
+        findings = _unknown(
+            _decoded(pattern_sets, text, first, max(start, pos), stop, json_escapes=json_escapes), known
+        )
         _add_scores(findings, known)
         slices.adjust_size()
         yield findings
-    ciphers_search = ciphers.Ciphers(rules, text, known, json_escapes=json_escapes)
+    ciphers_search = ciphers.Ciphers(pattern_sets, text, known, json_escapes=json_escapes)
     slices = _Slices(len(text))
     for start, stop in slices:
         findings = _unknown(ciphers_search.find(max(start, pos), stop), known)
@@ -223,23 +237,23 @@ class _Slices:
         if seconds > _SLOW_SLICE_SECONDS:
             self._size = max(self._size // 2, _MIN_SLICE_CHARACTERS)
         elif seconds < _SLOW_SLICE_SECONDS / 2.2:
-            self._size = min(self._size * 2, SLICE)
+            self._size = min(self._size * 2, MAX_SLICE_CHARACTERS)
 
 
 def _aligned(text: str, start: int, before: int, run: int) -> tuple[int, int]:
     """Return the position from which to decode the slice that begins at `start`, and the start of the run of digits
     that contains this position. `before` and `run` are the results for the previous slice.
 
-    An encoded segment must be cut between two groups of digits. The start of the run does not reliably show where
-    groups begin, because other digits may precede the segment and its first characters may not encode ASCII. The
-    returned position is therefore one near `start` from which the segment decodes to text."""
+    A digit is a character of hex or base64; four base64 digits are a group. Decoding must start at the beginning of a
+    group. Groups cannot be counted from the start of the run: digits that do not belong to the segment may precede it.
+    Its first groups may also not encode ASCII. So positions are tried until the text there decodes to text."""
     first = max(0, start - _BEFORE_CHARACTERS)
     bare = len(text[before:first].rstrip(decoding.ALPHABET))
     run = before + bare if bare or not before else run
     if first <= run:
         return first, run
-    # A repetitive segment may decode to text from two of four positions. Positions at a multiple of four from the start
-    # of the run are tried first.
+    # A repetitive segment may decode to text at two of the four possible offsets. The offset of the start of the run is
+    # tried first.
     places = sorted(
         range(first, max(run, first - _MAX_ALIGNING_CHARACTERS) - 1, -1), key=lambda place: (place - run) % 4 != 0
     )
@@ -250,7 +264,7 @@ def _aligned(text: str, start: int, before: int, run: int) -> tuple[int, int]:
 
 
 def _decoded(
-    rules: Sequence[Rules], text: str, first: int, start: int, stop: int, *, json_escapes: bool
+    pattern_sets: Sequence[PatternSet], text: str, first: int, start: int, stop: int, *, json_escapes: bool
 ) -> list[Finding]:
     """Return the findings that begin between `start` and `stop` and are at least partly encoded."""
     candidates = decoding.candidates(text[first : stop + _LOOKAHEAD_CHARACTERS])
@@ -261,15 +275,15 @@ def _decoded(
         if begin >= stop:
             break
         views = _decoded_views(text[begin : end + _AFTER_CHARACTERS], json_escapes=json_escapes)
-        if any(rule_set.openings.may_begin(view) for rule_set in rules for view in views):
+        if any(patterns.openings.may_begin(view) for patterns in pattern_sets for view in views):
             views = _decoded_views(text[begin : end + _AFTER_LONG_SHAPES_CHARACTERS], json_escapes=json_escapes)
         # The decoded text may be JSON.
         nested = [escapes.nested_view(view, final=True) for view in views]
         for view in (*views, *(derived.view for derived in nested if derived is not None)):
             seams = view.replaced()
-            for rule_set in rules:
+            for patterns in pattern_sets:
                 over = regions_around_seams(seams, 0, view.at(stop - begin), len(view))
-                keep_best(findings, rule_set.findings(view, over, {}, begin))
+                keep_best(findings, patterns.findings(view, over, {}, begin))
     return [finding for finding in findings.values() if start <= finding.start < stop]
 
 

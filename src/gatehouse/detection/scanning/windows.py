@@ -24,7 +24,7 @@ from gatehouse.detection.normalise import View, characters, escapes, joined, see
 from gatehouse.detection.normalise.hidden import Hidden, hidden_view
 from gatehouse.detection.normalise.spaced import Spaced, spaced_begun, spaced_view
 from gatehouse.detection.pattern import CONTEXT_BEFORE, NEAR
-from gatehouse.detection.rules import MatchChain, Region, Rules
+from gatehouse.detection.pattern_set import MatchChain, PatternSet, Region
 from gatehouse.detection.scanning.regions import regions_around_seams, regions_near_escapes
 from gatehouse.detection.search.growth import has_rare_characters
 
@@ -50,7 +50,7 @@ _MIN_SPACED_CHARACTERS: Final = 6
 
 
 class _Chains(NamedTuple):
-    """The match chains of one `Rules` object, one for each view of a text."""
+    """The match chains of one `PatternSet` object, one for each view of a text."""
 
     plain: MatchChain
     over_breaks: MatchChain
@@ -97,14 +97,14 @@ class Scanner:
 
     def __init__(
         self,
-        rules: Sequence[Rules],
+        pattern_sets: Sequence[PatternSet],
         *,
         json_escapes: bool = False,
         start: int = 0,
         known: "KnownFindings | None" = None,
         releases_late: bool = False,
     ) -> None:
-        self._rules = rules
+        self._sets = pattern_sets
         self._releases_late = releases_late
         self._known = known
         self._json_escapes = json_escapes
@@ -124,7 +124,7 @@ class Scanner:
         self._crossing_settled: list[Finding] = []
         #: places of findings in the plain view that end after the settled position
         self._plain_places: set[Place] = set()
-        self._chains = [_Chains(*(MatchChain(covered=start) for _ in _Chains._fields)) for _ in rules]
+        self._chains = [_Chains(*(MatchChain(covered=start) for _ in _Chains._fields)) for _ in pattern_sets]
 
     def push(self, text: str) -> None:
         self._tail += text
@@ -163,17 +163,19 @@ class Scanner:
         # The view has the same positions as the text, because no character was removed. Characters may be replaced, for
         # example full-width digits.
         zone = view.data[view.byte(self._settled - self._base - first) :]
-        if has_rare_characters(zone) or not all(rules.growth is None or rules.has_none(zone) for rules in self._rules):
+        if has_rare_characters(zone) or not all(
+            patterns.growth is None or patterns.has_none(zone) for patterns in self._sets
+        ):
             return False
         start, known = self._settled - self._base - first, characters.unsettled(view, text)
         if "\n" in text and any(place >= start for place in joined.breaks(view)):
             return False
         settled = end = min(known, joined.begun(view, known), spaced_begun(view, known))
-        for rules in self._rules:
-            if rules.growth is not None:
-                settled = min(settled, rules.growth.growing(view, start, end))
+        for patterns in self._sets:
+            if patterns.growth is not None:
+                settled = min(settled, patterns.growth.growing(view, start, end))
             elif end < known:
-                settled = min(settled, rules.grows_from(view, start, end))
+                settled = min(settled, patterns.grows_from(view, start, end))
         settled = first + self._as_written(view, first, settled, known, final=False)
         self._settled = max(self._settled, self._base + settled)
         if len(self._tail) > _MAX_TAIL_CHARACTERS:
@@ -242,20 +244,20 @@ class Scanner:
         organization's own patterns."""
         first = view.at(max(0, self._settled - self._base))
         return min(
-            (rules.grows_from(view, first, end) for rules in self._rules if own or rules.as_written is None),
+            (patterns.grows_from(view, first, end) for patterns in self._sets if own or patterns.as_written is None),
             default=end,
         )
 
     def _floor(self, views: "_Views", place: int) -> int:
         """Return the position before which no match is long enough to extend beyond the end. The result is at least
         `place`."""
-        if len(self._tail) - place < min((rules.openings.window for rules in self._rules), default=0):
+        if len(self._tail) - place < min((patterns.openings.window for patterns in self._sets), default=0):
             return place
         floor = len(self._tail)
         for view in views.all:
             end = characters.unsettled(view, views.text)
             first = view.at(max(0, self._settled - self._base))
-            settled = min((rules.openings.settled(view, first, end) for rules in self._rules), default=end)
+            settled = min((patterns.openings.settled(view, first, end) for patterns in self._sets), default=end)
             floor = min(floor, view.start_of(max(0, settled), len(self._tail)))
             if floor <= place:
                 return place
@@ -268,10 +270,12 @@ class Scanner:
         if self._known is not None:
             return settled
         start = view.at(max(0, self._settled - self._base - offset))
-        for rules, (plain, *_) in zip(self._rules, self._chains, strict=True):
-            if rules.as_written is not None:
+        for patterns, (plain, *_) in zip(self._sets, self._chains, strict=True):
+            if patterns.as_written is not None:
                 resume = plain.over(view, offset)
-                findings, place = rules.as_written.in_stream(view, start, resume, self._base + offset, end, whole=final)
+                findings, place = patterns.as_written.in_stream(
+                    view, start, resume, self._base + offset, end, whole=final
+                )
                 if findings:
                     self._pending = sorted([*self._pending, *findings], key=by_place)
                 if not final:
@@ -285,44 +289,46 @@ class Scanner:
         view, nested, spaced, hidden = views.plain, views.nested, views.spaced, views.hidden
         first, last = max(0, self._settled - self._base), settled - self._base
         findings = self._known_findings()
-        for rules, chains in zip(self._rules, self._chains, strict=True):
-            if rules.as_written is None:
+        for patterns, chains in zip(self._sets, self._chains, strict=True):
+            if patterns.as_written is None:
                 region = Region(view.at(first), view.at(last), len(view))
-                new, last = self._search_regions(rules, view, (region,), chains.plain, last, final=final)
+                new, last = self._search_regions(patterns, view, (region,), chains.plain, last, final=final)
                 plain_findings = self._without_partial_escapes(new, nested)
                 keep_best(findings, plain_findings)
                 self._plain_places.update(map(by_place, plain_findings))
             if views.joined_view is not None:
                 over = self._regions(views.joined_view, views.seams, last, chains.over_breaks, width=2, longest=NEAR)
-                new, last = self._search_regions(rules, views.joined_view, over, chains.over_breaks, last, final=final)
+                new, last = self._search_regions(
+                    patterns, views.joined_view, over, chains.over_breaks, last, final=final
+                )
                 joined_findings = self._without_partial_escapes(new, nested)
                 if self._known is not None:
                     joined_findings = [finding for finding in joined_findings if not self._known.covers(finding)]
                 keep_best(
                     findings,
-                    _outside_plain(joined_findings, self._plain_places if rules.as_written is None else findings),
+                    _outside_plain(joined_findings, self._plain_places if patterns.as_written is None else findings),
                 )
             if nested is not None:
                 chain = chains.over_escapes
                 begin, stop = nested.view.at(chain.covered), nested.view.at(last)
                 # The search begins at a fixed distance before an escape. The findings would otherwise depend on how the
                 # text is cut.
-                reach = rules.openings.longest_without_opening
+                reach = patterns.openings.longest_without_opening
                 since = nested.view.at(first)
                 over = list(
                     regions_near_escapes(nested.escaped, begin, stop, len(nested.view), reach=reach, since=since)
                 )
-                new, last = self._search_regions(rules, nested.view, over, chain, last, final=final)
+                new, last = self._search_regions(patterns, nested.view, over, chain, last, final=final)
                 keep_best(findings, new)
-            if spaced is not None and rules.as_written is None:
+            if spaced is not None and patterns.as_written is None:
                 over = self._regions(
                     spaced.view, spaced.seams, last, chains.spaced, width=_MIN_SPACED_CHARACTERS, longest=NEAR
                 )
-                new, last = self._search_regions(rules, spaced.view, over, chains.spaced, last, final=final)
+                new, last = self._search_regions(patterns, spaced.view, over, chains.spaced, last, final=final)
                 keep_best(findings, self._without_partial_escapes(new, nested))
             if hidden is not None:
                 over = self._regions(hidden.view, hidden.positions, last, chains.hidden)
-                new, last = self._search_regions(rules, hidden.view, over, chains.hidden, last, final=final)
+                new, last = self._search_regions(patterns, hidden.view, over, chains.hidden, last, final=final)
                 keep_best(findings, self._without_partial_escapes(new, nested))
         settled = self._base + (last if nested is None else nested.before(last))
         settled = max(settled, self._settled)
@@ -347,18 +353,18 @@ class Scanner:
         return [region._replace(since=since) for region in over]
 
     def _search_regions(
-        self, rules: Rules, view: View, over: Sequence[Region], chain: MatchChain, last: int, *, final: bool
+        self, patterns: PatternSet, view: View, over: Sequence[Region], chain: MatchChain, last: int, *, final: bool
     ) -> tuple[list[Finding], int]:
         """Return the findings in the regions `over`, and the position of the tail up to which all matches are known.
         This position is `last`, or the start of the first match that depends on a context word that may still arrive.
         The regions end at `last` or earlier."""
         resume = chain.over(view)
         if final:
-            return rules.findings(view, over, resume, self._base), last
+            return patterns.findings(view, over, resume, self._base), last
         if not over:
             return [], last
         known = characters.unsettled(view, self._whole(final=False))
-        findings, waiting = rules.findings_and_waiting(
+        findings, waiting = patterns.findings_and_waiting(
             view, [region._replace(known=known) for region in over], resume, self._base
         )
         chain.keep(resume, view, len(self._tail))

@@ -33,7 +33,7 @@ from gatehouse.detection.search.walks import (
 _SEPARATOR_BYTE: Final = b"\xff"
 #: Number of characters after a match in which a context word can affect the match's score.
 _CONTEXT_LOOKAHEAD: Final = CONTEXT_AFTER + 2
-#: Maximum RE2 instructions of the rules that are combined into one search.
+#: Maximum RE2 instructions of the shapes that are combined into one search.
 _MAX_GROUP_INSTRUCTIONS: Final = 2_000
 #: Size of the first and of the largest window in the search for the first possible match.
 _MIN_WINDOW_BYTES: Final = 64
@@ -50,7 +50,7 @@ class SearchAborted(Exception):
         self.sources = tuple(sources)
 
 
-class WrittenRule(NamedTuple):
+class WrittenShape(NamedTuple):
     """One shape of a pattern, compiled. `anywhere` searches an incomplete text for the regex without its anchors to the
     beginning and end of the text. `anywhere` is None if the regex has no such anchors."""
 
@@ -61,7 +61,7 @@ class WrittenRule(NamedTuple):
 
 
 class WrittenGroup(NamedTuple):
-    """Some rules, by their `numbers`, and one combined search for all of them. The search treats a text as incomplete,
+    """Some shapes, by their `numbers`, and one combined search for all of them. The search treats a text as incomplete,
     so it also works for a text that is followed by other texts."""
 
     numbers: list[int]
@@ -94,21 +94,21 @@ class Texts:
         """Return the byte range of the text with this index."""
         return self._starts[number], self._starts[number + 1] - 1
 
-    def finding(self, rule: WrittenRule, spans: Spans, offset: int = 0) -> Finding | None:
+    def finding(self, written: WrittenShape, spans: Spans, offset: int = 0) -> Finding | None:
         """Return the finding of a match, or None if the finding would be empty. `spans` count bytes from `offset`."""
-        start, stop = spans[rule.shape.group]
+        start, stop = spans[written.shape.group]
         if start >= stop:
             return None
         start, stop = start + offset, stop + offset
         number = self.number(start)
         first, last = self.ends(number)
         if stop <= last:
-            return _finding_in_view(rule, self._views[number], start - first, stop - first, self._parts[number][0])
+            return _finding_in_view(written, self._views[number], start - first, stop - first, self._parts[number][0])
         begin = self._source_position(start)
-        near = rule.shape.context is not None and _in_context(
-            rule.shape, self._views[number], start - first, last - first
+        near = written.shape.context is not None and _in_context(
+            written.shape, self._views[number], start - first, last - first
         )
-        return _new_finding(rule, begin, self._source_position(stop), near=near)
+        return _new_finding(written, begin, self._source_position(stop), near=near)
 
     def _source_position(self, byte: int) -> int:
         """Return the source position of a byte of `data`."""
@@ -121,8 +121,8 @@ class AsWritten:
     """Patterns compiled for searching unchanged texts. Compiled once, when patterns are loaded; thread-safe."""
 
     def __init__(self, shapes: Sequence[tuple[Pattern, Shape]]) -> None:
-        self._rules = [_compiled(pattern, shape) for pattern, shape in shapes]
-        self._groups = list(_groups(self._rules))
+        self._written = [_compiled(pattern, shape) for pattern, shape in shapes]
+        self._groups = list(_groups(self._written))
 
     def in_texts(self, texts: Texts) -> Iterator[list[Finding]]:
         """Yield the findings in complete texts. Each step takes a few milliseconds. Raises `SearchAborted` after the
@@ -141,15 +141,15 @@ class AsWritten:
         for group in self._groups:
             first = yield from _first_candidate(group.search, texts.data, 0)
             for number in group.numbers if first < len(texts.data) else ():
-                rule = self._rules[number]
+                written = self._written[number]
                 try:
                     yield from (
-                        _findings_across_texts(rule, texts, first)
-                        if rule.anywhere is None
-                        else _findings_by_text(rule, texts)
+                        _findings_across_texts(written, texts, first)
+                        if written.anywhere is None
+                        else _findings_by_text(written, texts)
                     )
                 except SearchBudgetExceeded:
-                    aborted_sources[rule.pattern.id] = None
+                    aborted_sources[written.pattern.id] = None
         yield None
         if aborted_sources:
             raise SearchAborted(tuple(aborted_sources))
@@ -160,33 +160,33 @@ class AsWritten:
         """Return the findings that begin at character `start` of a stream's text or later, and the character up to
         which the findings are final. Text that follows the character `known` cannot add findings before that character.
 
-        `whole` means that no text follows. The view begins at position `base` of the text. `resume` maps each rule to
-        the byte of the view where its search continues. This method updates `resume`."""
+        `whole` means that no text follows. The view begins at position `base` of the text. `resume` maps each shape
+        to the byte of the view where its search continues. This method updates `resume`."""
         first, end = view.byte(start), view.byte(known)
         data = view.data[:end]
         settled = known
         findings: list[Finding] = []
         for group in self._groups:
             if group.search(ANYWHERE, data, first, end)[0][0] == end:
-                # No rule of the group has a match or the beginning of one.
+                # No shape of the group has a match or the beginning of one.
                 continue
             for number in group.numbers:
-                rule = self._rules[number]
-                walk = StreamWalk(rule.searches, view, end, whole=whole)
+                written = self._written[number]
+                walk = StreamWalk(written.searches, view, end, whole=whole)
                 place = max(first, resume.get(number, 0))
                 while (spans := walk.next(place)) is not None:
                     begin, place = spans[0]
                     if (
-                        rule.shape.context is not None
+                        written.shape.context is not None
                         and not whole
                         and view.character(place) + _CONTEXT_LOOKAHEAD > known
                     ):
                         walk.undecided_from = begin
                         break
                     resume[number] = place
-                    begin, stop = spans[rule.shape.group]
+                    begin, stop = spans[written.shape.group]
                     if begin < stop:
-                        findings.append(_finding_in_view(rule, view, begin, stop, base))
+                        findings.append(_finding_in_view(written, view, begin, stop, base))
                 settled = min(settled, view.character(walk.undecided_from))
         return findings, settled
 
@@ -215,38 +215,38 @@ def _first_candidate(search: Search, data: bytes, place: int) -> Generator[None,
     return place
 
 
-def _findings_across_texts(rule: WrittenRule, texts: Texts, first: int) -> Iterator[Finding | None]:
-    """Yield a rule's findings in all texts from byte `first` on. The texts are searched as one. Yield None after a step
-    without a match."""
-    for spans in matches(rule.searches, texts.data, first, WalkBudget(len(texts.data))):
-        yield None if spans is None else texts.finding(rule, spans)
+def _findings_across_texts(written: WrittenShape, texts: Texts, first: int) -> Iterator[Finding | None]:
+    """Yield the findings of a shape in all texts from byte `first` on. The texts are searched as one. Yield None after
+    a step without a match."""
+    for spans in matches(written.searches, texts.data, first, WalkBudget(len(texts.data))):
+        yield None if spans is None else texts.finding(written, spans)
 
 
-def _findings_by_text(rule: WrittenRule, texts: Texts) -> Iterator[Finding | None]:
+def _findings_by_text(written: WrittenShape, texts: Texts) -> Iterator[Finding | None]:
     """Yield the findings of a regex that is anchored to the beginning or end of the text. Search each text in which the
     regex may match separately. Yield None after a step without a match."""
-    assert rule.anywhere is not None
+    assert written.anywhere is not None
     data, budget = texts.data, WalkBudget(len(texts.data))
     place = 0
-    while (place := (yield from _first_candidate(rule.anywhere, data, place))) < len(data):
+    while (place := (yield from _first_candidate(written.anywhere, data, place))) < len(data):
         first, last = texts.ends(texts.number(place))
-        for spans in matches(rule.searches, memoryview(data)[first:last], 0, budget):
-            yield None if spans is None else texts.finding(rule, spans, first)
+        for spans in matches(written.searches, memoryview(data)[first:last], 0, budget):
+            yield None if spans is None else texts.finding(written, spans, first)
         place = last + 1
 
 
-def _finding_in_view(rule: WrittenRule, view: View, start: int, stop: int, base: int) -> Finding:
+def _finding_in_view(written: WrittenShape, view: View, start: int, stop: int, base: int) -> Finding:
     """Return the finding in the bytes from `start` to `stop` of a view. The view begins at position `base` of the
     text."""
-    near = rule.shape.context is not None and _in_context(rule.shape, view, start, stop)
+    near = written.shape.context is not None and _in_context(written.shape, view, start, stop)
     first, end = view.origin(view.character(start), view.character(stop))
-    return _new_finding(rule, base + first, base + end, near=near)
+    return _new_finding(written, base + first, base + end, near=near)
 
 
-def _new_finding(rule: WrittenRule, start: int, stop: int, *, near: bool) -> Finding:
-    score = matching.judge(rule.shape, "", near=near)
+def _new_finding(written: WrittenShape, start: int, stop: int, *, near: bool) -> Finding:
+    score = matching.judge(written.shape, "", near=near)
     assert score is not None
-    return Finding(start, stop, rule.pattern.entity_type, score, rule.pattern.id)
+    return Finding(start, stop, written.pattern.entity_type, score, written.pattern.id)
 
 
 def _in_context(shape: CompiledShape, view: View, start: int, stop: int) -> bool:
@@ -259,15 +259,15 @@ def _in_context(shape: CompiledShape, view: View, start: int, stop: int) -> bool
     return matching.in_context(shape, before, start - first, len(before)) or matching.in_context(shape, after, 0, 1)
 
 
-def _groups(rules: Sequence[WrittenRule]) -> Iterator[WrittenGroup]:
+def _groups(written_shapes: Sequence[WrittenShape]) -> Iterator[WrittenGroup]:
     numbers: list[int] = []
     unfinished: list[str] = []
     size = 0
-    for number, rule in enumerate(rules):
+    for number, written in enumerate(written_shapes):
         # RE2 accepts each group name only once in a combined regex, so the groups are removed.
-        tokens = re2_syntax.without_text_ends(re2_syntax.without_groups(re2_syntax.tokens(rule.shape.regex.pattern)))
+        tokens = re2_syntax.without_text_ends(re2_syntax.without_groups(re2_syntax.tokens(written.shape.regex.pattern)))
         regex = re2_syntax.unfinished(tokens)
-        length = rule.searches.instructions
+        length = written.searches.instructions
         if numbers and size + length > _MAX_GROUP_INSTRUCTIONS:
             yield WrittenGroup(numbers, _search_of("|".join(unfinished)))
             numbers, unfinished, size = [], [], 0
@@ -278,13 +278,13 @@ def _groups(rules: Sequence[WrittenRule]) -> Iterator[WrittenGroup]:
         yield WrittenGroup(numbers, _search_of("|".join(unfinished)))
 
 
-def _compiled(pattern: Pattern, shape: Shape) -> WrittenRule:
+def _compiled(pattern: Pattern, shape: Shape) -> WrittenShape:
     tokens = re2_syntax.tokens(shape.regex)
     unfinished = re2.compile(re2_syntax.unfinished(tokens), matching.options())
     character = re2_syntax.any_character(tokens)
     anywhere = re2_syntax.unfinished(re2_syntax.without_text_ends(tokens)) if re2_syntax.has_text_ends(tokens) else None
     compiled = matching.compile_shape(shape, matching.compile_context(pattern.context))
-    return WrittenRule(
+    return WrittenShape(
         pattern,
         compiled,
         Searches(

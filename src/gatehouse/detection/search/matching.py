@@ -1,5 +1,5 @@
 """Defines the matches of one pattern in a text. This module is a short reference implementation; the fast matcher in
-`rules` returns the same findings.
+`pattern_set` returns the same findings.
 
 Each match of a shape is processed as follows, in the order of the text:
 

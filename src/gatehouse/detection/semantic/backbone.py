@@ -25,8 +25,7 @@ def readable_part(text: str) -> str:
 
 
 def session(path: Path) -> onnxruntime.InferenceSession:
-    """Load a model that runs on one thread. More threads would spin on cores that other processes use. The tier scales
-    by processes."""
+    """Load a model that runs on one thread. More threads would spin on cores that other processes use."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
@@ -37,7 +36,7 @@ def session(path: Path) -> onnxruntime.InferenceSession:
 
 
 class Backbone:
-    """The embedded MiniLM model: `model.onnx` and `tokenizer.json`, which `training/semantic/convert.py` writes."""
+    """The MiniLM model in `folder`: `model.onnx` and `tokenizer.json`, which `training/semantic/convert.py` writes."""
 
     def __init__(self, folder: Path) -> None:
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))

@@ -7,5 +7,4 @@ guard       ends the detection process if a batch takes too long or memory is ex
 wire        the messages on the socket of the detection process
 detectors   the base class of all clients: time budget, limit of waiting texts, cache
 client      the client of the detection process
-in_process  the tiers in threads of the current process, for the command line
 """

@@ -26,8 +26,8 @@ def npi(text: str) -> bool:
 
 
 def dea(text: str) -> bool:
-    """Check the last digit of a US DEA number: the last digit of the sum of the digits at odd places and twice the
-    digits at even places."""
+    """Check the last digit of a US DEA number. Add the digits 1, 3 and 5, and twice the digits 2, 4 and 6. The last
+    digit of the sum is the check digit."""
     places = [int(digit) for digit in text[2:]]
     return (sum(places[0:6:2]) + 2 * sum(places[1:6:2])) % 10 == places[6]
 

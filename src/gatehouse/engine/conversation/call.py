@@ -1,9 +1,53 @@
 """A model call in the pipeline: the client's request, decoded once, with its unknown fields."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
 import msgspec
+
+from gatehouse.foundation.secrets.owned_ids import KeptObject
+
+
+class KeptRequest(msgspec.Struct):
+    """An operation on a response that a provider keeps. `path` is the path below the response, `query` is the
+    client's query, and `parameters` are those of its parameters that the provider gets."""
+
+    method: str
+    public_id: str
+    path: str = ""
+    query: str = ""
+    parameters: list[tuple[str, str]] = []
+
+
+class NativeOptions(msgspec.Struct):
+    """What a call of the Responses API needs for a provider with that API (`stages.calls.response_state`)."""
+
+    #: whether the provider may keep the response
+    keeps: bool = False
+    #: the response that the call continues
+    previous: KeptObject | None = None
+    #: the operation on a kept response; None for a call of a model
+    kept: KeptRequest | None = None
+    #: the provider's ids of the items that the input refers to and that it keeps for this caller
+    references: frozenset[str] = frozenset()
+    #: prefixes of the types of hosted tools that are left out
+    left_out: tuple[str, ...] = ()
+    #: makes the client's id of a kept response or item from the provider's name, the model and the provider's id
+    public_id: Callable[[str, str, str], str] | None = None
+    #: names of the fields, tools and items that the last provider did not receive
+    lost: dict[str, None] = {}
+    #: whether the provider adds an unknown number of tokens to the input
+    fills_context: bool = False
+
+
+class FilePart(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of a form. `name` is its field, and `extension` is the extension of its file name, or empty. The rest of
+    the file name is not sent."""
+
+    name: str
+    data: memoryview
+    extension: str
+    media_type: str
 
 
 class ModelCall(msgspec.Struct, kw_only=True):
@@ -23,5 +67,12 @@ class ModelCall(msgspec.Struct, kw_only=True):
     exact: bool = True
     fallbacks: tuple[str, ...] = ()
     headers: Mapping[str, str] = {}
+    #: set for calls of the Responses API only
+    native: NativeOptions | None = None
     #: limit of the answer in tokens if the caller sets none; sent to the provider
     output_limit: int | None = None
+    #: the files of a call that is a form; `body` has its other fields
+    files: tuple[FilePart, ...] = ()
+    is_form: bool = False
+    #: the format of a complete answer
+    answer_form: Literal["json", "text", "binary"] = "json"

@@ -2,16 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Protocol
 
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.form import Delta
+from gatehouse.engine.conversation.operations import Operation
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.conversation.view import EventView, Growth
 from gatehouse.foundation.errors import Refusal
-
-#: `count_tokens` has no answer of a model
-Operation: TypeAlias = Literal["chat", "embeddings", "count_tokens"]
 
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -85,7 +83,7 @@ class Dialect(Protocol):
 
     def prepend_instructions(self, body: dict[str, Any], text: str) -> None:
         """Puts a text before the system prompt of a decoded body. Does nothing for operations that have no system
-        prompt."""
+        prompt. Raises `InvalidField` if the answer would repeat the text."""
 
     @property
     def feature_fields(self) -> Mapping[str, str]:
@@ -103,7 +101,7 @@ class Dialect(Protocol):
     def stream_writer(self, call: ModelCall) -> StreamWriter: ...
 
     def view(self, event: bytes) -> EventView | None:
-        """Return the texts of one of the client's events, or None for an event that has no texts and ends none. Raises
+        """Return the texts of one of the client's events, or None for an event that neither has nor ends a text. Raises
         `Unreadable`."""
 
     def growth(self, event: bytes) -> Growth | None:

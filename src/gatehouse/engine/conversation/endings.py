@@ -1,5 +1,5 @@
 """Detects whether a complete answer ended normally: the model was done, called a tool, or reached its limit. An answer
-that a provider's filter cut off or that the model declined did not."""
+did not end normally if a provider's filter cut it off or if the model refused the request."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -79,6 +79,9 @@ _ENDINGS: Final = {
         re.compile(rb'"finish_reason"\s*:\s*"'), _of_chat,
         frozenset({"stop", "length", "tool_calls", "function_call"}),
     ),
+    "openai_completions": _Ending(
+        re.compile(rb'"finish_reason"\s*:\s*"'), _of_chat, frozenset({"stop", "length"}),
+    ),
     "anthropic_messages": _Ending(
         re.compile(rb'"stop_reason"\s*:\s*"'), _of_message,
         frozenset({"end_turn", "stop_sequence", "max_tokens", "tool_use"}),
@@ -93,7 +96,7 @@ _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 def ended_normally(dialect: str, answer: bytes, *, stream: bool) -> bool:
     """Return whether an answer ended normally. `answer` is a complete body or a stream's events. False if it cannot be
-    read or has no reason. Embeddings and token counts always end normally."""
+    read or has no reason. Answers of other operations than chats and text completions always end normally."""
     ending = _ENDINGS.get(dialect)
     if ending is None:
         return True

@@ -6,8 +6,10 @@ BadRequest
 ├── InvalidField      a field is missing or invalid; `param` names it
 ├── ContextTooLong    the request exceeds the provider's limit for this model
 ├── FilteredUpstream  the provider's content filter refuses the request
+├── ResponsesApiRequired  the operation needs a provider with the Responses API
 └── RefusedUpstream   the provider refuses the request
 NotFound
+├── ResponseNotFound  the caller has no such response
 └── UnknownUpstream   the provider does not have this model
 """
 
@@ -53,3 +55,17 @@ class UnknownUpstream(NotFound):
 
 class NotConvertible(ValueError):
     """A provider's answer does not conform to its dialect. The text is for records, never for a client."""
+
+
+class ResponseNotFound(NotFound):
+    """The caller has no response or item with this id that a provider keeps."""
+
+    code = "response_not_found"
+    message = "You have no response with this id."
+
+
+class ResponsesApiRequired(BadRequest):
+    """The operation needs a provider with the Responses API."""
+
+    code = "responses_api_required"
+    message = "This model's provider has no Responses API, which this operation needs. Name a model of one that has it."

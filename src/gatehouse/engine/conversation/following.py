@@ -37,8 +37,9 @@ def consecutive_texts(body: dict[str, Any]) -> Iterator[list[Place]]:
 
 
 def consecutive_texts_of_answer(body: dict[str, Any]) -> Iterator[list[Place]]:
-    """Yields the consecutive texts of an answer: the parts of each message."""
+    """Yields the consecutive texts of an answer: the parts of each message, and the segments of a transcription."""
     yield _texts(body, "content")
+    yield _texts(body, "segments")
     for choice in _objects(body.get("choices")):
         for message in _objects([choice.get("message")]):
             yield _texts(message, "content")

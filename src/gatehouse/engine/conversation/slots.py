@@ -22,10 +22,12 @@ _SEALED_FIELDS: Final = frozenset({"signature", "encrypted_content", "encrypted_
 #: fields with JSON text: a tool's arguments as a model wrote them
 _JSON_TEXT_FIELDS: Final = frozenset({"arguments", "partial_json"})
 _SPECIAL_FIELDS: Final = _SEALED_FIELDS | BYTES | {"model"}
-_MEDIA_TYPE_FIELDS: Final = frozenset({"media_type", "mime_type", "format", "filename"})
+_MEDIA_TYPE_FIELDS: Final = frozenset({"media_type", "mime_type", "mimeType", "format", "filename"})
 _PLAIN_BASE64: Final = str.maketrans("-_", "+/", "\r\n=")
 _BASE64: Final = (ascii_letters + digits + "+/=\r\n").encode()
 _ANY_BASE64: Final = _BASE64 + b"-_"
+#: fields with files in base64 that have no type beside them; `b64_json` is an image
+_FILE_KEYS: Final = frozenset({"file_data", "b64_json"})
 #: strings up to this length are always inspected
 _MAX_SHORT_CHARACTERS: Final = 64
 #: characters of base64 that are decoded to detect the content's type; a multiple of four
@@ -135,7 +137,7 @@ def slots(body: Any, *, answer: bool = False, only: Any = None) -> Iterator[Slot
 def slots_in_steps(body: Any, *, answer: bool = False, only: Any = None) -> Iterator[Slot | NonText | None]:  # noqa: C901, PLR0912 - a call a value costs more
     """Yields the same as `slots`, and None after every few thousand visited values, so that the caller can yield to
     others."""
-    # An explicit stack: a recursive generator costs every level for every text.
+    # A stack is used, because a recursive generator would pass every text through all levels.
     first = iter(body.items() if only is None else [(only, body[only])])
     walked = len(body) if only is None else 1
     stack: list[_Level] = [(body, islice(first, _STEP_VALUES), "", type(body) is dict, first, walked)]
@@ -267,12 +269,16 @@ def _attachment(holder: Mapping[str, Any], key: str, value: str) -> Attachment |
             return None
         start, media_type = len(head) + 1, head[5:-7].lower()
     elif (
-        key == "file_data"
+        key in _FILE_KEYS
         or holder.get("type") == "base64"
         or (holder.get("type") != "text" and not _MEDIA_TYPE_FIELDS.isdisjoint(holder))
     ):
-        declared = next((holder[name] for name in ("media_type", "mime_type", "format") if name in holder), "")
+        declared = next(
+            (holder[name] for name in ("media_type", "mime_type", "mimeType", "format") if name in holder), ""
+        )
         media_type = declared if type(declared) is str else ""
+        if key == "b64_json":
+            media_type = media_type or "image/"
     else:
         return None
     data = value[start:] if start else value

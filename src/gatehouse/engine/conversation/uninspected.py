@@ -24,22 +24,30 @@ WORDS: Final = frozenset(
     }
 )
 #: fields with the id of a call, a message or an item
-IDS: Final = frozenset({"id", "call_id", "tool_call_id", "tool_use_id", "item_id"})
+IDS: Final = frozenset({"id", "call_id", "tool_call_id", "tool_use_id", "item_id", "previous_response_id"})
 #: prefixes of providers' ids; no other words, because keys have this form too (`sk-`, `ghp_`)
 _ID_PREFIXES: Final = (
     "apr", "call", "chatcmpl", "ci", "cmp", "ctc", "ctco", "cu", "fc", "fco", "fs", "ig", "item", "lsh", "mcp", "mcpl",
     "mcpr", "mcptoolu", "msg", "reasoning", "resp", "rs", "run", "sh", "srvtoolu", "step", "tool", "tooluse", "toolu",
     "ts", "ws",
 )  # fmt: skip
+#: fields with one of a few words
+_CHOICES: Final = {
+    "status": ("cancelled", "completed", "failed", "in_progress", "incomplete", "queued"),
+    "tool_choice": ("auto", "none", "required"),
+    "truncation": ("auto", "disabled"),
+    "effort": ("none", "minimal", "low", "medium", "high", "xhigh"),
+}
 #: the form that a value must have to be exempt, by field
 FORMS: Final = {
+    **{field: re.compile(rf"(?:{'|'.join(words)})\Z") for field, words in _CHOICES.items()},
     **dict.fromkeys(WORDS, re.compile(r"[A-Za-z][A-Za-z_./+-]{0,127}\Z")),
     **dict.fromkeys(IDS, re.compile(rf"(?:{'|'.join(_ID_PREFIXES)})[_-][A-Za-z0-9_-]{{1,128}}\Z")),
 }
 #: fields with binary data in base64: in a `data:` URL, or next to a field with its type
-BYTES: Final = frozenset({"data", "file_data", "b64_json", "url", "image_url", "file_url", "uri"})
-#: names that the provider gives an answer and its parts
-_GENERATED_NAMES: Final = frozenset({"id", "call_id", "system_fingerprint"})
+BYTES: Final = frozenset({"data", "blob", "file_data", "b64_json", "url", "image_url", "file_url", "uri"})
+#: fields with the ids that the provider generates for an answer and its parts
+_GENERATED_NAMES: Final = frozenset({"id", "call_id", "item_id", "system_fingerprint"})
 _PADDING: Final = "obfuscation"
 #: exempt fields of answers; `logprobs` is handled separately (`view.without_logprobs`)
 IN_ANSWERS: Final = _GENERATED_NAMES | {_PADDING}
@@ -63,14 +71,21 @@ EXCEPTIONS: Final = (
     Uninspected(
         WORDS,
         "everything",
-        "Words of the protocol. Only a word: a letter, then up to 127 letters and `_./+-`. With a digit or a blank in"
-        " it, it is inspected.",
+        "Words of the protocol. A value is skipped only if it is one word: a letter, then up to 127 letters and"
+        " `_./+-`. A value with a digit or a blank is inspected.",
+    ),
+    Uninspected(
+        frozenset(_CHOICES),
+        "everything",
+        "Words of the protocol. Only these values are skipped: "
+        + "; ".join(f"`{field}` " + ", ".join(f"`{word}`" for word in words) for field, words in _CHOICES.items())
+        + ".",
     ),
     Uninspected(
         BYTES,
         "everything",
         "Images, recordings and files: base64 of the standard alphabet in a `data:` URL, in `file_data` or beside a"
-        " type, more than 64 characters long. Of a request's, what they hold as text is inspected; what cannot be read"
+        " type, more than 64 characters long. The text in those of a request is inspected; what cannot be read"
         " is an event, and `DLP_UNREADABLE=block` blocks it.",
     ),
     Uninspected(
@@ -81,10 +96,10 @@ EXCEPTIONS: Final = (
     Uninspected(
         IDS,
         "everything",
-        "Ids of calls, messages and items, which have to stay the same wherever they stand. Only in a form that"
-        " providers use: a prefix of theirs (`call`, `toolu`, `msg`, `fc`, `rs` and the like), `_` or `-`, then up to"
-        " 128 letters, digits, `_` and `-`. Any other id is inspected, and changed in the same way in all"
-        " places.",
+        "Ids of calls, messages and items, which have to stay the same everywhere. An id is skipped only if it has a"
+        " form that providers use: one of their prefixes (`call`, `toolu`, `msg`, `fc`, `rs` and the like), `_` or `-`,"
+        " then up to 128 letters, digits, `_` and `-`. Any other id is inspected, and changed in the same way in"
+        " all places.",
     ),
     Uninspected(
         frozenset({_PADDING}),

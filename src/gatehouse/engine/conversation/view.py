@@ -72,13 +72,27 @@ def _texts(holder: Any, key: Any) -> Iterator[Slot]:
 
 def without_logprobs(data: dict[str, Any]) -> bool:
     """Removes the log probabilities from a decoded answer or event: they repeat the text token by token, where
-    inspection finds nothing. Returns whether there were any. An unchanged answer is forwarded with its original
-    bytes."""
+    inspection finds nothing. Of a transcription, also removes the tokens and the single words. Returns whether there
+    were any. An unchanged answer is forwarded with its original bytes."""
     removed = False
+    if "segments" in data or "words" in data or "logprobs" in data:
+        removed = data.pop("words", None) is not None
+        removed = data.pop("logprobs", None) is not None or removed
+        for segment in data.get("segments") or ():
+            if isinstance(segment, dict):
+                removed = segment.pop("tokens", None) is not None or removed
     for choice in data.get("choices") or ():
         if isinstance(choice, dict) and choice.get("logprobs"):
             choice["logprobs"] = None
             removed = True
+    # Responses, and lists of their items.
+    for items in (data.get("output"), data.get("data")):
+        for item in items if isinstance(items, list) else ():
+            parts = item.get("content") if isinstance(item, dict) else None
+            for part in parts if isinstance(parts, list) else ():
+                if isinstance(part, dict) and part.get("logprobs"):
+                    part["logprobs"] = []
+                    removed = True
     return removed
 
 

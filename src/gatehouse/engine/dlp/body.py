@@ -70,12 +70,12 @@ async def inspect_request(
 
 
 async def inspect_answer(
-    body: dict[str, Any], examiner: Examiner, size: int = 0
+    body: dict[str, Any], examiner: Examiner, size: int = 0, *, exempt: frozenset[str] = IN_ANSWERS
 ) -> tuple[list[tuple[Slot, Channel]], Hit | None]:
     """Return the texts to write with `write_texts` after any approval, and the hit that needs approval. Each text has
     its own decision, as in a stream, so a value split over several parts is one finding in each of them. Raises a
-    `Refusal` if a rule blocks. `size` is the size of the body in bytes."""
-    texts = await examiner.run_steps(size, _answer_texts(body, examiner), fallback=[])
+    `Refusal` if a rule blocks. `size` is the size of the body in bytes. Fields in `exempt` are not inspected."""
+    texts = await examiner.run_steps(size, _answer_texts(body, examiner, exempt), fallback=[])
     findings_by_slot: dict[int, TierFindings] = {}
     # Texts that are arguments of tools are searched as JSON, so they are examined in groups of their own.
     groups: dict[tuple[bool, bool], list[Slot]] = {}
@@ -145,7 +145,7 @@ def _request_slots(body: dict[str, Any], headers: dict[str, Any] | None) -> Step
     return slots, is_all_text
 
 
-def _answer_texts(body: dict[str, Any], examiner: Examiner) -> Steps[list[Slot]]:
+def _answer_texts(body: dict[str, Any], examiner: Examiner, exempt: frozenset[str]) -> Steps[list[Slot]]:
     """Return the texts of an answer. Files in the answer are not inspected."""
     texts: list[Slot] = []
     unread: list[Unread] = []
@@ -153,9 +153,9 @@ def _answer_texts(body: dict[str, Any], examiner: Examiner) -> Steps[list[Slot]]
         yield
         if isinstance(slot, NonText):
             unread.append(Unread(slot.kind, "no_text"))
-        elif slot is not None and slot.key not in IN_ANSWERS:
+        elif slot is not None and slot.key not in exempt:
             texts.append(slot)
-    _note_unread(unread, examiner)
+    note_unread(unread, examiner)
     return texts
 
 
@@ -168,7 +168,7 @@ async def _join_request(
     if joined is not None or not slots:
         return joined
     texts_of_request = await read_files(slots, size, examiner)
-    _note_unread(texts_of_request.unread, examiner)
+    note_unread(texts_of_request.unread, examiner)
     return await examiner.run_steps(size, _join_texts(texts_of_request.texts, examiner), fallback=None)
 
 
@@ -180,7 +180,7 @@ def _slots_joined(
     return slots, (yield from _join_texts(slots, examiner)) if is_all_text else None
 
 
-def _note_unread(unread: Sequence[Unread], examiner: Examiner) -> None:
+def note_unread(unread: Sequence[Unread], examiner: Examiner) -> None:
     blocked = examiner.options.unreadable == "block" or examiner.inspection.policy.blocks_unreadable
     counts = Counter(unread)
     for item, count in counts.items():

@@ -76,7 +76,7 @@ class Examiner(NamedTuple):
                     continue
                 try:
                     slices = scan_in_slices(
-                        matchers, text, json_escapes=json_text, parts=parts, decoded=decoded, is_tried=is_short
+                        matchers, text, json_escapes=json_text, parts=parts, decoded=decoded, scan_short_failed=is_short
                     )
                     for slice_findings in slices:
                         result.extend(slice_findings)

@@ -17,6 +17,8 @@ _UNPRINTABLE: Final = "?"
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:$-]{0,63}\Z")
 #: Version suffix of a tool's type.
 _VERSION: Final = re.compile(r"(?:_preview)?(?:[_-]\d{4}[_-]?\d{2}[_-]?\d{2})?\Z")
+#: Dialects whose input has items, which may declare tools.
+_WITH_ITEMS: Final = frozenset({"openai_responses", "openai_token_count", "openai_compaction"})
 #: Keys of a function tool without a type.
 _UNTYPED_TOOL_KEYS: Final = frozenset({"function", "cache_control"})
 
@@ -35,8 +37,7 @@ def uncommon(dialect: str, body: Mapping[str, Any]) -> tuple[Field, ...]:
     if ordinary is None:
         # A scanned text has no dialect and no fields.
         return ()
-    tools = body.get("tools")
-    hosted = tuple(_hosted(dialect, tools)) if tools else ()
+    hosted = tuple(hosted_tools(dialect, body)) if "tools" in body or dialect in _WITH_ITEMS else ()
     # One comparison of sets covers the usual case.
     if body.keys() <= ordinary:
         return hosted
@@ -61,7 +62,7 @@ def guard_of(name: str, guards: Guards) -> tuple[str, FieldGuard] | None:
 def all_names(dialect: str, body: Mapping[str, Any]) -> list[str]:
     """Return the value of `request.fields` in policy rules: the body's fields, and hosted tools as `tools.<type>`."""
     names = dict.fromkeys(name[:_MAX_NAME_CHARACTERS] for name in body)
-    names |= dict.fromkeys(field.name for field in _hosted(dialect, body.get("tools")))
+    names |= dict.fromkeys(field.name for field in hosted_tools(dialect, body))
     return list(names)
 
 
@@ -71,14 +72,14 @@ def printable(name: str) -> str:
     return name if _NAME.match(name) else _UNPRINTABLE
 
 
-def _hosted(dialect: str, tools: Any) -> Iterator[Field]:
+def hosted_tools(dialect: str, body: Mapping[str, Any]) -> Iterator[Field]:
     """Yield the tools that the client does not run itself, each type once."""
     client_tools = tables.CLIENT_TOOLS.get(dialect)
-    if client_tools is None or type(tools) is not list:
+    if client_tools is None:
         return
     prefixes = tables.CLIENT_TOOL_PREFIXES.get(dialect, ())
     names: set[str] = set()
-    for index, tool in enumerate(tools):
+    for tool, path in _tools(dialect, body):
         if type(tool) is not dict:
             continue
         tool_type = tool.get("type")
@@ -95,7 +96,25 @@ def _hosted(dialect: str, tools: Any) -> Iterator[Field]:
         name = TOOLS + _VERSION.sub("", printable(tool_type))
         if name not in names and len(names) < _MAX_TOOL_TYPES:
             names.add(name)
-            yield Field(name, f"tools[{index}].type", tool)
+            yield Field(name, f"{path}.type", tool)
+
+
+def _tools(dialect: str, body: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
+    """Yield each tool that a body declares, and its path."""
+    yield from _listed(body.get("tools"), "tools")
+    items = body.get("input")
+    if dialect in _WITH_ITEMS and type(items) is list:
+        for index, item in enumerate(items):
+            if type(item) is dict and "tools" in item:
+                yield from _listed(item["tools"], f"input[{index}].tools")
+
+
+def _listed(tools: Any, path: str) -> Iterator[tuple[Any, str]]:
+    for index, tool in enumerate(tools if type(tools) is list else ()):
+        here = f"{path}[{index}]"
+        yield tool, here
+        if type(tool) is dict and tool.get("type") == "namespace":
+            yield from _listed(tool.get("tools"), f"{here}.tools")
 
 
 def _normalized(name: str) -> str:

@@ -45,7 +45,7 @@ _MODELS: Final[Guards] = {
     for name in (
         "models", "route", "provider", "preset", "model_list", "deployment_id", "agent_id",
         "context_window_fallbacks", "content_policy_fallbacks", "disable_fallbacks", "draft_model", "safety_model",
-        "adapter_id", "adapter_source", "lora", "lora_path", "lora_request", "compound_custom",
+        "adapter_id", "adapter_source", "svg", "lora", "lora_path", "lora_request", "compound_custom",
     )
 }  # fmt: skip
 _DESTINATIONS: Final[Guards] = {
@@ -136,10 +136,9 @@ _CHAT_FIELDS: Final = frozenset({
     "user_security_context", "usage", "separate_reasoning", "stream_reasoning", "cache_control",
 })  # fmt: skip
 _RESPONSES_FIELDS: Final = frozenset({
-    "access_programs", "background", "context_management", "conversation", "image", "include", "input", "instructions",
-    "max_output_tokens", "max_tool_calls", "metadata", "model", "moderation", "parallel_tool_calls",
-    "previous_response_id", "prompt", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention",
-    "reasoning", "safety_identifier", "service_tier", "store", "stream", "stream_options", "temperature", "text",
+    "access_programs", "context_management", "image", "include", "input", "instructions", "max_output_tokens",
+    "max_tool_calls", "metadata", "model", "moderation", "parallel_tool_calls", "prompt", "prompt_cache_key",
+    "prompt_cache_options", "reasoning", "safety_identifier", "stream", "stream_options", "temperature", "text",
     "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user", "client_metadata",
     # Fields that are forwarded to Mistral in this dialect, too.
     "guardrails", "min_tokens", "prompt_mode", "random_seed", "repetition_penalty", "safe_prompt",
@@ -149,10 +148,31 @@ _MESSAGES_FIELDS: Final = frozenset({
     "max_tokens", "messages", "metadata", "model", "output_config", "output_format", "stop_sequences", "stream",
     "system", "temperature", "thinking", "tool_choice", "tools", "top_k", "top_p", "user_profile_id",
 })  # fmt: skip
+_COMPLETIONS_FIELDS: Final = (_CHAT_FIELDS - {"messages", "tools", "tool_choice", "functions", "function_call"}) | {
+    "prompt", "suffix",
+}  # fmt: skip
 _EMBEDDINGS_FIELDS: Final = frozenset({
     "dimensions", "embedding_types", "encoding_format", "encoding_type", "input", "input_type", "instruction",
     "keep_alive", "late_chunking", "model", "normalize", "normalized", "options", "output_dimension", "output_dtype",
     "priority", "request_id", "stream", "task", "truncate", "truncate_prompt_tokens", "truncation", "user",
+})  # fmt: skip
+
+_MODERATIONS_FIELDS: Final = frozenset({"input", "model", "stream"})
+_RERANK_FIELDS: Final = frozenset({
+    "documents", "instruction", "max_chunks_per_doc", "max_tokens_per_doc", "model", "priority", "query",
+    "rank_fields", "return_documents", "stream", "top_n", "truncate_prompt_tokens", "truncation", "user",
+})  # fmt: skip
+_IMAGES_FIELDS: Final = frozenset({
+    "background", "image", "input_fidelity", "mask", "model", "moderation", "n", "negative_prompt",
+    "output_compression", "output_format", "partial_images", "prompt", "quality", "response_format",
+    "safety_identifier", "seed", "size", "stream", "style", "user",
+})  # fmt: skip
+_RECORDINGS_FIELDS: Final = frozenset({
+    "chunking_strategy", "include", "keywords", "known_speaker_names", "known_speaker_references", "language",
+    "languages", "model", "prompt", "response_format", "stream", "temperature", "timestamp_granularities",
+})  # fmt: skip
+_SPEECH_FIELDS: Final = frozenset({
+    "input", "instructions", "model", "response_format", "speed", "stream", "stream_format", "user", "voice",
 })  # fmt: skip
 
 #: By the client's dialect: fields that pass to every provider.
@@ -160,17 +180,37 @@ ORDINARY: Final[Mapping[str, frozenset[str]]] = {
     "openai_chat": _CHAT_FIELDS,
     "openai_responses": _RESPONSES_FIELDS,
     "anthropic_messages": _MESSAGES_FIELDS,
+    "openai_completions": _COMPLETIONS_FIELDS,
     "openai_embeddings": _EMBEDDINGS_FIELDS,
+    "openai_moderations": _MODERATIONS_FIELDS,
+    "cohere_rerank": _RERANK_FIELDS,
+    "openai_image_generation": _IMAGES_FIELDS,
+    "openai_image_edits": _IMAGES_FIELDS,
+    "openai_image_variations": _IMAGES_FIELDS,
+    "openai_transcriptions": _RECORDINGS_FIELDS,
+    "openai_translations": _RECORDINGS_FIELDS,
+    "openai_speech": _SPEECH_FIELDS,
     "anthropic_token_count": _MESSAGES_FIELDS,
     "openai_token_count": _RESPONSES_FIELDS,
+    "openai_compaction": _RESPONSES_FIELDS,
 }
-_RESPONSES_TOOLS: Final[frozenset[str | None]] = frozenset({"function", "custom", "namespace"})
+_RESPONSES_TOOLS: Final[frozenset[str | None]] = frozenset({
+    "function", "custom", "namespace", "tool_search", "local_shell", "apply_patch", "computer",
+    "computer_use_preview",
+})  # fmt: skip
+#: By the client's dialect: hosted tools that are left out of the call instead of refused, because agents declare them
+#: in every request.
+LEFT_OUT_TOOLS: Final[Mapping[str, frozenset[str]]] = {
+    dialect: frozenset({"tools.web_search", "tools.image_generation"})
+    for dialect in ("openai_responses", "openai_compaction", "openai_token_count")
+}
 _ANTHROPIC_TOOL_PREFIXES: Final = ("bash_", "text_editor_", "computer_", "memory_", "tool_search_tool_")
 #: By the client's dialect: types of tools that the client runs itself. None: a tool without a type.
 CLIENT_TOOLS: Final[Mapping[str, frozenset[str | None]]] = {
     "openai_chat": frozenset({"function", "custom"}),
     "openai_responses": _RESPONSES_TOOLS,
     "openai_token_count": _RESPONSES_TOOLS,
+    "openai_compaction": _RESPONSES_TOOLS,
     "anthropic_messages": frozenset({None, "custom"}),
     "anthropic_token_count": frozenset({None, "custom"}),
 }

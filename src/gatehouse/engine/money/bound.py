@@ -13,16 +13,18 @@ from typing import Any, Final
 import msgspec
 
 from gatehouse.engine.conversation.call import ModelCall
-from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.conversation.dialects import TRAITS
 from gatehouse.engine.conversation.dialects.openai_responses.tools import count_functions
 from gatehouse.engine.conversation.slots import NonText, slots
 from gatehouse.engine.exchange import CallRequest, CallSize
 from gatehouse.foundation.errors import BadRequest
 from gatehouse.policy.budgets import NANO
-from gatehouse.policy.records import Candidate, ModelRecord
+from gatehouse.policy.catalog import Candidate, ModelRecord
 
 #: Upper bound of the tokens of an image, which is higher than the number that any vendor charges today.
 IMAGE_TOKENS: Final = 50_000
+#: Fewest bytes of a recording in a token: at 10 tokens in a second, the lowest bitrate of a codec has 75.
+_AUDIO_BYTES_PER_TOKEN: Final = 8
 #: Assumed context window of a model whose catalog entry has none.
 CONTEXT_TOKENS: Final = 200_000
 #: Assumed output limit of a model whose catalog entry has none.
@@ -34,7 +36,7 @@ _TOOL_INSTRUCTION_TOKENS: Final = 1_000
 #: Tokens that the conversion of a custom tool, or of a namespace's tool, to a function adds to the tool.
 _CONVERTED_TOOL_TOKENS: Final = 100
 #: Dialects whose tools the gateway converts or leaves out, so that no provider runs one.
-_CONVERTED_TOOLS: Final = frozenset({"openai_responses", "openai_token_count"})
+_CONVERTED_TOOLS: Final = frozenset({"openai_responses", "openai_token_count", "openai_compaction"})
 #: Upper limits of a bound. No call takes more, and PostgreSQL can sum many such values.
 _MAX_TOKENS: Final = 10**12
 _MAX_NANO_USD: Final = 10**15
@@ -43,6 +45,7 @@ _NANO_ROUNDED_UP: Final = NANO * (1 + 1e-12)
 #: Fields that limit the output, by dialect. A field of another dialect has no effect.
 _OUTPUT_LIMIT_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "openai_chat": ("max_completion_tokens", "max_tokens"),
+    "openai_completions": ("max_tokens",),
     "openai_responses": ("max_output_tokens",),
     "anthropic_messages": ("max_tokens",),
 }
@@ -90,9 +93,10 @@ class Bound(msgspec.Struct, frozen=True, gc=False):
 def bound(x: CallRequest, chain: Iterable[Candidate], output_limit: int | None) -> Bound:
     """Return the bound of a call over its candidates: the highest number of tokens, and the highest cost.
     `output_limit` is the limit that the gateway sends if the caller sets none (`default_output`)."""
-    if _counts(x.call):
+    traits = TRAITS[x.call.dialect]
+    if traits.is_free:
         return Bound(0, 0)
-    size, answers = call_size(x), _answers(x.call)
+    size, answers = call_size(x), traits.has_output_tokens
     caller_limit, choices, has_prediction = size.output_limit, size.choices if answers else 0, size.has_prediction
     tokens, max_nano_usd = 0, 0
     unpriced = False
@@ -119,7 +123,7 @@ def bound(x: CallRequest, chain: Iterable[Candidate], output_limit: int | None) 
 
 def max_output(x: CallRequest, candidate: Candidate) -> int:
     """Return the highest number of tokens that all answers of a candidate together can have."""
-    if not _answers(x.call):
+    if not TRAITS[x.call.dialect].has_output_tokens:
         return 0
     size = call_size(x)
     return min(size.choices * (size.output_limit or _model_limit(candidate.model, x.call.output_limit)), _MAX_TOKENS)
@@ -136,20 +140,31 @@ def caller_output_limit(call: ModelCall) -> int | None:
     return highest or None
 
 
+def count_choices(call: ModelCall) -> int:
+    """Return the number of answers that the call requests and the provider charges."""
+    body = call.body
+    choices = _positive_integer(body.get("n")) or 1
+    if call.dialect == "openai_completions":
+        prompts = len(body["prompt"]) if isinstance(body["prompt"], list) else 1
+        return prompts * max(choices, _positive_integer(body.get("best_of")) or 1)
+    return choices
+
+
 def default_output(x: CallRequest, chain: Iterable[Candidate]) -> int | None:
     """Return the output limit that the gateway sends. Returns None if the caller has set a limit, or if the call has no
-    answer to limit."""
-    if not _answers(x.call) or call_size(x).output_limit:
+    field for it."""
+    if not TRAITS[x.call.dialect].has_output_limit or call_size(x).output_limit:
         return None
     return max((candidate.model.max_output_tokens or OUTPUT_TOKENS) for candidate in chain)
 
 
 def priced(x: CallRequest, candidate: Candidate) -> bool:
     """Return whether the catalog has the prices of this candidate that the call needs."""
-    if _counts(x.call):
+    traits, model = TRAITS[x.call.dialect], candidate.model
+    if traits.is_free:
         return True
-    model = candidate.model
-    return model.cost_per_input_token is not None and (not _answers(x.call) or model.cost_per_output_token is not None)
+    has_input_price = model.cost_per_input_token is not None
+    return has_input_price and (not traits.has_output_tokens or model.cost_per_output_token is not None)
 
 
 def max_input_tokens(x: CallRequest) -> int:
@@ -165,16 +180,6 @@ def call_size(x: CallRequest) -> CallSize:
     return x.derived.call_size
 
 
-def _answers(call: ModelCall) -> bool:
-    """Return whether the model produces output tokens that are charged."""
-    return DIALECTS[call.dialect].operation == "chat"
-
-
-def _counts(call: ModelCall) -> bool:
-    """Return whether the call only counts tokens, which costs nothing."""
-    return DIALECTS[call.dialect].operation == "count_tokens"
-
-
 def _call_size(call: ModelCall) -> CallSize:
     body = call.body
     # The size is measured on the body that is sent to the provider, which has instructions and labels and no escapes.
@@ -185,10 +190,14 @@ def _call_size(call: ModelCall) -> CallSize:
     if call.dialect in _CONVERTED_TOOLS:
         tools = count_functions(body)
         tokens += tools * _CONVERTED_TOOL_TOKENS
+        fills_context = fills_context or (call.native is not None and call.native.fills_context)
     elif tools:
         fills_context = fills_context or any(_provider_runs(tool.get("type")) for tool in tools)
     if tools or "functions" in body:
         tokens += _TOOL_INSTRUCTION_TOKENS
+    for file in call.files:
+        # A recording has far fewer tokens than an eighth of its bytes.
+        tokens += len(file.data) // _AUDIO_BYTES_PER_TOKEN if file.name == "file" else IMAGE_TOKENS
     has_nontext = _find_nontext(raw) is not None
     if has_nontext:
         image_tokens, has_files = _nontext(body, raw)
@@ -199,7 +208,7 @@ def _call_size(call: ModelCall) -> CallSize:
         fills_context=fills_context,
         has_nontext=has_nontext,
         output_limit=caller_output_limit(call),
-        choices=_positive_integer(body.get("n")) or 1,
+        choices=count_choices(call),
         has_prediction="prediction" in body,
     )
 

@@ -11,11 +11,11 @@ from decimal import Decimal
 from typing import Any, Final
 
 from gatehouse.engine.conversation.call import ModelCall
-from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.conversation.dialects import TRAITS
 from gatehouse.engine.conversation.slots import NonText, Slot, slots
 from gatehouse.engine.exchange import CallRequest, RoutingNeeds
-from gatehouse.engine.money.bound import call_size, caller_output_limit
-from gatehouse.policy.records import ModelRecord
+from gatehouse.engine.money.bound import call_size, caller_output_limit, count_choices
+from gatehouse.policy.catalog import ModelRecord
 from gatehouse.policy.routing import CAPABILITY_BITS
 
 BYTES_A_TOKEN: Final = 4
@@ -40,7 +40,7 @@ def routing_needs(x: CallRequest) -> RoutingNeeds:
 
 def _routing_needs(x: CallRequest) -> RoutingNeeds:
     body, size = x.call.body, call_size(x)
-    embeds = DIALECTS[x.call.dialect].operation == "embeddings"
+    operation = TRAITS[x.call.dialect]
     needs = CAPABILITY_BITS["streaming"] if x.call.stream else 0
     if "tools" in body or "functions" in body:
         needs |= _tools(body)
@@ -49,12 +49,12 @@ def _routing_needs(x: CallRequest) -> RoutingNeeds:
     if size.has_nontext and _has_image(body):
         needs |= CAPABILITY_BITS["vision"]
     tokens = _input_tokens(body) if size.has_nontext else -(-size.json_bytes // BYTES_A_TOKEN)
-    choices = count_choices(body)
+    choices = count_choices(x.call)
     return RoutingNeeds(
         input_tokens=tokens,
-        output_tokens=0 if embeds else min(_expected_output(x.call) * choices, _MAX_TOKENS),
+        output_tokens=min(_expected_output(x.call) * choices, _MAX_TOKENS) if operation.has_output_tokens else 0,
         needs=needs,
-        embeds=embeds,
+        use=operation.use,
         choices=choices,
     )
 
@@ -77,12 +77,6 @@ def texts(body: dict[str, Any]) -> Iterator[str]:
 def _expected_output(call: ModelCall) -> int:
     limit = caller_output_limit(call)
     return EXPECTED_OUTPUT_TOKENS if limit is None else limit
-
-
-def count_choices(body: dict[str, Any]) -> int:
-    """Return the number of answers that the body requests (`n`)."""
-    choices = body.get("n")
-    return choices if type(choices) is int and choices > 1 else 1
 
 
 def count_nontext(body: dict[str, Any]) -> int:

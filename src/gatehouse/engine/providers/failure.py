@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from gatehouse.engine.conversation.errors import ContextTooLong, FilteredUpstream, RefusedUpstream
+from gatehouse.engine.providers.rate_limit_headers import exhausted_seconds
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.errors import BadRequest, PayloadTooLarge, Refusal, Unprocessable
 from gatehouse.foundation.outbound import NoConnectionFree, OutboundFailed
@@ -17,6 +18,22 @@ MAX_MESSAGE_CHARACTERS = 500
 
 #: Reason of an attempt that the provider refused because of its rate limit.
 RATE_LIMITED: Final = "rate_limited"
+#: Reason of an attempt whose credentials the provider refused.
+UNAUTHORIZED: Final = "unauthorized"
+#: Reason of an attempt at a provider that lacks a credential or a setting.
+NOT_CONFIGURED: Final = "not_configured"
+#: Reason of an attempt for whose credentials no access token could be fetched.
+NO_ACCESS_TOKEN: Final = "no_access_token"  # noqa: S105 - a reason
+#: Reasons of failures that another credential of the provider may avoid.
+CREDENTIAL_REASONS: Final = frozenset({RATE_LIMITED, UNAUTHORIZED, NOT_CONFIGURED, NO_ACCESS_TOKEN})
+#: Reason of an attempt that was not made because the deployment has reached its limits.
+DEPLOYMENT_FULL: Final = "deployment_full"
+#: Reason of an attempt that was not made because the circuit was open.
+CIRCUIT_OPEN: Final = "circuit_open"
+#: Reason of an attempt that was not made because of a kill switch.
+KILL_SWITCHED: Final = "kill_switched"
+#: Reasons of attempts that were not made.
+NOT_SENT: Final = frozenset({DEPLOYMENT_FULL, CIRCUIT_OPEN, KILL_SWITCHED})
 
 _SENTENCES: Final[Mapping[str, str]] = {
     "connect_failed": "No connection could be made.",
@@ -27,15 +44,17 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "reply_too_large": "The answer was far too large.",
     "bad_reply": "The answer is not what a provider of this kind answers.",
     "stream_error": "The provider broke its stream off with an error.",
-    "unauthorized": "The provider refuses the credentials.",
+    UNAUTHORIZED: "The provider refuses the credentials.",
     "model_not_found": "The provider does not have this model, or its address is wrong.",
     RATE_LIMITED: "The provider's rate limit is reached.",
     "no_instance_role": "This machine has no role in the cloud, or its credentials cannot be had.",
-    "not_configured": "A credential or setting is missing without which the provider cannot be called.",
+    NO_ACCESS_TOKEN: "No access token could be had: the token endpoint did not answer, or answered with an error.",
+    NOT_CONFIGURED: "A credential or setting is missing without which the provider cannot be called.",
     "refused": "The provider refuses the request.",
     "deadline": "The time for the whole request was over.",
-    "circuit_open": "It failed several times in a row and is left alone for a while.",
-    "kill_switched": "It is switched off.",
+    CIRCUIT_OPEN: "It failed several times in a row and is left alone for a while.",
+    DEPLOYMENT_FULL: "It has reached the limits that its model alias sets.",
+    KILL_SWITCHED: "It is switched off.",
 }
 
 
@@ -55,12 +74,12 @@ class ProviderFailed(Exception):
 
     `reason` is a short word for records: `connect_failed`, `no_connection_free`, `timeout`, `connection_closed`,
     `address_refused`, `reply_too_large`, `bad_reply`, `stream_error`, `unauthorized`, `rate_limited`, `not_configured`,
-    `no_instance_role`, `model_not_found`, `refused`, or `http_<status>`. `status` is the provider's, None if it sent
-    none.
+    `no_instance_role`, `no_access_token`, `model_not_found`, `refused`, or `http_<status>`. `status` is the provider's,
+    None if it sent none.
 
     Exactly one of these applies. `retryable`: the same candidate may be tried again. `move_on`: the next candidate is
     tried at once. `client_error`: the request is at fault, not the provider, and this is the answer. `retry_after` is
-    the provider's, in seconds.
+    the number of seconds after which the provider accepts requests again, or None if it does not say so.
     """
 
     def __init__(
@@ -94,13 +113,15 @@ def of_status(status: int, headers: Mapping[str, str], body: bytes, secrets: Ite
     """Return the failure of an answer that is not 2xx. `secrets` are removed from messages for the client."""
     if status in {401, 403}:
         # The gateway's credential is at fault, not the client's: a client that receives 401 would discard its key.
-        return ProviderFailed("unauthorized", status=status)
+        return ProviderFailed(UNAUTHORIZED, status=status)
     retry_after = _seconds(headers.get("retry-after"))
     if status == 404:
         # Another model may still answer.
         return ProviderFailed("model_not_found", status=status)
     if status == 429:
-        return ProviderFailed(RATE_LIMITED, status=status, retry_after=retry_after)
+        # Some providers only send when the limit resets.
+        reset = exhausted_seconds(headers) if retry_after is None else retry_after
+        return ProviderFailed(RATE_LIMITED, status=status, retry_after=reset)
     if status >= 500 or status == 408:
         return ProviderFailed(f"http_{status}", status=status, retryable=True, retry_after=retry_after)
     error_class = _REQUEST_ERRORS.get(status)
@@ -125,7 +146,9 @@ _TOO_LONG = re.compile(
     r"|input token count .{0,40}exceeds the maximum",
     re.IGNORECASE,
 )
-_KEY_LIKE = re.compile(r"\b(?:sk|pk|rk|gk|key)[-_][A-Za-z0-9_\-]{8,}|Bearer\s+\S+", re.IGNORECASE)
+_KEY_LIKE = re.compile(
+    r"\b(?:sk|pk|rk|gk|key)[-_][A-Za-z0-9_\-]{8,}|Bearer\s+\S+|\bya29\.\S+|\beyJ[\w-]+\.[\w.-]+", re.IGNORECASE
+)
 
 
 class _Error(msgspec.Struct):
@@ -133,13 +156,13 @@ class _Error(msgspec.Struct):
     code: str | int | None = None
 
 
-class _Body(msgspec.Struct):
+class _AnyErrorBody(msgspec.Struct):
     error: _Error | str | None = None
     message: str | None = None
     detail: str | None = None
 
 
-_decoder = msgspec.json.Decoder(_Body, strict=False)
+_decoder = msgspec.json.Decoder(_AnyErrorBody, strict=False)
 
 
 def _message_and_code(body: bytes) -> tuple[str, str | None]:

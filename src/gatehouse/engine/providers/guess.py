@@ -5,7 +5,7 @@ from typing import Any, Final
 import msgspec
 
 from gatehouse.engine.conversation.call import ModelCall
-from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.conversation.dialects import DIALECTS, TRAITS
 from gatehouse.engine.conversation.slots import NonText, slots
 from gatehouse.engine.conversation.sse import data_of, events
 from gatehouse.engine.money.estimate import (
@@ -30,7 +30,8 @@ def read(call: ModelCall, sent_bytes: int) -> int:
     if DIALECTS[call.dialect].operation == "embeddings":
         return sent_bytes // BYTES_A_TOKEN
     file_bytes = sum(slot.size for slot in slots(call.body) if isinstance(slot, NonText))
-    return max(sent_bytes - file_bytes, 0) // BYTES_A_TOKEN + count_nontext(call.body) * NONTEXT_TOKENS
+    files = count_nontext(call.body) + len(call.files)
+    return max(sent_bytes - file_bytes, 0) // BYTES_A_TOKEN + files * NONTEXT_TOKENS
 
 
 def written(call: ModelCall, answer: bytes) -> int:
@@ -73,4 +74,4 @@ def _text_bytes(body: dict[str, Any]) -> int:
 
 
 def _answers(call: ModelCall) -> bool:
-    return DIALECTS[call.dialect].operation == "chat"
+    return TRAITS[call.dialect].has_output_tokens

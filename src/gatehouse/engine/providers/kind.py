@@ -1,22 +1,34 @@
 """The interface of a kind of provider. Each kind has a folder; `KINDS` in `registry` lists them."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
+from gatehouse.engine.conversation.dialect import Dialect
+from gatehouse.engine.conversation.dialects.openai_responses.native import NATIVE_OPERATIONS
+from gatehouse.engine.conversation.operations import Operation
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.fields.tables import Guards
 from gatehouse.engine.providers.failure import ProviderFailed
 from gatehouse.foundation.errors import BadRequest
 from gatehouse.foundation.outbound import Outbound
-from gatehouse.policy.records import ProviderConfig, ProviderRecord
+from gatehouse.policy.catalog import ProviderConfig, ProviderRecord
+
+#: an operation at a provider; the operations of the Responses API are `responses` and `compact`, which are chats, and
+#: `input_tokens`, a token count
+ProviderOperation: TypeAlias = Operation | Literal["responses", "compact", "input_tokens"]
 
 
 class CredentialField(msgspec.Struct, frozen=True, kw_only=True):
     """One field of a credentials body (docs/providers.md). `secret` fields are sealed together as one JSON object; the
-    others are stored in the provider's config. `form` is `text`, `url` or `flag` (true or false); `pattern` must match
-    the whole value, `default` is stored if the field is absent, `unless` is the flag that replaces the field."""
+    others are stored in the provider's config. `form` is `text`, `url`, `flag` (true or false) or `document` (a JSON
+    object, or its text); `pattern` must match the whole value, `default` is stored if the field is absent. `normalize`
+    returns the text that is stored, and raises `ValueError` with a sentence that contains nothing of the value. A field
+    that is not secret is a setting of the provider, unless it is `per_credential`.
+
+    Fields with a `way` belong to one of several ways of authentication, of which a credential has exactly one: the
+    first way is the default, and a flag has precedence. `required` then means: for this way."""
 
     name: str
     required: bool = True
@@ -24,7 +36,9 @@ class CredentialField(msgspec.Struct, frozen=True, kw_only=True):
     form: str = "text"
     pattern: str | None = None
     default: str | None = None
-    unless: str | None = None
+    normalize: Callable[[str], str] | None = None
+    way: str | None = None
+    per_credential: bool = False
 
 
 class FoundModel(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,9 +53,9 @@ class FoundModel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProviderTarget(msgspec.Struct, frozen=True, gc=False):
-    """The properties of a call that its URL depends on. `operation` is `chat`, `embeddings` or `count_tokens`."""
+    """The properties of a call that its URL depends on."""
 
-    operation: str
+    operation: ProviderOperation
     model: str
     stream: bool = False
 
@@ -76,8 +90,15 @@ class ProviderKind(Protocol):
     def limit_field(self) -> str:
         """The field of a chat completion that limits the output tokens."""
 
-    def dialect(self, operation: str, config: ProviderConfig) -> str | None:
-        """Return the dialect of this provider for an operation; None if it does not offer the operation."""
+    def dialect(self, operation: str, config: ProviderConfig, model: str) -> str | None:
+        """Return the dialect of this provider for an operation of a model; None if it does not offer the operation."""
+
+    @property
+    def responses_api(self) -> bool | None:
+        """The default of the setting `responses_api`; None: the kind has no such setting."""
+
+    def has_responses(self, config: ProviderConfig) -> bool:
+        """Return whether the provider has OpenAI's Responses API."""
 
     def endpoint(self, target: ProviderTarget, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
         """Return the endpoint of a POST. Raises `ProviderNotConfigured`."""
@@ -88,10 +109,11 @@ class ProviderKind(Protocol):
     def has_prompt_cache_key(self, config: ProviderConfig) -> bool:
         """Return whether a body that was converted from another dialect may have a `prompt_cache_key`."""
 
-    def fit(self, body: dict[str, Any], config: ProviderConfig) -> dict[str, Any]:
-        """Remove or replace fields that this configuration of the provider refuses, in every body."""
+    def fit(self, body: dict[str, Any], target: ProviderTarget, config: ProviderConfig) -> dict[str, Any]:
+        """Remove or replace fields that this configuration of the provider refuses, in every body, and add those that
+        it requires."""
 
-    def carrier(self, outbound: Outbound, config: ProviderConfig, secret: Mapping[str, str]) -> Outbound:
+    def carrier(self, outbound: Outbound, provider: ProviderRecord, secret: Mapping[str, str]) -> Outbound:
         """Return the transport of its calls: the network, except for a kind that runs in this process or signs its
         requests. Raises `ProviderNotConfigured`."""
 
@@ -111,6 +133,45 @@ class ProviderNotConfigured(Exception):
     """A required setting of the provider is missing; the text names it."""
 
 
-class NoEmbeddings(BadRequest):
+class NotOffered(BadRequest):
+    """The provider does not offer the operation."""
+
+    code = "operation_not_supported"
+
+
+class NoEmbeddings(NotOffered):
     code = "embeddings_not_supported"
     message = "This model's provider offers no embeddings."
+
+
+class Offer(NamedTuple):
+    """How a provider serves an operation: its dialect, and its own operation."""
+
+    dialect: str
+    operation: ProviderOperation
+
+
+def offer_to(
+    kind: ProviderKind, client: Dialect, config: ProviderConfig, model: str, *, as_chat: bool = False
+) -> Offer | None:
+    """Return how a provider's model serves a client's dialect, as `offer` does for its operation."""
+    native = NATIVE_OPERATIONS.get(client.name)
+    if native is not None and kind.has_responses(config):
+        return Offer(client.name, native.path)
+    if native is not None and native.native_only:
+        return None
+    return offer(kind, client.operation, config, model, as_chat=as_chat)
+
+
+def offer(
+    kind: ProviderKind, operation: Operation, config: ProviderConfig, model: str, *, as_chat: bool = False
+) -> Offer | None:
+    """Return how a provider's model serves an operation, or None if it does not. A provider without text completions
+    completes them as chats, and `as_chat` does so for every provider. Raises `ProviderNotConfigured`."""
+    dialect = None if as_chat else kind.dialect(operation, config, model)
+    if dialect is not None:
+        return Offer(dialect, operation)
+    if operation == "completions":
+        dialect = kind.dialect("chat", config, model)
+        return None if dialect is None else Offer(dialect, "chat")
+    return None

@@ -1,4 +1,4 @@
-"""Reads how long a provider's rate limit is exhausted from the headers of a successful answer.
+"""Reads how long a provider's rate limit is exhausted from the headers of an answer.
 
 OpenAI and compatible providers send `x-ratelimit-remaining-requests` and `x-ratelimit-remaining-tokens`, with durations
 in `x-ratelimit-reset-requests` and `x-ratelimit-reset-tokens` (`1s`, `6m0s`, `120ms`). Anthropic sends

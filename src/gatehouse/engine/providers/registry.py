@@ -19,6 +19,9 @@ from gatehouse.engine.providers.ollama import Ollama
 from gatehouse.engine.providers.openai import OpenAI
 from gatehouse.engine.providers.openai_compatible import OpenAICompatible
 from gatehouse.engine.providers.sandbox import Sandbox
+from gatehouse.engine.providers.token_counts import CONVERTED_COUNTS
+from gatehouse.engine.providers.vertex_ai import VertexAI
+from gatehouse.engine.providers.vertex_ai.embeddings import VertexGeminiEmbed, VertexPredict
 
 _ALL_KINDS: tuple[ProviderKind, ...] = (
     Anthropic(),
@@ -31,6 +34,7 @@ _ALL_KINDS: tuple[ProviderKind, ...] = (
     OpenAI(),
     OpenAICompatible(),
     Sandbox(),
+    VertexAI(),
 )
 KINDS: Final[dict[str, ProviderKind]] = {kind.name: kind for kind in _ALL_KINDS}
 
@@ -42,5 +46,8 @@ _PROVIDER_DIALECTS: tuple[ProviderDialect, ...] = (
     GeminiGenerate(),
     MistralChat(),
     MistralEmbeddings(),
+    VertexGeminiEmbed(),
+    VertexPredict(),
+    *CONVERTED_COUNTS.values(),
 )
 SPOKEN: Final[dict[str, ProviderDialect]] = {**PASSING, **{dialect.name: dialect for dialect in _PROVIDER_DIALECTS}}

@@ -19,6 +19,7 @@ END_TIMEOUT_SECONDS = 0.5
 
 #: Headers of the client's answer, for all providers.
 JSON: Final[Mapping[str, str]] = {"content-type": "application/json"}
+TEXT: Final[Mapping[str, str]] = {"content-type": "text/plain; charset=utf-8"}
 EVENTS: Final[Mapping[str, str]] = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 
 #: Header of a token count: `provider` if the provider counted, or `estimate`.
@@ -82,7 +83,7 @@ class Reply:
     @classmethod
     def whole(cls, status: int, body: bytes, usage: Usage | None, call: ModelCall, *, sent_bytes: int) -> "Reply":
         """Return a whole answer to `call`, for which `sent_bytes` were sent to the provider."""
-        reply = cls(status, JSON, body=body)
+        reply = cls(status, TEXT if call.answer_form == "text" else JSON, body=body)
         reply._usage, reply._call, reply._sent_bytes = usage, call, sent_bytes
         return reply
 

@@ -1,16 +1,17 @@
 """Base classes of the kinds for the two common wire formats: paths, headers and the list of models."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
+from gatehouse.engine.conversation.operations import Operation
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.fields.tables import OPENAI_CHAT, Guards
 from gatehouse.engine.providers.failure import ProviderFailed, of_status, of_transport
 from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel, ProviderNotConfigured, ProviderTarget
 from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundRequest
-from gatehouse.policy.records import ProviderConfig, ProviderRecord
+from gatehouse.policy.catalog import ProviderConfig, ProviderRecord
 
 API_KEY = CredentialField(name="api_key")
 OPTIONAL_API_KEY = CredentialField(name="api_key", required=False)
@@ -54,6 +55,27 @@ class ListedModels(msgspec.Struct, Generic[Listed]):
     data: list[Listed]
 
 
+#: the operations of OpenAI's API: the dialect and the path of each
+_OPENAI_OPERATIONS: Final[Mapping[Operation, tuple[str, str]]] = {
+    "chat": ("openai_chat", "/chat/completions"),
+    "embeddings": ("openai_embeddings", "/embeddings"),
+    "completions": ("openai_completions", "/completions"),
+    "moderations": ("openai_moderations", "/moderations"),
+    "rerank": ("cohere_rerank", "/rerank"),
+    "image_generation": ("openai_image_generation", "/images/generations"),
+    "image_edit": ("openai_image_edits", "/images/edits"),
+    "image_variation": ("openai_image_variations", "/images/variations"),
+    "transcription": ("openai_transcriptions", "/audio/transcriptions"),
+    "translation": ("openai_translations", "/audio/translations"),
+    "speech": ("openai_speech", "/audio/speech"),
+}
+
+
+def openai_dialects(*operations: Operation) -> Mapping[str, str]:
+    """Return the dialects of some of the operations of OpenAI's API."""
+    return {operation: _OPENAI_OPERATIONS[operation][0] for operation in operations}
+
+
 class Wire:
     """Base of all wire formats. `paths` has the paths of the operations, `models` that of the list of models."""
 
@@ -69,6 +91,8 @@ class Wire:
     guards: Guards = OPENAI_CHAT
     # Servers that only resemble OpenAI's do not accept the newer field.
     limit_field = "max_tokens"
+    #: the default of the setting `responses_api`; None: the kind has no such setting
+    responses_api: bool | None = None
 
     def base_url(self, config: ProviderConfig) -> str:
         base = config.base_url or self.home
@@ -83,8 +107,13 @@ class Wire:
             headers[self.key_header] = self.key_prefix + key
         return headers
 
-    def dialect(self, operation: str, config: ProviderConfig) -> str | None:
+    def dialect(self, operation: str, config: ProviderConfig, model: str) -> str | None:
         return self.dialects.get(operation)
+
+    def has_responses(self, config: ProviderConfig) -> bool:
+        if self.responses_api is None:
+            return False
+        return self.responses_api if config.responses_api is None else config.responses_api
 
     def endpoint(self, target: ProviderTarget, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
         return Endpoint(self.base_url(config) + self.paths[target.operation], self.headers(secret))
@@ -96,10 +125,10 @@ class Wire:
         # Servers that only resemble OpenAI's may refuse the field.
         return False
 
-    def fit(self, body: dict[str, Any], config: ProviderConfig) -> dict[str, Any]:
+    def fit(self, body: dict[str, Any], target: ProviderTarget, config: ProviderConfig) -> dict[str, Any]:
         return body
 
-    def carrier(self, outbound: Outbound, config: ProviderConfig, secret: Mapping[str, str]) -> Outbound:
+    def carrier(self, outbound: Outbound, provider: ProviderRecord, secret: Mapping[str, str]) -> Outbound:
         return outbound
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes, secrets: Iterable[str]) -> ProviderFailed:
@@ -112,16 +141,22 @@ class Wire:
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
     ) -> Sequence[FoundModel]:
         url = self.base_url(record.config) + self.models
-        carrier = self.carrier(outbound, record.config, secret)
+        carrier = self.carrier(outbound, record, secret)
         listed = await fetch(carrier, url, self.headers(secret), record, self.shape)
         return [model.to_found_model() for model in listed.data]
 
 
 class OpenAIWire(Wire):
-    """`/chat/completions`, `/embeddings` and `/models` under a base URL; a bearer key."""
+    """`/chat/completions`, `/models` and the paths of the other operations under a base URL; a bearer key. A server
+    that only resembles OpenAI's may have all of them."""
 
-    dialects: Mapping[str, str] = {"chat": "openai_chat", "embeddings": "openai_embeddings"}
-    paths: Mapping[str, str] = {"chat": "/chat/completions", "embeddings": "/embeddings"}
+    dialects: Mapping[str, str] = openai_dialects(*_OPENAI_OPERATIONS)
+    paths: Mapping[str, str] = {
+        **{operation: path for operation, (_, path) in _OPENAI_OPERATIONS.items()},
+        "responses": "/responses",
+        "compact": "/responses/compact",
+        "input_tokens": "/responses/input_tokens",
+    }
     models = "/models"
     shape = ListedModels[_OpenAIModel]
     key_header = "Authorization"

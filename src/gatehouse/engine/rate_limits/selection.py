@@ -6,16 +6,17 @@ The first matching rule decides:
 2.  Login, register, refresh and the health probes: the path's limit, by address, for every caller.
 3.  No caller, or a credential that failed: the path's limit, by address.
 4.  Scans of a caller whose organization has `scan_rate_limit_rpm`: that limit.
-5.  Dry runs of DLP rules, except for exempt admins and `unlimited` clients: the path's limit.
+5.  Dry runs of DLP rules and test mails, except for exempt admins and `unlimited` clients: the path's limit.
 6.  OAuth clients: the limit of their tier; `unlimited` has none. SCIM tokens and outposts: the limit of `premium`.
 7.  Admins: no limit with `RATE_LIMIT_ADMIN_EXEMPT`.
 8.  Users of an organization with `custom_rate_limit_rpm`: that limit.
 9.  Admins: `RATE_LIMIT_ADMIN_RPM`.
 10. Other users: the path's limit.
 
-The path's limit is the limit in the table, or else the general limit. Each entry of the table has its own counter,
-`{client_key}|{tier}`. For example, ten dry runs a minute are allowed, however many other requests the caller sends, and
-they do not count against the general limit of 60. All other requests of a caller share the counter `{client_key}`.
+The path's limit is the limit of its entry in the table, or else the general limit. The limit of an entry has its own
+counter, `{client_key}|{entry}`. For example, ten dry runs a minute are allowed, however many other requests the caller
+sends, and they do not count against the limit of the other requests. The scans of rule 4 have the counter
+`{client_key}|scan`. All other requests of a caller share the counter `{client_key}`.
 """
 
 import re
@@ -40,21 +41,23 @@ _PATHS_BY_ADDRESS: Final = frozenset(
     {LOGIN, "/api/auth/register", "/api/auth/refresh", "/api/health/live", "/api/health/ready", "/api/health/startup"}
 )
 #: Operations whose limit applies to every caller, because they are expensive or act on other systems. Only
-#: administrators and machines call them, and the own limits of those callers would otherwise replace the path's limit.
+#: administrators and machines call them. For other operations, the limit of such a caller replaces the path's limit.
 _FOR_ALL_CALLERS: Final = frozenset({("POST", "/api/admin/dlp-rules/test"), ("POST", "/api/admin/mail/test")})
 #: Kinds of callers that are limited by a tier. SCIM tokens and outposts have the tier `premium`.
 _MACHINES: Final = frozenset({CallerKind.OAUTH_CLIENT, CallerKind.SCIM, CallerKind.OUTPOST})
 
-#: Paths of the kill switches (`gatehouse.platform.routing.kill_switch.routes`).
-_KILL_SWITCH: Final = re.compile(r"/api/v1/admin/kill-switch/(?:providers|models)/[^/]+/(?:disable|enable)")
+#: Paths of the kill switches (`gatehouse.platform.routing.kill_switch.routes`, `gatehouse.platform.mcp.switching`).
+_KILL_SWITCH: Final = re.compile(
+    r"/api/v1/admin/(?:kill-switch/(?:providers|models)/[^/]+|mcp/servers/[^/]+(?:/tools/[^/]+)?)/(?:disable|enable)"
+)
 
-#: Longest path that is cached. So clients cannot choose the size of the cache.
+#: Longest path that is cached. It bounds the memory of the cache, because clients choose the paths.
 _MAX_CACHED_PATH_CHARACTERS: Final = 256
 
 
 class LimitRule(msgspec.Struct, frozen=True, gc=False):
-    """A limit of `limit` requests a minute for `key`. `tier` is the name of the limit for the client: `general`,
-    `admin`, `enterprise`, `login`, an OAuth client's `standard` or `premium`, or the entry of the table, for example
+    """A limit of `limit` requests a minute for `key`. `tier` is the name of the limit in a 429: `general`, `admin`,
+    `enterprise`, `scan`, `login`, an OAuth client's `standard` or `premium`, or the entry of the table, for example
     `/api/auth/register`."""
 
     key: str
@@ -67,7 +70,7 @@ class _PathRule(msgspec.Struct, frozen=True, gc=False):
 
     entry: LimitEntry
     by_address: bool
-    #: suffix of the client key for the entry's own counter; empty for the general limit, which has none
+    #: suffix of the client key for the entry's own counter; empty for the general limit, which uses the shared counter
     suffix: str
     #: whether calls of callers who administer the organization are not limited
     emergency: bool
@@ -138,8 +141,8 @@ class PathLimits:
 
 
 def _administers(caller: Caller) -> bool:
-    """Return whether the caller may engage a kill switch. Administrators may, and OAuth clients of the organization
-    with the scope `admin:write`."""
+    """Return whether the caller may engage a kill switch: an administrator or an OAuth client, of an organization, with
+    the scope `admin:write`."""
     administrator = caller.role is Role.ADMIN or caller.kind is CallerKind.OAUTH_CLIENT
     return administrator and caller.tenant_id is not None and caller.has_scope("admin:write")
 

@@ -10,16 +10,19 @@ from gatehouse.engine.records.outcome import (
     Opened,
     Outcome,
     Scanned,
+    ToolCalled,
     group_of,
 )
 from gatehouse.engine.records.upload_notices import Operated
 
 ACTION: Final = "gateway.request"
+#: Action of the audit event of a call of a tool.
+TOOL_CALL: Final = "mcp.tool_call"
 #: Action of the audit event of an operator's call at an outpost.
 OPERATED: Final = "outpost.operated"
 
-#: A journal entry that can have DLP events: a request or a scan.
-DlpEntry: TypeAlias = Outcome[str] | Scanned[str]
+#: A journal entry that can have DLP events: a request, a scan or a call of a tool.
+DlpEntry: TypeAlias = Outcome[str] | Scanned[str] | ToolCalled[str]
 
 
 def details(outcome: Outcome[str], outpost_id: UUID | None) -> dict[str, Any]:
@@ -36,8 +39,29 @@ def details(outcome: Outcome[str], outpost_id: UUID | None) -> dict[str, Any]:
         "output_tokens": outcome.output_tokens,
         "cost_usd": outcome.cost_usd,
         **({"cache": outcome.cache} if outcome.cache else {}),
+        **({"model_alias": outcome.model_alias} if outcome.model_alias else {}),
+        **({"shadow": True} if outcome.shadow else {}),
         **({"outpost_id": str(outpost_id)} if outpost_id is not None else {}),
         # Few requests have results of content filters and policy rules.
+        **({"rules": [msgspec.structs.asdict(event) for event in rule_events]} if rule_events else {}),
+    }
+
+
+def tool_call_details(call: ToolCalled[str]) -> dict[str, Any]:
+    """Return the details of the audit event of a call of a tool."""
+    rule_events = call.rule_events
+    return {
+        "api_key_id": call.api_key_id,
+        "server": call.server,
+        "tool": call.tool,
+        "definition_hash": call.definition_hash,
+        "arguments_digest": call.arguments_digest,
+        "status": call.status,
+        "is_error": call.is_error,
+        "latency_ms": call.latency_ms,
+        "upstream_ms": call.upstream_ms,
+        "result_bytes": call.result_bytes,
+        "dlp_action": call.dlp_action,
         **({"rules": [msgspec.structs.asdict(event) for event in rule_events]} if rule_events else {}),
     }
 

@@ -50,12 +50,16 @@ class RuleEvent(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=F
 
 
 class Failed(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=False):
-    """A failed attempt at a model. `status` is the status that the provider sent, or None if it sent none."""
+    """A failed attempt at a model. `status` is the status that the provider sent, or None if it sent none.
+    `duration_ms` is None if no call was made. `credential` is the label of the provider's credential, or None if it
+    has only one."""
 
     provider: str
     model_id: str
     status: int | None
     reason: str
+    duration_ms: float | None = None
+    credential: str | None = None
 
 
 class _Arrived(msgspec.Struct, Generic[Id], array_like=True, kw_only=True, gc=False):
@@ -89,6 +93,7 @@ class Opened(_Arrived[Id], Generic[Id], tag="opened", kw_only=True, gc=False):
     routing_policy_id: str | None = None
     end_user: str | None = None
     tags: tuple[str, ...] = ()
+    model_alias: str | None = None
 
 
 class Outcome(_Arrived[Id], Generic[Id], tag="outcome", kw_only=True, gc=False):
@@ -125,12 +130,49 @@ class Outcome(_Arrived[Id], Generic[Id], tag="outcome", kw_only=True, gc=False):
     #: the end user that the caller named (`engine.records.attribution`)
     end_user: str | None = None
     tags: tuple[str, ...] = ()
+    #: duration of the attempt that was answered, until its whole answer or the first event of its stream
+    attempt_ms: float | None = None
+    #: name of the model alias whose deployment answered, or that the call named
+    model_alias: str | None = None
+    #: whether the request is a copy for a shadow, whose answer was discarded
+    shadow: bool = False
+    #: label of the credential with which the model was called; None if the provider has only one
+    credential: str | None = None
 
 
 class Scanned(_Arrived[Id], Generic[Id], tag="scanned", kw_only=True, gc=False):
     """A scan of a text with findings. The text was not sent to a provider, so there is no usage to record."""
 
     dlp_events: tuple[DlpEvent, ...] = ()
+    group_ids: tuple[Id, ...] = ()
+
+
+class ToolCalled(_Arrived[Id], Generic[Id], tag="tool_called", kw_only=True, gc=False):
+    """The result of a call of a tool of an MCP server. `requested_model` is `mcp:server/tool`. Neither arguments nor
+    results are included. Only the platform writes these entries."""
+
+    path: str
+    server_id: Id
+    server: str
+    #: None if the agent named no tool that it may call
+    tool: str | None
+    definition_hash: str | None
+    #: SHA-256 digest of the arguments that were sent; None if nothing was sent
+    arguments_digest: str | None
+    #: `success`, `error`, `refused`, `cancelled`
+    outcome: str
+    status: int
+    error_code: str | None
+    #: whether the tool reports an error
+    is_error: bool
+    latency_ms: float
+    #: duration of the call to the server; None if nothing was sent
+    upstream_ms: float | None
+    #: bytes of the result before DLP
+    result_bytes: int | None
+    dlp_action: str | None
+    dlp_events: tuple[DlpEvent, ...] = ()
+    rule_events: tuple[RuleEvent, ...] = ()
     group_ids: tuple[Id, ...] = ()
 
 
@@ -158,13 +200,13 @@ def group_of(groups: Sequence[Id]) -> Id | None:
 Entry: TypeAlias = Opened[Id] | Outcome[Id] | Scanned[Id]
 
 #: An entry of the platform's journal.
-JournalEntry: TypeAlias = Entry[Id] | Sampled[Id]
+JournalEntry: TypeAlias = Entry[Id] | Sampled[Id] | ToolCalled[Id]
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Entry[UUID]] = msgspec.json.Decoder(Opened[UUID] | Outcome[UUID] | Scanned[UUID])
 _text_decoder: msgspec.json.Decoder[Entry[str]] = msgspec.json.Decoder(Opened[str] | Outcome[str] | Scanned[str])
 _journal_decoder: msgspec.json.Decoder[JournalEntry[str]] = msgspec.json.Decoder(
-    Opened[str] | Outcome[str] | Scanned[str] | Sampled[str]
+    Opened[str] | Outcome[str] | Scanned[str] | Sampled[str] | ToolCalled[str]
 )
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from gatehouse.policy.records import ModelRecord, ProviderRecord
+from gatehouse.policy.catalog import ModelRecord, ProviderRecord
 
 #: Matches the header `traceparent`. Later versions of the format may append fields after the flags.
 _PARENT: Final = re.compile(

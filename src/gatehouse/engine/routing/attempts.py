@@ -3,30 +3,61 @@
 import asyncio
 import math
 import random
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, NamedTuple, TypeAlias
 
+from gatehouse.engine.conversation.dialects import TRAITS
 from gatehouse.engine.conversation.dialects.token_counts import COUNTING
 from gatehouse.engine.conversation.errors import UnknownUpstream
 from gatehouse.engine.exchange import Admitted, Attempt, Exchange
+from gatehouse.engine.money.estimate import routing_needs
 from gatehouse.engine.ports import Ports
-from gatehouse.engine.providers import Reply, call_provider, count_tokens
-from gatehouse.engine.providers.failure import RATE_LIMITED, ProviderFailed, sentence
+from gatehouse.engine.providers import Reply, call_provider, complete_text, count_tokens, kept_response
+from gatehouse.engine.providers.failure import (
+    CIRCUIT_OPEN,
+    CREDENTIAL_REASONS,
+    DEPLOYMENT_FULL,
+    KILL_SWITCHED,
+    NOT_CONFIGURED,
+    RATE_LIMITED,
+    ProviderFailed,
+    sentence,
+)
 from gatehouse.engine.records import tracing
 from gatehouse.engine.routing.circuits import CircuitKey, Circuits
 from gatehouse.engine.routing.cooldowns import Cooldowns
+from gatehouse.engine.routing.credentials import Credential, Credentials
+from gatehouse.engine.routing.deployments.load import BUSY_SECONDS, DeploymentLoads, Place
 from gatehouse.engine.stages.candidates.kill_switch import ProviderUnavailable
+from gatehouse.engine.timing import milliseconds
 from gatehouse.foundation.deadlines import Deadlines
-from gatehouse.foundation.errors import BadGateway, GatewayTimeout, Refusal, Unauthenticated, Unavailable
+from gatehouse.foundation.errors import (
+    BadGateway,
+    GatewayTimeout,
+    Refusal,
+    TooManyRequests,
+    Unauthenticated,
+    Unavailable,
+)
+from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.outbound import NoConnectionFree, OutboundTimeout
-from gatehouse.policy.records import Candidate
+from gatehouse.policy.catalog import Candidate
 
 #: Delay before the first retry. The delay doubles with each further retry, and up to half of it is random.
 _FIRST_RETRY_DELAY_SECONDS: Final = 0.05
 #: Number of times that an attempt synchronizes the switches before it fails.
 _MAX_SYNCHRONIZATIONS: Final = 5
-#: Reason of an attempt that was not made because the circuit was open.
-_CIRCUIT_OPEN: Final = "circuit_open"
+
+
+#: What follows a failed attempt: the same candidate again, with another credential of its provider, or the next one.
+_Next: TypeAlias = Literal["retry", "credential", "candidate"]
+
+#: by the client's dialect: the calls that are not `call_provider`
+_CALLS: Final = {
+    **dict.fromkeys(COUNTING, count_tokens),
+    "openai_completions": complete_text,
+    "openai_kept_response": kept_response,
+}
 
 
 class AllProvidersFailed(BadGateway):
@@ -42,6 +73,13 @@ class Overloaded(Unavailable):
 
     def __init__(self) -> None:
         super().__init__(headers={"Retry-After": "1"})
+
+
+class DeploymentsFull(TooManyRequests):
+    """No deployment of the alias has room for the request within its limits: 429."""
+
+    code = "deployments_full"
+    message = "All deployments of this model have reached their limits. Try again later."
 
 
 class ProviderTimeout(GatewayTimeout):
@@ -61,16 +99,26 @@ class OutOfTouch(Unavailable):
     message = "This worker's state of the kill switches is out of date. Try again."
 
 
+class _Target(NamedTuple):
+    """A candidate with its circuits. `is_free` says that the call has no answer of a model."""
+
+    candidate: Candidate
+    key: CircuitKey
+    circuits: Circuits
+    is_free: bool
+
+
 class Attempts:
     """The attempts of one worker. All requests share its circuit breakers."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self.circuits = Circuits(ports.clock, ports.circuit_failures, ports.circuit_seconds)
-        #: those of token counts: providers count by another operation with a rate limit of its own, and an estimate
-        #: calls no provider, so that a count tells nothing about the answers of a model
-        self._count_circuits = Circuits(ports.clock, ports.circuit_failures, ports.circuit_seconds)
+        #: those of operations without an answer of a model: they tell nothing about its answers
+        self._free_circuits = Circuits(ports.clock, ports.circuit_failures, ports.circuit_seconds)
         self.cooldowns = Cooldowns(ports.clock)
+        self.credentials = Credentials(ports.clock, ports.secrets)
+        self.loads = DeploymentLoads(ports, random.random)
         self._deadlines = Deadlines(ports.request_deadline_seconds)
 
     async def answer(self, x: Admitted, answered: Exchange) -> Reply:
@@ -97,68 +145,161 @@ class Attempts:
         except TimeoutError:
             if not deadline.expired:
                 raise
-            answered.attempts.append(_new_attempt(candidate, None, "deadline"))
+            answered.attempts.append(_new_attempt(candidate, None, "deadline", duration_ms=self._duration_ms(answered)))
         raise _chain_failed(answered.attempts)
 
     async def _attempt_with_retries(
         self, candidate: Candidate, x: Admitted, answered: Exchange, skipped: list[Candidate]
     ) -> Reply | None:
-        key, circuits = _key(candidate, x), self._count_circuits if _counts(x) else self.circuits
-        for retry in range(candidate.provider.config.max_retries + 1):
-            if retry:
-                delay = _FIRST_RETRY_DELAY_SECONDS * 2 ** (retry - 1)
-                await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load
+        if x.routed.deployments is not None and not self._enters(candidate, x, answered):
+            return None
+        target = self._target(candidate, x)
+        key, circuits = target.key, target.circuits
+        credentials = self._credentials(candidate, x, answered)
+        used = retry = 0
+        while used < len(credentials):
             if not circuits.may_try(key):
-                answered.attempts.append(_new_attempt(candidate, None, _CIRCUIT_OPEN))
-                if not retry:
+                answered.attempts.append(_new_attempt(candidate, None, CIRCUIT_OPEN))
+                if not retry and not used:
                     skipped.append(candidate)
                 return None
-            reply, may_retry = await self._attempt(candidate, x, answered)
-            if reply is not None or not may_retry:
+            if answered.place is not None and not await self._counted(target, x, answered):
+                return None
+            reply, following = await self._attempt(target, credentials[used], x, answered)
+            if reply is not None:
                 return reply
+            if following == "credential":
+                used += 1
+                continue
+            if following == "candidate" or retry >= candidate.provider.config.max_retries:
+                return None
+            delay = _FIRST_RETRY_DELAY_SECONDS * 2**retry
+            retry += 1
+            await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load
         return None
+
+    def _target(self, candidate: Candidate, x: Admitted) -> _Target:
+        is_free = TRAITS[x.call_request.call.dialect].is_free
+        key = CircuitKey.of(x.call_request.identified.policy.tenant_id, candidate)
+        return _Target(candidate, key, self._free_circuits if is_free else self.circuits, is_free)
+
+    def _credentials(self, candidate: Candidate, x: Admitted, answered: Exchange) -> Sequence[Credential]:
+        """Return the credentials to try in this order. Without any, record an attempt that was not made."""
+        credentials = self.credentials.in_turn(x.call_request.identified.policy.tenant_id, candidate)
+        if not credentials:
+            answered.attempts.append(_new_attempt(candidate, None, NOT_CONFIGURED))
+        return credentials
+
+    def _enters(self, candidate: Candidate, x: Admitted, answered: Exchange) -> bool:
+        """Leave the place at the previous deployment, and occupy one at the candidate's deployment if it is one. Return
+        whether the candidate may be tried."""
+        self._leave(answered)
+        deployment = x.routed.deployment_of(candidate)
+        if deployment is None:
+            return True
+        answered.place = self.loads.enter(deployment)
+        if answered.place is None:
+            answered.attempts.append(_new_attempt(candidate, None, DEPLOYMENT_FULL, BUSY_SECONDS))
+        return answered.place is not None
+
+    async def _counted(self, target: _Target, x: Admitted, answered: Exchange) -> bool:
+        """Count an attempt against the limits of the request's deployment. Return whether it is admitted."""
+        place: Place = answered.place
+        tokens = 0
+        if place.deployment.tokens_per_minute is not None:
+            requirements = routing_needs(x.call_request)
+            tokens = requirements.input_tokens + requirements.output_tokens
+        wait = None
+        try:
+            wait = await self.loads.count(place, tokens)
+        except BaseException:
+            target.circuits.released(target.key)
+            raise
+        if wait is None:
+            return True
+        target.circuits.released(target.key)
+        answered.attempts.append(_new_attempt(target.candidate, None, DEPLOYMENT_FULL, wait))
+        return False
+
+    def _leave(self, answered: Exchange) -> None:
+        place, answered.place = answered.place, None
+        if place is not None:
+            place.release(self._ports.clock.monotonic())
 
     async def _last_resort(self, candidate: Candidate, x: Admitted, answered: Exchange) -> Reply | None:
         """Make one attempt even though the circuit is open."""
-        answered.attempts.remove(_new_attempt(candidate, None, _CIRCUIT_OPEN))
-        reply, _ = await self._attempt(candidate, x, answered)
-        return reply
+        answered.attempts.remove(_new_attempt(candidate, None, CIRCUIT_OPEN))
+        target = self._target(candidate, x)
+        if x.routed.deployments is not None:
+            if not self._enters(candidate, x, answered):
+                return None
+            if answered.place is not None and not await self._counted(target, x, answered):
+                return None
+        for credential in self._credentials(candidate, x, answered):
+            reply, following = await self._attempt(target, credential, x, answered)
+            if reply is not None or following != "credential":
+                return reply
+        return None
 
-    async def _attempt(self, candidate: Candidate, x: Admitted, answered: Exchange) -> tuple[Reply | None, bool]:
-        """Return a successful reply, or None together with whether the same candidate may be retried. Raises an error
-        that the client caused."""
+    async def _attempt(
+        self, target: _Target, credential: Credential, x: Admitted, answered: Exchange
+    ) -> tuple[Reply | None, _Next]:
+        """Return a successful reply, or None together with what is tried next. Raises an error that the client
+        caused."""
+        candidate = target.candidate
         try:
-            reply = await self._call_with_circuits(candidate, x, answered)
+            reply = await self._call_with_circuits(target, credential, x, answered)
         except ProviderFailed as failed:
+            duration_ms = self._duration_ms(answered)
             if failed.client_error is not None:
-                answered.chosen = candidate
+                answered.chosen, answered.credential, answered.attempt_ms = candidate, credential.label, duration_ms
                 raise failed.client_error from None
-            answered.attempts.append(_new_attempt(candidate, failed.status, failed.reason, failed.retry_after))
-            return None, failed.retryable
+            answered.attempts.append(
+                _new_attempt(
+                    candidate,
+                    failed.status,
+                    failed.reason,
+                    failed.retry_after,
+                    duration_ms,
+                    credential=credential.label,
+                )
+            )
+            if failed.retryable:
+                return None, "retry"
+            return None, "credential" if failed.reason in CREDENTIAL_REASONS else "candidate"
         except ProviderUnavailable:
-            answered.attempts.append(_new_attempt(candidate, None, "kill_switched"))
-            return None, False
-        answered.chosen = candidate
-        return reply, False
+            answered.attempts.append(_new_attempt(candidate, None, KILL_SWITCHED))
+            return None, "candidate"
+        answered.chosen, answered.credential = candidate, credential.label
+        answered.attempt_ms = self._duration_ms(answered)
+        return reply, "candidate"
 
-    async def _call_with_circuits(self, candidate: Candidate, x: Admitted, answered: Exchange) -> Reply:
-        """Make one call, and report the result to the circuits."""
-        key, counts = _key(candidate, x), _counts(x)
-        circuits = self._count_circuits if counts else self.circuits
-        started = self._ports.clock.monotonic()
+    def _duration_ms(self, answered: Exchange) -> float:
+        """Return the time since the last attempt began."""
+        return milliseconds(self._ports.clock.monotonic() - answered.attempt_started)
+
+    async def _call_with_circuits(
+        self, target: _Target, credential: Credential, x: Admitted, answered: Exchange
+    ) -> Reply:
+        """Make one call, and report the result to the circuits and the credentials."""
+        candidate, key, circuits, is_free = target
+        started = answered.attempt_started = self._ports.clock.monotonic()
         unanswered = len(answered.unanswered)
         try:
             if answered.trace is None:
-                reply = await self._call(candidate, x, answered)
+                reply = await self._call(candidate, credential, x, answered)
             else:
-                reply = await self._traced_call(answered.trace, candidate, x, answered, started)
+                reply = await self._traced_call(answered.trace, candidate, credential, x, answered)
         except ProviderFailed as failed:
             sent = len(answered.unanswered) > unanswered
             if failed.reason != OutboundTimeout.reason:
                 # The provider has answered with an error, so the call is not unanswered.
                 del answered.unanswered[unanswered:]
-            if failed.reason == RATE_LIMITED and not counts:
-                self.cooldowns.begin(key, failed.retry_after)
+            if failed.reason in CREDENTIAL_REASONS and not is_free:
+                wait = self.credentials.failed(TenantId(key.tenant_id), candidate, credential, failed)
+                # Without an alias, a model whose credentials are refused keeps its place in the chain.
+                if wait is not None and (failed.reason == RATE_LIMITED or answered.place is not None):
+                    self.cooldowns.begin(key, wait)
             if failed.retryable:
                 (circuits.failed if sent else circuits.not_connected)(key)
             else:
@@ -168,23 +309,34 @@ class Attempts:
             circuits.released(key)
             raise
         circuits.succeeded(key)
-        if counts:
+        if is_free:
             return reply
         if reply.exhausted_seconds is not None:
-            self.cooldowns.begin(key, reply.exhausted_seconds)
+            self._exhausted(candidate, credential, key, reply.exhausted_seconds)
         latency_ms = (self._ports.clock.monotonic() - started) * 1000
         self._ports.latencies.answered(candidate.model.id, latency_ms, stream=x.call_request.call.stream)
         return reply
 
+    def _exhausted(self, candidate: Candidate, credential: Credential, key: CircuitKey, seconds: float) -> None:
+        """Begin a cooldown of the credential, and one of the model if no other credential is available."""
+        wait = self.credentials.rest(TenantId(key.tenant_id), candidate, credential, seconds)
+        if wait is not None:
+            self.cooldowns.begin(key, wait)
+
     async def _traced_call(
-        self, trace: tracing.Trace, candidate: Candidate, x: Admitted, answered: Exchange, started: float
+        self,
+        trace: tracing.Trace,
+        candidate: Candidate,
+        credential: Credential,
+        x: Admitted,
+        answered: Exchange,
     ) -> Reply:
         """Make one call, and record it in the request's trace."""
-        call = trace.call(candidate.provider, candidate.model, started)
+        call = trace.call(candidate.provider, candidate.model, answered.attempt_started)
         # A cancellation leaves this value unchanged; every other end replaces it.
         call.failed = "cancelled"
         try:
-            reply = await self._call(candidate, x, answered, trace.headers(call))
+            reply = await self._call(candidate, credential, x, answered, trace.headers(call))
         except ProviderFailed as failed:
             call.status, call.failed = failed.status, failed.reason
             raise
@@ -200,13 +352,18 @@ class Attempts:
         return reply
 
     async def _call(
-        self, candidate: Candidate, x: Admitted, answered: Exchange, headers: Mapping[str, str] = tracing.NO_HEADERS
+        self,
+        candidate: Candidate,
+        credential: Credential,
+        x: Admitted,
+        answered: Exchange,
+        headers: Mapping[str, str] = tracing.NO_HEADERS,
     ) -> Reply:
-        ports, identified, provider = self._ports, x.call_request.identified, candidate.provider
+        ports, identified = self._ports, x.call_request.identified
         switches, credentials, tenant_id = ports.switches, ports.credentials, identified.policy.tenant_id
 
         unanswered = len(answered.unanswered)
-        ask = count_tokens if _counts(x) else call_provider
+        ask = _CALLS.get(x.call_request.call.dialect, call_provider)
 
         def still_allowed() -> None:
             """Check that the permission was not revoked while the request waited. Raises `Refusal`."""
@@ -234,7 +391,7 @@ class Attempts:
                 return await ask(
                     x.call_request.call,
                     candidate,
-                    secret=ports.secrets.open(tenant_id, provider.id, provider.sealed_credentials),
+                    secret=ports.secrets.open(tenant_id, credential.key, credential.sealed),
                     outbound=ports.outbound,
                     max_response_bytes=ports.max_response_bytes,
                     gate=gate,
@@ -246,31 +403,35 @@ class Attempts:
         raise OutOfTouch
 
 
-def _counts(x: Admitted) -> bool:
-    """Return whether the call only counts tokens."""
-    return x.call_request.call.dialect in COUNTING
-
-
-def _key(candidate: Candidate, x: Admitted) -> CircuitKey:
-    return CircuitKey(x.call_request.identified.policy.tenant_id, candidate.provider.id, candidate.model.model_id)
-
-
-def _new_attempt(candidate: Candidate, status: int | None, reason: str, retry_after: float | None = None) -> Attempt:
+def _new_attempt(
+    candidate: Candidate,
+    status: int | None,
+    reason: str,
+    retry_after: float | None = None,
+    duration_ms: float | None = None,
+    *,
+    credential: str | None = None,
+) -> Attempt:
     return Attempt(
         provider=candidate.provider.id,
         model=candidate.model.model_id,
         status=status,
         reason=reason,
         retry_after=retry_after,
+        duration_ms=duration_ms,
+        credential=credential or candidate.credential,
     )
 
 
 def _chain_failed(attempts: list[Attempt]) -> Refusal:
     reasons = {attempt.reason for attempt in attempts}
-    if reasons == {"kill_switched"}:
+    if reasons == {KILL_SWITCHED}:
         return ProviderUnavailable()
     if reasons == {NoConnectionFree.reason}:
         return Overloaded()
+    if reasons == {DEPLOYMENT_FULL}:
+        wait = min(attempt.retry_after or BUSY_SECONDS for attempt in attempts)
+        return DeploymentsFull(headers={"Retry-After": str(max(math.ceil(wait), 1))})
     last = attempts[-1]
     failed = f"Last attempt: {last.provider}/{last.model}, {last.reason}. {sentence(last.reason, last.status)}"
     # The shortest delay is enough, because the client needs only one available provider.

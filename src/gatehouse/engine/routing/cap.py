@@ -14,7 +14,7 @@ from gatehouse.engine.money.bound import PriceUnknown, max_input_tokens
 from gatehouse.engine.money.estimate import estimate, routing_needs
 from gatehouse.engine.records.outcome import RuleEvent
 from gatehouse.foundation.errors import PaymentRequired, Refusal
-from gatehouse.policy.records import Candidate, CostCap
+from gatehouse.policy.catalog import Candidate, CostCap
 from gatehouse.policy.routing import RoutingPolicy
 
 #: Factor that lowers the limit by more than the error of floats.

@@ -2,27 +2,40 @@
 a strategy or a rule selected it."""
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final
 from uuid import UUID
 
 import msgspec
 
+from gatehouse.engine.conversation.dialects import TRAITS
 from gatehouse.engine.exchange import CallRequest, NotRouted, PolicyChoice, Routed, RoutingNeeds
 from gatehouse.engine.money.estimate import routing_needs
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.routing import cap
+from gatehouse.engine.routing.attempts import Attempts
 from gatehouse.engine.routing.cap import Costs
-from gatehouse.engine.routing.circuits import CircuitKey, Circuits
-from gatehouse.engine.routing.cooldowns import Cooldowns
+from gatehouse.engine.routing.circuits import CircuitKey
+from gatehouse.engine.routing.deployments.affinity import conversation_key
+from gatehouse.engine.routing.deployments.load import AliasUse
+from gatehouse.engine.routing.deployments.order import OrderView, ordered
+from gatehouse.engine.routing.judging import (
+    CandidateJudge,
+    JudgedCandidate,
+    JudgedCandidates,
+    judged,
+    placed,
+    usable,
+)
 from gatehouse.engine.routing.strategies import BY_LATENCY, StrategyView, by_cost, in_bounds, ranked
 from gatehouse.engine.stages.candidates import route
 from gatehouse.engine.stages.candidates.route import AUTO, ModelNotFound
-from gatehouse.engine.verdict import ALLOW, Hold, Refuse, Reroute, Verdict
+from gatehouse.engine.verdict import Hold, Refuse, Reroute
 from gatehouse.foundation.errors import BadRequest, Refusal
-from gatehouse.policy.records import Candidate
-from gatehouse.policy.routing import CAPABILITY_BITS, Option, RoutingPolicy
+from gatehouse.policy.aliases import Alias, Deployment
+from gatehouse.policy.catalog import Candidate
+from gatehouse.policy.routing import CAPABILITY_BITS, ModelUse, Option, RoutingPolicy
 
 #: Most models that a strategy adds to a chain. With more models, only the sum of their timeouts would grow.
 MAX_CHOICES: Final = 8
@@ -49,77 +62,17 @@ class NoCapableModel(BadRequest):
         return cls(f"No active model that the routing policy {policy.name!r} chooses from offers {needed}.")
 
 
-class _JudgedCandidate(NamedTuple):
-    """A candidate that may answer. If `hold` is set, a person must approve it first."""
-
-    candidate: Candidate
-    hold: Hold | None
-
-
-#: Decides whether a candidate may answer a call, without waiting (`pipeline.CANDIDATE`).
-CandidateJudge: TypeAlias = Callable[[CallRequest, Candidate, Ports], Verdict | Reroute]
-
-
-class _JudgedCandidates:
-    """The candidates that no judge refuses, in the order in which they were named."""
-
-    def __init__(self, x: CallRequest, ports: Ports, judges: Sequence[CandidateJudge], cooldowns: Cooldowns) -> None:
-        self._x = x
-        self._ports = ports
-        self._judges = judges
-        self._cooldowns = cooldowns
-        self._judged_names: set[str] = set()
-        self._by_name: dict[str, _JudgedCandidate] = {}
-        self.refused: Refuse | None = None
-
-    def __len__(self) -> int:
-        return len(self._by_name)
-
-    def add(self, candidates: Iterable[Candidate], limit: int | None = None) -> None:
-        """Add the candidates that may answer: all of them, or the first `limit`. If a rule reroutes a candidate, the
-        rule's target replaces it and is judged too."""
-        full_size = None if limit is None else len(self._by_name) + limit
-        for candidate in candidates:
-            name = _name(candidate)
-            if name in self._judged_names:
-                continue
-            self._judged_names.add(name)
-            verdict = _judged(self._x, candidate, self._ports, self._judges)
-            place = _placed(self._x, candidate, self._ports, self._judges, verdict)
-            if isinstance(place, Refuse):
-                self.refused = self.refused or place
-            else:
-                self._by_name.setdefault(name if place.candidate is candidate else _name(place.candidate), place)
-            if len(self._by_name) == full_size:
-                return
-
-    def in_order(self) -> list[_JudgedCandidate]:
-        """Return the candidates, those of healthy providers first, and among these the ones without a cooldown.
-        Candidates of unhealthy providers remain as a last resort, because this request may show that their provider is
-        healthy again."""
-        places = list(self._by_name.values())
-        if len(places) > 1:
-            places.sort(key=self._sort_key)
-        return places
-
-    def _sort_key(self, place: _JudgedCandidate) -> tuple[bool, bool]:
-        tenant_id, candidate = self._x.identified.policy.tenant_id, place.candidate
-        is_healthy = self._ports.switches.healthy(tenant_id, candidate.provider.id)
-        if not self._cooldowns:
-            return not is_healthy, False
-        key = CircuitKey(tenant_id, candidate.provider.id, candidate.model.model_id)
-        return not is_healthy, self._cooldowns.is_cooling(key)
-
-
 class Chooser:
     """The choice of candidates by one worker."""
 
-    def __init__(self, circuits: Circuits, cooldowns: Cooldowns, judges: Sequence[CandidateJudge]) -> None:
-        self._circuits = circuits
-        self._cooldowns = cooldowns
+    def __init__(self, attempts: Attempts, judges: Sequence[CandidateJudge]) -> None:
+        self._circuits = attempts.circuits
+        self._cooldowns = attempts.cooldowns
+        self._credentials = attempts.credentials
+        self._loads = attempts.loads
         self._judges = judges
         #: round-robin counters by policy and required capabilities, so that requests of other kinds do not interfere
-        self._turns: dict[tuple[UUID, int, bool], int] = {}
+        self._turns: dict[tuple[UUID, int, ModelUse], int] = {}
         #: monotonic time at which a policy is next searched for models of unknown latency
         self._next_trial_search: dict[UUID, float] = {}
 
@@ -134,19 +87,22 @@ class Chooser:
         policy = route.policy_of(x)
         if policy is not None:
             return self.routed(x, ports, policy)
+        aliases = x.identified.policy.aliases
+        if aliases and (x.call.model in aliases or not aliases.keys().isdisjoint(x.call.fallbacks)):
+            return self._by_names(x, ports)
         candidates = route.candidates(x)
         if isinstance(candidates, Refusal):
             return NotRouted(candidates)
         order = _order(x)
         if len(candidates) == 1:
             # The usual case, in which no order must be computed.
-            if (verdict := _judged(x, candidates[0], ports, self._judges)) is None:
+            if (verdict := judged(x, candidates[0], ports, self._judges)) is None:
                 return Routed(call_request=x, chain=(candidates[0],), order=order)
-            place = _placed(x, candidates[0], ports, self._judges, verdict)
+            place = placed(x, candidates[0], ports, self._judges, verdict)
             if isinstance(place, Refuse):
                 return NotRouted(place.error)
             return Routed(call_request=x, chain=(place.candidate,), order=order, hold=place.hold)
-        places = _JudgedCandidates(x, ports, self._judges, self._cooldowns)
+        places = JudgedCandidates(x, ports, self._judges, self._cooldowns)
         places.add(candidates, limit=MAX_CANDIDATES)
         return _chained(x, places.in_order(), places.refused, order)
 
@@ -163,40 +119,102 @@ class Chooser:
         )
         ranking: Sequence[Option] | None = None
         order: tuple[str, ...] = ()
-        places = _JudgedCandidates(x, ports, self._judges, self._cooldowns)
+        places = JudgedCandidates(x, ports, self._judges, self._cooldowns)
         for name in (x.call.model, *x.call.fallbacks):
             if name == AUTO:
                 ranking = ranking or self._ranking(x, ports, choice, view, trial=trial)
                 places.add(map(_candidate, in_bounds(policy, ranking, requirements, view)), limit=1)
-            elif len(named := route.named(x.identified.policy, name)) == 1:
-                places.add(named)
-            elif named:
-                ordered = self._by_policy(x, ports, choice, view, named, trial=trial)
-                if not ordered and (usable := _usable(x, ports, self._judges, named)):
-                    return NotRouted(route.AmbiguousModel.of(name, policy, usable), choice)
-                places.add(ordered, limit=MAX_CHOICES)
+            elif (
+                refused := self._add_named(places, name, x=x, ports=ports, choice=choice, view=view, trial=trial)
+            ) is not None:
+                return refused
         if not places and x.call.model == AUTO and not ranking:
             return NotRouted(NoCapableModel.of(policy, requirements.needs), choice)
         # A named model that is unknown, or that the caller may not use, is not replaced by another model.
         unknown = places.refused is None or isinstance(places.refused.error, ModelNotFound)
         if places or not unknown:
             has_chain = ranking is None or policy.chain.options
-            fallbacks = policy.chain.capable(requirements.needs, requirements.embeds) if has_chain else ranking
+            fallbacks = policy.chain.capable(requirements.needs, requirements.use) if has_chain else ranking
             limit = None if has_chain else MAX_CHOICES - 1
             places.add(map(_candidate, in_bounds(policy, fallbacks or (), requirements, view)), limit)
             order = _order(x, policy)
         remaining = places.in_order()
         choice.first = remaining[0].candidate if remaining else None
         if policy.cap is not None and remaining:
-            within = self._within_cap(x, ports, choice, remaining, view, trial=trial)
+            within = self._within_cap(x, ports, choice, places, view, trial=trial)
             if isinstance(within, Refusal):
                 return NotRouted(within, choice)
             remaining = within
-        return _chained(x, remaining, places.refused, order, choice)
+        return _with_deployments(_chained(x, remaining, places.refused, order, choice), places)
 
     def judged(self, x: CallRequest, candidate: Candidate, ports: Ports) -> Refuse | Reroute | Hold | None:
         """Return the objection of the judges to the candidate, or None."""
-        return _judged(x, candidate, ports, self._judges)
+        return judged(x, candidate, ports, self._judges)
+
+    def _add_named(
+        self,
+        places: JudgedCandidates,
+        name: str,
+        *,
+        x: CallRequest,
+        ports: Ports,
+        choice: PolicyChoice,
+        view: StrategyView,
+        trial: bool,
+    ) -> NotRouted | None:
+        """Add the deployments of the model alias with this name, or the catalog entries with this name. Return a
+        refusal if several providers have the model and the policy chooses none of them."""
+        policy, snapshot = choice.policy, x.identified.policy
+        if (alias := snapshot.find_alias(name)) is not None:
+            places.add_deployments(alias, partial(self._ordered, x, ports, alias, trial=trial))
+        elif len(named := route.named(snapshot, name)) == 1:
+            places.add(named)
+        elif named:
+            ordered_entries = self._by_policy(x, ports, choice, view, named, trial=trial)
+            if not ordered_entries and (usable_names := usable(x, ports, self._judges, named)):
+                return NotRouted(route.AmbiguousModel.of(name, policy, usable_names), choice)
+            places.add(ordered_entries, limit=MAX_CHOICES)
+        return None
+
+    def _by_names(self, x: CallRequest, ports: Ports) -> Routed | NotRouted:
+        """Choose without a routing policy, if a model alias is among the names of the call."""
+        snapshot = x.identified.policy
+        places = JudgedCandidates(x, ports, self._judges, self._cooldowns)
+        for name in (x.call.model, *x.call.fallbacks):
+            if (alias := snapshot.find_alias(name)) is not None:
+                places.add_deployments(alias, partial(self._ordered, x, ports, alias))
+            else:
+                places.add(route.named(snapshot, name), limit=MAX_CANDIDATES)
+        return _with_deployments(_chained(x, places.in_order(), places.refused, _order(x)), places)
+
+    def _ordered(
+        self, x: CallRequest, ports: Ports, alias: Alias, deployments: list[Deployment], *, trial: bool = False
+    ) -> list[Deployment]:
+        """Return the alias's deployments, the first choice first. A `trial` changes no state."""
+        tokens = 0
+        if alias.counts_tokens:
+            requirements = routing_needs(x)
+            tokens = requirements.input_tokens + requirements.output_tokens
+        use: AliasUse = "named" if alias.name == x.call.model else "fallback"
+        if TRAITS[x.call.dialect].is_free:
+            use = "token_count"
+        view = OrderView(
+            load=self._loads.of,
+            rests=lambda deployment: self._rests(x, ports, deployment.candidate),
+            is_full=lambda deployment: self._loads.is_full(deployment, tokens),
+            medians=ports.latencies.medians(stream=x.call.stream),
+            may_try=lambda deployment: ports.latencies.may_try(deployment.candidate.model.id),
+            use=use,
+            conversation=conversation_key(x) if alias.sticky else None,
+            trial=trial,
+        )
+        return ordered(alias, deployments, view)
+
+    def _rests(self, x: CallRequest, ports: Ports, candidate: Candidate) -> bool:
+        """Return whether a deployment's candidate is unavailable, or the credential that it names is."""
+        return self._is_unavailable(x, ports, candidate) or not self._credentials.is_available(
+            x.identified.policy.tenant_id, candidate
+        )
 
     def _by_policy(
         self,
@@ -237,7 +255,7 @@ class Chooser:
         self, x: CallRequest, ports: Ports, policy: RoutingPolicy, options: Sequence[Option], view: StrategyView
     ) -> Sequence[Option]:
         """Return the options. At times, a model of unknown latency comes first so that its latency is measured. A model
-        that exceeds the cost cap never does."""
+        that exceeds the cost cap is never moved to the first place."""
         limits, now = policy.cap, ports.clock.monotonic()
         if now < self._next_trial_search.get(policy.id, now):
             return options
@@ -253,13 +271,15 @@ class Chooser:
         self._next_trial_search[policy.id] = now + _TRIAL_SEARCH_INTERVAL_SECONDS
         return options
 
-    def _is_unavailable(self, x: CallRequest, ports: Ports, option: Option) -> bool:
+    def _is_unavailable(self, x: CallRequest, ports: Ports, option: Option | Candidate) -> bool:
+        """Return whether the model's provider is unhealthy, its circuit is open, or its rate limit is exhausted."""
         tenant_id, provider_id = x.identified.policy.tenant_id, option.provider.id
         if not ports.switches.healthy(tenant_id, provider_id):
             return True
         if not self._circuits and not self._cooldowns:
             return False
-        key = CircuitKey(tenant_id, provider_id, option.model.model_id)
+        credential = option.credential if isinstance(option, Candidate) else None
+        key = CircuitKey(tenant_id, provider_id, option.model.model_id, credential)
         return self._circuits.is_open(key) or self._cooldowns.is_cooling(key)
 
     def _within_cap(
@@ -267,15 +287,17 @@ class Chooser:
         x: CallRequest,
         ports: Ports,
         choice: PolicyChoice,
-        places: list[_JudgedCandidate],
+        judged: JudgedCandidates,
         view: StrategyView,
         *,
         trial: bool,
-    ) -> list[_JudgedCandidate] | Refusal:
-        """Return the places whose cost is within the cap, or the cap's refusal."""
+    ) -> list[JudgedCandidate] | Refusal:
+        """Return the places whose cost is within the cap, or the cap's refusal. If the first one is a deployment of an
+        alias, another deployment of the alias can replace it."""
         policy, requirements = choice.policy, routing_needs(x)
         limits = policy.cap
         assert limits is not None
+        places, deployments = judged.in_order(), judged.deployments
         limit, first = limits.max_cost_per_request_usd, places[0].candidate
         costs = Costs(x, limit)
         choice.limit_usd = limit
@@ -288,15 +310,23 @@ class Chooser:
             return places
         if not choice.exceeds:
             return [places[0], *(place for place in places[1:] if costs.fits(place.candidate))]
+        if first.name in deployments:
+            fitting = [place for place in places if costs.fits(place.candidate)]
+            alias = deployments[first.name].alias
+            names = {name for name, deployment in deployments.items() if deployment.alias == alias}
+            if any(place.candidate.name in names for place in fitting):
+                choice.first, choice.exceeds = fitting[0].candidate, False
+                choice.estimated_usd = costs.estimated(choice.first)
+                return fitting
         if limits.action_on_exceed == "block":
             return cap.refusal(policy, limits, first, choice.estimated_usd)
         cheaper = in_bounds(
             policy,
-            by_cost(policy.every.capable(requirements.needs, requirements.embeds), requirements),
+            by_cost(policy.every.capable(requirements.needs, requirements.use), requirements),
             requirements,
             view,
         )
-        cheaper_places = _JudgedCandidates(x, ports, self._judges, self._cooldowns)
+        cheaper_places = JudgedCandidates(x, ports, self._judges, self._cooldowns)
         cheaper_places.add(
             (candidate for candidate in map(_candidate, cheaper) if costs.fits(candidate)), limit=MAX_CHOICES
         )
@@ -308,7 +338,7 @@ class Chooser:
         return fitting
 
     def _turn(self, policy: RoutingPolicy, requirements: RoutingNeeds, *, trial: bool) -> int:
-        key = (policy.id, requirements.needs, requirements.embeds)
+        key = (policy.id, requirements.needs, requirements.use)
         turn = self._turns.get(key)
         if turn is None:
             if len(self._turns) >= _MAX_COUNTED_POLICIES:
@@ -319,35 +349,28 @@ class Chooser:
         return turn
 
 
-def _usable(
-    x: CallRequest, ports: Ports, judges: Sequence[CandidateJudge], candidates: Iterable[Candidate]
-) -> list[str]:
-    """Return the names of those candidates that no judge refuses."""
-    return [
-        _name(candidate) for candidate in candidates if not isinstance(_judged(x, candidate, ports, judges), Refuse)
-    ]
-
-
 def _order(x: CallRequest, policy: RoutingPolicy | None = None) -> tuple[str, ...]:
     """Return the names of the models in the order in which the caller and the policy's chain name them. The order ends
-    where a strategy computes the choice."""
+    where a strategy or a model alias determines the choice."""
     chain = () if policy is None else policy.chain.options
     if not x.call.fallbacks and not chain:
         return ()
     names: list[str] = []
     for name in (x.call.model, *x.call.fallbacks):
+        if x.identified.policy.find_alias(name) is not None:
+            return tuple(dict.fromkeys(names))
         if name == AUTO and policy is not None:
             if policy.strategy != "manual_fallback":
                 return tuple(dict.fromkeys(names))
             names += [option.name for option in chain]
         else:
-            names += [_name(candidate) for candidate in route.named(x.identified.policy, name)] or [name]
+            names += [candidate.name for candidate in route.named(x.identified.policy, name)] or [name]
     return tuple(dict.fromkeys((*names, *(option.name for option in chain))))
 
 
 def _chained(
     x: CallRequest,
-    places: list[_JudgedCandidate],
+    places: list[JudgedCandidate],
     refused: Refuse | None,
     order: tuple[str, ...],
     choice: PolicyChoice | None = None,
@@ -361,44 +384,14 @@ def _chained(
     return Routed(call_request=x, chain=chain, order=order, choice=choice, hold=hold)
 
 
-def _placed(
-    x: CallRequest,
-    candidate: Candidate,
-    ports: Ports,
-    judges: Sequence[CandidateJudge],
-    verdict: Refuse | Reroute | Hold | None,
-) -> _JudgedCandidate | Refuse:
-    """Return the candidate with its `verdict`, or the candidate that rules reroute the call to. Returns a refusal if
-    that candidate is refused."""
-    rerouted: set[str] = set()
-    while isinstance(verdict, Reroute):
-        rerouted.add(_name(candidate))
-        candidate = verdict.candidate
-        if _name(candidate) in rerouted:
-            return Refuse(verdict.circle)
-        verdict = _judged(x, candidate, ports, judges)
-    return verdict if isinstance(verdict, Refuse) else _JudgedCandidate(candidate, verdict)
-
-
-def _judged(
-    x: CallRequest, candidate: Candidate, ports: Ports, judges: Sequence[CandidateJudge]
-) -> Refuse | Reroute | Hold | None:
-    hold: Hold | None = None
-    for judge in judges:
-        verdict = judge(x, candidate, ports)
-        if verdict is ALLOW:
-            # The usual case. A chain of eight candidates has about 30 verdicts.
-            continue
-        if isinstance(verdict, Refuse | Reroute):
-            return verdict
-        if isinstance(verdict, Hold):
-            hold = hold or verdict
-    return hold
+def _with_deployments(routed: Routed | NotRouted, places: JudgedCandidates) -> Routed | NotRouted:
+    """Return the result with the deployments among the candidates."""
+    if places.deployments and isinstance(routed, Routed):
+        x = routed.call_request
+        alias = x.identified.policy.find_alias(x.call.model)
+        return msgspec.structs.replace(routed, alias=alias, deployments=places.deployments)
+    return routed
 
 
 def _candidate(option: Option) -> Candidate:
     return Candidate(option.provider, option.model)
-
-
-def _name(candidate: Candidate) -> str:
-    return f"{candidate.provider.id}/{candidate.model.model_id}"

@@ -12,6 +12,7 @@ from uuid import UUID
 import msgspec
 
 from gatehouse.foundation.clock import Clock
+from gatehouse.policy.catalog import Candidate
 
 #: Most circuits that are kept. Those that failed last are kept.
 MAX_CIRCUITS: Final = 10_000
@@ -19,11 +20,18 @@ MAX_CIRCUITS: Final = 10_000
 
 class CircuitKey(NamedTuple):
     """The key of a circuit. `model` is None for the circuit of the provider's connections. Each tenant has its own
-    circuits, because credentials and limits belong to a tenant."""
+    circuits, because credentials and limits belong to a tenant. A deployment that names a credential has its own
+    circuit."""
 
     tenant_id: UUID
     provider: str
     model: str | None = None
+    credential: str | None = None
+
+    @classmethod
+    def of(cls, tenant_id: UUID, candidate: Candidate) -> "CircuitKey":
+        """Return the key of the candidate's circuit."""
+        return cls(tenant_id, candidate.provider.id, candidate.model.model_id, candidate.credential)
 
     @property
     def connections(self) -> "CircuitKey":
@@ -37,6 +45,8 @@ class OpenCircuit(msgspec.Struct, frozen=True):
     model: str | None
     state: Literal["open", "half_open"]
     failures: int
+    #: label of the credential if the circuit is that of a deployment that names one
+    credential: str | None = None
 
 
 class _Circuit(msgspec.Struct):
@@ -122,7 +132,9 @@ class Circuits:
         for key, circuit in self._failing.items():
             if key.tenant_id == tenant_id and circuit.failures >= self._failures:
                 state: Literal["open", "half_open"] = "open" if now < circuit.open_until else "half_open"
-                by_provider.setdefault(key.provider, []).append(OpenCircuit(key.model, state, circuit.failures))
+                by_provider.setdefault(key.provider, []).append(
+                    OpenCircuit(key.model, state, circuit.failures, key.credential)
+                )
         return by_provider
 
     def count_open(self, *, connections: bool) -> int:

@@ -1,4 +1,5 @@
 """Cooldowns: a model whose provider reports an exhausted rate limit is tried after all others until the limit resets.
+So is, for some seconds, a deployment of a model alias whose provider refused the credentials.
 
 A cooldown moves the next requests to other candidates before they are refused. It excludes nothing: a call without
 another candidate is sent nevertheless.
@@ -14,6 +15,8 @@ from gatehouse.foundation.clock import Clock
 MAX_COOLDOWNS: Final = 10_000
 #: The cooldown after a 429 without a valid `Retry-After`.
 DEFAULT_COOLDOWN_SECONDS: Final = 1.0
+#: The cooldown after a provider refused the credentials, which may be replaced at any time.
+UNAUTHORIZED_COOLDOWN_SECONDS: Final = 10.0
 #: A longer one is shortened: limits that reset once a day are tried again each minute.
 MAX_COOLDOWN_SECONDS: Final = 60.0
 
@@ -37,6 +40,10 @@ class Cooldowns:
         self._ends.move_to_end(key)
         if len(self._ends) > MAX_COOLDOWNS:
             self._ends.popitem(last=False)
+
+    def seconds_left(self, key: CircuitKey) -> float:
+        """Return the seconds until the end of the cooldown; zero without one."""
+        return max(self._ends[key] - self._clock.monotonic(), 0.0) if self.is_cooling(key) else 0.0
 
     def is_cooling(self, key: CircuitKey) -> bool:
         """Return whether the model's limit is exhausted now, as far as this worker knows."""

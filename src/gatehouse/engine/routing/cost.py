@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 from gatehouse.engine.conversation.usage import Usage
-from gatehouse.policy.records import ModelRecord
+from gatehouse.policy.catalog import ModelRecord
 
 
 def cost(usage: Usage, model: ModelRecord) -> Decimal | None:

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from gatehouse.engine.exchange import RoutingNeeds
-from gatehouse.policy.records import Strategy
+from gatehouse.policy.catalog import Strategy
 from gatehouse.policy.routing import UNKNOWN_PRICE_USD_PER_TOKEN, Option, Options, RoutingPolicy
 
 #: Strategies that use latencies. They send some requests to models of unknown latency.
@@ -67,16 +67,16 @@ def by_cost(options: Options, requirements: RoutingNeeds) -> Sequence[Option]:
 
 
 def _cost_optimized(policy: RoutingPolicy, requirements: RoutingNeeds, view: StrategyView) -> Sequence[Option]:
-    return by_cost(policy.pool.capable(requirements.needs, requirements.embeds), requirements)
+    return by_cost(policy.pool.capable(requirements.needs, requirements.use), requirements)
 
 
 def _quality_optimized(policy: RoutingPolicy, requirements: RoutingNeeds, view: StrategyView) -> Sequence[Option]:
-    return policy.pool.capable(requirements.needs, requirements.embeds)
+    return policy.pool.capable(requirements.needs, requirements.use)
 
 
 def _latency_optimized(policy: RoutingPolicy, requirements: RoutingNeeds, view: StrategyView) -> Sequence[Option]:
     """Order by latency. Options of unknown latency come last, the cheapest of them first."""
-    options = policy.pool.capable(requirements.needs, requirements.embeds)
+    options = policy.pool.capable(requirements.needs, requirements.use)
     times = _times(options, view)
     if None not in times:
         return _ascending(options, times)
@@ -90,7 +90,7 @@ def _balanced(policy: RoutingPolicy, requirements: RoutingNeeds, view: StrategyV
     """Order by the sum of weighted cost and latency. The cost is multiplied by the entry's weight, and cost and latency
     are divided by their averages over all options. An unknown price counts as the highest price, and an unknown latency
     as the average."""
-    options = policy.pool.capable(requirements.needs, requirements.embeds)
+    options = policy.pool.capable(requirements.needs, requirements.use)
     times, total_time = _times_or_average(options, view)
     if options.weighted_sums is None:
         costs = _costs_or_highest(_call_costs(options.weighted_input, options.weighted_output, requirements))
@@ -106,13 +106,13 @@ def _balanced(policy: RoutingPolicy, requirements: RoutingNeeds, view: StrategyV
 
 
 def _round_robin(policy: RoutingPolicy, requirements: RoutingNeeds, view: StrategyView) -> Sequence[Option]:
-    options = policy.pool.capable(requirements.needs, requirements.embeds)
+    options = policy.pool.capable(requirements.needs, requirements.use)
     first = view.turn % len(options) if options else 0
     return (*options[first:], *options[:first])
 
 
 def _manual_fallback(policy: RoutingPolicy, requirements: RoutingNeeds, view: StrategyView) -> Sequence[Option]:
-    return policy.chain.capable(requirements.needs, requirements.embeds)
+    return policy.chain.capable(requirements.needs, requirements.use)
 
 
 _DAY_MS: Final = 86_400_000.0

@@ -1,5 +1,6 @@
 """Base classes of the administration API's request and response bodies."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
@@ -54,6 +55,23 @@ def partial(update: type[B]) -> type[B]:
             field.default, field.default_factory = PydanticUndefined, omitted
     update.model_rebuild(force=True)
     return update
+
+
+def without(*fields: str) -> Callable[[type[B]], type[B]]:
+    """Removes inherited fields from an update's body, because they cannot change after the creation:
+
+    @partial
+    @without("slug")
+    class OrganizationUpdate(NewOrganization): ...
+    """
+
+    def decorate(update: type[B]) -> type[B]:
+        for name in fields:
+            del update.model_fields[name]
+        update.model_rebuild(force=True)
+        return update
+
+    return decorate
 
 
 def has_nul(value: object) -> bool:

@@ -165,23 +165,42 @@ def sort_parameter() -> QueryParameter:
     return parameter
 
 
-def containing(statement: Statement, search: str | None, *columns: InstrumentedAttribute[Any]) -> Statement:
+def containing(
+    statement: Statement, search: str | None, *columns: ColumnElement[Any] | InstrumentedAttribute[Any]
+) -> Statement:
     """Select rows in which one of the columns contains `search`, regardless of case."""
     if not search:
         return statement
     return statement.where(or_(*(column.icontains(search, autoescape=True) for column in columns)))
 
 
+def max_total_parameter() -> QueryParameter:
+    """Return the declaration of a list's parameter `max_total`, for lists with very many rows."""
+    parameter: QueryParameter = Query(
+        ge=1,
+        le=_MAX_OFFSET,
+        description="Counting stops at this number of matching rows. The total is exact if it is less. Without it, all"
+        " matching rows are counted, which takes time in very long lists.",
+    )
+    return parameter
+
+
 def sorted_by(
     statement: Statement, sort: str, columns: Mapping[str, Any], *, unique: InstrumentedAttribute[Any]
 ) -> Statement:
-    """Sort by the column of `sort`; empty values come last. `unique` orders rows with equal values, in the same
-    direction."""
+    """Sort by the column of `sort`, or by its columns if it is a tuple. Empty values of a mapped column come last;
+    other expressions must not be null. `unique` orders rows with equal values, in the same direction."""
     descending = sort.startswith("-")
     column = columns[sort.removeprefix("-")]
-    if descending:
-        return statement.order_by(column.desc().nulls_last(), unique.desc())
-    return statement.order_by(column.asc().nulls_last(), unique)
+    order = column if isinstance(column, tuple) else (column,)
+    return statement.order_by(*(_ordered(part, descending=descending) for part in (*order, unique)))
+
+
+def _ordered(column: Any, *, descending: bool) -> ColumnElement[Any]:
+    ordered: ColumnElement[Any] = column.desc() if descending else column.asc()
+    # An index can supply the order only without NULLS LAST, which matters for long lists.
+    may_be_null = isinstance(column, InstrumentedAttribute) and column.expression.nullable
+    return ordered.nulls_last() if may_be_null else ordered
 
 
 async def windowed(
@@ -221,9 +240,10 @@ def _parameters(window: Callable[..., Awaitable[Window]]) -> frozenset[str]:
     return frozenset(field.alias for field in dependant.query_params)
 
 
-def count_query(statement: Select[Any]) -> Select[int]:
-    """Returns the query for the envelope's `total`: the number of rows of `statement` without the window."""
-    return select(func.count()).select_from(statement.order_by(None).limit(None).offset(None).subquery())
+def count_query(statement: Select[Any], most: int | None = None) -> Select[int]:
+    """Returns the query for the envelope's `total`: the number of rows of `statement` without the window, at most
+    `most` if it is not None."""
+    return select(func.count()).select_from(statement.order_by(None).limit(most).offset(None).subquery())
 
 
 class _CursorContent(msgspec.Struct, array_like=True, forbid_unknown_fields=True):

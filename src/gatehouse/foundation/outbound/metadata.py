@@ -4,13 +4,16 @@ The URLs come from the code and the operator's environment, never from a custome
 used, redirects are not followed, responses are small and timeouts are short.
 """
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, TypeAlias
 
 import aiohttp
 
 from gatehouse.foundation.outbound import BrokenOff, ConnectFailed, OutboundFailed, OutboundTimeout, ReplyTooLarge
 from gatehouse.foundation.outbound.operator_client import OperatorClient, OversizedResponse, read_bounded
+
+#: Sends a metadata request: method, URL, headers.
+MetadataRequest: TypeAlias = Callable[[str, str, Mapping[str, str]], Awaitable[bytes]]
 
 TIMEOUT_SECONDS: Final = 2.0
 MAX_BYTES: Final = 64 * 1024

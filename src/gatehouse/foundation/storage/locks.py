@@ -27,6 +27,8 @@ class GlobalLock(Enum):
     PLATFORM_FIRST_START = "7411995"
     PORTAL_FIRST_START = "7411996"
     OUTPOST_TRUST = "7411997"
+    #: taken by an SQL function of the migrations
+    SPEND_FOLDING = "7411998"
     OUTBOX_READER = "hashtext('gatehouse.outbox')"
     ARCHIVER = "hashtext('gatehouse.archiver')"
 
@@ -59,8 +61,13 @@ class ScopedLock(Enum):
     CONTENT_FILTERS = "content_filters"
     DLP_PATTERNS = "dlp_patterns"
     DLP_RULES = "dlp_rules"
+    #: files and batches
+    FILES = "files"
     GROUPS = "groups"
+    MCP_ACCESS = "mcp_access"
+    MCP_SERVERS = "mcp_servers"
     MODEL_ACCESS = "model_access"
+    MODEL_ALIASES = "model_aliases"
     MODEL_REGISTRY = "model_registry"
     OUTPOSTS = "outposts"
     PASSKEYS = "passkeys"

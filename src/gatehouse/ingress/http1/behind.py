@@ -1,6 +1,8 @@
-"""Passes requests that the lane does not answer to uvicorn's protocol. The requests stay on the same connection and are
-passed on one at a time. uvicorn receives validated heads and re-encoded bodies, so that both protocols recognize the
-same requests."""
+"""Passes requests that the HTTP/1.1 server (`ingress.http1`) does not answer itself to uvicorn's protocol.
+
+The requests stay on the same connection and are passed on one at a time. uvicorn receives validated heads and
+re-encoded bodies, so that both protocols recognize the same requests.
+"""
 
 import asyncio
 from typing import Any, NamedTuple, Protocol, cast
@@ -33,7 +35,7 @@ class ForwardingConnection(Protocol):
 
 
 class _BorrowedTransport:
-    """The transport for uvicorn's protocol. It controls reading through the lane's connection."""
+    """The transport for uvicorn's protocol. It controls reading through the client's connection."""
 
     __slots__ = ("_transport", "pause_reading", "resume_reading")
 
@@ -47,8 +49,8 @@ class _BorrowedTransport:
 
 
 class UvicornFallback(GatewayHttpProtocol):
-    """uvicorn's protocol without its timer. It is not in the server's set of connections, because the lane's connection
-    is already in the set."""
+    """uvicorn's protocol without its timer. It is not in the server's set of connections, because the client's
+    connection is already in the set."""
 
     def __init__(self, connection: ForwardingConnection, transport: asyncio.Transport, context: ServerContext) -> None:
         super().__init__(*context)

@@ -11,9 +11,10 @@ from typing import Any, Final, cast
 import structlog
 from uvicorn.protocols.utils import get_remote_addr
 
+from gatehouse.engine.streaming import AnswerBroken
 from gatehouse.ingress import protocol
 from gatehouse.ingress.answers import CLIENT_LEFT_MESSAGE
-from gatehouse.ingress.gateway import Gateway, RequestKind, canonical, find_kind
+from gatehouse.ingress.gateway import Gateway, RequestKind, canonical, find_kind, read_target
 from gatehouse.ingress.http1.answer import BadHeader, refusal
 from gatehouse.ingress.http1.behind import ServerContext, UvicornFallback
 from gatehouse.ingress.http1.framing import Framing, Malformed
@@ -28,7 +29,7 @@ _HEAD_TOO_LARGE: Final = refusal(400, "The request's head is over 64 KiB.\r\n")
 _FAULT: Final = refusal(500, "Internal Server Error")
 
 
-class LaneConnection(asyncio.Protocol):
+class ClientConnection(asyncio.Protocol):
     """A client's connection. One task answers its requests to the gateway. uvicorn's protocol answers its other
     requests."""
 
@@ -184,9 +185,9 @@ class LaneConnection(asyncio.Protocol):
         if head is None:
             return False
         # Requests with CORS, and paths that must be unquoted, are passed to uvicorn's protocol.
-        is_cors = self._gateway.cross_origin and "origin" in head.connection_headers
-        is_plain = not is_cors and "%" not in head.path and "#" not in head.path
-        kind = find_kind(head.method, head.path) if is_plain else None
+        kind = find_kind(head.method, head.path) if "%" not in head.path and "#" not in head.path else None
+        if "origin" in head.connection_headers and self._gateway.is_for_asgi(kind):
+            kind = None
         if kind is None:
             self._forward(head)
         else:
@@ -196,8 +197,7 @@ class LaneConnection(asyncio.Protocol):
     def _begin_gateway_request(self, kind: RequestKind, head: ParsedHead) -> None:
         address = self._gateway.addresses.client(self._peer, head.connection_headers.get("x-forwarded-for"))
         x = make_received(head.method, canonical(kind, head.path), head.headers, address, kind.dialect)
-        if kind.dialect is None:
-            x.query = head.target.partition("?")[2]
+        read_target(x, kind, head.path, head.target.partition("?")[2])
         self._cycle = cycle = RequestCycle(self, self._loop, kind, x, head)
         length, arrived = head.length, self._arrived
         complete: bytes | None = None
@@ -277,6 +277,8 @@ class LaneConnection(asyncio.Protocol):
                     self._close()
                     return
                 self._finish_request()
+        except AnswerBroken:
+            self._abandon(cycle)
         except BadHeader:
             log.warning("ingress.bad_header", request_id=cycle.x.request_id if cycle else None)
             self._abandon(cycle)

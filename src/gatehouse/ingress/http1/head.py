@@ -24,14 +24,14 @@ from gatehouse.ingress.receive import LISTS, READ
 _END: Final = b"\r\n\r\n"
 
 _request_line: Final = re.compile(r"([A-Z][A-Z-]*) ([!-~\x80-\xff]+) HTTP/1\.([01])").fullmatch
-#: The `Upgrade` field, which is removed before a request is forwarded. This declines the upgrade. With the field, the
-#: parser would treat the body as data of the new protocol.
+#: The `Upgrade` field, which is removed before the request is passed to uvicorn. This declines the upgrade. Otherwise
+#: uvicorn's parser would treat the body as data of the new protocol.
 _upgrade_field: Final = re.compile(rb"\r\nupgrade:[^\r\n]*", re.IGNORECASE)
 
-#: headers that only the lane reads
-_CONNECTION_HEADERS: Final = ("transfer-encoding", "connection", "x-forwarded-for", "origin", "upgrade")
-#: headers with list values, whose lines are joined (RFC 9110, 5.3)
-_LISTS: Final = frozenset({*_CONNECTION_HEADERS, *LISTS})
+#: Headers that only this HTTP/1.1 server (`ingress.http1`) reads. The gateway does not read them.
+_HEADERS_OF_SERVER: Final = ("transfer-encoding", "connection", "x-forwarded-for", "origin", "upgrade")
+#: Headers with list values. Several lines of one header are joined (RFC 9110, 5.3).
+_LISTS: Final = frozenset({*_HEADERS_OF_SERVER, *LISTS})
 
 
 class ParsedHead(msgspec.Struct, gc=False):
@@ -41,12 +41,12 @@ class ParsedHead(msgspec.Struct, gc=False):
     raw: bytes
     method: str
     target: str
-    #: the target without its query and trailing slash, not unquoted
+    #: the target without its query and trailing slash; percent-encoded characters are not decoded
     path: str
     is_http10: bool
     #: the headers whose names are in `receive.READ`
     headers: dict[str, str]
-    #: the headers that only the lane reads
+    #: the headers whose names are in `_HEADERS_OF_SERVER`
     connection_headers: dict[str, str]
     #: length of the body in bytes; 0 without a body, None for a chunked body
     length: int | None
@@ -147,7 +147,7 @@ def _name_of_read_header(raw_name: str) -> str | None:
     """Return the name in lower case if the header is read, otherwise None. Results are cached, because clients use only
     one or two spellings of a name."""
     name = raw_name.lower()
-    return name if name in READ or name in _CONNECTION_HEADERS else None
+    return name if name in READ or name in _HEADERS_OF_SERVER else None
 
 
 def _length(headers: dict[str, str], connection_headers: dict[str, str], *, is_http10: bool) -> int | None:

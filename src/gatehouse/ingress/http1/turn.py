@@ -25,7 +25,7 @@ HIGH_WATER_BYTES: Final = 64 * 1024
 _MAX_JOINED_BYTES: Final = 16 * 1024
 
 
-class ClientConnection(Protocol):
+class RequestConnection(Protocol):
     """The methods of the client's connection that a request uses."""
 
     #: header lines at the beginning of every response
@@ -59,7 +59,7 @@ class RequestCycle:
 
     def __init__(
         self,
-        connection: ClientConnection,
+        connection: RequestConnection,
         loop: asyncio.AbstractEventLoop,
         kind: RequestKind,
         x: Received,

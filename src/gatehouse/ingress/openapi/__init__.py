@@ -3,9 +3,21 @@
 paths    the operations with examples, response statuses and headers
 schemas  the request and response bodies; only fields that the gateway reads are described in detail, because all other
          fields are passed on unchanged
+surfaces the operations beside chats and embeddings, with their bodies
 """
 
-from gatehouse.ingress.openapi.paths import gateway_paths
-from gatehouse.ingress.openapi.schemas import SCHEMAS, SECURITY_SCHEMES
+from typing import Any, Final
+
+from gatehouse.ingress.openapi import paths, schemas
+from gatehouse.ingress.openapi.schemas import SECURITY_SCHEMES
+from gatehouse.ingress.openapi.surfaces import SURFACE_SCHEMAS, surface_paths
+
+SCHEMAS: Final = {**schemas.SCHEMAS, **SURFACE_SCHEMAS}
+
+
+def gateway_paths() -> dict[str, Any]:
+    """Return the path items of all operations of the gateway."""
+    return {**paths.gateway_paths(), **surface_paths()}
+
 
 __all__ = ["SCHEMAS", "SECURITY_SCHEMES", "gateway_paths"]

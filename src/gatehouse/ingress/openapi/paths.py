@@ -1,8 +1,10 @@
 """The gateway's operations in the OpenAPI document."""
 
+from functools import partial
 from typing import Any, Final
 
 from gatehouse.engine.records.attribution import MAX_TAGS, TAGS_HEADER
+from gatehouse.ingress.openapi.kept_responses import kept_response_paths
 
 Operation = dict[str, Any]
 
@@ -62,6 +64,13 @@ _RESPONSE: Final = {
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": 8,
     },
+}
+_COMPACTION: Final = {
+    "id": "resp_1",
+    "object": "response.compaction",
+    "created_at": 1700000000,
+    "output": [{"id": "cmp_1", "type": "compaction", "encrypted_content": "gAAAAABo"}],
+    "usage": _RESPONSE["usage"],
 }
 _MESSAGES: Final = {
     "model": "sandbox/echo",
@@ -178,7 +187,7 @@ def _headers(*names: str) -> dict[str, Any]:
     return {name: {"description": _HEADERS[name], "schema": {"type": "string"}} for name in names}
 
 
-def _call(
+def call_operation(
     operation_id: str,
     summary: str,
     description: str,
@@ -189,9 +198,13 @@ def _call(
     example: dict[str, Any],
     error: str = "GatewayError",
     streams: bool = True,
+    is_form: bool = False,
+    answer_types: tuple[str, ...] = ("application/json",),
     headers: tuple[str, ...] = _CALL_HEADERS,
 ) -> Operation:
-    content: dict[str, Any] = {"application/json": {"schema": _ref(answer), "example": example}}
+    content: dict[str, Any] = {media_type: {} for media_type in answer_types}
+    if "application/json" in content:
+        content["application/json"] = {"schema": _ref(answer), "example": example}
     if streams:
         # The events depend on the dialect, and OpenAPI 3.1 cannot describe a sequence of events.
         content["text/event-stream"] = {}
@@ -204,7 +217,12 @@ def _call(
         "parameters": [_TAGS_PARAMETER],
         "requestBody": {
             "required": True,
-            "content": {"application/json": {"schema": _ref(request), "examples": examples}},
+            "content": {
+                "multipart/form-data" if is_form else "application/json": {
+                    "schema": _ref(request),
+                    "examples": examples,
+                }
+            },
         },
         "responses": {
             "200": {"description": "The model's answer.", "headers": _headers(*headers), "content": content},
@@ -214,7 +232,7 @@ def _call(
 
 
 def _chat(operation_id: str, summary: str) -> Operation:
-    return _call(
+    return call_operation(
         operation_id,
         summary,
         "Chat completions in the format of OpenAI. With `stream`, the answer consists of server-sent events and ends"
@@ -237,7 +255,7 @@ def _count(
     answer: dict[str, Any],
     error: str = "GatewayError",
 ) -> Operation:
-    return _call(
+    return call_operation(
         operation_id,
         summary,
         description,
@@ -251,7 +269,15 @@ def _count(
     )
 
 
-def _read(operation_id: str, summary: str, description: str, answer: str, example: dict[str, Any]) -> Operation:
+def _read(
+    operation_id: str,
+    summary: str,
+    description: str,
+    answer: str,
+    example: dict[str, Any],
+    *,
+    statuses: tuple[str, ...] = ("401", "403", "404", "429", "503"),
+) -> Operation:
     content = {"application/json": {"schema": _ref(answer), "example": example}}
     headers = _headers("X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
     return {
@@ -261,8 +287,8 @@ def _read(operation_id: str, summary: str, description: str, answer: str, exampl
         "operationId": operation_id,
         "security": _SECURITY,
         "responses": {
-            "200": {"description": "The caller's models.", "headers": headers, "content": content},
-            **_refusals("GatewayError", ("401", "403", "404", "429", "503")),
+            "200": {"description": "The request succeeded.", "headers": headers, "content": content},
+            **_refusals("GatewayError", statuses),
         },
     }
 
@@ -286,12 +312,12 @@ def gateway_paths() -> dict[str, Any]:
             "post": _chat("api_chat_completions", "Call a model (another path for OpenAI chat completions)")
         },
         "/v1/responses": {
-            "post": _call(
+            "post": call_operation(
                 "responses",
                 "Call a model (OpenAI responses)",
-                "Responses in the format of OpenAI, streamed or not, for every chat model in the catalog. The gateway"
-                " does not store responses and does not run tools. Requests that refer to a stored response, and tools"
-                " that OpenAI runs, are refused or left out.",
+                "Responses in the format of OpenAI, streamed or not, for every chat model in the catalog. A provider"
+                " with the Responses API receives the call as it is; for others it is converted. Stored responses and"
+                " tools that OpenAI runs need a provider with the API and the organization's permission.",
                 request="ResponsesRequest",
                 examples={
                     "plain": {"summary": "One question", "value": _RESPOND},
@@ -301,8 +327,22 @@ def gateway_paths() -> dict[str, Any]:
                 example=_RESPONSE,
             )
         },
+        **kept_response_paths(partial(_read, statuses=tuple(_REFUSALS)), _RESPONSE),
+        "/v1/responses/compact": {
+            "post": call_operation(
+                "compact_response",
+                "Compact a conversation (OpenAI responses)",
+                "Shorten a conversation to items that the model continues from. Needs a provider with the Responses"
+                " API.",
+                request="CompactionRequest",
+                examples={"plain": {"summary": "One question", "value": _RESPOND}},
+                answer="Compaction",
+                example=_COMPACTION,
+                streams=False,
+            )
+        },
         "/v1/messages": {
-            "post": _call(
+            "post": call_operation(
                 "messages",
                 "Call a model (Anthropic messages)",
                 "Messages in the format of Anthropic, streamed or not, for every chat model in the catalog.",
@@ -317,7 +357,8 @@ def gateway_paths() -> dict[str, Any]:
             "post": _count(
                 "count_response_tokens",
                 "Count input tokens (OpenAI responses)",
-                "An estimate of the input tokens of a call, by its size. Nothing is sent to a provider.",
+                "The input tokens of a call, as providers with the Responses API count them, else an estimate by its"
+                " size. The call passes the same checks as one that is answered, and costs nothing.",
                 request="ResponsesRequest",
                 example=_RESPOND,
                 answer={"object": "response.input_tokens", **_COUNT},
@@ -336,7 +377,7 @@ def gateway_paths() -> dict[str, Any]:
             )
         },
         "/v1/embeddings": {
-            "post": _call(
+            "post": call_operation(
                 "embeddings",
                 "Embed texts",
                 "Embeddings in the format of OpenAI. They are never streamed.",

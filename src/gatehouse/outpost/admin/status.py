@@ -3,6 +3,7 @@
 import time
 from typing import Annotated
 
+import msgspec
 from fastapi import APIRouter
 from pydantic import Field
 
@@ -93,6 +94,9 @@ class CircuitState(ResponseBody):
     model: Annotated[str | None, Field(description="Null for the circuit of the connections to the provider.")]
     state: Annotated[str, Field(description="`open`, or `half_open` if one request may try again.")]
     failures: Annotated[int, Field(description="Number of consecutive failures.")]
+    credential: Annotated[
+        str | None, Field(description="Label of the credential that the deployment of a model alias names, or null.")
+    ]
 
 
 class Status(ResponseBody):
@@ -146,7 +150,7 @@ def _circuits(host: OutpostHost) -> list[CircuitState]:
         return []
     by_provider = host.engine.circuits.open_of(in_force.bundle.tenant_id)
     return [
-        CircuitState(provider=provider, model=circuit.model, state=circuit.state, failures=circuit.failures)
+        CircuitState(provider=provider, **msgspec.structs.asdict(circuit))
         for provider, circuits in by_provider.items()
         for circuit in circuits
     ]

@@ -163,7 +163,13 @@ class LocalSpend:
         return None
 
     async def reserve(
-        self, budgets: Sequence[Budget], estimate: CallAmounts, *, enforced: bool, user_id: UUID | None = None
+        self,
+        budgets: Sequence[Budget],
+        estimate: CallAmounts,
+        *,
+        enforced: bool,
+        user_id: UUID | None = None,
+        announce: bool = True,
     ) -> Reserved:
         amounts = estimate.nano_usd, estimate.requests, estimate.tokens
         accounts = self._checked(budgets, amounts, enforced=enforced)

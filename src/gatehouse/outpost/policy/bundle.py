@@ -27,8 +27,8 @@ from gatehouse.outpost.policy.sealed_credentials import NO_CREDENTIALS, OpenedCr
 from gatehouse.outpost.state import BudgetSet
 from gatehouse.policy.bundles.contents import PolicyBundle
 from gatehouse.policy.bundles.signing import BundleRefused, verify
+from gatehouse.policy.catalog import Overrides
 from gatehouse.policy.compile import compile_policy
-from gatehouse.policy.overlay import Overrides
 from gatehouse.policy.snapshot import Snapshot
 
 log = structlog.get_logger(__name__)

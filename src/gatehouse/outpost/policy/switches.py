@@ -1,11 +1,13 @@
 """Refuses requests because of the outpost's kill switch, of models that are switched off in the bundle, or of a missing
 bundle."""
 
+from uuid import UUID
+
 from gatehouse.foundation.errors import Refusal, Unavailable
 from gatehouse.foundation.identity import TenantId
 from gatehouse.outpost.policy.bundle import BundleStore, NotLoaded
 from gatehouse.outpost.state import LocalState
-from gatehouse.policy.records import Candidate
+from gatehouse.policy.catalog import Candidate
 
 
 class KillSwitchEngaged(Unavailable):
@@ -32,6 +34,9 @@ class LocalSwitches:
         # have been waiting.
         in_force = self._bundles.in_force
         return self._state.stopped or in_force is None or candidate.model.id in in_force.bundle.switched_off
+
+    def mcp_stopped(self, *ids: UUID) -> bool:
+        return self._state.stopped
 
     def healthy(self, tenant_id: TenantId, provider_id: str) -> bool:
         return True

@@ -4,7 +4,7 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from gatehouse.foundation.http.envelopes import DETAIL, ErrorForm
+from gatehouse.foundation.http.envelopes import DETAIL, GATEWAY, ErrorForm
 from gatehouse.platform.access.accounts.routes import router as accounts
 from gatehouse.platform.access.api_keys.routes import router as api_keys
 from gatehouse.platform.access.browser.routes import router as browser_sessions
@@ -31,6 +31,9 @@ from gatehouse.platform.access.sign_in.sign_out import router as sign_out
 from gatehouse.platform.access.tenants.routes import router as tenants
 from gatehouse.platform.access.tokens.routes import router as tokens
 from gatehouse.platform.access.users.routes import router as users
+from gatehouse.platform.batches.batches.routes import router as batches
+from gatehouse.platform.batches.files.routes import router as files
+from gatehouse.platform.batches.message_batches.routes import router as message_batches
 from gatehouse.platform.console.routes import router as console
 from gatehouse.platform.conversations.conversations.routes import router as conversations
 from gatehouse.platform.conversations.share_links.routes import router as share_links
@@ -50,6 +53,9 @@ from gatehouse.platform.governance.model_registry.errors import FORM as MODEL_RE
 from gatehouse.platform.governance.model_registry.routes import router as model_registry
 from gatehouse.platform.governance.policies.errors import FORM as POLICIES_FORM
 from gatehouse.platform.governance.policies.routes import router as policies
+from gatehouse.platform.mcp.access.routes import router as mcp_access
+from gatehouse.platform.mcp.servers.routes import router as mcp_servers
+from gatehouse.platform.mcp.tools.routes import router as mcp_tools
 from gatehouse.platform.operations.alerts.errors import FORM as ALERTS_FORM
 from gatehouse.platform.operations.alerts.routes import router as alerts
 from gatehouse.platform.operations.health.errors import FORM as HEALTH_FORM
@@ -75,6 +81,7 @@ from gatehouse.platform.organization.settings.routes import router as settings
 from gatehouse.platform.organization.system_config.routes import router as system_config
 from gatehouse.platform.records.audit.routes import router as audit
 from gatehouse.platform.records.dlp_events.routes import router as dlp_events
+from gatehouse.platform.records.spend.routes import router as spend
 from gatehouse.platform.records.usage.routes import router as usage
 from gatehouse.platform.routing.budgets.routes import router as budgets
 from gatehouse.platform.routing.byoe.routes import router as byoe
@@ -82,8 +89,10 @@ from gatehouse.platform.routing.cost_routing.errors import FORM as COST_ROUTING_
 from gatehouse.platform.routing.cost_routing.routes import router as cost_routing
 from gatehouse.platform.routing.kill_switch.errors import FORM as KILL_SWITCH_FORM
 from gatehouse.platform.routing.kill_switch.routes import router as kill_switch
+from gatehouse.platform.routing.model_aliases.routes import router as model_aliases
 from gatehouse.platform.routing.model_catalog.routes import router as model_catalog
 from gatehouse.platform.routing.own_usage.routes import router as own_usage
+from gatehouse.platform.routing.provider_credentials.routes import router as provider_credentials
 from gatehouse.platform.routing.providers.routes import router as providers
 
 FAMILIES: Final[tuple[APIRouter, ...]] = (
@@ -115,6 +124,7 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     console,
     # Before byoe: PATCH /providers/byoe/config is the configuration of a provider with the id `byoe`.
     providers,
+    provider_credentials,
     byoe,
     # Before model_registry, because the path parameter {registered_model_id} would match `catalog`.
     model_catalog,
@@ -153,10 +163,18 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     audit,
     dlp_events,
     usage,
+    spend,
     own_usage,
     # Before conversations, because the path parameter {conversation_id} would match `shared`.
     share_links,
     conversations,
+    model_aliases,
+    mcp_servers,
+    mcp_tools,
+    mcp_access,
+    files,
+    batches,
+    message_batches,
 )  # fmt: skip
 
 #: The error forms, by path prefix, of families that do not use the `detail` form. Each form is defined in its family's
@@ -185,6 +203,8 @@ ERROR_FORMS: Final[dict[str, ErrorForm]] = {
     "/v1/outposts": OUTPOSTS_FORM,
     "/api/admin/webhooks": WEBHOOKS_FORM,
     "/api/v1/admin/webhooks": WEBHOOKS_FORM,
+    "/v1/files": GATEWAY,
+    "/v1/batches": GATEWAY,
 }
 
 #: Fields that change without an update of their resource: counters, times of use, and observed states.
@@ -203,4 +223,6 @@ SHOWN_ELSEWHERE: Final = {"/api/admin/providers/byoe/": "/api/admin/providers/"}
 ANY_PARAMETERS: Final = (
     "/.well-known/", "/oauth/", "/api/oauth/", "/api/saml/", "/api/scim/", "/console", "/login", "/logout", "/health",
     "/api/health/", "/metrics", "/api/conversations/shared/",
+    # Clients of Anthropic's beta API add `beta=true`.
+    "/v1/messages/batches",
 )  # fmt: skip

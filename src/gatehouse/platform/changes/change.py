@@ -14,6 +14,7 @@ import msgspec
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.administration.changes import AuditedChange, RequestOrigin
 from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.database import bound_to
@@ -39,23 +40,19 @@ _ADD_EVENT = text(
 _NOTIFY = text("SELECT pg_notify(:channel, :revision)")
 
 
-class Change:
+class Change(AuditedChange[Caller]):
     """The changes of one administration request. `caller` is the actor, or None for the system."""
 
     def __init__(
         self,
         session: AsyncSession,
         caller: Caller | None,
+        origin: RequestOrigin | None = None,
         *,
         tenant_id: TenantId | None = None,
-        request_id: str | None = None,
-        ip: str | None = None,
     ) -> None:
-        self.session = session
-        self.caller = caller
+        super().__init__(session, caller, origin)
         self.tenant_id = tenant_id or (caller.tenant_id if caller else None) or DEFAULT_TENANT
-        self.request_id = request_id
-        self.ip = ip
         #: set by changes that revoke a right: the response then waits until every worker has applied them
         self.urgent = False
         self.revision: int | None = None
@@ -84,14 +81,8 @@ class Change:
         assert action in ACTIONS, f"{action} is missing from chain/actions.py"
         self._events.append(
             AuditEvent(
-                action=action,
-                actor_id=self.caller.actor_id if self.caller else None,
-                actor_type=self.caller.kind.value if self.caller else "system",
+                **self.audit_fields(action, resource_type, resource_id),
                 outcome=outcome,
-                resource_type=resource_type,
-                resource_id=None if resource_id is None else str(resource_id),
-                request_id=self.request_id,
-                ip=self.ip,
                 target_provider=target_provider,
                 target_model=target_model,
                 reason=reason,
@@ -121,7 +112,7 @@ class Change:
         if tenant_id == self.tenant_id:
             yield self
             return
-        part = Change(self.session, self.caller, tenant_id=tenant_id, request_id=self.request_id, ip=self.ip)
+        part = Change(self.session, self.caller, self.origin, tenant_id=tenant_id)
         async with bound_to(self.session, tenant_id):
             yield part
             await part._write()

@@ -9,6 +9,8 @@ from typing import Final
 #: The folder that `make console-build` writes. Git ignores it.
 BUILT: Final = Path(__file__).parent / "built"
 INDEX: Final = "index.html"
+#: The page of a shared conversation.
+SHARED: Final = "shared.html"
 
 #: Content codings in the order of preference, each with the suffix of the compressed file, which is next to the
 #: original.

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 
 from gatehouse.foundation.errors import NotFound
 from gatehouse.foundation.http.pages import Pages
-from gatehouse.platform.console.files import BUILT, INDEX, BuiltFile, built_files
+from gatehouse.platform.console.files import BUILT, INDEX, SHARED, BuiltFile, built_files
 
 router = APIRouter(include_in_schema=False)
 
@@ -28,6 +28,8 @@ _HEADERS: Final = {
 }
 #: The folder of files whose names contain a hash of their content.
 _HASHED_FOLDER: Final = "assets/"
+#: Below it, each path is the token of a share link.
+_SHARED_FOLDER: Final = "shared/"
 _IMMUTABLE: Final = "public, max-age=31536000, immutable"
 _REVALIDATED: Final = "no-cache"
 
@@ -41,14 +43,15 @@ class ConsoleFiles:
         self._files = built_files(folder)
 
     def answer(self, path: str, request: Request) -> Response:
-        """Return the file, or the application if the path is one of the application's own. Raises `NotFound` for an
-        unknown file."""
+        """Return the file, or for other paths the application, or the page of a shared conversation. Raises `NotFound`
+        for an unknown file."""
         if not self._files:
             return _PAGES.page("no_console.html", 200)
         file = self._files.get(path)
         if file is None and _names_a_file(path):
             raise NotFound
-        return _file_response(file or self._files[INDEX], request, hashed=path.startswith(_HASHED_FOLDER))
+        page = self._files[SHARED if path.startswith(_SHARED_FOLDER) else INDEX]
+        return _file_response(file or page, request, hashed=path.startswith(_HASHED_FOLDER))
 
 
 def _names_a_file(path: str) -> bool:

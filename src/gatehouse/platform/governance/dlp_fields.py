@@ -25,8 +25,8 @@ Regex = Annotated[
 StreamMaxLength = Annotated[
     int | None,
     Field(
-        description="Maximum characters of one match that are inspected in a streamed answer. Null if no match is"
-        " longer than this limit, or there is no pattern.",
+        description="Characters of one match that are inspected in a streamed answer, if the pattern can match more."
+        " Null if it cannot, or if there is no pattern.",
         examples=[4096],
     ),
 ]
@@ -47,8 +47,8 @@ Recogniser = Annotated[
     AfterValidator(own_name),
 ]
 
-#: Maximum recognisers in one rule. The limit bounds inference time, which grows with each name that the model does not
-#: know.
+#: Maximum recognisers in one rule. The limit bounds inference time, because each name that is not a fixed label of the
+#: model is an additional label, which makes inference slower.
 MAX_RECOGNISERS: Final = 50
 
 

@@ -31,7 +31,17 @@ SANDBOX_MODELS: Final = {
     "tools": "Calls the first tool it is given",
     "cut": "Breaks its stream off half-way",
     "embed": "Embeddings, deterministic",
+    "moderation": "Moderations, deterministic",
+    "rerank": "Reranks by common words",
+    "image": "Images of one color",
+    "transcription": "Transcriptions, deterministic",
+    "speech": "Speech: silence",
 }
+#: The capabilities of the sandbox's models that do not chat.
+_USES: Final = {
+    "embed": "embeddings", "moderation": "moderation", "rerank": "rerank", "image": "image_generation",
+    "transcription": "transcription", "speech": "speech",
+}  # fmt: skip
 #: Invented prices in USD per token, so that usage shows a cost.
 _INPUT_TOKEN_USD: Final = Decimal("0.000001")
 _OUTPUT_TOKEN_USD: Final = Decimal("0.000002")
@@ -109,9 +119,11 @@ def _ensure_sandbox(connection: psycopg.Connection[tuple[object, ...]]) -> None:
         return
     for model_id, display_name in SANDBOX_MODELS.items():
         capabilities = {
-            "streaming": model_id != "embed", "function_calling": model_id == "tools", "vision": False,
-            "structured_output": False, "embeddings": model_id == "embed", "max_context_window": 128_000,
+            "streaming": model_id not in _USES, "function_calling": model_id == "tools", "vision": False,
+            "structured_output": False, "embeddings": False, "max_context_window": 128_000,
         }  # fmt: skip
+        if model_id in _USES:
+            capabilities[_USES[model_id]] = True
         connection.execute(
             "INSERT INTO model_configs (id, tenant_id, provider, model_id, display_name, is_default, context_window,"
             " max_output_tokens, capabilities, cost_per_input_token, cost_per_output_token)"

@@ -12,6 +12,7 @@ from gatehouse.administration import resealing
 from gatehouse.administration.resealing import ResealReport, SealedColumn
 from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.platform.access.users.mailing import token_context as one_time_token_context
+from gatehouse.platform.batches.storage.contents import key_context as batch_key_context
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.conversations.conversations.contents import key_context
 from gatehouse.platform.conversations.share_links.service import token_context
@@ -20,6 +21,8 @@ from gatehouse.platform.live.ports import sealing_context
 from gatehouse.platform.operations.siem.sending import secret_context as siem_context
 from gatehouse.platform.operations.webhooks.sending import secret_context
 from gatehouse.platform.records.archive.storage.checkpoints import context as checkpoint_context
+from gatehouse.policy.catalog import credential_key
+from gatehouse.policy.mcp import mcp_secret_key
 
 SEALED: Final = (
     SealedColumn("signing_keys", ("kid",), "sealed_private", lambda kid: f"signing_key:{kid}".encode()),
@@ -28,8 +31,22 @@ SEALED: Final = (
     ),
     SealedColumn("saml_keys", ("id",), "sealed_private", lambda key_id: f"saml_key:{key_id}".encode()),
     SealedColumn("providers", ("tenant_id", "id"), "sealed_credentials", sealing_context),
-    # Each conversation and each sample has its own key, which seals its texts.
+    SealedColumn(
+        "provider_credentials",
+        ("tenant_id", "provider_id", "label"),
+        "sealed_secret",
+        lambda tenant, provider, label: sealing_context(tenant, credential_key(provider, label)),
+    ),
+    SealedColumn(
+        "mcp_servers",
+        ("tenant_id", "id"),
+        "sealed_header",
+        lambda tenant, server: sealing_context(tenant, mcp_secret_key(server)),
+    ),
+    # Each conversation, batch, file and sample has its own key, which seals its texts.
     SealedColumn("conversations", ("id",), "sealed_key", key_context),
+    SealedColumn("batches", ("id",), "sealed_key", batch_key_context),
+    SealedColumn("files", ("id",), "sealed_key", batch_key_context),
     SealedColumn("dlp_samples", ("tenant_id", "id"), "sealed_key", sample_key_context),
     SealedColumn("share_links", ("id",), "sealed_token", token_context),
     SealedColumn("webhooks", ("tenant_id", "id"), "sealed_secret", secret_context),

@@ -79,7 +79,8 @@ def unused_first_admin(installation: Installation) -> FirstAdmin | None:
 
 
 def check_all(installation: Installation) -> None:
-    """Run all of the checks below, for a process that keeps running. Raises the same errors as the checks."""
+    """Run all of the checks below. `gatehouse serve platform` and `gatehouse worker` call this at their start. Raises
+    the same errors as the checks."""
     check(installation)
     check_roles(installation)
     check_pooler(installation)
@@ -98,8 +99,8 @@ def check_roles(installation: Installation) -> None:
 
 
 def check_master_key(installation: Installation) -> None:
-    """Check that the master key opens the newest signing key. If it does not, it opens no other secret either. Raises
-    `BadSettings`."""
+    """Check that the master key opens the newest signing key. A wrong master key would not open the other secrets
+    either. Raises `BadSettings`."""
     with roles.connect(installation.url, roles.SERVICE_ROLE, connect_timeout=10) as connection:
         newest = connection.execute(NEWEST_SIGNING_KEY).fetchone()
     if newest is None:

@@ -1,4 +1,4 @@
-"""The keeper: one process per machine that stores the journals of its gateways in the database, and runs jobs.
+"""The keeper: one process per machine. It stores the journals of the machine's workers in the database, and runs jobs.
 
     process       starts and stops the keeper
     drain         the loop: one transaction for each batch, retries with backoff, handling of bad records
@@ -14,8 +14,8 @@
     housekeeping  jobs that delete old rows
 
 The record of a request is in the journal before its response is complete. The keeper stores it in the database about a
-tenth of a second later. The keeper may be killed at any moment, because rows and positions are stored in one
-transaction.
+tenth of a second later. The keeper may be killed at any moment, because the rows of a batch and the new
+positions in the journals are stored in one transaction.
 """
 
 from gatehouse.platform.keeper.process import run

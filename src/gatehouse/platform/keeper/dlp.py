@@ -10,7 +10,7 @@ import msgspec
 
 from gatehouse.detection.taxonomy import TAXONOMY
 from gatehouse.engine.records.audit_events import DlpEntry, dlp_event_ids
-from gatehouse.engine.records.outcome import DlpEvent, Outcome
+from gatehouse.engine.records.outcome import DlpEvent, Outcome, ToolCalled
 from gatehouse.platform.records import arrays
 from gatehouse.platform.records.dlp_events import rows as dlp_events
 
@@ -72,15 +72,21 @@ class DlpRows(msgspec.Struct):
         if not outcome.dlp_events:
             self.requests[RequestCountKey(outcome.tenant_id, moment.date(), "{}")] += 1
             return 0
-        ids = self.add_events(outcome, moment)
-        rule_events = [event for event in outcome.dlp_events if event.rule_id is not None]
+        acting = self.add_tool_call(outcome, moment)
+        entity_types = sorted({event.entity_type for event in outcome.dlp_events} & _COUNTED_ENTITY_TYPES)
+        self.requests[RequestCountKey(outcome.tenant_id, moment.date(), f"{{{','.join(entity_types)}}}")] += 1
+        return int(acting)
+
+    def add_tool_call(self, entry: Outcome[str] | ToolCalled[str], moment: datetime) -> bool:
+        """Add DLP events and their `dlp_trigger`. Returns whether a rule acted. A call of a tool adds only these,
+        because reports of coverage count model calls."""
+        ids = self.add_events(entry, moment)
+        rule_events = [event for event in entry.dlp_events if event.rule_id is not None]
         acting = [event for event in rule_events if event.action in _ACTION_RANK]
         logged = [event for event in rule_events if event.action == _LOG_ONLY]
         if acting or logged:
-            self.triggers.append(DlpTrigger(ids[0], outcome.tenant_id, _payload(outcome, acting, logged, moment)))
-        entity_types = sorted({event.entity_type for event in outcome.dlp_events} & _COUNTED_ENTITY_TYPES)
-        self.requests[RequestCountKey(outcome.tenant_id, moment.date(), f"{{{','.join(entity_types)}}}")] += 1
-        return int(bool(acting))
+            self.triggers.append(DlpTrigger(ids[0], entry.tenant_id, _payload(entry, acting, logged, moment)))
+        return bool(acting)
 
     def add_events(self, entry: DlpEntry, moment: datetime) -> list[str]:
         """Add DLP events, and return their ids. A scan adds only these events, because it is not a request and does not
@@ -93,7 +99,9 @@ class DlpRows(msgspec.Struct):
         return ids
 
 
-def _payload(outcome: Outcome[str], acting: Sequence[DlpEvent], logged: Sequence[DlpEvent], moment: datetime) -> str:
+def _payload(
+    outcome: Outcome[str] | ToolCalled[str], acting: Sequence[DlpEvent], logged: Sequence[DlpEvent], moment: datetime
+) -> str:
     """Return the payload of `dlp_trigger`. Its top-level fields describe the strongest finding. `logged` is for
     webhooks with `include_logged`."""
     strongest = min(acting, key=lambda event: _ACTION_RANK[event.action]) if acting else logged[0]

@@ -39,14 +39,15 @@ _TIMEOUT_ERRORS: Final = (psycopg.errors.QueryCanceled, psycopg.errors.Transacti
 class DrainStatus(msgspec.Struct):
     """The state of the drain, for metrics and heartbeats. The drain's thread writes it, and other threads read it."""
 
-    #: whether the last batch was stored
+    #: whether the last step succeeded: it stored a batch, or there was nothing to store
     connected: bool = False
     #: number of requests stored since the start
     rows: int = 0
     batches: int = 0
     #: number of entries that cannot be stored; they are appended to `rejected.log` in the folder of the journal
     rejected: int = 0
-    #: number of bytes of the journal that are neither a record nor the incomplete end that a killed process leaves
+    #: number of damaged bytes of the journal. An incomplete record at the end, which a killed process leaves, is no
+    #: damage.
     damaged_bytes: int = 0
     #: number of bytes that are not stored yet
     backlog_bytes: int = 0
@@ -222,7 +223,10 @@ class Drain:
                 log.error("drain.damaged", writer_id=str(damage.writer_id), segment=damage.segment, at=damage.offset)
 
     def _note_success(self) -> None:
-        """Update the status after a batch was stored."""
+        """Update the status after a batch was stored, or if there was nothing to store.
+
+        Resets the retry delay. Counts the backlog and cleans the journal at their intervals.
+        """
         self.status.connected, self.status.away_since = True, None
         self._retry_seconds = _FIRST_RETRY_SECONDS
         now = time.monotonic()

@@ -14,13 +14,13 @@ from gatehouse.platform.changes import outbox
 from gatehouse.platform.live import approvals
 from gatehouse.platform.operations.alerts import notifying as alert_notifications
 from gatehouse.platform.operations.alerts import schedule as alert_rules
-from gatehouse.platform.operations.portal_notices import telling as portal_notices
+from gatehouse.platform.operations.portal_notices import sending as portal_notices
 from gatehouse.platform.operations.siem import forwarding as siem
-from gatehouse.platform.operations.siem.backlog import ForwardingBacklog
-from gatehouse.platform.operations.siem.listening import enqueue as for_siem
+from gatehouse.platform.operations.siem.queue import ForwardingBacklog
+from gatehouse.platform.operations.siem.queue import enqueue as for_siem
 from gatehouse.platform.operations.webhooks import delivering as webhooks
-from gatehouse.platform.operations.webhooks.lag import Lag
 from gatehouse.platform.operations.webhooks.listening import enqueue as for_webhooks
+from gatehouse.platform.operations.webhooks.queue import Lag
 from gatehouse.platform.routing.providers import schedule as provider_health
 
 #: The modules that define jobs. They are imported before any job runs.
@@ -61,6 +61,8 @@ async def _end_approvals(tools: Tools) -> None:
 async def _fold_usage_counts(tools: Tools) -> None:
     async with tools.database.service() as session:
         await session.execute(text("SELECT gatehouse_fold_usage_counts()"))
+        await session.commit()
+        await session.execute(text("SELECT gatehouse_fold_spend()"))
         await session.commit()
 
 

@@ -34,6 +34,8 @@ _PRUNE: Final = tuple(
         ("usage_minutes", "minute < now() - interval '8 days'"),
         # The longest series of usage is 30 days.
         ("usage_hours", "hour < now() - interval '32 days'"),
+        # Budgets and invoices are compared with the same month of the previous year.
+        ("spend_days", "day < now() - interval '400 days' AND records <= 0"),
         # Samples of a deleted organization are deleted at once. Under a legal hold, no samples are deleted.
         ("dlp_samples", "NOT EXISTS (SELECT FROM legal_holds h WHERE h.tenant_id = dlp_samples.tenant_id)"
          " AND EXISTS (SELECT FROM tenants t WHERE t.id = dlp_samples.tenant_id AND (t.deleted_at IS NOT NULL"
@@ -43,6 +45,10 @@ _PRUNE: Final = tuple(
         ("dlp_samples", "NOT EXISTS (SELECT FROM legal_holds h WHERE h.tenant_id = dlp_samples.tenant_id)"
          " AND id IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY tenant_id ORDER BY id DESC)"
          " AS place FROM dlp_samples) ranked WHERE place > 10000)"),
+        ("files", "expires_at < now()"),
+        # The lines are deleted first, so that no statement deletes the lines of many batches.
+        ("batch_lines", "batch_id IN (SELECT id FROM batches WHERE delete_at < now())"),
+        ("batches", "delete_at < now() AND NOT EXISTS (SELECT FROM batch_lines l WHERE l.batch_id = batches.id)"),
         ("alert_history", "triggered_at < now() - interval '1 year'"),
         ("latency_reports", "at < now() - interval '10 minutes'"),
         # Confirmations are kept as long as the changes that they confirm.

@@ -20,6 +20,7 @@ from gatehouse.engine.records.outcome import (
     Outcome,
     Sampled,
     Scanned,
+    ToolCalled,
     decode_of_platform,
 )
 from gatehouse.foundation.journal import Batch
@@ -130,17 +131,13 @@ def prepare(
     for writer_id, payload, entry in entries:
         if isinstance(entry, Opened):
             prepared.opened[entry.id] = (writer_id, payload)
-            continue
-        if isinstance(entry, Scanned):
-            prepared.dlp.add_events(entry, datetime.fromtimestamp(entry.timestamp, UTC))
-            continue
-        if isinstance(entry, Sampled):
-            prepared.samples.append(sample_row(entry))
-            continue
-        _add(prepared, entry, latency=entry.latency_ms, outpost_id=outpost_id)
-        prepared.spent.add(entry, writer_id)
-        if entry.stream and prepared.opened.pop(entry.id, None) is None:
-            prepared.ended.append(entry.id)
+        elif isinstance(entry, Outcome):
+            _add(prepared, entry, latency=entry.latency_ms, outpost_id=outpost_id)
+            prepared.spent.add(entry, writer_id)
+            if entry.stream and prepared.opened.pop(entry.id, None) is None:
+                prepared.ended.append(entry.id)
+        else:
+            _add_other(prepared, entry)
     for stream, (writer_id, payload) in list(prepared.opened.items()):
         if writer_id in dead:
             del prepared.opened[stream]
@@ -151,6 +148,17 @@ def prepare(
             prepared.interrupted.append(stream)
             _add(prepared, _interrupted(payload), latency=None, outpost_id=outpost_id)
     return prepared
+
+
+def _add_other(prepared: Prepared, entry: Scanned[str] | Sampled[str] | ToolCalled[str]) -> None:
+    """Add an entry that is not a model call."""
+    match entry:
+        case Scanned():
+            prepared.dlp.add_events(entry, datetime.fromtimestamp(entry.timestamp, UTC))
+        case Sampled():
+            prepared.samples.append(sample_row(entry))
+        case ToolCalled():
+            _add_tool_call(prepared, entry)
 
 
 def _interrupted(payload: bytes) -> Outcome[str]:
@@ -176,9 +184,37 @@ def _add(prepared: Prepared, outcome: Outcome[str], *, latency: float | None, ou
     prepared.models.add(outcome, moment)
     prepared.rows += 1
     prepared.first_ended = min(prepared.first_ended, outcome.timestamp + outcome.latency_ms / 1000)
-    if outcome.api_key_id is not None:
-        last = prepared.used_keys.get(outcome.api_key_id, 0.0)
-        prepared.used_keys[outcome.api_key_id] = max(last, outcome.timestamp)
+    _note_use(prepared, outcome)
+
+
+def _note_use(prepared: Prepared, entry: Outcome[str] | ToolCalled[str]) -> None:
+    if entry.api_key_id is not None:
+        last = prepared.used_keys.get(entry.api_key_id, 0.0)
+        prepared.used_keys[entry.api_key_id] = max(last, entry.timestamp)
+
+
+def _add_tool_call(prepared: Prepared, call: ToolCalled[str]) -> None:
+    """Add the audit event of a call of a tool, and its DLP events."""
+    moment = datetime.fromtimestamp(call.timestamp, UTC)
+    event = AuditEvent(
+        id=call.id,
+        timestamp=moment,
+        actor_id=call.user_id or call.client_id,
+        actor_type=call.actor_type,
+        action=audit_events.TOOL_CALL,
+        outcome=call.outcome,
+        resource_type="mcp_server",
+        resource_id=call.server_id,
+        request_id=call.request_id,
+        ip=call.ip,
+        reason=call.error_code,
+        salt=os.urandom(16),
+        details=audit_events.tool_call_details(call),
+    )
+    prepared.add_audit_event(call.tenant_id, event)
+    if call.dlp_events:
+        prepared.dlp.add_tool_call(call, moment)
+    _note_use(prepared, call)
 
 
 def _event(outcome: Outcome[str], moment: datetime, outpost_id: UUID | None) -> AuditEvent:

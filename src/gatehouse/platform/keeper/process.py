@@ -38,17 +38,17 @@ _HEARTBEAT: Final = text(
 )
 
 
-def run(settings: Settings, database: str, *, journal: bool) -> None:
-    """Run until SIGTERM. `database` is a URL.
+def run(settings: Settings, database_url: str, *, journal: bool) -> None:
+    """Run until SIGTERM.
 
     With `journal`, the process is a child of the supervisor: it drains the journal of this home, and runs jobs only if
     the database is embedded. Without `journal`, it is a `gatehouse worker`.
     """
     logs.configure(settings.log_level)
-    asyncio.run(_run(settings, database, journal=journal))
+    asyncio.run(_run(settings, database_url, journal=journal))
 
 
-async def _run(settings: Settings, url: str, *, journal: bool) -> None:
+async def _run(settings: Settings, database_url: str, *, journal: bool) -> None:
     # A batch consists of thousands of short-lived objects, so frequent garbage collections would cost more than they
     # free.
     gc.freeze()
@@ -59,14 +59,14 @@ async def _run(settings: Settings, url: str, *, journal: bool) -> None:
     # Ctrl-C reaches all processes of a terminal at once. The supervisor stops the keeper after the gateways have
     # written their last records. `gatehouse worker` has no supervisor, so it stops at once.
     loop.add_signal_handler(signal.SIGINT, (lambda: None) if journal else stopping.set)
-    database = Database(url, pool_size=4)
+    database = Database(database_url, pool_size=4)
     node = Node(database, kind="keeper" if journal else "worker")
-    drain = Drain(url, settings.gatehouse_home / "journal") if journal else None
+    drain = Drain(database_url, settings.gatehouse_home / "journal") if journal else None
     metrics = PlatformMetrics(settings.gatehouse_home)
     if drain is not None:
         metrics.drain_lag.read(drain.lag_seconds)
         drain.start()
-    metrics.metrics.start()
+    metrics.exporter.start()
     guard = EgressGuard(settings.egress_allowlist, settings.egress_policy)
     outbound = open_outbound(
         settings.outbound, settings.provider_max_connections, guard, max_each=settings.connections_each
@@ -102,7 +102,7 @@ async def _run(settings: Settings, url: str, *, journal: bool) -> None:
     if drain is not None:
         await asyncio.to_thread(drain.stop, _FINAL_DRAIN_SECONDS)
     await node.leave()
-    await metrics.metrics.stop()
+    await metrics.exporter.stop()
     await outbound.close()
     await receivers.close()
     await database.close()
@@ -113,7 +113,8 @@ async def _send_heartbeats(database: Database, node: Node, report: Callable[[], 
     first use."""
     while is_running():
         status = msgspec.json.encode(report()).decode()
-        # Errors are ignored: the drain logs an outage of the database, and health checks detect missing heartbeats.
+        # Errors are ignored: the drain or the loop that runs jobs logs an outage of the database, and health checks
+        # detect missing heartbeats.
         with contextlib.suppress(Exception):
             # Heartbeats use a separate pool, because jobs can use all connections of the other pool for a long time.
             async with database.feed() as session:

@@ -29,8 +29,8 @@ _MIN_PARTITION_AGE: Final = timedelta(days=60)
 _TRANSACTION_TIMEOUT_VERSION: Final = 170000
 
 _POSITIONS: Final = "SELECT writer_id, segment, position FROM journal_positions"
-# Both statements match only the position that this keeper expects. If another keeper, whose process was cut off, is
-# still committing a transaction, they wait for that transaction and then match no row.
+# Both statements match only the position that this keeper expects. An earlier keeper that lost its connection may have
+# left a transaction that is not finished. The statements wait for its end. If it was committed, they match no row.
 _UPDATE_POSITIONS: Final = (
     "UPDATE journal_positions target SET segment = moved.segment, position = moved.position, updated_at = now()"
     " FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[])"
@@ -93,7 +93,7 @@ _ADD_LATENCY: Final = (
     "SELECT (k >> 32 << 32) + sum(k & 4294967295)::bigint FROM unnest(target.latency || excluded.latency) k"
     " GROUP BY k >> 32) END"
 )
-# The caller sorts the rows, as for the spending above.
+# The rows of `_ADD_SPENDING`, `_ADD_MODELS` and the next two statements are sorted before they are sent.
 _ADD_MINUTES: Final = (
     "INSERT INTO usage_minutes AS target"  # noqa: S608
     " (tenant_id, minute, requests, errors, blocked, dlp_triggers, cost_usd, latency)"
@@ -163,9 +163,9 @@ class Store:
         # administration waits for them. These timeouts would not end a COPY (see `arrays`).
         self._connection.execute("SET idle_in_transaction_session_timeout = '2s'")
         self._connection.execute("SET statement_timeout = '15s'")
-        # A session counts as idle until the first message of a statement has arrived completely, and as busy until the
-        # last message has. All statements are prepared, which makes the long message the first one.
-        # `transaction_timeout` limits the time of the following messages.
+        # A session counts as idle until the first message of a statement has arrived completely. While it waits for the
+        # other messages of the statement, it counts as busy. All statements are prepared, so that the long message, the
+        # one with the values, is the first one. `transaction_timeout` limits the wait for the other messages.
         self._connection.prepare_threshold = 0
         if self._connection.info.server_version >= _TRANSACTION_TIMEOUT_VERSION:
             self._connection.execute("SET transaction_timeout = '20s'")
@@ -181,7 +181,7 @@ class Store:
         return {UUID(writer_id): Position(segment, position) for writer_id, segment, position in rows}
 
     def left_open(self, writers: Iterable[UUID]) -> dict[str, bytes]:
-        """Return the open streams of these writers, as entries by the id of the stream."""
+        """Return the journal entries of the open streams of these writers. The keys are the ids of the streams."""
         ids = [str(writer) for writer in writers]
         if not ids:
             return {}

@@ -22,6 +22,7 @@ from gatehouse.platform.live.replica.state import (
     LiveUser,
     Replica,
 )
+from gatehouse.platform.live.stored_callers import StoredCaller
 from gatehouse.platform.live.uses import RecentUses
 
 
@@ -113,11 +114,44 @@ class LiveCredentials:
         if caller.api_key_id is not None:
             digest = replica.key_digests.get(caller.api_key_id)
             return digest is not None and replica.keys[digest].usable(time.time())
-        return caller.session_id not in replica.revoked
+        return caller.session_id not in replica.revoked and caller.grant_id not in replica.revoked
+
+    def restore(self, stored: StoredCaller) -> Caller:
+        """Return a caller whose credential was valid earlier, with their current rights. A token that has expired since
+        is sufficient. Raises a subclass of `Unauthenticated` if the credential has been revoked, or its client was
+        deleted."""
+        if stored.api_key_id is not None:
+            digest = self._replica.key_digests.get(stored.api_key_id)
+            if digest is None:
+                raise InvalidApiKey
+            return self._by_digest(digest)
+        now = time.time()
+        subject = stored.client_id if stored.kind is CallerKind.OAUTH_CLIENT else stored.user_id
+        if subject is None:
+            raise InvalidBearerToken
+        if stored.kind is CallerKind.OAUTH_CLIENT and subject not in self._replica.clients:
+            # The tokens of a deleted client remain valid until they expire. What was stored for it does not expire.
+            raise InvalidBearerToken
+        verified = VerifiedToken(
+            subject=subject,
+            kind=stored.kind,
+            expires_at=now,
+            tenant_id=stored.tenant_id,
+            session_id=stored.session_id,
+            scopes=stored.scopes or frozenset(),
+            rate_limit_tier=stored.rate_limit_tier,
+            mfa_at=None,
+            issued_at=now,
+            client_id=stored.client_id,
+            grant_id=stored.grant_id,
+        )
+        return self._of_verified(verified)
 
     def _by_key(self, key: str) -> Caller:
+        return self._by_digest(tokens.digest(key))
+
+    def _by_digest(self, digest: bytes) -> Caller:
         replica = self._replica
-        digest = tokens.digest(key)
         live = replica.keys.get(digest)
         if live is None or not live.enabled:
             raise InvalidApiKey
@@ -165,7 +199,9 @@ class LiveCredentials:
         return caller
 
     def _by_token(self, token: str) -> Caller:
-        verified = self._verify(token)
+        return self._of_verified(self._verify(token))
+
+    def _of_verified(self, verified: VerifiedToken) -> Caller:
         if verified.kind is CallerKind.OAUTH_CLIENT:
             return self._client(verified)
         if verified.session_id in self._replica.revoked or verified.grant_id in self._replica.revoked:
@@ -184,6 +220,7 @@ class LiveCredentials:
             mfa_at=verified.mfa_at,
             scopes=self._application_scopes(verified),
             client_id=verified.client_id,
+            grant_id=verified.grant_id,
         )
 
     def _application_scopes(self, verified: VerifiedToken) -> frozenset[str] | None:
@@ -208,6 +245,7 @@ class LiveCredentials:
         session_id: UUID | None = None,
         mfa_at: float | None = None,
         client_id: UUID | None = None,
+        grant_id: UUID | None = None,
     ) -> Caller:
         """Return the user as a caller with the user's current rights. The rights at the time when a token was issued do
         not matter."""
@@ -219,6 +257,7 @@ class LiveCredentials:
             api_key_id=api_key_id,
             client_id=client_id,
             session_id=session_id,
+            grant_id=grant_id,
             email=emails.visible_address(user.email),
             role=user.role,
             operator=user.operator,

@@ -1,4 +1,4 @@
-"""The list of workers with their confirmed revisions, and the wait for confirmations (`propagation`).
+"""The list of workers with their confirmed revisions, and the wait for their confirmations (`propagation` in the API).
 
 A worker that is suspended or disconnected stays in the list. It counts as pending until it returns, or until it has
 sent no heartbeat for `NODE_EXPIRY_SECONDS`. A worker that stops properly removes itself from the list.
@@ -22,7 +22,7 @@ from gatehouse.foundation.storage.database import Database
 
 #: A worker that has sent no heartbeat for this time counts as dead.
 NODE_EXPIRY_SECONDS = 120.0
-#: Time for which a change waits for the confirmations of the workers.
+#: Maximum time for which a change waits for the confirmations of the workers.
 PROPAGATION_TIMEOUT_SECONDS = 2.0
 _LEAVE_TIMEOUT_SECONDS = 2.0
 _FIRST_POLL_SECONDS = 0.004
@@ -32,8 +32,8 @@ _JOIN = text(
     "INSERT INTO nodes (id, name, kind, pid, host, revision) VALUES (:id, :name, :kind, :pid, :host, :revision)"
     " ON CONFLICT (id) DO UPDATE SET revision = excluded.revision, seen_at = now()"
 )
-# A worker can confirm only within half of the expiry time. Near its expiry it must join again, so that it cannot
-# confirm while another process removes it.
+# A worker whose last heartbeat is older than half of the expiry time cannot confirm. It must join again. So no worker
+# confirms at the moment at which other processes begin to count it as dead.
 _CONFIRM = text(
     "UPDATE nodes SET revision = :revision, seen_at = now(), status = CAST(:status AS jsonb)"
     " WHERE id = :id AND seen_at > now() - make_interval(secs => :expiry / 2)"
@@ -86,8 +86,9 @@ class Node:
         self._joined = True
 
     async def confirm(self, revision: int) -> bool:
-        """Confirm the revision. Returns whether this worker was in the list. If it was not, it joins again and must
-        read the changes once more, because changes made in the meantime did not wait for it."""
+        """Confirm the revision. Returns False if this worker was not in the list, or was close to its expiry. It has
+        then joined again, and the caller must read the changes once more, because changes that were made in the
+        meantime did not wait for this worker."""
         if not self._joined:
             return True
         async with self._database.feed() as session:

@@ -44,7 +44,7 @@ class Stored(msgspec.Struct, frozen=True):
     rejected: list[Rejected] = []
 
 
-class Confirmed(msgspec.Struct, frozen=True):
+class OutpostConfirmation(msgspec.Struct, frozen=True):
     """An outpost's report of the policy version that it has in force (0 means none), with the serial number and the end
     of the certificate that it used. Times are Unix times."""
 

@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Awaitable, Mapping
 from typing import Final
+from uuid import UUID
 
 import msgspec
 
@@ -12,7 +13,7 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.secrets.sealing import CannotOpen, Sealer
 from gatehouse.platform.live.replica.feed import Feed
 from gatehouse.platform.live.replica.state import Replica
-from gatehouse.policy.records import Candidate
+from gatehouse.policy.catalog import Candidate
 
 #: Maximum number of opened credentials in the cache of a worker.
 _MAX_OPENED: Final = 5_000
@@ -35,6 +36,10 @@ class LiveSwitches:
         if stopped and candidate.model.id in stopped:
             return True
         return bool(providers) and (tenant_id, candidate.provider.id) in providers
+
+    def mcp_stopped(self, *ids: UUID) -> bool:
+        stopped = self._replica.mcp_stopped
+        return bool(stopped) and not stopped.isdisjoint(ids)
 
     def healthy(self, tenant_id: TenantId, provider_id: str) -> bool:
         return (tenant_id, provider_id) not in self._replica.unhealthy
@@ -66,17 +71,17 @@ class SealedSecrets:
         #: of them
         self._opened: OrderedDict[tuple[TenantId, str, str], Mapping[str, str]] = OrderedDict()
 
-    def open(self, tenant_id: TenantId, provider_id: str, sealed: str | None) -> Mapping[str, str]:
+    def open(self, tenant_id: TenantId, key: str, sealed: str | None) -> Mapping[str, str]:
         if sealed is None:
             return {}
-        key = (tenant_id, provider_id, sealed)
-        opened = self._opened.get(key)
+        place = (tenant_id, key, sealed)
+        opened = self._opened.get(place)
         if opened is None:
             try:
-                clear = self._sealer.open(sealed, context=sealing_context(tenant_id, provider_id))
+                clear = self._sealer.open(sealed, context=sealing_context(tenant_id, key))
             except CannotOpen:
                 raise CredentialsUnreadable from None
-            opened = self._opened[key] = msgspec.json.decode(clear, type=dict[str, str])
+            opened = self._opened[place] = msgspec.json.decode(clear, type=dict[str, str])
             if len(self._opened) > _MAX_OPENED:
                 self._opened.popitem(last=False)
         return opened

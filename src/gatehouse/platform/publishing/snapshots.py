@@ -1,7 +1,7 @@
-"""Builds policy snapshots from rows: gathers the records of the families' `bundle.py`, compiles them in a thread, and
-replaces the snapshot by one assignment.
+"""Builds policy snapshots from rows: reads the policy records of all families, compiles them in a thread, and replaces
+the snapshot by one assignment.
 
-    find -name bundle.py      lists everything that can change the gateway's behaviour
+    find -name policy_records.py      lists everything that can change the gateway's behaviour
 
 A worker caches the snapshots of the tenants that make calls, and evicts the least recently used ones. If a snapshot
 cannot be compiled, the old one stays in force and `status` contains the faults.
@@ -23,25 +23,27 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.database import Database
-from gatehouse.platform.access.groups import bundle as groups
-from gatehouse.platform.access.model_access import bundle as model_access
-from gatehouse.platform.governance.compliance_bundles import bundle as compliance_bundles
-from gatehouse.platform.governance.content_filters import bundle as content_filters
-from gatehouse.platform.governance.dlp_customization import bundle as dlp_customization
-from gatehouse.platform.governance.dlp_rules import bundle as dlp_rules
-from gatehouse.platform.governance.model_registry import bundle as model_registry
-from gatehouse.platform.governance.policies import bundle as policies
-from gatehouse.platform.organization.dlp_sampling import bundle as dlp_sampling
-from gatehouse.platform.organization.ip_allowlist import bundle as ip_allowlist
-from gatehouse.platform.organization.request_fields import bundle as request_fields
-from gatehouse.platform.organization.system_config import bundle as system_config
-from gatehouse.platform.routing.budgets import bundle as budgets
-from gatehouse.platform.routing.cost_routing import bundle as cost_routing
-from gatehouse.platform.routing.model_catalog import bundle as model_catalog
-from gatehouse.platform.routing.providers import bundle as providers
+from gatehouse.platform.access.groups import policy_records as groups
+from gatehouse.platform.access.model_access import policy_records as model_access
+from gatehouse.platform.governance.compliance_bundles import policy_records as compliance_bundles
+from gatehouse.platform.governance.content_filters import policy_records as content_filters
+from gatehouse.platform.governance.dlp_customization import policy_records as dlp_customization
+from gatehouse.platform.governance.dlp_rules import policy_records as dlp_rules
+from gatehouse.platform.governance.model_registry import policy_records as model_registry
+from gatehouse.platform.governance.policies import policy_records as policies
+from gatehouse.platform.mcp.servers import policy_records as mcp_servers
+from gatehouse.platform.organization.dlp_sampling import policy_records as dlp_sampling
+from gatehouse.platform.organization.ip_allowlist import policy_records as ip_allowlist
+from gatehouse.platform.organization.request_fields import policy_records as request_fields
+from gatehouse.platform.organization.system_config import policy_records as system_config
+from gatehouse.platform.routing.budgets import policy_records as budgets
+from gatehouse.platform.routing.cost_routing import policy_records as cost_routing
+from gatehouse.platform.routing.model_aliases import policy_records as model_aliases
+from gatehouse.platform.routing.model_catalog import policy_records as model_catalog
+from gatehouse.platform.routing.providers import policy_records as providers
+from gatehouse.policy.catalog import TenantRecords
 from gatehouse.policy.compile import compile_policy
 from gatehouse.policy.governance import GovernanceRecords
-from gatehouse.policy.records import TenantRecords
 from gatehouse.policy.snapshot import Snapshot
 
 log = structlog.get_logger(__name__)
@@ -95,7 +97,9 @@ async def gather(session: AsyncSession, tenant_id: TenantId) -> TenantRecords | 
         timezone=tenant.timezone,
         budgets=await budgets.records(session, tenant_id, tenant.monthly_request_limit),
         routing_policies=await cost_routing.records(session, tenant_id),
+        model_aliases=await model_aliases.records(session, tenant_id),
         allowed_fields=request_fields.record(tenant.request_fields),
+        mcp_servers=await mcp_servers.records(session, tenant_id),
         sample_share=dlp_sampling.share(tenant.dlp_sampling),
     )
 

@@ -1,5 +1,5 @@
-"""Pages of records, newest first, at a cost that does not grow with the number of records. Tables of counts make this
-possible.
+"""Pages of records in the order of time, at a cost that does not grow with the number of records. Tables of counts make
+this possible.
 
 A table of counts has the number of records of each kind on each day (UTC). The sum of the counts is the total. The
 counts also show on which days the rows of a page are. So only these days are read, even for a far page or a rare kind.
@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, FromClause, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
-from gatehouse.foundation.http.lists import Window
+from gatehouse.foundation.http.lists import OffsetWindow, Window, count_query
 from gatehouse.foundation.storage.rows import Row
 from gatehouse.platform.records.hot import visible_since
 
@@ -27,7 +27,9 @@ _DAY = timedelta(days=1)
 _HOUR = timedelta(hours=1)
 #: Up to this number of matching records, all are selected and then sorted. A larger number is read in the order of
 #: time.
-_MAX_SORTED_RECORDS: Final = 2_000
+_MAX_COLLECTED_RECORDS: Final = 2_000
+#: The maximum number of matching records of a list that is sorted by a value without an index.
+MAX_SORTED_RECORDS: Final = 100_000
 
 
 class RecordFilters(NamedTuple):
@@ -70,7 +72,9 @@ class CountedRecords(Generic[R]):
         self._counts = counts.c
         self._hours = None if hours is None else hours.c
 
-    async def page(self, session: AsyncSession, window: Window, filters: RecordFilters) -> tuple[Sequence[R], int]:
+    async def page(
+        self, session: AsyncSession, window: Window, filters: RecordFilters, *, oldest_first: bool = False
+    ) -> tuple[Sequence[R], int]:
         """Return the rows of the window and the total number of rows. Records older than the hot window are
         excluded."""
         filters = await _within_hot_window(session, filters)
@@ -78,30 +82,71 @@ class CountedRecords(Generic[R]):
         total = sum(span.records for span in spans)
         if window.offset >= total:
             return [], total
-        position = _page_position(spans, window)
+        rows = await self._page(session, window, filters, spans, oldest_first=oldest_first)
+        return rows[::-1] if oldest_first else rows, total
+
+    async def _page(
+        self, session: AsyncSession, window: Window, filters: RecordFilters, spans: list[_Span], *, oldest_first: bool
+    ) -> Sequence[R]:
+        """Return the rows of the window, newest first, also if the window is of the list in the other direction."""
+        newest_first = _reversed(window, spans) if oldest_first else window
+        position = _page_position(spans, newest_first)
         if self._hours is not None:
             hourly = {
                 end: await self._hourly(session, filters, spans[end])
                 for end in {position.first, position.last}
-                if spans[end].records > _MAX_SORTED_RECORDS and spans[end].until - spans[end].since > _HOUR
+                if spans[end].records > _MAX_COLLECTED_RECORDS and spans[end].until - spans[end].since > _HOUR
             }
             spans = [part for end, span in enumerate(spans) for part in hourly.get(end, [span])]
             # The hours were read by a later statement, so their sum may be smaller than the total.
             if window.offset >= sum(span.records for span in spans):
-                return [], total
-            position = _page_position(spans, window)
-        return await self._rows(session, window, filters, spans, position), total
+                return []
+            newest_first = _reversed(window, spans) if oldest_first else window
+            position = _page_position(spans, newest_first)
+        return await self._rows(session, newest_first, filters, spans, position, from_oldest=oldest_first)
 
     async def page_without_counts(
-        self, session: AsyncSession, window: Window, filters: RecordFilters
+        self, session: AsyncSession, window: Window, filters: RecordFilters, *, oldest_first: bool = False
     ) -> tuple[Sequence[R], int]:
         """Return the rows of the window and the total number, with `uncounted` conditions. The cost grows with the
         number of matching records."""
         conditions = self._conditions(session, await _within_hot_window(session, filters))
         total = (await session.execute(select(func.count()).where(*conditions))).scalar_one()
         query = select(self._row).where(*conditions)
-        query = query.order_by(self._records.timestamp.desc(), self._records.id.desc())
+        order = (self._records.timestamp, self._records.id)
+        query = query.order_by(*(order if oldest_first else (column.desc() for column in order)))
         return (await session.scalars(query.limit(window.limit).offset(window.offset))).all(), total
+
+    async def sorted_page(
+        self,
+        session: AsyncSession,
+        window: Window,
+        filters: RecordFilters,
+        order: Sequence[ColumnElement[Any]],
+        *,
+        has_counts: bool,
+    ) -> tuple[Sequence[R], int] | None:
+        """Return the rows of the window in an order that no index supplies, and the total number of rows; None if more
+        than `MAX_SORTED_RECORDS` records match, because all of them are read. The last column of the order must be
+        unique. With `has_counts`, the counts have the columns of the filters, so records are read only on days with
+        matching ones."""
+        filters = await _within_hot_window(session, filters)
+        query = select(self._row).where(*self._conditions(session, filters))
+        if has_counts:
+            spans = await self._spans(session, filters)
+            total = sum(span.records for span in spans)
+            if spans:
+                query = query.where(
+                    self._records.timestamp >= spans[-1].since, self._records.timestamp < spans[0].until
+                )
+        else:
+            total = (await session.execute(count_query(query, MAX_SORTED_RECORDS + 1))).scalar_one()
+        if total > MAX_SORTED_RECORDS:
+            return None
+        if window.offset >= total:
+            return [], total
+        query = query.order_by(*order).limit(window.limit).offset(window.offset)
+        return (await session.scalars(query)).all(), total
 
     async def _rows(
         self,
@@ -110,6 +155,8 @@ class CountedRecords(Generic[R]):
         filters: RecordFilters,
         spans: Sequence[_Span],
         position: _PagePosition,
+        *,
+        from_oldest: bool,
     ) -> Sequence[R]:
         page_spans = spans[position.first : position.last + 1]
         matching = sum(span.records for span in page_spans)
@@ -119,7 +166,7 @@ class CountedRecords(Generic[R]):
             self._records.timestamp < page_spans[0].until,
         )
         row: Any = self._row
-        if matching <= _MAX_SORTED_RECORDS:
+        if matching <= _MAX_COLLECTED_RECORDS:
             # Otherwise PostgreSQL may scan the index on time, because it expects to find the few matching records soon
             # among very many others.
             row = aliased(self._row, query.cte("matching").prefix_with("MATERIALIZED"))
@@ -127,8 +174,9 @@ class CountedRecords(Generic[R]):
         newer = window.offset - position.skipped
         size = min(window.limit, matching - newer)
         older = matching - newer - size
-        # Read from the end that is nearer to the page.
-        if newer <= older:
+        # Read from the end that is nearer to the page. A list with the oldest records first is read from their end, so
+        # that new records do not shift its pages.
+        if newer <= older and not from_oldest:
             query = query.order_by(row.timestamp.desc(), row.id.desc()).limit(size).offset(newer)
             return (await session.scalars(query)).all()
         query = query.order_by(row.timestamp, row.id).limit(size).offset(older)
@@ -220,6 +268,14 @@ def _page_position(spans: Sequence[_Span], window: Window) -> _PagePosition:
     first = next(index for index, total in enumerate(sums) if total > window.offset)
     last = next((index for index, total in enumerate(sums) if total >= window.offset + window.limit), len(sums) - 1)
     return _PagePosition(first, last, sums[first - 1] if first else 0)
+
+
+def _reversed(window: Window, spans: Sequence[_Span]) -> OffsetWindow:
+    """Return the window of the list with the newest records first that has the same rows as this window of the list
+    with the oldest records first."""
+    total = sum(span.records for span in spans)
+    size = min(window.limit, total - window.offset)
+    return OffsetWindow(size, total - window.offset - size)
 
 
 def _newest_first(spans: Iterable[_Span]) -> list[_Span]:

@@ -2,23 +2,36 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Final, TypeVar, get_args
 
 from fastapi import Depends, Path, Request
-from sqlalchemy import select
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.administration.changes import RequestOrigin, load_row
+from gatehouse.detection.models import TierName
+from gatehouse.detection.service.client import DetectionClient
 from gatehouse.foundation.errors import NotFound
 from gatehouse.foundation.http.bodies import PathId
 from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.foundation.storage.rows import Row
 from gatehouse.platform.changes.change import DEFAULT_TENANT, Change
-from gatehouse.platform.live import models
 from gatehouse.platform.live.nodes import Propagation, wait_until_confirmed
 from gatehouse.platform.request.etags import READ_METHODS, TheVersions
 from gatehouse.platform.request.ports import Host, TheHost
 
 R = TypeVar("R", bound=Row)
+
+#: Time limit for loading. It is less than `idle_in_transaction_session_timeout`, because the transaction of the change
+#: stays open while models load.
+_MODEL_TIMEOUT_SECONDS: Final = 10.0
+#: Value of the header `X-Gateway-Warning` if a model is not loaded in time.
+_MODEL_WARNING: Final = "The model of the {} tier is not loaded yet; until it is, requests fail as DLP_FAIL_MODE says."
+_NEEDED_TIERS: Final = text(
+    "SELECT EXISTS (SELECT 1 FROM dlp_rules WHERE enabled AND detector_type = 'ner') AS ner,"
+    " EXISTS (SELECT 1 FROM dlp_rules WHERE enabled AND detector_type = 'llm')"
+    " OR EXISTS (SELECT 1 FROM content_filters WHERE enabled AND filter_type = 'topic_block') AS llm"
+)
 
 
 async def _tenant_session(request: Request, host: TheHost) -> AsyncIterator[AsyncSession]:
@@ -34,20 +47,34 @@ async def _tenant_session(request: Request, host: TheHost) -> AsyncIterator[Asyn
 Session = Annotated[AsyncSession, Depends(_tenant_session, scope="function")]
 
 
+async def _load_models(change: Change, detectors: DetectionClient) -> list[TierName]:
+    """Load the detection models that the changed policy will need, so that no request is refused because a model is
+    missing. Return the tiers that are not loaded after ten seconds. Call this before the commit, because it reads the
+    policy in the transaction of the change."""
+    if not change.touches("policy"):
+        return []
+    await change.session.flush()
+    row = (await change.session.execute(_NEEDED_TIERS)).one()
+    tiers: list[TierName] = [tier for tier in get_args(TierName) if getattr(row, tier)]
+    for tier in tiers:
+        detectors.need(tier)
+    return await detectors.loaded(_MODEL_TIMEOUT_SECONDS, tiers)
+
+
 async def _change(request: Request, session: Session, host: TheHost, versions: TheVersions) -> AsyncIterator[Change]:
     """Yield a change. It is committed after the route has returned and before its response is sent. If the route raised
     an exception, the change is rolled back."""
     state = request.scope["state"]
-    change = Change(session, state["caller"], request_id=state["request_id"], ip=state["client_address"])
+    change = Change(session, state["caller"], RequestOrigin.of(request))
     # The version is not checked where the row is loaded, because the caller's right to see the row is checked in
     # between.
     versions.require()
     yield change
-    missing = await models.load_ahead(change, host.detectors)
+    missing = await _load_models(change, host.detectors)
     await commit(change, host)
     versions.changed()
     if missing:
-        state["response_headers"]["X-Gateway-Warning"] = models.WARNING.format(" and ".join(missing))
+        state["response_headers"]["X-Gateway-Warning"] = _MODEL_WARNING.format(" and ".join(missing))
 
 
 @asynccontextmanager
@@ -59,11 +86,8 @@ async def changing(
     The change is committed at the end of the block. So slow work, such as hashing a password, can be done before the
     block, when no connection is occupied. `caller` may be set on the change later, once the caller is identified.
     """
-    state = request.scope["state"]
     async with host.database.tenant(tenant_id) as session:
-        change = Change(
-            session, caller, tenant_id=tenant_id, request_id=state["request_id"], ip=state["client_address"]
-        )
+        change = Change(session, caller, RequestOrigin.of(request), tenant_id=tenant_id)
         yield change
         await commit(change, host)
 
@@ -90,11 +114,9 @@ class SplitTransactions:
     does not occupy a database connection."""
 
     def __init__(self, request: Request, host: TheHost) -> None:
-        state = request.scope["state"]
-        self.caller: Caller = state["caller"]
+        self.caller: Caller = request.scope["state"]["caller"]
         self.tenant_id = self.caller.tenant_id or DEFAULT_TENANT
-        self._request_id: str = state["request_id"]
-        self._ip: str = state["client_address"]
+        self._origin = RequestOrigin.of(request)
         self._host = host
 
     @asynccontextmanager
@@ -108,7 +130,7 @@ class SplitTransactions:
     async def changing(self) -> AsyncIterator[Change]:
         """Yield a change. It is committed at the end of the block, or rolled back if the block raised an exception."""
         async with self.reading() as session:
-            change = Change(session, self.caller, request_id=self._request_id, ip=self._ip)
+            change = Change(session, self.caller, self._origin)
             yield change
             await commit(change, self._host)
 
@@ -135,14 +157,7 @@ def loaded(
     async def load(
         session: Session, request: Request, versions: TheVersions, row_id: Annotated[PathId, Path(alias=parameter)]
     ) -> Row:
-        if row_id is None:
-            raise missing
-        query = select(row).where(key == row_id)
-        if request.method not in READ_METHODS:
-            query = query.with_for_update()
-        record = (await session.scalars(query)).one_or_none()
-        if record is None:
-            raise missing
+        record = await load_row(session, row, key, row_id, missing, lock=request.method not in READ_METHODS)
         versions.about(record, parameter, part=part)
         return record
 

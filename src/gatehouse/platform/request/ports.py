@@ -24,11 +24,13 @@ from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
 from gatehouse.ingress.in_progress import InProgress
 from gatehouse.platform.background.tasks import BackgroundTasks
+from gatehouse.platform.live.credentials import LiveCredentials
 from gatehouse.platform.live.nodes import Node
-from gatehouse.platform.live.outpost_records import Confirmed, Stored, Upload
+from gatehouse.platform.live.outpost_records import OutpostConfirmation, Stored, Upload
 from gatehouse.platform.live.replica.feed import Feed
 from gatehouse.platform.live.replica.state import Replica
 from gatehouse.platform.metrics import PlatformMetrics
+from gatehouse.platform.spending.spender import Spender
 from gatehouse.policy.bundles.contents import BundleContents
 
 
@@ -61,7 +63,7 @@ class OutpostSupply(Protocol):
         """Return the credentials in the contents by provider, sealed to an outpost's key. Empty if the organization
         sends no credentials."""
 
-    def confirmed(self, confirmation: Confirmed) -> None:
+    def confirmed(self, confirmation: OutpostConfirmation) -> None:
         """Record the version that an outpost reports to be in force. Does not block."""
 
     async def store(self, outpost: Caller, upload: Upload) -> Stored:
@@ -97,9 +99,11 @@ class Host(Protocol):
     ports: Ports
     #: the engine, for families that call models
     engine: Engine
+    credentials: LiveCredentials
+    spender: Spender
     journal: JournalWriter
     startup: Startup
-    figures: PlatformMetrics
+    metrics: PlatformMetrics
     sealer: Sealer
     cursors: CursorSigner
     outbound: Outbound

@@ -11,6 +11,13 @@ from gatehouse.policy.periods import PeriodSpan
 _ROOM_VALID_SECONDS: Final = 0.5
 
 
+class Waiting(NamedTuple):
+    """A call that waits for the ledger. `announce` is whether its refusal is announced (`quota_exceeded`)."""
+
+    amounts: Triple
+    announce: bool
+
+
 class LeaseRequest(NamedTuple):
     """A worker's request to the ledger for the worker's lease on one period."""
 
@@ -23,8 +30,7 @@ class LeaseRequest(NamedTuple):
     kept: Triple
     #: the amounts that are spent or reserved
     committed: Triple
-    #: the amounts of each waiting request
-    waiting: tuple[Triple, ...]
+    waiting: tuple[Waiting, ...]
     #: the expected amounts of the next requests
     ahead: Triple
     #: the metric for which a request was refused, if `quota_exceeded` may not have been announced yet
@@ -78,8 +84,7 @@ class BudgetAccount:
         self.granted = self.spent = self.reserved = NOTHING
         #: the sum of the reservations since the last request to the ledger, including settled ones
         self.reserved_since_request = NOTHING
-        #: the amounts of each waiting request
-        self.waiting: list[Triple] = []
+        self.waiting: list[Waiting] = []
         self.room = self.recorded = NOTHING
         #: the metric for which a request was refused, if it was not reported to the ledger yet
         self.refused_metric: int | None = None
@@ -169,8 +174,8 @@ class BudgetAccount:
         committed, since_request = self.committed, self.reserved_since_request
         ahead = NOTHING if stopping else (2 * since_request[0], 2 * since_request[1], 2 * since_request[2])
         needed = plus(committed, ahead)
-        for amounts in self.waiting:
-            needed = plus(needed, amounts)
+        for waiting in self.waiting:
+            needed = plus(needed, waiting.amounts)
         kept = (min(self.granted[0], needed[0]), min(self.granted[1], needed[1]), min(self.granted[2], needed[2]))
         unchanged = (
             kept == self.granted

@@ -132,12 +132,12 @@ def _grant(request: LeaseRequest, period: _Period) -> tuple[Grant, _Reached | No
     blocks = request.budget.blocks and request.enforced
     room = _triple(0 if limit is None else limit - leased for limit, leased in zip(limits, period.others, strict=True))
     served, refused_metric = committed, request.refused_metric
-    for amounts in request.waiting:
+    for amounts, announce in request.waiting:
         required = plus(served, amounts)
         # A call that does not fit is granted nothing, because it cannot use a part of the amount, and other calls can.
         lacking = next((n for n, limit in enumerate(limits) if limit is not None and required[n] > room[n]), None)
         if lacking is not None and blocks:
-            refused_metric = lacking
+            refused_metric = lacking if announce else refused_metric
         else:
             served = required
     granted = list(served)

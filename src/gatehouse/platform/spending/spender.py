@@ -25,7 +25,7 @@ from gatehouse.foundation.errors import Refusal, Unavailable
 from gatehouse.foundation.storage.database import Database
 from gatehouse.foundation.tasks import is_running
 from gatehouse.platform.metrics import PlatformMetrics
-from gatehouse.platform.spending.accounts import BudgetAccount
+from gatehouse.platform.spending.accounts import BudgetAccount, Waiting
 from gatehouse.platform.spending.ledger import lease
 from gatehouse.policy.budgets import NANO, Budget, CallAmounts
 from gatehouse.policy.periods import PeriodSpan, span
@@ -84,10 +84,10 @@ class _GroupMonth(NamedTuple):
 class Spender:
     """The budgets of one worker. Call `start` before the first call, and `stop` after the last one."""
 
-    def __init__(self, database: Database, clock: Clock, figures: PlatformMetrics | None = None) -> None:
+    def __init__(self, database: Database, clock: Clock, metrics: PlatformMetrics | None = None) -> None:
         self._database = database
         self._clock = clock
-        self._figures = figures
+        self._metrics = metrics
         self._accounts: dict[UUID, BudgetAccount] = {}
         #: accounts of other periods, by budget and start of the period; they are kept until everything is settled and
         #: reported
@@ -130,13 +130,20 @@ class Spender:
         return None
 
     async def reserve(
-        self, budgets: Sequence[Budget], taking: CallAmounts, *, enforced: bool, user_id: UUID | None = None
+        self,
+        budgets: Sequence[Budget],
+        taking: CallAmounts,
+        *,
+        enforced: bool,
+        user_id: UUID | None = None,
+        announce: bool = True,
     ) -> Reserved:
         amounts = (taking.nano_usd, taking.requests, taking.tokens)
         accounts = self._open(budgets, enforced=enforced)
         for account in accounts:
             if account.lacking_metric(amounts) is not None:
-                accounts = await self._wait_for_leases(budgets, amounts, enforced=enforced, user_id=user_id)
+                waiting = Waiting(amounts, announce)
+                accounts = await self._wait_for_leases(budgets, waiting, enforced=enforced, user_id=user_id)
                 break
         now = time.monotonic()
         for account in accounts:
@@ -150,6 +157,16 @@ class Spender:
         now = time.monotonic()
         for account in reserved.accounts:
             account.settle(reserved.amounts, used, now)
+
+    def release(self, reserved: Reserved, amounts: CallAmounts) -> None:
+        """Release a part of a reservation. The rest stays reserved."""
+        assert isinstance(reserved, BudgetReservation)
+        part = (amounts.nano_usd, amounts.requests, amounts.tokens)
+        now = time.monotonic()
+        for account in reserved.accounts:
+            account.settle(part, NOTHING, now)
+        usd, requests, tokens = reserved.amounts
+        reserved.amounts = (usd - part[0], requests - part[1], tokens - part[2])
 
     def _open(self, budgets: Sequence[Budget], *, enforced: bool) -> list[BudgetAccount]:
         """Return the accounts of the current periods of the budgets."""
@@ -176,41 +193,42 @@ class Spender:
         return account
 
     async def _wait_for_leases(
-        self, budgets: Sequence[Budget], amounts: Triple, *, enforced: bool, user_id: UUID | None
+        self, budgets: Sequence[Budget], waiting: Waiting, *, enforced: bool, user_id: UUID | None
     ) -> list[BudgetAccount]:
         """Return the accounts once the call fits. Nothing is awaited between that check and the return. Raises
         `QuotaExceeded` and `BudgetUnavailable`."""
         deadline, retries = time.monotonic() + _RETRY_SECONDS, 0
         while True:
             accounts = self._open(budgets, enforced=enforced)
-            lacking = [account for account in accounts if account.lacking_metric(amounts) is not None]
+            lacking = [account for account in accounts if account.lacking_metric(waiting.amounts) is not None]
             for account in lacking:
                 account.user_id = user_id
-            self._refuse_exhausted(lacking, amounts)
+            self._refuse_exhausted(lacking, waiting)
             if not any(account.blocks or account.fresh for account in lacking):
                 return accounts
             # If other calls used up each grant, it is unknown whether the budget is exhausted.
             timed_out = retries >= _MIN_RETRIES and time.monotonic() >= deadline
-            if timed_out or not await self._wait_for_ledger(lacking, amounts):
+            if timed_out or not await self._wait_for_ledger(lacking, waiting):
                 if any(account.blocks for account in lacking):
                     raise BudgetUnavailable(headers={"Retry-After": "1"})
                 return accounts
             retries += 1
 
-    def _refuse_exhausted(self, lacking: Sequence[BudgetAccount], amounts: Triple) -> None:
-        """Refuse the call if less than `amounts` is left in a budget. Raises `QuotaExceeded`."""
+    def _refuse_exhausted(self, lacking: Sequence[BudgetAccount], waiting: Waiting) -> None:
+        """Refuse the call if less than its amounts is left in a budget. Raises `QuotaExceeded`."""
+        amounts = waiting.amounts
         for account in lacking:
             if account.blocks and (metric := account.exhausted_metric(amounts, time.monotonic())) is not None:
                 # A call that alone exceeds the whole limit does not mean that the limit is reached, so it is not
                 # announced.
-                if amounts[metric] <= (account.limits[metric] or 0):
+                if waiting.announce and amounts[metric] <= (account.limits[metric] or 0):
                     account.refused_metric = metric
                 raise QuotaExceeded.of(account, metric, self._clock.now())
 
-    async def _wait_for_ledger(self, lacking: Sequence[BudgetAccount], amounts: Triple) -> bool:
+    async def _wait_for_ledger(self, lacking: Sequence[BudgetAccount], waiting: Waiting) -> bool:
         """Wait until the ledger has answered for all these accounts. Returns False if it did not answer in time."""
         for account in lacking:
-            account.waiting.append(amounts)
+            account.waiting.append(waiting)
         try:
             async with asyncio.timeout(_LEDGER_TIMEOUT_SECONDS):
                 while not all([await asyncio.shield(answer) for answer in [*map(self._answer, lacking)]]):
@@ -219,7 +237,7 @@ class Spender:
             return False
         finally:
             for account in lacking:
-                account.waiting.remove(amounts)
+                account.waiting.remove(waiting)
         return True
 
     def _answer(self, account: BudgetAccount) -> asyncio.Future[bool]:
@@ -310,7 +328,7 @@ class Spender:
     def _update_metrics(self, account: BudgetAccount) -> None:
         """Show the month of a group in the metrics, if the account belongs to a group with a limit in USD."""
         budget = account.budget
-        if self._figures is None or budget.scope_type != "group" or budget.period != "month":
+        if self._metrics is None or budget.scope_type != "group" or budget.period != "month":
             return
         limit = budget.limits.nano_usd
         if limit is None:
@@ -319,8 +337,8 @@ class Spender:
         self._group_months[budget.scope_id] = _GroupMonth(account.recorded[0] / NANO, limit / NANO, account.span.end)
         if not registered:
             months, clock, labels = self._group_months, self._clock, (str(budget.scope_id),)
-            self._figures.group_spend.read(lambda: months[budget.scope_id].spend_at(clock.now()), labels)
-            self._figures.group_limit.read(lambda: months[budget.scope_id].limit, labels)
+            self._metrics.group_spend.read(lambda: months[budget.scope_id].spend_at(clock.now()), labels)
+            self._metrics.group_limit.read(lambda: months[budget.scope_id].limit, labels)
 
 
 def _batches(accounts: Iterable[BudgetAccount]) -> Iterator[tuple[BudgetAccount, ...]]:

@@ -12,12 +12,13 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.conversation.operations import Operation
 from gatehouse.engine.exchange import Exchange
-from gatehouse.engine.providers.kind import ProviderNotConfigured, ProviderTarget
+from gatehouse.engine.providers.kind import ProviderNotConfigured, ProviderTarget, offer
 from gatehouse.engine.providers.registry import KINDS
 from gatehouse.engine.records.tracing import Trace, TracedCall
 from gatehouse.engine.stages.candidates.route import AUTO
-from gatehouse.policy.records import ProviderConfig
+from gatehouse.policy.catalog import ProviderConfig
 
 #: Names of kinds of providers in the conventions, where they differ from the gateway's names.
 _PROVIDER_NAMES: Final[Mapping[str, str]] = {
@@ -25,7 +26,10 @@ _PROVIDER_NAMES: Final[Mapping[str, str]] = {
     "bedrock": "aws.bedrock",
     "gemini": "gcp.gemini",
     "mistral": "mistral_ai",
+    "vertex_ai": "gcp.vertex_ai",
 }
+#: Names of operations in the conventions, where they differ from the gateway's names.
+_OPERATION_NAMES: Final[Mapping[Operation, str]] = {"completions": "text_completion"}
 #: Attributes for the parameters of a request, by the names of the fields in all dialects.
 _PARAMETERS: Final[Mapping[str, tuple[str, type[int] | type[float]]]] = {
     "max_completion_tokens": ("gen_ai.request.max_tokens", int),
@@ -120,17 +124,17 @@ def _of_attempt(x: Exchange, call: TracedCall, offset: float, now: float) -> Tra
     # The call of a stream ends with the request, and has the outcome of the request.
     is_stream = call.ended is None and succeeded
     failed = x.error_code or x.outcome if is_stream and x.outcome != "success" else call.failed
-    address, port = _server(provider.kind, provider.config, ProviderTarget(operation, model, model_call.stream))
+    address, port = _server(provider.kind, provider.config, operation, model)
     return TraceSpan(
         x.trace,
         call.span_id,
         x.trace.span_id,
-        f"{operation} {model}",
+        f"{_OPERATION_NAMES.get(operation, operation)} {model}",
         False,
         call.started + offset,
         (now if call.ended is None else call.ended) + offset,
         {
-            "gen_ai.operation.name": operation,
+            "gen_ai.operation.name": _OPERATION_NAMES.get(operation, operation),
             "gen_ai.provider.name": name,
             # `gen_ai.system` is the former name of `gen_ai.provider.name`, which some tools still use.
             "gen_ai.system": name,
@@ -175,9 +179,11 @@ def _parameters(body: Mapping[str, Any]) -> Iterator[tuple[str, int | float]]:
 
 
 @lru_cache(maxsize=1_024)
-def _server(kind: str, config: ProviderConfig, target: ProviderTarget) -> tuple[str | None, int | None]:
+def _server(kind: str, config: ProviderConfig, operation: Operation, model: str) -> tuple[str | None, int | None]:
     """Return the host and port of the provider's endpoint, or None for both if it is not called over the network."""
     try:
+        offered = offer(KINDS[kind], operation, config, model)
+        target = ProviderTarget(offered.operation if offered is not None else "chat", model)
         url = urlsplit(KINDS[kind].endpoint(target, config, {}).url)
         port = url.port or (443 if url.scheme == "https" else 80)
     except (KeyError, ProviderNotConfigured, ValueError):
@@ -201,4 +207,4 @@ def _requested(x: Exchange) -> str | None:
     if x.call_request is None:
         return None
     name = x.call_request.call.model
-    return name if name == AUTO or x.identified.policy.find_models(name) else None
+    return name if name == AUTO or x.identified.policy.knows(name) else None

@@ -1,5 +1,5 @@
-"""The platform as one ASGI application. The gateway receives all requests, and passes those that it does not serve to
-administration.
+"""The platform as one ASGI application. The gateway receives all requests. If it does not serve a request, it passes
+the request to the administration API.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -51,9 +51,10 @@ CORS_EXPOSED_HEADERS: Final = (
 _ADMINISTRATION_PREFIXES: Final = ("/v1/audit/", "/v1/outposts/", "/v1/platform/")
 
 
-def administration(settings: Settings) -> tuple[FastAPI, ErrorResponses]:
-    """Build the administration API. It needs `app.state.host` before its first request. Its OpenAPI document needs
-    neither a host nor a database."""
+def administration(default_variant: Variant = Variant.A) -> tuple[FastAPI, ErrorResponses]:
+    """Build the administration API. `default_variant` is for requests that do not determine their API variant
+    (docs/variants.md). `app.state.host` must be set before the first request. The OpenAPI document needs neither a host
+    nor a database."""
     app, responses = build_application(
         "Gatehouse platform",
         "An AI gateway and its administration.",
@@ -66,11 +67,11 @@ def administration(settings: Settings) -> tuple[FastAPI, ErrorResponses]:
         unknown=_unknown,
         documentation=DOCUMENTATION,
     )
-    app.add_middleware(VariantMiddleware, default=Variant(settings.api_variant), refuse=responses.to)
-    for path, method in GATEWAY_PATHS.items():
-        # The gateway passes on requests with other methods. This route turns them into a 405 that names the right
-        # method.
-        app.add_route(path, _unreached, methods=[method], include_in_schema=False)
+    app.add_middleware(VariantMiddleware, default=default_variant, refuse=responses.to)
+    for path, methods in GATEWAY_PATHS.items():
+        # The gateway serves these methods itself, and passes on requests with other methods. The application answers
+        # those with 405 and the allowed methods, because it has this route.
+        app.add_route(path, _unreached, methods=list(methods), include_in_schema=False)
     slashes.install(app)
     return app, responses
 
@@ -80,8 +81,8 @@ class _NoSuchPage(NotFound):
 
 
 def _unknown(request: Request) -> Refusal | Response | None:
-    """Return the 404 for a path without a route: a page for browsers, and the message of the model API for its
-    clients."""
+    """Return the response for a path without a route: a 404 page for browsers, otherwise the error of the model API.
+    Return None if the path does not belong to the model API."""
     path = request.url.path
     error = (
         None if path.startswith(_ADMINISTRATION_PREFIXES) else not_served.refusal(request.method, path, request.headers)
@@ -101,9 +102,11 @@ class Platform:
     a second to build, are built in the constructor, so that the forked worker processes share them."""
 
     def __init__(self, settings: Settings, make_host: Callable[[], PlatformHost]) -> None:
-        self._administration = administration(settings)
+        self._administration = administration(Variant(settings.api_variant))
         self._settings = settings
         self._make_host = make_host
+        #: number of workers that serve on this machine
+        self.workers = 1
         self._app: ASGIApp | None = None
         self._host: PlatformHost | None = None
         #: set only while the application serves
@@ -140,6 +143,7 @@ class Platform:
         check_environment()
         host = self._host = self._make_host()
         host.build()
+        host.ports.workers = self.workers
         await host.start()
         app, responses = self._administration
         app.state.host = host
@@ -149,7 +153,7 @@ class Platform:
             settings,
             read_head=read_head,
             admit=Admission(host.ports, tries=host.tries).admit,
-            observe=host.figures.http,
+            observe=host.metrics.http,
         )
         gateway = self.gateway = Gateway(
             host.engine,
@@ -158,8 +162,8 @@ class Platform:
             max_request_bytes=settings.max_request_bytes,
             body_timeout_seconds=settings.body_timeout_seconds,
             calls=host.calls,
-            observe=host.figures.http,
-            cross_origin=bool(settings.cors_origins),
+            observe=host.metrics.http,
+            origins=settings.cors_origins,
         )
         self._app = _with_cors(gateway, settings)
         try:

@@ -46,6 +46,11 @@ class ConnectionBoard:
             board.leave()
         return boards
 
+    @property
+    def workers(self) -> int:
+        """Return the number of workers on the board."""
+        return len(self._open)
+
     def publish(self, connections: int) -> None:
         """Set this worker's number of connections."""
         self._open[self._slot] = connections

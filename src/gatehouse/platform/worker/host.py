@@ -12,7 +12,7 @@ from gatehouse.engine.dlp.tiers import DlpOptions
 from gatehouse.engine.dlp.turns import SCHEDULER
 from gatehouse.engine.measures import tokenizers
 from gatehouse.engine.measures.latency import Latencies
-from gatehouse.engine.ports import Ports
+from gatehouse.engine.ports import Counters, Ports
 from gatehouse.engine.rate_limits.selection import PathLimits
 from gatehouse.engine.run import Engine
 from gatehouse.foundation.clock import SYSTEM_CLOCK, Clock
@@ -28,6 +28,7 @@ from gatehouse.foundation.outbound.receivers import Receivers
 from gatehouse.foundation.processes.children import SharedFlag
 from gatehouse.foundation.response_cache.memory import MemoryCache
 from gatehouse.foundation.response_cache.shared import RedisCache
+from gatehouse.foundation.secrets.owned_ids import OwnedIds
 from gatehouse.foundation.secrets.passwords import Passwords
 from gatehouse.foundation.secrets.sealing import MasterKeys, Sealer
 from gatehouse.foundation.settings import Settings
@@ -36,6 +37,7 @@ from gatehouse.foundation.tasks import cancel_all
 from gatehouse.ingress.in_progress import InProgress
 from gatehouse.platform.access.signing import Signer
 from gatehouse.platform.background.tasks import BackgroundTasks
+from gatehouse.platform.batches.running.runner import BatchRunner
 from gatehouse.platform.changes.change import DEFAULT_TENANT
 from gatehouse.platform.governance.dlp_samples.contents import SealingSampler
 from gatehouse.platform.live.approvals import LiveApprovals
@@ -81,11 +83,12 @@ class PlatformHost:
         self.sealer = Sealer(master_keys.keys, master_keys.current)
         key = hashlib.sha256(b"gatehouse list cursors" + master_keys.keys[master_keys.current]).digest()
         self.cursors = CursorSigner(key)
+        self._owned_ids = OwnedIds.of_master_keys(master_keys)
         self.clock: Clock = SYSTEM_CLOCK
         self.issuer = settings.public_url or "gatehouse"
         self.replica = Replica()
         self.startup = Startup(self.clock.monotonic())
-        self.figures = PlatformMetrics(settings.gatehouse_home)
+        self.metrics = PlatformMetrics(settings.gatehouse_home)
         self.node = Node(database)
         self.node.report = lambda: {"active": self.calls.count}
         self.policies = Publisher(database, self._activated)
@@ -94,7 +97,7 @@ class PlatformHost:
             settings.gatehouse_home,
             budget=settings.dlp_tier_timeout_ms / 1000,
             queue=settings.detection_queue,
-            on_failure=self.figures.tier_failed,
+            on_failure=self.metrics.tier_failed,
             begin=detecting.up,
             begun=lambda: bool(detecting),
         )
@@ -105,23 +108,23 @@ class PlatformHost:
         )
         self.uses = UseWriter(database, self.credentials.uses, self.clock)
         self.approvals = LiveApprovals(database, self.node, self.replica, seconds=settings.dlp_prompt_timeout_seconds)
-        self.spender = Spender(database, self.clock, self.figures)
+        self.spender = Spender(database, self.clock, self.metrics)
         self.latencies = Latencies(self.clock)
         self.shared_latencies = SharedLatencies(database, self.latencies, self.node.id)
         self.traces = (
-            Exporter(settings, self.clock, self.figures.spans_exported, self.figures.spans_dropped)
+            Exporter(settings, self.clock, self.metrics.spans_exported, self.metrics.spans_dropped)
             if settings.otel_exporter_otlp_endpoint
             else None
         )
         self.passwords = Passwords()
         self.signer: TokenSigner = Signer(database, self.sealer, self.replica, self.clock, issuer=self.issuer)
-        self._supply = Supply(database, self.replica, self.sealer, self.figures.outpost_certificates)
+        self._supply = Supply(database, self.replica, self.sealer, self.metrics.outpost_certificates)
         self.supply: OutpostSupply = self._supply
         self.later = BackgroundTasks()
         self.calls = InProgress()
         self.limits = PathLimits(settings)
         self._local = MemoryCounters(self.clock)
-        self.counters = RedisCounters(settings.redis_url, self._local) if settings.redis_url else self._local
+        self.counters: Counters = RedisCounters(settings.redis_url, self._local) if settings.redis_url else self._local
         self.tries = TryCounters(database, self.clock)
         self.cache: MemoryCache | RedisCache
         if settings.redis_url:
@@ -138,6 +141,7 @@ class PlatformHost:
         self._parts = contextlib.AsyncExitStack()
         self.journal: JournalWriter
         self.engine: Engine
+        self.batches: BatchRunner
         self.ports: Ports
 
     def _activated(self, snapshot: Snapshot) -> None:
@@ -167,7 +171,7 @@ class PlatformHost:
             outbound=self.outbound,
             clock=self.clock,
             latencies=self.latencies,
-            meter=self.figures,
+            meter=self.metrics,
             traces=self.traces,
             sampler=SealingSampler(self.sealer),
             detectors=self.detectors,
@@ -182,30 +186,33 @@ class PlatformHost:
                 pattern_timeout_seconds=self.settings.dlp_pattern_timeout_seconds,
             ),
             cache=self.cache,
+            owned_ids=self._owned_ids,
             unknown_fields=self.settings.unknown_fields,
             max_response_bytes=self.settings.max_response_bytes,
             request_deadline_seconds=self.settings.request_deadline_seconds,
             circuit_failures=self.settings.circuit_failures,
             circuit_seconds=self.settings.circuit_seconds,
+            shared_counters=isinstance(self.counters, RedisCounters),
         )
         SCHEDULER.threads = self.settings.dlp_threads
         self.engine = Engine(self.ports)
-        self._publish_figures()
+        self.batches = BatchRunner(self)
+        self._publish_metrics()
 
-    def _publish_figures(self) -> None:
-        figures, journal, database = self.figures, self.journal, self.database
-        figures.pool_available.read(database.available_connections)
-        figures.pool_max.read(lambda: database.pool_size)
-        figures.journal_bytes.read(journal.size_bytes)
-        figures.journal_half_full.read(journal.half_full)
-        figures.semantic_queue.read(lambda: self.detectors.waiting("llm"))
-        figures.cache_bytes.read(lambda: self.cache.bytes)
-        figures.active_calls.read(lambda: self.calls.count)
-        figures.read_circuits(self.engine.circuits)
-        figures.feed_lag.read(lambda: self.feed.lag_seconds)
+    def _publish_metrics(self) -> None:
+        metrics, journal, database = self.metrics, self.journal, self.database
+        metrics.pool_available.read(database.available_connections)
+        metrics.pool_max.read(lambda: database.pool_size)
+        metrics.journal_bytes.read(journal.size_bytes)
+        metrics.journal_half_full.read(journal.half_full)
+        metrics.semantic_queue.read(lambda: self.detectors.waiting("llm"))
+        metrics.cache_bytes.read(lambda: self.cache.bytes)
+        metrics.active_calls.read(lambda: self.calls.count)
+        metrics.read_circuits(self.engine.circuits)
+        metrics.feed_lag.read(lambda: self.feed.lag_seconds)
         if isinstance(counters := self.counters, RedisCounters):
-            figures.redis_degraded.read(lambda: counters.degraded)
-            figures.redis_local_takes.read(lambda: counters.degraded_total)
+            metrics.redis_degraded.read(lambda: counters.degraded)
+            metrics.redis_local_takes.read(lambda: counters.degraded_total)
 
     async def start(self) -> None:
         """Start all parts. If one of them raises, the parts that were started before are stopped and the exception
@@ -219,8 +226,8 @@ class PlatformHost:
     async def _open_parts(self, parts: contextlib.AsyncExitStack) -> None:
         """Open the parts that other parts use. They are closed last."""
         parts.push_async_callback(self.database.close)
-        self.figures.metrics.start()
-        parts.push_async_callback(self.figures.metrics.stop)
+        self.metrics.exporter.start()
+        parts.push_async_callback(self.metrics.exporter.stop)
         for shared in (self.cache, self.counters):
             if isinstance(shared, RedisCache | RedisCounters):
                 parts.push_async_callback(shared.close)
@@ -258,10 +265,15 @@ class PlatformHost:
         self.startup.phase = "models"
         if missing := await self.detectors.loaded(_MODEL_LOAD_TIMEOUT_SECONDS):
             log.warning("models.not_loaded", tiers=missing, seconds=_MODEL_LOAD_TIMEOUT_SECONDS)
+        # Stopped first, because their calls use all other parts. Calls of batches can start copies for shadows.
+        parts.push_async_callback(self.engine.shadows.stop)
+        parts.push_async_callback(self.batches.stop)
+        self.batches.start()
 
     def drain(self) -> None:
-        """Answer all long polls now, and accept no new ones."""
+        """Answer all long polls now, and accept no new ones. Start no more lines of batches."""
         self.replica.news.close()
+        self.batches.drain()
 
     async def stop(self) -> None:
         """Stop all parts in reverse order of the start."""

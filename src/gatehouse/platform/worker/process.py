@@ -66,16 +66,16 @@ class _WorkerServer(TunedServer):
         return Acceptor(self._listener, connections, serve)
 
 
-def platform_of(settings: Settings, database: str, detecting: SharedFlag) -> Platform:
-    """Build the application, which any number of forked processes can serve. `database` is a URL. `detecting` is raised
-    when the detection process is needed."""
+def platform_of(settings: Settings, database_url: str, detecting: SharedFlag) -> Platform:
+    """Build the application, which any number of forked processes can serve. `detecting` is raised when the detection
+    process is needed."""
     # Built before the fork, so that all processes share it. It takes 0.3 seconds and 10 MiB.
     built_in_matcher()
 
     def make_host() -> PlatformHost:
         return PlatformHost(
             settings,
-            Database(database, pool_size=settings.database_pool_size),
+            Database(database_url, pool_size=settings.database_pool_size),
             load_master_keys(settings),
             detecting=detecting,
         )
@@ -87,6 +87,7 @@ def serve_gateway(
     platform: Platform, settings: Settings, listener: socket.socket, ready_fd: int, board: ConnectionBoard | None
 ) -> None:
     """Serve until SIGTERM. `board` is this worker's board if there are several workers, else None."""
+    platform.workers = 1 if board is None else board.workers
     config = server_config(
         platform,
         protocol_of(settings.ingress, lambda: platform.gateway),

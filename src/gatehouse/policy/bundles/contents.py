@@ -16,7 +16,7 @@ from uuid import UUID
 import msgspec
 
 from gatehouse.foundation.identity import TenantId
-from gatehouse.policy.records import TenantRecords
+from gatehouse.policy.catalog import ProviderRecord, TenantRecords, credential_key
 
 KIND: Final = "gatehouse/policy-bundle/1"
 
@@ -68,7 +68,7 @@ class BundleContents(msgspec.Struct, frozen=True, kw_only=True):
     `policy` and `callers` are in the form in which they are sent. `switched_off` contains the ids of models that a kill
     switch has stopped. If credentials are sent, `at_rest` contains them as they are stored: pairs of a provider's id
     and its credentials, sealed under a key of the platform. `digest` is a digest of these four fields. `version` is the
-    revision at which the records were read.
+    revision at which the records were read. A credential besides the default one is named by `credential_key`.
     """
 
     version: int
@@ -91,7 +91,8 @@ class PolicyBundle(msgspec.Struct, frozen=True, kw_only=True):
     policy: TenantRecords
     callers: CallerRecords = CallerRecords()
     switched_off: frozenset[UUID] = frozenset()
-    #: maps the id of a provider to its credentials: a JSON object, sealed to the key of this outpost
+    #: maps the id of a provider to its default credential, and `provider/label` to each further one: JSON objects,
+    #: sealed to the key of this outpost
     credentials: dict[str, str] = {}
 
 
@@ -117,18 +118,23 @@ def contents(
 ) -> BundleContents:
     """Return the contents of a bundle. `callers` are `CallerRecords` as JSON.
 
-    The result's `policy` has no revision, because the bundle has it as its version, and no sealed credentials. If
+    The result's `policy` has no revision, because the bundle has it as its version, no sealed credentials, and no MCP
+    servers, which outposts do not serve. If
     `with_credentials` is set, `at_rest` has the sealed credentials of the enabled providers."""
     sealed = [
-        (provider.id, provider.sealed_credentials)
-        for provider in records.providers
-        if with_credentials and provider.enabled
+        pair for provider in records.providers if with_credentials and provider.enabled for pair in _at_rest(provider)
     ]
-    at_rest = tuple(sorted((provider_id, text) for provider_id, text in sealed if text is not None))
+    at_rest = tuple(sorted(sealed))
     providers = tuple(
-        msgspec.structs.replace(provider, sealed_credentials=None, egress_policy=None) for provider in records.providers
+        msgspec.structs.replace(
+            provider,
+            sealed_credentials=None,
+            credentials=tuple(msgspec.structs.replace(entry, sealed=None) for entry in provider.credentials),
+            egress_policy=None,
+        )
+        for provider in records.providers
     )
-    plain = msgspec.structs.replace(records, providers=providers, revision=0)
+    plain = msgspec.structs.replace(records, providers=providers, mcp_servers=(), revision=0)
     # The order of the encoding is deterministic, so that equal records have equal digests.
     policy = msgspec.json.encode(msgspec.to_builtins(plain, str_keys=True, order="deterministic"))
     stopped = tuple(sorted(switched_off))
@@ -143,6 +149,17 @@ def contents(
         at_rest=at_rest,
         digest=digest.digest(),
     )
+
+
+def _at_rest(provider: ProviderRecord) -> list[tuple[str, str]]:
+    """Return the sealed credentials of a provider by their names, without the disabled ones."""
+    sealed = [] if provider.credential_state == "disabled" else [(provider.id, provider.sealed_credentials)]
+    sealed += [
+        (credential_key(provider.id, entry.label), entry.sealed)
+        for entry in provider.credentials
+        if entry.state != "disabled"
+    ]
+    return [(key, text) for key, text in sealed if text is not None]
 
 
 def encode(

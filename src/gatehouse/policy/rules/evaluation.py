@@ -171,5 +171,5 @@ def _evaluate(rule: PolicyRule, context: cel.Context) -> RuleResult | None:
 
 
 def matched(result: RuleResult) -> bool:
-    """Return whether a result counts as matched. A failed rule with the action BLOCK does."""
+    """Return whether a result counts as matched. A rule with the action BLOCK also does if its evaluation failed."""
     return result.result == "matched" or (result.result == "failed" and result.rule.action == "BLOCK")

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import Field
 
 from gatehouse.foundation.emails import Email
-from gatehouse.foundation.http.bodies import Body, Id, ResponseBody, omitted
+from gatehouse.foundation.http.bodies import Body, Id, ResponseBody, omitted, partial, without
 from gatehouse.portal.identity import Plan
 
 Slug = Annotated[
@@ -30,13 +30,12 @@ class NewOrganization(Body):
     tenant_id: Annotated[Id | None, Field(description="Its tenant on the platform, if it exists already.")] = None
 
 
-class OrganizationUpdate(Body):
+@partial
+@without("slug", "tenant_id")
+class OrganizationUpdate(NewOrganization):
     """Changes only the fields that are sent. The addresses may be set to null."""
 
-    name: Annotated[Name, Field(default_factory=omitted)]
     plan_tier: Annotated[Plan, Field(default_factory=omitted)]
-    contact_email: Email | None = None
-    billing_email: Email | None = None
 
 
 class OrganizationSettings(Body):

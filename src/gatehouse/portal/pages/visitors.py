@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from gatehouse.foundation.errors import Refusal, Unauthenticated
 from gatehouse.foundation.jwt import InvalidToken
-from gatehouse.portal.errors import PortalOrganizationNotFound, TokenRevoked
+from gatehouse.portal.errors import PortalOrganizationNotFound, RevokedToken
 from gatehouse.portal.host import PortalHost, TheHost
 from gatehouse.portal.identity import PortalCaller
 from gatehouse.portal.members.table import PortalMemberRow
@@ -41,7 +41,7 @@ async def _visitor(request: Request, host: TheHost) -> PortalCaller:
     except Unauthenticated:
         # The token has expired. The platform may still have a session of the person. Otherwise it asks for a sign-in.
         raise SignInFirst(_sign_in_again(request)) from None
-    except (TokenRevoked, PortalOrganizationNotFound):
+    except (RevokedToken, PortalOrganizationNotFound):
         raise SignInFirst("/login?note=ended", cookie=_deleted_session_cookie(host)) from None
 
 

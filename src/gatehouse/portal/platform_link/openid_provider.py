@@ -26,7 +26,7 @@ from gatehouse.portal.settings import PortalSettings
 CALLBACK_PATH: Final = "/v1/auth/sso/callback"
 #: The provider's configuration is cached for this time.
 _CACHE_SECONDS: Final = 300.0
-#: After a failed fetch there is no other one for this time, so that callers fail without a wait.
+#: For this time after a failed fetch, no new fetch is tried, and callers fail immediately.
 _FAILURE_CACHE_SECONDS: Final = 1.0
 
 
@@ -54,7 +54,8 @@ class Person(msgspec.Struct, frozen=True):
 
     `sub` and `tenant_id` together identify the person permanently. The address may change. `email_verified` is true if
     the person's organization has verified the domain of the address on the platform. `next` is the page that the person
-    opened first. `session` is the session that the person presented instead of a partial token, or None.
+    opened first. `session` is the portal session of the person. It is None if the person has only signed in and has not
+        chosen an organization yet.
     """
 
     sub: str
@@ -180,7 +181,8 @@ class SignInProvider:
         return self._configuration
 
     async def _fetch_configuration(self) -> dict[str, Any]:
-        """Returns the provider's configuration. Raises `PortalIdpUnavailable` if there is no response, and
+        """Returns the provider's configuration. Raises `PortalIdpUnavailable` if there is no response, or one with
+        status 429 or 5xx, or one that is not JSON, and
         `NotAProvider` if the response is not the configuration of an OpenID provider with PKCE."""
         status, response = await self._request("GET", "/.well-known/openid-configuration")
         if status >= 500 or status == 429:

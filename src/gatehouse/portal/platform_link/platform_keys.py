@@ -20,7 +20,7 @@ _DEFAULT_ISSUER: Final = "gatehouse"
 _CACHE_SECONDS: Final = 600.0
 #: Minimum time between two fetches that unknown key ids cause. Strangers can invent key ids.
 _MIN_FETCH_INTERVAL_SECONDS: Final = 5.0
-#: After a failed fetch there is no other one for this time, so that callers fail without a wait.
+#: For this time after a failed fetch, no new fetch is tried, and callers fail immediately.
 _FAILURE_CACHE_SECONDS: Final = 1.0
 _MAX_RESPONSE_BYTES: Final = 256 * 1024
 

@@ -44,8 +44,8 @@ from gatehouse.portal.errors import (
     NoPerson,
     PlatformTokenMissing,
     PortalOrganizationNotFound,
+    RevokedToken,
     TokenMissing,
-    TokenRevoked,
 )
 from gatehouse.portal.host import PortalHost, TheHost
 from gatehouse.portal.identity import REQUESTS_PER_MINUTE, OrgId, PortalCaller, PortalCallerKind, shown_role
@@ -120,7 +120,7 @@ async def caller_of_token(request: Request, host: PortalHost, token: str) -> Por
     assert org_id is not None
     token_status = await host.token_statuses.of(org_id, caller.jti or "", caller.member_id)
     if token_status is None or _revoked(token_status, issued_at, caller):
-        raise TokenRevoked
+        raise RevokedToken
     decision = await host.counters.take(f"org:{org_id}", REQUESTS_PER_MINUTE[token_status.plan])
     if not decision.allowed:
         raise LimitExceeded(decision)

@@ -5,9 +5,9 @@ from contextlib import asynccontextmanager
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Path, Request
-from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.administration.changes import RequestOrigin, load_row
 from gatehouse.foundation.errors import NotFound
 from gatehouse.foundation.http.bodies import PathId
 from gatehouse.foundation.storage.rows import Row
@@ -37,9 +37,8 @@ Session = Annotated[AsyncSession, Depends(_session, scope="function")]
 async def _change(request: Request, session: Session, host: TheHost) -> AsyncIterator[PortalChange]:
     """Yields a change. It is committed after the route has returned and before its response is sent. If the route
     raises an error, it is rolled back."""
-    state = request.scope["state"]
-    caller: PortalCaller = state["caller"]
-    change = PortalChange(session, caller.org_id, caller, request_id=state["request_id"], ip=state["client_address"])
+    caller: PortalCaller = request.scope["state"]["caller"]
+    change = PortalChange(session, caller.org_id, caller, RequestOrigin.of(request))
     yield change
     await commit(change, host)
 
@@ -54,9 +53,8 @@ async def changing(
 ) -> AsyncIterator[PortalChange]:
     """Yields a change in an organization that the path does not name, such as a new one, or the one of a sign-in. The
     change is committed at the end of the block."""
-    state = request.scope["state"]
     async with host.database.tenant(org_id) as session:
-        change = PortalChange(session, org_id, caller, request_id=state["request_id"], ip=state["client_address"])
+        change = PortalChange(session, org_id, caller, RequestOrigin.of(request))
         yield change
         await commit(change, host)
 
@@ -73,14 +71,6 @@ def loaded(row: type[R], parameter: str, missing: type[NotFound]) -> Callable[..
     key = row.id  # type: ignore[attr-defined]
 
     async def load(session: Session, request: Request, row_id: Annotated[PathId, Path(alias=parameter)]) -> Row:
-        if row_id is None:
-            raise missing
-        query = select(row).where(key == row_id)
-        if request.method not in {"GET", "HEAD"}:
-            query = query.with_for_update()
-        loaded_row = (await session.scalars(query)).one_or_none()
-        if loaded_row is None:
-            raise missing
-        return loaded_row
+        return await load_row(session, row, key, row_id, missing, lock=request.method not in {"GET", "HEAD"})
 
     return load

@@ -63,4 +63,4 @@ def application(host: PortalHost) -> ASGIApp:
 
     app, responses = build_api(lifespan)
     app.state.host = host
-    return Shell(app, responses, host.settings, read_head=read_head, observe=host.figures.http)
+    return Shell(app, responses, host.settings, read_head=read_head, observe=host.metrics.http)

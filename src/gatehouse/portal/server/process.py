@@ -16,7 +16,7 @@ from gatehouse.foundation.storage import embedded
 from gatehouse.ingress.protocol import GatewayHttpProtocol
 from gatehouse.portal import installation
 from gatehouse.portal.host import PortalHost
-from gatehouse.portal.installation import Installation
+from gatehouse.portal.installation import PortalInstallation
 from gatehouse.portal.server.app import application
 from gatehouse.portal.settings import PortalSettings
 
@@ -64,7 +64,7 @@ def run(host: str, port: int) -> int:
         return 0 if server.started else 3
 
 
-def _open_installation(settings: PortalSettings) -> Installation:
+def _open_installation(settings: PortalSettings) -> PortalInstallation:
     installed = installation.connect(settings)
     if settings.embedded:
         admin_key = installation.prepare(installed)

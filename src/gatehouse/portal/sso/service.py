@@ -18,7 +18,7 @@ from gatehouse.foundation.http.forms import BadForm
 from gatehouse.foundation.secrets.sealing import CannotOpen
 from gatehouse.foundation.secrets.tokens import digest
 from gatehouse.portal.change import PortalChange
-from gatehouse.portal.errors import PortalOrganizationNotFound, TokenRevoked
+from gatehouse.portal.errors import PortalOrganizationNotFound, RevokedToken
 from gatehouse.portal.host import PortalHost
 from gatehouse.portal.identity import OrgId, PortalCaller, PortalCallerKind, shown_role
 from gatehouse.portal.keys.signing import MAX_LIFETIME_SECONDS
@@ -184,7 +184,7 @@ async def leave(request: Request, host: PortalHost, token: str | None) -> None:
         assert caller.org_id is not None
         async with changing(request, host, caller.org_id, caller) as change:
             await end(change, caller, "signed out")
-    except (Unauthenticated, TokenRevoked, PortalOrganizationNotFound, AlreadyRevoked):
+    except (Unauthenticated, RevokedToken, PortalOrganizationNotFound, AlreadyRevoked):
         return
 
 

@@ -33,8 +33,8 @@ async def issue(
 ) -> IssuedToken:
     """Issues a token of the organization, or of one of its members. `signed_in_at` is the Unix time of the sign-in.
     `family` is the `jti` of the first token in a series of refreshed tokens."""
-    # Issue times are whole seconds. Tokens that were issued in the second of a revocation of all tokens are refused, so
-    # wait for the end of this second.
+    # Issue times are whole seconds, so a revocation of all tokens also refuses tokens that are issued later in the same
+    # second. Wait until this second has ended.
     if (revoked_before := org.tokens_revoked_before) is not None:
         await asyncio.sleep(max(0.0, int(revoked_before.timestamp()) + 1 - clock.now()))
     jti = str(uuid4())
@@ -65,8 +65,8 @@ def revoke_all(change: PortalChange, org: OrganizationRow) -> datetime:
 
 
 async def revoke_issued(change: PortalChange, jti: str, reason: str) -> RevokedTokenRow:
-    """Revokes a token that the organization's portal has issued, or its successor after a refresh. Raises
-    `TokenNotFound`, `AlreadyRevoked`."""
+    """Revokes a token that the portal has issued for the organization. If the token was refreshed, revokes the newest
+    token of its family instead. Raises `TokenNotFound`, `AlreadyRevoked`."""
     # The lock serializes this change with a refresh of the token.
     await members.lock(change.session)
     newest = await table.newest_of_family(change.session, jti)

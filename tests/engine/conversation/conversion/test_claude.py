@@ -1,4 +1,4 @@
-"""What the name of a Claude model says about it."""
+"""The family, version and capabilities of a Claude model, derived from its name."""
 
 import pytest
 

@@ -82,7 +82,7 @@ def test_the_text_so_far_is_not_copied_for_each_further_piece():
     reader.push('{"input":"')
     for _ in range(1000):
         reader.push("abcd")
-    # Each piece stays as it is, and the arguments are not kept a second time.
+    # The pieces are not joined, and the raw arguments are not kept in addition.
     assert max(map(len, reader._input)) == 4
     assert sum(map(len, reader._arguments)) + len(reader._pending) < 100
     assert reader.text == "abcd" * 1000
@@ -93,7 +93,7 @@ def test_escapes_are_decoded_across_pieces(size: int):
     escaped = '  { "input" : "' + PATCH.encode("unicode_escape").decode().replace('"', '\\"').replace("\\x", "\\u00")
     arguments = msgspec.json.encode({"input": PATCH}).decode().replace("😀", "\\ud83d\\ude00").replace("ü", "\\u00fc")
     assert read_in_pieces(arguments, size)[0] == PATCH
-    # A stream that ends early gives what has arrived.
+    # If a stream ends early, the part that has arrived is returned.
     assert read_in_pieces(escaped, size)[0].startswith("*** Begin Patch\n")
 
 

@@ -18,7 +18,7 @@ def adaptive(level: str) -> dict[str, Any]:
 
 
 def to_anthropic(level: str | None, model: str, *, max_tokens: int = 100_000, **more: Any) -> Any:
-    """Return the fields; None: the effort is lost, and no field is sent."""
+    """Return Anthropic's fields, or None if the effort is lost and no field is sent."""
     requested = effort.of_openai(level, "reasoning_effort")
     planned = effort.for_anthropic(requested, model, more.pop("reasons", None), max_tokens=max_tokens, **more)
     return None if planned.is_lost and not planned.fields else planned.fields

@@ -29,7 +29,7 @@ BASES: dict[str, dict[str, Any]] = {
         "tools": [{"name": "f", "input_schema": SCHEMA}],
     },
 }
-#: for each dialect, the name of a field as the header has it, and a change of the body that sets it
+#: for each dialect, the name of a field in the header, and a change of the body that sets this field
 FIELDS: dict[str, dict[str, dict[str, Any]]] = {
     "openai_chat": {
         "audio": {"audio": {"voice": "alloy", "format": "mp3"}},
@@ -146,7 +146,7 @@ FIELDS: dict[str, dict[str, dict[str, Any]]] = {
         },
     },
 }  # fmt: skip
-#: for a field that is a part of another one: the change without it
+#: for a field that is part of another field, a change of the body that sets only the other field
 WITHOUT: dict[str, dict[str, Any]] = {
     "response_format.strict": FIELDS["openai_chat"]["response_format"],
     "text.format.strict": FIELDS["openai_responses"]["text.format"],
@@ -158,9 +158,9 @@ WITHOUT: dict[str, dict[str, Any]] = {
         ]}]
     },
 }  # fmt: skip
-#: extensions of servers that speak the dialect of chat completions, and of Mistral
+#: additional fields of Mistral and of other servers that use the dialect of chat completions
 EXTENSIONS = (ORDINARY["openai_chat"] - CHAT_FIELDS) | SPOKEN["mistral_chat"].extra_fields
-#: a model of each provider's dialect that reasons
+#: a reasoning model for each provider's dialect
 MODELS = {
     "openai_chat": "gpt-5",
     "anthropic_messages": "claude-sonnet-4-5",
@@ -202,7 +202,7 @@ def test_nothing_is_named_for_a_call_that_is_expressed_in_full(client: str, spok
 
 @pytest.mark.parametrize("client", BASES)
 def test_the_cases_cover_all_fields_of_a_dialect_that_can_be_lost(client: str):
-    """Every ordinary field of the dialect is a case here, or is converted to every provider."""
+    """Every ordinary field of the dialect is a case here, is converted for every provider, is refused, or is rare."""
     everywhere = {"model", "messages", "input", "instructions", "max_tokens", "max_completion_tokens", "stream",
                   "max_output_tokens", "stream_options", "tools", "reasoning", "text", "system",
                   "output_config"}  # fmt: skip

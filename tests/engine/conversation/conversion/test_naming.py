@@ -1,4 +1,4 @@
-"""The model's name in answers that pass: replaced at its one place, everything else byte for byte."""
+"""In answers that are passed through, only the model's name is replaced. All other bytes stay the same."""
 
 import json
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gatehouse.engine.conversation.conversion import naming
 from gatehouse.engine.conversation.conversion.naming import EventNames
 
-ASKED = "own/my-model"
+REQUESTED_MODEL = "own/my-model"
 _VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
     lambda inner: (
@@ -26,7 +26,7 @@ _FIELDS = st.lists(
 
 @st.composite
 def _answers(draw: st.DrawFn) -> dict[str, object]:
-    """An answer whose `model` stands anywhere among its fields, or is missing."""
+    """An answer with the field `model` at any position, or without it."""
     fields = draw(_FIELDS)
     if draw(st.booleans()):
         fields.insert(draw(st.integers(0, len(fields))), ("model", draw(st.text())))
@@ -34,20 +34,20 @@ def _answers(draw: st.DrawFn) -> dict[str, object]:
 
 
 def _renamed(answer: dict[str, object]) -> dict[str, object]:
-    return {**answer, "model": ASKED} if "model" in answer else answer
+    return {**answer, "model": REQUESTED_MODEL} if "model" in answer else answer
 
 
 @given(_answers(), st.booleans())
 def test_only_the_top_levels_model_changes_in_a_body(answer: dict[str, object], spaces: bool) -> None:
     body = json.dumps(answer, separators=None if spaces else (",", ":")).encode()
-    shown = naming.in_body(body, ASKED)
+    shown = naming.in_body(body, REQUESTED_MODEL)
     assert list(json.loads(shown).items()) == list(_renamed(answer).items())
 
 
 @given(st.lists(_answers(), max_size=5))
 def test_only_the_top_levels_model_changes_in_events(answers: list[dict[str, object]]) -> None:
     block = b"".join(b"data: " + json.dumps(answer).encode() + b"\n\n" for answer in answers) + b"data: [DONE]\n\n"
-    *events, done, end = EventNames(ASKED).in_block(block).split(b"\n\n")
+    *events, done, end = EventNames(REQUESTED_MODEL).in_block(block).split(b"\n\n")
     assert (done, end) == (b"data: [DONE]", b"")
     assert [json.loads(event[6:]) for event in events] == [_renamed(answer) for answer in answers]
 
@@ -60,29 +60,29 @@ def test_only_the_top_levels_model_changes_in_events(answers: list[dict[str, obj
     ],
 )
 def test_all_other_bytes_stay(body: bytes) -> None:
-    assert naming.in_body(body, ASKED) == body.replace(b'"gpt-4o"', b'"own/my-model"')
+    assert naming.in_body(body, REQUESTED_MODEL) == body.replace(b'"gpt-4o"', b'"own/my-model"')
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"id":1', b'{"choices":[{"model":"m"}]}'])
 def test_what_has_no_name_at_the_top_stays(body: bytes) -> None:
-    assert naming.in_body(body, ASKED) == body
+    assert naming.in_body(body, REQUESTED_MODEL) == body
 
 
 def test_a_model_that_is_no_text_is_replaced() -> None:
-    assert naming.in_body(b'{"model":5}', ASKED) == b'{"model":"own/my-model"}'
+    assert naming.in_body(b'{"model":5}', REQUESTED_MODEL) == b'{"model":"own/my-model"}'
 
 
 def test_a_stream_whose_first_chunk_names_no_model_is_named_throughout() -> None:
-    names = EventNames(ASKED)
+    names = EventNames(REQUESTED_MODEL)
     blocks = [
         b'data: {"model":"","x":1}\n\n',
         b'data: {"model":"gpt-4o"}\n\n' * 3,
         b'data: {"choices":[],"model":"z"}\n\n',
     ]
     shown = b"".join(map(names.in_block, blocks))
-    assert [json.loads(event[6:])["model"] for event in shown.strip().split(b"\n\n")] == [ASKED] * 5
+    assert [json.loads(event[6:])["model"] for event in shown.strip().split(b"\n\n")] == [REQUESTED_MODEL] * 5
 
 
 def test_anthropics_message_is_named_inside_its_event() -> None:
     event = b'event: message_start\ndata: {"type":"message_start","message":{"id":"m","model":"claude","n":1.50}}\n\n'
-    assert naming.in_object(event, "message", ASKED) == event.replace(b'"claude"', b'"own/my-model"')
+    assert naming.in_object(event, "message", REQUESTED_MODEL) == event.replace(b'"claude"', b'"own/my-model"')

@@ -22,7 +22,7 @@ DOCS = Path(__file__).parents[4] / "docs" / "dlp.md"
 CHAT, RESPONSES, MESSAGES, EMBEDDINGS = "openai_chat", "openai_responses", "anthropic_messages", "openai_embeddings"
 CARD = "4242 4242 4242 4242"
 ENCODED = b64encode(f"my card is {CARD}, and it is good for all that you can think of".encode()).decode()
-#: Looks like a signature of a provider.
+#: A text with a card number that looks like a signature of a provider.
 SEALED = "/my-card-is/4242-4242-4242-4242/and-it-is-good-for-all-that-you-can-think-of/"
 ADDRESSES = {"url", "image_url", "file_url", "server_url", "uri"}
 #: The ways in which a card number is written into a field.

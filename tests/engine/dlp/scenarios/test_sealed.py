@@ -18,7 +18,7 @@ from gatehouse.engine.dlp.tiers import DlpOptions, NoDetectors
 from gatehouse.policy.governance import GovernanceRecords
 
 CHAT, MESSAGES, RESPONSES = "openai_chat", "anthropic_messages", "openai_responses"
-#: Every character of it is a base64 character.
+#: A text that consists only of base64 characters.
 SECRET = "/my-secret-is-AKIAQ6ZP3XVYB7KLMN2R-/and-card-is-4242-4242-4242-4242-/and-my-name-is-Meier/so-be-it/"
 ENCODED = b64encode(b"the card of Mr Meier is 4242 4242 4242 4242, and it is good until next year").decode()
 SIGNATURE = b64encode(random.Random(1).randbytes(300)).decode()

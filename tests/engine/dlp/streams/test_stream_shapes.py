@@ -11,6 +11,7 @@ import pytest
 from tests.engine.dlp.scenarios.test_requests import rule
 from tests.engine.dlp.test_streams import QUESTION, anthropic, engine, openai, text_of_stream
 from tests.support.engine import TENANT, completion
+from tests.support.tasks import until_ended
 
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.sse import data_of, events
@@ -402,8 +403,7 @@ async def test_a_client_that_disconnects_cancels_the_approval(monkeypatch: pytes
     await asyncio.sleep(0)
     await stream.aclose()
     assert ended.is_set()
-    await asyncio.sleep(0.01)
-    assert asyncio.all_tasks() <= before
+    await until_ended(before)
     [outcome] = harness.outcomes
     assert outcome.outcome == "cancelled"
     assert [event.status for event in outcome.dlp_events] == ["cancelled"]

@@ -1,5 +1,5 @@
-"""Bedrock over a real socket: what goes out is signed and as botocore's model of the service wants it, what comes back
-is in any dialect."""
+"""Bedrock over a real socket. Requests are signed and match botocore's model of the service. Answers are converted to
+any dialect."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.errors import ContextTooLong, RefusedUpstream
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.providers import KINDS, FoundModel, ProviderFailed
-from gatehouse.policy.records import ProviderConfig, ProviderRecord
+from gatehouse.policy.catalog import ProviderConfig, ProviderRecord
 
 MODEL = "eu.anthropic.claude-haiku-4-5-v1:0"
 USAGE = Usage(input_tokens=12, cached_tokens=8, cache_write_tokens=3, output_tokens=5)
@@ -56,7 +56,8 @@ def config(url: str, **more: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def ask_bedrock(ask):
-    """Calls a Bedrock: `await asked(vendor, call(...))`, which finds no fault with the request."""
+    """Return a function that calls a fake Bedrock and asserts that it accepted the request:
+    `await ask_bedrock(vendor, call(...))`."""
 
     async def through(vendor: Any, request: Any, *, model: str = MODEL, **more: Any) -> Any:
         async with upstream(vendor) as server:
@@ -84,7 +85,7 @@ async def __iterate(blocks: list[bytes]) -> Any:
 
 
 def sending(*pieces: bytes) -> Any:
-    """A stream of these bytes, whatever they are."""
+    """Return a behaviour that sends these bytes as a stream, valid or not."""
 
     async def behave(connection: Connection) -> None:
         await begin_stream(connection)
@@ -287,7 +288,7 @@ async def test_parallel_tool_calls(ask_bedrock, dialect, stream) -> None:
 
 
 def calls_in(reply_body: bytes, dialect: str, *, stream: bool) -> tuple[list[tuple[str, str, Any]], str]:
-    """Id, name and arguments of each tool call of an answer, and the reason to stop."""
+    """Return the id, name and arguments of each tool call of an answer, and the stop reason."""
     if not stream:
         body = json.loads(reply_body)
         if dialect == "anthropic_messages":
@@ -624,7 +625,7 @@ async def test_models_and_profiles_are_listed(outbound) -> None:
         ("eu.b", "The eu.b"),
         (arn, "The mine"),
     ]
-    # Whoever may not list profiles has the models all the same.
+    # If the credentials do not permit listing profiles, the models are still listed.
     assert await models_of(Bedrock(models=models, profiles=None)) == [
         (titan["modelId"], titan["modelName"]),
         ("a", "A"),

@@ -1,4 +1,4 @@
-"""The binary framing, beside botocore's reader of it."""
+"""The binary framing of Bedrock's streams, compared with botocore's reader."""
 
 import itertools
 import struct

@@ -1,4 +1,4 @@
-"""The machine's own role, asked over a real socket where it can be, and by hand where time passes."""
+"""The credentials of the machine's role. Tests use a real socket, or a fake service and clock if time must pass."""
 
 import asyncio
 import json
@@ -14,17 +14,19 @@ from tests.support.upstream import upstream
 from tests.support.vendors.bedrock import KEY_ID, REGION, SECRET, Bedrock
 
 from gatehouse.engine.providers import KINDS, ProviderFailed
-from gatehouse.engine.providers.bedrock import machine as module
-from gatehouse.engine.providers.bedrock.machine import (
+from gatehouse.engine.providers.authentication import renewal
+from gatehouse.engine.providers.authentication.renewal import (
     MIN_LIFETIME_SECONDS,
     RENEW_BEFORE_EXPIRY_SECONDS,
     RENEWAL_INTERVAL_SECONDS,
-    Machine,
 )
+from gatehouse.engine.providers.bedrock.machine import Machine
 from gatehouse.engine.providers.bedrock.signing import SigningIdentity
 from gatehouse.foundation.outbound import AddressRefused, OutboundFailed, OutboundRequest, ReplyTooLarge
 from gatehouse.foundation.outbound.metadata import MAX_BYTES, request_metadata
 
+#: For an identity that needs no token endpoint.
+NO_NETWORK: Any = None
 TOKEN = "session/token+of=the=role"
 
 
@@ -36,7 +38,7 @@ def credentials_body(expires: float | None = None, **more: Any) -> bytes:
 
 
 class Metadata:
-    """What an instance, or a container's agent, answers."""
+    """A server that answers like the metadata service of an instance, or like a container's agent."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, str]] = []
@@ -76,7 +78,7 @@ async def metadata():
 
 
 class ByHand:
-    """A metadata service and a clock that the test holds."""
+    """A metadata service and a clock that the test controls."""
 
     def __init__(self) -> None:
         self.now = 1_000_000.0
@@ -96,12 +98,12 @@ class ByHand:
         return credentials_body(self.now + self.life, AccessKeyId=f"KEY{self.questions}")
 
     async def key(self) -> str:
-        return (await self.machine.get()).access_key_id
+        return (await self.machine.get(NO_NETWORK)).access_key_id
 
 
 async def test_the_instance_metadata_is_queried_with_a_token(metadata) -> None:
     machine = Machine({"AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata.url + "/"})
-    identity = await machine.get()
+    identity = await machine.get(NO_NETWORK)
     expected = SigningIdentity(access_key_id=KEY_ID, secret_access_key=SECRET, session_token=TOKEN, expires_at=4e9)
     assert identity == expected
     roles = "/latest/meta-data/iam/security-credentials/"
@@ -117,13 +119,13 @@ async def test_a_containers_agent_is_queried_with_its_token(metadata, tmp_path: 
         environment["AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"] = str(word)
     else:
         environment["AWS_CONTAINER_AUTHORIZATION_TOKEN"] = "the-word"
-    assert (await Machine(environment).get()).session_token == TOKEN
+    assert (await Machine(environment).get(NO_NETWORK)).session_token == TOKEN
 
 
 async def test_the_environments_keys_come_first() -> None:
     environment = {"AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "S", "AWS_SESSION_TOKEN": "T"}
     expected = SigningIdentity(access_key_id="A", secret_access_key="S", session_token="T")
-    assert await Machine(environment).get() == expected
+    assert await Machine(environment).get(NO_NETWORK) == expected
 
 
 @pytest.mark.parametrize(
@@ -142,7 +144,7 @@ async def test_the_environments_keys_come_first() -> None:
 async def test_a_machine_without_a_role_says_so(metadata, environment) -> None:
     machine = Machine({name: value.format(url=metadata.url) for name, value in environment.items()})
     with pytest.raises(ProviderFailed, match="no_instance_role") as failed:
-        await machine.get()
+        await machine.get(NO_NETWORK)
     assert failed.value.move_on
 
 
@@ -152,7 +154,7 @@ async def test_malformed_credentials_are_refused(body) -> None:
         return body
 
     with pytest.raises(ProviderFailed, match="no_instance_role"):
-        await Machine({"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/x"}, request=ask).get()
+        await Machine({"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/x"}, request=ask).get(NO_NETWORK)
 
 
 async def test_calls_at_once_ask_once() -> None:
@@ -160,7 +162,7 @@ async def test_calls_at_once_ask_once() -> None:
     world.let_go.clear()
     waiting = [asyncio.create_task(world.key()) for _ in range(20)]
     await asyncio.sleep(0)
-    # One that leaves takes nothing from the others.
+    # A cancelled call does not affect the other calls.
     waiting[0].cancel()
     await asyncio.sleep(0)
     world.let_go.set()
@@ -176,7 +178,7 @@ async def test_keys_are_renewed_beside_the_calls_before_they_expire() -> None:
     assert world.questions == 1
     world.now += 2
     world.let_go.clear()
-    # The renewal hangs, and nobody waits for it.
+    # The renewal gets no answer, and no call waits for it.
     assert [await world.key() for _ in range(3)] == ["KEY1"] * 3
     await asyncio.sleep(0)
     assert world.questions == 2
@@ -218,7 +220,7 @@ async def test_keys_go_on_while_the_service_is_away_until_they_expire() -> None:
 
 
 async def test_a_service_that_hangs_is_waited_for_so_long_and_no_longer(monkeypatch) -> None:
-    monkeypatch.setattr(module, "RENEWAL_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr(renewal, "RENEWAL_TIMEOUT_SECONDS", 0.05)
     world = ByHand()
     world.let_go.clear()
     async with asyncio.timeout(2):

@@ -1,4 +1,4 @@
-"""What Converse gets for Anthropic's models, by their version."""
+"""Requests to Bedrock's operation Converse, whose form depends on the version of Anthropic's model."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The signer beside botocore's: the same requests, the same signatures."""
+"""The signer computes the same signatures as botocore's signer."""
 
 from datetime import UTC, datetime
 from urllib.parse import quote
@@ -15,7 +15,7 @@ from yarl import URL
 from gatehouse.engine.providers.bedrock import Bedrock
 from gatehouse.engine.providers.bedrock.signing import Scope, SigningIdentity, query_value, signed
 from gatehouse.engine.providers.kind import ProviderTarget
-from gatehouse.policy.records import ProviderConfig
+from gatehouse.policy.catalog import ProviderConfig
 
 WHEN = datetime(2026, 11, 22, 4, 5, 6, tzinfo=UTC)
 HOST = "https://bedrock-runtime.us-east-1.amazonaws.com"
@@ -59,7 +59,7 @@ def test_a_signature_is_botocores(method: str, url: str, body: bytes, token: str
 
 @given(model=st.text(st.characters(min_codepoint=33, exclude_categories=("Cs", "Zs")), min_size=1, max_size=40))
 def test_every_models_path_is_sent_as_signed(model: str) -> None:
-    """What carries the calls may write a URL anew: were it to change the path, the signature would not fit."""
+    """The HTTP client may normalize a URL. If it changed the path, the signature would be invalid."""
     url = Bedrock().endpoint(ProviderTarget("chat", f"m{model}"), ProviderConfig(cloud_region="us-east-1"), {}).url
     assert URL(url).raw_path == url.removeprefix(HOST)
     assert ours("POST", url, b"", None)["authorization"] == botocores("POST", url, b"", None)

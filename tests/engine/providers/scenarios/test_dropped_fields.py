@@ -1,4 +1,4 @@
-"""What a converted call drops, refuses and adds, at the provider and in the answer's header."""
+"""Fields that the conversion of a call drops, refuses or adds: in the provider's request and in the answer's header."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from tests.engine.providers.wires import ANTHROPIC_EVENTS, ANTHROPIC_REPLY, OPEN
 from tests.support.upstream import upstream
 
 from gatehouse.engine.providers.failure import ProviderFailed
-from gatehouse.policy.records import Candidate
+from gatehouse.policy.catalog import Candidate
 
 KEYS = {"prompt_cache_key": "k", "seed": 5, "store": False}
 
@@ -21,7 +21,7 @@ async def test_a_converted_answer_names_what_the_provider_did_not_get(ask, strea
         reply = await ask(call(stream=stream, **KEYS), candidate("anthropic", base_url=server.url))
         if stream:
             await everything(reply)
-    # `input` is no field of this dialect: the bodies of these tests have it.
+    # The bodies of these tests contain `input`, which is not a field of this dialect.
     assert set(reply.dropped.split(",")) == {"input", "prompt_cache_key", "seed"}
 
 
@@ -57,7 +57,8 @@ async def test_fields_without_which_the_answer_would_be_another_are_refused(ask,
 @pytest.mark.parametrize(("kind", "is_sent"), [("openai", True), ("openai_compatible", False), ("byoe", False)])
 async def test_a_prompt_cache_key_reaches_openai(ask, kind, is_sent):
     async with upstream(answering(OPENAI_REPLY)) as server:
-        reply = await ask(call("openai_responses", **KEYS), candidate(kind, base_url=server.url + "/v1"))
+        place = candidate(kind, base_url=server.url + "/v1", responses_api=False)
+        reply = await ask(call("openai_responses", **KEYS), place)
         sent = msgspec.json.decode(server.requests[0].body)
     assert ("prompt_cache_key" in sent) is is_sent
     assert ("prompt_cache_key" in reply.dropped.split(",")) is not is_sent

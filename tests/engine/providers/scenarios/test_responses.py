@@ -1,4 +1,4 @@
-"""The responses API over every kind of provider: the openai library reads what comes of each."""
+"""The Responses API over every kind of provider. The openai library parses all answers."""
 
 import json
 from typing import Any
@@ -10,11 +10,12 @@ from pydantic import TypeAdapter
 from tests.engine.providers.conftest import candidate, everything
 from tests.engine.providers.wires import USAGE, WIRES, answering, config, streaming
 from tests.support.upstream import upstream
-from tests.support.vendors import azure_openai, bedrock, gemini, mistral
+from tests.support.vendors import azure_openai, bedrock, gemini, google_cloud, mistral
 
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.sse import data_of, events
 from gatehouse.engine.providers import KINDS
+from gatehouse.engine.providers.authentication.google import GoogleTokens
 
 EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 TOOL = {"type": "function", "name": "weather", "parameters": {"type": "object"}}
@@ -36,7 +37,7 @@ def read_stream(raw: bytes) -> list[Any]:
 async def test_a_whole_answer(ask, kind):
     _, body, _ = WIRES[kind]
     async with upstream(answering(body)) as server:
-        reply = await ask(call(), candidate(kind, **config(kind, server.url)))
+        reply = await ask(call(), candidate(kind, responses_api=False, **config(kind, server.url)))
     assert read(reply.body).output_text == "Hi ä"
     assert reply.usage == USAGE
 
@@ -45,12 +46,33 @@ async def test_a_whole_answer(ask, kind):
 async def test_a_stream(ask, kind):
     _, _, text = WIRES[kind]
     async with upstream(streaming(text)) as server:
-        reply = await ask(call(stream=True), candidate(kind, **config(kind, server.url)))
+        reply = await ask(call(stream=True), candidate(kind, responses_api=False, **config(kind, server.url)))
         response_body = read_stream(await everything(reply))
     assert response_body[-1].type == "response.completed"
     assert response_body[-1].response.output_text == "Hi ä"
     assert response_body[-1].response.usage.total_tokens == 13
     assert (reply.usage, reply.usage_estimated) == (USAGE, False)
+
+
+async def test_tokens_of_the_reasoning_are_shown(ask):
+    usage = {
+        "prompt_tokens": 9, "completion_tokens": 20, "total_tokens": 29,
+        "completion_tokens_details": {"reasoning_tokens": 12},
+    }  # fmt: skip
+    message = {"role": "assistant", "content": "Hi"}
+    answer = {"id": "c", "model": "m", "choices": [{"message": message, "finish_reason": "stop"}], "usage": usage}
+    async with upstream(answering(json.dumps(answer).encode())) as server:
+        reply = await ask(call(), candidate("openai_compatible", base_url=server.url))
+    assert read(reply.body).usage.output_tokens_details.reasoning_tokens == 12
+    chunks = [
+        {"id": "c", "model": "m", "choices": [{"index": 0, "delta": message, "finish_reason": "stop"}]},
+        {"id": "c", "model": "m", "choices": [], "usage": usage},
+    ]
+    pieces = [f"data: {json.dumps(chunk)}\n\n".encode() for chunk in chunks] + [b"data: [DONE]\n\n"]
+    async with upstream(streaming(pieces)) as server:
+        reply = await ask(call(stream=True), candidate("openai_compatible", base_url=server.url))
+        completed = read_stream(await everything(reply))[-1]
+    assert completed.response.usage.output_tokens_details.reasoning_tokens == 12
 
 
 def bedrocks():
@@ -63,29 +85,48 @@ def geminis():
     return upstream(gemini.Gemini({"text": "Let me see."}, {"functionCall": {"name": "weather", "args": PLACE}}))
 
 
+def google_clouds():
+    cloud = google_cloud.GoogleCloud({"type": "tool_use", "id": "toolu_1", **WEATHER})
+    cloud.tokens.append(MACHINE_TOKEN)
+    return upstream(cloud)
+
+
+#: The token of this machine at Google Cloud.
+MACHINE_TOKEN = "ya29.of-the-machine"
 PLACE = {"place": "Oslo"}
 WEATHER = {"name": "weather", "input": PLACE}
-#: how it is started, its key, a model of it, words that make it call a tool, the tokens that it says it has read
+#: for each vendor: the function that starts its server, its key, a model, a text for which it calls a tool, and the
+#: cached and all input tokens that it reports
 VENDORS = {
     "bedrock": (bedrocks, bedrock.SECRET, "m", "Weather?", (8, 23)),
     "gemini": (geminis, gemini.KEY, "m", "Weather?", (8, 20)),
     "azure_openai": (azure_openai.azure, azure_openai.KEY, "our-gpt", "use a tool", (10, 30)),
+    "vertex_ai": (google_clouds, "", google_cloud.CLAUDE, "Weather?", (0, 9)),
     "mistral": (mistral.mistral, mistral.KEY, "mistral-large-latest", "use tools", (10, 30)),
 }
 
 
 def place(kind: str, url: str, model: str):
     body = {
-        "azure_openai": {"hosted_endpoint": url, "hosted_api_version": "2024-10-21"},
+        "azure_openai": {"hosted_endpoint": url, "hosted_api_version": "2024-10-21", "responses_api": False},
         "bedrock": {"base_url": url, "cloud_region": bedrock.REGION, "cloud_access_key_id": bedrock.KEY_ID},
         "gemini": {"base_url": f"{url}/v1beta"},
         "mistral": {"base_url": f"{url}/v1"},
+        "vertex_ai": {"base_url": url, "use_instance_role": True, **google_cloud.CONFIG},
     }
     return candidate(kind, model, **body[kind])
 
 
 def secret(kind: str, key: str) -> dict[str, str]:
     return {"cloud_secret_access_key" if kind == "bedrock" else "api_key": key}
+
+
+@pytest.fixture(autouse=True)
+def machine(monkeypatch):
+    async def metadata(method, url, headers):
+        return json.dumps({"access_token": MACHINE_TOKEN, "expires_in": 3599}).encode()
+
+    monkeypatch.setattr(KINDS["vertex_ai"], "_tokens", GoogleTokens({}, request=metadata))
 
 
 def test_no_kind_is_left_out():
@@ -95,7 +136,7 @@ def test_no_kind_is_left_out():
 @pytest.mark.parametrize("kind", VENDORS)
 @pytest.mark.parametrize("stream", [False, True])
 async def test_tools_at_a_vendor(ask, kind, stream):
-    """After a conversation that began elsewhere, with thoughts that nobody else can read."""
+    """The conversation began at another provider, and contains reasoning that only that provider can decrypt."""
     vendor, key, model, words, (cached, expected_text) = VENDORS[kind]
     before = [
         {"role": "user", "content": "Weather?"},

@@ -1,4 +1,4 @@
-"""A body goes on in the client's own bytes unless a stage changed it."""
+"""The provider receives the client's own bytes, unless a stage has changed the body."""
 
 import json
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from tests.support.upstream import upstream
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.dialects import DIALECTS
 
-#: As no encoder of ours writes it: spaces and escapes.
+#: A body with spaces and escapes that no encoder of Gatehouse writes.
 UNUSUAL = rb""" { "model" : "m-1",
   "messages": [{"role": "user", "content": "a \"model\": \u00e9 \/ \\"}, {"role": "user", "content": "\ud83d\ude00"}],
   "max_tokens" : 50, "seed": 123456789012345678901234567890, "temperature": 0.1, "x_new": [1.0, {"role": 1}] } """
@@ -116,7 +116,7 @@ async def test_size_makes_no_difference(ask):
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_spaces_and_escapes_are_not_paid_for(ask, stream):
-    """Where a provider tells no usage: what was set aside for the call goes by the text, too."""
+    """The provider reports no usage. The estimate of the usage depends only on the text, like the reservation."""
     body = {"model": "m-1", "stream": stream, "messages": [{"role": "user", "content": "\u0434\u043e\u043c " * 500}]}
     if stream:
         body["stream_options"] = {"include_usage": True}

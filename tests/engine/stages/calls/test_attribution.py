@@ -152,7 +152,8 @@ async def test_the_entry_that_opens_a_stream_has_tags_and_end_user(harness: Engi
 
 
 def test_an_entry_of_an_earlier_version_is_read_without_these_fields() -> None:
-    before = json.loads(encode(outcome(new_id(), end_user="customer-1", tags=("a",))))[:-2]
+    fields = json.loads(encode(outcome(new_id(), end_user="customer-1", tags=("a",))))
+    before = fields[: fields.index("customer-1")]
     for read in (decode(json.dumps(before).encode()), decode_with_text_ids(json.dumps(before).encode())):
         assert (read.outcome, read.end_user, read.tags) == ("success", None, ())  # type: ignore[union-attr]
 

@@ -33,7 +33,13 @@ class Spent(EngineHarness):
         return TooManyRequests() if self.at == "exhausted" else None
 
     async def reserve(
-        self, budgets: Sequence[Budget], taking: CallAmounts, *, enforced: bool, user_id: UUID | None = None
+        self,
+        budgets: Sequence[Budget],
+        taking: CallAmounts,
+        *,
+        enforced: bool,
+        user_id: UUID | None = None,
+        announce: bool = True,
     ) -> Reserved:
         if self.at == "reserve" and enforced:
             raise TooManyRequests

@@ -19,8 +19,8 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.response_cache.memory import MemoryCache
 from gatehouse.policy.budgets import BudgetRecord, CallAmounts
+from gatehouse.policy.catalog import RoutingPolicyRecord
 from gatehouse.policy.governance import GovernanceRecords
-from gatehouse.policy.records import RoutingPolicyRecord
 
 CHAT: dict[str, Any] = {"model": "one/m", "messages": [{"role": "user", "content": "Hi"}]}
 STREAM = {**CHAT, "stream": True}
@@ -337,8 +337,8 @@ async def test_a_huge_answer_is_returned_and_not_cached(harness: EngineHarness, 
     if stream:
         assert answer.answered is not None
         assert answer.answered.call_request is not None
-        assert answer.answered.admitted.cached is not None
-        assert answer.answered.admitted.cached.blocks is None, "it is not held on to either"
+        assert answer.answered.cached is not None
+        assert answer.answered.cached.blocks is None, "it is not held on to either"
     assert cache_header(await ask(harness, body)) == "miss"
 
 

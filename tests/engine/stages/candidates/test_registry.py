@@ -156,8 +156,8 @@ async def test_a_model_that_the_caller_may_not_use_is_still_unknown() -> None:
 @pytest.mark.parametrize(("mode", "listed"), [("off", ["a", "b", "c"]), ("warn", ["a", "b", "c"]), ("block", ["b"])])
 async def test_the_list_of_models_contains_the_callable_models(mode: str, listed: list[str]) -> None:
     harness = engine(mode, b="validated", c="deprecated")
-    identified = await harness.engine.identify(harness.request({}), "api:read")
-    assert [model.model_id for model in await harness.engine.usable_models(identified)] == listed
+    caller = await harness.engine.identify(harness.request({}), "api:read")
+    assert [model.model_id for model in await harness.engine.usable_models(caller.identified)] == listed
 
 
 async def test_enforcement_does_not_depend_on_policy_rules_being_in_force() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.support.receiver import serving, trusting
+from tests.support.tasks import until_ended
 from tests.support.upstream import Connection, upstream
 
 from gatehouse.foundation.outbound import OutboundFailed, OutboundRequest
@@ -84,7 +85,7 @@ async def test_a_damaged_response_is_a_response_or_a_failure_and_frees_its_conne
         elif dice.random() < 0.8:
             raise ConnectionError
 
-    tasks = len(asyncio.all_tasks())
+    before = asyncio.all_tasks()
     async with upstream(behave) as server:
         for _ in range(150):
             try:
@@ -92,7 +93,7 @@ async def test_a_damaged_response_is_a_response_or_a_failure_and_frees_its_conne
             except OutboundFailed:
                 continue
     await settled(lean)
-    assert len(asyncio.all_tasks()) == tasks
+    await until_ended(before)
 
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "TLS"])
@@ -108,7 +109,7 @@ async def test_calls_cancelled_at_any_time_free_their_connections(
             if byte % 7 == 0:
                 await asyncio.sleep(0)
 
-    tasks = len(asyncio.all_tasks())
+    before = asyncio.all_tasks()
     async with upstream(behave, tls=serving() if tls else None) as server:
         for turn in range(100):
             call = asyncio.create_task(ask(lean, server.url))
@@ -120,7 +121,7 @@ async def test_calls_cancelled_at_any_time_free_their_connections(
             await asyncio.wait([call])
         assert await ask(lean, server.url) == b"hello there"
     await settled(lean)
-    assert len(asyncio.all_tasks()) == tasks
+    await until_ended(before)
 
 
 async def test_a_call_after_a_cancelled_call_receives_its_own_response(lean: LeanOutbound) -> None:

@@ -38,7 +38,7 @@ async def browser(platform: RunningPlatform) -> AsyncIterator[httpx2.AsyncClient
 
 def new_browser(platform: RunningPlatform) -> httpx2.AsyncClient:
     transport = httpx2.ASGITransport(app=platform.app, raise_app_exceptions=False)
-    return httpx2.AsyncClient(transport=transport, base_url=BASE, timeout=30)
+    return httpx2.AsyncClient(transport=transport, base_url=BASE, timeout=60)
 
 
 @dataclass
@@ -57,12 +57,12 @@ class SignOn:
         query = {"idp_id": self.idp_id, **({} if relay_state is None else {"relay_state": relay_state})}
         answer = await (browser or self.browser).get("/api/saml/login", params=query)
         assert answer.status_code == 302, answer.text
-        request_id: str = saml.carried(answer.headers["location"], "SAMLRequest").get("ID")
+        request_id: str = saml.message_in_url(answer.headers["location"], "SAMLRequest").get("ID")
         return request_id
 
     async def assertion_fields(self, **changes: Any) -> AssertionFields:
         """Return the assertion fields of the response to a sign-in that has started."""
-        valid_fields = {"issuer": self.entity_id, "base": BASE, "email": self.tenant.user.email}
+        valid_fields = {"issuer": self.entity_id, "gatehouse_url": BASE, "email": self.tenant.user.email}
         if "in_response_to" not in changes:
             valid_fields["in_response_to"] = await self.begin()
         return AssertionFields(**{**valid_fields, **changes})

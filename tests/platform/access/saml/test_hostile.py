@@ -85,7 +85,7 @@ async def test_an_incomplete_or_malformed_assertion_is_refused(
     assert changed_text != text
     root = tree(changed_text)
     sign(assertion_of(root), sign_on.signer)
-    await assert_refused(sign_on, await sign_on.post(saml.read_again(root)), reason)
+    await assert_refused(sign_on, await sign_on.post(saml.reparse(root)), reason)
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ async def test_a_malformed_response_is_refused(sign_on: SignOn, form: str) -> No
 
 @pytest.mark.parametrize("name_id", ["{victim}<!-- -->.attacker.test", "<!---->{victim}.attacker.test"])
 async def test_a_comment_does_not_split_a_name(sign_on: SignOn, name_id: str) -> None:
-    """The name is read without comments, as the signature covers it."""
+    """The name is read without comments. The signature covers the name in this form."""
     victim = sign_on.tenant.admin.email
     fields = await sign_on.assertion_fields(
         email=None, name_id=name_id.format(victim=victim), name_id_format=saml.EMAIL_FORMAT
@@ -327,7 +327,7 @@ async def test_a_comment_does_not_split_a_name(sign_on: SignOn, name_id: str) ->
 
 
 async def test_a_comment_added_after_signing_does_not_change_the_user(sign_on: SignOn) -> None:
-    """The signature does not cover comments, and the name is read past them."""
+    """The signature does not cover comments, and the complete name is read without them."""
     mine = f"{sign_on.tenant.user.email}.attacker.test"
     fields = await sign_on.assertion_fields(email=None, name_id=mine, name_id_format=saml.EMAIL_FORMAT)
     raw = etree.tostring(signed(fields, sign_on.signer)).decode()

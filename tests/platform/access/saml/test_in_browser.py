@@ -14,7 +14,7 @@ from tests.support.ports import free_port
 
 from gatehouse.foundation.settings import Settings
 
-pytestmark = [needs_chromium, pytest.mark.timeout(90)]
+pytestmark = needs_chromium
 
 
 @pytest.fixture(scope="module")

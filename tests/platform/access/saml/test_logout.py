@@ -41,7 +41,7 @@ async def test_a_logout_request_ends_the_sessions_of_the_named_user(sign_on: Sig
     assert open_sessions(sign_on) == 1
     assert answer.headers["location"].startswith("https://idp.test/slo?SAMLResponse=")
     assert fields_of(answer.headers["location"])["RelayState"] == "their own"
-    result = saml.carried(answer.headers["location"], "SAMLResponse")
+    result = saml.message_in_url(answer.headers["location"], "SAMLResponse")
     assert result.get("InResponseTo") == saml.tree(message.decode()).get("ID")
     assert result.find("samlp:Status/samlp:StatusCode", NS).get("Value") == saml.SUCCESS
     (event,) = await sign_on.platform.audit(sign_on.tenant, "session.ended")
@@ -232,7 +232,7 @@ async def test_a_sign_out_at_the_platform_signs_out_at_the_provider_too(sign_on:
     url = await provider_logout_url(sign_on)
     assert url is not None
     assert url.startswith("https://idp.test/slo?SAMLRequest=")
-    result = saml.carried(url, "SAMLRequest")
+    result = saml.message_in_url(url, "SAMLRequest")
     assert result.findtext("saml:NameID", namespaces=NS) == "ada@acme"
     assert result.find("saml:NameID", NS).get("Format") == "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent"
     assert result.findtext("samlp:SessionIndex", namespaces=NS) == "s-77"
@@ -247,7 +247,7 @@ async def test_a_sign_out_at_the_platform_signs_out_at_the_provider_too(sign_on:
 
 async def test_a_failed_sign_out_at_the_provider_is_reported(sign_on: SignOn) -> None:
     await sign_on.sign_in()
-    request_id = saml.carried(await provider_logout_url(sign_on) or "", "SAMLRequest").get("ID")
+    request_id = saml.message_in_url(await provider_logout_url(sign_on) or "", "SAMLRequest").get("ID")
     answer = saml.logout_response(sign_on.entity_id, BASE, in_response_to=request_id)
     answer = answer.replace(saml.SUCCESS.encode(), b"urn:oasis:names:tc:SAML:2.0:status:Responder")
     back = await sign_on.browser.get(f"/api/saml/slo?{saml.redirect_query('SAMLResponse', answer, sign_on.signer)}")
@@ -268,7 +268,7 @@ async def test_a_sign_out_at_the_api_returns_the_logout_url_of_the_provider(sign
     await sign_on.sign_in()
     answer = await sign_out_at_the_api(sign_on)
     assert (answer.status_code, answer.json()["by_identity_provider"]) == (200, True), answer.text
-    result = saml.carried(answer.json()["provider_logout_url"], "SAMLRequest")
+    result = saml.message_in_url(answer.json()["provider_logout_url"], "SAMLRequest")
     assert result.findtext("saml:NameID", namespaces=NS) == "ada"
     assert open_sessions(sign_on) == 0
     (event,) = await sign_on.platform.audit(sign_on.tenant, "session.ended")
@@ -286,7 +286,7 @@ async def test_a_sign_out_at_the_api_reports_that_the_provider_session_may_remai
 
 async def test_a_logout_response_signed_with_another_key_is_refused(sign_on: SignOn, stranger: Signer) -> None:
     await sign_on.sign_in()
-    request_id = saml.carried(await provider_logout_url(sign_on) or "", "SAMLRequest").get("ID")
+    request_id = saml.message_in_url(await provider_logout_url(sign_on) or "", "SAMLRequest").get("ID")
     answer = saml.logout_response(sign_on.entity_id, BASE, in_response_to=request_id)
     refused = await sign_on.browser.get(f"/api/saml/slo?{saml.redirect_query('SAMLResponse', answer, stranger)}")
     assert (refused.status_code, refused.json()["reason"]) == (400, "invalid_signature")
@@ -304,7 +304,7 @@ async def test_a_logout_response_with_another_issuer_or_recipient_is_refused(
 ) -> None:
     """Both messages have valid signatures."""
     await sign_on.sign_in()
-    request_id = saml.carried(await provider_logout_url(sign_on) or "", "SAMLRequest").get("ID")
+    request_id = saml.message_in_url(await provider_logout_url(sign_on) or "", "SAMLRequest").get("ID")
     answer = saml.logout_response(sign_on.entity_id, BASE, in_response_to=request_id).replace(old, new)
     query = saml.redirect_query("SAMLResponse", answer, sign_on.signer)
     refused = await sign_on.browser.get(f"/api/saml/slo?{query}")

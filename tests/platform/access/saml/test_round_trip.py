@@ -18,8 +18,6 @@ from tests.support.saml import NS
 from gatehouse.platform.access.saml.protocol import keys
 from gatehouse.platform.changes.change import DEFAULT_TENANT
 
-pytestmark = pytest.mark.timeout(60)
-
 
 @pytest.fixture(scope="module")
 async def base(platform: RunningPlatform) -> AsyncIterator[str]:
@@ -36,7 +34,7 @@ async def provider(base: str) -> AsyncIterator[IdentityProvider]:
 
 @pytest.fixture
 async def browser() -> AsyncIterator[httpx2.AsyncClient]:
-    async with httpx2.AsyncClient(timeout=30) as client:
+    async with httpx2.AsyncClient(timeout=60) as client:
         yield client
 
 

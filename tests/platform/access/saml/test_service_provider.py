@@ -58,8 +58,8 @@ async def test_administrators_see_the_addresses_that_providers_need(
 
 async def walk(sign_on: SignOn, browser: httpx2.AsyncClient, **query: str) -> tuple[httpx2.Response, httpx2.Response]:
     begun = await browser.get("/api/saml/login", params={"idp_id": sign_on.idp_id, **query})
-    request_id = saml.carried(begun.headers["location"], "SAMLRequest").get("ID")
-    fields = await sign_on.assertion_fields(base=PUBLIC, in_response_to=request_id)
+    request_id = saml.message_in_url(begun.headers["location"], "SAMLRequest").get("ID")
+    fields = await sign_on.assertion_fields(gatehouse_url=PUBLIC, in_response_to=request_id)
     return begun, await sign_on.post(saml.signed(fields, sign_on.signer), browser=browser)
 
 
@@ -85,7 +85,7 @@ async def test_messages_match_the_schema_and_libxmlsec_accepts_their_signature(s
     }
     for kind, url in sent.items():
         assert url is not None
-        message = saml.carried(url, "SAMLResponse" if kind == "LogoutResponse" else "SAMLRequest")
+        message = saml.message_in_url(url, "SAMLResponse" if kind == "LogoutResponse" else "SAMLRequest")
         assert message.tag == f"{{{saml.NS['samlp']}}}{kind}"
         assert not isinstance(OneLogin_Saml2_XML.validate_xml(message, "saml-schema-protocol-2.0.xsd"), str), kind
         octets, _, signature = url.partition("?")[2].removeprefix("app=1&kind=2&").partition("&Signature=")
@@ -144,7 +144,7 @@ async def test_an_assertion_for_another_address_of_the_platform_is_refused(
     sign_on: SignOn, public: httpx2.AsyncClient
 ) -> None:
     begun = await public.get("/api/saml/login", params={"idp_id": sign_on.idp_id})
-    request_id = saml.carried(begun.headers["location"], "SAMLRequest").get("ID")
+    request_id = saml.message_in_url(begun.headers["location"], "SAMLRequest").get("ID")
     fields = await sign_on.assertion_fields(in_response_to=request_id)
     refused = await sign_on.post(saml.signed(fields, sign_on.signer), browser=public)
     assert (refused.status_code, refused.json()["reason"]) == (400, "invalid_signature")

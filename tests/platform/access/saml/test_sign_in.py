@@ -48,7 +48,7 @@ async def test_a_sign_in_starts_with_a_request_to_the_provider(sign_on: SignOn) 
     url = answer.headers["location"]
     assert url.startswith("https://idp.test/sso?app=1&kind=2&SAMLRequest=")
     assert fields_of(url)["RelayState"] == "/somewhere?x=1"
-    request = saml.carried(url, "SAMLRequest")
+    request = saml.message_in_url(url, "SAMLRequest")
     assert request.get("Destination") == "https://idp.test/sso?app=1&kind=2"
     assert request.get("AssertionConsumerServiceURL") == f"{BASE}/api/saml/acs"
     assert request.findtext("saml:Issuer", namespaces=NS) == f"{BASE}/api/saml/metadata"
@@ -68,7 +68,7 @@ async def test_the_relay_state_of_the_request_has_at_most_80_bytes(sign_on: Sign
     query = {"idp_id": sign_on.idp_id, **({"relay_state": relay_state} if relay_state else {})}
     url = (await sign_on.browser.get("/api/saml/login", params=query)).headers["location"]
     assert 0 < len(fields_of(url)["RelayState"]) <= 80
-    answer = await sign_on.sign_in(in_response_to=saml.carried(url, "SAMLRequest").get("ID"))
+    answer = await sign_on.sign_in(in_response_to=saml.message_in_url(url, "SAMLRequest").get("ID"))
     assert answer.headers["location"] == (relay_state or "/")
 
 
@@ -174,7 +174,7 @@ async def test_two_concurrent_sign_ins_in_one_browser_both_succeed(sign_on: Sign
     for request_id, target in ((second, "/second"), (first, "/first")):
         answer = await sign_on.sign_in(in_response_to=request_id)
         assert answer.headers["location"] == target
-    # The browser has the second session's cookie, and nobody has the first one's.
+    # The first session has ended, because the browser now has the cookie of the second session.
     states = sign_on.platform.sql(
         "SELECT revoked_reason FROM sessions WHERE id = ANY(%s) ORDER BY created_at", [sign_on.sessions()]
     )

@@ -169,7 +169,7 @@ async def test_a_wrapped_signature_is_refused(
         if message_too:
             sign(assertion_of(root), sign_on.signer)
         sign(root, sign_on.signer)
-        root = saml.read_again(root)
+        root = saml.reparse(root)
     else:
         root = signed(await sign_on.assertion_fields(), sign_on.signer, message_too=message_too)
     await assert_refused(sign_on, await sign_on.post(wrap(root, sign_on.tenant.admin.email)), "invalid_signature")

@@ -13,8 +13,6 @@ from tests.support.server import GatehouseServer
 
 from gatehouse.platform.access.saml.protocol.messages import NAMESPACES
 
-pytestmark = pytest.mark.timeout(90)
-
 ISSUER = "https://idp.test/saml"
 
 
@@ -59,7 +57,7 @@ def only(worker: psutil.Process, server: GatehouseServer) -> Iterator[None]:
 
 async def start_sign_in(browser: httpx2.AsyncClient, idp_id: str) -> str:
     answer = await browser.get("/api/saml/login", params={"idp_id": idp_id})
-    request_id: str = saml.carried(answer.headers["location"], "SAMLRequest").get("ID")
+    request_id: str = saml.message_in_url(answer.headers["location"], "SAMLRequest").get("ID")
     return request_id
 
 
@@ -67,7 +65,7 @@ def form(server: GatehouseServer, signer: Signer, request_id: str) -> dict[str, 
     ((email,),) = server.sql("SELECT email FROM users WHERE role = 'admin' AND NOT operator")
     # Marks the account as linked to the identity provider.
     server.sql("UPDATE users SET linked_at = now() WHERE email = %s", [email])
-    fields = AssertionFields(issuer=ISSUER, base=server.url, in_response_to=request_id, email=email)
+    fields = AssertionFields(issuer=ISSUER, gatehouse_url=server.url, in_response_to=request_id, email=email)
     return {"SAMLResponse": saml.encoded(saml.signed(fields, signer))}
 
 

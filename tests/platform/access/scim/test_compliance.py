@@ -14,7 +14,7 @@ def test_the_checker_reports_no_violation() -> None:
         created = httpx2.post(f"{server.url}/api/admin/scim/token", json={"description": "checker"}, headers=admin)
         assert created.status_code == 201, created.text
         token = {"Authorization": f"Bearer {created.json()['token']}"}
-        with httpx2.Client(base_url=f"{server.url}/api/scim/v2", headers=token, timeout=30) as client:
+        with httpx2.Client(base_url=f"{server.url}/api/scim/v2", headers=token, timeout=60) as client:
             results = check_server(SyncSCIMClient(client))
     wrong = [
         f"{result.title}: {result.reason}"

@@ -90,7 +90,7 @@ async def test_refusals_and_approvals_show_the_rules_entity_type(platform: Runni
     await admin.patch("/api/v1/admin/org/feature-flags/human_in_loop", json={"enabled": True})
     assert (await admin.put(path, json={"action_tier": "prompt"})).status_code == 200
     call = asyncio.create_task(chat(tenant))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not (waiting := (await admin.get("/api/admin/approvals")).json()["items"]):
             await asyncio.sleep(0.02)
     (approval,) = waiting

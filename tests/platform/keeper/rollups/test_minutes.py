@@ -112,8 +112,8 @@ async def test_triggers_are_counted_like_they_are_announced(
 async def test_latencies_of_hours_and_minutes_are_of_the_same_requests(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
-    """Requests from 21:58 to 00:03, five a minute in two batches, each with another duration, so that minutes are
-    packed together. The test then reads every window that begins or ends near an hour."""
+    """The journal contains five requests a minute from 21:58 to 00:03, in two batches. The test reads windows that
+    begin or end near a full hour."""
     start = MOMENT.replace(hour=21, minute=58, second=0)
     ended = [start + timedelta(minutes=minute, seconds=second) for minute in range(125) for second in range(5)]
     for part in (ended[::2], ended[1::2]):

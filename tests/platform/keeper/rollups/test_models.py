@@ -68,6 +68,34 @@ async def test_failed_attempts_count_for_their_model_and_unsent_ones_for_none(
     assert rows["down", "2026-03-01"]["last_at"] == MOMENT
 
 
+async def test_a_refused_credential_is_no_error_of_the_model_if_another_credential_answered(
+    platform: RunningPlatform, tenant: Tenant, journal: Journal
+) -> None:
+    def refused(model: str, reason: str, credential: str | None = "default") -> Failed:
+        return Failed(provider="sandbox", model_id=model, status=429, reason=reason, credential=credential)
+
+    timestamp = MOMENT.timestamp()
+    await journal.append(
+        outcome(
+            tenant.id, timestamp=timestamp, attempt_ms=1.0, credential="second",
+            attempts=(refused("echo", "rate_limited"), refused("echo", "unauthorized")),
+        ),
+        # Failures of the model, not of one of several credentials.
+        outcome(tenant.id, timestamp=timestamp, attempt_ms=1.0, attempts=(refused("echo", "timeout"),)),
+        outcome(tenant.id, timestamp=timestamp, attempt_ms=1.0, attempts=(refused("echo", "rate_limited", None),)),
+        # Another model answered, or none.
+        outcome(tenant.id, timestamp=timestamp, attempt_ms=1.0, attempts=(refused("other", "rate_limited"),)),
+        outcome(
+            tenant.id, timestamp=timestamp, provider=None, model_id=None, outcome="error", status=502,
+            attempts=(refused("none", "rate_limited"), refused("none", "unauthorized")),
+        ),
+        outcome(tenant.id, timestamp=timestamp, attempts=(refused("full", "deployment_full", None),)),
+    )  # fmt: skip
+    await journal.drain()
+    rows = days(platform, tenant)
+    assert {model: row["errors"] for (model, _), row in rows.items()} == {"echo": 2, "other": 1, "none": 2}
+
+
 async def test_a_call_that_the_registry_refused_is_counted_but_not_as_a_call_of_the_model(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:

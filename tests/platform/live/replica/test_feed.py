@@ -133,7 +133,7 @@ async def test_a_removed_worker_reads_changes_before_it_continues(worker: Worker
     engaged: list[UUID] = []
 
     async def meanwhile() -> None:
-        # After this worker has read, and before it is listed again, so that the change does not wait for it.
+        # The worker has read the changes and is not listed again yet, so this change does not wait for the worker.
         if not engaged:
             engaged.append(worker.engage(tenant))
             far = await wait_until_confirmed(worker.database, await revision(worker.platform))
@@ -167,12 +167,55 @@ async def test_a_suspended_worker_catches_up_before_it_sends(worker: Worker, ten
     assert model_id in worker.replica.switched_off
 
 
-async def test_a_suspended_worker_without_the_database_tries_and_continues(worker: Worker) -> None:
+async def test_a_suspended_worker_catches_up_although_its_connection_ended_while_it_was_suspended(
+    worker: Worker, tenant: Tenant
+) -> None:
+    await worker.load()
+    model_id = worker.engage(tenant)
+    await worker.asleep()
+    # The follower reports the query that was under way, or the next one. Both say nothing about the database now.
+    worker.feed._mark_lost("TimeoutError")
+    assert not worker.feed.current()
+    worker.database.away = True
+    sending = asyncio.create_task(worker.feed.before_attempt())
+    await asyncio.sleep(0.3)
+    assert not worker.feed.current()
+    assert not sending.done()
+    worker.database.away = False
+    await sending
+    assert worker.feed.current()
+    assert model_id in worker.replica.switched_off
+
+
+async def test_a_suspended_worker_waits_longer_for_a_slow_database(
+    worker: Worker, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await worker.load()
+    model_id = worker.engage(tenant)
+    await worker.asleep()
+    monkeypatch.setattr(feed_module, "CATCH_UP_TIMEOUT_SECONDS", 0.1)
+    feed = worker.database.feed
+
+    @asynccontextmanager
+    async def slow() -> AsyncIterator[AsyncSession]:
+        await asyncio.sleep(0.5)
+        async with feed() as session:
+            yield session
+
+    monkeypatch.setattr(worker.database, "feed", slow)
+    await worker.feed.before_attempt()
+    assert model_id in worker.replica.switched_off
+
+
+async def test_a_suspended_worker_without_the_database_tries_and_continues(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await worker.load()
     worker.database.away = True
     for _ in range(2):
         await worker.asleep()
         assert not worker.feed.current()
+        monkeypatch.setattr(feed_module, "RESUMED_TIMEOUT_SECONDS", 0.5)
         await worker.feed.before_attempt()
         assert worker.feed.lost
         assert worker.feed.current()

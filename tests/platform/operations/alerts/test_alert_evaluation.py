@@ -107,7 +107,8 @@ async def test_a_window_may_span_midnight(alerts: Alerts) -> None:
     "change", [datetime(2026, 3, 29, 1, tzinfo=UTC), datetime(2026, 10, 25, 1, tzinfo=UTC)], ids=["spring", "autumn"]
 )
 async def test_windows_and_cooldowns_ignore_daylight_saving(alerts: Alerts, change: datetime) -> None:
-    """The database's clock is set forward or back by an hour. The window must not become longer or shorter."""
+    """The local time of the database's zone jumps forward or back by an hour. The window must not become longer or
+    shorter."""
     alerts.clock.move((change - NOW).total_seconds() - 10)
     async with in_zone(alerts, "Europe/Berlin"):
         rule = await alerts.new(window_minutes=30, cooldown_minutes=30, threshold=0)
@@ -215,7 +216,7 @@ async def test_one_organizations_failure_does_not_delay_others(
 
 
 async def test_a_recorded_request_triggers_a_rule(alerts: Alerts, journal: Journal) -> None:
-    """From the journal to the history, as in production."""
+    """The test covers the whole path from the journal to the history, as in production."""
     rule = await alerts.new(metric_type="error_rate", threshold=49)
     at = NOW.timestamp()
     await journal.append(

@@ -173,7 +173,7 @@ async def test_an_unknown_version_confirms_nothing(platform: RunningPlatform, te
     for claimed_revision, known in ((revision + 1000, 0), (revision, revision)):
         answer = await outpost.bundle(f'"{claimed_revision}-{"0" * 64}"')
         assert answer.status_code == 200, answer.text
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while True:
                 seen = (await tenant.admin.client.get(report)).json()["outposts"]
                 if [item["version"] for item in seen if item["outpost_id"] == str(outpost.id)] == [known]:

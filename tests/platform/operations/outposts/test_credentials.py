@@ -64,6 +64,27 @@ async def test_credentials_are_sent_only_if_the_organization_chose_it(tenant: Te
     assert (bundle.credentials, other != etag) == ({}, True)
 
 
+async def test_each_credential_of_a_provider_is_sent_except_disabled_ones(tenant: Tenant, outpost: Outpost) -> None:
+    await provider(tenant)
+    path = "/api/admin/providers/own/credentials"
+    for label, state in (("second", "draining"), ("third", "disabled")):
+        new = {"label": label, "api_key": f"sk-{label}-0815", "state": state}
+        answer = await tenant.admin.client.post(path, json=new)
+        assert answer.status_code == 201, answer.text
+    await send(tenant)
+    _, signed, bundle = await taken(outpost)
+    assert {name: opened(outpost, bundle, name)["api_key"] for name in bundle.credentials} == {
+        "own": SECRET,
+        "own/second": "sk-second-0815",
+    }
+    (record,) = bundle.policy.providers
+    assert [(entry.label, entry.state, entry.sealed) for entry in record.credentials] == [
+        ("second", "draining", None),
+        ("third", "disabled", None),
+    ]
+    assert "0815" not in signed
+
+
 async def test_only_the_intended_outpost_can_decrypt_credentials(
     portal: Portal, tenant: Tenant, outpost: Outpost
 ) -> None:

@@ -13,6 +13,7 @@ from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.engine.records.outcome import (
     DlpEvent,
+    Failed,
     Opened,
     Outcome,
     Scanned,
@@ -173,6 +174,10 @@ BAD: dict[str, Any] = {
     "a column in an event": lines(outcome(dlp_events=(msgspec.structs.replace(DLP_EVENT, status="x\ty"),)))[0],
     "a line in an event": lines(outcome(dlp_events=(msgspec.structs.replace(DLP_EVENT, detector_type="x\n"),)))[0],
     "NUL in an event": lines(outcome(dlp_events=(msgspec.structs.replace(DLP_EVENT, rule_name="a\0b"),)))[0],
+    "NUL in an attempt": lines(outcome(attempts=(Failed(provider="a\0", model_id="m", status=None, reason="x"),)))[0],
+    "an attempt in the future": lines(
+        outcome(attempts=(Failed(provider="a", model_id="m", status=None, reason="x", duration_ms=-1.0),))
+    )[0],
     "of 1970": lines(outcome(timestamp=0.0))[0],
     "of next year": lines(outcome(timestamp=time.time() + 370 * 86_400))[0],
     "no money": lines(outcome(cost_usd="-1"))[0],
@@ -297,7 +302,7 @@ async def test_invalid_end_users_and_tags_are_rejected(
 
 
 async def test_an_entry_of_an_earlier_version_has_no_end_user_and_tags(tenant: Tenant, outpost: Outpost) -> None:
-    answer = await outpost.hand_in(uuid4(), 1, [lines(outcome())[0][:-2]])
+    answer = await outpost.hand_in(uuid4(), 1, [lines(outcome())[0][:-3]])
     assert answer.json()["stored"] == 1
     (record,) = (await tenant.admin.client.get("/api/v1/usage/records")).json()["records"]
     assert (record["end_user"], record["tags"]) == (None, [])

@@ -21,7 +21,7 @@ async def outposts(person: Person, **query: Any) -> dict[str, Any]:
 
 async def until_seen(person: Person) -> dict[str, Any]:
     """Return the only outpost after its confirmation was stored, which takes half a second."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             (listed,) = (await outposts(person))["outposts"]
             if listed["seen_at"] is not None:
@@ -67,7 +67,7 @@ async def test_a_policy_is_current_until_the_organization_changes_something(
 ) -> None:
     etag = (await outpost.bundle()).headers["ETag"]
     await outpost.bundle(etag)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not (listed := (await until_seen(tenant.admin)))["policy_is_current"]:
             await outpost.bundle(etag)
             await asyncio.sleep(0.05)
@@ -101,3 +101,33 @@ async def test_a_bad_parameter_is_named(tenant: Tenant, query: dict[str, int], f
 async def test_users_and_strangers_see_nothing(platform: RunningPlatform, tenant: Tenant) -> None:
     assert (await tenant.user.client.get(PATH)).status_code == 403
     assert (await platform.anonymous.get(PATH)).status_code == 401
+
+
+async def test_outposts_are_sorted_by_each_column_and_those_without_a_value_come_last(
+    platform: RunningPlatform, portal: Portal, tenant: Tenant
+) -> None:
+    first, second, unseen = sorted([str((await portal.enrol(tenant.id)).id) for _ in range(3)])
+    for outpost_id, version, hours in ((first, 7, 3), (second, 9, 1)):
+        platform.sql(
+            "INSERT INTO outpost_nodes (tenant_id, outpost_id, version, seen_at, certificate_serial, certificate_ends)"
+            " VALUES (%s, %s, %s, now() - make_interval(hours => %s), 'a', now() + make_interval(days => %s))",
+            [tenant.id, outpost_id, version, hours, hours],
+        )
+    expected = {
+        "-seen_at": [second, first, unseen], "seen_at": [first, second, unseen],
+        "-policy_version": [second, first, unseen], "policy_version": [first, second, unseen],
+        "certificate_ends_at": [second, first, unseen], "-certificate_ends_at": [first, second, unseen],
+        "-outpost_id": [unseen, second, first], "outpost_id": [first, second, unseen],
+        "-state": [unseen, first, second], "state": [first, second, unseen],
+        "records_stored": [first, second, unseen], "-records_stored": [first, second, unseen],
+    }  # fmt: skip
+    for sort, ids in expected.items():
+        listed = (await outposts(tenant.auditor, sort=sort))["outposts"]
+        assert [outpost["outpost_id"] for outpost in listed] == ids, sort
+    default = [outpost["outpost_id"] for outpost in (await outposts(tenant.auditor))["outposts"]]
+    assert default == expected["-seen_at"]
+    assert [
+        entry["outpost_id"]
+        for entry in (await outposts(tenant.auditor, sort="-seen_at", page=2, page_size=2))["outposts"]
+    ] == [unseen]
+    assert (await tenant.auditor.client.get(PATH, params={"sort": "version"})).status_code == 422

@@ -2,7 +2,6 @@
 
 import pytest
 
-from gatehouse.foundation.settings import Settings
 from gatehouse.platform.worker.app import administration
 
 OPERATIONS = [
@@ -20,7 +19,7 @@ OPERATIONS = [
 
 @pytest.fixture(scope="module")
 def paths() -> dict[str, dict[str, dict[str, object]]]:
-    app, _ = administration(Settings.from_environment({}))
+    app, _ = administration()
     paths: dict[str, dict[str, dict[str, object]]] = app.openapi()["paths"]
     return paths
 

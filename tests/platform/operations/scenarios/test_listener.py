@@ -107,7 +107,7 @@ def children(server: RunningServer, word: str) -> list[int]:
 
 
 def soon(happens: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         if happens():
             return True
@@ -179,7 +179,7 @@ async def test_a_client_that_continues_sending_after_a_refusal_can_read_it(serve
     for _ in range(10):
         writer.write(b" " * 1000)
         await asyncio.sleep(0.05)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         assert (await reader.readline()).startswith(b"HTTP/1.1 401")
         # The rest of the answer arrives. Then the connection ends, because it can serve no further request.
         with contextlib.suppress(ConnectionError):

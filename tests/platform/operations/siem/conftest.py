@@ -1,4 +1,4 @@
-"""An organization whose events are forwarded to a receiver when the test requests it."""
+"""An organization whose events are dispatched and forwarded to the test's receiver only when the test calls for it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ from gatehouse.platform.background.jobs import Tools
 from gatehouse.platform.changes import outbox
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.operations.siem.forwarding import Forwarding
-from gatehouse.platform.operations.siem.listening import enqueue
+from gatehouse.platform.operations.siem.queue import enqueue
 
 PATH = "/api/v1/admin/siem"
 TOKEN = "a-collectors-own-token-5f1c"
@@ -48,7 +48,7 @@ class Siem:
         assert answer.status_code == 200, answer.text
 
     async def begin(self, **body: Any) -> None:
-        """Configure a collector as the receiver, or another receiver with `body`."""
+        """Configure the test's receiver as the organization's HEC collector, or what `body` describes instead."""
         await self.switch(on=True)
         await self.put(**(body or {"type": "hec", "url": self.receiver.url, "token": TOKEN}))
 
@@ -76,7 +76,7 @@ class Siem:
             await asyncio.gather(*self.forwarding._turns)
 
     async def retry(self) -> None:
-        """Make the next attempt due."""
+        """Make the next attempt due now, and send what is due."""
         self.platform.sql("UPDATE siem_cursors SET due_at = now() WHERE tenant_id = %s", [self.tenant.id])
         await self.forward()
 
@@ -95,7 +95,7 @@ class Siem:
     def sequences(self) -> list[int]:
         return [event["event"]["sequence"] for event in self.events if "sequence" in event["event"]]
 
-    def chain(self) -> list[int]:
+    def stored_sequences(self) -> list[int]:
         rows = self.platform.sql(
             "SELECT sequence FROM audit_events WHERE tenant_id = %s ORDER BY sequence", [self.tenant.id]
         )
@@ -112,7 +112,7 @@ async def receiver() -> AsyncIterator[Receiver]:
 async def tools(
     platform: RunningPlatform, receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Tools]:
-    """The `Tools` of a job process. They and administration accept the test's receiver."""
+    """The `Tools` of a job process. They and the administration API trust the certificate of the test's receiver."""
     host = platform.host
     receivers = receiver.trusted()
     settings = host.settings.model_copy(update={"gatehouse_home": tmp_path})
@@ -124,7 +124,7 @@ async def tools(
 
 @pytest.fixture
 async def siem(platform: RunningPlatform, tenant: Tenant, receiver: Receiver, tools: Tools) -> Siem:
-    # Rows of earlier tests are removed.
+    # Forwarding of earlier tests' organizations is disabled, so that dispatching their waiting events queues nothing.
     platform.sql("UPDATE siem_targets SET enabled = false")
     siem = Siem(platform, tenant, receiver, Forwarding(tools))
     await siem.dispatch()

@@ -9,11 +9,10 @@ from aiohttp import web
 from tests.platform.operations.siem.conftest import TOKEN, Siem
 from tests.support.platform import RunningPlatform, Tenant
 
-from gatehouse.foundation.identity import TenantId
 from gatehouse.platform.background.jobs import Tools
 from gatehouse.platform.operations.siem import forwarding, queue
-from gatehouse.platform.operations.siem.backlog import ForwardingBacklog, unsent_from
 from gatehouse.platform.operations.siem.forwarding import Forwarding
+from gatehouse.platform.operations.siem.queue import ForwardingBacklog
 
 
 def add_dlp_event(platform: RunningPlatform, tenant: Tenant, **changed: Any) -> str:
@@ -34,7 +33,7 @@ def add_dlp_event(platform: RunningPlatform, tenant: Tenant, **changed: Any) -> 
 async def test_every_audit_event_since_the_activation_arrives_once_and_in_order(siem: Siem) -> None:
     await siem.record(5)
     await siem.begin()
-    head = siem.chain()[-1]
+    head = siem.stored_sequences()[-1]
     await siem.record(2500)
     await siem.forward()
     # The first event is the change that switched forwarding on.
@@ -83,7 +82,7 @@ async def test_refused_events_are_sent_again_until_the_receiver_accepts_them(sie
     siem.receiver.otherwise = 200
     siem.receiver.got.clear()
     await siem.retry()
-    assert siem.sequences == siem.chain()[-4:]
+    assert siem.sequences == siem.stored_sequences()[-4:]
     result = await siem.status()
     assert (result["backlog"], result["lag_seconds"], result["last_error"]) == (0, None, None)
 
@@ -118,7 +117,7 @@ async def test_a_batch_is_bounded_in_bytes(siem: Siem) -> None:
     await siem.record(40, text="x" * 100_000)
     await siem.forward()
     assert max(len(got.body) for got in siem.receiver.got) < queue.MAX_BATCH_BYTES + 200_000
-    assert siem.sequences == siem.chain()[-41:]
+    assert siem.sequences == siem.stored_sequences()[-41:]
 
 
 async def test_a_dead_receiver_does_not_delay_another_organizations(
@@ -148,7 +147,7 @@ async def test_two_processes_share_the_work_and_nothing_is_sent_twice(siem: Siem
     await siem.record(2000)
     second = Siem(siem.platform, siem.tenant, siem.receiver, Forwarding(tools))
     await asyncio.gather(siem.forward(), second.forward())
-    assert siem.sequences == siem.chain()[-2001:]
+    assert siem.sequences == siem.stored_sequences()[-2001:]
 
 
 async def test_the_turn_of_a_dead_process_is_taken_over_after_its_lease(siem: Siem) -> None:
@@ -176,7 +175,7 @@ async def test_events_recorded_while_the_flag_is_off_are_sent_afterwards(siem: S
     assert (await siem.status())["active"] is False
     await siem.switch(on=True)
     await siem.forward()
-    assert siem.sequences == siem.chain()[-5:]
+    assert siem.sequences == siem.stored_sequences()[-5:]
     assert len(siem.events) == 5
 
 
@@ -203,7 +202,7 @@ async def test_a_new_receiver_gets_pending_events_at_once(siem: Siem) -> None:
     await siem.put(url=siem.receiver.url + "new", token=TOKEN)
     await siem.forward()
     assert {got.path for got in siem.receiver.got} == {"/new"}
-    assert siem.sequences == siem.chain()[-2:]
+    assert siem.sequences == siem.stored_sequences()[-2:]
 
 
 async def test_removed_events_are_counted_and_skipped(siem: Siem) -> None:
@@ -211,11 +210,11 @@ async def test_removed_events_are_counted_and_skipped(siem: Siem) -> None:
     await siem.record(9)
     key = [siem.tenant.id]
     for sequences in ((3, 4, 5), (8, 9, 10, 11)):
-        first = siem.chain()[0]
+        first = siem.stored_sequences()[0]
         removed = [first + sequence - 1 for sequence in sequences]
         siem.platform.sql("DELETE FROM audit_events WHERE tenant_id = %s AND sequence = ANY(%s)", [*key, removed])
     await siem.forward()
-    left = [sequence for sequence in siem.chain() if sequence >= siem.sequences[0]]
+    left = [sequence for sequence in siem.stored_sequences() if sequence >= siem.sequences[0]]
     assert siem.sequences == left
     status = await siem.status()
     assert status["backlog"] == 0
@@ -223,17 +222,17 @@ async def test_removed_events_are_counted_and_skipped(siem: Siem) -> None:
 
 
 async def test_the_first_unsent_event_is_known_only_while_forwarding_is_enabled(siem: Siem) -> None:
-    async def first_unsent() -> int | None:
-        async with siem.platform.host.database.service() as session:
-            return await unsent_from(session, TenantId(siem.tenant.id))
+    def first_unsent() -> int | None:
+        ((sequence,),) = siem.platform.sql("SELECT gatehouse_unsent_from(%s)", [siem.tenant.id])
+        return sequence
 
-    assert await first_unsent() is None
+    assert first_unsent() is None
     await siem.begin()
-    assert await first_unsent() == siem.chain()[-1]
+    assert first_unsent() == siem.stored_sequences()[-1]
     await siem.forward()
-    assert await first_unsent() == siem.chain()[-1] + 1
+    assert first_unsent() == siem.stored_sequences()[-1] + 1
     await siem.switch(on=False)
-    assert await first_unsent() is None
+    assert first_unsent() is None
 
 
 async def test_metrics_show_the_backlog_and_failing_receivers(siem: Siem, tools: Tools) -> None:

@@ -184,7 +184,7 @@ async def test_forwarding_to_syslog_continues_where_a_killed_receiver_stopped(si
         await siem.retry()
         assert (await siem.status())["backlog"] == 0
     results = [re.search(rb'sequence="(\d+)"', message) for data in log.connections for message in messages(data)]
-    assert [int(item[1]) for item in results if item] == siem.chain()[-1501:]
+    assert [int(item[1]) for item in results if item] == siem.stored_sequences()[-1501:]
 
 
 async def test_a_webhook_gets_batches_that_are_signed_like_webhooks(siem: Siem) -> None:
@@ -197,7 +197,7 @@ async def test_a_webhook_gets_batches_that_are_signed_like_webhooks(siem: Siem) 
     assert got.headers["X-Webhook-Signature"] == digest
     assert got.json["event_type"] == "siem_events"
     sequences = [event["event"]["sequence"] for event in got.json["payload"]["events"]]
-    assert sequences == siem.chain()[-3:]
+    assert sequences == siem.stored_sequences()[-3:]
 
 
 async def test_a_file_gets_a_line_for_each_event_below_the_organizations_folder(siem: Siem, tools: Tools) -> None:
@@ -207,7 +207,7 @@ async def test_a_file_gets_a_line_for_each_event_below_the_organizations_folder(
     await siem.forward()
     path = tools.settings.gatehouse_home / "siem" / str(siem.tenant.id) / "events.jsonl"
     lines = [msgspec.json.decode(line) for line in path.read_bytes().splitlines()]
-    assert [line["event"]["sequence"] for line in lines] == siem.chain()[-1201:]
+    assert [line["event"]["sequence"] for line in lines] == siem.stored_sequences()[-1201:]
     assert path.stat().st_mode & 0o077 == 0
 
 

@@ -92,19 +92,19 @@ async def test_events_of_other_processes_are_delivered_unchanged(hooks: Hooks, e
     assert (got.json["event_type"], got.json["payload"]) == (event_type, _PAYLOADS[event_type])
 
 
-_FOUND = {"rule_id": "d", "entity_type": "IBAN", "action_taken": "REDACT", "direction": "input"}
+_REDACTED = {"rule_id": "d", "entity_type": "IBAN", "action_taken": "REDACT", "direction": "input"}
 _LOGGED = {"rule_id": "l", "entity_type": "EMAIL", "action_taken": "LOG_ONLY", "direction": "output"}
 
 
 async def test_logged_findings_reach_webhooks_with_that_event_type(hooks: Hooks) -> None:
     await hooks.new("dlp_trigger", path="plain")
     await hooks.new("dlp_trigger", path="all", include_logged=True)
-    both = {"request_id": "1", **_FOUND, "findings": [_FOUND], "logged": [_LOGGED]}
+    both = {"request_id": "1", **_REDACTED, "findings": [_REDACTED], "logged": [_LOGGED]}
     only_logged = {"request_id": "2", **_LOGGED, "findings": [], "logged": [_LOGGED]}
     await hooks.send(both, only_logged, event_type="dlp_trigger")
 
     def got(path: str) -> list[Any]:
         return [delivery.json["payload"] for delivery in hooks.receiver.got if delivery.path == path]
 
-    assert got("/plain") == [{"request_id": "1", **_FOUND, "findings": [_FOUND]}]
+    assert got("/plain") == [{"request_id": "1", **_REDACTED, "findings": [_REDACTED]}]
     assert got("/all") == [both, only_logged]

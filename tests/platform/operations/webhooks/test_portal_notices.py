@@ -14,8 +14,8 @@ from tests.support.upstream import Connection, Upstream, upstream
 from gatehouse.foundation import jwt
 from gatehouse.foundation.jwt import SigningKey
 from gatehouse.platform.background.jobs import Tools
-from gatehouse.platform.operations.portal_notices import telling
-from gatehouse.platform.operations.portal_notices.telling import NoticesNotAccepted
+from gatehouse.platform.operations.portal_notices import sending
+from gatehouse.platform.operations.portal_notices.sending import NoticesNotAccepted
 from gatehouse.platform.operations.webhooks import delivering
 
 
@@ -71,8 +71,8 @@ async def test_each_webhook_with_dead_letters_is_reported_once(hooks: Hooks, too
     async with portal_that_answers() as portal:
         tools = with_portal(tools, portal.url + "/")
         await make_dead_letters(hooks, tools, one, one, two)
-        await telling.send_due(tools)
-        await telling.send_due(tools)
+        await sending.send_due(tools)
+        await sending.send_due(tools)
         (request,) = portal.requests
     assert request.head.startswith("POST /v1/platform-notices ")
     first, second = notices_of(request)
@@ -86,7 +86,7 @@ async def test_the_token_is_valid_only_for_this_portal(hooks: Hooks, tools: Tool
     async with portal_that_answers() as portal:
         tools = with_portal(tools, portal.url)
         await make_dead_letters(hooks, tools, await hooks.new())
-        await telling.send_due(tools)
+        await sending.send_due(tools)
         token = portal.requests[0].headers["authorization"].removeprefix("Bearer ")
         keys = (await hooks.platform.anonymous.get("/.well-known/jwks.json")).json()["keys"]
         known = {key["kid"]: SigningKey.from_jwk(key) for key in keys}
@@ -105,13 +105,13 @@ async def test_a_refused_notice_is_sent_again_a_minute_later(hooks: Hooks, tools
         tools = with_portal(tools, portal.url)
         await make_dead_letters(hooks, tools, webhook_id)
         with pytest.raises(NoticesNotAccepted, match=str(status)):
-            await telling.send_due(tools)
-        await telling.send_due(tools)
+            await sending.send_due(tools)
+        await sending.send_due(tools)
         assert (len(portal.requests), waiting(hooks)) == (1, {UUID(webhook_id)})
         ((pause,),) = hooks.platform.sql("SELECT due_at - now() FROM portal_notices")
         assert 50 < pause.total_seconds() <= 60
         hooks.platform.sql("UPDATE portal_notices SET due_at = now()")
-        await telling.send_due(tools)
+        await sending.send_due(tools)
         assert (len(portal.requests), waiting(hooks)) == (2, set())
 
 
@@ -120,7 +120,7 @@ async def test_a_notice_is_sent_once_the_portal_is_back(hooks: Hooks, tools: Too
     tools = with_portal(tools, "http://127.0.0.1:9")
     await make_dead_letters(hooks, tools, webhook_id)
     with pytest.raises(NoticesNotAccepted, match="connect_failed"):
-        await telling.send_due(tools)
+        await sending.send_due(tools)
     assert waiting(hooks) == {UUID(webhook_id)}
 
 
@@ -137,7 +137,7 @@ async def test_dead_letters_during_a_notice_are_reported_too(hooks: Hooks, tools
     async with upstream(behave) as portal:
         tools = with_portal(tools, portal.url)
         await make_dead_letters(hooks, tools, webhook_id)
-        await telling.send_due(tools)
+        await sending.send_due(tools)
         assert [notices_of(request)[0]["subject_id"] for request in portal.requests] == [webhook_id] * 2
     assert waiting(hooks) == set()
 
@@ -145,7 +145,7 @@ async def test_dead_letters_during_a_notice_are_reported_too(hooks: Hooks, tools
 async def test_without_a_portal_no_notice_is_stored(hooks: Hooks, tools: Tools) -> None:
     tools = with_portal(tools, None)
     await make_dead_letters(hooks, tools, await hooks.new())
-    await telling.send_due(tools)
+    await sending.send_due(tools)
     assert waiting(hooks) == set()
 
 

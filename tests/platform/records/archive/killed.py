@@ -1,5 +1,6 @@
-"""Runs the archiver repeatedly. Each time, it kills itself at its n-th step. Run this with `python -m` and the
-database's address on standard input. It prints the lost records and the number of runs."""
+"""Runs the archiver repeatedly. Each time, it kills itself at its n-th step. Run this with `python -m` and a JSON
+document on standard input (see `test_killed.py`). It fails if a record is lost, and prints the number
+of runs."""
 
 import itertools
 import json

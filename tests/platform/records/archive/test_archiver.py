@@ -128,7 +128,7 @@ async def test_records_that_arrive_late_are_archived_by_the_next_run(
     await past(tenant, 1)
     late = await past(tenant, 120)
     assert run(tenant) == 2
-    # Its audit event follows one of the hot window in the chain, and is archived together with it.
+    # In the chain, the audit event of the late request follows an event of the hot window, and is archived with it.
     assert counted(platform, tenant, "audit_events") == 2
     # The part that is not archived is verified from the end of the archive on.
     part = (await tenant.admin.client.get("/v1/audit/verification")).json()

@@ -177,7 +177,7 @@ async def test_an_unknown_page_is_reported_and_no_foreign_content_is_loaded(page
 async def test_axe_is_silent_on_every_page(
     chrome: Browser, portal: RunningPortal, town: Town, new_org: Provisioned, second_org: Provisioned, tmp_path: Path
 ) -> None:
-    """In light and dark, with what each page shows when something is wrong."""
+    """Every page is checked in the light and in the dark theme, and some pages also with their error messages."""
     outpost(portal, new_org)
     person = new_org.owner
     file = tmp_path / "outpost-config.json"

@@ -16,8 +16,7 @@ SSO = "/v1/auth/sso"
 
 
 async def ended(portal: RunningPortal, surfer: Surfer) -> None:
-    """Lets an hour pass, so that the token expires. The browser's cookie expires later, so that it still sends the
-    token."""
+    """Makes the token expire, as after an hour. The cookie expires later, so the browser still sends the token."""
     (cookie,) = [item for item in surfer.client.cookies.jar if item.name == "gatehouse_portal"]
     claims = await portal.host.keys.verify(str(cookie.value))
     assert (cookie.expires or 0) > claims["exp"]
@@ -86,7 +85,7 @@ async def test_the_cookie_contains_a_token_of_the_organization(
     assert (await surfer.client.get(surfer.portal + org.path)).status_code == 401
 
 
-# several organizations, and none ---------------------------------------------------------------------------------
+# several organizations or none -----------------------------------------------------------------------------------
 
 
 async def test_a_member_of_several_organizations_chooses_one(

@@ -57,7 +57,7 @@ async def test_a_sign_in_started_in_another_browser_is_refused(
 async def test_another_persons_code_is_refused_with_ones_own_state(
     org: Provisioned, surfer: Surfer, stranger: Surfer
 ) -> None:
-    """The verifier belongs to this browser (RFC 7636)."""
+    """The code was issued to another browser, so the verifier of this browser does not match (RFC 7636)."""
     await stranger.to_the_platform(org.owner)
     own_parameters = await begun(surfer)
     await refused(surfer, {**stranger.coming_back, "state": own_parameters["state"]})
@@ -304,7 +304,7 @@ async def test_cookies_with_names_that_nobody_may_set_do_not_end_a_sign_in(porta
     assert len(answer.headers.get_list("set-cookie")) == 1
 
 
-# what is not there -------------------------------------------------------------------------------------------------
+# failures ----------------------------------------------------------------------------------------------------------
 
 
 async def test_without_the_platform_a_sign_in_fails_with_a_message(

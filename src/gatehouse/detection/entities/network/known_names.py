@@ -142,7 +142,7 @@ PEOPLE = listed(
     "Rory McIlroy|Federer|Nadal|Djokovic|Andy Murray|Serena Williams|Usain Bolt|Lewis Hamilton|Schumacher|"
     "Harry Potter|Dumbledore|Frodo|Batman|Superman|Spiderman|Sherlock|James Bond|Darth Vader|Homer Simpson|Santa|Jesus"
 )
-GIVEN = listed(
+GIVEN_NAMES = listed(
     "James|John|Robert|Michael|Mike|William|Will|David|Dave|Richard|Joseph|Joe|Thomas|Tom|Charles|Chris|Christopher|"
     "Daniel|Dan|Matthew|Matt|Anthony|Mark|Steven|Steve|Paul|Andrew|Andy|Josh|Joshua|Kevin|Brian|George|Edward|Tim|"
     "Jason|Jeff|Ryan|Jacob|Jake|Gary|Nick|Eric|Jonathan|Stephen|Larry|Justin|Scott|Brandon|Ben|Sam|Greg|Frank|Alex|"
@@ -159,7 +159,7 @@ GIVEN = listed(
     "Katarzyna|Piotr|Agnieszka|Tomasz|Zoltán|Ferenc|Kwame|Kofi|Chinedu|Amara|Ngozi|Thabo|Sipho|Tariq|Bilal|Noor|"
     "Mehmet|Ayşe|Emre|Yiannis|Dimitris|Siobhan|Niamh|Aoife|Seán|Rhys|Gareth|Hamish|Ewan"
 )
-FAMILY = listed(
+FAMILY_NAMES = listed(
     "Smith|Johnson|Williams|Brown|Jones|Garcia|Miller|Davis|Rodriguez|Martinez|Hernandez|Lopez|Gonzalez|Wilson|"
     "Anderson|Thomas|Taylor|Moore|Jackson|Martin|Lee|Perez|Thompson|White|Harris|Sanchez|Clark|Ramirez|Lewis|Robinson|"
     "Walker|Young|Allen|King|Wright|Scott|Torres|Nguyen|Hill|Flores|Green|Adams|Nelson|Baker|Hall|Rivera|Campbell|"

@@ -12,14 +12,14 @@ OpenAI has levels (`reasoning_effort`), Anthropic a budget in tokens (`thinking.
 | `high` | 24,576 | `high` | 24,576 | `high` |
 | `xhigh` | 32,768 | `xhigh` (Claude 4.6: `max`) | 24,576 | `high` |
 
-A budget becomes `low` up to 4,096 tokens, `medium` up to 16,384, and `high` above. Anthropic's `max` becomes `high`,
-and thinking that is off becomes `low`, because not all models of OpenAI accept more or less than these. Anthropic's
-budget is at most half of the answer's limit. It is left out if this is less than 1,024 tokens, the smallest that
-Anthropic accepts.
+A budget becomes `low` up to 4,096 tokens, `medium` up to 16,384, and `high` above. For OpenAI, Anthropic's `max`
+becomes `high`, and thinking that is off becomes `low`, because some models of OpenAI accept only `low`, `medium` and
+`high`. A budget for Anthropic is at most half of the answer's token limit. If it is then less than 1,024 tokens, the
+minimum of Anthropic, no budget is sent.
 
-Models without reasoning refuse these fields. So they are only sent to models that the catalog's capability `reasoning`
-or, if the catalog does not say, the model's name describes as reasoning models. OpenAI's own field is an exception:
-between two APIs that have it, it is sent as it is.
+Models without reasoning refuse these fields, so the fields are only sent to reasoning models. The catalog's capability
+`reasoning` says whether a model is one. If the catalog does not say, the model's name decides; Mistral then gets no
+effort. OpenAI's own field is an exception: between two APIs that have it, it is sent as it is.
 """
 
 import re
@@ -45,7 +45,7 @@ _MIN_GEMINI_PRO_TOKENS: Final = 128
 _ANTHROPIC_LEVELS: Final = {
     "minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "xhigh", "max": "max",
 }  # fmt: skip
-#: also for `off`
+#: OpenAI's level by level of the other APIs; levels that are missing here are sent as they are
 _OPENAI_LEVELS: Final = {"none": "low", "max": "high"}
 _MISTRAL_LEVELS: Final = {"none": "none"}
 _GEMINI_LEVELS: Final = {
@@ -63,8 +63,8 @@ _GEMINI_MEDIA: Final = re.compile(r"-(?:image|tts)\b", re.IGNORECASE)
 
 
 class ClaudeThinking(NamedTuple):
-    """What a call of a Claude model sends about thinking. `is_lost`: the client's effort is not expressed.
-    `thinks`: the model may think."""
+    """The fields about thinking in a call to a Claude model. `is_lost`: the fields do not express the effort that the
+    client asked for. `thinks`: the model may think."""
 
     fields: Mapping[str, Any]
     is_lost: bool = False
@@ -120,9 +120,10 @@ def for_anthropic(
 ) -> ClaudeThinking:
     """Return Anthropic's fields.
 
-    `must_call`: the call forces the model to call a tool, which older models refuse together with thinking.
-    `accepts_budget` is False for a call with which Anthropic refuses a budget: one that continues an answer after a
-    tool call, whose thinking no other API returns, or an answer that the client began."""
+    `must_call`: the request forces the model to call a tool. Older models refuse this together with thinking.
+    `accepts_budget` is False if Anthropic refuses a budget for this request. It does so in two cases: the request ends
+    with results of tools, because other APIs do not return the thinking before the tool calls; or it ends with the
+    beginning of an answer."""
     version = claude(model)
     level = None if effort is None else effort.level
     if reasons is False or (version is None and not reasons) or (version is not None and not version.can_think):

@@ -1,4 +1,4 @@
-"""Replaces the model's name in an answer that is passed through by the requested name.
+"""In answers that are passed through, replaces the model's name by the requested name.
 
 Clients compare the two: some drop the reasoning of a model with another name. Headers and the record have the name of
 the model that answered. All other bytes stay as the provider sent them.

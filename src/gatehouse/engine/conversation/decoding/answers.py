@@ -39,3 +39,11 @@ class UsageReader(Generic[T]):
             decode(self._answer, body)
             return None
         return usage
+
+
+def check_text(body: bytes) -> None:
+    """Check an answer that is plain text. Raises `NotConvertible` if it is not encoded as UTF-8."""
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        raise NotConvertible(str(error)) from None

@@ -48,14 +48,21 @@ class CallShape(msgspec.Struct, gc=False):
 def decode_call(dialect: str, body: bytes, shape: type[CallShape]) -> ModelCall:
     """Return the model call in a client's body. Raises `MalformedCall`, `NestedTooDeep` or `InvalidField`."""
     values = decode_object(body)
-    if len(values) > MAX_FIELDS:
-        raise InvalidField("body", f"The body has more than {MAX_FIELDS} fields.")
     read, exact = encode(values), True
     # Stock clients write JSON as `encode` does, or with spaces.
     if read == body:
         read = body
     elif read.translate(None, _SPACES) != body.translate(None, _SPACES):
         exact = _is_exact(body, read)
+    call = call_of(dialect, values, shape)
+    call.came, call.read, call.exact = body, read, exact
+    return call
+
+
+def call_of(dialect: str, values: dict[str, Any], shape: type[CallShape]) -> ModelCall:
+    """Return the model call of a decoded body. Raises `InvalidField`."""
+    if len(values) > MAX_FIELDS:
+        raise InvalidField("body", f"The body has more than {MAX_FIELDS} fields.")
     fields = _fields(shape)
     if not fields.issuperset(values):
         _refuse_other_case(values.keys() - fields, fields)
@@ -70,9 +77,6 @@ def decode_call(dialect: str, body: bytes, shape: type[CallShape]) -> ModelCall:
         model=model,
         stream=checked.stream or False,
         body=values,
-        came=body,
-        read=read,
-        exact=exact,
         fallbacks=fallbacks,
     )
 
@@ -87,7 +91,7 @@ def decode_object(body: bytes) -> dict[str, Any]:
     if type(values) is not dict:
         raise MalformedCall
     # A body with few brackets cannot be deep; counting them is much cheaper than a traversal.
-    if body.count(b"{") + body.count(b"[") > MAX_DEPTH and _deeper_than(values, MAX_DEPTH):
+    if body.count(b"{") + body.count(b"[") > MAX_DEPTH and deeper_than(values, MAX_DEPTH):
         raise NestedTooDeep
     if b"\\u0000" in body:
         _refuse_nul(values, [])
@@ -125,7 +129,7 @@ def _refuse_duplicate(body: bytes) -> NoReturn:
         names: set[str] = set()
         for name, _ in members:
             if name in names:
-                raise InvalidField(name, f"`{name}` stands twice in one object.")
+                raise InvalidField(name, f"`{name}` occurs twice in one object.")
             names.add(name)
 
     if len(body) <= _MAX_SEARCHED_BYTES:
@@ -134,7 +138,7 @@ def _refuse_duplicate(body: bytes) -> NoReturn:
         except RecursionError:
             # The nesting is in the dropped duplicate, which `decode_object` did not see.
             raise NestedTooDeep from None
-    raise InvalidField("body", "A field stands twice in one object.")
+    raise InvalidField("body", "A field occurs twice in one object.")
 
 
 @cache
@@ -168,7 +172,8 @@ def _fallbacks(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(_model_name(f"fallbacks[{index}]", name) for index, name in enumerate(names))
 
 
-def _deeper_than(value: Any, limit: int) -> bool:
+def deeper_than(value: Any, limit: int) -> bool:
+    """Return whether a decoded value, an object or a list, is nested more deeply than `limit`."""
     level = [value]
     for _ in range(limit):
         children: list[Any] = []
@@ -186,7 +191,7 @@ def _refuse_nul(value: Any, path: list[str | int]) -> None:
     error."""
     if type(value) is str:
         if "\0" in value:
-            raise InvalidField(_format_path(path), f"`{_format_path(path)}` holds a NUL character.")
+            raise InvalidField(_format_path(path), f"`{_format_path(path)}` contains a NUL character.")
     elif type(value) is list:
         path.append(0)
         for index, item in enumerate(value):
@@ -197,7 +202,7 @@ def _refuse_nul(value: Any, path: list[str | int]) -> None:
         path.append("")
         for key, item in value.items():
             if "\0" in key:
-                raise InvalidField(_format_path(path[:-1]) or "body", "A field's name holds a NUL character.")
+                raise InvalidField(_format_path(path[:-1]) or "body", "A field's name contains a NUL character.")
             path[-1] = key
             _refuse_nul(item, path)
         path.pop()

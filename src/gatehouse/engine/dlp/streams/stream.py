@@ -6,7 +6,9 @@ same stream. All other events keep their order.
 """
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from itertools import pairwise
+from typing import Final
 
 import msgspec
 
@@ -21,6 +23,9 @@ from gatehouse.engine.dlp.streams.channel import Channel
 from gatehouse.engine.dlp.streams.event_order import EventOrder
 from gatehouse.foundation.errors import Refusal
 
+#: Dialects whose events are numbered, and repeat texts of earlier events. All of them keep their order.
+_NUMBERED: Final = frozenset({"openai_responses"})
+
 
 class _WaitingEvent(msgspec.Struct, gc=False):
     """An event, and the ranges of its pieces in their channels. Only the event's bytes are kept, because a decoded
@@ -29,15 +34,16 @@ class _WaitingEvent(msgspec.Struct, gc=False):
     event: bytes
     ranges: list[tuple[Channel, int, int]]
     altered: bool
-    #: the channels whose texts the event repeats
-    echoed_channels: list[Channel]
+    #: The channels whose texts the event repeats. None: the text is another than the channel's, and is inspected by
+    #: itself. Its range follows those of the pieces.
+    echoed_channels: list[Channel | None]
     #: number of ranges that are released already
     released_ranges: int = 0
 
 
 class _Run(msgspec.Struct, gc=False):
-    """Consecutive events that have one piece of the same text and nothing else, as nearly all events do. `ends` are the
-    ends of their pieces in the channel; `start` is the start of the first piece."""
+    """Consecutive events, each with one piece of the same text and nothing else. Nearly all events are like this.
+    `ends` are the ends of their pieces in the channel; `start` is the start of the first piece."""
 
     name: str
     channel: Channel
@@ -55,11 +61,15 @@ class StreamGuard:
         self._growth = dialect.growth
         self._examiner = examiner
         self._hold = examiner.options.stream_mode == "hold"
+        #: whether all events keep their order
+        self._in_order = self._hold or dialect.name in _NUMBERED
         self._channels: dict[str, Channel] = {}
         #: names of the open channels, by choice or block; the inner dictionaries serve as ordered sets
         self._names: dict[str, dict[str, None]] = {}
         #: channels of growing texts; kept after the end of a text, because events may repeat it
         self._growing: dict[str, Channel] = {}
+        #: the pieces of the growing texts, for dialects whose events repeat them
+        self._texts: dict[str, list[str]] | None = {} if dialect.name in _NUMBERED else None
         #: the name of the latest growing text, by choice or block
         self._latest: dict[str, str] = {}
         #: names of the texts that have ended
@@ -79,6 +89,8 @@ class StreamGuard:
         self.pending_approval: Hit | None = None
         #: bytes of the events that have arrived and are not released
         self.held_bytes = 0
+        #: characters of released texts that are kept, because later events repeat them or the semantic tier reads them
+        self.kept_characters = 0
         self._is_finished = False
         #: whether an event could not be decoded
         self._is_broken = False
@@ -133,26 +145,40 @@ class StreamGuard:
         if view is None:
             self._order.put((), _WaitingEvent(event, [], False, []))
             return
-        ranges = []
-        for piece in view.pieces:
-            text = piece.slot.text
-            # A text that arrives in one piece never continues another text, even if both have the same name.
-            self._whole_pieces += piece.whole
-            name = f"{piece.channel}#{self._whole_pieces}" if piece.whole else piece.channel
-            channel = self._channel(name, json_text=piece.slot.json_text, is_sealed=piece.slot.is_sealed)
-            if not piece.whole:
-                self._growing[name] = channel
-            start = channel.end
-            ranges.append((channel, start, channel.push(text)))
-            if self._semantic_pieces is not None and not channel.is_sealed:
-                self._semantic_pieces.setdefault(name, []).append(text)
-            (ended if piece.whole else touched)[name] = None
+        ranges = [self._add_piece(piece, touched, ended) for piece in view.pieces]
         if view.ends and not self._hold:
             ended_now = [name for end in view.ends for name in self._names_of_end(end)]
             ended |= dict.fromkeys(ended_now)
             self._ended_names.update(ended_now)
-        echoed_channels = [self._echoed_channel(piece) for piece in view.echoes] if view.echoes else []
+        echoed_channels = [self._echoed_channel(piece) for piece in view.echoes]
+        if None in echoed_channels:
+            ranges += [
+                self._add_piece(TextPiece(piece.channel, piece.slot, whole=True), touched, ended)
+                for piece in _not_repeated(view, echoed_channels)
+            ]
         self._order.put(self._path(view), _WaitingEvent(event, ranges, view.altered, echoed_channels))
+
+    def _add_piece(
+        self, piece: TextPiece, touched: dict[str, None], ended: dict[str, None]
+    ) -> tuple[Channel, int, int]:
+        """Add a piece to its channel, and return the channel and the piece's range."""
+        text = piece.slot.text
+        # A text that arrives in one piece never continues another text, even if both have the same name.
+        self._whole_pieces += piece.whole
+        name = f"{piece.channel}#{self._whole_pieces}" if piece.whole else piece.channel
+        channel = self._channel(name, json_text=piece.slot.json_text, is_sealed=piece.slot.is_sealed)
+        if not piece.whole:
+            self._growing[name] = channel
+            if self._texts is not None:
+                self._texts.setdefault(name, []).append(text)
+                self.kept_characters += len(text)
+        start = channel.end
+        end = channel.push(text)
+        if self._semantic_pieces is not None and not channel.is_sealed:
+            self._semantic_pieces.setdefault(name, []).append(text)
+            self.kept_characters += len(text)
+        (ended if piece.whole else touched)[name] = None
+        return channel, start, end
 
     def _names_of_end(self, end: str) -> list[str]:
         """Return the names of the open texts that are ended by `end`, an end in a view."""
@@ -169,11 +195,15 @@ class StreamGuard:
             run = self._run = _Run(name, channel, channel.end, [], [])
             group = _group(name)
             self._latest[group] = name
-            self._order.put(() if self._hold else (group, name), run)
+            self._order.put(() if self._in_order else (group, name), run)
         run.events.append(event)
         run.ends.append(run.channel.push(text))
+        if self._texts is not None:
+            self._texts.setdefault(name, []).append(text)
+            self.kept_characters += len(text)
         if self._semantic_pieces is not None:
             self._semantic_pieces.setdefault(name, []).append(text)
+            self.kept_characters += len(text)
 
     async def finish(self) -> bytes:
         """End the stream, and return the remaining events that may be sent."""
@@ -216,21 +246,21 @@ class StreamGuard:
             self._names.setdefault(_group(name), {})[name] = None
         return channel
 
-    def _echoed_channel(self, piece: TextPiece) -> Channel:
+    def _echoed_channel(self, piece: TextPiece) -> Channel | None:
+        """Return the channel whose text the piece repeats, or None if it repeats no text that was inspected."""
         channel = self._growing.get(piece.channel)
-        if channel is None:
-            if piece.slot.text:
-                # The event repeats a text that was not inspected.
-                raise Unreadable
-            channel = Channel(self._examiner, scans=False)
-        if channel.end != len(piece.slot.text):
-            raise Unreadable
-        return channel
+        if channel is None or self._texts is None or channel.end != len(piece.slot.text):
+            return None
+        pieces = self._texts[piece.channel]
+        if len(pieces) > 1:
+            # A text is repeated several times.
+            pieces[:] = ["".join(pieces)]
+        return channel if pieces[0] == piece.slot.text else None
 
     def _path(self, view: EventView) -> tuple[str, ...]:
         """Return the path of the event in the order. It determines which events the event waits for, in addition to its
         own texts."""
-        if self._hold:
+        if self._in_order:
             return ()
         growing = {piece.channel for piece in view.pieces if not piece.whole}
         groups = set(map(_group, growing))
@@ -320,8 +350,8 @@ class StreamGuard:
         for channel, start, end in waiting.ranges:
             if channel.is_changed(start, end):
                 return self._rewrite(waiting)
-        for channel in waiting.echoed_channels:
-            if channel.applied:
+        for echoed in waiting.echoed_channels:
+            if echoed is not None and echoed.applied:
                 return self._rewrite(waiting)
         for channel, _, end in waiting.ranges:
             channel.drop(end)
@@ -332,17 +362,23 @@ class StreamGuard:
         view = self._view(waiting.event)
         assert view is not None
         texts: list[tuple[Slot, str]] = []
-        for piece, (channel, start, end) in zip(view.pieces, waiting.ranges, strict=True):
+        pieces = [*view.pieces, *_not_repeated(view, waiting.echoed_channels)]
+        for piece, (channel, start, end) in zip(pieces, waiting.ranges, strict=True):
             allowed = max(start, min(end, channel.released))
             changed = allowed < end or channel.is_changed(start, allowed)
             text = channel.take(start, allowed)
             if changed:
                 texts.append((piece.slot, "{}" if piece.slot.is_object and allowed < end else text))
         echoes = zip(view.echoes, waiting.echoed_channels, strict=True)
-        texts += ((piece.slot, channel.repeat(piece.slot.text)) for piece, channel in echoes)
+        texts += ((piece.slot, channel.repeat(piece.slot.text)) for piece, channel in echoes if channel is not None)
         replace_texts(texts)
         # The name of an event is its type, which a replacement may have changed.
         return frame(msgspec.json.encode(view.data), view.name and str(view.data["type"]))
+
+
+def _not_repeated(view: EventView, echoed_channels: Sequence[Channel | None]) -> list[TextPiece]:
+    """Return the texts of a view's repetitions that differ from the texts that they repeat."""
+    return [piece for piece, channel in zip(view.echoes, echoed_channels, strict=True) if channel is None]
 
 
 def _group(name: str) -> str:

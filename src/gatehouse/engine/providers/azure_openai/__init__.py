@@ -1,7 +1,8 @@
 """Azure OpenAI: OpenAI's dialect at a customer's own URL, with the name of a deployment as the model's name.
 
-Differences: the path names the model, the key has a header of its own, every call has an API version, older versions
-refuse newer fields, and a content filter inspects the input and output of each model.
+Differences: the path names the model, the key has a header of its own or is a token of Microsoft Entra ID, every call
+has an API version, older versions refuse newer fields, and a content filter inspects the input and output of each
+model.
 """
 
 import re
@@ -13,11 +14,12 @@ import msgspec
 
 from gatehouse.engine.conversation.dialects.openai_chat.content import without_signatures
 from gatehouse.engine.conversation.errors import FilteredUpstream
+from gatehouse.engine.providers.authentication.entra import Application, EntraTokens, cloud_of
 from gatehouse.engine.providers.failure import ProviderFailed, of_status
 from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel, ProviderNotConfigured, ProviderTarget
-from gatehouse.engine.providers.wires import API_KEY, OpenAIWire, fetch
+from gatehouse.engine.providers.wires import OpenAIWire, fetch, openai_dialects
 from gatehouse.foundation.outbound import Outbound
-from gatehouse.policy.records import ProviderConfig, ProviderRecord
+from gatehouse.policy.catalog import ProviderConfig, ProviderRecord
 
 DEFAULT_VERSION: Final = "2024-02-01"
 
@@ -25,6 +27,8 @@ DEFAULT_VERSION: Final = "2024-02-01"
 _LIST_VERSION: Final = "2023-03-15-preview"
 #: The first version that accepts `stream_options` and `max_completion_tokens`.
 _NEWER_FIELDS_VERSION: Final = "2024-09-01"
+#: Operations that only version 1 of the API has.
+_VERSION_1_OPERATIONS: Final = frozenset({"responses", "compact", "input_tokens"})
 #: Path suffixes of URLs that Azure's pages offer to copy, of a deployment or of another API.
 _PATH_SUFFIX: Final = re.compile(r"(?:/openai(?:/.*)?|/+)\Z", re.DOTALL)
 
@@ -33,8 +37,15 @@ class AzureOpenAI(OpenAIWire):
     name = "azure_openai"
     title = "Azure OpenAI"
     type = "native"
+    responses_api = True
     credential_fields = (
-        API_KEY,
+        CredentialField(name="api_key", way="api_key"),
+        CredentialField(
+            name="entra_tenant_id", secret=False, pattern=r"[A-Za-z0-9][A-Za-z0-9.-]{0,254}", way="application"
+        ),
+        CredentialField(name="entra_client_id", secret=False, pattern=r"[0-9A-Fa-f-]{36}", way="application"),
+        CredentialField(name="entra_client_secret", way="application"),
+        CredentialField(name="use_instance_role", secret=False, form="flag", way="role"),
         CredentialField(name="hosted_endpoint", secret=False, form="url"),
         CredentialField(
             name="hosted_api_version",
@@ -44,10 +55,16 @@ class AzureOpenAI(OpenAIWire):
             default=DEFAULT_VERSION,
         ),
     )
+    dialects: Mapping[str, str] = openai_dialects(
+        "chat", "embeddings", "image_generation", "image_edit", "transcription", "translation", "speech"
+    )
     key_header = "api-key"
     # Reasoning models refuse the older field.
     limit_field = "max_completion_tokens"
     key_prefix = ""
+
+    def __init__(self, tokens: EntraTokens | None = None) -> None:
+        self._tokens = tokens or EntraTokens()
 
     def base_url(self, config: ProviderConfig) -> str:
         if not config.hosted_endpoint:
@@ -56,9 +73,23 @@ class AzureOpenAI(OpenAIWire):
         return f"{parts.scheme}://{parts.netloc}{_PATH_SUFFIX.sub('', parts.path)}/openai"
 
     def endpoint(self, target: ProviderTarget, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
+        if target.operation in _VERSION_1_OPERATIONS:
+            # This version of the API has no query, and names the deployment in the body.
+            return Endpoint(f"{self.base_url(config)}/v1{self.paths[target.operation]}", self.headers(secret))
         deployment = f"{self.base_url(config)}/deployments/{quote(target.model, safe='')}"
         url = f"{deployment}{self.paths[target.operation]}?api-version={quote(_version(config), safe='')}"
         return Endpoint(url, self.headers(secret))
+
+    def carrier(self, outbound: Outbound, provider: ProviderRecord, secret: Mapping[str, str]) -> Outbound:
+        config = provider.config
+        cloud = cloud_of(config.hosted_endpoint or "")
+        if config.use_instance_role:
+            return self._tokens.of_machine(outbound, cloud, provider.id)
+        client_secret = secret.get("entra_client_secret")
+        if not client_secret or not config.entra_tenant_id or not config.entra_client_id:
+            return outbound
+        application = Application(config.entra_tenant_id, config.entra_client_id, client_secret)
+        return self._tokens.of_application(outbound, application, cloud, provider.id)
 
     def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
         # As for OpenAI: reasoning models refuse `max_tokens`. `fit` restores it for older versions of the API.
@@ -69,8 +100,8 @@ class AzureOpenAI(OpenAIWire):
     def has_prompt_cache_key(self, config: ProviderConfig) -> bool:
         return _version(config) >= _NEWER_FIELDS_VERSION
 
-    def fit(self, body: dict[str, Any], config: ProviderConfig) -> dict[str, Any]:
-        if _version(config) < _NEWER_FIELDS_VERSION:
+    def fit(self, body: dict[str, Any], target: ProviderTarget, config: ProviderConfig) -> dict[str, Any]:
+        if "messages" in body and _version(config) < _NEWER_FIELDS_VERSION:
             # Streams of these versions report no usage: it is estimated.
             body.pop("stream_options", None)
             if "max_completion_tokens" in body:
@@ -91,7 +122,8 @@ class AzureOpenAI(OpenAIWire):
         """Return the deployments. Resources that no longer list them answer 404, which also shows that they are
         available."""
         url = f"{self.base_url(record.config)}/deployments?api-version={_LIST_VERSION}"
-        listed = await fetch(outbound, url, self.headers(secret), record, _Deployments)
+        carrier = self.carrier(outbound, record, secret)
+        listed = await fetch(carrier, url, self.headers(secret), record, _Deployments)
         return [
             FoundModel(
                 model_id=deployment.id,
@@ -121,11 +153,11 @@ class _Error(msgspec.Struct):
     innererror: _Inner | None = None
 
 
-class _Refused(msgspec.Struct):
+class _FilteredResponse(msgspec.Struct):
     error: _Error
 
 
-_refused = msgspec.json.Decoder(_Refused)
+_refused = msgspec.json.Decoder(_FilteredResponse)
 
 
 def _filter_categories(body: bytes) -> list[str]:

@@ -1,31 +1,31 @@
 """Amazon Bedrock. Chats use Converse, one dialect for the models of all vendors. Calls are signed, with keys or with
-the role of the machine; streams have AWS's binary framing."""
+the role of the machine, or have a Bedrock API key; streams have AWS's binary framing."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final
 from urllib.parse import quote
 
 from gatehouse.engine.conversation.usage import Usage
-from gatehouse.engine.providers.bedrock.carrier import Signing
+from gatehouse.engine.providers.bedrock.carrier import BedrockApiKey, BedrockCarrier, Signature
 from gatehouse.engine.providers.bedrock.machine import Machine
 from gatehouse.engine.providers.bedrock.models import list_callable_models
-from gatehouse.engine.providers.bedrock.signing import Scope, SigningIdentity
+from gatehouse.engine.providers.bedrock.signing import Scope, SigningIdentity, domain_of
 from gatehouse.engine.providers.failure import ProviderFailed, of_status
 from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel, ProviderNotConfigured, ProviderTarget
 from gatehouse.engine.providers.wires import Wire
 from gatehouse.foundation.outbound import Outbound
-from gatehouse.policy.records import ProviderConfig, ProviderRecord
+from gatehouse.policy.catalog import ProviderConfig, ProviderRecord
 
 _SERVICE: Final = "bedrock"
-#: Domains of partitions other than the default, by prefixes of their regions.
-_DOMAINS: Final = {"cn": "amazonaws.com.cn", "eusc": "amazonaws.eu"}
-_ROLE_FLAG: Final = "use_instance_role"
 #: Characters that the HTTP client sends unchanged in a path, so that the signed path is the sent one.
 _SAFE_PATH_CHARACTERS: Final = "!$&'()*+,;=:@"
 #: Header of InvokeModel, whose body has the vendor's format: Cohere's reports no tokens.
 _INPUT_TOKENS_HEADER: Final = "x-amzn-bedrock-input-token-count"
 _COUNT: Final = re.compile(r"\d{1,9}", re.ASCII)
+#: The regions of an inference profile, before the model's own id. Tokens are counted by the model's own id.
+_PROFILE: Final = re.compile(r"^[a-z-]{2,8}\.(?=anthropic\.)")
 
 
 class Bedrock(Wire):
@@ -33,13 +33,25 @@ class Bedrock(Wire):
     title = "Amazon Bedrock"
     type = "cloudmanaged"
     credential_fields = (
-        CredentialField(name="cloud_access_key_id", secret=False, pattern="[A-Za-z0-9]{16,128}", unless=_ROLE_FLAG),
-        CredentialField(name="cloud_secret_access_key", unless=_ROLE_FLAG),
+        CredentialField(
+            name="cloud_access_key_id",
+            secret=False,
+            pattern="[A-Za-z0-9]{16,128}",
+            way="keys",
+            per_credential=True,
+        ),
+        CredentialField(name="cloud_secret_access_key", way="keys"),
+        CredentialField(name="cloud_session_token", required=False, way="keys"),
+        CredentialField(name="api_key", way="api_key"),
+        CredentialField(name="use_instance_role", secret=False, form="flag", way="role"),
         # The region becomes part of a host name.
         CredentialField(name="cloud_region", secret=False, pattern=r"[a-z]{2,4}(-[a-z]{2,12}){1,3}-\d{1,2}"),
-        CredentialField(name=_ROLE_FLAG, required=False, secret=False, form="flag"),
     )
-    dialects: Mapping[str, str] = {"chat": "bedrock_converse", "embeddings": "bedrock_embed"}
+    dialects: Mapping[str, str] = {
+        "chat": "bedrock_converse",
+        "embeddings": "bedrock_embed",
+        "count_tokens": "bedrock_count",
+    }
     #: empty, because all headers are signed
     fixed_headers: Mapping[str, str] = {}
 
@@ -48,28 +60,48 @@ class Bedrock(Wire):
 
     def endpoint(self, target: ProviderTarget, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
         base = config.base_url or _host("bedrock-runtime", config)
-        method = "invoke"
+        model, method = target.model, "invoke"
         if target.operation == "chat":
             method = "converse-stream" if target.stream else "converse"
+        elif target.operation == "count_tokens":
+            model, method = _PROFILE.sub("", model), "count-tokens"
         return Endpoint(
-            f"{base.rstrip('/')}/model/{quote(target.model, safe=_SAFE_PATH_CHARACTERS)}/{method}", self.fixed_headers
+            f"{base.rstrip('/')}/model/{quote(model, safe=_SAFE_PATH_CHARACTERS)}/{method}", self.fixed_headers
         )
 
-    def carrier(self, outbound: Outbound, config: ProviderConfig, secret: Mapping[str, str]) -> Outbound:
+    def dialect(self, operation: str, config: ProviderConfig, model: str) -> str | None:
+        if operation == "count_tokens" and "anthropic." not in model:
+            # Bedrock counts for Anthropic's models only.
+            return None
+        return super().dialect(operation, config, model)
+
+    def carrier(self, outbound: Outbound, provider: ProviderRecord, secret: Mapping[str, str]) -> Outbound:
+        config = provider.config
         if not config.cloud_region:
             raise ProviderNotConfigured("cloud_region")
         scope = Scope(config.cloud_region, _SERVICE)
         if config.use_instance_role:
-            return Signing(outbound, scope, self._machine.get)
+            machine_key = self._machine.api_key
+            if machine_key:
+                return BedrockCarrier(outbound, BedrockApiKey(machine_key))
+            return BedrockCarrier(outbound, Signature(scope, partial(self._machine.get, outbound, provider.id)))
+        if api_key := secret.get("api_key"):
+            return BedrockCarrier(outbound, BedrockApiKey(api_key))
         key = secret.get("cloud_secret_access_key")
-        if not config.cloud_access_key_id or not key:
+        # A further credential has an id of its own.
+        key_id = secret.get("cloud_access_key_id") or config.cloud_access_key_id
+        if not key_id or not key:
             raise ProviderNotConfigured("cloud_access_key_id")
-        identity = SigningIdentity(access_key_id=config.cloud_access_key_id, secret_access_key=key)
+        identity = SigningIdentity(
+            access_key_id=key_id,
+            secret_access_key=key,
+            session_token=secret.get("cloud_session_token"),
+        )
 
         async def configured_identity() -> SigningIdentity:
             return identity
 
-        return Signing(outbound, scope, configured_identity)
+        return BedrockCarrier(outbound, Signature(scope, configured_identity))
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes, secrets: Iterable[str]) -> ProviderFailed:
         if headers.get("x-amzn-errortype", "").startswith("ServiceQuotaExceededException"):
@@ -85,13 +117,11 @@ class Bedrock(Wire):
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
     ) -> Sequence[FoundModel]:
         base = (record.config.base_url or _host("bedrock", record.config)).rstrip("/")
-        return await list_callable_models(
-            self.carrier(outbound, record.config, secret), base, self.fixed_headers, record
-        )
+        return await list_callable_models(self.carrier(outbound, record, secret), base, self.fixed_headers, record)
 
 
 def _host(service: str, config: ProviderConfig) -> str:
     region = config.cloud_region
     if not region:
         raise ProviderNotConfigured("cloud_region")
-    return f"https://{service}.{region}.{_DOMAINS.get(region.partition('-')[0], 'amazonaws.com')}"
+    return f"https://{service}.{region}.{domain_of(region)}"

@@ -1,7 +1,7 @@
-"""Transport of Bedrock: signs requests, and converts binary events of replies to server-sent events."""
+"""Transport of Bedrock: authenticates requests, and converts binary events of replies to server-sent events."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -23,19 +23,42 @@ _STATUS_BY_EXCEPTION: Final = {
 }
 
 
-class Signing:
-    """An `Outbound` that signs requests. `send` also raises `ProviderFailed`, if there is no identity to sign with."""
+class Authorization(Protocol):
+    async def headers(self, request: OutboundRequest) -> Mapping[str, str]:
+        """Return the headers that authenticate a request. Raises `ProviderFailed`."""
 
-    def __init__(
-        self, outbound: Outbound, scope: Scope, get_identity: Callable[[], Awaitable[SigningIdentity]]
-    ) -> None:
-        self._outbound = outbound
+
+class Signature:
+    """Signs requests. Without an identity to sign with, `get_identity` raises `ProviderFailed`."""
+
+    def __init__(self, scope: Scope, get_identity: Callable[[], Awaitable[SigningIdentity]]) -> None:
         self._scope = scope
         self._get_identity = get_identity
 
-    async def send(self, request: OutboundRequest) -> OutboundReply:
+    async def headers(self, request: OutboundRequest) -> Mapping[str, str]:
         identity = await self._get_identity()
-        headers = signed(request.method, request.url, request.body, identity=identity, scope=self._scope)
+        return signed(request.method, request.url, request.body, identity=identity, scope=self._scope)
+
+
+class BedrockApiKey:
+    """Sends a Bedrock API key instead of a signature."""
+
+    def __init__(self, key: str) -> None:
+        self._headers = {"content-type": "application/json", "authorization": f"Bearer {key}"}
+
+    async def headers(self, request: OutboundRequest) -> Mapping[str, str]:
+        return self._headers
+
+
+class BedrockCarrier:
+    """An `Outbound` that authenticates requests. `send` also raises `ProviderFailed`."""
+
+    def __init__(self, outbound: Outbound, authorization: Authorization) -> None:
+        self._outbound = outbound
+        self._authorization = authorization
+
+    async def send(self, request: OutboundRequest) -> OutboundReply:
+        headers = await self._authorization.headers(request)
         reply = await self._outbound.send(msgspec.structs.replace(request, headers={**request.headers, **headers}))
         return EventReply(reply) if reply.headers.get("content-type", "").startswith(CONTENT_TYPE) else reply
 

@@ -1,40 +1,27 @@
-"""The AWS identity of this machine: keys of the environment, the container's role, or the instance's role.
-
-The identity is cached, and renewed in the background before it expires: only the first call of a process waits, for a
-bounded time.
-"""
+"""The AWS identity of this machine: keys of the environment, a role that is assumed with a token file, the container's
+role, or the instance's role."""
 
 import asyncio
-import contextlib
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
 
+from gatehouse.engine.providers.authentication.renewal import NotAvailable, Renewed
 from gatehouse.engine.providers.bedrock.signing import SigningIdentity
-from gatehouse.engine.providers.failure import ProviderFailed
-from gatehouse.foundation.outbound import OutboundFailed
-from gatehouse.foundation.outbound.metadata import request_metadata
+from gatehouse.engine.providers.bedrock.web_identity import assume_role
+from gatehouse.foundation.outbound import Outbound
+from gatehouse.foundation.outbound.metadata import MetadataRequest, request_metadata
 
-#: Sends a metadata request: method, URL, headers.
-MetadataRequest: TypeAlias = Callable[[str, str, Mapping[str, str]], Awaitable[bytes]]
-
-#: Timeout of all requests of one renewal together.
-RENEWAL_TIMEOUT_SECONDS: Final = 5.0
-#: Time before their expiry at which keys are renewed in the background.
-RENEW_BEFORE_EXPIRY_SECONDS: Final = 15 * 60
-#: Keys with less time until their expiry are not used.
-MIN_LIFETIME_SECONDS: Final = 30
-#: Interval between renewals: the service returns the same keys until shortly before they expire.
-RENEWAL_INTERVAL_SECONDS: Final = 60
-RETRY_INTERVAL_SECONDS: Final = 5
-
+#: Name of the sessions of a role, unless the environment names them.
+_SESSION_NAME: Final = "gatehouse"
 _CONTAINER_URL: Final = "http://169.254.170.2"
 _INSTANCE_URL: Final = "http://169.254.169.254"
 _ROLES_PATH: Final = "/latest/meta-data/iam/security-credentials/"
@@ -60,10 +47,6 @@ class _Keys(msgspec.Struct, rename="pascal"):
 _keys = msgspec.json.Decoder(_Keys)
 
 
-class NoIdentity(Exception):
-    """This machine has no role, or its credentials are not available now."""
-
-
 class Machine:
     """Provides the identity of this machine."""
 
@@ -76,46 +59,34 @@ class Machine:
     ) -> None:
         self._environment = environment
         self._request = request
-        self._now = now
-        self._identity: SigningIdentity | None = None
-        self._renewal: asyncio.Task[None] | None = None
-        self._not_before = 0.0
+        self._identity: Renewed[SigningIdentity] = Renewed("aws_machine", "no_instance_role", now)
 
-    async def get(self) -> SigningIdentity:
-        """Return an identity that is valid for at least `MIN_LIFETIME_SECONDS`. Raises `ProviderFailed`."""
-        remaining = self._remaining_seconds()
-        if remaining < RENEW_BEFORE_EXPIRY_SECONDS and self._renewal is None and self._now() >= self._not_before:
-            self._renewal = asyncio.create_task(self._renew())
-        if remaining <= MIN_LIFETIME_SECONDS and self._renewal is not None:
-            # Shielded, so that a cancelled request does not cancel the renewal for the others.
-            await asyncio.shield(self._renewal)
-        if self._identity is None or self._remaining_seconds() <= MIN_LIFETIME_SECONDS:
-            raise ProviderFailed("no_instance_role")
-        return self._identity
+    @property
+    def api_key(self) -> str | None:
+        """The Bedrock API key of the environment, which takes precedence over a role."""
+        return self._environment.get("AWS_BEARER_TOKEN_BEDROCK")
 
-    def _remaining_seconds(self) -> float:
-        """Return the seconds until the identity expires."""
-        if self._identity is None:
-            return 0.0
-        return float("inf") if self._identity.expires_at is None else self._identity.expires_at - self._now()
+    async def get(self, outbound: Outbound, provider: str | None = None) -> SigningIdentity:
+        """Return a valid identity. `provider` is the id of the provider that needs it, for the log. Raises
+        `ProviderFailed`."""
+        return await self._identity.get(partial(self._load, outbound), provider)
 
-    async def _renew(self) -> None:
-        interval = RETRY_INTERVAL_SECONDS
-        try:
-            with contextlib.suppress(NoIdentity, OutboundFailed, OSError, TimeoutError, ValueError):
-                async with asyncio.timeout(RENEWAL_TIMEOUT_SECONDS):
-                    self._identity = await self._load()
-                interval = RENEWAL_INTERVAL_SECONDS
-        finally:
-            self._not_before = self._now() + interval
-            self._renewal = None
-
-    async def _load(self) -> SigningIdentity:
+    async def _load(self, outbound: Outbound) -> SigningIdentity:
         variable = self._environment.get
         key, secret = variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY")
         if key and secret:
             return SigningIdentity(
                 access_key_id=key, secret_access_key=secret, session_token=variable("AWS_SESSION_TOKEN")
+            )
+        file, role = variable("AWS_WEB_IDENTITY_TOKEN_FILE"), variable("AWS_ROLE_ARN")
+        if file and role:
+            return await assume_role(
+                outbound,
+                region=variable("AWS_REGION") or variable("AWS_DEFAULT_REGION"),
+                role=role,
+                session=variable("AWS_ROLE_SESSION_NAME") or _SESSION_NAME,
+                token=(await asyncio.to_thread(Path(file).read_text)).strip(),
+                endpoint=variable("AWS_ENDPOINT_URL_STS"),
             )
         path, url = variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"), variable("AWS_CONTAINER_CREDENTIALS_FULL_URI")
         if path:
@@ -123,12 +94,12 @@ class Machine:
         if url:
             return await self._container(url)
         if variable("AWS_EC2_METADATA_DISABLED", "").lower() == "true":
-            raise NoIdentity
+            raise NotAvailable("AWS_EC2_METADATA_DISABLED is set")
         return await self._instance(variable("AWS_EC2_METADATA_SERVICE_ENDPOINT", _INSTANCE_URL).rstrip("/"))
 
     async def _container(self, url: str) -> SigningIdentity:
         if not _is_container_url(url):
-            raise NoIdentity
+            raise NotAvailable("AWS_CONTAINER_CREDENTIALS_FULL_URI may not receive a token")
         token = self._environment.get("AWS_CONTAINER_AUTHORIZATION_TOKEN")
         file = self._environment.get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")
         if file:
@@ -142,7 +113,7 @@ class Machine:
         token = {"X-aws-ec2-metadata-token": (await self._request("PUT", f"{base}/latest/api/token", ttl)).decode()}
         role = (await self._request("GET", base + _ROLES_PATH, token)).decode().split("\n")[0]
         if not role:
-            raise NoIdentity
+            raise NotAvailable("the instance has no role")
         return _read(await self._request("GET", base + _ROLES_PATH + role, token))
 
 
@@ -150,7 +121,7 @@ def _read(body: bytes) -> SigningIdentity:
     try:
         return _keys.decode(body).identity()
     except (msgspec.DecodeError, RecursionError):
-        raise NoIdentity from None
+        raise NotAvailable("the credentials are not valid") from None
 
 
 def _is_container_url(url: str) -> bool:

@@ -10,7 +10,7 @@ from gatehouse.engine.providers.failure import ProviderFailed
 from gatehouse.engine.providers.kind import FoundModel
 from gatehouse.engine.providers.wires import fetch
 from gatehouse.foundation.outbound import Outbound
-from gatehouse.policy.records import ProviderRecord
+from gatehouse.policy.catalog import ProviderRecord
 
 #: Maximum number of pages of profiles.
 MAX_PAGES = 10
@@ -37,7 +37,7 @@ class _Model(msgspec.Struct, rename="camel"):
         )
 
 
-class _Models(msgspec.Struct, rename="camel"):
+class _FoundationModels(msgspec.Struct, rename="camel"):
     model_summaries: list[_Model]
 
 
@@ -74,7 +74,7 @@ async def list_callable_models(
 ) -> Sequence[FoundModel]:
     """Return the models that can be called by their id, and the active profiles of supported models. Raises
     `ProviderFailed`."""
-    listed = await fetch(outbound, f"{base}/foundation-models", headers, record, _Models)
+    listed = await fetch(outbound, f"{base}/foundation-models", headers, record, _FoundationModels)
     supported = {model.model_id: model for model in listed.model_summaries if model.is_supported}
     models = [
         model.to_found_model(model.model_id, model.model_name)

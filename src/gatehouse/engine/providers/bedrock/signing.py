@@ -1,6 +1,7 @@
-"""AWS Signature Version 4 for one JSON request, with hash functions only.
+"""Computes AWS Signature Version 4 for one JSON request.
 
-An SDK contains models of all services, and is not needed to compute four HMACs. The tests compare this with its signer.
+A signature takes five HMACs, so no SDK is needed, which would contain models of all services. The tests compare the
+signatures with those of the SDK.
 """
 
 import hashlib
@@ -15,6 +16,15 @@ _ALGORITHM: Final = "AWS4-HMAC-SHA256"
 _DEFAULT_PORTS: Final = {"https": ":443", "http": ":80"}
 #: Characters that are never percent-encoded in a path or a query.
 _UNRESERVED: Final = "-_.~"
+
+
+#: Domains of partitions other than the default, by prefixes of their regions.
+_DOMAINS: Final = {"cn": "amazonaws.com.cn", "eusc": "amazonaws.eu"}
+
+
+def domain_of(region: str) -> str:
+    """Return the domain of AWS's services in a region."""
+    return _DOMAINS.get(region.partition("-")[0], "amazonaws.com")
 
 
 class SigningIdentity(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,8 +46,11 @@ class Scope(msgspec.Struct, frozen=True):
 def signed(
     method: str, url: str, body: bytes, *, identity: SigningIdentity, scope: Scope, when: datetime | None = None
 ) -> dict[str, str]:
-    """Return the headers to send, in the order in which they are signed. `url` is the URL that is sent: its encoded
-    parts are encoded once more here, as the service does."""
+    """Return the headers to send. All of them are signed, except `authorization`, which has the signature. `host` is
+    also signed, but not returned, because the HTTP client adds it.
+
+    `url` is the URL as sent. Its path is percent-encoded a second time for the signature, because the service does so
+    too."""
     parts = urlsplit(url)
     now = (when or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
     headers = {
@@ -71,7 +84,7 @@ def signed(
 
 
 def query_value(value: str) -> str:
-    """Return a query value in the only form whose signed and sent forms are the same."""
+    """Percent-encode a query value as the signature requires, so that the sent value and the signed value are equal."""
     return quote(value, safe=_UNRESERVED)
 
 

@@ -20,7 +20,7 @@ from gatehouse.engine.conversation.sse import data_of
 from gatehouse.engine.providers.bedrock.reply import UsageShape, finish_of, new_id, usage_of
 
 
-class _ToolUse(msgspec.Struct, rename="camel"):
+class _ToolUseDelta(msgspec.Struct, rename="camel"):
     tool_use_id: str = ""
     name: str = ""
     input: str = ""
@@ -28,7 +28,7 @@ class _ToolUse(msgspec.Struct, rename="camel"):
 
 class _Piece(msgspec.Struct, rename="camel"):
     text: str | None = None
-    tool_use: _ToolUse | None = None
+    tool_use: _ToolUseDelta | None = None
 
 
 class _Event(msgspec.Struct, rename="camel"):

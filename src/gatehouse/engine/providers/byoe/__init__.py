@@ -6,7 +6,7 @@ from typing import Final
 from gatehouse.engine.providers.kind import Endpoint, FoundModel, ProviderNotConfigured, ProviderTarget
 from gatehouse.engine.providers.wires import OPTIONAL_API_KEY, AnthropicWire, OpenAIWire, Wire
 from gatehouse.foundation.outbound import Outbound
-from gatehouse.policy.records import ProviderConfig, ProviderRecord
+from gatehouse.policy.catalog import ProviderConfig, ProviderRecord
 
 FORMATS: Final[Mapping[str, Wire]] = {"openai": OpenAIWire(), "anthropic": AnthropicWire()}
 
@@ -15,10 +15,14 @@ class Byoe(Wire):
     name = "byoe"
     title = "Own endpoint"
     type = "byoe"
+    responses_api = False
     credential_fields = (OPTIONAL_API_KEY,)
 
-    def dialect(self, operation: str, config: ProviderConfig) -> str | None:
-        return _wire(config).dialect(operation, config)
+    def dialect(self, operation: str, config: ProviderConfig, model: str) -> str | None:
+        return _wire(config).dialect(operation, config, model)
+
+    def has_responses(self, config: ProviderConfig) -> bool:
+        return bool(config.responses_api) and (config.format or "openai") == "openai"
 
     def endpoint(self, target: ProviderTarget, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
         return _wire(config).endpoint(target, config, secret)

@@ -10,7 +10,7 @@ from gatehouse.engine.providers.gemini.failure import failure_of
 from gatehouse.engine.providers.kind import Endpoint, FoundModel, ProviderTarget
 from gatehouse.engine.providers.wires import API_KEY, Wire, fetch
 from gatehouse.foundation.outbound import Outbound
-from gatehouse.policy.records import ProviderConfig, ProviderRecord
+from gatehouse.policy.catalog import ProviderConfig, ProviderRecord
 
 #: Maximum number of pages of the list of models.
 MAX_PAGES = 10
@@ -40,7 +40,7 @@ class _Model(msgspec.Struct, rename="camel"):
         )
 
 
-class _Page(msgspec.Struct, rename="camel"):
+class _ModelsPage(msgspec.Struct, rename="camel"):
     models: list[_Model]
     next_page_token: str = ""
 
@@ -51,11 +51,15 @@ class Gemini(Wire):
     type = "native"
     credential_fields = (API_KEY,)
     home = "https://generativelanguage.googleapis.com/v1beta"
-    dialects: Mapping[str, str] = {"chat": "gemini_generate", "embeddings": "gemini_embed"}
+    dialects: Mapping[str, str] = {
+        "chat": "gemini_generate",
+        "embeddings": "gemini_embed",
+        "count_tokens": "gemini_count",
+    }
     key_header = "x-goog-api-key"
 
     def endpoint(self, target: ProviderTarget, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
-        method = "batchEmbedContents"
+        method = "countTokens" if target.operation == "count_tokens" else "batchEmbedContents"
         if target.operation == "chat":
             method = "streamGenerateContent?alt=sse" if target.stream else "generateContent"
         path = quote(resource(target.model), safe="/:@")
@@ -72,7 +76,7 @@ class Gemini(Wire):
         token = ""
         for _ in range(MAX_PAGES):
             page_url = f"{url}&pageToken={quote(token, safe='')}" if token else url
-            page = await fetch(outbound, page_url, self.headers(secret), record, _Page, failure=self.failure)
+            page = await fetch(outbound, page_url, self.headers(secret), record, _ModelsPage, failure=self.failure)
             models += [model.to_found_model() for model in page.models if _OFFERED_METHODS & model.methods]
             token = page.next_page_token
             if not token:

@@ -28,12 +28,12 @@ class GeminiGenerate:
         return Reader()
 
 
-class _Vector(msgspec.Struct):
+class _ContentEmbedding(msgspec.Struct):
     values: tuple[float, ...]
 
 
 class _Embedded(msgspec.Struct, rename="camel"):
-    embeddings: list[_Vector]
+    embeddings: list[_ContentEmbedding]
     usage_metadata: reply.UsageShape | None = None
 
 

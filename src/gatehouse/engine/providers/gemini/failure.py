@@ -18,11 +18,11 @@ class _Error(msgspec.Struct):
     details: list[_Detail] = []
 
 
-class _Body(msgspec.Struct):
+class _FailureBody(msgspec.Struct):
     error: _Error
 
 
-_body = msgspec.json.Decoder(_Body)
+_body = msgspec.json.Decoder(_FailureBody)
 _DELAY_SECONDS = re.compile(r"(\d+(?:\.\d+)?)s")
 
 

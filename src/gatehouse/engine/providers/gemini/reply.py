@@ -142,8 +142,10 @@ def usage_of(usage: UsageShape | None) -> Usage | None:
         return None
     prompt = max(usage.prompt_token_count or 0, 0)
     cached = min(max(usage.cached_content_token_count or 0, 0), prompt)
+    thoughts = max(usage.thoughts_token_count or 0, 0)
     return Usage(
         input_tokens=prompt - cached + max(usage.tool_use_prompt_token_count or 0, 0),
         cached_tokens=cached,
-        output_tokens=max(usage.candidates_token_count or 0, 0) + max(usage.thoughts_token_count or 0, 0),
+        output_tokens=max(usage.candidates_token_count or 0, 0) + thoughts,
+        reasoning_tokens=thoughts,
     )

@@ -10,7 +10,7 @@ from gatehouse.engine.providers.kind import FoundModel
 from gatehouse.engine.providers.mistral.failure import failure_of
 from gatehouse.engine.providers.wires import API_KEY, OpenAIWire, fetch
 from gatehouse.foundation.outbound import Outbound
-from gatehouse.policy.records import ProviderRecord
+from gatehouse.policy.catalog import ProviderRecord
 
 
 class _Capabilities(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class _Model(msgspec.Struct):
         )
 
 
-class _Models(msgspec.Struct):
+class _ModelList(msgspec.Struct):
     data: list[_Model]
 
 
@@ -44,7 +44,12 @@ class Mistral(OpenAIWire):
     type = "native"
     credential_fields = (API_KEY,)
     home = "https://api.mistral.ai/v1"
-    dialects: Mapping[str, str] = {"chat": "mistral_chat", "embeddings": "mistral_embeddings"}
+    dialects: Mapping[str, str] = {
+        "chat": "mistral_chat",
+        "embeddings": "mistral_embeddings",
+        "moderations": "openai_moderations",
+        "transcription": "openai_transcriptions",
+    }
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes, secrets: Iterable[str]) -> ProviderFailed:
         return failure_of(status, headers, body, secrets)
@@ -53,6 +58,6 @@ class Mistral(OpenAIWire):
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
     ) -> Sequence[FoundModel]:
         url = self.base_url(record.config) + self.models
-        listed = await fetch(outbound, url, self.headers(secret), record, _Models, failure=self.failure)
+        listed = await fetch(outbound, url, self.headers(secret), record, _ModelList, failure=self.failure)
         # Aliases are listed as models of their own; an id may be listed twice.
         return list({model.id: model.to_found_model() for model in listed.data}.values())

@@ -11,12 +11,12 @@ from gatehouse.engine.providers.failure import ProviderFailed, of_status
 _MAX_FAULTS = 5
 
 
-class _Body(msgspec.Struct):
+class _ErrorBody(msgspec.Struct):
     message: Any = None
     detail: Any = None
 
 
-_decoder = msgspec.json.Decoder(_Body)
+_decoder = msgspec.json.Decoder(_ErrorBody)
 
 
 def failure_of(status: int, headers: Mapping[str, str], body: bytes, secrets: Iterable[str]) -> ProviderFailed:

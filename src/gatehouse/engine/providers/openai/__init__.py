@@ -1,10 +1,12 @@
 """OpenAI."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from gatehouse.engine.conversation.dialects.openai_chat.content import without_signatures
-from gatehouse.engine.providers.wires import API_KEY, OpenAIWire
-from gatehouse.policy.records import ProviderConfig
+from gatehouse.engine.providers.kind import ProviderTarget
+from gatehouse.engine.providers.wires import API_KEY, OpenAIWire, openai_dialects
+from gatehouse.policy.catalog import ProviderConfig
 
 
 class OpenAI(OpenAIWire):
@@ -13,6 +15,12 @@ class OpenAI(OpenAIWire):
     type = "native"
     credential_fields = (API_KEY,)
     home = "https://api.openai.com/v1"
+    responses_api = True
+    # Its current models have no text completions: these are sent as chats.
+    dialects: Mapping[str, str] = openai_dialects(
+        "chat", "embeddings", "moderations", "image_generation", "image_edit", "image_variation", "transcription",
+        "translation", "speech",
+    )  # fmt: skip
     # Reasoning models refuse the older field.
     limit_field = "max_completion_tokens"
 
@@ -25,5 +33,5 @@ class OpenAI(OpenAIWire):
     def has_prompt_cache_key(self, config: ProviderConfig) -> bool:
         return True
 
-    def fit(self, body: dict[str, Any], config: ProviderConfig) -> dict[str, Any]:
+    def fit(self, body: dict[str, Any], target: ProviderTarget, config: ProviderConfig) -> dict[str, Any]:
         return without_signatures(body)

@@ -1,8 +1,6 @@
 """The sandbox as a server: maps a path and a body to a status and a body, without framework or network."""
 
 import asyncio
-import base64
-import struct
 from collections.abc import AsyncIterator, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -10,7 +8,7 @@ from typing import Any
 import msgspec
 
 from gatehouse.engine.conversation.call import ModelCall
-from gatehouse.engine.conversation.dialect import Dialect
+from gatehouse.engine.conversation.dialect import NO_HEADERS, Dialect
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.form import (
     Completion,
@@ -27,13 +25,11 @@ from gatehouse.engine.conversation.form import (
 from gatehouse.engine.providers.sandbox.behaviour import LISTED_MODELS, Behaviour, of_model
 from gatehouse.engine.providers.sandbox.content import (
     CREATED,
-    DIMENSIONS,
-    MAX_DIMENSIONS,
+    MAX_CHOICES,
     complete,
-    count,
     pieces,
-    vector,
 )
+from gatehouse.engine.providers.sandbox.whole_answers import WHOLE_ANSWERS, spoken
 from gatehouse.foundation.errors import NotFound, Refusal
 
 GARBAGE = b"<html>This is not the answer that you were looking for.\n\n\x00\xff</html>"
@@ -42,10 +38,20 @@ _PATHS: Mapping[str, str] = {
     "/chat/completions": "openai_chat",
     "/messages": "anthropic_messages",
     "/embeddings": "openai_embeddings",
+    "/completions": "openai_completions",
+    "/moderations": "openai_moderations",
+    "/rerank": "cohere_rerank",
+    "/images/generations": "openai_image_generation",
+    "/images/edits": "openai_image_edits",
+    "/images/variations": "openai_image_variations",
+    "/audio/transcriptions": "openai_transcriptions",
+    "/audio/translations": "openai_translations",
+    "/audio/speech": "openai_speech",
 }
 
 
 _JSON: Mapping[str, str] = MappingProxyType({"content-type": "application/json"})
+_TEXT: Mapping[str, str] = MappingProxyType({"content-type": "text/plain; charset=utf-8"})
 
 
 class CutOff(Exception):
@@ -63,7 +69,7 @@ class SandboxAnswer(msgspec.Struct, frozen=True, kw_only=True):
     cut: bool = False
 
 
-async def answer(method: str, path: str, body: bytes) -> SandboxAnswer:
+async def answer(method: str, path: str, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> SandboxAnswer:
     """Return the answer to a request, in the dialect of the path. Paths may begin with `/v1`. Errors are answers,
     too."""
     path = path.partition("?")[0].removeprefix("/v1").rstrip("/")
@@ -74,7 +80,7 @@ async def answer(method: str, path: str, body: bytes) -> SandboxAnswer:
         return _error_answer(DIALECTS["openai_chat"], NotFound())
     dialect = DIALECTS[name]
     try:
-        call = dialect.decode(body)
+        call = dialect.decode(body, {name.lower(): value for name, value in headers.items()})
         behaviour = of_model(call.model)
         if behaviour is None:
             raise _UnknownModel(f"The sandbox has no model `{call.model}`.")
@@ -89,18 +95,26 @@ async def answer(method: str, path: str, body: bytes) -> SandboxAnswer:
 
 
 def _success_answer(dialect: Dialect, call: ModelCall, behaviour: Behaviour) -> SandboxAnswer:
-    if dialect.operation == "embeddings":
-        body = _embeddings(call)
+    if call.answer_form == "binary":
+        return SandboxAnswer(headers={"content-type": "audio/wav"}, stream=_streamed(spoken(call), cut=behaviour.cut))
+    whole = WHOLE_ANSWERS.get(dialect.operation)
+    if whole is not None:
+        body = whole(call)
     else:
         completion = complete(dialect.to_internal(call), behaviour)
         if call.stream:
             events = _events(dialect, call, completion)
             stream = _garbage() if behaviour.garbage else _streamed(events, cut=behaviour.cut)
             return SandboxAnswer(headers={"content-type": "text/event-stream"}, stream=stream)
-        body = dialect.render_reply(completion, call)
+        body = (
+            _text_completions(call, behaviour)
+            if dialect.operation == "completions"
+            else dialect.render_reply(completion, call)
+        )
     if behaviour.garbage:
         return SandboxAnswer(body=GARBAGE)
-    return SandboxAnswer(body=body, cut=behaviour.cut)
+    headers = _TEXT if call.answer_form == "text" else _JSON
+    return SandboxAnswer(headers=headers, body=body, cut=behaviour.cut)
 
 
 class _UnknownModel(NotFound):
@@ -152,29 +166,21 @@ async def _garbage() -> AsyncIterator[bytes]:
     yield GARBAGE
 
 
-def _embeddings(call: ModelCall) -> bytes:
-    value = call.body["input"]
-    texts = [value] if isinstance(value, str) else [str(item) for item in value]
-    dimensions = min(call.body.get("dimensions") or DIMENSIONS, MAX_DIMENSIONS)
-    vectors = [vector(text, dimensions) for text in texts]
-    tokens = sum(map(count, texts))
-    return msgspec.json.encode(
-        {
-            "object": "list",
-            "model": call.model,
-            "data": [
-                {"object": "embedding", "index": index, "embedding": _encoded_vector(values, call.body)}
-                for index, values in enumerate(vectors)
-            ],
-            "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
-        }
-    )
-
-
-def _encoded_vector(values: list[float], body: Mapping[str, Any]) -> Any:
-    if body.get("encoding_format") != "base64":
-        return values
-    return base64.b64encode(struct.pack(f"<{len(values)}f", *values)).decode()
+def _text_completions(call: ModelCall, behaviour: Behaviour) -> bytes:
+    """Return the answer to a text completion with any number of prompts and choices."""
+    dialect, prompt = DIALECTS[call.dialect], call.body["prompt"]
+    answer: dict[str, Any] = {}
+    choices: list[Any] = []
+    tokens = [0, 0]
+    for text in [prompt] if isinstance(prompt, str) else prompt:
+        one = msgspec.structs.replace(call, body={**call.body, "prompt": text})
+        answer = msgspec.json.decode(dialect.render_reply(complete(dialect.to_internal(one), behaviour), one))
+        for _ in range(min(call.body.get("n") or 1, MAX_CHOICES)):
+            choices.append({**answer["choices"][0], "index": len(choices)})
+            tokens[1] += answer["usage"]["completion_tokens"]
+        tokens[0] += answer["usage"]["prompt_tokens"]
+    usage = {"prompt_tokens": tokens[0], "completion_tokens": tokens[1], "total_tokens": sum(tokens)}
+    return msgspec.json.encode({**answer, "choices": choices, "usage": usage})
 
 
 def _models() -> bytes:

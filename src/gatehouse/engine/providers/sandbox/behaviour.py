@@ -16,10 +16,18 @@ LISTED_MODELS: Final = (
     "cut",
     "garbage",
     "embed",
+    "moderation",
+    "rerank",
+    "image",
+    "transcription",
+    "speech",
 )
 
+#: Models of operations that are not streamed.
+WITHOUT_STREAMS: Final = frozenset({"embed", "moderation", "rerank", "image", "transcription", "speech"})
+
 MAX_DELAY_MS = 600_000
-MAX_CHUNKS = 10_000
+MAX_CHUNKS = 99_999
 MAX_TOKENS = 1_000_000_000
 
 
@@ -37,6 +45,11 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
 _FIXED_BEHAVIOURS = {
     "echo": Behaviour(),
     "embed": Behaviour(),
+    "moderation": Behaviour(),
+    "rerank": Behaviour(),
+    "image": Behaviour(),
+    "transcription": Behaviour(),
+    "speech": Behaviour(),
     "cut": Behaviour(cut=True),
     "garbage": Behaviour(garbage=True),
     "tools": Behaviour(tools=True),

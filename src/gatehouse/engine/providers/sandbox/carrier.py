@@ -14,7 +14,7 @@ class SandboxOutbound:
         path = request.url.removeprefix("sandbox:")
         try:
             async with asyncio.timeout(request.first_byte_timeout):
-                return SandboxReply(await answer(request.method, path, request.body))
+                return SandboxReply(await answer(request.method, path, request.body, request.headers))
         except TimeoutError:
             raise OutboundTimeout from None
 

@@ -18,6 +18,7 @@ CREATED = 1_700_000_000
 DIMENSIONS = 8
 MAX_DIMENSIONS = 4096
 MAX_WORDS = 2_000
+MAX_CHOICES = 16
 
 _WORD = re.compile(r"\s*\S+\s*?")
 
@@ -41,10 +42,15 @@ def complete(request: Request, behaviour: Behaviour) -> Completion:
     usage = Usage(input_tokens=count(prompt), output_tokens=count(text))
     if behaviour.tokens is not None:
         usage = Usage(input_tokens=behaviour.tokens[0], output_tokens=behaviour.tokens[1])
-    digest = hashlib.sha256(prompt.encode()).hexdigest()[:24]
+    digest = digest_of(prompt)
     return Completion(
         id=f"sandbox-{digest}", model=request.model, parts=parts, finish=finish, usage=usage, created=int(time.time())
     )
+
+
+def digest_of(text: str) -> str:
+    """Return a short digest in hexadecimal, for ids."""
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
 def count(text: str) -> int:

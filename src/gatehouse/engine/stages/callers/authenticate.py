@@ -1,7 +1,7 @@
 """Authenticates the caller and loads the policy of the caller's organization. Only this module creates an
 `Identified`."""
 
-from gatehouse.engine.exchange import Identified, Received
+from gatehouse.engine.exchange import NO_CONTEXT, HostContext, Identified, Received
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.callers import rate_limit
 from gatehouse.engine.verdict import Refuse
@@ -13,7 +13,7 @@ class NoTenant(Forbidden):
     message = "A platform-wide client belongs to no organization, so it cannot call models."
 
 
-async def identify(x: Received, ports: Ports, scope: str) -> Identified | Refuse:
+async def identify(x: Received, ports: Ports, scope: str, host: HostContext = NO_CONTEXT) -> Identified | Refuse:
     """Return the caller with the policy of their organization, or a refusal: `Unauthenticated`, `NoTenant`, or
     `RateLimited` for an address with too many failed attempts. `scope` is the scope that the call needs; `stages.scope`
     checks it."""
@@ -24,7 +24,18 @@ async def identify(x: Received, ports: Ports, scope: str) -> Identified | Refuse
     if caller.tenant_id is None:
         return await _counted(NoTenant(), x, caller, ports)
     policy = await ports.policies.current(caller.tenant_id)
-    return Identified(received=x, caller=caller, policy=policy, scope=scope)
+    return Identified(received=x, caller=caller, policy=policy, scope=scope, host=host)
+
+
+async def identify_known(
+    x: Received, caller: Caller, ports: Ports, scope: str, host: HostContext = NO_CONTEXT
+) -> Identified | Refuse:
+    """Return a caller that the host has identified, with the policy of their organization, or the refusal `NoTenant`.
+    The credential is checked again before each attempt."""
+    if caller.tenant_id is None:
+        return Refuse(NoTenant())
+    policy = await ports.policies.current(caller.tenant_id)
+    return Identified(received=x, caller=caller, policy=policy, scope=scope, host=host)
 
 
 async def _counted(error: Refusal, x: Received, caller: Caller | None, ports: Ports) -> Refuse:

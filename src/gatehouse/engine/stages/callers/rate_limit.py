@@ -94,15 +94,14 @@ def is_name(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and 0 < len(value.strip()) <= _MAX_EMAIL_CHARACTERS
 
 
-async def check(x: Identified, ports: Ports) -> Verdict:
-    """Count the request of an identified caller, and store the state for the headers of the answer. A request that
-    already has a state was counted by the host."""
-    if x.rate is not None:
-        return ALLOW
+async def check(x: Identified, ports: Ports) -> Verdict | RateState:
+    """Count the request of an identified caller, and return the state for the headers of the answer, unless the host
+    has counted the request."""
+    if x.host.rate is not None:
+        return x.host.rate
     received = x.received
     rule = ports.limits.resolve(received.method, received.path, x.caller, received.client_address)
     if rule is None:
         return ALLOW
     taken = await ports.counters.take(rule.key, rule.limit)
-    x.rate = taken.rate
-    return ALLOW if taken.allowed else Refuse(RateLimited(rule, taken))
+    return taken.rate if taken.allowed else Refuse(RateLimited(rule, taken))

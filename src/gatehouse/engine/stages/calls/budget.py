@@ -2,57 +2,84 @@
 (docs/budgets.md).
 """
 
-from typing import Final
+from collections.abc import Coroutine
+from typing import Any, Final, TypeAlias
 
-from gatehouse.engine.exchange import Admitted, Exchange, Identified
+from gatehouse.engine.conversation.dialects.openai_kept_response import OpenAIKeptResponse
+from gatehouse.engine.exchange import Admitted, CallRequest, Exchange, Identified, Routed
 from gatehouse.engine.money.bound import (
     PriceUnknown,
     bound,
     default_output,
     priced,
 )
-from gatehouse.engine.ports import Ports
-from gatehouse.engine.verdict import ALLOW, MaybeVerdict, Refuse, Verdict
+from gatehouse.engine.ports import Ports, Reserved
+from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
 from gatehouse.foundation.errors import Refusal
 from gatehouse.policy.budgets import CallAmounts, CallerBudgets, nano
+from gatehouse.policy.catalog import Candidate
 
 _ONE: Final = CallAmounts(requests=1)
+
+#: The result of `reserve`.
+Admission: TypeAlias = Admitted | Refuse
 
 
 def check(x: Identified, ports: Ports) -> Verdict:
     caller_budgets = x.policy.budgets.of(x.caller)
     binding = caller_budgets if caller_budgets is None or _enforced(x) else caller_budgets.always
-    if binding is None:
+    # The budget may be exhausted by the advance of this call, so `reserve` decides about such a call.
+    if binding is None or x.host.release_advance is not None:
         return ALLOW
     refused = ports.spend.exhausted(binding.budgets)
-    return ALLOW if refused is None else Refuse(refused)
+    if refused is None or x.received.dialect == OpenAIKeptResponse.name:
+        # An operation on a stored response calls no model.
+        return ALLOW
+    return Refuse(refused)
 
 
-def reserve(x: Admitted, ports: Ports) -> MaybeVerdict:
-    """Reserve the most that the call can use. Refuses with `QuotaExceeded`, or with `Unavailable` if the state of the
-    budgets is unknown."""
-    identified = x.call_request.identified
+def reserve(x: Routed, ports: Ports) -> Admission | Coroutine[Any, Any, Admission]:
+    """Reserve the most that the call can use, and return the admitted call. Refuses with `QuotaExceeded`, or with
+    `Unavailable` if the state of the budgets is unknown."""
+    call_request, identified = x.call_request, x.call_request.identified
     caller_budgets = identified.policy.budgets.of(identified.caller)
-    return ALLOW if caller_budgets is None else _reserve(x, caller_budgets, ports)
+    if caller_budgets is None or call_request.call.dialect == OpenAIKeptResponse.name:
+        return Admitted(routed=x, call_request=call_request, chain=x.chain, reserved=None)
+    return _reserve(x, caller_budgets, ports)
 
 
-async def _reserve(x: Admitted, caller_budgets: CallerBudgets, ports: Ports) -> Verdict:
-    call_request = x.call_request
-    enforced = _enforced(call_request.identified)
+async def _reserve(x: Routed, caller_budgets: CallerBudgets, ports: Ports) -> Admission:
+    call_request, identified, chain = x.call_request, x.call_request.identified, x.chain
+    enforced = _enforced(identified)
     binding = caller_budgets if enforced else caller_budgets.always
     if binding is not None and binding.block_usd:
-        remaining = tuple([candidate for candidate in x.chain if priced(call_request, candidate)])
-        if not remaining:
+        chain = tuple([candidate for candidate in x.chain if priced(call_request, candidate)])
+        if not chain:
             return Refuse(PriceUnknown.of(x.chain[0], "A budget in dollars"))
-        x.chain = remaining
-    amounts = _max_amounts(x, limited=binding is not None and binding.block) if caller_budgets.measure else _ONE
+    amounts = _ONE
+    if caller_budgets.measure:
+        amounts = _max_amounts(call_request, chain, limited=binding is not None and binding.block)
+    if identified.host.release_advance is not None:
+        # Nothing is awaited between the release and the reservation if the amount fits, so no other call takes it.
+        identified.host.release_advance()
     try:
-        x.reserved = await ports.spend.reserve(
-            caller_budgets.budgets, amounts, enforced=enforced, user_id=call_request.identified.caller.user_id
+        reserved = await ports.spend.reserve(
+            caller_budgets.budgets, amounts, enforced=enforced, user_id=identified.caller.user_id
         )
     except Refusal as refused:
         return Refuse(refused)
-    return ALLOW
+    return Admitted(routed=x, call_request=call_request, chain=chain, reserved=reserved)
+
+
+async def reserve_in_advance(x: Identified, amounts: CallAmounts, ports: Ports) -> Reserved | None:
+    """Reserve an amount for several later calls of a caller, and return the reservation, or None if no budget applies.
+    A refusal is not announced, because single calls may still fit. Raises `QuotaExceeded` and `Unavailable`."""
+    caller_budgets = x.policy.budgets.of(x.caller)
+    if caller_budgets is None:
+        return None
+    return await ports.spend.reserve(
+        caller_budgets.budgets, amounts, enforced=_enforced(x), user_id=x.caller.user_id, announce=False
+    )
 
 
 def settle(x: Exchange, ports: Ports) -> None:
@@ -79,13 +106,13 @@ def charged(x: Exchange) -> CallAmounts | None:
     return CallAmounts(nano_usd=nano(x.cost_usd) if x.cost_usd else 0, requests=1, tokens=tokens)
 
 
-def _max_amounts(x: Admitted, *, limited: bool) -> CallAmounts:
+def _max_amounts(call_request: CallRequest, chain: tuple[Candidate, ...], *, limited: bool) -> CallAmounts:
     """Return the most that the call can use. If `limited`, the gateway sends an output limit to the model when the
     caller sends none."""
-    output = default_output(x.call_request, x.chain)
+    output = default_output(call_request, chain)
     if limited:
-        x.call_request.call.output_limit = output
-    upper = bound(x.call_request, x.chain, output)
+        call_request.call.output_limit = output
+    upper = bound(call_request, chain, output)
     return CallAmounts(nano_usd=upper.nano_usd or 0, requests=1, tokens=upper.tokens)
 
 

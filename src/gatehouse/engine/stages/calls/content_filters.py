@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from gatehouse.detection.keywords import passages
 from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.slots import Slot, slots_in_steps
 from gatehouse.engine.dlp.body import separator_between
 from gatehouse.engine.dlp.errors import DlpUnavailable
@@ -23,7 +24,17 @@ from gatehouse.foundation.errors import Forbidden, Refusal
 from gatehouse.policy.filters import Filter, FilterSet
 
 #: Fields of a body that contain the conversation.
-_CONVERSATION: Final = ("system", "instructions", "messages", "input", "text")
+_CONVERSATION: Final = (
+    "system",
+    "instructions",
+    "messages",
+    "input",
+    "text",
+    "prompt",
+    "suffix",
+    "query",
+    "documents",
+)
 #: Fields with declarations. A model also reads the descriptions in them. Names and schemas have no topic.
 _DECLARED: Final = ("tools", "functions")
 #: Fields of a declaration that a model reads. The definition is the grammar of a custom tool.
@@ -57,7 +68,7 @@ def check(x: CallRequest, ports: Ports) -> MaybeVerdict:
 
 async def _check(x: CallRequest, filter_set: FilterSet, ports: Ports) -> Verdict:
     filters = filter_set.of(x.identified.caller.groups)
-    size, work_owner = len(x.identified.received.body), owner(x.identified.caller)
+    size, work_owner = x.body_bytes, owner(x.identified.caller)
     try:
         blocking, failed, _ = await evaluate(filter_set, filters, x.call.body, ports, size=size, work_owner=work_owner)
     except Refusal as refused:
@@ -78,7 +89,10 @@ def instruct(x: CallRequest, ports: Ports) -> Verdict:
     if filter_set.filters:
         own = instructions(filter_set.of(x.identified.caller.groups))
         if own:
-            DIALECTS[x.call.dialect].prepend_instructions(x.call.body, "\n\n".join(own))
+            try:
+                DIALECTS[x.call.dialect].prepend_instructions(x.call.body, "\n\n".join(own))
+            except InvalidField as error:
+                return Refuse(error)
     return ALLOW
 
 

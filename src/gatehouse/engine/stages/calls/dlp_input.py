@@ -2,8 +2,10 @@
 
 from time import perf_counter
 
+from gatehouse.detection.documents.output import Unread
+from gatehouse.engine.conversation.call import FilePart
 from gatehouse.engine.conversation.slots import Slot
-from gatehouse.engine.dlp.body import apply_replacements, inspect_request
+from gatehouse.engine.dlp.body import apply_replacements, inspect_request, note_unread
 from gatehouse.engine.dlp.decide import Hit, TierFindings, decide
 from gatehouse.engine.dlp.errors import violation
 from gatehouse.engine.dlp.examine import Examiner
@@ -26,7 +28,7 @@ def name(x: CallRequest, ports: Ports) -> MaybeVerdict:
     """Redact the name of a model that is not in the catalog. The name can be any text, and appears in the error and in
     the record. It is not sent to a provider, so the call is neither blocked nor held."""
     policy, named = x.identified.policy, x.call.model
-    if not policy.dlp.enabled or named in {"", AUTO} or policy.find_models(named):
+    if not policy.dlp.enabled or named in {"", AUTO} or policy.knows(named):
         return ALLOW
     return _name(x, ports)
 
@@ -53,7 +55,7 @@ async def _inspect(x: CallRequest, ports: Ports) -> Verdict:
     identified, policy = x.identified, x.identified.policy.dlp
     caller = identified.caller
     inspection = x.inspection = x.inspection or Inspection(
-        policy, caller.groups, numbers=identified.labels, owner=owner(caller)
+        policy, caller.groups, numbers=identified.host.labels, owner=owner(caller)
     )
     started = perf_counter()
     if not x.call.exact:
@@ -63,13 +65,19 @@ async def _inspect(x: CallRequest, ports: Ports) -> Verdict:
     headers = dict(x.call.headers)
     try:
         examiner = Examiner(inspection, ports.detectors, ports.dlp, "input")
-        hit_to_approve = await inspect_request(x.call.body, examiner, headers, len(x.identified.received.body))
+        if x.call.files:
+            note_unread([Unread(_kind(file), "no_text") for file in x.call.files], examiner)
+        hit_to_approve = await inspect_request(x.call.body, examiner, headers, x.body_bytes)
         x.call.headers = headers
     except Refusal as refused:
         return Refuse(refused)
     finally:
         inspection.seconds += perf_counter() - started
     return ALLOW if hit_to_approve is None else approval_hold(hit_to_approve, inspection, ports, "input")
+
+
+def _kind(file: FilePart) -> str:
+    return "audio" if file.name == "file" else "image"
 
 
 def approval_hold(hit: Hit, inspection: Inspection, ports: Ports, direction: str) -> Hold:

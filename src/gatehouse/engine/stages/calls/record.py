@@ -84,8 +84,9 @@ class Recorder:
             rule_events=tuple(call_request.rule_events) if call_request else (),
             routing_policy_id=x.routing_policy_id,
             dlp_events=call_request.inspection.events() if call_request and call_request.inspection else (),
-            end_user=call_request.end_user if call_request else None,
-            tags=identified.tags,
+            end_user=x.end_user,
+            tags=x.tags,
+            model_alias=x.model_alias,
         )
         await self._ports.journal.append(encode(entry))
 
@@ -101,12 +102,13 @@ class Recorder:
         result is not awaited. Raises `Unavailable`, at once or when awaited, if the journal refuses the entry."""
         ports = self._ports
         try:
-            ports.meter.finished(x)
+            if not x.shadow:
+                ports.meter.finished(x)
             if x.trace is not None and ports.traces is not None:
                 ports.traces.finished(x)
         except Exception:
             # The request is recorded even if its metrics fail.
-            log.exception("record.figures_fault", request_id=x.identified.received.request_id)
+            log.exception("record.metrics_fault", request_id=x.identified.received.request_id)
         identified, call_request, chosen, usage = x.identified, x.call_request, x.chosen, x.usage
         received, caller = identified.received, identified.caller
         inspection = call_request.inspection if call_request else None
@@ -146,9 +148,13 @@ class Recorder:
             rule_events=tuple(call_request.rule_events) if call_request else (),
             budgets=_budgets(x),
             attempts=_failed(x) if x.attempts else (),
-            cache=x.cache,
-            end_user=call_request.end_user if call_request else None,
-            tags=identified.tags,
+            cache=None if x.cached is None else x.cached.lookup,
+            end_user=x.end_user,
+            tags=x.tags,
+            attempt_ms=x.attempt_ms,
+            model_alias=x.model_alias,
+            shadow=x.shadow,
+            credential=x.credential,
         )
         return ports.journal.append(encode(entry))
 
@@ -160,6 +166,13 @@ def _budgets(x: Exchange) -> tuple[tuple[UUID, int], ...]:
 
 def _failed(x: Exchange) -> tuple[Failed, ...]:
     return tuple(
-        Failed(provider=attempt.provider, model_id=attempt.model, status=attempt.status, reason=attempt.reason)
+        Failed(
+            provider=attempt.provider,
+            model_id=attempt.model,
+            status=attempt.status,
+            reason=attempt.reason,
+            duration_ms=attempt.duration_ms,
+            credential=attempt.credential,
+        )
         for attempt in x.attempts
     )

@@ -6,17 +6,17 @@ restores the values of the current request's labels.
 """
 
 import hashlib
-from collections.abc import AsyncIterator
-from typing import Final
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, Final
 
 import msgspec
 
-from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.conversation.dialects import TRAITS
 from gatehouse.engine.conversation.endings import ended_normally
 from gatehouse.engine.exchange import Admitted, Cached, CallRequest, Exchange
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply, dropped_fields
-from gatehouse.engine.verdict import ALLOW, MaybeVerdict, Verdict
+from gatehouse.engine.verdict import ALLOW, Verdict
 
 #: Largest request that is looked up and largest answer that is stored. Hashing or sealing larger ones would delay other
 #: requests.
@@ -25,35 +25,39 @@ MAX_CACHED_BYTES: Final = 1024**2
 _encoder = msgspec.json.Encoder()
 
 
-def look(x: Admitted, ports: Ports) -> MaybeVerdict:
+def look(x: Admitted, ports: Ports) -> Verdict | Coroutine[Any, Any, Verdict | Cached]:
+    """Return the state of the call in the cache, or `ALLOW` if the cache is not used."""
     choice = x.routed.choice
     if choice is None or not choice.policy.cache_ttl_seconds:
         return ALLOW
-    if DIALECTS[x.call_request.call.dialect].operation == "count_tokens":
+    if not TRAITS[x.call_request.call.dialect].is_cacheable:
         return ALLOW
-    if len(x.call_request.identified.received.body) > MAX_CACHED_BYTES:
+    native = x.call_request.call.native
+    if native is not None and (native.keeps or native.previous is not None or native.references):
+        # The answer depends on what the provider keeps, or has ids that are bound to the caller.
+        return ALLOW
+    if x.call_request.body_bytes > MAX_CACHED_BYTES:
         return ALLOW
     return _look(x, choice.policy.cache_ttl_seconds, ports)
 
 
-async def _look(x: Admitted, seconds: int, ports: Ports) -> Verdict:
+async def _look(x: Admitted, seconds: int, ports: Ports) -> Verdict | Cached:
     directives = _directives(x.call_request)
     if "no-store" in directives:
         return ALLOW
-    x.cached = cached = Cached(key=_key(x), seconds=seconds)
-    if "no-cache" not in directives:
-        answer = await ports.cache.get(cached.key)
-        if answer is not None and await _may_still(x, ports):
-            cached.answer = answer
-    return ALLOW
+    key = _key(x)
+    answer = None if "no-cache" in directives else await ports.cache.get(key)
+    if answer is not None and not await _may_still(x, ports):
+        answer = None
+    return Cached(key=key, seconds=seconds, answer=answer)
 
 
-def again(x: Admitted) -> Reply | None:
+def again(x: Admitted, cached: Cached | None) -> Reply | None:
     """Return the cached answer as a reply, or None if there is none."""
-    if x.cached is None or x.cached.answer is None:
+    if cached is None or cached.answer is None:
         return None
     call = x.call_request.call
-    reply = Reply.again(x.cached.answer, stream=call.stream)
+    reply = Reply.again(cached.answer, stream=call.stream)
     reply.dropped = dropped_fields(call, x.chain[0])
     return reply
 
@@ -61,9 +65,11 @@ def again(x: Admitted) -> Reply | None:
 def watch(x: Exchange, reply: Reply) -> None:
     """Collect a provider's answer while it is delivered. The answer of a fallback is not cached, because it does not
     come from the first choice of the route."""
+    cached = x.cached
+    if cached is None or reply.status != 200:
+        return
     assert x.admitted is not None
-    cached = x.admitted.cached
-    if cached is None or x.chosen is not x.admitted.chain[0] or reply.status != 200:
+    if x.chosen is not x.admitted.chain[0]:
         return
     if reply.events is None:
         cached.blocks = [reply.body or b""]
@@ -74,10 +80,11 @@ def watch(x: Exchange, reply: Reply) -> None:
 
 def keep(x: Exchange, ports: Ports) -> None:
     """Store the answer if it is complete and was delivered."""
-    cached = x.admitted.cached if x.admitted else None
-    if x.admitted is None or cached is None or cached.blocks is None or x.outcome != "success":
+    cached = x.cached
+    if cached is None or cached.blocks is None or x.outcome != "success":
         return
-    call, answer = x.admitted.call_request.call, b"".join(cached.blocks)
+    assert x.call_request is not None
+    call, answer = x.call_request.call, b"".join(cached.blocks)
     if len(answer) <= MAX_CACHED_BYTES and ended_normally(call.dialect, answer, stream=call.stream):
         ports.cache.put(cached.key, answer, cached.seconds)
 

@@ -15,7 +15,8 @@ import msgspec
 import structlog
 
 from gatehouse.engine.conversation import sse
-from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.conversation.call import ModelCall
+from gatehouse.engine.conversation.dialects import DIALECTS, TRAITS
 from gatehouse.engine.conversation.slots import Slot, slots_in_steps
 from gatehouse.engine.conversation.uninspected import IN_ANSWERS
 from gatehouse.engine.conversation.view import Unreadable, without_logprobs
@@ -63,15 +64,20 @@ async def _choose(x: CallRequest) -> Verdict:
 
 
 def note_answer(x: CallRequest, body: bytes, ports: Ports) -> MaybeVerdict:
-    """Store the whole answer of a chat. Other answers are not stored, because they contain no text."""
-    if x.sample is not None and len(body) <= MAX_ANSWER_BYTES and DIALECTS[x.call.dialect].operation == "chat":
-        x.sample.answer = [body]
+    """Store a whole answer that contains text."""
+    if x.sample is not None and len(body) <= MAX_ANSWER_BYTES and _has_text(x.call):
+        is_text = x.call.answer_form == "text"
+        x.sample.answer = [msgspec.json.encode({"text": body.decode()}) if is_text else body]
     return ALLOW
+
+
+def _has_text(call: ModelCall) -> bool:
+    return TRAITS[call.dialect].has_output_text
 
 
 def watch(x: CallRequest, reply: Reply) -> None:
     """Collect the events of a stream while they arrive."""
-    if x.sample is not None and reply.events is not None:
+    if x.sample is not None and reply.events is not None and _has_text(x.call):
         x.sample.answer = []
         reply.events = _noted(reply.events, x.sample)
 

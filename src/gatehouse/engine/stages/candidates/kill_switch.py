@@ -4,7 +4,7 @@ from gatehouse.engine.exchange import CallRequest
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
 from gatehouse.foundation.errors import Unavailable
-from gatehouse.policy.records import Candidate
+from gatehouse.policy.catalog import Candidate
 
 
 class ProviderUnavailable(Unavailable):

@@ -5,7 +5,7 @@ from gatehouse.engine.exchange import CallRequest
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.candidates.route import ModelNotFound
 from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
-from gatehouse.policy.records import Candidate
+from gatehouse.policy.catalog import Candidate
 
 
 def judge(x: CallRequest, candidate: Candidate, ports: Ports) -> Verdict:

@@ -13,7 +13,7 @@ from gatehouse.engine.records.outcome import RuleEvent
 from gatehouse.engine.verdict import ALLOW, Ask, Hold, Refuse, Reroute, Verdict
 from gatehouse.foundation.errors import Forbidden
 from gatehouse.foundation.identity import Caller, CallerKind
-from gatehouse.policy.records import Candidate
+from gatehouse.policy.catalog import Candidate
 from gatehouse.policy.rules.conditions import EXAMPLES
 from gatehouse.policy.rules.evaluation import (
     Facts,

@@ -12,14 +12,14 @@ from gatehouse.engine.ports import Ports
 from gatehouse.engine.records.outcome import RuleEvent
 from gatehouse.engine.stages.candidates.policy_rules import PolicyViolation
 from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
-from gatehouse.policy.records import Candidate
+from gatehouse.policy.catalog import Candidate
 from gatehouse.policy.rules.evaluation import UNREGISTERED
 from gatehouse.policy.snapshot import Snapshot
 
 #: Value of the field `kind` in the events.
 KIND: Final = "model_registry"
 #: Most events in the record of a request.
-_MOST_EVENTS: Final = 100
+_MAX_EVENTS: Final = 100
 
 
 class RegistryObjection(PolicyViolation):
@@ -78,7 +78,7 @@ def judge(x: CallRequest, candidate: Candidate, ports: Ports) -> Verdict:
         result="matched",
         model=_name(candidate),
     )
-    if event not in x.rule_events and len(x.rule_events) < _MOST_EVENTS:
+    if event not in x.rule_events and len(x.rule_events) < _MAX_EVENTS:
         x.rule_events.append(event)
     return Refuse(error(f"The model {_name(candidate)!r} {error.reason}.", rule_id=error.code)) if blocks else ALLOW
 

@@ -1,20 +1,21 @@
 """Refuses calls with fields that the organization does not allow (docs/request-fields.md).
 
-Every candidate is judged, because each kind of provider has its own table and receives other fields."""
+Every candidate is judged, because the table depends on the kind of provider (local servers have fewer guards), and a
+translated call has none."""
 
 from typing import Final
 
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.exchange import CallRequest
 from gatehouse.engine.fields.naming import Field, guard_of, printable, uncommon
-from gatehouse.engine.fields.tables import ALL_TOOLS, NO_GUARDS, OPENAI_CHAT, TOOLS, Guards
+from gatehouse.engine.fields.tables import ALL_TOOLS, LEFT_OUT_TOOLS, NO_GUARDS, OPENAI_CHAT, TOOLS, Guards
 from gatehouse.engine.ports import Ports
-from gatehouse.engine.providers.kind import ProviderNotConfigured
+from gatehouse.engine.providers.kind import ProviderNotConfigured, offer_to
 from gatehouse.engine.providers.registry import KINDS
 from gatehouse.engine.records.outcome import RuleEvent
 from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
 from gatehouse.foundation.errors import BadRequest
-from gatehouse.policy.records import Candidate
+from gatehouse.policy.catalog import Candidate
 
 #: Value of the field `kind` in the events.
 KIND: Final = "request_field"
@@ -44,6 +45,7 @@ def judge(x: CallRequest, candidate: Candidate, ports: Ports) -> Verdict:
     if not fields:
         return ALLOW
     guards, allowed = _guards(x, candidate), x.identified.policy.allowed_fields
+    left_out = LEFT_OUT_TOOLS.get(x.call.dialect, frozenset())
     for field in fields:
         guarded = guard_of(field.name, guards)
         if guarded is None:
@@ -51,6 +53,8 @@ def judge(x: CallRequest, candidate: Candidate, ports: Ports) -> Verdict:
                 return _refusal(x, candidate, field, printable(field.name), _UNKNOWN)
             continue
         name, guard = guarded
+        if name in left_out and x.call.native is not None and x.call.native.left_out:
+            continue
         if guard.passes(field.value) or name in allowed or (name.startswith(TOOLS) and ALL_TOOLS in allowed):
             continue
         return _refusal(x, candidate, field, name, guard.reason)
@@ -70,10 +74,10 @@ def _guards(x: CallRequest, candidate: Candidate) -> Guards:
     if kind is None:
         return NO_GUARDS
     try:
-        spoken = kind.dialect(client.operation, candidate.provider.config)
+        offered = offer_to(kind, client, candidate.provider.config, candidate.model.model_id)
     except ProviderNotConfigured:
         return NO_GUARDS
-    return kind.guards if spoken == client.name else NO_GUARDS
+    return kind.guards if offered is not None and offered.dialect == client.name else NO_GUARDS
 
 
 def _unknown(field: Field) -> bool:

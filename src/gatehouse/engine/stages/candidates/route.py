@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from gatehouse.engine.exchange import CallRequest
 from gatehouse.foundation.errors import BadRequest, NotFound, Refusal
-from gatehouse.policy.records import Candidate, ModelRecord
+from gatehouse.policy.catalog import Candidate, ModelRecord
 from gatehouse.policy.routing import RoutingPolicy
 from gatehouse.policy.snapshot import Snapshot
 

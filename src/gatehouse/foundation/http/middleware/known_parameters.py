@@ -1,6 +1,7 @@
 """Refuses unknown query parameters of GET requests, so that a list with a misspelt filter does not return all rows.
 
-The check runs when the operation is about to succeed. So 401, 403 and 404 take precedence, as for an invalid body.
+The check runs when the operation is about to succeed. So 401, 403 and 404 take precedence over this error, as they do
+over an invalid body.
 """
 
 from typing import Any, Final

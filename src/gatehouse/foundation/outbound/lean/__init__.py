@@ -3,9 +3,8 @@ each call.
 
 | | |
 |---|---|
-| `outbound` | `LeanOutbound`: one call, from the URL to the head of the response |
+| `outbound` | `LeanOutbound`: one call, from the URL to the head of the response; encodes the head of the request |
 | `route` | the route of a URL: origin, proxy, and the fixed part of a request's head |
-| `head` | encodes a request's head |
 | `pool` | the limits of concurrent and waiting calls, and the idle connections |
 | `dial`, `names`, `race` | a new connection: look-up, addresses, CONNECT, TLS |
 | `connection` | one connection: parses one response at a time and enforces deadlines |

@@ -9,7 +9,7 @@ from fastapi import Request
 from gatehouse.foundation import emails
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import Caller, TenantId
-from gatehouse.platform.access.accounts import lookups
+from gatehouse.platform.access.accounts import table
 from gatehouse.platform.access.accounts.errors import MailNotConfigured, RegistrationClosed, WrongPassword
 from gatehouse.platform.access.accounts.schemas import (
     AddressConfirmation,
@@ -17,7 +17,6 @@ from gatehouse.platform.access.accounts.schemas import (
     PasswordReset,
     Registration,
 )
-from gatehouse.platform.access.accounts.table import default_group
 from gatehouse.platform.access.groups import service as groups
 from gatehouse.platform.access.revoking import end_sessions
 from gatehouse.platform.access.sessions.service import as_caller
@@ -44,9 +43,9 @@ async def register(request: Request, host: Host, body: Registration) -> UserRow 
     token = body.invitation_token
     async with host.database.service() as lookup:
         if token is not None:
-            tenant_id = await lookups.tenant_of_one_time_token(lookup, token)
+            tenant_id = await table.tenant_of_one_time_token(lookup, token)
         else:
-            tenant_id = await lookups.tenant_of_open_domain(lookup, emails.domain(body.email))
+            tenant_id = await table.tenant_of_open_domain(lookup, emails.domain(body.email))
     if tenant_id is None:
         raise RegistrationClosed
     password_hash = await host.passwords.hash(body.password, about=body.email)
@@ -102,7 +101,7 @@ async def _add_user(change: Change, body: Registration, username: str | None, pa
     new = NewUser(email=body.email, display_name=body.display_name, username=username)
     user = await users.add(change, new, password_hash)
     user.self_registered = True
-    group = await default_group(change.session, emails.domain(user.email))
+    group = await table.default_group(change.session, emails.domain(user.email))
     if group is not None:
         await groups.add_member(change, group, user.id)
     return user
@@ -133,7 +132,7 @@ async def change_password(request: Request, host: Host, caller: Caller, body: Pa
 async def reset_password(request: Request, host: Host, body: PasswordReset) -> None:
     """Set a new password with a one-time token. Raises `BadOneTimeToken`."""
     async with host.database.service() as lookup:
-        tenant_id = await lookups.tenant_of_one_time_token(lookup, body.token)
+        tenant_id = await table.tenant_of_one_time_token(lookup, body.token)
     if tenant_id is None:
         raise BadOneTimeToken
     password_hash = await host.passwords.hash(body.password)
@@ -175,7 +174,7 @@ async def _mail_resets(request: Request, host: Host, email: str) -> None:
 async def confirm_address(request: Request, host: Host, body: AddressConfirmation) -> UserRow:
     """Confirm an address with a mailed token and the account's password. Raises `BadOneTimeToken`, `WrongPassword`."""
     async with host.database.service() as lookup:
-        tenant_id = await lookups.tenant_of_one_time_token(lookup, body.token)
+        tenant_id = await table.tenant_of_one_time_token(lookup, body.token)
     if tenant_id is None:
         raise BadOneTimeToken
     async with changing(request, host, tenant_id) as change:

@@ -5,7 +5,16 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from gatehouse.foundation.http.lists import TOTAL_COUNT_HEADER, OffsetWindow, offset_window
+from gatehouse.foundation.http.lists import (
+    TOTAL_COUNT_HEADER,
+    OffsetWindow,
+    OptionalWindow,
+    max_total_parameter,
+    offset_window,
+    optional_window,
+    search_parameter,
+    sort_parameter,
+)
 from gatehouse.foundation.identity import Caller
 from gatehouse.platform.access.api_keys import service, table
 from gatehouse.platform.access.api_keys.errors import ApiKeyNotFound
@@ -16,6 +25,8 @@ from gatehouse.platform.access.api_keys.schemas import (
     NewApiKey,
     OwnedApiKey,
     OwnedApiKeyCreated,
+    OwnSort,
+    Sort,
 )
 from gatehouse.platform.access.api_keys.table import ApiKeyRow
 from gatehouse.platform.access.users.routes import LoadedUser
@@ -35,6 +46,15 @@ from gatehouse.platform.request.ports import TheHost
 router = APIRouter(tags=["API keys"], responses=RESPONSES)
 
 Window = Annotated[OffsetWindow, Depends(offset_window(default=500, maximum=500))]
+OwnWindow = Annotated[OptionalWindow, Depends(optional_window(maximum=500))]
+Search = Annotated[
+    str | None,
+    search_parameter(
+        "Part of the description or of the key's first characters, and without `user_id` also of the owner's name."
+    ),
+]
+OwnSearch = Annotated[str | None, search_parameter("Part of the description or of the key's first characters.")]
+Enabled = Annotated[bool | None, Query(description="`true`: only enabled keys. `false`: only disabled keys.")]
 
 _any_key = loaded(ApiKeyRow, "key_id", ApiKeyNotFound)
 
@@ -47,13 +67,14 @@ LoadedKey = Annotated[ApiKeyRow, Depends(_any_key)]
 OwnKey = Annotated[ApiKeyRow, Depends(_own_key)]
 
 
-async def _set_enabled(caller: Caller, key: ApiKeyRow, body: ApiKeyUpdate, change: Change) -> OwnedApiKey:
-    # Enabling a key requires the same second factor as creating one. Disabling requires none, so that nothing delays
+async def _update(caller: Caller, key: ApiKeyRow, body: ApiKeyUpdate, change: Change) -> OwnedApiKey:
+    sent = body.sent()
+    # Other changes require the same second factor as creating a key. Disabling requires none, so that nothing delays
     # it.
-    if body.is_enabled:
+    if not service.only_disables(key, sent):
         stepped_up(caller)
         await service.require_open_session(change, caller)
-    return await service.with_status(change.session, service.set_enabled(change, key, body.is_enabled))
+    return await service.with_status(change.session, await service.update(change, caller, key, sent))
 
 
 @router.post(
@@ -68,17 +89,31 @@ async def create_api_key(caller: SessionUserStepUp, body: NewApiKey, change: Cha
 
 
 @router.get("/api/auth/api-keys", response_model=list[ApiKey])
-async def list_own_api_keys(caller: SessionUser, session: Session) -> object:
-    """Returns your keys, newest first."""
-    return await service.list_keys(session, table.list_query(user_id=caller.user_id))
+async def list_own_api_keys(
+    caller: SessionUser,
+    session: Session,
+    window: OwnWindow,
+    response: Response,
+    *,
+    search: OwnSearch = None,
+    enabled: Enabled = None,
+    sort: Annotated[OwnSort, sort_parameter()] = "-created_at",
+) -> object:
+    """Returns your keys, by default all of them, newest first. A key that never expires has the latest `expires_at`,
+    and a key that was never used the earliest `last_used`. The header `X-Total-Count` is the number of all matching
+    keys, regardless of `limit` and `offset`."""
+    query = await table.list_query(session, search=search, user_id=caller.user_id, enabled=enabled, sort=sort)
+    response.headers[TOTAL_COUNT_HEADER] = str(await table.count_keys(session, query))
+    return await service.list_keys(session, window.apply(query))
 
 
 @router.patch("/api/auth/api-keys/{key_id}", response_model=ApiKey)
 async def update_api_key(caller: SessionUser, key: OwnKey, body: ApiKeyUpdate, change: Changing) -> object:
-    """Disables or enables one of your keys; administrators can do this with any user's key. Enabling requires a second
-    factor, as creating does. A disabled key is refused as soon as the response is sent. If an administrator disabled a
-    key, its owner cannot enable it: the response is 403 `disabled_by_administrator`."""
-    return await _set_enabled(caller, key, body, change)
+    """Changes the description, the expiry and the scopes of one of your keys, and disables or enables it.
+    Administrators can do this with any user's key. Only the sent fields change. All changes require a second factor, as
+    creating does, except disabling. A disabled key is refused as soon as the response is sent. If an administrator
+    disabled a key, its owner cannot enable it: the response is 403 `disabled_by_administrator`."""
+    return await _update(caller, key, body, change)
 
 
 @router.delete("/api/auth/api-keys/{key_id}", status_code=204)
@@ -95,14 +130,17 @@ async def list_api_keys(
     response: Response,
     *,
     user_id: Annotated[UUID | None, Query(description="Only keys of this user.")] = None,
-    enabled: Annotated[
-        bool | None, Query(description="`true`: only enabled keys. `false`: only disabled keys.")
-    ] = None,
+    enabled: Enabled = None,
+    search: Search = None,
+    sort: Annotated[Sort, sort_parameter()] = "-created_at",
+    max_total: Annotated[int | None, max_total_parameter()] = None,
 ) -> object:
-    """Returns the keys of all users of the organization, newest first. The header `X-Total-Count` is the number of all
-    matching keys, regardless of `limit` and `offset`."""
-    query = table.list_query(user_id=user_id, enabled=enabled)
-    response.headers[TOTAL_COUNT_HEADER] = str(await table.count_keys(session, query))
+    """Returns the keys of all users of the organization, by default newest first. `owner` sorts by `user_name`. A key
+    that never expires has the latest `expires_at`, and a key that was never used the earliest `last_used`. With the
+    `sort` `month_cost_usd`, the response is 400 `too_many_keys_to_sort` if more than 100,000 keys match the filters.
+    The header `X-Total-Count` is the number of all matching keys, regardless of `limit` and `offset`."""
+    query = await table.list_query(session, search=search, user_id=user_id, enabled=enabled, sort=sort)
+    response.headers[TOTAL_COUNT_HEADER] = str(await table.count_keys(session, query, max_total))
     return await service.list_keys(session, window.apply(query))
 
 
@@ -124,13 +162,20 @@ async def create_service_account_key(
 @router.get("/api/admin/users/{user_id}/api-keys", response_model=list[OwnedApiKey])
 async def list_api_keys_of_user(caller: AdminReader, user: LoadedUser, session: Session) -> object:
     """Returns a user's keys, newest first."""
-    return await service.list_keys(session, table.list_query(user_id=user.id))
+    return await service.list_keys(session, await table.list_query(session, user_id=user.id))
+
+
+@router.get("/api/admin/api-keys/{key_id}", response_model=OwnedApiKey)
+async def read_api_key(caller: AdminReader, key: LoadedKey, session: Session) -> object:
+    """Returns one key of any user."""
+    return await service.with_status(session, key)
 
 
 @router.patch("/api/admin/api-keys/{key_id}", response_model=OwnedApiKey)
 async def update_any_api_key(caller: Admin, key: LoadedKey, body: ApiKeyUpdate, change: Changing) -> object:
-    """Disables or enables any user's key."""
-    return await _set_enabled(caller, key, body, change)
+    """Changes the description, the expiry and the scopes of any user's key, and disables or enables it. Only the sent
+    fields change. Clients, and keys with scopes, need all scopes of the owner's role, except to disable or enable."""
+    return await _update(caller, key, body, change)
 
 
 @router.delete("/api/admin/api-keys/{key_id}", status_code=204)

@@ -6,22 +6,50 @@ from uuid import UUID
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Body, ResponseBody
+from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
 from gatehouse.foundation.identity import Scope
 
 DisabledBy = Literal["owner", "administrator", "system"]
+OwnSort = Literal[
+    "description",
+    "-description",
+    "created_at",
+    "-created_at",
+    "last_used",
+    "-last_used",
+    "expires_at",
+    "-expires_at",
+    "month_cost_usd",
+    "-month_cost_usd",
+]
+Sort = Literal[OwnSort, "owner", "-owner"]
+
+
+Description = Annotated[str, Field(min_length=1, max_length=255, examples=["nightly evaluation"])]
+ExpiryDays = Annotated[int, Field(ge=1, le=3650)]
 
 
 class NewApiKey(Body):
-    description: Annotated[str, Field(min_length=1, max_length=255, examples=["nightly evaluation"])]
-    expires_in_days: Annotated[int | None, Field(ge=1, le=3650, description="If omitted, the key never expires.")] = (
-        None
-    )
+    description: Description
+    expires_in_days: Annotated[ExpiryDays | None, Field(description="If omitted, the key never expires.")] = None
     scopes: Annotated[list[Scope] | None, Field(description="Requires the feature flag `api_key_scoping`.")] = None
 
 
 class ApiKeyUpdate(Body):
-    is_enabled: Annotated[bool, Field(examples=[False])]
+    """A partial update. `expires_in_days` and `scopes` can be set to null."""
+
+    description: Description = Field(default_factory=omitted)
+    expires_in_days: Annotated[
+        ExpiryDays | None, Field(description="Days from now until the key expires. Null: the key never expires.")
+    ] = None
+    scopes: Annotated[
+        list[Scope] | None,
+        Field(
+            description="Replaces the whole list. Null: all rights of the key's user. A changed list requires the"
+            " feature flag `api_key_scoping`."
+        ),
+    ] = None
+    is_enabled: bool = Field(default_factory=omitted, examples=[False])
 
 
 class ApiKey(ResponseBody):
@@ -41,12 +69,23 @@ class ApiKey(ResponseBody):
         Literal["active", "disabled", "expired", "suspended"],
         Field(description="Only calls with an `active` key are accepted. `suspended`: the key's user is inactive."),
     ]
+    month_cost_usd: Annotated[
+        float,
+        Field(
+            description="Cost of the key's requests since the first day of this month (UTC), without requests whose"
+            " price is unknown.",
+            examples=[1.25],
+        ),
+    ]
 
 
 class OwnedApiKey(ApiKey):
     """A key with its owner, for administrators."""
 
     user_id: UUID
+    user_name: Annotated[
+        str, Field(description="The user's display name, address or user name.", examples=["Ada Lovelace"])
+    ]
 
 
 class ApiKeyCreated(ApiKey):

@@ -1,9 +1,13 @@
-"""Creates, enables, disables and deletes API keys."""
+"""Creates, changes and deletes API keys."""
 
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
 from functools import partial
+from typing import Any
 from uuid import UUID
 
+from sqlalchemy import Select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
@@ -26,13 +30,14 @@ from gatehouse.platform.access.api_keys.schemas import (
     OwnedApiKey,
     OwnedApiKeyCreated,
 )
-from gatehouse.platform.access.api_keys.table import ApiKeyRow
+from gatehouse.platform.access.api_keys.table import ApiKeyRow, ListedKey
 from gatehouse.platform.access.sessions.table import SessionRow
 from gatehouse.platform.access.users import rights
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.live.credentials import InvalidBearerToken
 from gatehouse.platform.organization.feature_flags.table import flag
+from gatehouse.platform.records.spend.table import costs_of_keys
 
 
 async def create(change: Change, caller: Caller, new: NewApiKey, *, limit: int) -> ApiKeyCreated:
@@ -46,7 +51,8 @@ async def create(change: Change, caller: Caller, new: NewApiKey, *, limit: int) 
     await change.session.get_one(UserRow, caller.user_id, with_for_update=True)
     await require_open_session(change, caller)
     row, plaintext = await _create_row(change, caller.user_id, new, limit)
-    return ApiKeyCreated.model_validate({**_fields(row, user_active=True), "api_key": plaintext})
+    fields = _fields(row, user_active=True, month_cost_usd=Decimal())
+    return ApiKeyCreated.model_validate({**fields, "api_key": plaintext})
 
 
 async def require_open_session(change: Change, caller: Caller) -> None:
@@ -68,7 +74,9 @@ async def create_for_service_account(
     if user.kind != "service":
         raise NotAServiceAccount
     row, plaintext = await _create_row(change, user.id, new, limit)
-    return OwnedApiKeyCreated.model_validate({**_fields(row, user_active=user.is_active), "api_key": plaintext})
+    await change.session.flush()
+    owned = _owned(await table.with_user(change.session, row), Decimal()).model_dump()
+    return OwnedApiKeyCreated.model_validate({**owned, "api_key": plaintext})
 
 
 async def _create_row(change: Change, user_id: UUID, new: NewApiKey, limit: int) -> tuple[ApiKeyRow, str]:
@@ -95,7 +103,7 @@ def add(change: Change, user_id: UUID, new: NewApiKey, *, key_prefix: str, diges
         description=new.description,
         created_at=now,
         last_used=None,
-        expires_at=None if new.expires_in_days is None else now + timedelta(days=new.expires_in_days),
+        expires_at=_expiry(new.expires_in_days),
         is_enabled=True,
         scopes=None if new.scopes is None else sorted(set(new.scopes)),
         disabled_by=None,
@@ -109,7 +117,46 @@ def add(change: Change, user_id: UUID, new: NewApiKey, *, key_prefix: str, diges
     return row
 
 
-def set_enabled(change: Change, key: ApiKeyRow, enabled: bool) -> ApiKeyRow:
+def only_disables(key: ApiKeyRow, sent: Mapping[str, Any]) -> bool:
+    """Return whether the update (`schemas.ApiKeyUpdate`) grants no right and changes no other field."""
+    return not sent.get("is_enabled") and not _edited(key, sent)
+
+
+async def update(change: Change, caller: Caller, key: ApiKeyRow, sent: Mapping[str, Any]) -> ApiKeyRow:
+    """Change a key. `sent` are the fields to change (`schemas.ApiKeyUpdate`).
+
+    Raises `CannotGrant`, `OperatorsOnly`, `KeyScopingOff`, `DisabledByAdministrator`.
+    """
+    edited = _edited(key, sent)
+    if edited:
+        # Who widens or renews a key must be able to grant its rights, as for the creation.
+        rights.require_may_change(caller, await change.session.get_one(UserRow, key.user_id))
+        if edited.get("scopes") is not None and not await flag(change.session, "api_key_scoping"):
+            raise KeyScopingOff
+        for name, value in edited.items():
+            setattr(key, name, value)
+        change.record("api_key.updated", "api_key", key.id, **edited)
+        change.touch("api_key", key.id, urgent=True)
+    if "is_enabled" in sent:
+        set_enabled(change, key, sent["is_enabled"])
+    return key
+
+
+def _edited(key: ApiKeyRow, sent: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns that differ after the update, without those of `is_enabled`."""
+    fields = {name: sent[name] for name in ("description", "scopes") if name in sent}
+    if fields.get("scopes") is not None:
+        fields["scopes"] = sorted(set(fields["scopes"]))
+    if "expires_in_days" in sent:
+        fields["expires_at"] = _expiry(sent["expires_in_days"])
+    return key.differing(fields)
+
+
+def _expiry(days: int | None) -> datetime | None:
+    return None if days is None else utc_now() + timedelta(days=days)
+
+
+def set_enabled(change: Change, key: ApiKeyRow, enabled: bool) -> None:
     """Enable or disable the key. Raises `DisabledByAdministrator` if only an administrator may enable it."""
     actor = _actor(change.caller, key)
     if enabled:
@@ -122,7 +169,6 @@ def set_enabled(change: Change, key: ApiKeyRow, enabled: bool) -> ApiKeyRow:
     key.is_enabled = enabled
     change.record("api_key.updated", "api_key", key.id, is_enabled=enabled)
     change.touch("api_key", key.id, urgent=True)
-    return key
 
 
 async def delete(change: Change, key: ApiKeyRow) -> None:
@@ -138,13 +184,23 @@ def own_or_administered(key: ApiKeyRow, caller: Caller) -> ApiKeyRow:
     return key
 
 
-async def list_keys(session: AsyncSession, query: table.KeyListQuery) -> list[OwnedApiKey]:
-    rows = await table.rows(session, query)
-    return [OwnedApiKey.model_validate(_fields(row, user_active=active)) for row, active in rows]
+async def list_keys(session: AsyncSession, query: Select[UUID]) -> list[OwnedApiKey]:
+    return await _all_owned(session, await table.listed(session, query))
 
 
 async def with_status(session: AsyncSession, key: ApiKeyRow) -> OwnedApiKey:
-    return OwnedApiKey.model_validate(_fields(key, user_active=await table.is_user_active(session, key.user_id)))
+    (owned,) = await _all_owned(session, [await table.with_user(session, key)])
+    return owned
+
+
+async def _all_owned(session: AsyncSession, keys: Sequence[ListedKey]) -> list[OwnedApiKey]:
+    costs = await costs_of_keys(session, [listed.key.id for listed in keys], table.first_day_of_month())
+    return [_owned(listed, costs.get(listed.key.id, Decimal())) for listed in keys]
+
+
+def _owned(listed: ListedKey, month_cost_usd: Decimal) -> OwnedApiKey:
+    fields = _fields(listed.key, user_active=listed.user_active, month_cost_usd=month_cost_usd)
+    return OwnedApiKey.model_validate({**fields, "user_name": listed.user_name})
 
 
 def _administers(caller: Caller) -> bool:
@@ -159,9 +215,9 @@ def _actor(caller: Caller | None, key: ApiKeyRow) -> DisabledBy:
     return "administrator" if caller is not None and _administers(caller) else "system"
 
 
-def _fields(row: ApiKeyRow, *, user_active: bool) -> dict[str, object]:
-    fields = {column.key: getattr(row, column.key) for column in ApiKeyRow.__table__.columns}
-    return {**fields, "status": _status(row, user_active=user_active)}
+def _fields(row: ApiKeyRow, *, user_active: bool, month_cost_usd: Decimal) -> dict[str, object]:
+    fields = {column.key: getattr(row, column.key) for column in ApiKeyRow.__table__.columns if column.computed is None}
+    return {**fields, "status": _status(row, user_active=user_active), "month_cost_usd": month_cost_usd}
 
 
 def _status(row: ApiKeyRow, *, user_active: bool) -> str:

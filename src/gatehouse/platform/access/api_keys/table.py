@@ -1,18 +1,20 @@
 """The table of API keys and its named queries."""
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
-from typing import Any, TypeAlias, cast
+from datetime import date, datetime
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import LargeBinary, Select, func, select
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import Computed, LargeBinary, Select, Uuid, any_, func, literal, literal_column, select, text
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
-from gatehouse.foundation.http.lists import count_query
+from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.http.lists import containing, count_query, sorted_by
 from gatehouse.foundation.storage.rows import TenantRow
-from gatehouse.platform.access.users.table import UserRow
+from gatehouse.platform.access.api_keys.errors import MAX_SORTED_KEYS, TooManyKeysToSort
+from gatehouse.platform.access.users.table import MAX_INDEXED_MATCHES, SHOWN_NAME, SORTED_NAME, UserRow
+from gatehouse.platform.records.spend.table import costs_by_key
 
 
 class ApiKeyRow(TenantRow):
@@ -30,40 +32,106 @@ class ApiKeyRow(TenantRow):
     scopes: Mapped[list[str] | None] = mapped_column(JSONB)
     disabled_by: Mapped[str | None]
     created_by: Mapped[UUID | None]
+    #: the day of `last_used` in UTC, or the first day of year 1; an index for sorting contains it
+    last_used_day: Mapped[date] = mapped_column(Computed("COALESCE(last_used::date, '0001-01-01')"), deferred=True)
 
 
 async def by_digest(session: AsyncSession, digest: bytes) -> ApiKeyRow | None:
     return (await session.scalars(select(ApiKeyRow).where(ApiKeyRow.digest == digest))).one_or_none()
 
 
-#: A query whose rows are a key and whether its user is active.
-KeyListQuery: TypeAlias = Select[Any]
+class ListedKey(NamedTuple):
+    """A key with what a list shows of its user."""
+
+    key: ApiKeyRow
+    user_active: bool
+    user_name: str
 
 
-def list_query(*, user_id: UUID | None = None, enabled: bool | None = None) -> KeyListQuery:
-    """Return the query of the tenant's keys, newest first. A row is a key and whether its user is active."""
-    query = select(ApiKeyRow, UserRow.is_active).join(UserRow, UserRow.id == ApiKeyRow.user_id)
+_WITH: Final = text("SELECT gatehouse_api_keys_with(:part, :most)")
+_ORDERS: Final[dict[str, Any]] = {
+    "description": func.lower(ApiKeyRow.description),
+    "owner": SORTED_NAME,
+    "created_at": ApiKeyRow.created_at,
+    "last_used": (
+        ApiKeyRow.last_used_day,
+        func.coalesce(ApiKeyRow.last_used, literal_column("'-infinity'::timestamptz")),
+    ),
+    "expires_at": func.coalesce(ApiKeyRow.expires_at, literal_column("'infinity'::timestamptz")),
+}
+
+
+async def list_query(
+    session: AsyncSession,
+    *,
+    search: str | None = None,
+    user_id: UUID | None = None,
+    enabled: bool | None = None,
+    sort: str = "-created_at",
+) -> Select[UUID]:
+    """Return the query of the ids of the tenant's keys that match the filters. `search` is a part of the description
+    or of the key's first characters, and without `user_id` also of the owner's address or name. Raises
+    `TooManyKeysToSort`."""
+    query = select(ApiKeyRow.id)
+    ids: list[UUID] | None = None
+    if search and user_id is None:
+        ids = await session.scalar(_WITH, {"part": search, "most": MAX_INDEXED_MATCHES})
+    is_scanned = bool(search) and user_id is None and ids is None
+    if is_scanned or sort.endswith("owner"):
+        query = query.join(UserRow, UserRow.id == ApiKeyRow.user_id)
+    if is_scanned:
+        fields = (UserRow.email, UserRow.username, UserRow.display_name)
+        query = containing(query, search, ApiKeyRow.description, ApiKeyRow.key_prefix, *fields)
+    if ids is not None:
+        query = query.where(ApiKeyRow.id == any_(literal(ids, ARRAY(Uuid))))
     if user_id is not None:
         query = query.where(ApiKeyRow.user_id == user_id)
+        query = containing(query, search, ApiKeyRow.description, ApiKeyRow.key_prefix)
     if enabled is not None:
         query = query.where(ApiKeyRow.is_enabled.is_(enabled))
-    # The list helpers are typed for rows of one entity.
-    return cast("KeyListQuery", query.order_by(ApiKeyRow.created_at.desc(), ApiKeyRow.id.desc()))
+    if sort.endswith("month_cost_usd"):
+        return await _sorted_by_cost(session, query, sort)
+    return sorted_by(query, sort, _ORDERS, unique=ApiKeyRow.id)
 
 
-async def rows(session: AsyncSession, query: KeyListQuery) -> Sequence[tuple[ApiKeyRow, bool]]:
-    result: Iterable[Any] = await session.execute(query)
-    return [(key, active) for key, active in result]
+async def _sorted_by_cost(session: AsyncSession, query: Select[UUID], sort: str) -> Select[UUID]:
+    """Sort by the cost of this month, which no index orders. Raises `TooManyKeysToSort`."""
+    if await count_keys(session, query, MAX_SORTED_KEYS + 1) > MAX_SORTED_KEYS:
+        raise TooManyKeysToSort
+    costs = costs_by_key(session.info["tenant_id"], query, first_day_of_month())
+    query = query.outerjoin(costs, costs.c.api_key_id == ApiKeyRow.id)
+    return sorted_by(query, sort, {"month_cost_usd": func.coalesce(costs.c.cost_usd, 0)}, unique=ApiKeyRow.id)
 
 
-async def count_keys(session: AsyncSession, query: KeyListQuery) -> int:
-    return (await session.execute(count_query(query))).scalar_one()
+def first_day_of_month() -> date:
+    return utc_now().date().replace(day=1)
+
+
+async def listed(session: AsyncSession, query: Select[UUID]) -> list[ListedKey]:
+    """Return the keys of a query of ids, in its order. Only the ids are sorted, and only these keys are joined with
+    their users."""
+    ids = (await session.scalars(query)).all()
+    keys = (
+        select(ApiKeyRow, UserRow.is_active, SHOWN_NAME)
+        .join(UserRow, UserRow.id == ApiKeyRow.user_id)
+        .where(ApiKeyRow.id == any_(literal(ids, ARRAY(Uuid))))
+    )
+    by_id = {key.id: ListedKey(key, active, name) for key, active, name in await session.execute(keys)}
+    return [by_id[key_id] for key_id in ids if key_id in by_id]
+
+
+async def with_user(session: AsyncSession, key: ApiKeyRow) -> ListedKey:
+    """Return the key with what a list shows of its user."""
+    query = select(UserRow.is_active, SHOWN_NAME).where(UserRow.id == key.user_id)
+    active, name = (await session.execute(query)).one()
+    return ListedKey(key, active, name)
+
+
+async def count_keys(session: AsyncSession, query: Select[UUID], most: int | None = None) -> int:
+    """Return the number of keys of a query, at most `most`."""
+    return (await session.execute(count_query(query, most))).scalar_one()
 
 
 async def count_keys_of_user(session: AsyncSession, user_id: UUID) -> int:
     query = select(func.count()).select_from(ApiKeyRow).where(ApiKeyRow.user_id == user_id)
     return (await session.execute(query)).scalar_one()
-
-
-async def is_user_active(session: AsyncSession, user_id: UUID) -> bool:
-    return (await session.execute(select(UserRow.is_active).where(UserRow.id == user_id))).scalar_one()

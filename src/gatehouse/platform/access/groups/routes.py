@@ -5,7 +5,13 @@ from uuid import UUID
 
 from fastapi import APIRouter, Body, Depends, Response
 
-from gatehouse.foundation.http.lists import OptionalWindow, optional_window, search_parameter, sort_parameter
+from gatehouse.foundation.http.lists import (
+    TOTAL_COUNT_HEADER,
+    OptionalWindow,
+    optional_window,
+    search_parameter,
+    sort_parameter,
+)
 from gatehouse.platform.access.groups import service
 from gatehouse.platform.access.groups.errors import GroupNotFound
 from gatehouse.platform.access.groups.schemas import (
@@ -13,13 +19,14 @@ from gatehouse.platform.access.groups.schemas import (
     GroupList,
     GroupUpdate,
     Member,
+    MemberSort,
     NewGroup,
     NewMember,
     NewOverride,
     Override,
     Sort,
 )
-from gatehouse.platform.access.groups.table import GroupRow, members_json, overrides_of
+from gatehouse.platform.access.groups.table import GroupRow, count_matching_members, members_json, overrides_of
 from gatehouse.platform.request.callers import RESPONSES, GroupAdmin, GroupReader
 from gatehouse.platform.request.injected import Changing, Session, loaded
 
@@ -71,9 +78,20 @@ async def delete_group(caller: GroupAdmin, group: LoadedGroup, change: Changing)
 
 
 @router.get("/{group_id}/members", response_model=list[Member])
-async def list_members(caller: GroupReader, group: LoadedGroup, session: Session) -> Response:
-    """Returns all members, sorted by address."""
-    return Response(await members_json(session, group.id), media_type="application/json")
+async def list_members(
+    caller: GroupReader,
+    group: LoadedGroup,
+    session: Session,
+    window: Window,
+    *,
+    search: Annotated[str | None, search_parameter("Part of the member's address, user name or name.")] = None,
+    sort: Annotated[MemberSort, sort_parameter()] = "user_email",
+) -> Response:
+    """Returns the members, by default all of them, sorted by address. The header `X-Total-Count` is the number of all
+    matching members, regardless of `limit` and `offset`."""
+    headers = {TOTAL_COUNT_HEADER: str(await count_matching_members(session, group.id, search=search))}
+    members = await members_json(session, group.id, window, search=search, sort=sort)
+    return Response(members, media_type="application/json", headers=headers)
 
 
 @router.post("/{group_id}/members", status_code=201, response_model=Member)

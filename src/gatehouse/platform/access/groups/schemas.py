@@ -16,6 +16,7 @@ ExternalId = Annotated[
     str, Field(min_length=1, max_length=255, description="The directory's id of this group.", examples=["g-4711"])
 ]
 OverrideAction = Literal["ALLOW", "BLOCK", "REDACT"]
+MemberSort = Literal["user_email", "-user_email", "joined_at", "-joined_at"]
 Sort = Literal["name", "-name", "member_count", "-member_count", "created_at", "-created_at"]
 
 

@@ -5,12 +5,12 @@ from datetime import datetime
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import Select, delete, func, insert, select, text
+from sqlalchemy import Select, Text, case, cast, delete, func, insert, literal_column, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.foundation import emails
-from gatehouse.foundation.http.lists import containing, count_query, sorted_by
+from gatehouse.foundation.http.lists import OptionalWindow, containing, count_query, sorted_by
 from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.platform.access.users.table import UserRow
 
@@ -45,14 +45,9 @@ class OverrideRow(TenantRow):
     action: Mapped[str]
 
 
-# The database renders the JSON: a group may have 100,000 members, which would take this process seconds.
-_MEMBERS = text(
-    "SELECT coalesce(json_agg(json_build_object('id', m.id, 'user_id', m.user_id, 'group_id', m.group_id,"
-    " 'user_email', CASE WHEN u.email NOT LIKE :nowhere THEN u.email END,"
-    """ 'joined_at', to_char(m.joined_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24\\:MI\\:SS.US"Z"')"""
-    " ) ORDER BY u.email, m.id), '[]')::text"
-    " FROM group_members m JOIN users u ON u.id = m.user_id WHERE m.group_id = :group"
-).bindparams(nowhere=f"%{emails.PLACEHOLDER_SUFFIX}")
+def _members_query(group_id: UUID, search: str | None) -> Select[Any]:
+    query = select(MemberRow).join(UserRow, UserRow.id == MemberRow.user_id).where(MemberRow.group_id == group_id)
+    return containing(query, search, UserRow.email, UserRow.username, UserRow.display_name)
 
 
 #: a query of groups, each with its number of members
@@ -86,9 +81,27 @@ async def count_members(session: AsyncSession, group_id: UUID) -> int:
     return (await session.execute(select(func.count()).where(MemberRow.group_id == group_id))).scalar_one()
 
 
-async def members_json(session: AsyncSession, group_id: UUID) -> str:
-    """Return all members as a JSON array of `Member`, sorted by address."""
-    members: str = (await session.execute(_MEMBERS, {"group": group_id})).scalar_one()
+async def count_matching_members(session: AsyncSession, group_id: UUID, *, search: str | None) -> int:
+    """Return the number of members with this part of an address or a name."""
+    return (await session.execute(count_query(_members_query(group_id, search)))).scalar_one()
+
+
+async def members_json(
+    session: AsyncSession, group_id: UUID, window: OptionalWindow, *, search: str | None, sort: str
+) -> str:
+    """Return the window's members as a JSON array of `Member`."""
+    columns = {"user_email": UserRow.email, "joined_at": MemberRow.joined_at}
+    page = sorted_by(_members_query(group_id, search), sort, columns, unique=MemberRow.id)
+    has_address = UserRow.email.not_like(f"%{emails.PLACEHOLDER_SUFFIX}")
+    # The database renders the JSON: a group may have 100,000 members, which would take this process seconds.
+    member = func.json_build_object(
+        "id", MemberRow.id, "user_id", MemberRow.user_id, "group_id", MemberRow.group_id,
+        "user_email", case((has_address, UserRow.email)),
+        "joined_at", func.to_char(func.timezone("UTC", MemberRow.joined_at), 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+    )  # fmt: skip
+    rows = window.apply(page.with_only_columns(member.label("member"))).subquery()
+    query = select(cast(func.coalesce(func.json_agg(rows.c.member), literal_column("'[]'")), Text))
+    members: str = (await session.execute(query)).scalar_one()
     return members
 
 

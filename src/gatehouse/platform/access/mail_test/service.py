@@ -17,7 +17,7 @@ from gatehouse.platform.background.jobs import JOBS, Tools
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.tenants.table import TenantRecord
 
-#: Time limit of a job: sends the mail and runs the SQL statements around it.
+#: Time limit of a job, which sends the mail and runs a few SQL statements.
 _JOB_TIMEOUT_SECONDS: Final = SEND_TIMEOUT_SECONDS + 30.0
 
 
@@ -38,7 +38,7 @@ async def queue_test(change: Change, settings: Settings) -> TestMailQueued:
 
 @JOBS.job("access.test_mail", max_attempts=1, timeout_seconds=_JOB_TIMEOUT_SECONDS)
 async def send_test(tools: Tools, tenant_id: TenantId, *, mail_id: str, user_id: str) -> None:
-    """Send a test mail to a user, and record the result. Raises `MailNotSent`, and every other error."""
+    """Send a test mail to a user, and record the result. Any error is recorded as the result and raised again."""
     async with tools.database.tenant(tenant_id) as session:
         user = await session.get(UserRow, UUID(user_id))
         organization = await session.get(TenantRecord, tenant_id)
@@ -52,8 +52,8 @@ async def send_test(tools: Tools, tenant_id: TenantId, *, mail_id: str, user_id:
         await _record(tools, tenant_id, mail_id, failure=str(error))
         raise
     except Exception as error:
-        # The text may have the address of the mail server with its password.
-        reason = f"Internal error ({type(error).__name__}). The log of the process that runs background work has it."
+        # The text of the error may contain the URL of the mail server with its password.
+        reason = f"Internal error ({type(error).__name__}). It is in the log of the process that runs background work."
         await _record(tools, tenant_id, mail_id, failure=reason)
         raise
     await _record(tools, tenant_id, mail_id, failure=None)

@@ -23,7 +23,6 @@ from gatehouse.platform.access.mfa.schemas import (
     TotpSecret,
     Verification,
 )
-from gatehouse.platform.access.mfa.status import status_of
 from gatehouse.platform.access.mfa.table import PasskeyRow
 from gatehouse.platform.access.sessions.schemas import Tokens
 from gatehouse.platform.access.sessions.service import complete_with_tokens
@@ -111,7 +110,7 @@ async def finish_assertion(subject: Subject, body: Assertion, request: Request, 
 async def read_own_second_factors(caller: SessionUser, session: Session) -> object:
     """Returns your second factors, and the requirements of your organization."""
     verified_at = None if caller.mfa_at is None else datetime.fromtimestamp(caller.mfa_at, UTC)
-    return await status_of(session, caller, verified_at)
+    return await service.status_of(session, caller, verified_at)
 
 
 @router.post(

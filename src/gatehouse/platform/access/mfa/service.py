@@ -1,9 +1,11 @@
 """Verifies, removes and resets second factors."""
 
+from datetime import datetime
 from typing import Final, TypeVar
 
 import structlog
 from fastapi import Request
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.errors import FieldFault, Unprocessable
@@ -13,7 +15,7 @@ from gatehouse.platform.access.mfa import attempts, passkeys, recovery, table, t
 from gatehouse.platform.access.mfa.errors import NothingEnrolled, PasskeyNotFound, TotpNotFound, WrongCode
 from gatehouse.platform.access.mfa.passkeys import RelyingParty
 from gatehouse.platform.access.mfa.person import MfaSubject, complete_factor, lock_subject, require_fresh_factor
-from gatehouse.platform.access.mfa.schemas import Verification
+from gatehouse.platform.access.mfa.schemas import Passkey, Status, Totp, Verification
 from gatehouse.platform.access.mfa.table import PasskeyRow
 from gatehouse.platform.access.revoking import end_sessions
 from gatehouse.platform.access.sessions import pending
@@ -48,19 +50,19 @@ async def verify(
         locked = await lock_subject(change, subject)
         limit_error = await attempts.limit_error(change, locked.user)
         if limit_error is not None:
-            host.figures.mfa_verifications.add((verification.method, "limited"))
+            host.metrics.mfa_verifications.add((verification.method, "limited"))
             raise limit_error
         factor = await _verified_factor(change, host, locked.user, verification, relying_party)
         if factor is not None:
             tokens_response = await complete_factor(change, host, request, locked, factor=factor, complete=complete)
             change.record("mfa.verified", "user", locked.user.id, method=verification.method)
-            host.figures.mfa_verifications.add((verification.method, "success"))
+            host.metrics.mfa_verifications.add((verification.method, "success"))
             return tokens_response
         await attempts.count_wrong_factor(change, locked.user)
         if locked.login is not None:
             await pending.count_wrong_factor(change.session, locked.login)
         change.record("mfa.failed", "user", locked.user.id, outcome="failure", method=verification.method)
-        host.figures.mfa_verifications.add((verification.method, "failure"))
+        host.metrics.mfa_verifications.add((verification.method, "failure"))
     # Raised after the commit, so that the count of wrong factors is kept.
     raise WrongCode
 
@@ -158,3 +160,20 @@ async def _lock_own_user(change: Change, caller: Caller) -> UserRow:
     user = await change.session.get_one(UserRow, caller.user_id, with_for_update=True)
     require_fresh_factor(caller, await pending.factor_requirements(change.session, user))
     return user
+
+
+async def status_of(session: AsyncSession, caller: Caller, verified_at: datetime | None) -> Status:
+    """Return the response about a user's own second factors."""
+    user = await session.get_one(UserRow, caller.user_id)
+    requirements = await pending.factor_requirements(session, user)
+    totp = await table.totp(session, user.id)
+    return Status(
+        enforcement_level=requirements.policy.level,
+        allowed_methods=sorted(requirements.policy.methods),
+        totp=None if totp is None else Totp.model_validate(totp),
+        passkeys=[Passkey.model_validate(row) for row in await table.passkeys(session, user.id)],
+        recovery_codes_left=await table.recovery_codes_left(session, user.id),
+        enrollment_deadline=requirements.deadline,
+        verified_at=verified_at,
+        assertion_ttl_seconds=requirements.policy.ttl_seconds,
+    )

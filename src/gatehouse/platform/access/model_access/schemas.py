@@ -1,7 +1,7 @@
 """Request and response bodies of the model access endpoints."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
 from pydantic import Field
@@ -24,3 +24,15 @@ class ModelAccessRule(ResponseBody):
     model_id: str
     access_type: AccessType
     created_at: datetime
+
+
+class ModelRules(ResponseBody):
+    """A model with the rules of the requested groups."""
+
+    model_id: Annotated[str, Field(examples=["openai/gpt-4o-mini"])]
+    display_name: str | None
+    access: Annotated[
+        Literal["open", "restricted"] | None,
+        Field(description="Null: the catalog lacks the model, and only rules name it."),
+    ]
+    rules: Annotated[list[ModelAccessRule], Field(description="The rules of the groups in `group_id`.")]

@@ -1,8 +1,14 @@
 """Creates and deletes model access rules."""
 
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Final
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.http.lists import OffsetWindow
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.access.groups.table import GroupRow
@@ -13,7 +19,7 @@ from gatehouse.platform.access.model_access.errors import (
     TooManyAccessRules,
     UnknownCatalogModel,
 )
-from gatehouse.platform.access.model_access.schemas import NewRule
+from gatehouse.platform.access.model_access.schemas import ModelRules, NewRule
 from gatehouse.platform.access.model_access.table import ModelAccessRow
 from gatehouse.platform.changes.change import Change
 
@@ -42,11 +48,27 @@ async def create(change: Change, group: GroupRow, new: NewRule) -> ModelAccessRo
     return row
 
 
-async def delete(change: Change, group: GroupRow, model: str) -> None:
-    """Delete the group's rule for a model. Raises `RuleNotFound`."""
-    row = await table.find_rule(change.session, group.id, model)
+async def models_with_rules(
+    session: AsyncSession, window: OffsetWindow, group_ids: Sequence[UUID], *, search: str, ruled: bool
+) -> tuple[list[ModelRules], int]:
+    """Return a page of models with the rules of these groups, and the number of all matching models."""
+    models, total = await table.page_of_models(session, window, search=search, ruled=ruled)
+    rules: dict[str, list[ModelAccessRow]] = defaultdict(list)
+    for rule in await table.rules_of_models(session, [model["model_id"] for model in models], group_ids):
+        rules[rule.model_id].append(rule)
+    return [ModelRules.model_validate({**model, "rules": rules[model["model_id"]]}) for model in models], total
+
+
+async def require_rule(session: AsyncSession, group: GroupRow, model: str) -> ModelAccessRow:
+    """Return the group's rule for a model. Raises `RuleNotFound`."""
+    row = await table.find_rule(session, group.id, model)
     if row is None:
         raise RuleNotFound
+    return row
+
+
+async def delete(change: Change, group: GroupRow, row: ModelAccessRow) -> None:
+    """Delete a rule of the group."""
     await change.session.delete(row)
     _record_and_touch(change, "group.model_access_removed", group, row)
 

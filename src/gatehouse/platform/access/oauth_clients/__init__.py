@@ -6,5 +6,5 @@
                              ones until their own expiry, three in all
 
 A client belongs to a tenant, or is platform-wide and belongs to none. Only operators manage platform-wide clients. A
-caller cannot grant rights that it lacks: see `grants`.
+caller cannot grant rights that it lacks: see `service`.
 """

@@ -1,10 +1,11 @@
 """Endpoints of OAuth clients. `{client_id}` is the public id."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 
+from gatehouse.foundation.http.lists import search_parameter, sort_parameter
 from gatehouse.foundation.identity import Caller
 from gatehouse.platform.access.oauth_clients import service, table, variants
 from gatehouse.platform.access.oauth_clients.schemas import (
@@ -36,9 +37,26 @@ async def _load_client(
     return client
 
 
+Sort = Literal["name", "-name", "last_used", "-last_used", "created_at", "-created_at"]
 LoadedClient = Annotated[OAuthClientRow, Depends(_load_client)]
 _NO_ORGANIZATION: Final[dict[int | str, dict[str, Any]]] = {
     404: {"description": "There is no such organization, or you may not see it."}
+}
+#: `If-Match` conflicts have the form of administration, this error has a code.
+_TOO_MANY_SECRETS: Final[dict[int | str, dict[str, Any]]] = {
+    409: {
+        "description": "Three earlier secrets are still accepted (`too_many_secrets`).",
+        "content": {
+            "application/json": {
+                "schema": {
+                    "anyOf": [
+                        {"$ref": "#/components/schemas/DetailError"},
+                        {"$ref": "#/components/schemas/CodedError"},
+                    ]
+                }
+            }
+        },
+    }
 }
 
 
@@ -53,18 +71,23 @@ async def list_oauth_clients(
     caller: ClientReader,
     window: variants.ListWindow,
     session: Session,
+    *,
     enabled: Annotated[
         bool | None, Query(description="`true`: only enabled clients. `false`: only disabled clients.")
     ] = None,
     tenant_id: Annotated[UUID | None, Query(description="Your own organization; operators can name any.")] = None,
+    search: Annotated[str | None, search_parameter("Part of the name or of the client's id.")] = None,
+    sort: Annotated[Sort, sort_parameter()] = "-created_at",
 ) -> object:
-    """Returns your organization's clients, newest first. Operators see the platform-wide clients too.
+    """Returns your organization's clients, by default newest first. Operators see the platform-wide clients too.
 
     The response is an array with `limit` and `offset` (variant A), or a page with `page` and `page_size` (variant B).
     """
     filtered_tenant_id = await service.tenant_filter(session, caller, tenant_id)
     return await variants.list_response(
-        session, table.list_query(caller, tenant_id=filtered_tenant_id, enabled=enabled), window
+        session,
+        table.list_query(caller, tenant_id=filtered_tenant_id, enabled=enabled, search=search, sort=sort),
+        window,
     )
 
 
@@ -99,7 +122,7 @@ async def delete_oauth_client(caller: ClientAdmin, client: LoadedClient, change:
 @router.post(
     f"{BASE}{{client_id}}/rotate-secret",
     response_model=RotatedSecret,
-    responses={409: {"description": "Three earlier secrets are still accepted."}},
+    responses=_TOO_MANY_SECRETS,
 )
 async def rotate_oauth_client_secret(
     caller: ClientAdmin,

@@ -87,6 +87,7 @@ class OAuthClient(ResponseBody):
     user_scopes: list[Scope]
     public: bool
     created_at: datetime
+    updated_at: datetime
     last_used: Annotated[datetime | None, Field(description="Last successful token issuance.")]
 
 

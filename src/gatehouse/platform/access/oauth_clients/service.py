@@ -1,6 +1,6 @@
 """Creates, changes and deletes OAuth clients, and rotates their secrets."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -8,14 +8,16 @@ from uuid import UUID, uuid4
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.engine.rate_limits.selection import CLIENT_TIERS
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.errors import FieldFault, Unprocessable
-from gatehouse.foundation.identity import Caller, TenantId
+from gatehouse.foundation.identity import Caller, CallerKind, TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.secrets import tokens
-from gatehouse.platform.access.oauth_clients import grants, table
+from gatehouse.platform.access.oauth_clients import table
 from gatehouse.platform.access.oauth_clients.errors import (
     ClientTenantNotFound,
+    GrantExceeded,
     OAuthClientNotFound,
     PlatformWideIsForOperators,
     TooManySecrets,
@@ -36,6 +38,9 @@ SECRET_PREFIX = "gcs_"  # noqa: S105 - a prefix, not a secret
 #: Maximum number of earlier secrets that are accepted at the same time.
 MAX_EARLIER_SECRETS: Final = 3
 
+#: In ascending order.
+_TIERS = tuple(CLIENT_TIERS)
+
 
 async def find(session: AsyncSession, caller: Caller, client_id: UUID, *, lock: bool) -> OAuthClientRow:
     """Return the client. Raises `OAuthClientNotFound`, also for a client of another tenant."""
@@ -47,7 +52,7 @@ async def find(session: AsyncSession, caller: Caller, client_id: UUID, *, lock: 
 
 async def create(change: Change, caller: Caller, new: NewOAuthClient) -> OAuthClientCreated:
     tenant_id = await _new_client_tenant(change.session, caller, new)
-    grants.check(caller, scopes={*new.scopes, *new.user_scopes}, tier=new.rate_limit_tier)
+    _check_grant(caller, scopes={*new.scopes, *new.user_scopes}, tier=new.rate_limit_tier)
     _check_applications(tenant_id, redirect_uris=new.redirect_uris, user_scopes=new.user_scopes)
     secret = tokens.mint_token(SECRET_PREFIX)
     now = utc_now()
@@ -109,9 +114,9 @@ async def update(change: Change, caller: Caller, client: OAuthClientRow, body: O
     added = {
         scope for name in ("scopes", "user_scopes") for scope in set(changed.get(name, ())) - set(getattr(client, name))
     }
-    grants.check(caller, scopes=added, tier=changed.get("rate_limit_tier"))
+    _check_grant(caller, scopes=added, tier=changed.get("rate_limit_tier"))
     if changed.get("enabled"):
-        grants.check(caller, scopes=client.scopes, tier=client.rate_limit_tier)
+        _check_grant(caller, scopes=client.scopes, tier=client.rate_limit_tier)
     client.assign(changed)
     async with _owner_change(change, client) as owner_change:
         owner_change.record(
@@ -144,7 +149,7 @@ async def rotate_secret(
     """Create a new secret. The previous secret stays valid for `grace_seconds`. Secrets before it stay valid until
     their own expiry, with `shorten` for at most `grace_seconds`. Raises `TooManySecrets`, `GrantExceeded`."""
     # The caller sees the secret, and with it gets all rights of the client.
-    grants.check(caller, scopes=client.scopes, tier=client.rate_limit_tier)
+    _check_grant(caller, scopes=client.scopes, tier=client.rate_limit_tier)
     secret = tokens.mint_token(SECRET_PREFIX)
     now = utc_now()
     expires_at = now + timedelta(seconds=grace_seconds)
@@ -230,3 +235,26 @@ async def _permitted_tenant(session: AsyncSession, caller: Caller, tenant_id: UU
     ):
         raise ClientTenantNotFound
     return TenantId(tenant_id)
+
+
+def _check_grant(caller: Caller, *, scopes: Iterable[str] = (), tier: str | None = None) -> None:
+    """Check that the caller may grant these scopes and this tier. Raises `GrantExceeded`.
+
+    A user with the role admin may grant every scope and tier, because both apply inside the organization only, where an
+    admin may do everything. A machine (an OAuth client, or an API key with scopes) may grant only rights that it has.
+    It may neither enable a client that has more rights, nor rotate its secret.
+    """
+    missing = sorted(scope for scope in scopes if not caller.has_scope(scope))
+    if missing:
+        raise GrantExceeded(f"Your credential cannot give scopes that it lacks: {', '.join(missing)}.")
+    if (
+        tier is not None
+        and caller.kind is CallerKind.OAUTH_CLIENT
+        and _tier_rank(tier) > _tier_rank(caller.rate_limit_tier)
+    ):
+        raise GrantExceeded(f"Your credential cannot give the rate limit tier {tier}, which is above its own.")
+
+
+def _tier_rank(tier: str) -> int:
+    """Return the tier's rank. Unknown tiers count as standard."""
+    return _TIERS.index(tier) if tier in _TIERS else 0

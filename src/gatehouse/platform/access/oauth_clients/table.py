@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, LargeBinary, Select, false, or_, select, text, true
+from sqlalchemy import ColumnElement, LargeBinary, Select, Text, false, or_, select, text, true
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
-from gatehouse.foundation.http.lists import Window, count_query
+from gatehouse.foundation.http.lists import Window, containing, count_query, sorted_by
 from gatehouse.foundation.identity import Caller, Role, TenantId
 from gatehouse.foundation.storage.rows import Row
 from gatehouse.platform.organization.tenants.table import TenantRecord
@@ -82,14 +82,27 @@ async def find_client(session: AsyncSession, caller: Caller, client_id: UUID, *,
     return (await session.scalars(query.with_for_update() if lock else query)).one_or_none()
 
 
-def list_query(caller: Caller, *, tenant_id: TenantId | None, enabled: bool | None) -> Select[OAuthClientRow]:
-    """Return the query of a list, newest first. `tenant_id` None selects the clients of the caller's tenant, and for
-    operators the platform-wide clients too."""
+def list_query(
+    caller: Caller,
+    *,
+    tenant_id: TenantId | None,
+    enabled: bool | None,
+    search: str | None = None,
+    sort: str = "-created_at",
+) -> Select[OAuthClientRow]:
+    """Return the query of a list. `tenant_id` None selects the clients of the caller's tenant, and for operators the
+    platform-wide clients too. `search` is a part of the name or of the client's id."""
     query = select(OAuthClientRow).where(_visible(caller))
     query = query.where(_own_clients(caller) if tenant_id is None else OAuthClientRow.tenant_id == tenant_id)
     if enabled is not None:
         query = query.where(OAuthClientRow.enabled == enabled)
-    return query.order_by(OAuthClientRow.created_at.desc(), OAuthClientRow.id.desc())
+    query = containing(query, search, OAuthClientRow.name, OAuthClientRow.client_id.cast(Text))
+    columns = {
+        "name": OAuthClientRow.name,
+        "last_used": OAuthClientRow.last_used,
+        "created_at": OAuthClientRow.created_at,
+    }
+    return sorted_by(query, sort, columns, unique=OAuthClientRow.id)
 
 
 async def fetch_window(

@@ -9,7 +9,7 @@ from fastapi.responses import RedirectResponse, Response
 from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.foundation.http import forms
 from gatehouse.platform.access.browser import clear_cookie, set_cookie
-from gatehouse.platform.access.saml import logout, metadata_source, service, sign_in
+from gatehouse.platform.access.saml import logout, service, sign_in
 from gatehouse.platform.access.saml.errors import IdpNotFound, PublicUrlMissing
 from gatehouse.platform.access.saml.protocol import keys, messages, service_provider
 from gatehouse.platform.access.saml.schemas import (
@@ -99,7 +99,7 @@ async def read_provider_metadata(
     caller: AdminStepUp, body: MetadataSource, transactions: InSplitTransactions, host: TheHost
 ) -> object:
     """Reads an identity provider's metadata, and returns its fields for `POST /api/admin/saml/idp`. Stores nothing."""
-    return await metadata_source.read(transactions, host.receivers, body)
+    return await service.read_metadata(transactions, host.receivers, body)
 
 
 @router.get("/api/admin/saml/service-provider", response_model=ServiceProviderDetails, responses=RESPONSES)

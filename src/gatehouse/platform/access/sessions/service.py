@@ -137,7 +137,7 @@ async def open_session(
         expires_at=now,
         revoked_at=None,
         revoked_reason=None,
-        ip=change.ip,
+        ip=change.origin.ip,
         user_agent=request.headers.get("user-agent", "")[:_MAX_USER_AGENT_CHARS] or None,
         amr=amr,
         mfa_at=mfa_at,

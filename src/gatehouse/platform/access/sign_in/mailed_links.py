@@ -51,7 +51,7 @@ async def confirm_address(request: Request, host: TheHost, form: Posted) -> Resp
     except FormFieldError as error:
         fault = str(error)
     except Refusal as error:
-        # An error that the user did not cause is not shown in the form.
+        # Only an error that the user can correct is shown in the form. A 429 and server errors have their own page.
         if error.status >= 429:
             raise
         fault = error_text(error)

@@ -53,7 +53,7 @@ _RESET = _NewPasswordPage(
     _reset,
     action="/login/reset",
     heading="Set a new password",
-    lead="All your sessions end with the old one.",
+    lead="All your sessions end when you set it.",
     button="Set the password",
     done="password",
     invitation=False,
@@ -97,7 +97,7 @@ async def _redeem(request: Request, host: Host, page: _NewPasswordPage, form: Fo
     except FormFieldError as error:
         fault = str(error)
     except Refusal as error:
-        # An error that the user did not cause is not shown in the form.
+        # Only an error that the user can correct is shown in the form. A 429 and server errors have their own page.
         if error.status >= 429:
             raise
         fault = error_text(error)
@@ -110,8 +110,8 @@ async def _redeem(request: Request, host: Host, page: _NewPasswordPage, form: Fo
 
 
 async def _sign_in(request: Request, host: Host, page: _NewPasswordPage, form: Form, email: str) -> Response:
-    """Sign an invited user in. All other users, and those who have a second factor or several accounts, are redirected
-    to the sign-in page."""
+    """Sign an invited user in, unless the user has a second factor or several accounts. Redirect all other users to the
+    sign-in page."""
     if page.invitation:
         try:
             body = parse_body(Login, email=email, password=form.get("password"), tenant=None)

@@ -33,6 +33,8 @@ from gatehouse.platform.request.ports import Host
 
 CODE_LIFETIME: Final = timedelta(seconds=60)
 ACCESS_TOKEN_SECONDS: Final = 900
+#: Time for which a revoked grant is refused: longer than a batch runs that one of its tokens created.
+_REVOCATION_SECONDS: Final = 25 * 3600
 
 
 class CodeGrant(NamedTuple):
@@ -93,7 +95,7 @@ async def _exchange(change: Change, host: Host, exchange: CodeExchange) -> Perso
         return None
     if row.used_at is not None:
         row.access_digest = row.access_expires_at = None
-        await revoke(change, _grant_id(row), "grant", ACCESS_TOKEN_SECONDS)
+        await revoke(change, _grant_id(row), "grant", _REVOCATION_SECONDS)
         change.record("oauth_code.reused", "oauth_client", row.client_id, outcome="failure", user_id=row.user_id)
         return None
     session = await change.session.get(SessionRow, row.session_id)

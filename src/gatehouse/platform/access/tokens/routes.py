@@ -5,12 +5,13 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
+from gatehouse.administration.changes import RequestOrigin
 from gatehouse.foundation import jwt
 from gatehouse.foundation.secrets import tokens
 from gatehouse.platform.access.tokens import codes, form
 from gatehouse.platform.access.tokens.errors import NO_STORE, UnsupportedGrantType
 from gatehouse.platform.access.tokens.schemas import TOKEN_FORM, AccessToken, KeySet, PersonTokens, TokenError
-from gatehouse.platform.access.tokens.service import RequestOrigin, TokenIssuer
+from gatehouse.platform.access.tokens.service import TokenIssuer
 from gatehouse.platform.request.ports import Host, TheHost
 
 router = APIRouter(tags=["Tokens"])
@@ -37,8 +38,7 @@ async def issue_token(request: Request, response: Response, host: TheHost) -> Ac
     fields = await form.read(request)
     response.headers.update(NO_STORE)
     (grant,) = form.required_fields(fields, "grant_type")
-    state = request.scope["state"]
-    origin, token_issuer = RequestOrigin(state["request_id"], state["client_address"]), _token_issuer(request, host)
+    origin, token_issuer = RequestOrigin.of(request), _token_issuer(request, host)
     match grant:
         case "client_credentials":
             return await token_issuer.issue_for_client(

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Final
 
-import msgspec
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.administration.changes import RequestOrigin
 from gatehouse.foundation.clock import Clock, utc_now
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.secrets import tokens
@@ -28,13 +28,6 @@ from gatehouse.platform.request.ports import TokenSigner
 #: connections of the service role with the change feed, which a flood of guesses must not delay.
 _MAX_CONCURRENT_REQUESTS: Final = 2
 _MAX_WAITING_REQUESTS: Final = 100
-
-
-class RequestOrigin(msgspec.Struct, frozen=True):
-    """The request id and client address of a token request, for the audit event."""
-
-    request_id: str
-    ip: str
 
 
 class TokenIssuer:
@@ -105,7 +98,7 @@ class TokenIssuer:
         attempts = self._failures.attempts_to_record(client.client_id)
         if attempts is None:
             return
-        change = Change(session, None, tenant_id=client.tenant_id, request_id=origin.request_id, ip=origin.ip)
+        change = Change(session, None, origin, tenant_id=client.tenant_id)
         change.record(
             "oauth_token.refused",
             "oauth_client",

@@ -8,11 +8,12 @@ from pydantic import BeforeValidator, Field, StringConstraints
 
 from gatehouse.foundation import emails
 from gatehouse.foundation.emails import Email
-from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
+from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted, partial, without
 from gatehouse.foundation.secrets import passwords
 
 RoleName = Literal["admin", "auditor", "user"]
 Kind = Literal["user", "service"]
+Sort = Literal["name", "-name", "role", "-role", "last_login_at", "-last_login_at", "created_at", "-created_at"]
 
 #: A user name has no @ sign, so that sign-in can distinguish it from an address.
 Username = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", examples=["ada"])]
@@ -34,13 +35,11 @@ class NewUser(Body):
     kind: Annotated[Kind, Field(description="`service` for a service account, which has no password.")] = "user"
 
 
-class UserUpdate(Body):
+@partial
+@without("password", "kind")
+class UserUpdate(NewUser):
     """A partial update. `username` and `display_name` can be set to null."""
 
-    email: Email = Field(default_factory=omitted)
-    username: Username | None = None
-    display_name: DisplayName | None = None
-    role: RoleName = Field(default_factory=omitted)
     is_active: bool = Field(default_factory=omitted)
     operator: bool = Field(default_factory=omitted, description="Only operators can change it.")
 

@@ -1,14 +1,16 @@
 """Tables of users and one-time tokens, and named queries."""
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import LargeBinary, Select, func, or_, select, text
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import LargeBinary, Select, Uuid, any_, func, literal, literal_column, select, text
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
+from gatehouse.foundation.http.lists import containing, sorted_by
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.platform.organization.tenants.table import TenantRecord
@@ -68,22 +70,53 @@ _PROVEN_BY = text(
     " WHERE d.domain = :domain AND d.verified_at IS NOT NULL"
 )
 _KEY_IDS = text("SELECT id FROM api_keys WHERE user_id = :user")
+_WITH: Final = text("SELECT gatehouse_users_with(:part, :most)")
+#: A search with at most this many matches finds its rows by an index. Rows with a more frequent part are read in the
+#: order of the list, which soon fills a page.
+MAX_INDEXED_MATCHES: Final = 1_000
+
+#: the name by which a user is shown, and its form for sorting
+SHOWN_NAME: Final = func.gatehouse_user_name(UserRow.display_name, UserRow.email, UserRow.username)
+SORTED_NAME: Final = func.lower(SHOWN_NAME)
 
 
-def matching(*, search: str | None, role: str | None, active: bool | None, kind: str | None = None) -> Select[UserRow]:
-    """Return the query of the users that match the filters, newest first. `search` is a part of an address or a
-    name."""
-    query = select(UserRow).order_by(UserRow.created_at.desc(), UserRow.id)
+async def matching(
+    session: AsyncSession,
+    *,
+    search: str | None,
+    role: str | None,
+    active: bool | None,
+    kind: str | None = None,
+    sort: str = "-created_at",
+) -> Select[UserRow]:
+    """Return the query of the users that match the filters. `search` is a part of an address or a name."""
+    query = select(UserRow)
     if search:
-        fields = (UserRow.email, UserRow.username, UserRow.display_name)
-        query = query.where(or_(*(field.icontains(search, autoescape=True) for field in fields)))
+        ids = await ids_with(session, search)
+        if ids is None:
+            query = containing(query, search, UserRow.email, UserRow.username, UserRow.display_name)
+        else:
+            query = query.where(UserRow.id == any_(literal(ids, ARRAY(Uuid))))
     if role is not None:
         query = query.where(UserRow.role == role)
     if active is not None:
         query = query.where(UserRow.is_active.is_(active))
     if kind is not None:
         query = query.where(UserRow.kind == kind)
-    return query
+    columns = {
+        "name": SORTED_NAME,
+        "role": (UserRow.role, UserRow.created_at),
+        "last_login_at": func.coalesce(UserRow.last_login_at, literal_column("'-infinity'::timestamptz")),
+        "created_at": UserRow.created_at,
+    }
+    return sorted_by(query, sort, columns, unique=UserRow.id)
+
+
+async def ids_with(session: AsyncSession, part: str) -> Sequence[UUID] | None:
+    """Return the ids of the users with this part of an address or a name; None for a part that is shorter than three
+    characters or has more than `MAX_INDEXED_MATCHES` matches."""
+    ids: Sequence[UUID] | None = await session.scalar(_WITH, {"part": part, "most": MAX_INDEXED_MATCHES})
+    return ids
 
 
 async def by_email(session: AsyncSession, email: str) -> UserRow | None:

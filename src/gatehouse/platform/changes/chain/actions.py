@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from gatehouse.engine.records.audit_events import OPERATED
+from gatehouse.engine.records.audit_events import OPERATED, TOOL_CALL
 
 #: Recorded in place of records that an outpost lost, so that the chain is unbroken and documents the gap.
 RECORDS_LOST: Final = "outpost.records_lost"
@@ -40,9 +40,20 @@ ACTIONS: Final[dict[str, str]] = {
     "outpost_trust.changed": "The outposts that the platform trusts were changed by the portal or an operator.",
     RECORDS_LOST: "An outpost reported that it cannot upload records that it had stored.",
     OPERATED: "An operator of an outpost engaged or released its kill switch, or changed its overrides or budget.",
+    TOOL_CALL: "A tool of an MCP server was called through the gateway, or the call was refused by it.",
+    "mcp_server.created": "An MCP server was registered.",
+    "mcp_server.updated": "An MCP server's address, header, access, time limit or status was changed.",
+    "mcp_server.refreshed": "The tools of an MCP server were read. New and changed ones are in quarantine.",
+    "mcp_server.deleted": "An MCP server was removed with its tools and access rules.",
+    "mcp_tool.approved": "An administrator approved the definition of a tool.",
+    "mcp_tool.rejected": "An administrator rejected the definition of a tool.",
+    "mcp_access.added": "A group, user, API key or OAuth client was granted or denied tools of an MCP server.",
+    "mcp_access.removed": "An access rule of an MCP server was removed.",
+    "mcp_switch.engaged": "The kill switch of an MCP server or of a tool was engaged.",
+    "mcp_switch.released": "The kill switch of an MCP server or of a tool was released.",
     "gateway.request": "A model call went through the gateway, or was refused by it.",
     "api_key.created": "A user created an API key, or an administrator created one for a service account.",
-    "api_key.updated": "An API key was enabled or disabled.",
+    "api_key.updated": "An API key was enabled or disabled, or its description, expiry or scopes were changed.",
     "api_key.deleted": "An API key was deleted.",
     "oauth_client.created": "An OAuth client was created.",
     "oauth_client.updated": "An OAuth client's name, scopes, tier, token lifetime or status was changed.",
@@ -101,8 +112,12 @@ ACTIONS: Final[dict[str, str]] = {
     "group.model_access_added": "A group was granted or denied access to a model.",
     "group.model_access_removed": "A group's access rule for a model was removed.",
     "provider.created": "A provider was added to the organization.",
-    "provider.credentials_set": "A provider's credentials were replaced.",
+    "provider.credentials_set": "A provider's default credential was replaced, or its settings.",
     "provider.credentials_removed": "A provider's credentials were removed. It is not called without credentials.",
+    "provider.credential_added": "A credential was added to a provider.",
+    "provider.credential_rotated": "The secret of one of a provider's credentials was replaced.",
+    "provider.credential_state_changed": "One of a provider's credentials was set to active, draining or disabled.",
+    "provider.credential_removed": "One of a provider's credentials was removed.",
     "provider.config_updated": "A provider's timeout or number of retries was changed.",
     "provider.status_changed": "A provider was disabled, or enabled again.",
     "provider.updated": "A custom endpoint was changed.",
@@ -116,6 +131,7 @@ ACTIONS: Final[dict[str, str]] = {
     "model_config.updated": "An entry of the catalog was changed.",
     "model_config.deleted": "An entry of the catalog was deleted.",
     "model_config.synced": "Discovered models were added to the catalog.",
+    "model_config.prices_updated": "Prices, limits or capabilities were updated from known models or a file.",
     "model_config.bulk_updated": "Entries of the catalog were activated or deactivated together.",
     "registered_model.created": "A model was added to the registry.",
     "registered_model.updated": "A model's entry in the registry, or its validation status, was changed.",
@@ -161,6 +177,15 @@ ACTIONS: Final[dict[str, str]] = {
     "conversation.created": "A person created a conversation.",
     "conversation.updated": "A person changed a conversation's title or model.",
     "conversation.deleted": "A person deleted a conversation, with its messages and share links.",
+    "file.created": "A file was uploaded for a batch.",
+    "file.deleted": "A file was deleted by its owner.",
+    "batch.created": "A batch of model calls was created.",
+    "batch.cancelling": "The owner of a batch cancelled it. Its calls in progress end first.",
+    "batch.completed": "A batch ended: each of its calls has a result.",
+    "batch.cancelled": "A batch ended because its owner cancelled it.",
+    "batch.expired": "A batch ended because its time was over.",
+    "batch.failed": "A batch was stopped: its credential was revoked, or the organization's storage was full.",
+    "batch.deleted": "A batch and its results were deleted by the owner.",
     "share_link.created": "A person created a share link, with which everyone can read a conversation.",
     "share_link.revoked": "A person revoked a share link.",
     "compliance_bundle.created": "A compliance bundle was added, or imported.",
@@ -174,4 +199,7 @@ ACTIONS: Final[dict[str, str]] = {
     "access_request.approved": "An access request was approved, and the requested access was granted.",
     "access_request.denied": "An access request was denied.",
     "access_request.refused": "An approval of an access request was refused, because the caller may not approve it.",
+    "model_alias.created": "A model alias was created.",
+    "model_alias.updated": "A model alias was updated.",
+    "model_alias.deleted": "A model alias was deleted.",
 }

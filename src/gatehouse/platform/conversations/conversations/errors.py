@@ -28,6 +28,14 @@ class ConversationFull(Conflict):
         )
 
 
+class NotTheNewestQuestion(Unprocessable):
+    """The message does not exist, is an answer, or a later question follows it."""
+
+    def __init__(self) -> None:
+        message = "it is not the id of the newest question: GET the messages of the conversation, and send its id"
+        super().__init__(faults=[FieldFault("replaces", message)])
+
+
 class NothingToSummarize(Conflict):
     code = "nothing_to_summarize"
     message = "The conversation has no messages yet."

@@ -1,18 +1,29 @@
 """Endpoints of conversations."""
 
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path, Response
 from pydantic import BaseModel
+from starlette.types import Receive, Scope, Send
 
-from gatehouse.engine.exchange import Answer
-from gatehouse.foundation.http.lists import CursorWindow, OffsetWindow, cursor_window, offset_window
+from gatehouse.engine.exchange import Answer, Received
+from gatehouse.foundation.errors import ClientLeft
+from gatehouse.foundation.http.lists import (
+    CursorWindow,
+    OffsetWindow,
+    cursor_window,
+    offset_window,
+    search_parameter,
+)
+from gatehouse.ingress.gateway import send_over_asgi, while_connected
 from gatehouse.platform.conversations.conversations import service, table
 from gatehouse.platform.conversations.conversations.calls import summaries
 from gatehouse.platform.conversations.conversations.calls.asking import TheModelCaller
 from gatehouse.platform.conversations.conversations.calls.posting import Post
-from gatehouse.platform.conversations.conversations.calls.streaming import EngineStreamResponse
 from gatehouse.platform.conversations.conversations.errors import ConversationNotFound
 from gatehouse.platform.conversations.conversations.owners import OwnerChatter, OwnerReader, OwnerWriter, owner_id
 from gatehouse.platform.conversations.conversations.schemas import (
@@ -39,6 +50,13 @@ router = APIRouter(prefix="/api/conversations", tags=["Conversations"], response
 
 Window = Annotated[OffsetWindow, Depends(offset_window(default=50, maximum=200))]
 MessagesWindow = Annotated[CursorWindow, Depends(cursor_window(default=100, maximum=500))]
+Search = Annotated[
+    str | None,
+    search_parameter(
+        "Part of the title, regardless of case. Searches your"
+        f" {service.MAX_SEARCHED_CONVERSATIONS:,} most recently used conversations."
+    ),
+]
 
 _load = loaded(ConversationRow, "conversation_id", ConversationNotFound)
 
@@ -112,9 +130,11 @@ async def create_conversation(
 
 
 @router.get("", response_model=ConversationList)
-async def list_conversations(caller: OwnerReader, session: Session, window: Window, host: TheHost) -> object:
+async def list_conversations(
+    caller: OwnerReader, session: Session, window: Window, host: TheHost, search: Search = None
+) -> object:
     """Lists your conversations, the most recently used first."""
-    return await service.list_page(session, host.sealer, caller, window)
+    return await service.list_page(session, host.sealer, caller, window, search)
 
 
 @router.get("/{conversation_id}", response_model=Conversation)
@@ -168,10 +188,13 @@ async def post_message(
     question and the answer.
 
     The request passes every check of `/v1/chat/completions`. Refusals have the form of that endpoint, and no part of a
-    refused request is stored."""
+    refused request is stored.
+
+    With `replaces`, the new question and its answer take the place of the newest question and its answer. To get
+    another answer to the same question, send the question's `content` again."""
     post = await Post.begin(transactions, host, models, row, body)
     if body.stream:
-        return EngineStreamResponse(post.streamed_answer, models.received)
+        return _EngineStreamResponse(post.streamed_answer, models.received)
     return _response(*await post.complete_answer(), 201)
 
 
@@ -193,3 +216,23 @@ def _response(answer: Answer, body: BaseModel | None, status: int) -> Response:
         return Response(answer.body, answer.status, answer.headers)
     headers = {name: value for name, value in answer.headers.items() if name.lower().startswith("x-")}
     return Response(body.model_dump_json(), status, headers, "application/json")
+
+
+class _EngineStreamResponse(Response):
+    """Sends the answer that `make` returns, which is a stream or a refusal. `make` and the sending are cancelled if the
+    client disconnects, even before the first byte."""
+
+    def __init__(self, make: Callable[[], Awaitable[Answer]], received: Received) -> None:
+        super().__init__()
+        self._make = make
+        self._received = received
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def work() -> None:
+            await send_over_asgi(await self._make(), self._received, send)
+
+        body_received = asyncio.Event()
+        # Set at once, because FastAPI reads the body of the request before it calls the route.
+        body_received.set()
+        with contextlib.suppress(ClientLeft):
+            await while_connected(scope, receive, body_received, work())

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
-from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
+from gatehouse.foundation.http.bodies import Body, Id, ResponseBody, omitted
 
 Title = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$", examples=["Rust or Go?"])]
 ModelName = Annotated[
@@ -39,6 +39,13 @@ class NewMessage(Body):
     content: Annotated[str, Field(max_length=1_000_000, pattern=r"\S", examples=["Which is faster?"])]
     stream: Annotated[bool, Field(description="Answer with server-sent events, as for chat completions.")] = False
     model: Annotated[ModelName | None, Field(description="Model for this answer only.")] = None
+    replaces: Annotated[
+        Id | None,
+        Field(
+            description="Id of the newest question. It and its answer are removed when the new answer begins. If the"
+            " request is refused, they stay."
+        ),
+    ] = None
 
 
 class ModelSnapshot(ResponseBody):

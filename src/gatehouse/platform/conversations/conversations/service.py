@@ -1,7 +1,9 @@
 """Creates, lists, changes and deletes conversations."""
 
+import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
+from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -25,8 +27,11 @@ from gatehouse.platform.conversations.conversations.schemas import (
     ModelSnapshot,
     NewConversation,
 )
-from gatehouse.platform.conversations.conversations.table import ConversationRow, MessageRow
-from gatehouse.policy.records import ModelRecord
+from gatehouse.platform.conversations.conversations.table import ConversationRow, MessageRow, SealedTitle
+from gatehouse.policy.catalog import ModelRecord
+
+#: Conversations whose titles a search opens, which takes about 20 us each.
+MAX_SEARCHED_CONVERSATIONS: Final = 1_000
 
 
 def require_owner(row: ConversationRow, caller: Caller) -> ConversationRow:
@@ -36,8 +41,15 @@ def require_owner(row: ConversationRow, caller: Caller) -> ConversationRow:
     return row
 
 
-async def list_page(session: AsyncSession, sealer: Sealer, caller: Caller, window: OffsetWindow) -> dict[str, Any]:
-    query = table.conversations_of(owner_id(caller))
+async def list_page(
+    session: AsyncSession, sealer: Sealer, caller: Caller, window: OffsetWindow, search: str | None
+) -> dict[str, Any]:
+    """Return a page of the caller's conversations, or of those whose title contains `search`."""
+    user_id = owner_id(caller)
+    query = table.conversations_of(user_id)
+    if search:
+        titles = await table.newest_titles(session, user_id, MAX_SEARCHED_CONVERSATIONS)
+        query = query.where(ConversationRow.id.in_(await asyncio.to_thread(_matches, sealer, titles, search)))
     rows = (await session.scalars(window.apply(query))).all()
     total = await session.scalar(count_query(query)) or 0
     return window.envelope("conversations", await _conversations_of_rows(session, sealer, rows), total)
@@ -130,6 +142,17 @@ async def _select_model(
     else:
         model = await models.usable_model(requested)
     return AUTO if model is None else full_name(model), model
+
+
+def _matches(sealer: Sealer, titles: Sequence[SealedTitle], search: str) -> list[UUID]:
+    """Return the conversations whose title contains `search`, regardless of case. Titles are sealed, so the database
+    cannot search them."""
+    searched = search.casefold()
+    return [
+        item.id
+        for item in titles
+        if searched in (SealedContents.of(sealer, item.id, item.sealed_key).open(item.title, "title") or "").casefold()
+    ]
 
 
 def _snapshot(model: ModelRecord | None) -> dict[str, Any] | None:

@@ -73,6 +73,22 @@ class EarlierMessage(NamedTuple):
     content: str
 
 
+class SealedTitle(NamedTuple):
+    """A conversation that has a title. `title` is sealed."""
+
+    id: UUID
+    sealed_key: str
+    title: str
+
+
+async def newest_titles(session: AsyncSession, user_id: UUID, limit: int) -> list[SealedTitle]:
+    """Return those of a user's `limit` most recently used conversations that have a title, in that order."""
+    columns = select(ConversationRow.id, ConversationRow.sealed_key, ConversationRow.title)
+    newest = columns.where(ConversationRow.user_id == user_id)
+    newest = newest.order_by(ConversationRow.updated_at.desc(), ConversationRow.id).limit(limit)
+    return [SealedTitle(id_, key, title) for id_, key, title in await session.execute(newest) if title is not None]
+
+
 def conversations_of(user_id: UUID) -> Select[ConversationRow]:
     """Return the query for a user's conversations, the most recently used first."""
     query = select(ConversationRow).where(ConversationRow.user_id == user_id)
@@ -128,6 +144,17 @@ async def earlier_messages(
         "bytes": int(text_bytes * _BASE64_FACTOR) + limit * _SEALING_OVERHEAD_BYTES,
     }
     return [EarlierMessage(*row) for row in await session.execute(_EARLIER_MESSAGES, values)]
+
+
+async def newest_question(session: AsyncSession, conversation_id: UUID) -> MessageRow | None:
+    query = visible_messages(conversation_id).where(MessageRow.role == "user")
+    return (await session.scalars(query.order_by(MessageRow.sequence.desc()).limit(1))).one_or_none()
+
+
+async def delete_turn(session: AsyncSession, conversation_id: UUID, question_sequence: int) -> None:
+    """Delete a question and its answer."""
+    pair = MessageRow.sequence.in_((question_sequence, question_sequence + 1))
+    await session.execute(delete(MessageRow).where(MessageRow.conversation_id == conversation_id, pair))
 
 
 async def fill_message(session: AsyncSession, message_id: UUID, **values: Any) -> None:

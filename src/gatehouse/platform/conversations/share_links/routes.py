@@ -1,10 +1,13 @@
 """Endpoints of share links."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
+from urllib.parse import quote
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Path, Request
+from fastapi import APIRouter, Depends, Path, Request, Response
+from fastapi.responses import RedirectResponse
 
+from gatehouse.foundation.http.accepts import prefers_html
 from gatehouse.foundation.http.lists import CursorWindow, cursor_window
 from gatehouse.platform.conversations.conversations import service as conversations
 from gatehouse.platform.conversations.conversations.errors import ConversationNotFound
@@ -24,6 +27,12 @@ router = APIRouter(tags=["Conversations"])
 _BASE = "/api/conversations/{conversation_id}/share_links"
 
 MessagesWindow = Annotated[CursorWindow, Depends(cursor_window(default=200, maximum=500))]
+
+#: Where the console shows a shared conversation.
+_PAGE_PATH: Final = "/console/shared"
+_PAGE: Final[dict[int | str, dict[str, Any]]] = {
+    303: {"description": "The client prefers HTML: `Location` is the page that shows the conversation."}
+}
 
 _load = loaded(ConversationRow, "conversation_id", ConversationNotFound)
 
@@ -61,10 +70,17 @@ Link = Annotated[ShareLinkRow, Depends(_link)]
 BaseUrl = Annotated[str, Depends(_base_url)]
 
 
-@router.get("/api/conversations/shared/{token}", response_model=SharedConversation)
-async def read_shared_conversation(token: str, window: MessagesWindow, host: TheHost) -> dict[str, Any]:
+@router.get("/api/conversations/shared/{token}", response_model=SharedConversation, responses=_PAGE)
+async def read_shared_conversation(
+    token: str, window: MessagesWindow, host: TheHost, request: Request, response: Response
+) -> object:
     """Returns the title, model and messages of a shared conversation in its current state, oldest message first. Needs
-    no credential. Returns 404 if the link is revoked, the conversation is deleted, or its owner is deactivated."""
+    no credential. Returns 404 if the link is revoked, the conversation is deleted, or its owner is deactivated.
+
+    A client that prefers HTML, such as a browser, is redirected to a page that shows the conversation."""
+    response.headers["Vary"] = "Accept"
+    if prefers_html(request.headers.get("accept", "")):
+        return RedirectResponse(f"{_PAGE_PATH}/{quote(token, safe='')}", 303, headers={"Vary": "Accept"})
     return await service.read(host, token, window)
 
 

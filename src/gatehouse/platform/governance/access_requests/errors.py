@@ -1,10 +1,15 @@
 """Errors of access requests."""
 
-from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
+from gatehouse.foundation.errors import BadRequest, Conflict, FieldFault, NotFound, Unprocessable
 
 
 class AccessRequestNotFound(NotFound):
     message = "Access request not found"
+
+
+class SortsPendingOnly(BadRequest):
+    code = "invalid_sort"
+    message = "sort: limit_usd sorts only pending requests. Add status=pending, or sort by created_at."
 
 
 class InvalidRequestField(Unprocessable):

@@ -83,8 +83,8 @@ async def _allows(change: Change, group: GroupRow, model: str) -> bool:
 
 
 async def grant_limit(change: Change, row: AccessRequestRow, limits: dict[str, Any]) -> dict[str, Any]:
-    """Create or raise the requester's budget of the period, and return the granted fields. `limits` maps the names of
-    the limits to change to their values. Raises `InvalidRequestField`, `BudgetExists`, `TooManyBudgets`."""
+    """Create or raise the requester's budget of the period, and return the granted fields. `limits` has the new limits
+    by name. Raises `InvalidRequestField`, `BudgetExists`, `TooManyBudgets`."""
     assert row.period is not None
     budget = await table.find_budget(change.session, row.user_id, row.period, lock=True)
     check_limits(budget, limits)
@@ -94,7 +94,7 @@ async def grant_limit(change: Change, row: AccessRequestRow, limits: dict[str, A
     else:
         await budgets.update(change, budget, BudgetUpdate(**limits))
     granted = {name: getattr(budget, name) for name in LIMIT_NAMES}
-    # The column is JSON, which has no decimals.
+    # The column `granted` is JSON, which cannot store a `Decimal`.
     granted["limit_usd"] = None if budget.limit_usd is None else str(budget.limit_usd)
     return granted
 
@@ -117,6 +117,6 @@ def check_limits(budget: BudgetRow | None, limits: dict[str, Any]) -> None:
     for name, value in limits.items():
         current = getattr(budget, name)
         if current is None:
-            raise InvalidRequestField(name, "is not limited by the present budget of this period, so leave it out")
+            raise InvalidRequestField(name, "is unlimited in the present budget of this period, so leave it out")
         if value < current:
             raise InvalidRequestField(name, f"is less than the present limit of {current}")

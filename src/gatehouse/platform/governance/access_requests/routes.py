@@ -4,15 +4,16 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
 
-from gatehouse.foundation.http.lists import PageWindow, page_window
+from gatehouse.foundation.http.lists import PageWindow, page_window, sort_parameter
 from gatehouse.platform.governance.access_requests import service
-from gatehouse.platform.governance.access_requests.errors import AccessRequestNotFound
+from gatehouse.platform.governance.access_requests.errors import AccessRequestNotFound, SortsPendingOnly
 from gatehouse.platform.governance.access_requests.schemas import (
     AccessApproval,
     AccessRequest,
     AccessRequestsPage,
     NewAccessRequest,
     RequestableModelsPage,
+    Sort,
     Status,
 )
 from gatehouse.platform.governance.access_requests.table import AccessRequestRow, page_of_requests
@@ -48,14 +49,16 @@ async def _own_request(
 LoadedRequest = Annotated[AccessRequestRow, Depends(_any_request)]
 OwnAccessRequest = Annotated[AccessRequestRow, Depends(_own_request)]
 Window = Annotated[PageWindow, Depends(page_window(default=50, maximum=200))]
+Order = Annotated[Sort, sort_parameter()]
 
 
 @router.get(_OWN, response_model=AccessRequestsPage)
 async def list_own_access_requests(
-    caller: PersonReader, session: Session, window: Window, status: Status | None = None
+    caller: PersonReader, session: Session, window: Window, status: Status | None = None, sort: Order = "-created_at"
 ) -> dict[str, Any]:
-    """Lists your own requests, newest first."""
-    rows, total = await page_of_requests(session, window, status=status, user_id=caller.user_id)
+    """Lists your own requests, by default newest first. With the `sort` `limit_usd`, requests without this limit come
+    last."""
+    rows, total = await page_of_requests(session, window, status=status, sort=sort, user_id=caller.user_id)
     return window.envelope("items", rows, total)
 
 
@@ -97,10 +100,14 @@ async def withdraw_access_request(caller: PersonWriter, row: OwnAccessRequest, c
 
 @router.get(_ALL, response_model=AccessRequestsPage)
 async def list_access_requests(
-    caller: AdminReader, session: Session, window: Window, status: Status | None = None
+    caller: AdminReader, session: Session, window: Window, status: Status | None = None, sort: Order = "-created_at"
 ) -> dict[str, Any]:
-    """Lists the requests of all users, newest first."""
-    rows, total = await page_of_requests(session, window, status=status)
+    """Lists the requests of all users, by default newest first. `limit_usd` sorts only pending requests, and those
+    without this limit come last. Without `status=pending`, the response is 400 `invalid_sort`."""
+    # The number of pending requests is limited. An index supplies the order of time of all others.
+    if status != "pending" and sort.endswith("limit_usd"):
+        raise SortsPendingOnly
+    rows, total = await page_of_requests(session, window, status=status, sort=sort)
     return window.envelope("items", rows, total)
 
 

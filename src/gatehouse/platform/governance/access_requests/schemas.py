@@ -14,6 +14,7 @@ from gatehouse.policy.budgets import Period
 
 Kind = Literal["model", "limit"]
 Status = Literal["pending", "approved", "denied", "withdrawn"]
+Sort = Literal["created_at", "-created_at", "limit_usd", "-limit_usd"]
 #: Names of the limits' fields in requests, approvals and budgets.
 LIMIT_NAMES: Final = ("limit_usd", "limit_requests", "limit_tokens")
 ShownUsd = Annotated[Decimal, PlainSerializer(float, return_type=float)]

@@ -10,7 +10,7 @@ from sqlalchemy import BigInteger, ColumnElement, Select, delete, func, literal,
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
-from gatehouse.foundation.http.lists import Window, count_query
+from gatehouse.foundation.http.lists import Window, count_query, sorted_by
 from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.platform.access.groups.table import GroupRow, MemberRow
 from gatehouse.platform.access.model_access.table import ModelAccessRow
@@ -40,20 +40,22 @@ class AccessRequestRow(TenantRow):
     decision_reason: Mapped[str | None]
 
 
+_SORT_COLUMNS: Final = {"created_at": AccessRequestRow.created_at, "limit_usd": AccessRequestRow.limit_usd}
 _full_name: Final = ModelConfigRow.provider + "/" + ModelConfigRow.model_id
 
 
 async def page_of_requests(
-    session: AsyncSession, window: Window, *, status: str | None, user_id: UUID | None = None
+    session: AsyncSession, window: Window, *, status: str | None, sort: str, user_id: UUID | None = None
 ) -> tuple[Sequence[AccessRequestRow], int]:
-    """Return a page of requests, newest first, and the total count. With `user_id`, only requests of this user."""
+    """Return a page of requests and the total count. With `user_id`, only requests of this user. `sort` is a name of
+    `_SORT_COLUMNS`, with a leading minus for descending order; requests without this limit come last."""
     query = select(AccessRequestRow)
     if status is not None:
         query = query.where(AccessRequestRow.status == status)
     if user_id is not None:
         query = query.where(AccessRequestRow.user_id == user_id)
     total = (await session.execute(count_query(query))).scalar_one()
-    ordered = query.order_by(AccessRequestRow.created_at.desc(), AccessRequestRow.id.desc())
+    ordered = sorted_by(query, sort, _SORT_COLUMNS, unique=AccessRequestRow.id)
     return (await session.scalars(window.apply(ordered))).all(), total
 
 

@@ -1,10 +1,15 @@
 """Errors of the approvals family."""
 
-from gatehouse.foundation.errors import Conflict, Forbidden, NotFound
+from gatehouse.foundation.errors import BadRequest, Conflict, Forbidden, NotFound
 
 
 class ApprovalNotFound(NotFound):
     message = "Approval not found"
+
+
+class SortsPendingOnly(BadRequest):
+    code = "invalid_sort"
+    message = "sort: expires_at sorts only approvals that wait. Add status=pending, or sort by created_at."
 
 
 class MayNotApprove(Forbidden):

@@ -4,10 +4,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
 
-from gatehouse.foundation.http.lists import PageWindow, page_window
+from gatehouse.foundation.http.lists import PageWindow, page_window, sort_parameter
 from gatehouse.platform.governance.approvals import service
-from gatehouse.platform.governance.approvals.errors import ApprovalNotFound, MayNotApprove
-from gatehouse.platform.governance.approvals.schemas import Approval, ApprovalsPage, Decision, Status
+from gatehouse.platform.governance.approvals.errors import ApprovalNotFound, MayNotApprove, SortsPendingOnly
+from gatehouse.platform.governance.approvals.schemas import Approval, ApprovalsPage, Decision, Sort, Status
 from gatehouse.platform.governance.approvals.table import ApprovalRow, page_of_approvals
 from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.request.injected import (
@@ -28,10 +28,18 @@ Window = Annotated[PageWindow, Depends(page_window(default=50, maximum=200))]
 
 @router.get(_BASE, response_model=ApprovalsPage)
 async def list_approvals(
-    caller: AdminReader, session: Session, window: Window, status: Status | None = None
+    caller: AdminReader,
+    session: Session,
+    window: Window,
+    *,
+    status: Status | None = None,
+    sort: Annotated[Sort, sort_parameter()] = "-created_at",
 ) -> dict[str, Any]:
-    """Lists approvals of all statuses, newest first."""
-    rows, total = await page_of_approvals(session, window, status)
+    """Lists approvals of all statuses, by default newest first. `expires_at` sorts only the approvals that wait:
+    without `status=pending`, the response is 400 `invalid_sort`."""
+    if status != "pending" and sort.endswith("expires_at"):
+        raise SortsPendingOnly
+    rows, total = await page_of_approvals(session, window, status, sort)
     return window.envelope("items", rows, total)
 
 

@@ -10,6 +10,8 @@ from gatehouse.foundation.http.bodies import Body, ResponseBody
 
 Status = Literal["pending", "approved", "denied", "expired", "cancelled"]
 
+Sort = Literal["created_at", "-created_at", "expires_at", "-expires_at"]
+
 
 class Decision(Body):
     reason: Annotated[

@@ -9,7 +9,7 @@ from sqlalchemy import select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
-from gatehouse.foundation.http.lists import Window, count_query
+from gatehouse.foundation.http.lists import Window, count_query, sorted_by
 from gatehouse.foundation.storage.rows import TenantRow
 
 _CLIENT_CREATOR: Final = text("SELECT created_by FROM oauth_clients WHERE client_id = :client")
@@ -53,12 +53,13 @@ async def creators_of_keys(session: AsyncSession, user_id: UUID) -> set[UUID]:
 
 
 async def page_of_approvals(
-    session: AsyncSession, window: Window, status: str | None
+    session: AsyncSession, window: Window, status: str | None, sort: str
 ) -> tuple[Sequence[ApprovalRow], int]:
-    """Return a page of approvals, newest first, and the total count."""
+    """Return a page of approvals and the total count."""
     query = select(ApprovalRow)
     if status is not None:
         query = query.where(ApprovalRow.status == status)
     total = (await session.execute(count_query(query))).scalar_one()
-    ordered = query.order_by(ApprovalRow.created_at.desc(), ApprovalRow.id.desc())
+    columns = {"created_at": ApprovalRow.created_at, "expires_at": ApprovalRow.expires_at}
+    ordered = sorted_by(query, sort, columns, unique=ApprovalRow.id)
     return (await session.scalars(window.apply(ordered))).all(), total

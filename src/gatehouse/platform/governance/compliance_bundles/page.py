@@ -86,10 +86,10 @@ def _summary(body: Element, summary: Summary, bundles: Sequence[BundleRow]) -> N
         ("Bundle", "Framework", "#Events", "#Blocked", "#Held for approval", "#Redacted", "#Allowed"),
         (
             (
-                figures.bundle_name, bundle.regulatory_framework, figures.total_events, figures.by_action.block,
-                figures.by_action.require_approval, figures.by_action.redact, figures.by_action.allow,
+                totals.bundle_name, bundle.regulatory_framework, totals.total_events, totals.by_action.block,
+                totals.by_action.require_approval, totals.by_action.redact, totals.by_action.allow,
             )
-            for figures, bundle in zip(summary.bundles, bundles, strict=True)
+            for totals, bundle in zip(summary.bundles, bundles, strict=True)
         ),
     )  # fmt: skip
     if summary.top_triggers:

@@ -9,8 +9,7 @@ from typing import Final
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
-from gatehouse.platform.governance.compliance_bundles import figures
-from gatehouse.platform.governance.compliance_bundles.figures import BundleCounts
+from gatehouse.platform.governance.compliance_bundles import statistics
 from gatehouse.platform.governance.compliance_bundles.schemas import (
     BundleFigures,
     BundleStats,
@@ -21,6 +20,7 @@ from gatehouse.platform.governance.compliance_bundles.schemas import (
     Summary,
     TopTrigger,
 )
+from gatehouse.platform.governance.compliance_bundles.statistics import BundleCounts
 from gatehouse.platform.governance.compliance_bundles.table import BundleRow, active_bundles
 
 _MAX_TOP_TRIGGERS: Final = 10
@@ -32,19 +32,19 @@ _ACTION_FIELDS: Final = {
 
 async def stats(session: AsyncSession, bundle: BundleRow, days: int) -> BundleStats:
     period = _period(days)
-    return _stats(bundle, await figures.bundle_counts(session, bundle, period[0], period[-1]), period)
+    return _stats(bundle, await statistics.bundle_counts(session, bundle, period[0], period[-1]), period)
 
 
 async def summary(session: AsyncSession, days: int) -> Summary:
     """Return the summary of the active bundles."""
     period, bundles = _period(days), await active_bundles(session)
-    return _summary(bundles, await figures.summary_counts(session, bundles, period[0], period[-1]), days)
+    return _summary(bundles, await statistics.summary_counts(session, bundles, period[0], period[-1]), days)
 
 
 async def report(session: AsyncSession, days: int) -> tuple[Report, Sequence[BundleRow]]:
     """Return the report, and the active bundles in the order of `bundle_details`."""
     period, bundles = _period(days), await active_bundles(session)
-    counts = await figures.report_counts(session, bundles, period[0], period[-1])
+    counts = await statistics.report_counts(session, bundles, period[0], period[-1])
     result = Report(
         generated_at=utc_now(),
         period_days=days,
@@ -66,7 +66,7 @@ def _summary(bundles: Sequence[BundleRow], counts: BundleCounts, days: int) -> S
         total_events=sum(event_count.events for event_count in counts.kinds),
         coverage_percent=round(100 * counts.covered / counts.requests, 2) if counts.requests else 0.0,
         top_triggers=_top_triggers(bundles, counts),
-        bundles=[_figures(bundle, counts) for bundle in bundles],
+        bundles=[_totals(bundle, counts) for bundle in bundles],
     )
 
 
@@ -81,7 +81,7 @@ def _top_triggers(bundles: Sequence[BundleRow], counts: BundleCounts) -> list[To
     return [TopTrigger(rule_name=rule, bundle=bundle, event_count=count) for (rule, bundle), count in top]
 
 
-def _figures(bundle: BundleRow, counts: BundleCounts) -> BundleFigures:
+def _totals(bundle: BundleRow, counts: BundleCounts) -> BundleFigures:
     by_action: Counter[str] = Counter()
     names = frozenset(bundle.seed_rule_mappings)
     for event_count in counts.kinds:
@@ -103,7 +103,7 @@ def _stats(bundle: BundleRow, counts: BundleCounts, period: Sequence[date]) -> B
             by_severity[event_count.severity] += event_count.events
     days = [day.isoformat() for day in period]
     return BundleStats(
-        **dict(_figures(bundle, counts)),
+        **dict(_totals(bundle, counts)),
         by_severity=BySeverity.model_validate(by_severity),
         daily_trend=[Day(date=day, event_count=counts.days.get((bundle.id, day), 0)) for day in days],
     )

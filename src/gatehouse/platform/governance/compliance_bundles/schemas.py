@@ -76,7 +76,7 @@ class BundleUpdate(NewBundle):
     enabled: Annotated[bool, Field(default_factory=omitted, examples=[False])]
 
 
-class _Content(ResponseBody):
+class _BundleFields(ResponseBody):
     name: str
     description: str | None
     regulatory_framework: Framework
@@ -85,7 +85,7 @@ class _Content(ResponseBody):
     seed_rule_mappings: list[str]
 
 
-class Bundle(_Content):
+class Bundle(_BundleFields):
     id: UUID
     state: State
     acknowledged_by: Annotated[
@@ -96,7 +96,7 @@ class Bundle(_Content):
     updated_at: datetime
 
 
-class ExportRecord(_Content):
+class ExportRecord(_BundleFields):
     state: State
     exported_at: datetime
     export_version: str
@@ -172,4 +172,4 @@ class Report(ResponseBody):
 
 def content(body: NewBundle) -> dict[str, Any]:
     """Return the column values of a bundle."""
-    return {name: getattr(body, name) for name in _Content.model_fields}
+    return {name: getattr(body, name) for name in _BundleFields.model_fields}

@@ -2,8 +2,15 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query, Response
 
+from gatehouse.foundation.http.lists import (
+    OptionalWindow,
+    optional_window,
+    search_parameter,
+    sort_parameter,
+    windowed,
+)
 from gatehouse.platform.governance.content_filters import service
 from gatehouse.platform.governance.content_filters.errors import ContentFilterNotFound
 from gatehouse.platform.governance.content_filters.schemas import (
@@ -12,8 +19,9 @@ from gatehouse.platform.governance.content_filters.schemas import (
     FilterTrial,
     FilterTried,
     NewContentFilter,
+    Sort,
 )
-from gatehouse.platform.governance.content_filters.table import ContentFilterRow, all_filters
+from gatehouse.platform.governance.content_filters.table import ContentFilterRow, list_query
 from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.request.injected import (
     Changing,
@@ -22,16 +30,31 @@ from gatehouse.platform.request.injected import (
     loaded,
 )
 from gatehouse.platform.request.ports import TheHost
+from gatehouse.policy.governance import FilterType
 
 router = APIRouter(prefix="/api/admin/content-filters", tags=["Content filters"], responses=RESPONSES)
 
 LoadedFilter = Annotated[ContentFilterRow, Depends(loaded(ContentFilterRow, "filter_id", ContentFilterNotFound))]
+Search = Annotated[str | None, search_parameter("Part of the name or the description.")]
+Window = Annotated[OptionalWindow, Depends(optional_window(maximum=200))]
 
 
 @router.get("/", response_model=list[ContentFilter])
-async def list_content_filters(caller: AdminReader, session: Session) -> object:
-    """Lists all filters in the order of evaluation."""
-    return await all_filters(session)
+async def list_content_filters(
+    caller: AdminReader,
+    session: Session,
+    window: Window,
+    response: Response,
+    *,
+    search: Search = None,
+    enabled: Annotated[bool | None, Query(description="Only enabled, or only disabled ones.")] = None,
+    filter_type: Annotated[FilterType | None, Query(description="Only filters of this type.")] = None,
+    sort: Annotated[Sort, sort_parameter()] = "priority",
+) -> object:
+    """Lists the organization's filters, by default all of them, in the order of evaluation. The header `X-Total-Count`
+    is the number of all matching filters, regardless of `limit` and `offset`."""
+    query = list_query(search=search, enabled=enabled, filter_type=filter_type, sort=sort)
+    return await windowed(session, query, window, response)
 
 
 @router.post(

@@ -12,6 +12,7 @@ from gatehouse.policy.governance import FilterType
 Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$", examples=["Project names"])]
 Description = Annotated[str, Field(max_length=2_000)]
 Scope = Literal["org", "group"]
+Sort = Literal["priority", "-priority", "name", "-name", "created_at", "-created_at"]
 Priority = Annotated[
     int,
     Field(

@@ -5,10 +5,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
+from gatehouse.foundation.http.lists import containing, sorted_by
 from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.platform.access.groups.table import GroupRow
 
@@ -27,6 +28,23 @@ class ContentFilterRow(TenantRow):
     priority: Mapped[int]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
+
+
+def list_query(
+    *, search: str | None, enabled: bool | None, filter_type: str | None, sort: str
+) -> Select[ContentFilterRow]:
+    """Return the query of filters by part of the name or the description, state and type."""
+    query = containing(select(ContentFilterRow), search, ContentFilterRow.name, ContentFilterRow.description)
+    if enabled is not None:
+        query = query.where(ContentFilterRow.enabled.is_(enabled))
+    if filter_type is not None:
+        query = query.where(ContentFilterRow.filter_type == filter_type)
+    columns = {
+        "priority": (ContentFilterRow.priority, ContentFilterRow.created_at),
+        "name": ContentFilterRow.name,
+        "created_at": ContentFilterRow.created_at,
+    }
+    return sorted_by(query, sort, columns, unique=ContentFilterRow.id)
 
 
 async def all_filters(session: AsyncSession) -> Sequence[ContentFilterRow]:

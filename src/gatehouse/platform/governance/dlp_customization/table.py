@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.detection.custom import stream_max_length
+from gatehouse.foundation.http.lists import containing, sorted_by
 from gatehouse.foundation.storage.rows import TenantRow
 
 
@@ -40,6 +41,26 @@ class CustomPatternRow(TenantRow):
     @property
     def stream_max_length(self) -> int | None:
         return stream_max_length(self.pattern)
+
+
+def suppressions_query(*, search: str | None, sort: str) -> Select[SuppressionRow]:
+    """Return the query of suppressions by part of the pattern's id or the reason."""
+    query = containing(select(SuppressionRow), search, SuppressionRow.pattern_id, SuppressionRow.reason)
+    columns = {"pattern_id": SuppressionRow.pattern_id, "created_at": SuppressionRow.created_at}
+    return sorted_by(query, sort, columns, unique=SuppressionRow.id)
+
+
+def patterns_query(*, search: str | None, enabled: bool | None, sort: str) -> Select[CustomPatternRow]:
+    """Return the query of custom patterns by part of the name or the entity type, and state."""
+    query = containing(select(CustomPatternRow), search, CustomPatternRow.name, CustomPatternRow.entity_type)
+    if enabled is not None:
+        query = query.where(CustomPatternRow.enabled.is_(enabled))
+    columns = {
+        "name": CustomPatternRow.name,
+        "entity_type": CustomPatternRow.entity_type,
+        "created_at": CustomPatternRow.created_at,
+    }
+    return sorted_by(query, sort, columns, unique=CustomPatternRow.id)
 
 
 async def all_suppressions(session: AsyncSession) -> Sequence[SuppressionRow]:

@@ -23,7 +23,8 @@ class RegexConfig(Body):
 
 
 class NerConfig(Body):
-    """Configuration of a `ner` rule. Without `entities` the rule uses all of `ENTITIES`."""
+    """Configuration of a `ner` rule. Without `entities` the rule uses all of
+    `gatehouse.detection.models.ENTITIES`."""
 
     entities: Annotated[list[Recogniser], Field(min_length=1, max_length=MAX_RECOGNISERS)] | None = None
     reversible: bool = False

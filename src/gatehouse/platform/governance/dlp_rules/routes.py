@@ -7,8 +7,15 @@ first, because `{rule_id}` would match these paths.
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query, Response
 
+from gatehouse.foundation.http.lists import (
+    OptionalWindow,
+    optional_window,
+    search_parameter,
+    sort_parameter,
+    windowed,
+)
 from gatehouse.platform.governance.dlp_fields import TheRecognisers
 from gatehouse.platform.governance.dlp_rules import importing, service
 from gatehouse.platform.governance.dlp_rules.errors import DlpRuleNotFound
@@ -20,8 +27,9 @@ from gatehouse.platform.governance.dlp_rules.schemas import (
     DlpRuleUpdate,
     DlpRuleVersion,
     NewDlpRule,
+    Sort,
 )
-from gatehouse.platform.governance.dlp_rules.table import DlpRuleRow, all_rules
+from gatehouse.platform.governance.dlp_rules.table import DlpRuleRow, list_query
 from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.request.injected import Changing, Session, loaded
 from gatehouse.policy.governance import DetectorType
@@ -29,6 +37,8 @@ from gatehouse.policy.governance import DetectorType
 router = APIRouter(prefix="/api/admin/dlp-rules", tags=["DLP"], responses=RESPONSES)
 
 LoadedRule = Annotated[DlpRuleRow, Depends(loaded(DlpRuleRow, "rule_id", DlpRuleNotFound))]
+Search = Annotated[str | None, search_parameter("Part of the name or the entity type.")]
+Window = Annotated[OptionalWindow, Depends(optional_window(maximum=200))]
 
 
 @router.post("/", status_code=201, response_model=DlpRule)
@@ -40,10 +50,20 @@ async def create_dlp_rule(caller: Admin, body: NewDlpRule, change: Changing, rec
 
 @router.get("/", response_model=list[DlpRule])
 async def list_dlp_rules(
-    caller: AdminReader, session: Session, enabled: bool | None = None, detector_type: DetectorType | None = None
+    caller: AdminReader,
+    session: Session,
+    window: Window,
+    response: Response,
+    *,
+    search: Search = None,
+    enabled: Annotated[bool | None, Query(description="Only enabled, or only disabled ones.")] = None,
+    detector_type: Annotated[DetectorType | None, Query(description="Only rules of this detector.")] = None,
+    sort: Annotated[Sort, sort_parameter()] = "created_at",
 ) -> object:
-    """Lists the organization's own rules, oldest first. `available-patterns` lists the built-in patterns."""
-    return await all_rules(session, enabled=enabled, detector_type=detector_type)
+    """Lists the organization's own rules, by default all of them, oldest first. `available-patterns` lists the built-in
+    patterns. The header `X-Total-Count` is the number of all matching rules, regardless of `limit` and `offset`."""
+    query = list_query(search=search, enabled=enabled, detector_type=detector_type, sort=sort)
+    return await windowed(session, query, window, response)
 
 
 @router.get("/export", response_model=DlpRulesExport)

@@ -11,6 +11,20 @@ from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted, partia
 from gatehouse.platform.governance.dlp_fields import MAX_RULES, EntityType, Name, StreamMaxLength, Threshold
 from gatehouse.policy.governance import DetectorType
 
+Sort = Literal[
+    "detector_name",
+    "-detector_name",
+    "detector_type",
+    "-detector_type",
+    "entity_type",
+    "-entity_type",
+    "action_tier",
+    "-action_tier",
+    "created_at",
+    "-created_at",
+    "updated_at",
+    "-updated_at",
+]
 #: The allowed fields depend on the detector type: see `config`.
 Config = Annotated[
     dict[str, Any],

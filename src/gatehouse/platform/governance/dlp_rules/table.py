@@ -5,12 +5,13 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.detection.custom import stream_max_length
+from gatehouse.foundation.http.lists import containing, sorted_by
 from gatehouse.foundation.storage.rows import TenantRow
 
 
@@ -48,15 +49,23 @@ class DlpRuleVersionRow(TenantRow):
     changed_at: Mapped[datetime]
 
 
-async def all_rules(
-    session: AsyncSession, *, enabled: bool | None = None, detector_type: str | None = None, lock: bool = False
-) -> Sequence[DlpRuleRow]:
-    """Return the tenant's rules, oldest first. `lock` locks the rows until the transaction ends."""
-    query = select(DlpRuleRow).order_by(DlpRuleRow.created_at, DlpRuleRow.id)
+def list_query(*, search: str | None, enabled: bool | None, detector_type: str | None, sort: str) -> Select[DlpRuleRow]:
+    """Return the query of rules by part of the name or the entity type, state and detector."""
+    query = containing(select(DlpRuleRow), search, DlpRuleRow.detector_name, DlpRuleRow.entity_type)
     if enabled is not None:
         query = query.where(DlpRuleRow.enabled == enabled)
     if detector_type is not None:
         query = query.where(DlpRuleRow.detector_type == detector_type)
+    columns = {
+        name: getattr(DlpRuleRow, name)
+        for name in ("detector_name", "detector_type", "entity_type", "action_tier", "created_at", "updated_at")
+    }
+    return sorted_by(query, sort, columns, unique=DlpRuleRow.id)
+
+
+async def all_rules(session: AsyncSession, *, lock: bool = False) -> Sequence[DlpRuleRow]:
+    """Return the tenant's rules, oldest first. `lock` locks the rows until the transaction ends."""
+    query = select(DlpRuleRow).order_by(DlpRuleRow.created_at, DlpRuleRow.id)
     return (await session.scalars(query.with_for_update() if lock else query)).all()
 
 

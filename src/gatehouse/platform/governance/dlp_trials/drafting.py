@@ -11,7 +11,7 @@ from gatehouse.detection.entities.offered import Recognisers
 from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.platform.governance import checked_patterns
 from gatehouse.platform.governance.dlp_rules import config
-from gatehouse.platform.governance.dlp_rules.bundle import record
+from gatehouse.platform.governance.dlp_rules.policy_records import record
 from gatehouse.platform.governance.dlp_rules.schemas import NewDlpRule
 from gatehouse.platform.governance.dlp_trials.schemas import Draft
 from gatehouse.policy.dlp.compile import compile_dlp

@@ -34,7 +34,7 @@ class SamplesTooLarge(PayloadTooLarge):
     message = f"The samples exceed the limit of {MAX_BODY_BYTES} bytes."
 
 
-class MalformedForm(BadRequest):
+class MalformedSampleForm(BadRequest):
     message = "The form cannot be read: send the parts `file` (JSON lines) and `draft` (JSON)."
 
 
@@ -43,7 +43,7 @@ _line_decoder: Final = msgspec.json.Decoder(TextSample | str)
 
 async def read(request: Request) -> tuple[Draft, list[TextSample] | Recorded]:
     """Return the draft, and either texts or the selection of the organization's own samples. Raises `Unprocessable`
-    with the name of the field or the line, `SamplesTooLarge`, `MalformedForm`."""
+    with the name of the field or the line, `SamplesTooLarge`, `MalformedSampleForm`."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() == "multipart/form-data":
         return await _form(request)
     body = await request.body()
@@ -69,7 +69,7 @@ async def _form(request: Request) -> tuple[Draft, list[TextSample]]:
     try:
         form = await parser.parse()
     except MultiPartException as error:
-        raise MalformedForm(f"The form cannot be read: {error.message}") from None
+        raise MalformedSampleForm(f"The form cannot be read: {error.message}") from None
     try:
         file, draft = form.get("file"), form.get("draft")
         if not isinstance(file, UploadFile):

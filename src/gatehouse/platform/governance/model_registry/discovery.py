@@ -5,16 +5,16 @@ from typing import Any
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.changes.change import Change
-from gatehouse.platform.governance.model_registry import figures, service, table
-from gatehouse.platform.governance.model_registry.figures import ModelName, Use
+from gatehouse.platform.governance.model_registry import service, table, usage
 from gatehouse.platform.governance.model_registry.schemas import Discovered, DiscoveredModel, Discovery, RiskTier
 from gatehouse.platform.governance.model_registry.tiers import infer_tier
+from gatehouse.platform.governance.model_registry.usage import ModelName, Use
 
 
 async def discover(change: Change, options: Discovery) -> Discovered:
     """Add a draft for every model that was called in the lookback period and is not in the registry. Raises
     `TooManyModels`."""
-    called = await figures.uses(change.session, lookback_days=options.lookback_days)
+    called = await usage.by_model(change.session, lookback_days=options.lookback_days)
     registered = await table.rows_by_name(change.session)
     missing = {name: _tier(name[1], options) for name in called if name not in registered}
     added: set[ModelName] = set()

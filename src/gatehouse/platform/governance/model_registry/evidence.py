@@ -12,8 +12,7 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.http.variants import Variant
 from gatehouse.platform.changes.chain.table import AuditEventRow, AuditHead
 from gatehouse.platform.governance.approvals.table import ApprovalRow
-from gatehouse.platform.governance.model_registry import bundle, figures, service
-from gatehouse.platform.governance.model_registry.figures import ModelName
+from gatehouse.platform.governance.model_registry import policy_records, service, usage
 from gatehouse.platform.governance.model_registry.schemas import (
     ChainHead,
     Enforcement,
@@ -25,6 +24,7 @@ from gatehouse.platform.governance.model_registry.schemas import (
     Move,
 )
 from gatehouse.platform.governance.model_registry.table import RegisteredModelRow
+from gatehouse.platform.governance.model_registry.usage import ModelName
 from gatehouse.platform.organization.system_config import table as system_config
 from gatehouse.platform.records.hot import visible_since
 
@@ -46,8 +46,8 @@ async def evidence(session: AsyncSession, row: RegisteredModelRow, variant: Vari
     history = await _events(session, head, since, _HISTORY, name)
     switches = await _events(session, head, since, _SWITCHES, name, (row.provider, "*"))
     approvals = await _approvals(session, name)
-    months = [_month(month) for month in await figures.by_month(session, name)]
-    mode = bundle.enforcement(await system_config.value(session, "registry_enforcement"))
+    months = [_month(month) for month in await usage.by_month(session, name)]
+    mode = policy_records.enforcement(await system_config.value(session, "registry_enforcement"))
     objection = None if mode == "off" else objected(row.validation_status)
     lists: tuple[Sequence[Any], ...] = (history, switches, approvals)
     return Evidence(

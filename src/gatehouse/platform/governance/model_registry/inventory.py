@@ -12,10 +12,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.http.variants import Variant
-from gatehouse.platform.governance.model_registry import figures, service, table, variants
-from gatehouse.platform.governance.model_registry.figures import UNUSED, ModelName, Use
+from gatehouse.platform.governance.model_registry import service, table, usage, variants
 from gatehouse.platform.governance.model_registry.schemas import RegisteredModel
 from gatehouse.platform.governance.model_registry.table import RegisteredModelRow, RegistryFilters
+from gatehouse.platform.governance.model_registry.usage import UNUSED, ModelName, Use
 from gatehouse.platform.governance.model_registry.variants import Sheet
 
 #: Characters that begin a formula in a spreadsheet.
@@ -32,7 +32,7 @@ class InventoryFile(NamedTuple):
 
 async def export(session: AsyncSession, filters: RegistryFilters, variant: Variant, format: str) -> InventoryFile:
     """Return the filtered registry as CSV or JSON (`format`), newest first."""
-    uses = await figures.uses(session)
+    uses = await usage.by_model(session)
     if format == "json":
         entries = [
             entry

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Response
 
+from gatehouse.foundation.http.lists import sort_parameter
 from gatehouse.foundation.http.variants import RequestVariant
 from gatehouse.platform.governance.model_registry import discovery, evidence, inventory, service
 from gatehouse.platform.governance.model_registry.errors import RegisteredModelNotFound
@@ -14,6 +15,7 @@ from gatehouse.platform.governance.model_registry.schemas import (
     RegisteredModelsPage,
     RegisteredModelsPageB,
     RegisteredModelUpdate,
+    Sort,
 )
 from gatehouse.platform.governance.model_registry.table import RegisteredModelRow, page_of_models
 from gatehouse.platform.governance.model_registry.variants import (
@@ -40,10 +42,16 @@ LoadedModel = Annotated[
 
 @router.get(_BASE, response_model=RegisteredModelsPage | RegisteredModelsPageB)
 async def list_registered_models(
-    caller: AdminReader, variant: RequestVariant, window: ListWindow, filters: TheFilters, session: Session
+    caller: AdminReader,
+    variant: RequestVariant,
+    window: ListWindow,
+    filters: TheFilters,
+    session: Session,
+    *,
+    sort: Annotated[Sort, sort_parameter()] = "-created_at",
 ) -> dict[str, Any]:
-    """Lists the entries of the registry, newest first."""
-    rows, total = await page_of_models(session, window, filters)
+    """Lists the entries of the registry, by default newest first."""
+    rows, total = await page_of_models(session, window, filters, sort)
     return window.envelope(items_name(variant), await service.with_usage(session, rows, variant), total)
 
 

@@ -116,6 +116,24 @@ class RegisteredModel(ResponseBody):
     updated_at: datetime
 
 
+Sort = Literal[
+    "model_id",
+    "-model_id",
+    "provider",
+    "-provider",
+    "risk_tier",
+    "-risk_tier",
+    "validation_status",
+    "-validation_status",
+    "owner",
+    "-owner",
+    "created_at",
+    "-created_at",
+    "updated_at",
+    "-updated_at",
+]
+
+
 class RegisteredModelsPage(ResponseBody):
     """Variant A."""
 

@@ -12,14 +12,13 @@ from gatehouse.foundation.http.variants import Variant
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.changes.change import Change
-from gatehouse.platform.governance.model_registry import figures, table, variants
+from gatehouse.platform.governance.model_registry import table, usage, variants
 from gatehouse.platform.governance.model_registry.errors import (
     FixedField,
     InvalidStatusTransition,
     ModelAlreadyExists,
     TooManyModels,
 )
-from gatehouse.platform.governance.model_registry.figures import UNUSED, ModelName, Use
 from gatehouse.platform.governance.model_registry.schemas import (
     TRANSITIONS,
     NewRegisteredModel,
@@ -28,6 +27,7 @@ from gatehouse.platform.governance.model_registry.schemas import (
     Status,
 )
 from gatehouse.platform.governance.model_registry.table import RegisteredModelRow
+from gatehouse.platform.governance.model_registry.usage import UNUSED, ModelName, Use
 
 #: Maximum models of a registry.
 MAX_MODELS: Final = 20_000
@@ -38,7 +38,7 @@ async def with_usage(
     session: AsyncSession, rows: Sequence[RegisteredModelRow], variant: Variant
 ) -> list[RegisteredModel]:
     """Return the entries of a response, with the usage of the models."""
-    uses = await figures.uses(session, {(row.provider, row.model_id) for row in rows})
+    uses = await usage.by_model(session, {(row.provider, row.model_id) for row in rows})
     return [entry(row, uses.get((row.provider, row.model_id), UNUSED), variant) for row in rows]
 
 

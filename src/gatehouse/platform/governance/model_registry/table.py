@@ -6,15 +6,15 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import JSON, Select, func, or_, select
+from sqlalchemy import JSON, Select, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
-from gatehouse.foundation.http.lists import Window, count_query
+from gatehouse.foundation.http.lists import Window, containing, count_query, sorted_by
 from gatehouse.foundation.storage.locks import ScopedLock, acquire_scoped
 from gatehouse.foundation.storage.rows import TenantRow
-from gatehouse.platform.governance.model_registry.figures import ModelName
+from gatehouse.platform.governance.model_registry.usage import ModelName
 
 
 class RegisteredModelRow(TenantRow):
@@ -55,12 +55,21 @@ class RegistryFilters:
 
 
 async def page_of_models(
-    session: AsyncSession, window: Window, filters: RegistryFilters
+    session: AsyncSession, window: Window, filters: RegistryFilters, sort: str
 ) -> tuple[Sequence[RegisteredModelRow], int]:
-    """Return a page of entries, newest first, and the total count."""
+    """Return a page of entries, and the total count."""
     query = _filtered(filters)
     total = (await session.execute(count_query(query))).scalar_one()
-    ordered = query.order_by(RegisteredModelRow.created_at.desc(), RegisteredModelRow.id.desc())
+    columns = {
+        "model_id": RegisteredModelRow.model_id,
+        "provider": (RegisteredModelRow.provider, RegisteredModelRow.model_id),
+        "risk_tier": RegisteredModelRow.risk_tier,
+        "validation_status": RegisteredModelRow.validation_status,
+        "owner": RegisteredModelRow.owner,
+        "created_at": RegisteredModelRow.created_at,
+        "updated_at": RegisteredModelRow.updated_at,
+    }
+    ordered = sorted_by(query, sort, columns, unique=RegisteredModelRow.id)
     return (await session.scalars(window.apply(ordered))).all(), total
 
 
@@ -75,10 +84,7 @@ def _filtered(filters: RegistryFilters) -> Select[RegisteredModelRow]:
             query = query.where(column == value)
     if filters.provider_part:
         query = query.where(row.provider.icontains(filters.provider_part, autoescape=True))
-    if filters.search:
-        fields = (row.model_id, row.display_name, row.description)
-        query = query.where(or_(*(field.icontains(filters.search, autoescape=True) for field in fields)))
-    return query
+    return containing(query, filters.search, row.model_id, row.display_name, row.description)
 
 
 async def count_models(session: AsyncSession) -> int:

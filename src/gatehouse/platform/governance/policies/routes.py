@@ -2,8 +2,15 @@
 
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Query, Request, Response
 
+from gatehouse.foundation.http.lists import (
+    OptionalWindow,
+    optional_window,
+    search_parameter,
+    sort_parameter,
+    windowed,
+)
 from gatehouse.platform.governance.policies import drafting, replaying, service, trying
 from gatehouse.platform.governance.policies.errors import PolicyNotFound
 from gatehouse.platform.governance.policies.schemas import (
@@ -14,8 +21,9 @@ from gatehouse.platform.governance.policies.schemas import (
     PolicyTrial,
     PolicyTried,
     PolicyUpdate,
+    Sort,
 )
-from gatehouse.platform.governance.policies.table import PolicyRow, all_policies
+from gatehouse.platform.governance.policies.table import PolicyRow, list_query
 from gatehouse.platform.governance.replays import recorded
 from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.request.injected import (
@@ -25,19 +33,34 @@ from gatehouse.platform.request.injected import (
     loaded,
 )
 from gatehouse.platform.request.ports import TheHost
+from gatehouse.policy.governance import PolicyAction
 
 router = APIRouter(prefix="/api/admin/policies", tags=["Policies"], responses=RESPONSES)
 
 LoadedPolicy = Annotated[PolicyRow, Depends(loaded(PolicyRow, "policy_id", PolicyNotFound))]
+Search = Annotated[str | None, search_parameter("Part of the name or the description.")]
+Window = Annotated[OptionalWindow, Depends(optional_window(maximum=200))]
 _CONFLICT: Final[dict[int | str, dict[str, Any]]] = {
     409: {"description": "The name is taken, or the limit of rules is reached."}
 }
 
 
 @router.get("", response_model=list[Policy])
-async def list_policies(caller: AdminReader, session: Session) -> object:
-    """Lists all policy rules in the order of evaluation."""
-    return await all_policies(session)
+async def list_policies(
+    caller: AdminReader,
+    session: Session,
+    window: Window,
+    response: Response,
+    *,
+    search: Search = None,
+    enabled: Annotated[bool | None, Query(description="Only enabled, or only disabled ones.")] = None,
+    action: Annotated[PolicyAction | None, Query(description="Only rules with this action.")] = None,
+    sort: Annotated[Sort, sort_parameter()] = "priority",
+) -> object:
+    """Lists the organization's policy rules, by default all of them, in the order of evaluation. The header
+    `X-Total-Count` is the number of all matching rules, regardless of `limit` and `offset`."""
+    query = list_query(search=search, enabled=enabled, action=action, sort=sort)
+    return await windowed(session, query, window, response)
 
 
 @router.post("", status_code=201, response_model=Policy, responses=_CONFLICT)

@@ -6,13 +6,15 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
+from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted, partial
 from gatehouse.platform.governance.replays.schemas import Measured, Recorded, ReplaySummary
 from gatehouse.policy.governance import PolicyAction
 from gatehouse.policy.rules.conditions import MAX_CONDITION_CHARACTERS
 
 #: Maximum policy rules of an organization.
 MAX_RULES: Final = 1_000
+
+Sort = Literal["priority", "-priority", "name", "-name", "created_at", "-created_at"]
 
 Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$", examples=["No SSN abroad"])]
 Description = Annotated[str, Field(max_length=2_000)]
@@ -61,18 +63,12 @@ class NewPolicy(Body):
     message: Message | None = None
 
 
-class PolicyUpdate(Body):
+@partial
+class PolicyUpdate(NewPolicy):
     """A partial update: omitted fields keep their values."""
 
-    name: Annotated[Name, Field(default_factory=omitted)]
-    description: Description | None = None
-    priority: Annotated[Priority, Field(default_factory=omitted)]
-    enabled: Annotated[bool, Field(default_factory=omitted)]
-    condition: Annotated[Condition, Field(default_factory=omitted)]
     action: Annotated[PolicyAction, Field(default_factory=omitted)]
-    route_to: RouteTo | None = None
     terminal: Annotated[bool, Field(default_factory=omitted)]
-    message: Message | None = None
 
 
 class Policy(ResponseBody):
@@ -136,7 +132,8 @@ class PolicyTrial(Body):
 
 
 class TriedRule(ResponseBody):
-    """An evaluated rule. A condition that failed counts as matched for BLOCK, and as unmatched for other actions."""
+    """An evaluated rule. If the evaluation of its condition failed, the rule counts as matched if its action is BLOCK,
+    else as unmatched."""
 
     id: str
     name: str

@@ -1,13 +1,13 @@
 """Rows and queries of policy rules."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
+from gatehouse.foundation.http.lists import containing, sorted_by
 from gatehouse.foundation.storage.rows import TenantRow
 
 
@@ -28,10 +28,19 @@ class PolicyRow(TenantRow):
     updated_at: Mapped[datetime]
 
 
-async def all_policies(session: AsyncSession) -> Sequence[PolicyRow]:
-    """Return the tenant's rules in the order of evaluation."""
-    order = (PolicyRow.priority, PolicyRow.created_at, PolicyRow.id)
-    return (await session.scalars(select(PolicyRow).order_by(*order))).all()
+def list_query(*, search: str | None, enabled: bool | None, action: str | None, sort: str) -> Select[PolicyRow]:
+    """Return the query of rules by part of the name or the description, state and action."""
+    query = containing(select(PolicyRow), search, PolicyRow.name, PolicyRow.description)
+    if enabled is not None:
+        query = query.where(PolicyRow.enabled.is_(enabled))
+    if action is not None:
+        query = query.where(PolicyRow.action == action)
+    columns = {
+        "priority": (PolicyRow.priority, PolicyRow.created_at),
+        "name": PolicyRow.name,
+        "created_at": PolicyRow.created_at,
+    }
+    return sorted_by(query, sort, columns, unique=PolicyRow.id)
 
 
 async def count_policies(session: AsyncSession) -> int:

@@ -11,8 +11,8 @@ from gatehouse.platform.governance.replays.errors import ReplayRunning
 
 #: Seconds after which a replay stops and leaves out the remaining samples.
 MAX_REPLAY_SECONDS: Final = 60.0
-#: Maximum seconds of work between two pauses.
-_MAX_BUSY_SECONDS: Final = 0.005
+#: Seconds of work after which a pause is due. One piece of work may exceed them.
+_BUSY_SECONDS_BEFORE_PAUSE: Final = 0.005
 
 #: Locked while a replay runs in this process.
 _lock: Final = asyncio.Lock()
@@ -31,7 +31,7 @@ class Pace:
     async def pause_after(self, seconds: float) -> None:
         """Add `seconds` of work, and sleep if a pause is due."""
         self._busy_seconds += seconds
-        if self._busy_seconds > _MAX_BUSY_SECONDS:
+        if self._busy_seconds > _BUSY_SECONDS_BEFORE_PAUSE:
             await asyncio.sleep(self._busy_seconds)
             self._busy_seconds = 0.0
 

@@ -7,10 +7,12 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from gatehouse.engine.records.outcome import Outcome
+from gatehouse.engine.providers.failure import CREDENTIAL_REASONS, NOT_SENT
+from gatehouse.engine.records.outcome import Failed, Outcome
+from gatehouse.foundation.outbound import NoConnectionFree
 
 #: Reasons of failed attempts in which nothing was sent to the model.
-_NOT_SENT_REASONS: Final = frozenset({"circuit_open", "kill_switched", "no_connection_free"})
+_NOT_SENT_REASONS: Final = NOT_SENT | {NoConnectionFree.reason}
 #: DLP actions after which the caller receives no answer of the model.
 _BLOCKING_ACTIONS: Final = frozenset({"BLOCK", "CANCEL"})
 
@@ -56,7 +58,7 @@ class ModelRows(msgspec.Struct):
             totals.output_tokens += outcome.output_tokens or 0
             totals.usd += Decimal(outcome.cost_usd or 0)
         for attempt in outcome.attempts:
-            if attempt.reason not in _NOT_SENT_REASONS:
+            if attempt.reason not in _NOT_SENT_REASONS and not _was_replaced(attempt, outcome):
                 totals = self._totals(outcome, attempt.provider, attempt.model_id, moment)
                 totals.note_call(moment)
                 totals.errors += 1
@@ -71,3 +73,13 @@ class ModelRows(msgspec.Struct):
 
     def _totals(self, outcome: Outcome[str], provider: str, model_id: str, moment: datetime) -> ModelTotals:
         return self.by_day.setdefault(ModelDay(outcome.tenant_id, provider, model_id, moment.date()), ModelTotals())
+
+
+def _was_replaced(attempt: Failed, outcome: Outcome[str]) -> bool:
+    """Return whether the provider refused a credential, and the same model answered with another one."""
+    return (
+        attempt.credential is not None
+        and attempt.reason in CREDENTIAL_REASONS
+        and outcome.attempt_ms is not None
+        and (attempt.provider, attempt.model_id) == (outcome.provider, outcome.model_id)
+    )

@@ -32,8 +32,12 @@ log = structlog.get_logger(__name__)
 HEARTBEAT_INTERVAL_SECONDS = 0.5
 #: Time for which the state may be used after it was read. It is less than `nodes.PROPAGATION_TIMEOUT_SECONDS`.
 LEASE_SECONDS = 1.5
-#: Time for which a request waits while a worker with an expired lease catches up.
+#: Maximum time for which a request waits while a worker with an expired lease catches up.
 CATCH_UP_TIMEOUT_SECONDS = 1.0
+#: The same for a worker that was suspended. It tries again after an error, because its connections may have ended
+#: meanwhile, and an error that it had before says nothing about the database now.
+RESUMED_TIMEOUT_SECONDS = 5.0
+_RESUMED_RETRY_SECONDS = 0.1
 #: With `SWITCH_FAIL_MODE=closed`, requests are refused once the database has been unreachable for this time.
 FAIL_CLOSED_AFTER_SECONDS = 10.0
 #: A worker that is further behind than this number of revisions reloads everything, which is faster than applying the
@@ -79,6 +83,8 @@ class Feed:
         self.lost = False
         #: monotonic time of the last timer tick; ticks stop while this process is suspended
         self._last_tick = time.monotonic()
+        #: whether this process was suspended and has not tried since then whether it can reach the database
+        self._resumed = False
 
     async def start(self) -> None:
         """Load the whole state, and start to follow the revisions. Exceptions of the database propagate."""
@@ -118,9 +124,7 @@ class Feed:
             return True
         # Without the database, the worker continues with its state. It must retry first if it was suspended.
         return (
-            self.lost
-            and now - self._last_tick <= LEASE_SECONDS
-            and not (self._fail_closed and lag > FAIL_CLOSED_AFTER_SECONDS)
+            self.lost and not self._was_suspended(now) and not (self._fail_closed and lag > FAIL_CLOSED_AFTER_SECONDS)
         )
 
     async def before_attempt(self) -> None:
@@ -130,11 +134,18 @@ class Feed:
             return
         if self._catch_up_task is None or self._catch_up_task.done():
             self._catch_up_task = asyncio.create_task(self._catch_up_if_stale())
+        was_suspended = self._was_suspended(time.monotonic())
+        timeout = RESUMED_TIMEOUT_SECONDS if was_suspended else CATCH_UP_TIMEOUT_SECONDS
         # The task is not cancelled after the timeout, because cancelling a query may take seconds.
-        await asyncio.wait({self._catch_up_task}, timeout=CATCH_UP_TIMEOUT_SECONDS)
+        await asyncio.wait({self._catch_up_task}, timeout=timeout)
+        if not was_suspended and not self.current() and self._was_suspended(time.monotonic()):
+            # The process was suspended during the wait.
+            await self.before_attempt()
+            return
         if not self.current():
             self._mark_lost("no answer in time")
             self._last_tick = time.monotonic()
+            self._resumed = False
         if self._fail_closed and self.lag_seconds > FAIL_CLOSED_AFTER_SECONDS:
             raise SwitchesUnknown
 
@@ -143,13 +154,24 @@ class Feed:
         async with self._catch_up_lock:
             await self._apply_all()
 
+    def _was_suspended(self, now: float) -> bool:
+        return self._resumed or now - self._last_tick > LEASE_SECONDS
+
     async def _catch_up_if_stale(self) -> None:
-        try:
-            async with self._catch_up_lock:
-                if time.monotonic() - self.last_contact > LEASE_SECONDS:
-                    await self._apply_all()
-        except Exception as error:
-            self._mark_lost(type(error).__name__)
+        # The time begins with the first error, because the process may be suspended before it.
+        deadline: float | None = None
+        while is_running() and self.lag_seconds > LEASE_SECONDS:
+            try:
+                async with self._catch_up_lock:
+                    if self.lag_seconds > LEASE_SECONDS:
+                        await self._apply_all()
+            except Exception as error:
+                now = time.monotonic()
+                deadline = now + RESUMED_TIMEOUT_SECONDS if deadline is None else deadline
+                if now >= deadline or not self._was_suspended(now):
+                    self._mark_lost(type(error).__name__)
+                    return
+                await asyncio.sleep(_RESUMED_RETRY_SECONDS)
 
     async def _apply_all(self) -> None:
         # Changes do not wait for a worker that is not in the list. So state that was read before the worker joined
@@ -179,6 +201,9 @@ class Feed:
         listed = await self._node.confirm(revision)
         if listed:
             self.last_contact = started
+            if self.lag_seconds <= LEASE_SECONDS:
+                # A confirmation that began before a suspension says nothing about the database now.
+                self._resumed = False
             if self.lost:
                 self.lost = False
                 log.info("change_feed.back", revision=revision)
@@ -259,5 +284,6 @@ class Feed:
         if now - self._last_tick > LEASE_SECONDS:
             # This process was suspended, so its knowledge about the database is outdated.
             self.lost = False
+            self._resumed = True
         self._last_tick = now
         self._ticker = asyncio.get_running_loop().call_later(HEARTBEAT_INTERVAL_SECONDS / 2, self._tick)

@@ -211,6 +211,19 @@ async def provider_switches(session: AsyncSession, replica: Replica, keys: Keys)
     replica.providers_off = frozenset(pairs)
 
 
+async def mcp_switches(session: AsyncSession, replica: Replica, keys: Keys) -> None:
+    """Load which MCP servers and tools may not be called. Keys are ids of both. A deleted one stays stopped, so that
+    a call that still waits for it is refused."""
+    query = (
+        "SELECT id, switched_off_at IS NOT NULL OR NOT enabled AS stopped FROM mcp_servers UNION ALL"
+        " SELECT id, switched_off_at IS NOT NULL OR status <> 'approved' OR missing_since IS NOT NULL FROM mcp_tools"
+    )
+    rows = await _rows(session, query, keys, "id")
+    stopped = {row.id for row in rows if row.stopped} | _missing(keys, {row.id for row in rows})
+    replica.mcp_stopped -= {row.id for row in rows}
+    replica.mcp_stopped |= stopped
+
+
 async def provider_health(session: AsyncSession, replica: Replica, keys: Keys) -> None:
     """Load the unhealthy providers. Keys are tenant ids. All providers of a tenant are loaded together, because there
     are few."""
@@ -264,6 +277,7 @@ LOADERS: Final[dict[str, Loader]] = {
     "revocation": revocations,
     "switch": switches,
     "provider_switch": provider_switches,
+    "mcp_switch": mcp_switches,
     "provider_health": provider_health,
     "maintenance": maintenance,
     "signing_keys": signing_keys,

@@ -10,7 +10,10 @@ from gatehouse.foundation.http.bodies import Body, ResponseBody, partial
 
 Metric = Annotated[
     Literal["cost", "error_rate", "latency_p95", "dlp_trigger_count", "blocked_request_count"],
-    Field(description="`cost` in USD, `error_rate` in percent (0 to 100), `latency_p95` in milliseconds, or a count."),
+    Field(
+        description="The metric, which determines the unit of the threshold: `cost` in USD, `error_rate` in percent"
+        " (0 to 100), `latency_p95` in milliseconds. The other metrics are counts."
+    ),
 ]
 Comparison = Annotated[
     Literal["gt", "lt", "gte", "lte"],
@@ -24,7 +27,7 @@ Window = Annotated[
     Field(
         ge=1,
         le=10_080,
-        description="Length of the evaluated period up to now in minutes, at most a week.",
+        description="Length of the evaluated period in minutes, at most a week. The period ends at the evaluation.",
         examples=[60],
     ),
 ]
@@ -77,7 +80,7 @@ class HistoryRecord(ResponseBody):
     id: UUID
     rule_id: UUID
     rule_name: Annotated[
-        str, Field(description="Name of the rule when it triggered. `threshold` also has its value of that time.")
+        str, Field(description="Name of the rule at the time of the trigger. `threshold` is from that time too.")
     ]
     metric_value: float
     threshold: float
@@ -86,7 +89,8 @@ class HistoryRecord(ResponseBody):
     webhook_error: Annotated[
         str | None,
         Field(
-            description="Why the notification was not delivered. Null also without a `webhook_url`, or before sending."
+            description="Why the notification was not delivered. Null if it was delivered or was not sent yet, or if"
+            " the rule had no `webhook_url`."
         ),
     ]
 

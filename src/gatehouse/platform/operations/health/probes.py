@@ -1,13 +1,13 @@
 """Probes of liveness, readiness and startup, and metrics. They are for machines, and need no credential. No probe
 queries the database, because a probe that waits for a slow database would cause a restart of the worker."""
 
+import asyncio
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Query, Request
 from prometheus_client import CONTENT_TYPE_LATEST
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from gatehouse.foundation.counters.shared import RedisCounters
@@ -75,8 +75,8 @@ async def metrics(request: Request, host: TheHost) -> Response:
         raise ScrapeRefused
     if not _allowed(settings.metrics_allowed_cidrs, request.scope["state"]["client_address"]):
         raise ScrapeRefused
-    host.figures.metrics.write()
-    return Response(await run_in_threadpool(host.figures.metrics.rendered), media_type=CONTENT_TYPE_LATEST)
+    host.metrics.exporter.write()
+    return Response(await asyncio.to_thread(host.metrics.exporter.rendered), media_type=CONTENT_TYPE_LATEST)
 
 
 def failing_for_traffic(host: Host) -> list[str]:

@@ -18,7 +18,7 @@ from gatehouse.foundation.certificates import x5c
 from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.foundation.secrets import ecies
 from gatehouse.platform.live.credentials import InvalidBearerToken
-from gatehouse.platform.live.outpost_records import Confirmed
+from gatehouse.platform.live.outpost_records import OutpostConfirmation
 from gatehouse.platform.operations.outposts.service import enabled
 from gatehouse.platform.request.ports import Host
 from gatehouse.policy.bundles import contents as bundle_contents
@@ -85,7 +85,7 @@ async def bundle(
     key = certificate.public_key()
     # Authentication accepts only keys of this type.
     assert isinstance(key, EllipticCurvePublicKey)
-    confirmation = Confirmed(
+    confirmation = OutpostConfirmation(
         tenant_id=tenant_id,
         outpost_id=caller.outpost_id,
         version=0,

@@ -4,11 +4,11 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
-from gatehouse.foundation.http.lists import PageWindow, page_window
+from gatehouse.foundation.http.lists import PageWindow, page_window, sort_parameter
 from gatehouse.ingress.credentials import credential_of
 from gatehouse.platform.operations.outposts import polling, service
 from gatehouse.platform.operations.outposts.polling import WaitingOutposts
-from gatehouse.platform.operations.outposts.schemas import NewTrust, OutpostList, Records, RecordsStored, Trust
+from gatehouse.platform.operations.outposts.schemas import NewTrust, OutpostList, Records, RecordsStored, Sort, Trust
 from gatehouse.platform.request.callers import RESPONSES, AdminReader, OutpostCaller, PlatformClient
 from gatehouse.platform.request.injected import Changing
 from gatehouse.platform.request.ports import TheHost
@@ -41,15 +41,18 @@ async def _waiting(request: Request) -> WaitingOutposts:
 
 
 @router.get("/api/v1/admin/outposts", response_model=OutpostList)
-async def list_outposts(caller: AdminReader, window: Window, host: TheHost) -> object:
+async def list_outposts(
+    caller: AdminReader, window: Window, host: TheHost, *, sort: Annotated[Sort, sort_parameter()] = "-seen_at"
+) -> object:
     """Returns the outposts of the organization, with the time at which each last connected, the policy in force there,
-    its certificate, and the number of its uploaded records. The portal registers, names and revokes outposts."""
-    return await service.listed(caller, host, window)
+    its certificate, and the number of its uploaded records, by default the one that connected last first. Outposts
+    without a value come last. The portal registers, names and revokes outposts."""
+    return await service.listed(caller, host, window, sort)
 
 
 @router.put("/v1/platform/outpost-trust", response_model=Trust)
 async def set_outpost_trust(caller: PlatformClient, body: NewTrust, change: Changing) -> Trust:
-    """Replaces the trusted outposts and their organizations. The body is the complete list. Once the call is answered,
+    """Replaces the trusted outposts and their organizations. The body is the complete list. After the response,
     certificates whose serial numbers are not in the list are refused."""
     return await service.trust(change, body)
 

@@ -11,6 +11,11 @@ from gatehouse.foundation.http.bodies import Body, Id, ResponseBody
 #: Maximum number of records in one upload.
 MAX_RECORDS = 2_000
 
+Sort = Literal[
+    "seen_at", "-seen_at", "outpost_id", "-outpost_id", "state", "-state", "policy_version", "-policy_version",
+    "certificate_ends_at", "-certificate_ends_at", "records_stored", "-records_stored",
+]  # fmt: skip
+
 Pem = Annotated[str, Field(max_length=16_384, examples=["-----BEGIN CERTIFICATE-----\n..."])]
 Serial = Annotated[str, Field(pattern="^[0-9A-Fa-f]{1,40}$", examples=["5f3a09c1"])]
 

@@ -22,6 +22,7 @@ from gatehouse.platform.operations.outposts.schemas import (
     ListedOutpost,
     NewTrust,
     Records,
+    Sort,
     Trust,
 )
 from gatehouse.platform.operations.outposts.table import OutpostTrustRow
@@ -42,11 +43,11 @@ async def _is_enabled(caller: Caller, host: Host) -> bool:
     return policy.feature_flags.get(_FLAG, False)
 
 
-async def listed(caller: Caller, host: Host, window: PageWindow) -> dict[str, Any]:
+async def listed(caller: Caller, host: Host, window: PageWindow, sort: Sort) -> dict[str, Any]:
     """Return a page of the outposts of the caller's organization."""
     assert caller.tenant_id is not None
     async with host.database.service() as session:
-        rows, total = await table.listed(session, caller.tenant_id, limit=window.limit, offset=window.offset)
+        rows, total = await table.listed(session, caller.tenant_id, window, sort)
     outposts = [ListedOutpost.model_validate(row) for row in rows]
     return {"enabled": await _is_enabled(caller, host), **window.envelope("outposts", outposts, total)}
 
@@ -83,7 +84,7 @@ async def trust(change: Change, new: NewTrust) -> Trust:
             serials_added=len(serials_after - serials_before),
             serials_removed=len(serials_before - serials_after),
         )
-        # The change is urgent, so that no worker accepts a revoked certificate once this call is answered.
+        # The change is urgent, so that no worker accepts a revoked certificate after the response.
         change.touch("outpost_trust", "-", urgent=True)
     tenants = [organization.tenant_id for organization in new.organizations]
     unknown = set(tenants) - await table.known_tenants(change.session, tenants)

@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy import Row as ResultRow
-from sqlalchemy import select, text
+from sqlalchemy import TextClause, select, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
+from gatehouse.foundation.http.lists import PageWindow
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.locks import GlobalLock, acquire
 from gatehouse.foundation.storage.rows import Row
@@ -21,7 +23,7 @@ _EXISTING_TENANTS: Final = text("SELECT id FROM tenants WHERE id = ANY(CAST(:ids
 
 # Selects the outposts of one organization: those that the portal names, and those that have connected or uploaded
 # records before.
-_LISTED: Final = text(
+_LISTED: Final = (
     "WITH trusted AS (SELECT (o ->> 'outpost_id')::uuid AS outpost_id, jsonb_array_length(o -> 'serials') AS serials"
     "  FROM outpost_trust, jsonb_array_elements(outposts) AS o"
     "  WHERE organizations ->> (o ->> 'org_id') = CAST(:tenant AS text)),"
@@ -40,7 +42,6 @@ _LISTED: Final = text(
     " CASE WHEN coalesce(serials, 0) = 0 THEN 'revoked' WHEN seen_at IS NULL THEN 'unseen'"
     "  WHEN seen_at > now() - make_interval(secs => :silent) THEN 'connected' ELSE 'silent' END AS state"
     " FROM trusted FULL JOIN seen USING (outpost_id) FULL JOIN stored USING (outpost_id)"
-    " ORDER BY seen_at DESC NULLS LAST, outpost_id LIMIT :limit OFFSET :offset"
 )
 _COUNT: Final = text(
     "SELECT count(*) FROM (SELECT (o ->> 'outpost_id')::uuid FROM outpost_trust, jsonb_array_elements(outposts) AS o"
@@ -76,11 +77,23 @@ async def known_tenants(session: AsyncSession, ids: list[UUID]) -> set[UUID]:
     return set((await session.execute(_EXISTING_TENANTS, {"ids": ids})).scalars())
 
 
+@cache
+def _page_query(sort: str) -> TextClause:
+    """Return the query of a page. `sort` is a column of the list, with a leading minus for descending order."""
+    direction = "DESC" if sort.startswith("-") else "ASC"
+    return text(
+        f"SELECT * FROM ({_LISTED}) AS listed ORDER BY {sort.removeprefix('-')} {direction} NULLS LAST, outpost_id"  # noqa: S608
+        " LIMIT :limit OFFSET :offset"
+    )
+
+
 async def listed(
-    session: AsyncSession, tenant_id: TenantId, *, limit: int, offset: int
+    session: AsyncSession, tenant_id: TenantId, window: PageWindow, sort: str
 ) -> tuple[Sequence[ResultRow[Any]], int]:
     """Return a page of the organization's outposts, and their total number. The session must have the service role,
     which can read the trust."""
-    window = {"tenant": tenant_id, "silent": _SILENT_AFTER_SECONDS, "limit": limit, "offset": offset}
-    rows = (await session.execute(_LISTED, window)).all()
+    values = {
+        "tenant": tenant_id, "silent": _SILENT_AFTER_SECONDS, "limit": window.limit, "offset": window.offset,
+    }  # fmt: skip
+    rows = (await session.execute(_page_query(sort), values)).all()
     return rows, (await session.execute(_COUNT, {"tenant": tenant_id})).scalar_one()

@@ -12,8 +12,6 @@ They wait in a separate queue while an organization forwards. Each event is sent
 recognizes a repeated event by its `event.id`.
 
     sending     sends to a receiver with its unsealed secret; events and senders come from `foundation.siem`
-    queue       leases and batches: the queries of the forwarding processes
+    queue       leases and batches: the queries of the forwarding processes; the events of the outbox; the backlog
     forwarding  takes leases, and sends
-    listening   adds the events of the outbox to the queue
-    backlog     the backlog of all organizations: a metric, and the events that the archiver must keep
 """

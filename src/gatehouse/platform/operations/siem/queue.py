@@ -16,6 +16,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from gatehouse.foundation.siem import events
 from gatehouse.foundation.siem.events import SiemEvent
 from gatehouse.foundation.siem.sending import BACKOFF_SECONDS
+from gatehouse.platform.background.jobs import Tools
+from gatehouse.platform.changes.outbox import Event
 from gatehouse.platform.operations.siem.sending import SealedTarget
 
 #: Limits of a batch: audit events, events of the queue, and bytes. They bound the memory of a batch.
@@ -68,6 +70,23 @@ _READ_QUEUE: Final = text(
 )
 _SET_DUE: Final = text(
     "UPDATE siem_cursors SET due_at = clock_timestamp() + make_interval(secs => :seconds) WHERE tenant_id = :tenant"
+)
+
+_MEASURE_BACKLOG: Final = text(
+    "SELECT coalesce(sum(greatest(coalesce(h.sequence, 0) - c.sequence, 0)), 0)"
+    # At most 100,000 events of each organization are counted, because this query runs every few seconds.
+    " + coalesce(sum(q.waiting), 0), count(*) FILTER (WHERE c.failures > 0)"
+    " FROM siem_cursors c JOIN siem_forwarding f ON f.tenant_id = c.tenant_id"
+    " LEFT JOIN audit_heads h ON h.tenant_id = c.tenant_id"
+    " CROSS JOIN LATERAL (SELECT count(*) AS waiting FROM (SELECT FROM siem_queue"
+    " WHERE tenant_id = c.tenant_id LIMIT 100000) few) q"
+)
+_ADD_EVENTS: Final = text(
+    "INSERT INTO siem_queue (tenant_id, id, kind, at, body) SELECT e.tenant_id, e.id, 'event', e.at,"
+    " jsonb_build_object('event_type', e.event_type, 'payload', e.payload)"
+    " FROM unnest(CAST(:tenants AS uuid[]), CAST(:ids AS uuid[]), CAST(:types AS text[]), CAST(:payloads AS jsonb[]),"
+    " CAST(:times AS timestamptz[])) WITH ORDINALITY AS e (tenant_id, id, event_type, payload, at, nth)"
+    " JOIN siem_forwarding f ON f.tenant_id = e.tenant_id ORDER BY e.nth"
 )
 
 
@@ -176,3 +195,30 @@ def _of_queue(tenant_id: UUID, row: Any) -> SiemEvent:
     if row.kind == "dlp":
         return events.of_dlp(tenant_id, row.body, at)
     return events.of_outbox_event(tenant_id, row.id, row.body, at)
+
+
+class ForwardingBacklog(msgspec.Struct):
+    """The last measurement of this process, over all organizations: the number of waiting events, and the number of
+    receivers whose last batch failed."""
+
+    events: float = 0.0
+    failing: float = 0.0
+
+    async def measure(self, tools: Tools) -> None:
+        """Take a new measurement."""
+        async with tools.database.service() as session:
+            waiting, failing = (await session.execute(_MEASURE_BACKLOG)).one()
+        self.events, self.failing = float(waiting), float(failing)
+
+
+async def enqueue(session: AsyncSession, events: Sequence[Event]) -> None:
+    """Add `events` to the queues of their organizations, in order. Events of organizations that do not forward are
+    skipped. The transaction also marks the events as dispatched."""
+    values = {
+        "tenants": [event.tenant_id for event in events],
+        "ids": [event.id for event in events],
+        "types": [event.event_type for event in events],
+        "payloads": [event.payload for event in events],
+        "times": [event.created_at for event in events],
+    }
+    await session.execute(_ADD_EVENTS, values)

@@ -1,17 +1,16 @@
-"""The rows of receivers, cursors and queues, and the queries of administration."""
+"""The rows of receivers, and the queries of administration."""
 
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
-from uuid import UUID
 
-from sqlalchemy import BigInteger, Identity, text
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.locks import ScopedLock, acquire_scoped
-from gatehouse.foundation.storage.rows import Big, Row
+from gatehouse.foundation.storage.rows import Row
 
 _STATUS: Final = text(
     "SELECT EXISTS (SELECT FROM siem_forwarding f WHERE f.tenant_id = c.tenant_id) AS active,"
@@ -52,31 +51,6 @@ class SiemTargetRow(Row):
     sealed_secret: Mapped[str | None]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
-
-
-class SiemCursorRow(Row):
-    __tablename__ = "siem_cursors"
-
-    tenant_id: Mapped[TenantId] = mapped_column(primary_key=True)
-    sequence: Mapped[Big]
-    due_at: Mapped[datetime]
-    claims: Mapped[Big]
-    failures: Mapped[int]
-    skipped: Mapped[Big]
-    last_sent_at: Mapped[datetime | None]
-    last_error: Mapped[str | None]
-    last_failed_at: Mapped[datetime | None]
-
-
-class SiemQueueRow(Row):
-    __tablename__ = "siem_queue"
-
-    tenant_id: Mapped[TenantId] = mapped_column(primary_key=True)
-    position: Mapped[int] = mapped_column(BigInteger, Identity(always=True), primary_key=True)
-    id: Mapped[UUID]
-    kind: Mapped[str]
-    at: Mapped[datetime]
-    body: Mapped[dict[str, Any]]
 
 
 async def find(session: AsyncSession) -> SiemTargetRow | None:

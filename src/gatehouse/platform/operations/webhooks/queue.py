@@ -12,6 +12,7 @@ import msgspec
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 
+from gatehouse.platform.background.jobs import Tools
 from gatehouse.platform.operations.webhooks.sending import DeliveryAttempt, WebhookMessage, WebhookTarget
 
 #: Delay before each retry.
@@ -98,6 +99,12 @@ _PRUNE: Final = text(
     " ORDER BY position DESC OFFSET :kept LIMIT 1), 0) AS last) old,"
     " LATERAL (SELECT ctid FROM webhook_deliveries WHERE webhook_id = w.id AND next_attempt_at IS NULL"
     " AND dead_at IS NULL AND (position <= old.last OR created_at < now() - interval '30 days')) d LIMIT :most))"
+)
+
+# The query covers the outbox and the queue. A leased turn is due in the future, so it does not count.
+_MEASURE_LAG: Final = text(
+    "SELECT coalesce(extract(epoch FROM now() - least((SELECT min(created_at) FROM outbox WHERE dispatched_at IS NULL),"
+    " (SELECT min(due_at) FROM webhook_queues WHERE due_at <= now()))), 0)"
 )
 
 
@@ -229,3 +236,15 @@ def _columns(results: Sequence[DeliveryResult]) -> dict[str, Any]:
         "errors": [result.attempt.error for result in results],
         "ats": [result.attempt.at for result in results],
     }
+
+
+class Lag(msgspec.Struct):
+    """The last measurement of this process of the lag of deliveries."""
+
+    #: time for which the oldest event has waited; 0 if no event waits
+    seconds: float = 0.0
+
+    async def measure(self, tools: Tools) -> None:
+        """Take a new measurement."""
+        async with tools.database.service() as session:
+            self.seconds = float((await session.execute(_MEASURE_LAG)).scalar_one())

@@ -3,7 +3,6 @@
 from fastapi import APIRouter
 
 from gatehouse.platform.organization.dlp_sampling import schemas, service
-from gatehouse.platform.organization.dlp_sampling.values import read
 from gatehouse.platform.organization.tenants.own import OwnTenant
 from gatehouse.platform.request.callers import RESPONSES, AdminReader, AdminStepUp
 from gatehouse.platform.request.injected import Changing
@@ -14,7 +13,7 @@ router = APIRouter(prefix="/api/v1/admin/org/dlp-sampling", tags=["Organization"
 @router.get("", response_model=schemas.DlpSampling)
 async def read_dlp_sampling(caller: AdminReader, tenant: OwnTenant) -> object:
     """Returns the share of requests that are stored as samples, and the retention time in days."""
-    return read(tenant.dlp_sampling)
+    return service.to_shown(tenant)
 
 
 @router.put("", response_model=schemas.DlpSampling)
@@ -23,4 +22,5 @@ async def update_dlp_sampling(
 ) -> object:
     """Changes the fields in the body. When the response arrives, the change is in force on every worker. Existing
     samples are kept until their retention time ends or they are deleted."""
-    return service.update(change, tenant, body.sent())
+    service.update(change, tenant, body.sent())
+    return service.to_shown(tenant)

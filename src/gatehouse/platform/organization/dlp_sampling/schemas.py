@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
+from gatehouse.platform.organization.tenants.sources import Sources
 
 Share = Annotated[
     float, Field(ge=0, le=1, description="Share of model calls that are sampled. 0 means none.", examples=[0.05])
@@ -22,3 +23,4 @@ class DlpSamplingUpdate(Body):
 class DlpSampling(ResponseBody):
     share: Share
     retention_days: RetentionDays
+    sources: Annotated[Sources, Field(examples=[{"share": "organization", "retention_days": "default"}])]

@@ -5,9 +5,16 @@ from typing import Any
 import msgspec
 
 from gatehouse.platform.changes.change import Change
+from gatehouse.platform.organization.dlp_sampling import schemas
 from gatehouse.platform.organization.dlp_sampling.values import DlpSamplingValues, read
+from gatehouse.platform.organization.tenants.sources import sources_of
 from gatehouse.platform.organization.tenants.stored import store_changes
 from gatehouse.platform.organization.tenants.table import TenantRecord
+
+
+def to_shown(tenant: TenantRecord) -> schemas.DlpSampling:
+    values: dict[str, Any] = msgspec.to_builtins(read(tenant.dlp_sampling))
+    return schemas.DlpSampling(**values, sources=sources_of(values, tenant.dlp_sampling))
 
 
 def update(change: Change, tenant: TenantRecord, changes: dict[str, Any]) -> DlpSamplingValues:

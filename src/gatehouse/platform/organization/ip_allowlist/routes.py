@@ -3,7 +3,6 @@
 from fastapi import APIRouter
 
 from gatehouse.platform.organization.ip_allowlist import schemas, service
-from gatehouse.platform.organization.ip_allowlist.values import read
 from gatehouse.platform.organization.tenants.own import OwnTenant
 from gatehouse.platform.request.callers import RESPONSES, AdminReader, AdminStepUp
 from gatehouse.platform.request.injected import Changing
@@ -14,7 +13,7 @@ router = APIRouter(prefix="/api/v1/admin/org/ip-allowlist", tags=["Organization"
 @router.get("", response_model=schemas.IpAllowlist)
 async def read_ip_allowlist(caller: AdminReader, tenant: OwnTenant) -> object:
     """Returns the addresses from which the organization's credentials are accepted."""
-    return read(tenant.ip_allowlist)
+    return service.to_shown(tenant)
 
 
 @router.put(
@@ -27,4 +26,5 @@ async def update_ip_allowlist(
 ) -> object:
     """Changes the fields in the body. When the response arrives, the change is in force on every worker. If `enabled`
     is false, the list is kept and not enforced."""
-    return service.update(change, tenant, body.sent())
+    service.update(change, tenant, body.sent())
+    return service.to_shown(tenant)

@@ -6,6 +6,7 @@ from pydantic import AfterValidator, Field
 
 from gatehouse.foundation.egress.networks import network
 from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
+from gatehouse.platform.organization.tenants.sources import Sources
 
 
 def _canonical(cidr: str) -> str:
@@ -38,3 +39,4 @@ class IpAllowlist(ResponseBody):
     enabled: bool
     cidrs: Annotated[list[str], Field(examples=[["192.0.2.0/24", "2001:db8::/32"]])]
     bypass_for_mfa: bool
+    sources: Annotated[Sources, Field(examples=[{"enabled": "organization", "bypass_for_mfa": "default"}])]

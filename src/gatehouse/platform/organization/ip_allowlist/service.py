@@ -7,11 +7,18 @@ import msgspec
 
 from gatehouse.foundation.egress.networks import network
 from gatehouse.platform.changes.change import Change
+from gatehouse.platform.organization.ip_allowlist import schemas
 from gatehouse.platform.organization.ip_allowlist.errors import CallerAddressExcluded
 from gatehouse.platform.organization.ip_allowlist.values import IpAllowlistValues, read
+from gatehouse.platform.organization.tenants.sources import sources_of
 from gatehouse.platform.organization.tenants.stored import store_changes
 from gatehouse.platform.organization.tenants.table import TenantRecord
 from gatehouse.policy.addresses import AddressRanges
+
+
+def to_shown(tenant: TenantRecord) -> schemas.IpAllowlist:
+    values: dict[str, Any] = msgspec.to_builtins(read(tenant.ip_allowlist))
+    return schemas.IpAllowlist(**values, sources=sources_of(values, tenant.ip_allowlist))
 
 
 def update(change: Change, tenant: TenantRecord, changes: Mapping[str, Any]) -> IpAllowlistValues:
@@ -21,8 +28,8 @@ def update(change: Change, tenant: TenantRecord, changes: Mapping[str, Any]) -> 
     after = read({**msgspec.to_builtins(before), **changes})
     # The address is also checked for callers who could bypass the list with a second factor, because a factor can be
     # lost.
-    if after != before and after.enabled and (change.ip or "") not in AddressRanges(map(network, after.cidrs)):
-        raise CallerAddressExcluded(change.ip or "")
+    if after != before and after.enabled and (change.origin.ip or "") not in AddressRanges(map(network, after.cidrs)):
+        raise CallerAddressExcluded(change.origin.ip or "")
     if store_changes(change, tenant, "ip_allowlist", before, after):
         change.touch("policy", tenant.id, urgent=True)
     return after

@@ -9,15 +9,7 @@ from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field
 
 from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
 from gatehouse.platform.organization.policies.values import Concurrency, Enforcement, MfaMethod
-from gatehouse.platform.organization.tenants.sources import Source
-
-Sources = Annotated[
-    dict[str, Source],
-    Field(
-        description="Where each value comes from, by field: `organization` where it was set.",
-        examples=[{"session_timeout_minutes": "organization", "idle_timeout_minutes": "default"}],
-    ),
-]
+from gatehouse.platform.organization.tenants.sources import Source, Sources
 
 SessionTimeout = Annotated[int, Field(ge=15, le=1440, examples=[480])]
 IdleTimeout = Annotated[int, Field(ge=1, le=1440, examples=[60])]
@@ -64,7 +56,9 @@ class SessionPolicy(ResponseBody):
     enforce_single_session: bool
     refresh_token_enabled: bool
     refresh_token_ttl_days: int
-    sources: Sources
+    sources: Annotated[
+        Sources, Field(examples=[{"session_timeout_minutes": "organization", "idle_timeout_minutes": "default"}])
+    ]
 
 
 class MfaPolicyUpdate(Body):

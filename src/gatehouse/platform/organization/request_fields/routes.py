@@ -3,7 +3,6 @@
 from fastapi import APIRouter
 
 from gatehouse.platform.organization.request_fields import schemas, service
-from gatehouse.platform.organization.request_fields.values import read
 from gatehouse.platform.organization.tenants.own import OwnTenant
 from gatehouse.platform.request.callers import RESPONSES, AdminReader, AdminStepUp
 from gatehouse.platform.request.injected import Changing
@@ -15,7 +14,7 @@ router = APIRouter(prefix="/api/v1/admin/org/request-fields", tags=["Organizatio
 @router.get("", response_model=schemas.RequestFields)
 async def read_request_fields(caller: AdminReader, tenant: OwnTenant, host: TheHost) -> object:
     """Lists the fields of model calls that the organization allows, and the fields that are refused."""
-    return service.to_shown(read(tenant.request_fields), host.ports.unknown_fields)
+    return service.to_shown(tenant, host.settings)
 
 
 @router.put("", response_model=schemas.RequestFields)
@@ -23,4 +22,5 @@ async def update_request_fields(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.RequestFieldsUpdate, change: Changing, host: TheHost
 ) -> object:
     """Replaces the list of allowed fields. When the response arrives, the list is in force on every worker."""
-    return service.to_shown(service.update(change, tenant, body.allowed), host.ports.unknown_fields)
+    service.update(change, tenant, body.allowed)
+    return service.to_shown(tenant, host.settings)

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from gatehouse.foundation.http.bodies import Body, ResponseBody
+from gatehouse.platform.organization.tenants.sources import Sources
 
 
 def _sorted_unique(names: list[str]) -> list[str]:
@@ -46,3 +47,4 @@ class RequestFields(ResponseBody):
         Literal["pass", "refuse"],
         Field(description="Handling of unknown fields, set by the operator (`UNKNOWN_FIELDS`)."),
     ]
+    sources: Annotated[Sources, Field(examples=[{"allowed": "organization", "unknown_fields": "default"}])]

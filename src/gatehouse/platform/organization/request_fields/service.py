@@ -1,11 +1,13 @@
 """Changes the allowed request fields."""
 
-from typing import Final, Literal
+from typing import Final
 
 from gatehouse.engine.fields.tables import ALL_TOOLS, OPENAI_CHAT, TOOL
+from gatehouse.foundation.settings import Settings
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.request_fields import schemas
 from gatehouse.platform.organization.request_fields.values import RequestFieldsValues, read
+from gatehouse.platform.organization.tenants.sources import sources_of
 from gatehouse.platform.organization.tenants.stored import store_changes
 from gatehouse.platform.organization.tenants.table import TenantRecord
 
@@ -20,7 +22,8 @@ def update(change: Change, tenant: TenantRecord, allowed: list[str]) -> RequestF
     return after
 
 
-def to_shown(value: RequestFieldsValues, unknown_fields: Literal["pass", "refuse"]) -> schemas.RequestFields:
+def to_shown(tenant: TenantRecord, settings: Settings) -> schemas.RequestFields:
+    value = read(tenant.request_fields)
     return schemas.RequestFields(
         allowed=list(value.allowed),
         refused=[
@@ -28,5 +31,9 @@ def to_shown(value: RequestFieldsValues, unknown_fields: Literal["pass", "refuse
             for name, guard in sorted(_GUARDED.items())
             if name not in value.allowed
         ],
-        unknown_fields=unknown_fields,
+        unknown_fields=settings.unknown_fields,
+        sources={
+            **sources_of(("allowed",), tenant.request_fields),
+            "unknown_fields": "environment" if "unknown_fields" in settings.model_fields_set else "default",
+        },
     )

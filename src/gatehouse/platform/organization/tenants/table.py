@@ -47,6 +47,12 @@ async def egress_policy_of(session: AsyncSession, tenant_id: UUID) -> EgressPoli
     return (await session.execute(query)).scalar_one()
 
 
+async def ids_by_slug(session: AsyncSession) -> dict[str, TenantId]:
+    """Return the ids of all tenants by their slugs, for the command line. Needs the service role."""
+    query = select(TenantRecord.slug, TenantRecord.id).where(TenantRecord.deleted_at.is_(None))
+    return {row.slug: row.id for row in await session.execute(query.order_by(TenantRecord.slug))}
+
+
 async def lock_tenant(session: AsyncSession, tenant_id: UUID) -> TenantRecord | None:
     """Return the tenant and lock it for a change, or return None if it was deleted. Row-level security hides
     all other tenants, except from the transaction of an operator."""

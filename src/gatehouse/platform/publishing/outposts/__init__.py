@@ -6,19 +6,24 @@ The endpoints in `operations.outposts` use this package through `platform.reques
 import asyncio
 from uuid import UUID
 
+import structlog
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
 from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.foundation.metrics import Gauge
-from gatehouse.foundation.secrets.sealing import Sealer
+from gatehouse.foundation.secrets import ecies
+from gatehouse.foundation.secrets.sealing import CannotOpen, Sealer
 from gatehouse.foundation.storage.database import Database
-from gatehouse.platform.live.outpost_records import Confirmed, Stored, Upload
+from gatehouse.platform.live.outpost_records import OutpostConfirmation, Stored, Upload
+from gatehouse.platform.live.ports import sealing_context
 from gatehouse.platform.live.replica.state import Replica
 from gatehouse.platform.publishing.outposts.bundles import BundlePublisher
 from gatehouse.platform.publishing.outposts.confirmations import Confirmations
-from gatehouse.platform.publishing.outposts.credentials import sealed_to
 from gatehouse.platform.publishing.outposts.intake import Intake
+from gatehouse.policy.bundles import contents as bundle_contents
 from gatehouse.policy.bundles.contents import BundleContents
+
+log = structlog.get_logger(__name__)
 
 
 class Supply:
@@ -42,15 +47,34 @@ class Supply:
         # Runs in a thread, because each operation takes about 0.1 milliseconds and many outposts fetch the same change
         # at once.
         return await asyncio.to_thread(
-            sealed_to, key, contents, self._sealer, tenant_id=tenant_id, outpost_id=outpost_id
+            _sealed_to, key, contents, self._sealer, tenant_id=tenant_id, outpost_id=outpost_id
         )
 
     async def store(self, outpost: Caller, upload: Upload) -> Stored:
         return await self._intake.store(outpost, upload)
 
-    def confirmed(self, confirmation: Confirmed) -> None:
+    def confirmed(self, confirmation: OutpostConfirmation) -> None:
         self._confirmations.add(confirmation)
 
     async def close(self) -> None:
         await self._confirmations.close()
         await self._intake.close()
+
+
+def _sealed_to(
+    key: EllipticCurvePublicKey, contents: BundleContents, sealer: Sealer, *, tenant_id: TenantId, outpost_id: UUID
+) -> dict[str, str]:
+    """Re-encrypt the credentials of providers to the key of an outpost's certificate, and return them by provider.
+
+    Credentials that the master keys do not open are logged and left out, so that the outpost still receives the other
+    credentials."""
+    sealed = {}
+    for provider_id, at_rest in contents.at_rest:
+        try:
+            clear = sealer.open(at_rest, context=sealing_context(tenant_id, provider_id))
+        except CannotOpen:
+            log.warning("outposts.credentials_unreadable", tenant_id=str(tenant_id), provider=provider_id)
+            continue
+        context = bundle_contents.sealing_context(outpost_id, tenant_id, provider_id)
+        sealed[provider_id] = ecies.seal(clear, key, context=context)
+    return sealed

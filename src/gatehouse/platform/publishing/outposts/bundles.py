@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.live.replica.state import Replica
-from gatehouse.platform.organization.system_config import bundle as system_config
+from gatehouse.platform.organization.system_config import policy_records as system_config
 from gatehouse.platform.publishing.outposts import rows
 from gatehouse.platform.publishing.snapshots import PolicyUnavailable, gather
 from gatehouse.policy.bundles import contents as bundle_contents

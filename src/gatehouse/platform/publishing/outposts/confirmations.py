@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from gatehouse.foundation.metrics import Gauge
 from gatehouse.foundation.storage.database import Database
-from gatehouse.platform.live.outpost_records import Confirmed
+from gatehouse.platform.live.outpost_records import OutpostConfirmation
 
 log = structlog.get_logger(__name__)
 
@@ -65,11 +65,11 @@ class Confirmations:
     def __init__(self, database: Database, certificates: Gauge) -> None:
         self._database = database
         self._certificates = certificates
-        self._last: dict[UUID, Confirmed] = {}
-        self._waiting: list[Confirmed] = []
+        self._last: dict[UUID, OutpostConfirmation] = {}
+        self._waiting: list[OutpostConfirmation] = []
         self._task: asyncio.Task[None] | None = None
 
-    def add(self, confirmation: Confirmed) -> None:
+    def add(self, confirmation: OutpostConfirmation) -> None:
         """Queue a confirmation. Runs no query."""
         last = self._last.get(confirmation.outpost_id)
         if (
@@ -104,7 +104,7 @@ class Confirmations:
                 for confirmation in confirmations:
                     self._last.pop(confirmation.outpost_id, None)
 
-    async def _store(self, confirmations: list[Confirmed]) -> None:
+    async def _store(self, confirmations: list[OutpostConfirmation]) -> None:
         latest = {confirmation.outpost_id: confirmation for confirmation in confirmations}
         async with self._database.service() as session:
             await session.execute(_NODES, _columns(list(latest.values())))
@@ -118,7 +118,7 @@ class Confirmations:
             self._certificates.sources.pop((str(outpost_id),), None)
 
 
-def _columns(confirmations: list[Confirmed]) -> dict[str, list[object]]:
+def _columns(confirmations: list[OutpostConfirmation]) -> dict[str, list[object]]:
     return {
         "tenants": [confirmation.tenant_id for confirmation in confirmations],
         "outposts": [confirmation.outpost_id for confirmation in confirmations],

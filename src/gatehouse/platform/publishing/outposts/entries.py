@@ -14,12 +14,14 @@ from gatehouse.engine.records.attribution import are_tags, bounded_end_user
 from gatehouse.engine.records.outcome import (
     DlpEvent,
     Entry,
+    Opened,
     Outcome,
     Scanned,
 )
 from gatehouse.engine.records.upload_notices import Lost, Notice, Operated
 from gatehouse.foundation.identity import CallerKind, TenantId
 from gatehouse.foundation.journal import MAX_RECORD_BYTES
+from gatehouse.policy.aliases import NAME
 
 #: Accepted age of a record. An outpost may reconnect after weeks. A time that is older, or that is later than
 #: `_MAX_AHEAD_SECONDS` from now, comes from a wrong clock.
@@ -31,8 +33,10 @@ _ACTOR_TYPES: Final = frozenset(kind.value for kind in CallerKind)
 _CACHE_RESULTS: Final = frozenset({None, "hit", "miss"})
 #: Matches identifiers that the gateway writes.
 _IDENTIFIER: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}").fullmatch
+_ALIAS_NAME: Final = re.compile(NAME).fullmatch
 _MAX_INTEGER: Final = 2**31 - 1
 _MAX_MILLISECONDS: Final = 10.0**9
+_MAX_ATTEMPTS: Final = 1_000
 _MAX_LOST: Final = 2**53
 
 
@@ -97,12 +101,18 @@ def _faults(entry: Entry[UUID]) -> Iterator[str]:
             yield "dlp_events: not in the form that a gateway writes"
     if isinstance(entry, Scanned):
         return
+    yield from _faults_of_attribution(entry)
     if len(entry.rule_events) > 1_000:
         yield "rule_events: too many"
+
+
+def _faults_of_attribution(entry: Opened[UUID] | Outcome[UUID]) -> Iterator[str]:
     if not are_tags(entry.tags):
         yield "tags: not in the form that a gateway writes"
     if entry.end_user is not None and bounded_end_user(entry.end_user) != entry.end_user:
         yield "end_user: not in the form that a gateway writes"
+    if entry.model_alias is not None and not _ALIAS_NAME(entry.model_alias):
+        yield "model_alias: not in the form that a gateway writes"
 
 
 def _faults_of_outcome(entry: Outcome[UUID]) -> Iterator[str]:
@@ -112,9 +122,26 @@ def _faults_of_outcome(entry: Outcome[UUID]) -> Iterator[str]:
         yield "cache: unknown"
     if not 0 <= entry.fallbacks <= _MAX_INTEGER or not 0 <= entry.status <= 999:
         yield "status, fallbacks: out of range"
-    times = (entry.latency_ms, entry.time_to_first_token_ms or 0.0, entry.provider_latency_ms or 0.0)
+    times = (
+        entry.latency_ms,
+        entry.time_to_first_token_ms or 0.0,
+        entry.provider_latency_ms or 0.0,
+        entry.attempt_ms or 0.0,
+        *(attempt.duration_ms or 0.0 for attempt in entry.attempts),
+    )
     if not all(0.0 <= milliseconds <= _MAX_MILLISECONDS for milliseconds in times):
-        yield "latency_ms, time_to_first_token_ms, provider_latency_ms: out of range"
+        yield "latency_ms, time_to_first_token_ms, provider_latency_ms, attempt_ms, attempts: out of range"
+    if len(entry.attempts) > _MAX_ATTEMPTS or any(
+        "\0" in f"{attempt.provider}{attempt.model_id}{attempt.reason}" or not _is_label(attempt.credential)
+        for attempt in entry.attempts
+    ):
+        yield "attempts: not in the form that a gateway writes"
+    if not _is_label(entry.credential):
+        yield "credential: not in the form that a gateway writes"
+
+
+def _is_label(credential: str | None) -> bool:
+    return credential is None or _IDENTIFIER(credential) is not None
 
 
 def _identifiers(event: DlpEvent) -> tuple[str, ...]:

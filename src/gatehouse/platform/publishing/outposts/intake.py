@@ -72,7 +72,7 @@ class IntakeBusy(Unavailable):
         super().__init__(headers={"Retry-After": "1"})
 
 
-class DatabaseUnavailable(Unavailable):
+class IntakeUnavailable(Unavailable):
     code = "database_unavailable"
     message = "The database cannot be reached. Keep the records and send them again later."
 
@@ -143,7 +143,7 @@ class Intake:
         self._store_lock = threading.Lock()
 
     async def store(self, outpost: Caller, upload: Upload) -> Stored:
-        """Store the new records of the upload. Raises `SequenceGap`, `IntakeBusy` and `DatabaseUnavailable`."""
+        """Store the new records of the upload. Raises `SequenceGap`, `IntakeBusy` and `IntakeUnavailable`."""
         if self._waiting >= MAX_WAITING_UPLOADS:
             raise IntakeBusy
         self._waiting += 1
@@ -174,7 +174,7 @@ class Intake:
             except (psycopg.Error, OSError) as error:
                 self._disconnect_quietly()
                 log.warning("outposts.database_away", reason=type(error).__name__)
-                raise DatabaseUnavailable from None
+                raise IntakeUnavailable from None
 
     def _disconnect(self) -> None:
         with self._store_lock:

@@ -1,7 +1,16 @@
 """Errors of the usage endpoints."""
 
-from gatehouse.foundation.errors import NotFound
+from gatehouse.foundation.errors import BadRequest, NotFound
+from gatehouse.platform.records.by_day import MAX_SORTED_RECORDS
 
 
 class UsageRecordNotFound(NotFound):
     message = "Usage record not found"
+
+
+class TooManyRecordsToSort(BadRequest):
+    code = "too_many_records_to_sort"
+    message = (
+        f"sort: more than {MAX_SORTED_RECORDS:,} records match, and only their time can order so many. Set a shorter"
+        " period or more filters, or sort by timestamp."
+    )

@@ -3,6 +3,8 @@
 from datetime import datetime
 from typing import Final
 
+import msgspec
+
 from gatehouse.engine.records.outcome import Outcome
 from gatehouse.platform.records import arrays
 
@@ -12,7 +14,8 @@ COLUMNS: Final = arrays.Columns(
     " stream boolean, input_tokens bigint, output_tokens bigint, cached_tokens bigint, cost_usd numeric,"
     " latency_ms double precision, time_to_first_token_ms double precision, provider_latency_ms double precision,"
     " fallbacks integer, routing_policy_id text, dlp_action text, cache text,"
-    " end_user text, tags jsonb"
+    " end_user text, tags jsonb, error_code text, attempts jsonb, attempt_ms double precision, model_alias text,"
+    " shadow boolean, credential text"
 )
 
 
@@ -46,4 +49,12 @@ def row(outcome: Outcome[str], moment: datetime, latency: float | None) -> array
         arrays.cached_text(outcome.cache),
         arrays.text(outcome.end_user),
         arrays.json(outcome.tags) if outcome.tags else arrays.NULL,
+        arrays.cached_text(outcome.error_code),
+        arrays.json([msgspec.structs.asdict(attempt) for attempt in outcome.attempts])
+        if outcome.attempts
+        else arrays.NULL,
+        arrays.number(outcome.attempt_ms),
+        arrays.cached_text(outcome.model_alias),
+        arrays.boolean(outcome.shadow),
+        arrays.cached_text(outcome.credential),
     )

@@ -12,6 +12,8 @@ from gatehouse.foundation.http.bodies import ResponseBody
 #: A JSON number. The route encodes the decimal itself, so that it keeps all digits.
 Cost = Annotated[Decimal, PlainSerializer(float, return_type=float)]
 
+Sort = Literal["timestamp", "-timestamp", "cost_usd", "-cost_usd", "tokens", "-tokens", "latency_ms", "-latency_ms"]
+
 
 class UsageRecord(ResponseBody):
     id: UUID
@@ -50,6 +52,59 @@ class UsageRecord(ResponseBody):
     ]
     tags: Annotated[
         list[str], Field(description="Tags from the request's header `X-Gateway-Tags`.", examples=[["team=search"]])
+    ]
+    model_alias: Annotated[
+        str | None,
+        Field(description="Name of the model alias whose deployment answered. Null without one.", examples=["fast"]),
+    ]
+    shadow: Annotated[bool, Field(description="Whether this is a copy for a shadow, whose answer was discarded.")]
+
+
+class UsageAttempt(ResponseBody):
+    """A call to a model, or a model that was skipped."""
+
+    provider: Annotated[str, Field(examples=["openai"])]
+    model_id: Annotated[str, Field(examples=["gpt-4o-mini"])]
+    status: Annotated[
+        int | None,
+        Field(description="HTTP status with which the provider refused. Null if it sent none.", examples=[503]),
+    ]
+    reason: Annotated[
+        str | None,
+        Field(
+            description="Why the attempt failed, as in the error `all_providers_failed`. Null for the attempt that the"
+            " provider answered.",
+            examples=["http_503"],
+        ),
+    ]
+    duration_ms: Annotated[
+        float | None,
+        Field(
+            description="Time until the failure, the whole answer or the first event of a stream. Null if no call was"
+            " made, or if it is unknown."
+        ),
+    ]
+    credential: Annotated[
+        str | None,
+        Field(
+            description="Label of the provider's credential. Null if it has only one and no deployment names it.",
+            examples=["second"],
+        ),
+    ]
+
+
+class UsageRecordDetails(UsageRecord):
+    error_code: Annotated[
+        str | None,
+        Field(description="Code of the error that the client received (docs/errors.md).", examples=["dlp_violation"]),
+    ]
+    cache: Annotated[str | None, Field(description="`hit` or `miss` of the response cache. Null if it was not used.")]
+    attempts: Annotated[
+        list[UsageAttempt],
+        Field(
+            description="All attempts, oldest first: those that failed, then the one that was answered. Empty if no"
+            " provider was called or the answer came from the cache."
+        ),
     ]
 
 

@@ -2,9 +2,11 @@
 
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import BigInteger, Column, Date, DateTime, Float, Index, Table, Text, UniqueConstraint, Uuid
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.foundation.identity import TenantId
@@ -43,6 +45,17 @@ class UsageRecordRow(Row):
     end_user: Mapped[str | None]
     #: tags from the header `X-Gateway-Tags`; None if there are none
     tags: Mapped[list[str] | None]
+    error_code: Mapped[str | None]
+    #: failed attempts, oldest first (`engine.records.outcome.Failed`); None if there are none
+    attempts: Mapped[list[dict[str, Any]] | None] = mapped_column(JSONB)
+    #: duration of the attempt that was answered, until its whole answer or the first event of its stream
+    attempt_ms: Mapped[float | None] = mapped_column(Float(53))
+    #: name of the model alias whose deployment answered, or that the call named
+    model_alias: Mapped[str | None]
+    #: whether the request is a copy for a shadow, whose answer was discarded
+    shadow: Mapped[bool]
+    #: label of the credential with which the model was called; None if the provider has only one
+    credential: Mapped[str | None]
 
 
 #: The number of records of each kind and day (UTC), without those in `usage_count_deltas`. The table has no primary

@@ -5,12 +5,12 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends
 
 from gatehouse.foundation.http.bodies import Id
-from gatehouse.foundation.http.lists import PageWindow, count_query, page_window
+from gatehouse.foundation.http.lists import PageWindow, count_query, page_window, sort_parameter
 from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.request.injected import Changing, Session, loaded
 from gatehouse.platform.routing.budgets import service
 from gatehouse.platform.routing.budgets.errors import BudgetNotFound
-from gatehouse.platform.routing.budgets.schemas import Budget, BudgetPage, BudgetUpdate, NewBudget
+from gatehouse.platform.routing.budgets.schemas import Budget, BudgetPage, BudgetUpdate, NewBudget, Sort
 from gatehouse.platform.routing.budgets.table import BudgetRow, matching
 from gatehouse.policy.budgets import ScopeType
 
@@ -31,9 +31,10 @@ async def list_budgets(
     *,
     scope_type: ScopeType | None = None,
     scope_id: Id | None = None,
+    sort: Annotated[Sort, sort_parameter()] = "-created_at",
 ) -> object:
-    """Lists the organization's budgets, newest first, with what is spent of them."""
-    query = matching(scope_type, scope_id)
+    """Lists the organization's budgets with what is spent of them, by default newest first."""
+    query = matching(scope_type, scope_id, sort)
     total = await session.scalar(count_query(query)) or 0
     rows = (await session.scalars(window.apply(query))).all()
     return window.envelope("items", await service.shown(session, rows), total)
@@ -41,8 +42,10 @@ async def list_budgets(
 
 @router.post("", status_code=201, response_model=Budget, responses=_CREATE_RESPONSES)
 async def create_budget(caller: Admin, body: NewBudget, change: Changing) -> object:
-    """Creates a budget. It starts with what its scope has used in the current period, and is in force on every worker
-    once this is answered."""
+    """Creates a budget. It starts with the amount that its scope has used in the current period.
+
+    It applies to calls that start after the response, on every worker.
+    """
     row = await service.create(change, body)
     return (await service.shown(change.session, [row]))[0]
 

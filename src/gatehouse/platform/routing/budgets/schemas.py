@@ -74,6 +74,22 @@ class Budget(ResponseBody):
     updated_at: datetime
 
 
+Sort = Literal[
+    "scope_type",
+    "-scope_type",
+    "period",
+    "-period",
+    "limit_usd",
+    "-limit_usd",
+    "limit_requests",
+    "-limit_requests",
+    "limit_tokens",
+    "-limit_tokens",
+    "created_at",
+    "-created_at",
+]
+
+
 class BudgetPage(ResponseBody):
     items: list[Budget]
     total: int

@@ -10,6 +10,7 @@ from sqlalchemy import BigInteger, Select, func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
+from gatehouse.foundation.http.lists import sorted_by
 from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.policy.budgets import ScopeType
 
@@ -52,14 +53,16 @@ _SCOPE_QUERIES: Final[Mapping[str, Any]] = {
 _TIMEZONE: Final = text("SELECT timezone FROM tenants WHERE id = :tenant")
 
 
-def matching(scope_type: ScopeType | None, scope_id: UUID | None) -> Select[BudgetRow]:
-    """Return the query for budgets, newest first."""
-    query = select(BudgetRow).order_by(BudgetRow.created_at.desc(), BudgetRow.id.desc())
+def matching(scope_type: ScopeType | None, scope_id: UUID | None, sort: str) -> Select[BudgetRow]:
+    """Return the query for budgets of a type of scope or of one scope."""
+    query = select(BudgetRow)
     if scope_type is not None:
         query = query.where(BudgetRow.scope_type == scope_type)
     if scope_id is not None:
         query = query.where(BudgetRow.scope_id == scope_id)
-    return query
+    names = ("scope_type", "period", "limit_usd", "limit_requests", "limit_tokens", "created_at")
+    columns = {name: getattr(BudgetRow, name) for name in names}
+    return sorted_by(query, sort, columns, unique=BudgetRow.id)
 
 
 async def count_budgets(session: AsyncSession) -> int:

@@ -30,7 +30,7 @@ LoadedEndpoint = Annotated[ProviderRow, Depends(_loaded)]
 
 @router.post(_BASE, status_code=201, response_model=Provider)
 async def create_byoe(caller: AdminStepUp, body: NewByoe, change: Changing, host: TheHost) -> Provider:
-    """Adds an endpoint of your own with its models, which can be called once this is answered."""
+    """Adds an endpoint of your own with its models. Calls that start after the response can use them."""
     return await service.create(change, host.sealer, body, host.receivers.guard)
 
 
@@ -44,8 +44,8 @@ async def update_byoe(
 
 @router.delete("/api/admin/providers/{provider_id}", status_code=204)
 async def delete_provider(caller: AdminStepUp, provider: LoadedProvider, change: Changing) -> None:
-    """Removes a provider of any kind with its credentials, and deactivates its models. Once this is answered, it is not
-    called any more.
+    """Removes a provider of any kind with its credentials, and deactivates its models. Calls that start after the
+    response cannot use them.
 
     Fallback chains that name its models stay, but are invalid until they are changed. Records and kill switches stay.
     """

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from gatehouse.foundation.http.bodies import Body
 from gatehouse.platform.routing.fields import Line, ModelId, PricePerThousand, Slug
 from gatehouse.platform.routing.model_catalog.schemas import NewCapabilities, Tokens
-from gatehouse.platform.routing.providers.schemas import MaxRetries, TimeoutMs
+from gatehouse.platform.routing.providers.schemas import MaxRetries, ResponsesApi, TimeoutMs
 
 Format = Literal["openai", "anthropic"]
 BaseUrl = Annotated[str, Field(max_length=2048, examples=["https://models.example.com/v1"])]
@@ -41,6 +41,7 @@ class ByoeConfig(Body):
     format: Format | None = None
     timeout_ms: TimeoutMs | None = None
     max_retries: MaxRetries | None = None
+    responses_api: ResponsesApi | None = None
 
 
 def _check_unique(models: list[ByoeModel] | None) -> None:
@@ -60,6 +61,7 @@ class NewByoe(Body):
     models: Models
     api_key: Annotated[str | None, Field(description="Stored sealed, never returned.")] = None
     timeout_ms: TimeoutMs = 30_000
+    responses_api: ResponsesApi = False
 
     @model_validator(mode="after")
     def _models_once(self) -> Self:
@@ -77,6 +79,7 @@ class ByoeUpdate(Body):
     api_key: str | None = None
     timeout_ms: TimeoutMs | None = None
     max_retries: MaxRetries | None = None
+    responses_api: ResponsesApi | None = None
 
     config: Annotated[ByoeConfig | None, Field(description="The same fields as one object, as in responses.")] = None
 

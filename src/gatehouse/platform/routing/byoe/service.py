@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from gatehouse.engine.providers import KINDS
 from gatehouse.engine.providers.credentials import read_credentials
@@ -15,8 +14,9 @@ from gatehouse.platform.routing.model_catalog.service import apply, new_row
 from gatehouse.platform.routing.model_catalog.table import models_of
 from gatehouse.platform.routing.providers import service as providers
 from gatehouse.platform.routing.providers.errors import ProviderExists, ProviderNotFound, bad_field
+from gatehouse.platform.routing.providers.kinds import RESERVED_SLUGS
 from gatehouse.platform.routing.providers.schemas import Provider
-from gatehouse.platform.routing.providers.table import ModelCount, ProviderRow, model_counts
+from gatehouse.platform.routing.providers.table import ModelCount, ProviderRow, credentials_of, model_counts
 
 KIND: Final = "byoe"
 #: Kinds of an organization's own endpoints, created by byoe or by setting credentials.
@@ -26,17 +26,19 @@ DELETABLE_KINDS: Final = frozenset({KIND, "openai_compatible"})
 async def create(change: Change, sealer: Sealer, new: NewByoe, guard: EgressGuard) -> Provider:
     """Create the provider and its models. Raises `ProviderExists`, `ProviderIdAmbiguous`, `TooManyProviders`, and
     `Unprocessable` for a reserved id or a URL that may not be called."""
-    if new.id in providers.RESERVED_SLUGS:
+    if new.id in RESERVED_SLUGS:
         raise bad_field("id", f"{new.id!r} is reserved")
     config: dict[str, Any] = {
         "base_url": providers.provider_url("base_url", new.base_url, await providers.addresses_of(change, guard)),
         "format": new.format,
         "timeout_ms": new.timeout_ms,
     }
+    if new.responses_api:
+        config["responses_api"] = True
     row = await providers.insert_provider(change, new.id, name=new.name, kind=KIND, config=config)
     if row is None:
         raise ProviderExists
-    _set_key(change, sealer, row, new.api_key)
+    await _set_key(change, sealer, row, new.api_key)
     await _set_models(change, row.id, new.models)
     change.record("provider.created", "provider", row.id, kind=KIND, models=_ids(new.models), **config)
     providers.touch(change)
@@ -44,27 +46,30 @@ async def create(change: Change, sealer: Sealer, new: NewByoe, guard: EgressGuar
 
 
 async def update(change: Change, sealer: Sealer, row: ProviderRow, body: ByoeUpdate, guard: EgressGuard) -> Provider:
-    """Change the provider. Raises `ProviderNotFound` for another kind, and `Unprocessable` for a URL that may not be
-    called, or one of another host without an `api_key`."""
+    """Change the provider. Raises `ProviderNotFound` for another kind, `TooManyCredentials`, and `Unprocessable` for a
+    URL that may not be called, or one of another host without an `api_key`."""
     if row.kind != KIND:
         raise ProviderNotFound
     changed = {
         name: value
-        for name in ("base_url", "format", "timeout_ms", "max_retries")
+        for name in ("base_url", "format", "timeout_ms", "max_retries", "responses_api")
         if (value := body.configured(name)) is not None
     }
     if "base_url" in changed:
         addresses = await providers.addresses_of(change, guard)
         changed["base_url"] = providers.provider_url("base_url", changed["base_url"], addresses)
         keeps_key = row.sealed_credentials is not None and "api_key" not in body.model_fields_set
-        if keeps_key and _origin(changed["base_url"]) != _origin(row.config["base_url"]):
+        if keeps_key and providers.origin(changed["base_url"]) != providers.origin(row.config["base_url"]):
             # An administrator must not obtain the stored key by setting the URL to a host of their own.
             raise bad_field("api_key", "must be sent with a base_url of another host: the stored key goes nowhere else")
+        other_host = providers.origin(changed["base_url"]) != providers.origin(row.config["base_url"])
+        if other_host and await credentials_of(change.session, row.id):
+            raise bad_field("base_url", "names another host, to which the endpoint's other credentials would be sent")
     if body.name is not None:
         row.name = body.name
     row.config = {**row.config, **changed}
     if "api_key" in body.model_fields_set:
-        _set_key(change, sealer, row, body.api_key)
+        await _set_key(change, sealer, row, body.api_key)
     if changed.keys() & {"base_url", "format"} or "api_key" in body.model_fields_set:
         providers.forget_health(change, row)
     details = {**changed, "fields": sorted(body.model_fields_set)}
@@ -124,20 +129,15 @@ async def _set_models(change: Change, provider_id: str, models: Sequence[ByoeMod
         apply(row, {"is_active": False})
 
 
-def _set_key(change: Change, sealer: Sealer, row: ProviderRow, api_key: str | None) -> None:
+async def _set_key(change: Change, sealer: Sealer, row: ProviderRow, api_key: str | None) -> None:
     credentials = read_credentials(KINDS[KIND], {} if api_key is None else {"api_key": api_key})
-    row.sealed_credentials = providers.seal(sealer, change, row.id, credentials)
+    await providers.set_default_credential(change, sealer, row, credentials.secret)
     row.credentials_updated_at = utc_now()
 
 
 async def _shown(change: Change, row: ProviderRow) -> Provider:
     await change.session.flush()
     return providers.shown(row, (await model_counts(change.session)).get(row.id, ModelCount()))
-
-
-def _origin(url: str) -> tuple[str, str]:
-    parts = urlsplit(url)
-    return parts.scheme, parts.netloc
 
 
 def _ids(models: Sequence[ByoeModel]) -> list[str]:

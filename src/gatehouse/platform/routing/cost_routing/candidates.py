@@ -13,7 +13,7 @@ from gatehouse.engine.stages.candidates import route
 from gatehouse.engine.stages.candidates.route import AUTO
 from gatehouse.engine.verdict import Hold, Refuse, Reroute
 from gatehouse.platform.routing.cost_routing.schemas import ShownCandidate
-from gatehouse.policy.records import Candidate, ModelFilters
+from gatehouse.policy.catalog import Candidate, ModelFilters
 from gatehouse.policy.routing import CAPABILITY_BITS, Option, RoutingPolicy, excluding_filters
 
 #: Rules are evaluated for each candidate that is shown.
@@ -64,15 +64,15 @@ class Considered:
     def _capable(self) -> frozenset[str]:
         """Names of the models in pool and chain that are used for a request with these needs."""
         pools = (self.policy.pool, self.policy.chain)
-        return frozenset(
-            option.name for pool in pools for option in pool.capable(self._needs.needs, self._needs.embeds)
-        )
+        return frozenset(option.name for pool in pools for option in pool.capable(self._needs.needs, self._needs.use))
 
     @cached_property
     def _named(self) -> frozenset[str]:
-        """Names of the models that the request names; empty for `auto`."""
-        model = self.call_request.call.model
-        named = [] if model == AUTO else route.named(self.call_request.identified.policy, model)
+        """Names of the models that the request names, itself or by an alias; empty for `auto`."""
+        model, snapshot = self.call_request.call.model, self.call_request.identified.policy
+        if (alias := snapshot.find_alias(model)) is not None:
+            return frozenset(_name(deployment.candidate) for deployment in alias.live)
+        named = [] if model == AUTO else route.named(snapshot, model)
         return frozenset(map(_name, named))
 
     def _shown(
@@ -82,6 +82,7 @@ class Considered:
         return ShownCandidate(
             provider=candidate.provider.id,
             model_id=candidate.model.model_id,
+            credential=candidate.credential,
             outcome=outcome,
             reason=reason,
             estimated_cost_usd=estimate(candidate.model, self._needs),
@@ -105,8 +106,8 @@ class Considered:
                 return "not in the fallback chain"
             if option.name not in self._pool:
                 return f"excluded by the policy's filters: {', '.join(excluding_filters(option, self.filters))}"
-        if option.embeds is not self._needs.embeds:
-            return "only makes embeddings"
+        if self._needs.use not in option.uses | option.possible_uses:
+            return f"serves only {', '.join(sorted(option.uses))}"
         if option.name in self._capable:
             return None
         missing = self._needs.needs & ~option.supports

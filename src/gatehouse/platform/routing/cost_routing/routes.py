@@ -1,10 +1,11 @@
 """The cost routing endpoints (docs/cost-routing.md)."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Depends
 
 from gatehouse.foundation.http.bodies import Id
+from gatehouse.foundation.http.lists import OptionalWindow, optional_window, search_parameter, sort_parameter
 from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.request.injected import (
     Changing,
@@ -13,7 +14,7 @@ from gatehouse.platform.request.injected import (
     loaded,
 )
 from gatehouse.platform.request.ports import TheHost
-from gatehouse.platform.routing.cost_routing import bundle, service
+from gatehouse.platform.routing.cost_routing import policy_records, service
 from gatehouse.platform.routing.cost_routing.errors import InvalidRoutingPolicyField, RoutingPolicyNotFound
 from gatehouse.platform.routing.cost_routing.schemas import (
     Analytics,
@@ -26,12 +27,15 @@ from gatehouse.platform.routing.cost_routing.schemas import (
     Span,
 )
 from gatehouse.platform.routing.cost_routing.simulating import simulate
-from gatehouse.platform.routing.cost_routing.table import RoutingPolicyRow, all_policies, existing_groups
-from gatehouse.policy.records import Strategy
+from gatehouse.platform.routing.cost_routing.table import RoutingPolicyRow, existing_groups, fetch_window, list_query
+from gatehouse.policy.catalog import Strategy
 
 router = APIRouter(prefix="/api/admin/cost-routing", tags=["Cost routing"], responses=RESPONSES)
 
 LoadedPolicy = Annotated[RoutingPolicyRow, Depends(loaded(RoutingPolicyRow, "policy_id", RoutingPolicyNotFound))]
+Search = Annotated[str | None, search_parameter("Part of the name or the description.")]
+Sort = Literal["name", "-name", "strategy", "-strategy", "created_at", "-created_at"]
+Window = Annotated[OptionalWindow, Depends(optional_window(maximum=200))]
 _CONFLICT: Final[dict[int | str, dict[str, Any]]] = {
     409: {"description": "A group already has an enabled policy, or the organization an enabled default."}
 }
@@ -41,19 +45,24 @@ _CONFLICT: Final[dict[int | str, dict[str, Any]]] = {
 async def list_routing_policies(
     caller: AdminReader,
     session: Session,
+    window: Window,
     *,
+    search: Search = None,
     enabled: bool | None = None,
     group_id: Id | None = None,
     strategy: Strategy | None = None,
+    sort: Annotated[Sort, sort_parameter()] = "created_at",
 ) -> object:
-    """Lists the organization's policies, the oldest first."""
-    rows = await all_policies(session, enabled=enabled, group_id=group_id, strategy=strategy)
-    return {"policies": [service.shown(row) for row in rows], "total": len(rows)}
+    """Lists the organization's policies, by default all of them, the oldest first. `total` is the number of all
+    matching policies, regardless of `limit` and `offset`."""
+    query = list_query(search=search, enabled=enabled, group_id=group_id, strategy=strategy, sort=sort)
+    rows, total = await fetch_window(session, query, window)
+    return {"policies": [service.shown(row) for row in rows], "total": total}
 
 
 @router.post("/policies", status_code=201, response_model=Policy, responses=_CONFLICT)
 async def create_routing_policy(caller: Admin, body: NewPolicy, change: Changing) -> object:
-    """Adds a policy. It is in force on every worker once this is answered."""
+    """Adds a policy. It applies to calls that start after the response, on every worker."""
     return service.shown(await service.create(change, body))
 
 
@@ -93,7 +102,7 @@ async def simulate_routing(
         group_id = body.request.group_id
         if group_id is not None and not await existing_groups(session, [group_id]):
             raise InvalidRoutingPolicyField("request.group_id", "is no group of this organization")
-        record = bundle.record(row)
+        record = policy_records.record(row)
     snapshot = await host.ports.policies.current(transactions.tenant_id)
     return simulate(host.engine.chooser, host.ports, snapshot, record, body.request)
 

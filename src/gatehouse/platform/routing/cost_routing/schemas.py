@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field, PlainSerializer
 
 from gatehouse.foundation.http.bodies import Body, Id, ResponseBody, omitted
-from gatehouse.policy.records import CapAction, Strategy
+from gatehouse.policy.catalog import CapAction, Strategy
 from gatehouse.policy.routing import Capability
 
 Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$", examples=["Cheap chat"])]
@@ -163,15 +163,22 @@ class Simulation(Body):
     request: SimulatedRequest
 
 
+DeploymentCredential = Annotated[
+    str | None, Field(description="Label of the credential that the deployment of a model alias names, or null.")
+]
+
+
 class Selected(ResponseBody):
     provider: str
     model_id: str
+    credential: DeploymentCredential
     reason: str
 
 
 class Fallback(ResponseBody):
     provider: str
     model_id: str
+    credential: DeploymentCredential
     estimated_cost_usd: Annotated[ShownUsd | None, Field(description="Null: the catalog has no price.")]
 
 
@@ -189,6 +196,7 @@ class Refused(ResponseBody):
 class ShownCandidate(ResponseBody):
     provider: str
     model_id: str
+    credential: DeploymentCredential
     outcome: Annotated[
         Literal["selected", "fallback", "rejected"],
         Field(description="`fallback`: it answers if those before it fail. `rejected`: it does not answer."),

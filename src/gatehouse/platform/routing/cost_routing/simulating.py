@@ -35,7 +35,7 @@ from gatehouse.platform.routing.cost_routing.schemas import (
     Simulated,
     SimulatedRequest,
 )
-from gatehouse.policy.records import Candidate, RoutingPolicyRecord, Strategy
+from gatehouse.policy.catalog import Candidate, RoutingPolicyRecord, Strategy
 from gatehouse.policy.routing import bits, compile_routing_policy, options_of
 from gatehouse.policy.snapshot import Snapshot
 
@@ -116,14 +116,14 @@ def _result(
     refusal = routed.error if isinstance(routed, NotRouted) else None
     estimated_cost = None if choice.first is None else _cost(call_request, choice.first)
     cap = choice.policy.cap
-    holds = isinstance(routed, Routed) and routed.hold is not None
-    shown = None if selected is None else _selected(call_request, choice, selected, holds=holds)
+    shown = None if selected is None else _selected(call_request, choice, selected, routed)
     return Simulated(
         selected_model=shown,
         fallback_sequence=[
             Fallback(
                 provider=candidate.provider.id,
                 model_id=candidate.model.model_id,
+                credential=candidate.credential,
                 estimated_cost_usd=_cost(call_request, candidate),
             )
             for candidate in chain[1:]
@@ -142,22 +142,29 @@ def _cost(call_request: CallRequest, candidate: Candidate) -> Decimal | None:
     return estimate(candidate.model, routing_needs(call_request))
 
 
-def _selected(call_request: CallRequest, choice: PolicyChoice, selected: Candidate, *, holds: bool) -> Selected:
+def _selected(
+    call_request: CallRequest, choice: PolicyChoice, selected: Candidate, routed: Routed | NotRouted
+) -> Selected:
     return Selected(
         provider=selected.provider.id,
         model_id=selected.model.model_id,
-        reason=_reason(call_request, choice, selected, holds=holds),
+        credential=selected.credential,
+        reason=_reason(call_request, choice, selected, routed),
     )
 
 
-def _reason(call_request: CallRequest, choice: PolicyChoice, selected: Candidate, *, holds: bool) -> str:
+def _reason(call_request: CallRequest, choice: PolicyChoice, selected: Candidate, routed: Routed | NotRouted) -> str:
+    deployment = routed.deployment_of(selected) if isinstance(routed, Routed) else None
     name = f"{selected.provider.id}/{selected.model.model_id}"
     if choice.first is not None and selected != choice.first:
         return "use_cheapest: the cheapest capable model under the cost cap"
     if call_request.call.model == AUTO:
         reason = f"{choice.policy.strategy}: {_REASONS[choice.policy.strategy]}"
+    elif deployment is not None and isinstance(routed, Routed) and routed.alias is not None:
+        reason = f"{routed.alias.balance}: first of the alias {deployment.alias}, in tier {deployment.tier}"
     elif call_request.call.model in {name, selected.model.model_id}:
         reason = "named by the request"
     else:
         reason = "the named model cannot answer now; next in the fallback chain, or where a policy rule sends it"
+    holds = isinstance(routed, Routed) and routed.hold is not None
     return f"{reason}; a person is asked first" if holds else reason

@@ -6,14 +6,15 @@ from decimal import Decimal
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Uuid, func, select, text
+from sqlalchemy import Select, Uuid, func, select, text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
+from gatehouse.foundation.http.lists import OptionalWindow, containing, count_query, sorted_by
 from gatehouse.foundation.storage.locks import ScopedLock, acquire_scoped
 from gatehouse.foundation.storage.rows import TenantRow
-from gatehouse.policy.records import Strategy
+from gatehouse.policy.catalog import Strategy
 
 
 class RoutingPolicyRow(TenantRow):
@@ -67,18 +68,31 @@ _USAGE_BY_MODEL: Final = text(
 )
 
 
-async def all_policies(
-    session: AsyncSession, *, enabled: bool | None, group_id: UUID | None, strategy: Strategy | None
-) -> Sequence[RoutingPolicyRow]:
-    """Return the policies that match, the oldest first."""
-    query = select(RoutingPolicyRow).order_by(RoutingPolicyRow.created_at, RoutingPolicyRow.id)
+def list_query(
+    *, search: str | None, enabled: bool | None, group_id: UUID | None, strategy: Strategy | None, sort: str
+) -> Select[RoutingPolicyRow]:
+    """Return the query of policies by part of the name or the description, state, group and strategy."""
+    query = containing(select(RoutingPolicyRow), search, RoutingPolicyRow.name, RoutingPolicyRow.description)
     if enabled is not None:
         query = query.where(RoutingPolicyRow.enabled == enabled)
     if group_id is not None:
         query = query.where(RoutingPolicyRow.group_ids.contains([group_id]))
     if strategy is not None:
         query = query.where(RoutingPolicyRow.strategy == strategy)
-    return (await session.scalars(query)).all()
+    columns = {
+        "name": RoutingPolicyRow.name,
+        "strategy": RoutingPolicyRow.strategy,
+        "created_at": RoutingPolicyRow.created_at,
+    }
+    return sorted_by(query, sort, columns, unique=RoutingPolicyRow.id)
+
+
+async def fetch_window(
+    session: AsyncSession, query: Select[RoutingPolicyRow], window: OptionalWindow
+) -> tuple[Sequence[RoutingPolicyRow], int]:
+    """Return the window's policies, and the number of all policies of the query."""
+    total = (await session.execute(count_query(query))).scalar_one()
+    return (await session.scalars(window.apply(query))).all(), total
 
 
 async def lock(session: AsyncSession) -> None:

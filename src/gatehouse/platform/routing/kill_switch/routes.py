@@ -51,7 +51,7 @@ async def disable_provider_models(
 ) -> object:
     """Switches off the provider: all of its models, including those added later, until it is released.
 
-    Once this is answered, only workers under `pending` may still send new requests to them. Requests in flight finish.
+    After the response, only the workers under `pending` may still send new requests to them. Requests in flight finish.
     """
     return await service.switch_provider(change, host, provider, _reason(body))
 

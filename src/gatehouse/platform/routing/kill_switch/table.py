@@ -11,7 +11,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.identity import TenantId
 
 #: Topics of changes that revoke a right, whose propagation is reported.
-REPORTED_TOPICS: Final = ("switch", "provider_switch", "api_key", "oauth_client", "user", "revocation", "tenant")
+REPORTED_TOPICS: Final = (
+    "switch", "provider_switch", "mcp_switch", "api_key", "oauth_client", "user", "revocation", "tenant",
+)  # fmt: skip
 
 #: A model's own switch, or else its provider's.
 _OF_PROVIDER: Final = (

@@ -3,8 +3,10 @@
 import asyncio
 import re
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import Any, Final
 
+import msgspec
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.engine.providers import FoundModel, ProviderFailed
@@ -12,13 +14,14 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.request.injected import SplitTransactions
 from gatehouse.platform.routing.fields import MODEL_ID
+from gatehouse.platform.routing.model_catalog.known_models import KnownModel, find_known
 from gatehouse.platform.routing.model_catalog.schemas import DiscoveredModel
-from gatehouse.platform.routing.model_catalog.service import new_row, touch
+from gatehouse.platform.routing.model_catalog.service import new_row, touch, with_known
 from gatehouse.platform.routing.model_catalog.table import ModelConfigRow, known_pairs
 from gatehouse.platform.routing.providers.probe import Prober
 from gatehouse.platform.routing.providers.service import is_callable, switched_off
 from gatehouse.platform.routing.providers.table import ModelCount, all_providers, model_counts
-from gatehouse.policy.records import ProviderRecord
+from gatehouse.policy.catalog import ProviderRecord
 
 #: A provider that takes longer to list its models is skipped.
 LIST_TIMEOUT_MS: Final = 10_000
@@ -27,8 +30,27 @@ MAX_CONCURRENT_PROVIDERS: Final = 16
 MAX_MODELS_PER_PROVIDER: Final = 5_000
 
 _is_model_id = re.compile(MODEL_ID).match
-#: The provider's id, and a model of it.
-Discovered = tuple[str, FoundModel]
+
+
+class ListedModel(msgspec.Struct, frozen=True):
+    """A model in a provider's list, and what is known of it. Fields of `model` that the provider does not state have
+    the known values."""
+
+    provider: str
+    model: FoundModel
+    known: KnownModel | None
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """The provider's id and the model's id."""
+        return self.provider, self.model.model_id
+
+    @property
+    def prices(self) -> dict[str, Decimal | None]:
+        """The known prices in USD per token, by their columns in the catalog; empty if there are none."""
+        if self.known is None or self.known.usd_per_million_tokens is None:
+            return {}
+        return self.known.usd_per_million_tokens.columns
 
 
 async def discover(
@@ -37,30 +59,30 @@ async def discover(
     """Return every model of every provider that answers, by provider and in its order. Stores nothing."""
     discovered = await list_all(transactions, prober, timeout_ms=timeout_ms)
     async with transactions.reading() as session:
-        existing = await known_pairs(session, [(provider, model.model_id) for provider, model in discovered])
+        existing = await known_pairs(session, [entry.pair for entry in discovered])
     return [
         DiscoveredModel(
-            provider=provider,
-            model_id=model.model_id,
-            display_name=_display_name(model),
-            already_in_catalog=(provider, model.model_id) in existing,
-            context_window=model.context_window,
-            supports_vision=model.supports_vision,
-            max_tokens=model.max_output_tokens,
-            supports_streaming=model.supports_streaming,
+            provider=entry.provider,
+            model_id=entry.model.model_id,
+            display_name=_display_name(entry.model),
+            already_in_catalog=entry.pair in existing,
+            context_window=entry.model.context_window,
+            supports_vision=entry.model.supports_vision,
+            max_tokens=entry.model.max_output_tokens,
+            supports_streaming=entry.model.supports_streaming,
+            cost_per_input_token=entry.prices.get("cost_per_input_token"),
+            cost_per_output_token=entry.prices.get("cost_per_output_token"),
         )
-        for provider, model in discovered
+        for entry in discovered
     ]
 
 
-async def add_missing(change: Change, discovered: Sequence[Discovered]) -> Sequence[ModelConfigRow]:
+async def add_missing(change: Change, discovered: Sequence[ListedModel]) -> Sequence[ModelConfigRow]:
     """Add the models that the catalog lacks, and return them. Concurrent syncs add each model once."""
-    existing = await known_pairs(change.session, [(provider, model.model_id) for provider, model in discovered])
+    existing = await known_pairs(change.session, [entry.pair for entry in discovered])
     provider_ids = {row.id for row in await all_providers(change.session)}
     rows = [
-        _row(change, provider, model)
-        for provider, model in discovered
-        if (provider, model.model_id) not in existing and provider in provider_ids
+        _row(change, entry) for entry in discovered if entry.pair not in existing and entry.provider in provider_ids
     ]
     if not rows:
         return []
@@ -75,7 +97,7 @@ async def add_missing(change: Change, discovered: Sequence[Discovered]) -> Seque
 
 async def list_all(
     transactions: SplitTransactions, prober: Prober, *, timeout_ms: int = LIST_TIMEOUT_MS
-) -> list[Discovered]:
+) -> list[ListedModel]:
     """List the models of all providers concurrently. Providers that fail are left out."""
     async with transactions.reading() as session:
         counts = await model_counts(session)
@@ -93,13 +115,27 @@ async def list_all(
 
 async def _list_models(
     slots: asyncio.Semaphore, prober: Prober, tenant_id: TenantId, provider: ProviderRecord, timeout_ms: int
-) -> list[Discovered]:
+) -> list[ListedModel]:
     async with slots:
         try:
             models = await prober.list_models(tenant_id, provider, timeout_ms)
         except ProviderFailed:
             return []
-    return [(provider.id, model) for model in _valid(models)]
+    return [_filled(provider.id, model, find_known(provider, model.model_id)) for model in _valid(models)]
+
+
+def _filled(provider_id: str, model: FoundModel, known: KnownModel | None) -> ListedModel:
+    """Fill the fields that the provider does not state with the known values."""
+    if known is not None:
+        capabilities = known.capabilities
+        model = msgspec.structs.replace(
+            model,
+            context_window=model.context_window or known.context_window,
+            max_output_tokens=model.max_output_tokens or known.max_output_tokens,
+            supports_vision=capabilities.vision if model.supports_vision is None else model.supports_vision,
+            supports_streaming=capabilities.streaming if model.supports_streaming is None else model.supports_streaming,
+        )
+    return ListedModel(provider_id, model, known)
 
 
 def _valid(models: Iterable[FoundModel]) -> list[FoundModel]:
@@ -118,20 +154,16 @@ def _display_name(model: FoundModel) -> str:
     return name or model.model_id
 
 
-def _row(change: Change, provider: str, model: FoundModel) -> dict[str, Any]:
-    """Return the columns of a new entry. Prices are unknown, because providers do not list them."""
-    capabilities = {"vision": model.supports_vision, "streaming": model.supports_streaming}
-    row = new_row(
-        change,
-        provider,
-        model.model_id,
-        {
-            "display_name": _display_name(model),
-            "context_window": _tokens(model.context_window),
-            "max_output_tokens": _tokens(model.max_output_tokens),
-            "capabilities": {name: value for name, value in capabilities.items() if value is not None},
-        },
-    )
+def _row(change: Change, entry: ListedModel) -> dict[str, Any]:
+    """Return the columns of a new entry. Its prices are those of the known models, or unknown."""
+    model = entry.model
+    values: dict[str, Any] = {
+        "context_window": _tokens(model.context_window),
+        "max_output_tokens": _tokens(model.max_output_tokens),
+        "capabilities": {"vision": model.supports_vision, "streaming": model.supports_streaming},
+    }
+    values = with_known({"display_name": _display_name(model), **values}, entry.known)
+    row = new_row(change, entry.provider, model.model_id, values)
     return {column.key: getattr(row, column.key) for column in ModelConfigRow.__table__.columns}
 
 

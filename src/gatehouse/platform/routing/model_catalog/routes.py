@@ -8,6 +8,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
 
+from gatehouse.foundation.http.lists import sort_parameter
 from gatehouse.foundation.http.variants import RequestVariant
 from gatehouse.platform.request.callers import (
     RESPONSES,
@@ -32,6 +33,7 @@ from gatehouse.platform.routing.model_catalog.schemas import (
     ModelsPage,
     ModelsPageB,
     ModelUpdate,
+    Sort,
     SyncResult,
 )
 from gatehouse.platform.routing.model_catalog.table import CatalogFilters, ModelConfigRow, find_model, page_of_models
@@ -42,7 +44,8 @@ router = APIRouter(tags=["Model catalog"], responses=RESPONSES)
 
 _BASE = "/api/admin/models/catalog"
 
-LoadedModel = Annotated[ModelConfigRow, Depends(loaded(ModelConfigRow, "model_config_id", ModelConfigNotFound))]
+#: The row is locked if the request can change it.
+LockedModelConfig = Annotated[ModelConfigRow, Depends(loaded(ModelConfigRow, "model_config_id", ModelConfigNotFound))]
 
 
 async def _load_model_config(session: Session, versions: TheVersions, model_config_id: UUID) -> ModelConfigRow:
@@ -53,10 +56,10 @@ async def _load_model_config(session: Session, versions: TheVersions, model_conf
     return row
 
 
-#: Not locked: the service locks it, after other rows that must be locked first.
-FoundModelConfig = Annotated[ModelConfigRow, Depends(_load_model_config)]
+#: The row is not locked. The service locks it after other rows that must be locked first.
+UnlockedModelConfig = Annotated[ModelConfigRow, Depends(_load_model_config)]
 
-#: PostgreSQL's text holds no NUL.
+#: The filters exclude NUL, which a `text` value of PostgreSQL cannot contain.
 _Filter = Query(max_length=255, pattern=r"^[^\x00]*$")
 
 
@@ -74,16 +77,23 @@ TheFilters = Annotated[CatalogFilters, Depends(_filters)]
 
 @router.get(_BASE + "/", response_model=ModelsPage | ModelsPageB)
 async def list_models(
-    caller: AdminReader, session: Session, window: CatalogWindow, filters: TheFilters
+    caller: AdminReader,
+    session: Session,
+    window: CatalogWindow,
+    filters: TheFilters,
+    *,
+    sort: Annotated[Sort, sort_parameter()] = "-created_at",
 ) -> dict[str, Any]:
-    """Lists the catalog, newest first."""
-    rows, total = await page_of_models(session, window, filters)
+    """Lists the catalog, by default newest first."""
+    rows, total = await page_of_models(session, window, filters, sort)
     return window.envelope("items", [service.shown(row) for row in rows], total)
 
 
 @router.post(_BASE + "/", status_code=201, response_model=ModelConfig)
 async def create_model(caller: Admin, body: NewModelBody, change: Changing) -> ModelConfig:
-    """Adds a model. `provider` must be one of the organization's; `provider` and `model_id` together are unique."""
+    """Adds a model. `provider` must be one of the organization's; `provider` and `model_id` together are unique.
+
+    Limits, capabilities and prices that are not sent are those of the known models (docs/providers.md)."""
     return service.shown(await service.create(change, body))
 
 
@@ -99,7 +109,8 @@ async def discover_models(
 async def sync_models(
     caller: Admin, variant: RequestVariant, transactions: InSplitTransactions, host: TheHost
 ) -> SyncResult | list[ModelConfig]:
-    """Adds the discovered models that the catalog lacks, active and without prices. The call is idempotent."""
+    """Adds the discovered models that the catalog lacks, active, with the prices of known models (docs/providers.md).
+    The call is idempotent."""
     discovered = await discovery.list_all(transactions, Prober(host.outbound, host.sealer))
     async with transactions.changing() as change:
         added = [service.shown(row) for row in await discovery.add_missing(change, discovered)]
@@ -113,23 +124,23 @@ async def update_models(caller: Admin, body: BulkUpdate, change: Changing) -> li
 
 
 @router.get(_BASE + "/{model_config_id}", response_model=ModelConfig)
-async def read_model(caller: AdminReader, model: LoadedModel) -> ModelConfig:
+async def read_model(caller: AdminReader, model: LockedModelConfig) -> ModelConfig:
     """Returns one entry of the catalog."""
     return service.shown(model)
 
 
 @router.put(_BASE + "/{model_config_id}", response_model=ModelConfig)
 async def update_model(
-    caller: Admin, model: FoundModelConfig, body: ModelUpdate, change: Changing, versions: TheVersions
+    caller: Admin, model: UnlockedModelConfig, body: ModelUpdate, change: Changing, versions: TheVersions
 ) -> ModelConfig:
-    """Changes the fields that are sent. They are in force once this is answered."""
+    """Changes the fields that are sent. The changes apply to calls that start after the response."""
     return service.shown(await service.update(change, model, body, locked=versions.require))
 
 
 @router.delete(_BASE + "/{model_config_id}", status_code=204)
-async def delete_model(caller: Admin, model: LoadedModel, change: Changing) -> None:
-    """Removes an entry. Once this is answered, it cannot be chosen any more. Conversations keep their copies of it."""
-    # Deleting and adding the entry releases its kill switch, which needs a second factor.
+async def delete_model(caller: Admin, model: LockedModelConfig, change: Changing) -> None:
+    """Removes an entry. Calls that start after the response cannot use it. Conversations keep their copies."""
+    # Releasing a kill switch requires a second factor. Deleting the entry and adding it again would bypass this.
     if model.kill_switch_disabled_at is not None:
         stepped_up(caller)
     await service.delete(change, model)

@@ -1,6 +1,6 @@
 """Bodies of the catalog endpoints: the union of both variants' fields (docs/variants.md)."""
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -13,8 +13,15 @@ Access = Literal["open", "restricted"]
 Tokens = Annotated[int, Field(ge=1, le=1_000_000_000, examples=[128_000])]
 
 
+Use = Annotated[
+    bool | None,
+    Field(description="Whether the model serves this operation, and no chats. Null: unknown, so that calls are tried."),
+]
+
+
 class NewCapabilities(Body):
-    """Capabilities that are not sent are false, except `streaming`, which is true for models that chat."""
+    """Capabilities that are not sent are unknown, except `streaming`, which is true for models that chat. Null makes
+    one unknown."""
 
     streaming: bool | None = None
     function_calling: bool | None = None
@@ -22,6 +29,11 @@ class NewCapabilities(Body):
     structured_output: bool | None = None
     embeddings: bool | None = None
     code_execution: bool | None = None
+    moderation: Use = None
+    rerank: Use = None
+    image_generation: Use = None
+    transcription: Use = None
+    speech: Use = None
     reasoning: Annotated[
         bool | None, Field(description="Whether the model accepts an effort of reasoning. Null: its name decides.")
     ] = None
@@ -75,12 +87,19 @@ class BulkUpdate(Body):
 
 
 class Capabilities(ResponseBody):
-    streaming: bool = False
-    function_calling: bool = False
-    vision: bool = False
-    structured_output: bool = False
-    embeddings: bool = False
-    code_execution: bool = False
+    """Null: unknown."""
+
+    streaming: bool | None = None
+    function_calling: bool | None = None
+    vision: bool | None = None
+    structured_output: bool | None = None
+    embeddings: bool | None = None
+    code_execution: bool | None = None
+    moderation: bool | None = None
+    rerank: bool | None = None
+    image_generation: bool | None = None
+    transcription: bool | None = None
+    speech: bool | None = None
     reasoning: bool | None = None
     max_context_window: int | None = None
 
@@ -97,12 +116,38 @@ class ModelConfig(ResponseBody):
     updated_at: datetime
     context_window: int | None
     max_output_tokens: int | None
-    supports_vision: bool
+    supports_vision: Annotated[bool | None, Field(description="Null: unknown.")]
     capabilities: Capabilities
     cost_per_input_token: ShownPrice | None
     cost_per_output_token: ShownPrice | None
     cost_per_cached_input_token: ShownPrice | None
     cost_per_cache_write_token: ShownPrice | None
+    price_source: Annotated[
+        Literal["administrator", "known_models", "price_file"] | None,
+        Field(
+            description="Who or what set the prices: an administrator, the data of this version, or a file"
+            " (`gatehouse prices update -f`). Null: there are none."
+        ),
+    ]
+    price_recorded_on: Annotated[
+        date | None, Field(description="The day on which the data was recorded, if data set the prices.")
+    ]
+
+
+Sort = Literal[
+    "model_id",
+    "-model_id",
+    "provider",
+    "-provider",
+    "context_window",
+    "-context_window",
+    "cost_per_input_token",
+    "-cost_per_input_token",
+    "cost_per_output_token",
+    "-cost_per_output_token",
+    "created_at",
+    "-created_at",
+]
 
 
 class ModelsPage(ResponseBody):
@@ -124,7 +169,8 @@ class ModelsPageB(ResponseBody):
 
 
 class DiscoveredModel(ResponseBody):
-    """A provider's model. Null where the provider does not state a value."""
+    """A provider's model. What the provider does not state is taken from the known models (docs/providers.md); null
+    where they do not state it either."""
 
     provider: str
     model_id: str
@@ -134,6 +180,8 @@ class DiscoveredModel(ResponseBody):
     supports_vision: bool | None
     max_tokens: int | None
     supports_streaming: bool | None
+    cost_per_input_token: ShownPrice | None
+    cost_per_output_token: ShownPrice | None
 
 
 class AddedModel(ResponseBody):

@@ -16,6 +16,7 @@ from gatehouse.platform.routing.model_catalog.errors import (
     ModelExists,
     UnknownProvider,
 )
+from gatehouse.platform.routing.model_catalog.known_models import KnownModel, find_known
 from gatehouse.platform.routing.model_catalog.schemas import (
     BulkUpdate,
     Capabilities,
@@ -24,33 +25,36 @@ from gatehouse.platform.routing.model_catalog.schemas import (
     NewModel,
 )
 from gatehouse.platform.routing.model_catalog.table import (
+    PRICES,
     ModelConfigRow,
     clear_default,
     lock_default,
     lock_model,
     models_by_id,
 )
-from gatehouse.platform.routing.providers.table import find_provider
+from gatehouse.platform.routing.providers.table import ProviderRow, find_provider
+from gatehouse.policy.routing import SPECIAL_USES
 
-_PRICES = (
-    "cost_per_input_token", "cost_per_output_token", "cost_per_cached_input_token", "cost_per_cache_write_token",
-)  # fmt: skip
 #: Fields that null removes.
-_NULLABLE = frozenset({"display_name", "context_window", "max_output_tokens", *_PRICES})
+_NULLABLE = frozenset({"display_name", "context_window", "max_output_tokens", *PRICES})
 
 
 def shown(row: ModelConfigRow) -> ModelConfig:
     capabilities = Capabilities.model_validate({**row.capabilities, "max_context_window": row.context_window})
     fields = {name: getattr(row, name) for name in ModelConfig.model_fields if hasattr(row, name)}
+    if row.has_own_prices:
+        fields["price_source"] = "administrator"
     return ModelConfig.model_validate({**fields, "capabilities": capabilities, "supports_vision": capabilities.vision})
 
 
 async def create(change: Change, new: NewModel) -> ModelConfigRow:
-    """Create an entry. Raises `UnknownProvider`, `ModelExists`, `Contradiction`."""
+    """Create an entry. Limits, capabilities and prices that are not sent are those of the known models. Raises
+    `UnknownProvider`, `ModelExists`, `Contradiction`."""
     values = _values(new.model_dump(exclude_unset=True))
     if new.is_default:
         await lock_default(change.session)
-    await _check_provider(change.session, new.provider)
+    provider = await _check_provider(change.session, new.provider)
+    values = with_known(values, find_known(provider.record, new.model_id))
     row = new_row(change, new.provider, new.model_id, values)
     change.session.add(row)
     try:
@@ -115,6 +119,19 @@ async def set_active(change: Change, body: BulkUpdate) -> Sequence[ModelConfigRo
     return rows
 
 
+def with_known(values: Mapping[str, Any], known: KnownModel | None) -> dict[str, Any]:
+    """Return the columns of a new entry: `values`, and the known values of columns that `values` does not have. Prices
+    are filled together or not at all."""
+    if known is None:
+        return dict(values)
+    filled = {"context_window": known.context_window, "max_output_tokens": known.max_output_tokens, **values}
+    filled["capabilities"] = {**known.capabilities.model_dump(exclude_none=True), **values.get("capabilities", {})}
+    if known.usd_per_million_tokens is not None and values.keys().isdisjoint(PRICES):
+        filled |= known.usd_per_million_tokens.columns
+        filled |= {"price_source": "known_models", "price_recorded_on": known.recorded_on}
+    return filled
+
+
 def new_row(change: Change, provider: str, model_id: str, values: Mapping[str, Any]) -> ModelConfigRow:
     """Return an entry that is not stored yet: the defaults, replaced by `values`."""
     now = utc_now()
@@ -122,20 +139,29 @@ def new_row(change: Change, provider: str, model_id: str, values: Mapping[str, A
         id=new_id(), tenant_id=change.tenant_id, provider=provider, model_id=model_id, display_name=None,
         is_active=True, is_default=False, access="open", context_window=None, max_output_tokens=None, capabilities={},
         kill_switch_disabled_at=None, disabled_reason=None, created_at=now, updated_at=now,
-        **dict.fromkeys(_PRICES),
+        price_source=None, price_recorded_on=None, **dict.fromkeys(PRICES),
     )  # fmt: skip
     apply(row, values)
-    row.capabilities = {"streaming": not row.capabilities.get("embeddings", False), **row.capabilities}
+    row.capabilities = {"streaming": not any(map(row.capabilities.get, SPECIAL_USES)), **row.capabilities}
     return row
 
 
 def apply(row: ModelConfigRow, values: Mapping[str, Any]) -> None:
-    """Set the row's columns to `values`. Capabilities that are not in `values` stay."""
+    """Set the row's columns to `values`. Capabilities that are not in `values` stay; None removes one. Prices are an
+    administrator's from now on if one of them differs and `values` has no `price_source`."""
+    if "price_source" not in values and any(
+        getattr(row, name) != values.get(name, getattr(row, name)) for name in PRICES
+    ):
+        row.price_source = row.price_recorded_on = None
     for name, value in values.items():
-        setattr(row, name, {**row.capabilities, **value} if name == "capabilities" else value)
+        setattr(row, name, _merged(row.capabilities, value) if name == "capabilities" else value)
     if row.context_window is not None or "max_context_window" in row.capabilities:
         row.capabilities = {**row.capabilities, "max_context_window": row.context_window}
     row.updated_at = utc_now()
+
+
+def _merged(capabilities: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in {**capabilities, **changed}.items() if value is not None}
 
 
 def touch(change: Change) -> None:
@@ -143,11 +169,13 @@ def touch(change: Change) -> None:
     change.touch("policy", change.tenant_id, urgent=True)
 
 
-async def _check_provider(session: AsyncSession, provider: str) -> None:
-    """Raises `UnknownProvider`."""
+async def _check_provider(session: AsyncSession, provider: str) -> ProviderRow:
+    """Return the provider. Raises `UnknownProvider`."""
     # Locked, so that the provider is not removed while an entry of it is added.
-    if await find_provider(session, provider, lock=True) is None:
+    row = await find_provider(session, provider, lock=True)
+    if row is None:
         raise UnknownProvider(provider)
+    return row
 
 
 def _values(sent: dict[str, Any]) -> dict[str, Any]:
@@ -155,7 +183,7 @@ def _values(sent: dict[str, Any]) -> dict[str, Any]:
     where these differ."""
     values = {name: value for name, value in sent.items() if name not in {"provider", "model_id", "supports_vision"}}
     sent_capabilities = values.pop("capabilities", None) or {}
-    capabilities = {name: value for name, value in sent_capabilities.items() if value is not None}
+    capabilities = dict(sent_capabilities)
     vision = sent.get("supports_vision")
     if vision is not None and capabilities.setdefault("vision", vision) != vision:
         raise Contradiction("supports_vision", "capabilities.vision")

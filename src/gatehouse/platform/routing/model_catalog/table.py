@@ -2,18 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy import Select, or_, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
-from gatehouse.foundation.http.lists import Window, count_query
+from gatehouse.foundation.http.lists import Window, containing, count_query, sorted_by
 from gatehouse.foundation.storage.locks import ScopedLock, acquire_scoped
 from gatehouse.foundation.storage.rows import TenantRow
+
+#: The columns of prices.
+PRICES: Final = (
+    "cost_per_input_token", "cost_per_output_token", "cost_per_cached_input_token", "cost_per_cache_write_token",
+)  # fmt: skip
 
 
 class ModelConfigRow(TenantRow):
@@ -33,10 +38,18 @@ class ModelConfigRow(TenantRow):
     cost_per_output_token: Mapped[Decimal | None]
     cost_per_cached_input_token: Mapped[Decimal | None]
     cost_per_cache_write_token: Mapped[Decimal | None]
+    #: the data that filled the prices, and its day; None: an administrator set them, or there are none
+    price_source: Mapped[str | None]
+    price_recorded_on: Mapped[date | None]
     kill_switch_disabled_at: Mapped[datetime | None]
     disabled_reason: Mapped[str | None]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
+
+    @property
+    def has_own_prices(self) -> bool:
+        """Whether an administrator set the prices."""
+        return self.price_source is None and any(getattr(self, name) is not None for name in PRICES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +62,20 @@ class CatalogFilters:
 
 
 async def page_of_models(
-    session: AsyncSession, window: Window, filters: CatalogFilters
+    session: AsyncSession, window: Window, filters: CatalogFilters, sort: str
 ) -> tuple[Sequence[ModelConfigRow], int]:
-    """Return a page of entries, newest first, and the total number."""
+    """Return a page of entries, and the total number."""
     query = _filtered(filters)
     total = (await session.execute(count_query(query))).scalar_one()
-    ordered = query.order_by(ModelConfigRow.created_at.desc(), ModelConfigRow.id.desc())
+    columns = {
+        "model_id": ModelConfigRow.model_id,
+        "provider": (ModelConfigRow.provider, ModelConfigRow.model_id),
+        "context_window": ModelConfigRow.context_window,
+        "cost_per_input_token": ModelConfigRow.cost_per_input_token,
+        "cost_per_output_token": ModelConfigRow.cost_per_output_token,
+        "created_at": ModelConfigRow.created_at,
+    }
+    ordered = sorted_by(query, sort, columns, unique=ModelConfigRow.id)
     return (await session.scalars(window.apply(ordered))).all(), total
 
 
@@ -64,14 +85,7 @@ def _filtered(filters: CatalogFilters) -> Select[ModelConfigRow]:
         query = query.where(ModelConfigRow.provider == filters.provider)
     if filters.is_active is not None:
         query = query.where(ModelConfigRow.is_active == filters.is_active)
-    if filters.search:
-        query = query.where(
-            or_(
-                ModelConfigRow.display_name.icontains(filters.search, autoescape=True),
-                ModelConfigRow.model_id.icontains(filters.search, autoescape=True),
-            )
-        )
-    return query
+    return containing(query, filters.search, ModelConfigRow.display_name, ModelConfigRow.model_id)
 
 
 async def models_by_id(session: AsyncSession, ids: Sequence[UUID]) -> Sequence[ModelConfigRow]:
@@ -84,6 +98,11 @@ async def models_of(session: AsyncSession, provider: str) -> Sequence[ModelConfi
     """Return a provider's entries, locked for a change."""
     query = select(ModelConfigRow).where(ModelConfigRow.provider == provider)
     return (await session.scalars(query.order_by(ModelConfigRow.id).with_for_update())).all()
+
+
+async def all_models(session: AsyncSession) -> Sequence[ModelConfigRow]:
+    """Return all entries, locked for a change in the order of ids so that changes cannot deadlock."""
+    return (await session.scalars(select(ModelConfigRow).order_by(ModelConfigRow.id).with_for_update())).all()
 
 
 async def known_pairs(session: AsyncSession, pairs: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:

@@ -38,6 +38,11 @@ class TooManyProviders(Conflict):
     message = "The organization has as many providers as it may have. Remove some first."
 
 
+class TooManyCredentials(Conflict):
+    code = "too_many_credentials"
+    message = "The provider has as many credentials as it may have. Remove one first."
+
+
 class CredentialsNotRemovable(Conflict):
     code = "credentials_not_removable"
     message = (

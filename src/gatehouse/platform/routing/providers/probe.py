@@ -6,24 +6,28 @@ was sent.
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.providers import KINDS, FoundModel, ProviderFailed, ProviderNotConfigured, call_provider
 from gatehouse.engine.providers.credentials import lacks_secret
-from gatehouse.engine.providers.failure import sentence
+from gatehouse.engine.providers.failure import CREDENTIAL_REASONS, sentence
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.foundation.secrets.sealing import CannotOpen, Sealer
 from gatehouse.platform.live.ports import sealing_context
 from gatehouse.platform.routing.providers.health import CheckOutcome, HealthStatus
-from gatehouse.policy.records import Candidate, ModelRecord, ProviderRecord
+from gatehouse.policy.catalog import Candidate, ModelRecord, ProviderRecord, credential_key
+from gatehouse.policy.routing import SPECIAL_USES
 
 _MAX_TRIAL_BYTES: Final = 1024 * 1024
+#: Reasons of failures after which the next credential is tried.
+_CREDENTIAL_REASONS: Final = CREDENTIAL_REASONS | {"credentials_unreadable"}
 
 #: Statuses of a server that works but offers no list of models.
 _NO_MODEL_LIST: Final = frozenset({404, 405, 501})
@@ -35,6 +39,9 @@ _SENTENCES: Final[Mapping[str, str]] = {
 }
 
 
+T = TypeVar("T")
+
+
 class Prober:
     """Calls providers with their unsealed credentials."""
 
@@ -44,7 +51,26 @@ class Prober:
 
     async def list_models(self, tenant_id: TenantId, provider: ProviderRecord, timeout_ms: int) -> Sequence[FoundModel]:
         """Return the provider's models. Raises `ProviderFailed` for every failure."""
-        kind, secret = KINDS.get(provider.kind), self._secret(tenant_id, provider)
+        return await self._with_each(tenant_id, provider, partial(self._list_models, provider, timeout_ms))
+
+    async def _with_each(
+        self, tenant_id: TenantId, provider: ProviderRecord, call: Callable[[Mapping[str, str]], Awaitable[T]]
+    ) -> T:
+        """Make a call with the provider's credentials, one after the other, until one is accepted."""
+        failed = ProviderFailed("not_configured")
+        for key, sealed in _credentials(provider):
+            try:
+                return await call(self._secret(tenant_id, key, sealed))
+            except ProviderFailed as error:
+                failed = error
+                if error.reason not in _CREDENTIAL_REASONS:
+                    break
+        raise failed
+
+    async def _list_models(
+        self, provider: ProviderRecord, timeout_ms: int, secret: Mapping[str, str]
+    ) -> Sequence[FoundModel]:
+        kind = KINDS.get(provider.kind)
         if kind is None or lacks_secret(kind, provider.config, secret):
             raise ProviderFailed("not_configured")
         with_timeout = msgspec.structs.replace(
@@ -72,40 +98,71 @@ class Prober:
     async def try_out(
         self, tenant_id: TenantId, provider: ProviderRecord, model: ModelRecord, timeout_ms: int
     ) -> CheckOutcome:
-        """Make a minimal call of a model. Failures are in the outcome."""
+        """Make a minimal call of a model, or a health check if its calls are expensive or need a file. Failures are in
+        the outcome."""
         started = time.monotonic()
-        dialect, body = _trial(provider, model)
+        trial = _trial(provider, model)
+        if trial is None:
+            return await self.check(tenant_id, provider, timeout_ms)
+        dialect, body = trial
+
+        async def call(secret: Mapping[str, str]) -> None:
+            reply = await call_provider(
+                DIALECTS[dialect].decode(msgspec.json.encode(body)),
+                Candidate(provider, model),
+                secret=secret,
+                outbound=self._outbound,
+                max_response_bytes=_MAX_TRIAL_BYTES,
+            )
+            await reply.close()
+
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                reply = await call_provider(
-                    DIALECTS[dialect].decode(msgspec.json.encode(body)),
-                    Candidate(provider, model),
-                    secret=self._secret(tenant_id, provider),
-                    outbound=self._outbound,
-                    max_response_bytes=_MAX_TRIAL_BYTES,
-                )
-                await reply.close()
+                await self._with_each(tenant_id, provider, call)
         except TimeoutError:
             return _failure(ProviderFailed("timeout"))
         except ProviderFailed as error:
             return _failure(error)
         return _success(started)
 
-    def _secret(self, tenant_id: TenantId, provider: ProviderRecord) -> Mapping[str, str]:
-        if provider.sealed_credentials is None:
+    def _secret(self, tenant_id: TenantId, key: str, sealed: str | None) -> Mapping[str, str]:
+        if sealed is None:
             return {}
         try:
-            clear = self._sealer.open(provider.sealed_credentials, context=sealing_context(tenant_id, provider.id))
+            clear = self._sealer.open(sealed, context=sealing_context(tenant_id, key))
         except CannotOpen:
             raise ProviderFailed("credentials_unreadable") from None
         return msgspec.json.decode(clear, type=dict[str, str])
 
 
-def _trial(provider: ProviderRecord, model: ModelRecord) -> tuple[str, dict[str, Any]]:
-    """Return the dialect and the body of a minimal call."""
+def _credentials(provider: ProviderRecord) -> list[tuple[str, str | None]]:
+    """Return the names of the credentials in use with their sealed texts; only the default one may have no text."""
+    default = None if provider.credential_state == "disabled" else (provider.id, provider.sealed_credentials)
+    further = [
+        (credential_key(provider.id, entry.label), entry.sealed)
+        for entry in provider.credentials
+        if entry.state != "disabled"
+    ]
+    keeps_default = default is not None and (default[1] is not None or not further)
+    return [default, *further] if default is not None and keeps_default else list(further)
+
+
+#: By the use of a model: the dialect and the body of a minimal call.
+_TRIALS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
+    "embeddings": ("openai_embeddings", {"input": "ping"}),
+    "moderation": ("openai_moderations", {"input": "ping"}),
+    "rerank": ("cohere_rerank", {"query": "ping", "documents": ["ping"]}),
+}
+
+
+def _trial(provider: ProviderRecord, model: ModelRecord) -> tuple[str, dict[str, Any]] | None:
+    """Return the dialect and the body of a minimal call. Returns None if the calls of the model are expensive or need a
+    file."""
     name = f"{provider.id}/{model.model_id}"
-    if model.capabilities.get("embeddings"):
-        return "openai_embeddings", {"model": name, "input": "ping"}
+    uses = [use for use in SPECIAL_USES if model.capabilities.get(use)]
+    if uses:
+        trial = next((_TRIALS[use] for use in uses if use in _TRIALS), None)
+        return None if trial is None else (trial[0], {"model": name, **trial[1]})
     kind = KINDS.get(provider.kind)
     limit = "max_tokens" if kind is None else kind.limit_field
     return "openai_chat", {"model": name, "messages": [{"role": "user", "content": "ping"}], limit: 16}

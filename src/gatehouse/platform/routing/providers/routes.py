@@ -3,8 +3,15 @@
 from typing import Annotated, Literal
 
 import msgspec
-from fastapi import APIRouter, Depends, Header, Path, Query, Request
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 
+from gatehouse.foundation.http.lists import (
+    OptionalWindow,
+    optional_window,
+    search_parameter,
+    sort_parameter,
+    windowed,
+)
 from gatehouse.platform.request.callers import (
     RESPONSES,
     Admin,
@@ -33,6 +40,7 @@ from gatehouse.platform.routing.providers.schemas import (
     Providers,
     ProvidersHealth,
     ProviderUnreachable,
+    Sort,
     StatusChanged,
     StatusUpdate,
 )
@@ -40,6 +48,8 @@ from gatehouse.platform.routing.providers.table import (
     ModelCount,
     ProviderRow,
     all_providers,
+    find_provider,
+    list_query,
     model_counts,
     the_provider,
     trial_model,
@@ -51,6 +61,8 @@ _BASE = "/api/admin/providers"
 #: Long enough for a local model to load, short enough for an administrator to wait.
 _MAX_TRIAL_TIMEOUT_MS = 30_000
 
+Search = Annotated[str | None, search_parameter("Part of the id or the name.")]
+Window = Annotated[OptionalWindow, Depends(optional_window(maximum=200))]
 ProviderId = Annotated[str, Path(description="The provider's slug.", examples=["openai"])]
 
 
@@ -63,11 +75,28 @@ async def _loaded(session: Session, request: Request, versions: TheVersions, pro
 LoadedProvider = Annotated[ProviderRow, Depends(_loaded)]
 
 
+async def _version(session: Session, versions: TheVersions, provider_id: ProviderId) -> None:
+    """Check the version of the provider if it exists."""
+    provider = await find_provider(session, provider_id, lock=True)
+    if provider is not None:
+        versions.about(provider, "provider_id", part="/credentials")
+
+
 @router.get(_BASE, response_model=Providers)
-async def list_providers(caller: AdminReader, session: Session) -> Providers:
-    """Lists the organization's providers by id."""
+async def list_providers(
+    caller: AdminReader,
+    session: Session,
+    window: Window,
+    response: Response,
+    *,
+    search: Search = None,
+    enabled: Annotated[bool | None, Query(description="Only enabled, or only disabled ones.")] = None,
+    sort: Annotated[Sort, sort_parameter()] = "id",
+) -> Providers:
+    """Lists the organization's providers, by default all of them, by id. The header `X-Total-Count` is the number of
+    all matching providers, regardless of `limit` and `offset`."""
     counts = await model_counts(session)
-    rows = await all_providers(session)
+    rows = await windowed(session, list_query(search=search, enabled=enabled, sort=sort), window, response)
     return Providers(providers=[service.shown(row, counts.get(row.id, ModelCount())) for row in rows])
 
 
@@ -90,13 +119,15 @@ async def set_provider_credentials(
     caller: AdminStepUp,
     provider_id: ProviderId,
     body: Credentials,
+    version: Annotated[None, Depends(_version)],
     change: Changing,
     host: TheHost,
     if_none_match: Annotated[
         Literal["*"] | None, Header(description="`*` adds a provider: the request is refused with 412 if it exists.")
     ] = None,
 ) -> CredentialsSet:
-    """Replaces a provider's credentials; they are sealed and never returned.
+    """Replaces a provider's default credential; it is sealed and never returned. Its state and further credentials
+    stay. With `use_instance_role`, all credentials are removed.
 
     On the slug of a kind that the organization has not configured yet, this adds the provider. On any other slug, a
     body with a `kind` adds another provider of that kind, and one with a `base_url` an OpenAI-compatible endpoint of
@@ -117,19 +148,19 @@ async def set_provider_credentials(
 
 @router.delete(_BASE + "/{provider_id}/credentials", status_code=204)
 async def remove_provider_credentials(caller: AdminStepUp, provider: LoadedProvider, change: Changing) -> None:
-    """Removes the credentials of a provider that needs them. Once this is answered, it is not called any more.
+    """Removes all credentials of a provider that needs them. Calls that start after the response cannot use it.
 
     The provider and its models stay, so that fallbacks and routing policies that name them remain valid. 409 for the
     sandbox and for endpoints of your own, which work without credentials.
     """
-    service.remove_credentials(change, provider)
+    await service.remove_credentials(change, provider)
 
 
 @router.patch(_BASE + "/{provider_id}/config", response_model=ConfigUpdated)
 async def update_provider_config(
     caller: Admin, provider: LoadedProvider, body: ConfigUpdate, change: Changing
 ) -> ConfigUpdated:
-    """Changes the timeout or the number of retries."""
+    """Changes the timeout, the number of retries, or whether `/v1/responses` is passed through."""
     return service.update_config(change, provider, body)
 
 
@@ -137,7 +168,7 @@ async def update_provider_config(
 async def set_provider_status(
     caller: Admin, provider: LoadedProvider, body: StatusUpdate, change: Changing
 ) -> StatusChanged:
-    """Disables a provider, or enables it again. Once disabling is answered, it is not called any more."""
+    """Disables a provider, or enables it again. Calls that start after the response cannot use a disabled provider."""
     return await service.set_status(change, provider, body)
 
 

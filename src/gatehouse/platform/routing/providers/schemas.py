@@ -2,7 +2,7 @@
 
 import operator
 from datetime import date, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -31,7 +31,9 @@ class Credentials(Body):
     name: Annotated[
         Line | None, Field(description="A name for people. Not sent, it stays.", examples=["Azure OpenAI, Europe"])
     ] = None
-    api_key: Annotated[str | None, Field(description="Key kinds, and the hosted kind.", examples=["sk-..."])] = None
+    api_key: Annotated[
+        str | None, Field(description="Key kinds, `azure_openai`, and `bedrock` with an API key.", examples=["sk-..."])
+    ] = None
     base_url: Annotated[
         str | None,
         Field(description="OpenAI-compatible endpoints.", examples=["https://models.example.com/v1"]),
@@ -43,15 +45,47 @@ class Credentials(Body):
     hosted_api_version: Annotated[str | None, Field(description="The hosted kind.", examples=["2024-02-01"])] = None
     cloud_access_key_id: Annotated[str | None, Field(description="The cloud-managed kind.")] = None
     cloud_secret_access_key: Annotated[str | None, Field(description="The cloud-managed kind.")] = None
+    cloud_session_token: Annotated[str | None, Field(description="`bedrock`: the session token of temporary keys.")] = (
+        None
+    )
     cloud_region: Annotated[str | None, Field(description="The cloud-managed kind.")] = None
-    use_instance_role: Annotated[
-        bool | None, Field(description="The cloud-managed kind, instead of keys; operators only.")
+    cloud_project: Annotated[
+        str | None, Field(description="`vertex_ai`: the id or number of the project.", examples=["our-project"])
     ] = None
+    cloud_location: Annotated[
+        str | None,
+        Field(description="`vertex_ai`: a region, `us`, `eu` or `global`.", examples=["europe-west4"]),
+    ] = None
+    service_account_key: Annotated[
+        str | dict[str, Any] | None,
+        Field(description="`vertex_ai`: the JSON key of a service account, as an object or as its text."),
+    ] = None
+    entra_tenant_id: Annotated[
+        str | None, Field(description="`azure_openai`: the directory of an application in Microsoft Entra ID.")
+    ] = None
+    entra_client_id: Annotated[str | None, Field(description="`azure_openai`: the application's id.")] = None
+    entra_client_secret: Annotated[str | None, Field(description="`azure_openai`: the application's secret.")] = None
+    use_instance_role: Annotated[
+        bool | None,
+        Field(
+            description="`bedrock`, `vertex_ai` and `azure_openai`: the identity of the machine, instead of keys;"
+            " operators only."
+        ),
+    ] = None
+
+
+ResponsesApi = Annotated[
+    bool,
+    Field(
+        description="Whether the provider has OpenAI's Responses API. If so, `/v1/responses` is passed through to it."
+    ),
+]
 
 
 class ConfigUpdate(Body):
     timeout_ms: TimeoutMs | None = None
     max_retries: MaxRetries | None = None
+    responses_api: ResponsesApi | None = None
 
 
 class StatusUpdate(Body):
@@ -85,7 +119,12 @@ class ProviderConfigShown(ResponseBody):
     hosted_api_version: str | None = Field(None, exclude_if=_absent)
     cloud_region: str | None = Field(None, exclude_if=_absent)
     cloud_access_key_id: str | None = Field(None, exclude_if=_absent, description="Masked.")
+    cloud_project: str | None = Field(None, exclude_if=_absent)
+    cloud_location: str | None = Field(None, exclude_if=_absent)
+    entra_tenant_id: str | None = Field(None, exclude_if=_absent)
+    entra_client_id: str | None = Field(None, exclude_if=_absent)
     use_instance_role: bool = Field(False, exclude_if=operator.not_)
+    responses_api: ResponsesApi | None = Field(None, exclude_if=_absent)
 
 
 class Provider(ResponseBody):
@@ -102,6 +141,21 @@ class Provider(ResponseBody):
     models_enabled: Annotated[int, Field(description="Active entries of the catalog.")]
     config: ProviderConfigShown
     health_check_config: HealthCheckConfig
+    updated_at: Annotated[datetime, Field(description="The version that `ETag` and `If-Match` name.")]
+
+
+Sort = Literal[
+    "id",
+    "-id",
+    "name",
+    "-name",
+    "kind",
+    "-kind",
+    "last_health_check",
+    "-last_health_check",
+    "created_at",
+    "-created_at",
+]
 
 
 class Providers(ResponseBody):

@@ -1,18 +1,19 @@
 """The rules of providers."""
 
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
 import msgspec
 from sqlalchemy.dialects.postgresql import insert
 
-from gatehouse.engine.providers import KINDS, ProviderKind
+from gatehouse.engine.providers import KINDS, CredentialField, ProviderKind
 from gatehouse.engine.providers.credentials import (
     MissingCredentials,
-    ReadCredentials,
     environment_name,
+    fields_per_credential,
+    is_complete,
     read_credentials,
 )
 from gatehouse.foundation.clock import utc_now
@@ -24,16 +25,17 @@ from gatehouse.platform.changes.change import Change
 from gatehouse.platform.live.ports import sealing_context
 from gatehouse.platform.organization.tenants.table import egress_policy_of
 from gatehouse.platform.request.callers import OperatorOnly
-from gatehouse.platform.routing.fields import SLUG
 from gatehouse.platform.routing.providers.errors import (
     CredentialsNotRemovable,
     ProviderIdAmbiguous,
     ProviderNotFound,
     ProviderNotNew,
+    TooManyCredentials,
     TooManyProviders,
     bad_field,
 )
 from gatehouse.platform.routing.providers.health import CheckOutcome, HealthState, HealthStatus, next_health
+from gatehouse.platform.routing.providers.kinds import OPENAI_COMPATIBLE, kind_of
 from gatehouse.platform.routing.providers.schemas import (
     ConfigUpdate,
     ConfigUpdated,
@@ -48,17 +50,18 @@ from gatehouse.platform.routing.providers.schemas import (
     StatusUpdate,
 )
 from gatehouse.platform.routing.providers.table import (
+    MAX_CREDENTIALS,
     NEED_CREDENTIALS,
     ModelCount,
     ProviderRow,
+    credentials_of,
+    delete_credentials,
     find_provider,
+    further_keys,
     model_counts,
     provider_ids,
 )
-from gatehouse.policy.records import ProviderConfig
-
-#: Names of kinds are not allowed for own endpoints. `config` would make `PATCH /providers/byoe/config` ambiguous.
-RESERVED_SLUGS: Final = frozenset({*KINDS, "config"} - {"byoe"})
+from gatehouse.policy.catalog import ProviderConfig
 
 #: Maximum number of an organization's providers: each has scheduled health checks.
 MAX_PROVIDERS: Final = 500
@@ -66,7 +69,8 @@ MAX_PROVIDERS: Final = 500
 #: Fields of a credentials body that are about the provider.
 _NO_CREDENTIALS: Final = frozenset({"kind", "name"})
 
-_OPENAI_COMPATIBLE: Final = "openai_compatible"
+_OTHER_HOST: Final = "names another host, to which the provider's other credentials would be sent: remove them"
+_WAY_IN_USE: Final = "the provider's other credentials may use this way of authentication: remove them first"
 
 #: The allowed addresses, by the policy in force: for error messages.
 _EGRESS_RULES: Final[Mapping[EgressPolicy, str]] = {
@@ -98,6 +102,7 @@ def shown(row: ProviderRow, count: ModelCount) -> Provider:
         models_enabled=count.active,
         config=config_shown(row),
         health_check_config=HealthCheckConfig.model_validate(msgspec.structs.asdict(row.checks)),
+        updated_at=row.updated_at,
     )
 
 
@@ -130,12 +135,17 @@ def credentials_configured(row: ProviderRow) -> bool:
     kind = KINDS.get(row.kind)
     if kind is None:
         return False
-    fields = kind.credential_fields
-    present = [bool(row.sealed_credentials if field.secret else row.config.get(field.name)) for field in fields]
-    if any(field.required for field in fields):
-        required = [field.required and not (field.unless and row.config.get(field.unless)) for field in fields]
-        return all(is_present for is_present, is_required in zip(present, required, strict=True) if is_required)
-    return not fields or any(present)
+    has_further = any(entry["state"] != "disabled" for entry in row.further or ())
+    has_secret = has_further or (row.sealed_credentials is not None and row.credential_state != "disabled")
+
+    def is_present(field: CredentialField) -> bool:
+        if field.secret:
+            return has_secret
+        return bool(row.config.get(field.name)) or (field.per_credential and has_further)
+
+    if any(field.required for field in kind.credential_fields):
+        return is_complete(kind, is_present)
+    return not kind.credential_fields or any(map(is_present, kind.credential_fields))
 
 
 def is_callable(row: ProviderRow) -> bool:
@@ -161,41 +171,54 @@ async def set_credentials(
 ) -> CredentialsSet:
     """Replace all credentials; create the provider where there is none. Raises `ProviderNotFound` for a slug that is
     not that of a kind, without a `kind` or `base_url`; `ProviderNotNew` for an existing provider if it `must_be_new`;
-    `MissingCredentials`, `InvalidCredentials`, `OperatorOnly`, `ProviderIdAmbiguous`, `TooManyProviders`."""
+    `MissingCredentials`, `InvalidCredentials`, `OperatorOnly`, `ProviderIdAmbiguous`, `TooManyProviders`,
+    `TooManyCredentials`."""
     row = await find_provider(change.session, provider_id, lock=True)
     if row is not None and must_be_new:
         raise ProviderNotNew
-    kind = _kind(row, provider_id, body, sandbox=sandbox)
+    kind = kind_of(row, provider_id, body, sandbox=sandbox)
     credentials = read_credentials(kind, {name: value for name, value in body.items() if name not in _NO_CREDENTIALS})
     if credentials.config.get("use_instance_role") and not (change.caller is not None and change.caller.operator):
         # These are the machine's own rights, which only operators may use, for their own organization.
         raise OperatorOnly
     addresses = await addresses_of(change, guard)
     config = {name: _checked(kind, name, value, addresses) for name, value in credentials.config.items()}
-    if kind.name == _OPENAI_COMPATIBLE and "base_url" not in {**config, **({} if row is None else row.config)}:
+    removed: dict[str, Any] = {}
+    if row is not None and (further := await credentials_of(change.session, row.id)):
+        if fields_per_credential(kind, {**row.config, **config}):
+            _check_further(row, kind, config)
+        else:
+            # The provider uses the identity of the machine from now on, and none of its former credentials.
+            await delete_credentials(change.session, row.id)
+            removed["removed"] = [one.label for one in further]
+    if kind.name == OPENAI_COMPATIBLE and "base_url" not in {**config, **({} if row is None else row.config)}:
         raise MissingCredentials("Missing: base_url.", missing=["base_url"])
     if row is None:
         row = await _create_or_find(change, provider_id, kind, must_be_new=must_be_new)
     renamed: dict[str, str] = {}
     if (name := body.get("name")) and name != row.name:
         renamed["name"] = row.name = name
-    row.sealed_credentials = seal(sealer, change, row.id, credentials)
+    await set_default_credential(change, sealer, row, credentials.secret)
     row.config = {**row.config, **config}
     now = row.updated_at = row.credentials_updated_at = utc_now()
     forget_health(change, row)
     fields = sorted({*credentials.secret, *config})
-    change.record("provider.credentials_set", "provider", row.id, fields=fields, **renamed, **_masked(config))
+    change.record(
+        "provider.credentials_set", "provider", row.id, fields=fields, **removed, **renamed, **_masked(config)
+    )
     touch(change)
     return CredentialsSet(provider_id=row.id, credentials_configured=credentials_configured(row), updated_at=now)
 
 
-def remove_credentials(change: Change, row: ProviderRow) -> None:
-    """Remove the credentials. The provider stays, but is not called until its credentials are set again. Raises
+async def remove_credentials(change: Change, row: ProviderRow) -> None:
+    """Remove all credentials. The provider stays, but is not called until its credentials are set again. Raises
     `CredentialsNotRemovable`."""
     if row.kind not in NEED_CREDENTIALS:
         raise CredentialsNotRemovable
     removed = {field.name for field in KINDS[row.kind].credential_fields}
     row.sealed_credentials = row.credentials_updated_at = None
+    row.credential_state = "active"
+    await delete_credentials(change.session, row.id)
     row.config = {name: value for name, value in row.config.items() if name not in removed}
     row.updated_at = utc_now()
     forget_health(change, row)
@@ -204,6 +227,9 @@ def remove_credentials(change: Change, row: ProviderRow) -> None:
 
 
 def update_config(change: Change, row: ProviderRow, update: ConfigUpdate) -> ConfigUpdated:
+    """Change the configuration. Raises `Unprocessable` for a setting that the provider's kind does not have."""
+    if update.responses_api is not None and KINDS[row.kind].responses_api is None:
+        raise bad_field("responses_api", f"a provider of kind {row.kind} has no Responses API")
     changed = {name: value for name, value in update.model_dump().items() if value is not None}
     row.config = {**row.config, **changed}
     row.updated_at = utc_now()
@@ -289,6 +315,24 @@ def touch(change: Change) -> None:
     change.touch("policy", change.tenant_id, urgent=True)
 
 
+def _check_further(row: ProviderRow, kind: ProviderKind, config: Mapping[str, Any]) -> None:
+    """Check that the provider's further credentials can be used with a new configuration, and are not sent to another
+    host. Raises `Unprocessable`."""
+    for field in kind.credential_fields:
+        former, new = row.config.get(field.name), config.get(field.name)
+        if field.form == "url" and former and new and origin(former) != origin(new):
+            raise bad_field(field.name, _OTHER_HOST)
+    remaining = fields_per_credential(kind, {**row.config, **config})
+    for field in fields_per_credential(kind, row.config):
+        if field not in remaining:
+            raise bad_field(field.name, _WAY_IN_USE)
+
+
+def origin(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc
+
+
 async def addresses_of(change: Change, guard: EgressGuard) -> Addresses:
     return Addresses(guard, await egress_policy_of(change.session, change.tenant_id) or "private")
 
@@ -307,11 +351,16 @@ def provider_url(field: str, url: str, addresses: Addresses) -> str:
     return safe.rstrip("/")
 
 
-def seal(sealer: Sealer, change: Change, provider_id: str, credentials: ReadCredentials) -> str | None:
-    """Return the sealed secret fields, or None without any."""
-    if not credentials.secret:
-        return None
-    return sealer.seal(msgspec.json.encode(credentials.secret), context=sealing_context(change.tenant_id, provider_id))
+async def set_default_credential(change: Change, sealer: Sealer, row: ProviderRow, secret: Mapping[str, str]) -> None:
+    """Replace the secret of the default credential, whose state stays. Without secret fields, remove the credential.
+    Raises `TooManyCredentials`."""
+    if not secret:
+        row.sealed_credentials, row.credential_state = None, "active"
+        return
+    if row.sealed_credentials is None and len(await credentials_of(change.session, row.id)) >= MAX_CREDENTIALS:
+        raise TooManyCredentials
+    context = sealing_context(change.tenant_id, row.id)
+    row.sealed_credentials = sealer.seal(msgspec.json.encode(secret), context=context)
 
 
 async def insert_provider(
@@ -326,7 +375,7 @@ async def insert_provider(
     if len(existing) >= MAX_PROVIDERS:
         raise TooManyProviders
     # The ids of kinds are compared too, although they may not be in use: an administrator would add them later.
-    for other in (*existing, *KINDS):
+    for other in (*existing, *KINDS, *await further_keys(change.session)):
         if other != provider_id and environment_name(other) == environment_name(provider_id):
             raise ProviderIdAmbiguous(provider_id, other)
     now: datetime = utc_now()
@@ -357,45 +406,6 @@ async def _create_or_find(change: Change, provider_id: str, kind: ProviderKind, 
     if row is None or row.kind != kind.name:
         raise ProviderNotFound
     return row
-
-
-def _kind(row: ProviderRow | None, provider_id: str, body: Mapping[str, Any], *, sandbox: bool) -> ProviderKind:
-    """Return the kind of the existing provider, or of the one to create. Raises `ProviderNotFound`, and `Unprocessable`
-    for a `kind` that is unknown or another than the provider's."""
-    requested = body.get("kind")
-    if row is not None:
-        if requested not in (None, row.kind):
-            raise bad_field("kind", f"the provider {row.id!r} is of kind {row.kind}; remove it, or use another name")
-        kind = KINDS.get(row.kind)
-    elif requested is not None and (requested != provider_id or requested not in KINDS):
-        return _kind_of_another(provider_id, requested, sandbox=sandbox)
-    elif provider_id in KINDS:
-        kind = None if provider_id == "byoe" or (provider_id == "sandbox" and not sandbox) else KINDS[provider_id]
-    else:
-        valid = body.get("base_url") and re.fullmatch(SLUG, provider_id) and provider_id not in RESERVED_SLUGS
-        kind = KINDS[_OPENAI_COMPATIBLE] if valid else None
-        if kind is None and re.fullmatch(SLUG, provider_id) and provider_id not in RESERVED_SLUGS:
-            raise ProviderNotFound(
-                f"Provider not found. {provider_id!r} is no built-in kind; with a kind this call makes a provider of"
-                " that kind, and with a base_url an OpenAI-compatible one."
-            )
-    if kind is None:
-        raise ProviderNotFound
-    return kind
-
-
-def _kind_of_another(provider_id: str, kind: str, *, sandbox: bool) -> ProviderKind:
-    """Return the kind of a provider whose name is not that of its kind. Raises `ProviderNotFound` for a name that it
-    cannot have, and `Unprocessable` for the kind."""
-    kinds = KINDS.keys() - {"byoe"} - (set() if sandbox else {"sandbox"})
-    if kind not in kinds:
-        raise bad_field("kind", f"must be one of {', '.join(sorted(kinds))}")
-    if not re.fullmatch(SLUG, provider_id) or provider_id in RESERVED_SLUGS | {"byoe"}:
-        raise ProviderNotFound(
-            "Provider not found. The name of a new provider has letters, digits and dashes, begins with no dash, and is"
-            " not that of another kind."
-        )
-    return KINDS[kind]
 
 
 def _checked(kind: ProviderKind, name: str, value: str | bool | None, addresses: Addresses) -> str | bool | None:

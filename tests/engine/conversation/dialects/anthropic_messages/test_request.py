@@ -1,4 +1,4 @@
-"""What requests of the internal form become for Anthropic's models, by their version."""
+"""Requests in the internal form are converted to Anthropic's form, which depends on the model's version."""
 
 from typing import Any
 

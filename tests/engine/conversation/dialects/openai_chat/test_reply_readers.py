@@ -1,4 +1,4 @@
-"""What servers that copied OpenAI's chat completions say otherwise, and how it is read."""
+"""Servers with OpenAI's chat completions: how their answers differ from OpenAI's, and how they are decoded."""
 
 from typing import Any
 
@@ -56,20 +56,20 @@ def piece(index: int | None, call_id: str | None, name: str | None, arguments: s
 @pytest.mark.parametrize(
     ("pieces", "calls"),
     [
-        # as OpenAI does
+        # OpenAI's own format
         (
             [piece(0, "a", "f", ""), piece(0, None, None, "[1"), piece(1, "b", "g", ""), piece(1, None, None, "[2]"),
              piece(0, None, None, "]")],
             {("a", "f"): "[1]", ("b", "g"): "[2]"},
         ),
-        # calls side by side under one index, or none
+        # two calls with the same index, or without an index
         ([piece(0, "a", "f", "[1]"), piece(0, "b", "f", "[2]")], {("a", "f"): "[1]", ("b", "f"): "[2]"}),
         ([piece(None, "a", "f", "[1]"), piece(None, "b", "f", "[2]")], {("a", "f"): "[1]", ("b", "f"): "[2]"}),
-        # the id again in each piece, or each time another one
+        # the id is repeated in each piece, or another id follows
         ([piece(0, "a", "f", "[1"), piece(0, "a", None, "]")], {("a", "f"): "[1]"}),
         ([piece(0, "a", "f", "[1"), piece(0, "a", "f", "]")], {("a", "f"): "[1]"}),
         ([piece(0, "a", "f", "[1"), piece(0, "x", None, "]")], {("a", "f"): "[1]"}),
-        # a word for no id
+        # the text "null" or an empty text instead of a missing id
         ([piece(0, "a", "f", "[1"), piece(0, "null", None, "]")], {("a", "f"): "[1]"}),
         ([piece(0, "", "f", "[1"), piece(0, "", "", "]")], {("", "f"): "[1]"}),
     ],

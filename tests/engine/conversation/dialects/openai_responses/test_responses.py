@@ -1,4 +1,4 @@
-"""The responses API: what of a request reaches a provider, and what a provider's answer becomes, whole and streamed."""
+"""The Responses API: the parts of a request that reach a provider, and the provider's answer, whole and streamed."""
 
 import json
 from typing import Any
@@ -59,7 +59,7 @@ def streamed(*deltas: Delta, **body: Any) -> list[dict[str, Any]]:
     out = b"".join(map(writer.write, (StreamStarted(id="c1", model="m-1", created=5), *deltas, StreamEnded())))
     results = [json.loads(data_of(event)) for event in events(out)]
     for event in results:
-        # The library's own types take every event.
+        # The types of the openai library accept every event.
         EVENT.validate_python(event)
     assert [event["sequence_number"] for event in results] == list(range(len(results)))
     return results

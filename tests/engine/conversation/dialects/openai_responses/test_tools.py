@@ -91,7 +91,7 @@ def streamed(*deltas: Delta, **body: Any) -> list[dict[str, Any]]:
     out = b"".join(map(writer.write, (StreamStarted(id="c1", model="m-1", created=5), *deltas, StreamEnded())))
     results = [json.loads(data_of(event)) for event in events(out)]
     for event in results:
-        # The library's own types take every event.
+        # The types of the openai library accept every event.
         EVENT.validate_python(event)
     assert [event["sequence_number"] for event in results] == list(range(len(results)))
     return results
@@ -225,7 +225,7 @@ def test_a_streamed_call_of_a_custom_tool():
     assert (whole_input["input"], whole_input["item_id"]) == (PATCH, added["id"])
     assert results.index(deltas[-1]) < results.index(whole_input)
     assert results[-1]["response"]["output"][-1] == done
-    # The same as in an answer that is not streamed.
+    # The output is the same as in an answer that is not streamed.
     assert results[-1]["response"]["output"] == whole(Text("I add it."), patch_call(), tools=AGENT_TOOLS)
 
 
@@ -244,8 +244,9 @@ def test_a_streamed_call_that_is_not_json_arrives_at_the_end():
 
 @pytest.mark.parametrize("kind", ["mcp", "file_search", "code_interpreter", "computer_use_preview", "local_shell"])
 def test_tools_without_which_the_answer_would_be_another_are_refused(kind: str):
+    call = decode(tools=[SHELL, {"type": kind}])
     with pytest.raises(InvalidField, match=f"`{kind}`") as raised:
-        decode(tools=[SHELL, {"type": kind}])
+        DIALECTS["openai_responses"].to_internal(call)
     assert raised.value.extra == {"param": "tools[1].type"}
 
 

@@ -12,7 +12,7 @@ LISTS = [
 
 
 @pytest.mark.parametrize(("path", "items", "total"), LISTS)
-async def test_a_shorter_window_hides_rows_and_totals(
+async def test_a_shorter_window_hides_older_rows_and_lowers_totals(
     platform: RunningPlatform, tenant: Tenant, past, path: str, items: str, total
 ) -> None:
     await past(tenant, 100, 50, 20, 0.01)

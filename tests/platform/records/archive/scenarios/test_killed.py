@@ -51,7 +51,7 @@ async def test_no_record_is_lost_if_the_archiver_is_killed_at_any_step(
         archived = [row["id"] for row in ask(tenant, f"SELECT id FROM {records}")]
         assert sorted(archived) == ([] if gone else sorted(ids[records]))
         assert platform.sql(f"SELECT count(*) FROM {records} WHERE tenant_id = %s", [tenant.id]) == [(0,)]
-    # No unfinished files remain, and the counts agree.
+    # No unfinished files remain, and no counts of the archived records remain in the database.
     kept = platform.sql("SELECT path FROM archive_files WHERE tenant_id = %s AND state = 'kept'", [tenant.id])
     folder = archive.gatehouse_home / "archive"
     assert {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} == {row[0] for row in kept}

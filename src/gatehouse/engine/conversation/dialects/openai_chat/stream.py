@@ -31,7 +31,7 @@ from gatehouse.engine.conversation.form import (
 from gatehouse.engine.conversation.sse import data_of, frame
 
 
-class _ToolCall(msgspec.Struct):
+class _ToolCallDelta(msgspec.Struct):
     index: int = 0
     id: str | None = None
     function: Function | None = None
@@ -40,7 +40,7 @@ class _ToolCall(msgspec.Struct):
 class _Delta(msgspec.Struct):
     content: Content = None
     refusal: str | None = None
-    tool_calls: list[_ToolCall] | None = None
+    tool_calls: list[_ToolCallDelta] | None = None
 
 
 class _Choice(msgspec.Struct):
@@ -107,7 +107,7 @@ class Reader:
         if choice.finish_reason is not None:
             deltas.append(GenerationFinished(reason=FINISH.get(choice.finish_reason, "stop")))
 
-    def _tool_call(self, call: _ToolCall, deltas: list[Delta]) -> None:
+    def _tool_call(self, call: _ToolCallDelta, deltas: list[Delta]) -> None:
         function = call.function or Function()
         number = self._number(call, function)
         if number == len(self._calls):
@@ -116,7 +116,7 @@ class Reader:
         if arguments := function.text:
             deltas.append(ToolArguments(index=number, text=arguments))
 
-    def _number(self, call: _ToolCall, function: Function) -> int:
+    def _number(self, call: _ToolCallDelta, function: Function) -> int:
         """Return the number of a call. Calls normally have different indexes, but some servers send parallel calls with
         one index and different ids."""
         has_id = call.id not in _NO_IDS

@@ -32,20 +32,29 @@ def usage_of(shape: UsageShape | None) -> Usage | None:
     prompt = max(shape.prompt_tokens or 0, 0)
     cached = min(max((shape.num_cached_tokens if details is None else details.cached_tokens) or 0, 0), prompt)
     output = max(shape.completion_tokens or 0, 0)
-    if shape.completion_tokens_details is not None and shape.total_tokens:
-        # OpenAI includes reasoning in the completion tokens; some compatible servers do not, which their total shows.
+    reasoning = 0
+    if shape.completion_tokens_details is not None:
         reasoning = max(shape.completion_tokens_details.reasoning_tokens or 0, 0)
+        # OpenAI includes reasoning in the completion tokens; some compatible servers do not, which their total shows.
         if reasoning and shape.total_tokens == prompt + output + reasoning:
             output += reasoning
-    return Usage(input_tokens=prompt - cached, cached_tokens=cached, output_tokens=output)
+    return Usage(
+        input_tokens=prompt - cached,
+        cached_tokens=cached,
+        output_tokens=output,
+        reasoning_tokens=min(reasoning, output),
+    )
 
 
 def usage_fields(usage: Usage) -> dict[str, Any]:
     """Return the usage in OpenAI's fields. Tokens written to a cache are prompt tokens too."""
     prompt = usage.input_tokens + usage.cached_tokens + usage.cache_write_tokens
-    return {
+    fields: dict[str, Any] = {
         "prompt_tokens": prompt,
         "completion_tokens": usage.output_tokens,
         "total_tokens": prompt + usage.output_tokens,
         "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
     }
+    if usage.reasoning_tokens:
+        fields["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
+    return fields

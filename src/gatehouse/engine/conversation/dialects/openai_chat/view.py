@@ -1,6 +1,6 @@
 """Finds the texts of a chunk for inspection before it is forwarded."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -43,7 +43,7 @@ class _Choice(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 #: only names and numbers
-_Counts: TypeAlias = dict[Annotated[str, msgspec.Meta(pattern=r"\A[a-z_]{1,64}\Z")], float | None]
+Counts: TypeAlias = dict[Annotated[str, msgspec.Meta(pattern=r"\A[a-z_]{1,64}\Z")], float | None]
 
 
 class _Chunk(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -54,7 +54,7 @@ class _Chunk(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     object: Literal["chat.completion.chunk"] | None = None
     created: float | None = None
     model: str | None = None
-    usage: _Counts | None = None
+    usage: Counts | None = None
     system_fingerprint: str | None = None
     service_tier: Literal["auto", "default", "flex", "on_demand", "priority", "scale", "standard"] | None = None
     obfuscation: str | None = None
@@ -68,12 +68,19 @@ _SEPARATE_CHOICE_FIELDS: Final = frozenset({"delta", "logprobs"})
 
 
 def view(event: bytes) -> EventView | None:
+    return view_chunk(event, _pieces_of_choice)
+
+
+def view_chunk(
+    event: bytes, pieces_of_choice: Callable[[dict[str, Any], str], Iterator[TextPiece]]
+) -> EventView | None:
+    """Return the view of a chunk. `pieces_of_choice` yields the texts of a choice with a number."""
     data = data_of(event)
     if not data:
         return EventView({}, [], follows=None)
     if data == b"[DONE]":
         return EventView({}, [], ends=("",))
-    return _view(decode_event(data))
+    return _view(decode_event(data), pieces_of_choice)
 
 
 def growth(event: bytes) -> Growth | None:
@@ -86,7 +93,7 @@ def growth(event: bytes) -> Growth | None:
     return (f"{choice.index}.content", text) if text else None
 
 
-def _view(chunk: dict[str, Any]) -> EventView:
+def _view(chunk: dict[str, Any], pieces_of_choice: Callable[[dict[str, Any], str], Iterator[TextPiece]]) -> EventView:
     altered = without_logprobs(chunk)
     pieces: list[TextPiece] = []
     finished: set[str] = set()
@@ -98,7 +105,7 @@ def _view(chunk: dict[str, Any]) -> EventView:
             continue
         number = str(choice.get("index", 0))
         before = len(pieces)
-        pieces += _pieces_of_choice(choice, number)
+        pieces += pieces_of_choice(choice, number)
         if choice.get("finish_reason"):
             finished.add(number)
             if len(pieces) == before:

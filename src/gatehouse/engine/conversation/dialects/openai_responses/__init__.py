@@ -1,25 +1,39 @@
-"""OpenAI's responses API, for clients only. Every call is converted to the provider's own dialect. So a call can go to
-any provider, and no provider stores responses, because the gateway never calls a provider's responses API."""
+"""OpenAI's responses API. Between a client and a provider that both have it, calls are passed through. For any other
+provider they are converted to the provider's own dialect."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
-from gatehouse.engine.conversation.call import ModelCall
+from gatehouse.engine.conversation.call import ModelCall, NativeOptions
+from gatehouse.engine.conversation.decoding.answers import UsageReader
 from gatehouse.engine.conversation.decoding.bodies import decode_call
 from gatehouse.engine.conversation.dialect import NO_HEADERS
 from gatehouse.engine.conversation.dialects.envelope import openai_body, typed_event
-from gatehouse.engine.conversation.dialects.openai_responses import reply, request
-from gatehouse.engine.conversation.dialects.openai_responses.shape import ResponsesShape, refuse_unsupported
+from gatehouse.engine.conversation.dialects.openai_responses import native, reply, request
+from gatehouse.engine.conversation.dialects.openai_responses.native import ResponseEditor
+from gatehouse.engine.conversation.dialects.openai_responses.shape import (
+    ResponsesShape,
+    refuse_unconvertible,
+    refuse_unsupported,
+)
 from gatehouse.engine.conversation.dialects.openai_responses.stream import Writer
-from gatehouse.engine.conversation.dialects.openai_responses.view import view
+from gatehouse.engine.conversation.dialects.openai_responses.tap import ResponsesTap
+from gatehouse.engine.conversation.dialects.openai_responses.usage import UsageShape, usage_of
+from gatehouse.engine.conversation.dialects.openai_responses.view import growth, view
+from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import Completion, Request
-from gatehouse.engine.conversation.view import EventView
+from gatehouse.engine.conversation.usage import Usage
+from gatehouse.engine.conversation.view import EventView, Growth
 from gatehouse.foundation.errors import Refusal
+
+_usage_in = UsageReader("output", UsageShape)
 
 
 class OpenAIResponses:
     name = "openai_responses"
-    operation: Literal["chat"] = "chat"
+    operation: Literal["chat", "count_tokens"] = "chat"
+    limit_field = "max_output_tokens"
+    extra_fields: frozenset[str] = frozenset()
     feature_fields: Mapping[str, str] = {
         "response_format": "text.format",
         "strict": "tools.strict",
@@ -31,17 +45,39 @@ class OpenAIResponses:
     def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
         call = decode_call(self.name, body, ResponsesShape)
         refuse_unsupported(call.body)
+        call.native = NativeOptions()
         return call
 
     def prepend_instructions(self, body: dict[str, Any], text: str) -> None:
         instructions = body.get("instructions")
         body["instructions"] = f"{text}\n\n{instructions}" if instructions else text
 
+    def forward(self, call: ModelCall, model: str, provider: str = "") -> tuple[dict[str, Any], ResponsesTap]:
+        return native.forwarded(call, model), ResponsesTap(ResponseEditor(call, provider, model))
+
+    def check_reply(self, body: bytes) -> Usage | None:
+        return usage_of(_usage_in(body))
+
+    def edit_reply(self, body: bytes, call: ModelCall, model: str, provider: str) -> bytes:
+        return ResponseEditor(call, provider, model).body(body)
+
     def refuse_unconvertible(self, call: ModelCall) -> None:
-        """Does nothing. Every call is converted, so `decode` already refuses fields that cannot be converted."""
+        refuse_unconvertible(call.body)
 
     def to_internal(self, call: ModelCall) -> Request:
         return request.read(call.body, call.model, call.stream)
+
+    def from_internal(self, request_: Request) -> NoReturn:
+        raise NotConvertible("no other dialect is converted to the responses API")
+
+    def unwritten(self, request_: Request) -> NoReturn:
+        raise NotConvertible("no other dialect is converted to the responses API")
+
+    def parse_reply(self, body: bytes) -> NoReturn:
+        raise NotConvertible("responses are not converted")
+
+    def stream_reader(self) -> NoReturn:
+        raise NotConvertible("responses are not converted")
 
     def render_reply(self, answer: Completion, call: ModelCall) -> bytes:
         return reply.write(answer, call.body)
@@ -52,9 +88,8 @@ class OpenAIResponses:
     def view(self, event: bytes) -> EventView | None:
         return view(event)
 
-    def growth(self, event: bytes) -> None:
-        # There is no fast path, because each event has a sequence number, which merged events would break.
-        return None
+    def growth(self, event: bytes) -> Growth | None:
+        return growth(event)
 
     def render_error(self, error: Refusal) -> bytes:
         return openai_body(error)

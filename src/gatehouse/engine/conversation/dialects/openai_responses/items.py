@@ -7,6 +7,7 @@ from gatehouse.engine.conversation.conversion.custom_tools import arguments_of
 from gatehouse.engine.conversation.conversion.images import from_url
 from gatehouse.engine.conversation.decoding.optional_fields import word
 from gatehouse.engine.conversation.dialects.openai_chat.content import signature_of
+from gatehouse.engine.conversation.dialects.openai_responses.references import References, kind_of
 from gatehouse.engine.conversation.dialects.openai_responses.tools import OfferedTools, ToolKey
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import FormMessage, Image, Part, Role, Text, ToolCall, ToolResult
@@ -23,9 +24,6 @@ _TEXT_FIELDS: Final = {"input_text": "text", "output_text": "text", "text": "tex
 
 #: items of earlier answers that no other provider can use
 _LEFT_OUT: Final = frozenset({"reasoning", "web_search_call", "image_generation_call", "tool_search_call"})
-_CALLS: Final = frozenset({"function_call", "custom_tool_call"})
-#: the beginning of the ids of items with reasoning
-_REASONING_ID: Final = "rs_"
 #: fields of a message that are converted, or have no effect here
 _MESSAGE_FIELDS: Final = frozenset({"type", "role", "content", "id", "status"})
 
@@ -55,19 +53,18 @@ def read_items(
 
 
 class _ItemReader:
-    __slots__ = ("_ids", "_items", "_lost", "_tools")
+    __slots__ = ("_items", "_lost", "_references", "_tools")
 
     def __init__(self, items: Sequence[Mapping[str, Any]], tools: OfferedTools, lost: dict[str, None]) -> None:
         self._items = items
         self._tools = tools
         self._lost = lost
-        #: the ids of all items; read for the first reference
-        self._ids: set[str] | None = None
+        self._references = References(items)
 
     def read(self, index: int) -> FormMessage | None:
         """Return the message of an item, or None for an item that is left out or has no content of its own."""
         item, path = self._items[index], f"input[{index}]"
-        match _kind(item):
+        match kind_of(item):
             case "message":
                 for field in item.keys() - _MESSAGE_FIELDS:
                     self._lost[f"input.{field}"] = None
@@ -83,7 +80,7 @@ class _ItemReader:
                 # Their tools are read with those of the request.
                 return None
             case "item_reference":
-                self._check_reference(index, path)
+                self._references.leave_out(index, self._lost)
                 return None
             case kind if kind in _LEFT_OUT:
                 self._lost[f"input.{kind}"] = None
@@ -103,37 +100,6 @@ class _ItemReader:
             arguments=arguments,
             signature=signature_of(item),
         )
-
-    def _check_reference(self, index: int, path: str) -> None:
-        """Raises `InvalidField` for a reference to an item without which the conversation would have another meaning.
-
-        A reference to an item of the same input repeats it. Reasoning cannot be used. A text before a tool call is only
-        the call's announcement. References to other items are answers that the gateway did not keep."""
-        reference = _required(self._items[index], "id", path)
-        if self._ids is None:
-            self._ids = {
-                item["id"]
-                for item in self._items
-                if _kind(item) != "item_reference" and isinstance(item.get("id"), str)
-            }
-        if reference in self._ids:
-            return
-        following = self._items[index + 1] if index + 1 < len(self._items) else {}
-        if not reference.startswith(_REASONING_ID) and word(following.get("type")) not in _CALLS:
-            raise InvalidField(
-                f"{path}.id",
-                f"`{path}.id` refers to an item that is not in `input`. The gateway keeps no items: send the item"
-                " itself (Vercel's SDK does with the provider option `store: false`).",
-            )
-        self._lost["input.item_reference"] = None
-
-
-def _kind(item: Mapping[str, Any]) -> str | None:
-    """Return the type of an item, or None for a type that is no string. Messages and references may omit it."""
-    kind = item.get("type")
-    if kind is None or kind == "":
-        return "item_reference" if item.keys() <= {"id", "type"} else "message"
-    return word(kind)
 
 
 def _read_message(item: Mapping[str, Any], path: str) -> FormMessage:

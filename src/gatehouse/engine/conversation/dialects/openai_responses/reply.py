@@ -146,6 +146,6 @@ def _usage_fields(usage: Usage) -> dict[str, Any]:
             "cache_write_tokens": usage.cache_write_tokens,
         },
         "output_tokens": usage.output_tokens,
-        "output_tokens_details": {"reasoning_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
         "total_tokens": input_tokens + usage.output_tokens,
     }

@@ -1,7 +1,8 @@
 """The validated fields of a client's request, and the features that are refused.
 
 The gateway stores no responses and runs no tools. Features that would change the answer are refused; options that only
-tune an answer are passed to the providers that support them (see `request`).
+tune an answer are passed to the providers that support them (see `request`). A provider with the Responses API can
+store responses and run tools, if the organization allows it.
 """
 
 from typing import Annotated, Any, Final
@@ -28,26 +29,52 @@ class ResponsesShape(CallShape, gc=False, kw_only=True):
     reasoning: dict[str, Any] | None = None
     include: list[str] | None = None
     top_logprobs: int | None = None
+    store: bool | None = None
+    previous_response_id: str | None = None
+    truncation: str | None = None
 
 
+#: the value of `include` that requests log probabilities
+LOGPROBS: Final = "message.output_text.logprobs"
+NO_LOGPROBS: Final = "The gateway returns no probabilities of tokens."
 #: fields of unsupported features, with the values that are accepted, and the error message
 _UNSUPPORTED: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
-    "store": ((None, False), "The gateway keeps no responses: leave `store` out or say false."),
-    "previous_response_id": ((None,), "The gateway keeps no responses: send the whole conversation as `input`."),
     "conversation": ((None,), "The gateway keeps no conversations here: send the whole conversation as `input`."),
     "background": ((None, False), "The gateway answers at once: leave `background` out or say false."),
     "prompt": ((None,), "The gateway keeps no prompts: send `instructions` and `input`."),
-    "truncation": ((None, "disabled"), "The gateway drops nothing from a conversation: only `disabled` is offered."),
-    "top_logprobs": ((None, 0), "The gateway tells no probabilities of tokens."),
+    "top_logprobs": ((None, 0), NO_LOGPROBS),
 }
-_LOGPROBS: Final = "message.output_text.logprobs"
+#: the same for a provider without the Responses API
+_NOT_CONVERTED: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
+    "store": (
+        (None, False),
+        "The gateway keeps no responses, and neither does this model's provider: leave `store` out or say false.",
+    ),
+    "previous_response_id": (
+        (None,),
+        "The gateway keeps no responses, and neither does this model's provider: send the whole conversation as"
+        " `input`.",
+    ),
+}
+_TRUNCATIONS: Final = (None, "auto", "disabled")
+
+
+def refuse_unconvertible(body: dict[str, Any]) -> None:
+    """Raises `InvalidField` for features that only a provider with the Responses API supports."""
+    _refuse(body, _NOT_CONVERTED)
+
+
+def _refuse(body: dict[str, Any], features: dict[str, tuple[tuple[Any, ...], str]]) -> None:
+    for field, (accepted, message) in features.items():
+        if body.get(field) not in accepted:
+            raise InvalidField(field, message)
 
 
 def refuse_unsupported(body: dict[str, Any]) -> None:
-    """Raises `InvalidField` for unsupported features."""
-    for field, (accepted, message) in _UNSUPPORTED.items():
-        if body.get(field) not in accepted:
-            raise InvalidField(field, message)
-    read_tools(body)
-    if _LOGPROBS in (body.get("include") or ()):
-        raise InvalidField("include", _UNSUPPORTED["top_logprobs"][1])
+    """Raises `InvalidField` for features that no provider supports."""
+    _refuse(body, _UNSUPPORTED)
+    if body.get("truncation") not in _TRUNCATIONS:
+        raise InvalidField("truncation", "`truncation` must be `auto` or `disabled`.")
+    read_tools(body, accepts_hosted=True)
+    if LOGPROBS in (body.get("include") or ()):
+        raise InvalidField("include", NO_LOGPROBS)

@@ -53,9 +53,10 @@ class DeclaredTool(NamedTuple):
 class OfferedTools:
     """The tools of a request."""
 
-    __slots__ = ("_count", "_names", "_taken", "by_function", "lost")
+    __slots__ = ("_accepts_hosted", "_count", "_names", "_taken", "by_function", "lost")
 
-    def __init__(self) -> None:
+    def __init__(self, *, accepts_hosted: bool = False) -> None:
+        self._accepts_hosted = accepts_hosted
         #: by the function's name
         self.by_function: dict[str, DeclaredTool] = {}
         self._names: dict[ToolKey, str] = {}
@@ -88,7 +89,7 @@ class OfferedTools:
             self._declare(tool, path, namespace, introduction)
         elif kind is not None and kind.startswith(_LEFT_OUT):
             self.lost["tools." + next(prefix for prefix in _LEFT_OUT if kind.startswith(prefix))] = None
-        else:
+        elif kind is None or not self._accepts_hosted:
             raise _not_offered(kind, f"{path}.type")
 
     def function_name(self, key: ToolKey) -> str:
@@ -129,10 +130,11 @@ class OfferedTools:
         return f"tool_{digest[:_DIGEST_CHARACTERS]}"
 
 
-def read_tools(body: Mapping[str, Any]) -> OfferedTools:
-    """Return the tools of a request: those in `tools`, and those that its items add. Raises `InvalidField`."""
+def read_tools(body: Mapping[str, Any], *, accepts_hosted: bool = False) -> OfferedTools:
+    """Return the tools of a request: those in `tools`, and those that its items add. Raises `InvalidField`.
+    `accepts_hosted`: the result lacks tools that OpenAI runs; without it, they are refused."""
     declared = list(_declarations(body))
-    tools = OfferedTools()
+    tools = OfferedTools(accepts_hosted=accepts_hosted)
     # Names without a namespace stay as they are, so they are taken first.
     for tool, _ in declared:
         if word(tool.get("type")) in {"function", "custom"} and isinstance(tool.get("name"), str):
@@ -196,9 +198,10 @@ def _declarations(body: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], 
     """Yields each tool and its path."""
     for index, tool in enumerate(body.get("tools") or ()):
         yield tool, f"tools[{index}]"
-    items: Sequence[Any] | str = body["input"]
+    items: Sequence[Any] | str = body.get("input") or ()
     for number, item in enumerate(() if isinstance(items, str) else items):
-        if word(item.get("type")) not in DECLARING_ITEMS:
+        kind = item.get("type")
+        if type(kind) is not str or kind not in DECLARING_ITEMS:
             continue
         path, added = f"input[{number}].tools", item.get("tools")
         if not isinstance(added, list) or not all(isinstance(tool, dict) for tool in added):

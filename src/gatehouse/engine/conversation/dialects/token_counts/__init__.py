@@ -1,7 +1,7 @@
 """Counts of a call's input tokens, for clients of Anthropic's messages and of OpenAI's responses.
 
-A count is a call without an answer: its body is that of the model call, and it passes the same checks. Anthropic's
-providers count; for all others the gateway estimates.
+A count is a call without an answer: its body is that of the model call, and it passes the same checks. A provider that
+has the client's operation counts; for all others the gateway estimates.
 """
 
 from collections.abc import Mapping
@@ -11,14 +11,15 @@ import msgspec
 
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.decoding.answers import decode
-from gatehouse.engine.conversation.decoding.bodies import CallShape, decode_call
+from gatehouse.engine.conversation.decoding.bodies import decode_call
 from gatehouse.engine.conversation.dialect import NO_HEADERS, Dialect
 from gatehouse.engine.conversation.dialects.anthropic_messages import BETA, AnthropicMessages
 from gatehouse.engine.conversation.dialects.anthropic_messages.shape import MessagesShape
 from gatehouse.engine.conversation.dialects.openai_chat.tap import ChatTap
 from gatehouse.engine.conversation.dialects.openai_responses import OpenAIResponses
-from gatehouse.engine.conversation.dialects.openai_responses.shape import ResponsesShape, refuse_unsupported
+from gatehouse.engine.conversation.dialects.openai_responses.tap import ResponsesTap
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
+from gatehouse.engine.conversation.form import Completion, Request
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.foundation.errors import Refusal
 
@@ -36,22 +37,27 @@ class _Count(msgspec.Struct):
 
 
 _count = msgspec.json.Decoder(_Count)
+#: fields of OpenAI's operation
+_COUNTED_FIELDS: Final = frozenset({
+    "model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "reasoning", "text", "truncation",
+    "previous_response_id",
+})  # fmt: skip
 
 
-class _TokenCount:
-    """The parts that both dialects have in common. `_calls` is the dialect of the model calls."""
+class AnthropicTokenCount:
+    """`POST /v1/messages/count_tokens`, of clients and of providers."""
 
+    name = "anthropic_token_count"
     operation: Literal["count_tokens"] = "count_tokens"
     feature_fields: Mapping[str, str] = {}
     extra_fields: frozenset[str] = frozenset()
-    name: str
-    _calls: Dialect
-    _shape: type[CallShape]
+    _calls: Dialect = AnthropicMessages()
 
     def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
-        call = decode_call(self.name, body, self._shape)
-        if call.stream:
-            raise InvalidField("stream", "A token count cannot be streamed.")
+        call = _not_streamed(decode_call(self.name, body, _MessagesCountShape))
+        beta = headers.get(BETA)
+        if beta is not None:
+            call.headers = {BETA: beta}
         return call
 
     def prepend_instructions(self, body: dict[str, Any], text: str) -> None:
@@ -66,13 +72,14 @@ class _TokenCount:
         return decode(_count, body).input_tokens
 
     def refuse_unconvertible(self, call: ModelCall) -> None:
-        """Does nothing: counts are not converted."""
+        """Does nothing: reading refuses what cannot be converted."""
 
-    def to_internal(self, call: ModelCall) -> NoReturn:
-        raise NotConvertible("token counts are not converted")
+    def to_internal(self, call: ModelCall) -> Request:
+        request: Request = self._calls.to_internal(call)
+        return request
 
-    def render_reply(self, answer: Any, call: ModelCall) -> NoReturn:
-        raise NotConvertible("token counts are not converted")
+    def render_reply(self, answer: Completion, call: ModelCall) -> bytes:
+        return _rendered(self, answer)
 
     def stream_writer(self, call: ModelCall) -> NoReturn:
         raise NotConvertible("token counts are not streamed")
@@ -88,21 +95,6 @@ class _TokenCount:
 
     def render_stream_error(self, error: Refusal) -> bytes:
         return self._calls.render_stream_error(error)
-
-
-class AnthropicTokenCount(_TokenCount):
-    """`POST /v1/messages/count_tokens`, of clients and of providers."""
-
-    name = "anthropic_token_count"
-    _calls = AnthropicMessages()
-    _shape = _MessagesCountShape
-
-    def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
-        call = super().decode(body, headers)
-        beta = headers.get(BETA)
-        if beta is not None:
-            call.headers = {BETA: beta}
-        return call
 
     def forward(self, call: ModelCall, model: str) -> tuple[dict[str, Any], ChatTap]:
         return {**call.body, "model": model}, ChatTap(call.model, withhold_usage=False)
@@ -124,20 +116,49 @@ class AnthropicTokenCount(_TokenCount):
         raise NotConvertible("token counts are not streamed")
 
 
-class OpenAITokenCount(_TokenCount):
-    """`POST /v1/responses/input_tokens`. No provider is called in this dialect."""
+class OpenAITokenCount(OpenAIResponses):
+    """`POST /v1/responses/input_tokens`, of clients and of providers with the Responses API."""
 
     name = "openai_token_count"
-    _calls = OpenAIResponses()
-    _shape = ResponsesShape
+    operation: Literal["count_tokens"] = "count_tokens"
+    limit_field = ""
 
     def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
-        call = super().decode(body, headers)
-        refuse_unsupported(call.body)
-        return call
+        return _not_streamed(super().decode(body, headers))
+
+    def forward(self, call: ModelCall, model: str, provider: str = "") -> tuple[dict[str, Any], ResponsesTap]:
+        body, tap = super().forward(call, model, provider)
+        # The operation has fewer fields than a call.
+        return {name: value for name, value in body.items() if name in _COUNTED_FIELDS}, tap
+
+    def check_reply(self, body: bytes) -> Usage | None:
+        self.read_count(body)
+        return None
+
+    def render_reply(self, completion: Completion, call: ModelCall) -> bytes:
+        return _rendered(self, completion)
+
+    def edit_reply(self, body: bytes, call: ModelCall, model: str, provider: str) -> bytes:
+        return body
 
     def render_count(self, tokens: int) -> bytes:
         return msgspec.json.encode({"object": "response.input_tokens", "input_tokens": tokens})
+
+    def read_count(self, body: bytes) -> int:
+        return decode(_count, body).input_tokens
+
+
+def _rendered(dialect: AnthropicTokenCount | OpenAITokenCount, answer: Completion) -> bytes:
+    """Return the body for the client with the number of tokens in a converted answer."""
+    if answer.usage is None:
+        raise NotConvertible("the answer has no count")
+    return dialect.render_count(answer.usage.input_tokens)
+
+
+def _not_streamed(call: ModelCall) -> ModelCall:
+    if call.stream:
+        raise InvalidField("stream", "A token count cannot be streamed.")
+    return call
 
 
 COUNTING: Mapping[str, AnthropicTokenCount | OpenAITokenCount] = {

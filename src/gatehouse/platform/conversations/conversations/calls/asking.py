@@ -11,7 +11,7 @@ from fastapi import Depends, Request
 from gatehouse.engine.conversation.dialects import PASSING
 from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import Completion, Text
-from gatehouse.engine.exchange import Answer, CallRequest, Identified, Received
+from gatehouse.engine.exchange import Answer, CallRequest, HostContext, Identified, Received
 from gatehouse.engine.routing.attempts import AllProvidersFailed
 from gatehouse.engine.stages.candidates.route import AUTO, default_model
 from gatehouse.foundation.http.middleware import request_id
@@ -20,7 +20,7 @@ from gatehouse.ingress.in_progress import InProgressCall
 from gatehouse.platform.conversations.conversations.calls.context import PromptMessage
 from gatehouse.platform.conversations.conversations.errors import ModelNotUsable
 from gatehouse.platform.request.ports import Host, TheHost
-from gatehouse.policy.records import ModelRecord
+from gatehouse.policy.catalog import ModelRecord
 from gatehouse.policy.snapshot import Snapshot
 
 DIALECT: Final = "openai_chat"
@@ -94,8 +94,10 @@ class ModelCaller:
         stream: bool = False,
     ) -> Answer:
         body = {"model": model, "stream": stream, "messages": [msgspec.structs.asdict(message) for message in messages]}
-        received.body = msgspec.json.encode(body)
-        answer = await self._engine.answer(received, on_admitted=call.let_in, counted=self._rate, labels=labels)
+        received = msgspec.structs.replace(received, body=msgspec.json.encode(body))
+        answer = await self._engine.answer(
+            received, on_admitted=call.let_in, host=HostContext(rate=self._rate, labels=labels)
+        )
         return answer if answer.answered is None or answer.stream is not None else _require_readable(answer)
 
 

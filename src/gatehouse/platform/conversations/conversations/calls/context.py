@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from gatehouse.policy.records import ModelRecord
+from gatehouse.policy.catalog import ModelRecord
 
 #: Context window of a model whose catalog entry has none.
 DEFAULT_WINDOW_TOKENS: Final = 32_768

@@ -8,6 +8,7 @@ from typing import Final
 from uuid import UUID
 
 import msgspec
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.engine.exchange import CallRequest, Exchange
 from gatehouse.foundation.clock import utc_now
@@ -18,12 +19,16 @@ from gatehouse.platform.conversations.conversations.calls import context
 from gatehouse.platform.conversations.conversations.calls.asking import full_name, inspected_question
 from gatehouse.platform.conversations.conversations.calls.context import PromptMessage
 from gatehouse.platform.conversations.conversations.contents import SealedContents
-from gatehouse.platform.conversations.conversations.errors import ConversationFull, ConversationNotFound
+from gatehouse.platform.conversations.conversations.errors import (
+    ConversationFull,
+    ConversationNotFound,
+    NotTheNewestQuestion,
+)
 from gatehouse.platform.conversations.conversations.schemas import Message
 from gatehouse.platform.conversations.conversations.table import ConversationRow, MessageRow
 from gatehouse.platform.organization.system_config.table import value
 from gatehouse.platform.request.injected import SplitTransactions
-from gatehouse.policy.records import ModelRecord
+from gatehouse.policy.catalog import ModelRecord
 
 #: Maximum length of a stored answer. A longer answer is cut and stored as incomplete.
 MAX_ANSWER_CHARACTERS: Final = 1_000_000
@@ -51,6 +56,8 @@ class ConversationTurn:
         self.request_id = request_id
         self._message_ids = (new_id(), new_id())
         self._sequence = 0
+        #: sequence of the question that this turn replaces, or None
+        self._replaced_sequence: int | None = None
         #: earlier messages that fit into the context window of the model
         self.earlier: list[PromptMessage] = []
         #: highest label numbers in the earlier messages
@@ -66,8 +73,10 @@ class ConversationTurn:
         request_id: str,
         model: ModelRecord | None,
         question: str,
+        replaces: UUID | None,
     ) -> "ConversationTurn":
-        """Reserve two rows at the end of the conversation. Raises `ConversationNotFound` and `ConversationFull`."""
+        """Reserve two rows at the end of the conversation. Raises `ConversationNotFound`, `ConversationFull` and
+        `NotTheNewestQuestion`."""
         contents = SealedContents.of(sealer, row.id, row.sealed_key)
         turn = cls(transactions, row, contents, request_id)
         async with transactions.changing() as change:
@@ -79,6 +88,9 @@ class ConversationTurn:
             turn.labels = locked.label_numbers
             limit = int(await value(session, "max_conversation_messages"))
             count, last_sequence = await table.count_messages(session, row.id)
+            if replaces is not None:
+                turn._replaced_sequence = await _newest_question(session, row.id, replaces)
+                count -= 2
             if count + 2 > limit:
                 raise ConversationFull(limit)
             turn._sequence = last_sequence + 1
@@ -87,7 +99,7 @@ class ConversationTurn:
             rows = await table.earlier_messages(
                 session,
                 row.id,
-                before=turn._sequence,
+                before=turn._sequence if turn._replaced_sequence is None else turn._replaced_sequence,
                 limit=context.MAX_MESSAGES,
                 text_bytes=context.max_prompt_bytes(model),
             )
@@ -136,6 +148,8 @@ class ConversationTurn:
             row = await table.owned(change.session, self._row.id, self._row.user_id, lock=True)
             if row is None:
                 return messages
+            if self._replaced_sequence is not None:
+                await table.delete_turn(change.session, row.id, self._replaced_sequence)
             for message, text in zip(messages, stored_texts, strict=True):
                 values = message.model_dump(include={"status", "model", "finish_reason", "created_at"})
                 content = self._contents.seal(text, message.id)
@@ -164,6 +178,15 @@ class ConversationTurn:
                 "created_at": utc_now(),
             }
         )
+
+
+async def _newest_question(session: AsyncSession, conversation_id: UUID, message_id: UUID) -> int:
+    """Return the sequence of a message. Raises `NotTheNewestQuestion` unless it is the conversation's newest
+    question."""
+    newest = await table.newest_question(session, conversation_id)
+    if newest is None or newest.id != message_id:
+        raise NotTheNewestQuestion
+    return newest.sequence
 
 
 def with_labels(text: str, call_request: CallRequest) -> str:

@@ -36,7 +36,8 @@ class Post:
     async def begin(
         cls, transactions: SplitTransactions, host: Host, models: ModelCaller, row: ConversationRow, new: NewMessage
     ) -> "Post":
-        """Reserve rows for the two messages. Raises `ConversationFull` and `ConversationNotFound`."""
+        """Reserve rows for the two messages. Raises `ConversationFull`, `ConversationNotFound` and
+        `NotTheNewestQuestion`."""
         post = cls(transactions, host, models, row, new)
         post._turn = await ConversationTurn.begin(
             transactions,
@@ -45,6 +46,7 @@ class Post:
             request_id=models.received.request_id,
             model=await models.catalog_entry(new.model or row.model),
             question=new.content,
+            replaces=new.replaces,
         )
         return post
 

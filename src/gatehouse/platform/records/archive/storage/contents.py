@@ -31,6 +31,8 @@ _COLUMNS: Final[dict[Records, dict[str, str]]] = {
         "output_tokens": "integer", "cached_tokens": "integer", "cost_usd": "money", "latency_ms": "number",
         "time_to_first_token_ms": "number", "provider_latency_ms": "number", "fallbacks": "integer",
         "routing_policy_id": "text", "dlp_action": "text", "cache": "text", "end_user": "text", "tags": "text",
+        "error_code": "text", "attempts": "text", "attempt_ms": "number",
+        "model_alias": "text", "shadow": "boolean", "credential": "text",
     },
     "dlp_events": {
         "tenant_id": "text", "id": "text", "timestamp": "moment", "request_id": "text", "user_id": "text",

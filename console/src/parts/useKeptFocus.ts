@@ -1,0 +1,23 @@
+import { type RefObject, useEffect } from "react";
+
+/** If the focused element is removed, such as the menu of a deleted row, moves the focus to `area`. Otherwise, the
+ * keyboard user would start again at the beginning of the page. */
+export function useKeptFocus(area: RefObject<HTMLElement | null>): void {
+  useEffect(() => {
+    let last: Element | null = null;
+    const remember = ({ target }: FocusEvent) => {
+      last = target as Element;
+    };
+    const observer = new MutationObserver(() => {
+      if (last === null || last.isConnected || document.activeElement !== document.body) return;
+      last = null;
+      area.current?.focus({ preventScroll: true });
+    });
+    document.addEventListener("focusin", remember);
+    observer.observe(document.body, { childList: true, subtree: true });
+    return () => {
+      document.removeEventListener("focusin", remember);
+      observer.disconnect();
+    };
+  }, [area]);
+}

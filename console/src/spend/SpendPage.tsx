@@ -1,0 +1,107 @@
+import { getRouteApi, Link } from "@tanstack/react-router";
+import { ChartPie } from "lucide-react";
+import { useMemo } from "react";
+import { useUserName } from "../api/users";
+import { useGroup } from "../groups/api";
+import { Button } from "../parts/Button";
+import { Chip } from "../parts/Chip";
+import { DataTable } from "../parts/DataTable";
+import { FilterSelect } from "../parts/fields";
+import { count, dollars } from "../parts/format";
+import { Page, Panel } from "../parts/Page";
+import { Pager } from "../parts/Pager";
+import { Segments } from "../parts/Segments";
+import { EmptyState, ErrorState } from "../parts/states";
+import { DayRange } from "../parts/TimeRange";
+import { texts } from "../texts";
+import { spendTexts } from "../texts/spend";
+import { DEFAULT_SORT, PAGE_SIZE, type Sort, type SpendFilters, type SpendPeriod, useSpend, utcDay } from "./api";
+import { BYS, PERIODS } from "./choices";
+import { spendColumns } from "./columns";
+import styles from "./SpendPage.module.css";
+
+const route = getRouteApi("/spend");
+const CUSTOM_DAYS = 30;
+
+/** Requests, tokens and cost by user, group or API key, over a chosen time. */
+export function SpendPage() {
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const { page = 1, by = "user", period = "month", ...rest } = search;
+  const filters: SpendFilters = { by, period, ...rest };
+  const list = useSpend(filters, page);
+  const { data } = list;
+  const total = data?.sum.cost_usd ?? 0;
+  const columns = useMemo(() => spendColumns({ by, period, from: rest.from, to: rest.to }, total), [by, period, rest.from, rest.to, total]);
+  const filter = (changed: Partial<SpendFilters>) => void navigate({ search: { ...rest, by, period, ...changed } });
+  const isFiltered = rest.user !== undefined || rest.group !== undefined;
+
+  return (
+    <Page
+      title={spendTexts.title}
+      views={
+        <Segments label={spendTexts.by}>
+          {BYS.map((value) => (
+            <Link
+              key={value} from="/spend" to="/spend" aria-current={value === by ? "true" : undefined}
+              search={{ ...rest, period, by: value }}
+            >
+              {spendTexts.bys[value]}
+            </Link>
+          ))}
+        </Segments>
+      }
+      bar={
+        <>
+          <FilterSelect label={spendTexts.period} value={period} onChange={({ target }) => filter(periodOf(target.value as SpendPeriod))}>
+            {PERIODS.map((value) => <option key={value} value={value}>{spendTexts.periods[value]}</option>)}
+          </FilterSelect>
+          {period === "custom" && <DayRange fromLabel={spendTexts.from} toLabel={spendTexts.to} from={rest.from} to={rest.to} onChange={filter} />}
+          {rest.user !== undefined && <UserChip id={rest.user} onRemove={() => filter({ user: undefined })} />}
+          {rest.group !== undefined && <GroupChip id={rest.group} onRemove={() => filter({ group: undefined })} />}
+          {isFiltered && <Button look="quiet" size="small" onClick={() => filter({ user: undefined, group: undefined })}>{texts.clear}</Button>}
+          {data !== undefined && data.total > 0 && (
+            <span className={styles["sum"]} role="status">
+              {spendTexts.sum(dollars(total), count(data.sum.requests), count(data.sum.input_tokens + data.sum.output_tokens + data.sum.cached_tokens))}
+            </span>
+          )}
+        </>
+      }
+    >
+      <Panel label={spendTexts.title}>
+        {list.error && data === undefined ? (
+          <ErrorState error={list.error} onRetry={() => void list.refetch()} />
+        ) : data?.total === 0 ? (
+          <EmptyState icon={ChartPie} title={spendTexts.empty} text={spendTexts.emptyText} />
+        ) : (
+          <>
+            <DataTable
+              label={spendTexts.bys[by]} columns={columns} rows={data?.items} idOf={(item) => item.id ?? "none"} stale={list.isPlaceholderData}
+              sort={filters.sort ?? DEFAULT_SORT} onSort={(sort) => filter({ sort: sort as Sort })}
+            />
+            {data !== undefined && (
+              <Pager page={page} size={PAGE_SIZE} total={data.total} onPage={(next) => void navigate({ search: { ...filters, page: next } })} />
+            )}
+          </>
+        )}
+      </Panel>
+    </Page>
+  );
+}
+
+/** Returns the filters for a period. A custom period initially covers the last 30 days. */
+function periodOf(period: SpendPeriod): Partial<SpendFilters> {
+  if (period !== "custom") return { period, from: undefined, to: undefined };
+  return { period, from: utcDay(CUSTOM_DAYS - 1), to: utcDay(0) };
+}
+
+function UserChip({ id, onRemove }: { id: string; onRemove: () => void }) {
+  const text = spendTexts.filtered(spendTexts.ofUser, useUserName(id) ?? id);
+  return <Chip text={text} removeLabel={spendTexts.removeFilter(spendTexts.ofUser)} onRemove={onRemove} />;
+}
+
+function GroupChip({ id, onRemove }: { id: string; onRemove: () => void }) {
+  const { data } = useGroup(id);
+  const text = spendTexts.filtered(spendTexts.ofGroup, data?.name ?? `${id.slice(0, 8)}…`);
+  return <Chip text={text} removeLabel={spendTexts.removeFilter(spendTexts.ofGroup)} onRemove={onRemove} />;
+}

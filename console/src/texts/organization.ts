@@ -1,0 +1,92 @@
+/** The texts of the organization's settings. They are loaded with the pages that use them. */
+
+export const organizationTexts = {
+  title: "Organization",
+  settings: "Settings",
+  name: "Name",
+  contact: "Contact address",
+  timezone: "Time zone",
+  timezoneHint: "Days and months of budgets and reports begin in it, for example Europe/Berlin.",
+  sessionMinutes: "A session ends after (minutes)",
+  idleMinutes: "A session without requests ends after (minutes)",
+  required: "Enter a value.",
+  numberRequired: "Enter a whole number.",
+  save: "Save",
+  saved: "The settings were saved.",
+  flags: "Features",
+  flagOn: (name: string) => `${name} is on.`,
+  flagOff: (name: string) => `${name} is off.`,
+  flagTexts: {
+    dlp_enabled: { name: "Data-loss prevention", text: "Off: nothing is inspected, on the way in or out." },
+    credential_intelligence: { name: "Search for credentials", text: "Off: built-in patterns for keys, tokens and passwords are not searched for." },
+    block_unreadable: { name: "Block what cannot be read", text: "On: images, recordings and files that cannot be read are blocked." },
+    human_in_loop: { name: "Approvals by people", text: "On: a request for which a rule requires approval waits. Off: it is blocked." },
+    budget_enforcement: { name: "Budgets refuse requests", text: "Off: budgets count what is spent and refuse nothing." },
+    cost_routing: { name: "Routing policies", text: "Off: no routing policy applies; “auto” is the default model." },
+    api_key_scoping: { name: "Scopes for API keys", text: "On: keys may be made that do less than their owner may." },
+    outpost_enabled: { name: "Outposts", text: "On: outposts get the organization's policy and hand in their records." },
+    audit_log_streaming: { name: "Forwarding to a SIEM", text: "On: records are sent to the receiver that is set up." },
+  },
+  domains: "Mail domains",
+  noDomains: "No domain is listed. Single sign-on and self-registration need a proven one.",
+  addDomain: "Add domain",
+  addDomainText: "After this, a DNS record proves that the domain is yours.",
+  domain: "Domain",
+  proven: "Proven",
+  notProven: "Not proven",
+  proofText: (name: string) => `Add a TXT record with this value for ${name}, then check it.`,
+  txtValue: "Value of the TXT record",
+  verify: "Check now",
+  isProven: (domain: string) => `${domain} is proven.`,
+  isNotProven: "The record was not found. DNS may take a while.",
+  jit: "Single sign-on makes accounts for its addresses",
+  registration: "People may register themselves with its addresses",
+  actionsOf: (domain: string) => `Actions for ${domain}`,
+  remove: "Remove…",
+  removeTitle: (domain: string) => `Remove ${domain}?`,
+  removeText: "Its addresses are not proven any more. Accounts stay.",
+  removeNow: "Remove domain",
+  removed: (domain: string) => `${domain} was removed.`,
+} as const;
+
+export const allowlistTexts = {
+  title: "IP allowlist",
+  enabled: "Accept credentials from these addresses only",
+  enabledHint: "Sessions, API keys and OAuth clients, for model calls and administration. Off: the list is kept and not enforced.",
+  cidrs: "Addresses",
+  cidrsHint: "One address or range a line, such as 192.0.2.0/24 or 2001:db8::/32. Your own must be among them.",
+  bypass: "Accept a fresh second factor from any address",
+  bypassHint: "API keys and OAuth clients have none.",
+  saved: "The allowlist was saved.",
+} as const;
+
+export const requestFieldTexts = {
+  title: "Request fields",
+  known: "Allowed fields",
+  knownHint: "These fields of model calls are refused unless they are allowed.",
+  others: "Further names",
+  othersHint: "One a line: a field, a hosted tool such as tools.web_search, or tools.* for all of them.",
+  unknown: { pass: "Fields that the gateway does not know are passed to the provider.", refuse: "Fields that the gateway does not know are refused." },
+  saved: "The allowed fields were saved.",
+} as const;
+
+export const mailTestTexts = {
+  title: "Mail",
+  text: "Send a test mail to your own address, by the way of all mails.",
+  send: "Send a test mail",
+  queued: (address: string) => `The mail to ${address} is on its way…`,
+  sent: "Sent",
+  sentText: (address: string) => `The mail server took the mail to ${address}.`,
+  failed: "Not sent",
+  noResult: "There is no result after two minutes. The process that runs background work may be stopped. The audit log shows the result as soon as there is one.",
+} as const;
+
+export const configurationTexts = {
+  title: "Configuration",
+  noValue: "(empty)",
+  fixed: { organization: "Set by the organization.", environment: "Set by the environment, for the whole platform.", default: "Default, for the whole platform." },
+  edit: (key: string) => `Edit ${key}`,
+  value: "Value",
+  defaultValue: (value: string) => (value === "" ? "The default is empty." : `The default is ${value}.`),
+  saved: (key: string) => `${key} was saved.`,
+} as const;

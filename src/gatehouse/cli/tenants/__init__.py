@@ -1,0 +1,1 @@
+"""Commands that change an organization in the database."""

@@ -1,0 +1,89 @@
+"""Operations on a response that a provider keeps: read it, list the items of its input, delete it.
+
+Such an operation has no answer of a model and costs nothing. Its "body" is made from the path and the query, and names
+the id that the client has sent. It passes the checks of a model call for the model of the response.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal, NoReturn
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from gatehouse.engine.conversation.call import KeptRequest, ModelCall, NativeOptions
+from gatehouse.engine.conversation.decoding.bodies import MAX_MODEL_NAME
+from gatehouse.engine.conversation.dialect import NO_HEADERS
+from gatehouse.engine.conversation.dialects.envelope import openai_body, typed_event
+from gatehouse.engine.conversation.dialects.openai_responses.shape import LOGPROBS, NO_LOGPROBS
+from gatehouse.engine.conversation.errors import InvalidField, NotConvertible, ResponseNotFound
+from gatehouse.foundation.errors import Refusal
+from gatehouse.foundation.secrets.owned_ids import unverified_response
+
+#: query parameters that are passed on, by the operation's method and path below the response
+_PARAMETERS: Final[Mapping[tuple[str, str], frozenset[str]]] = {
+    ("GET", ""): frozenset({"include", "include[]"}),
+    ("GET", "/input_items"): frozenset({"after", "before", "include", "include[]", "limit", "order"}),
+    ("DELETE", ""): frozenset(),
+}
+_INCLUDE: Final = frozenset({"include", "include[]"})
+_MAX_QUERY_FIELDS: Final = 32
+
+_request = msgspec.json.Decoder(KeptRequest)
+
+
+class OpenAIKeptResponse:
+    name = "openai_kept_response"
+    operation: Literal["kept_response"] = "kept_response"
+    feature_fields: Mapping[str, str] = {}
+
+    def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
+        request = _request.decode(body)
+        request.parameters = _parameters(request)
+        kept = unverified_response(request.public_id)
+        name = "" if kept is None else f"{kept.provider}/{kept.model}"
+        # Anyone can write an id with any name, and the name is recorded.
+        if not name or len(name) > MAX_MODEL_NAME or not name.isprintable():
+            raise ResponseNotFound
+        return ModelCall(dialect=self.name, model=name, stream=False, body={}, native=NativeOptions(kept=request))
+
+    def prepend_instructions(self, body: dict[str, Any], text: str) -> None:
+        """Does nothing: no model is called."""
+
+    def refuse_unconvertible(self, call: ModelCall) -> None:
+        """Does nothing: the operation goes only to the provider that keeps the response."""
+
+    def to_internal(self, call: ModelCall) -> NoReturn:
+        raise NotConvertible("operations on kept responses are not converted")
+
+    def render_reply(self, answer: Any, call: ModelCall) -> NoReturn:
+        raise NotConvertible("operations on kept responses are not converted")
+
+    def stream_writer(self, call: ModelCall) -> NoReturn:
+        raise NotConvertible("operations on kept responses are not streamed")
+
+    def view(self, event: bytes) -> NoReturn:
+        raise NotConvertible("operations on kept responses are not streamed")
+
+    def growth(self, event: bytes) -> NoReturn:
+        raise NotConvertible("operations on kept responses are not streamed")
+
+    def render_error(self, error: Refusal) -> bytes:
+        return openai_body(error)
+
+    def render_stream_error(self, error: Refusal) -> bytes:
+        return typed_event(error)
+
+
+def _parameters(request: KeptRequest) -> list[tuple[str, str]]:
+    """Return the query's parameters. Raises `InvalidField`."""
+    try:
+        parameters = parse_qsl(request.query, keep_blank_values=True, max_num_fields=_MAX_QUERY_FIELDS)
+    except ValueError:
+        raise InvalidField("query", f"The query has more than {_MAX_QUERY_FIELDS} parameters.") from None
+    passed = _PARAMETERS[request.method, request.path]
+    for name, value in parameters:
+        if name == "stream" and value.lower() == "true":
+            raise InvalidField("stream", "A stored response cannot be streamed. Omit `stream`.")
+        if name in _INCLUDE and value == LOGPROBS:
+            raise InvalidField(name, NO_LOGPROBS)
+    return [(name, value) for name, value in parameters if name in passed]

@@ -1,0 +1,164 @@
+"""Calls of providers that have the Responses API: the body that they receive, and their answers."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
+
+from gatehouse.engine.conversation.call import ModelCall, NativeOptions
+from gatehouse.engine.conversation.decoding.optional_fields import word
+from gatehouse.engine.conversation.dialects.openai_responses.references import References, kind_of
+from gatehouse.engine.conversation.errors import NotConvertible
+
+
+class NativeOperation(NamedTuple):
+    """An operation of the Responses API. `path` is the key of its path in a kind's `paths`. `native_only`: it is not
+    offered for a provider without the API."""
+
+    path: Literal["responses", "compact", "input_tokens"]
+    native_only: bool = False
+
+
+#: By the client's dialect.
+NATIVE_OPERATIONS: Final[Mapping[str, NativeOperation]] = {
+    "openai_responses": NativeOperation("responses"),
+    "openai_compaction": NativeOperation("compact", native_only=True),
+    "openai_token_count": NativeOperation("input_tokens"),
+    "openai_kept_response": NativeOperation("responses", native_only=True),
+}
+#: Prefixes of the types of hosted tools that are left out without permission. Agents declare them in every request.
+LEFT_OUT: Final = ("web_search", "image_generation")
+#: Members of a response that repeat the request's texts, and what the client receives instead. The instructions may be
+#: the organization's, and repeated texts would have to be inspected again.
+_REPEATED: Final[Mapping[str, bytes]] = {
+    "instructions": b"null",
+    "metadata": b"{}",
+    "prompt": b"null",
+    "text": b'{"format":{"type":"text"}}',
+    "tools": b"[]",
+}
+#: The provider's ids that a client may send back: of responses, and of items.
+_IDS: Final = re.compile(
+    rb'("(?:id|item_id|previous_response_id|approval_request_id|first_id|last_id)"\s*:\s*")'
+    rb"((?:resp|msg|rs|fc|fco|ctc|ctco|ws|fs|ci|ig|mcp|mcpl|mcpr|cu|cmp|lsh|sh|ts|tso|am)_[A-Za-z0-9_-]{1,200})"
+    rb'(?=")'
+)
+#: Most ids that are remembered for one answer. Further ones are computed each time.
+_MAX_REMEMBERED_IDS: Final = 1024
+_SIGNATURES: Final = "extra_content"
+
+_members: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_encode: Final = msgspec.json.Encoder().encode
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def left_out_tool(tool: Any, left_out: Sequence[str]) -> str | None:
+    """Return the prefix in `left_out` that the type of a tool has, or None."""
+    kind = word(tool.get("type")) if isinstance(tool, dict) else None
+    return next((prefix for prefix in left_out if kind is not None and kind.startswith(prefix)), None)
+
+
+def forwarded(call: ModelCall, model: str) -> dict[str, Any]:
+    """Return the body for the provider. Adds the names of what is left out to `call.native.lost`. Raises
+    `InvalidField` for a reference that cannot be left out."""
+    options = call.native or NativeOptions()
+    options.lost = {}
+    body = {**call.body, "model": model}
+    if not options.keeps and NATIVE_OPERATIONS[call.dialect].path == "responses":
+        # The default of the API is true.
+        body["store"] = False
+    if options.left_out and isinstance(body.get("tools"), list):
+        body["tools"] = _remaining(body["tools"], options)
+    items = body.get("input")
+    if isinstance(items, list):
+        body["input"] = _forwarded_items(items, options)
+    return body
+
+
+def _forwarded_items(items: Sequence[Any], options: NativeOptions) -> Sequence[Any]:
+    references: References | None = None
+    remaining: list[Any] = []
+    changed = False
+    for index, item in enumerate(items):
+        kind = kind_of(item)
+        if kind == "item_reference" and word(item.get("id")) not in options.references:
+            references = references or References(items)
+            references.leave_out(index, options.lost)
+            changed = True
+            continue
+        forwarded_item = item
+        if _SIGNATURES in item:
+            # The field is that of another provider. This provider refuses unknown fields.
+            forwarded_item = {name: value for name, value in item.items() if name != _SIGNATURES}
+        if options.left_out and isinstance(item.get("tools"), list):
+            forwarded_item = {**forwarded_item, "tools": _remaining(item["tools"], options)}
+        changed = changed or forwarded_item is not item
+        remaining.append(forwarded_item)
+    return remaining if changed else items
+
+
+def _remaining(tools: Sequence[Any], options: NativeOptions) -> list[Any]:
+    """Return the tools, also those of namespaces, without the hosted tools that are left out."""
+    remaining = []
+    for tool in tools:
+        prefix = left_out_tool(tool, options.left_out)
+        if prefix is not None:
+            options.lost[f"tools.{prefix}"] = None
+        elif isinstance(tool, dict) and tool.get("type") == "namespace" and isinstance(tool.get("tools"), list):
+            remaining.append({**tool, "tools": _remaining(tool["tools"], options)})
+        else:
+            remaining.append(tool)
+    return remaining
+
+
+class ResponseEditor:
+    """Rewrites the responses of one call for the client: the requested name of the model, ids that are bound to the
+    caller if the provider keeps the response, and nothing that repeats the request's texts."""
+
+    __slots__ = ("_model", "_public", "_public_id")
+
+    def __init__(self, call: ModelCall, provider: str, model: str) -> None:
+        self._model = msgspec.Raw(_encode(call.model))
+        options = call.native
+        self._public_id: Callable[[str], str] | None = None
+        if options is not None and options.keeps and options.public_id is not None:
+            self._public_id = partial(options.public_id, provider, model)
+        #: public ids by the provider's, which later events repeat
+        self._public: dict[bytes, bytes] = {}
+
+    def body(self, body: bytes) -> bytes:
+        """Return a complete answer for the client. Raises `NotConvertible`."""
+        return self.with_public_ids(self.response(body))
+
+    def response(self, data: bytes) -> bytes:
+        """Return a response object. Raises `NotConvertible` if it is none."""
+        try:
+            members = _members.decode(data)
+        except _UNREADABLE:
+            raise NotConvertible("the response is not an object") from None
+        if "model" in members:
+            members["model"] = self._model
+        for name, replacement in _REPEATED.items():
+            if name in members:
+                members[name] = msgspec.Raw(replacement)
+        return _encode(members)
+
+    @property
+    def replaces_ids(self) -> bool:
+        return self._public_id is not None
+
+    def with_public_ids(self, data: bytes) -> bytes:
+        """Return the data with the client's ids. Quotes are escaped in JSON strings, so that no text is changed."""
+        return data if self._public_id is None else _IDS.sub(self._replaced, data)
+
+    def _replaced(self, match: re.Match[bytes]) -> bytes:
+        upstream = match[2]
+        public = self._public.get(upstream)
+        if public is None:
+            assert self._public_id is not None
+            public = self._public_id(upstream.decode()).encode()
+            if len(self._public) < _MAX_REMEMBERED_IDS:
+                self._public[upstream] = public
+        return match[1] + public

@@ -1,0 +1,253 @@
+"""Calls a tool: access, inspection of the arguments, the call to the server, inspection of the result, record."""
+
+import asyncio
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from gatehouse.engine import pipeline
+from gatehouse.engine.conversation.call import ModelCall
+from gatehouse.engine.exchange import CallRequest, Identified
+from gatehouse.engine.mcp import upstream
+from gatehouse.engine.mcp.definitions import input_schema
+from gatehouse.engine.mcp.errors import (
+    INVALID_PARAMS,
+    InvalidParams,
+    McpServerFailed,
+    McpSwitchedOff,
+    ToolRefusedCall,
+    UnknownSession,
+    UnknownTool,
+)
+from gatehouse.engine.mcp.headers import parameter_headers
+from gatehouse.engine.mcp.messages import LEGACY, ClientMessage, encode
+from gatehouse.engine.mcp.recording import ToolCallState, record
+from gatehouse.engine.mcp.sessions import UpstreamSessions
+from gatehouse.engine.mcp.upstream import Target, UpstreamFailed
+from gatehouse.engine.ports import Ports
+from gatehouse.engine.routing.attempts import CredentialRevoked, OutOfTouch
+from gatehouse.engine.stages.calls.dlp_output import approved
+from gatehouse.engine.verdict import ALLOW, Hold, Rewrite, resolved
+from gatehouse.foundation.errors import ClientLeft, Internal, Refusal
+from gatehouse.policy.mcp import McpServer, McpServerRecord, McpToolRecord
+
+log = structlog.get_logger(__name__)
+
+#: parameters of `tools/call` for which an agent and a server must exchange more than one message
+_UNSUPPORTED: Final = ("inputResponses", "requestState", "task")
+#: Field of the body in which the stages see the arguments. Content filters read the topics of this field. No stage
+#: treats it specially, as it would `input` or `text`.
+_ARGUMENTS: Final = "query"
+#: number of times that a call synchronizes the switches before it fails
+_MAX_SYNCHRONIZATIONS: Final = 5
+
+
+class ToolCalls:
+    """The calls of tools of one worker."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+        self.sessions = UpstreamSessions(ports)
+
+    def target(self, x: Identified, server: McpServerRecord, state: ToolCallState | None = None) -> Target:
+        """Return the server as a target of requests of this caller. The gate checks kill switches and the caller's
+        credential, and then marks the call in `state` as sent."""
+        ports = self._ports
+        ids = (server.id,) if state is None or state.tool is None else (server.id, state.tool.id)
+
+        def gate() -> None:
+            if not ports.switches.up_to_date():
+                raise OutOfTouch
+            if ports.switches.mcp_stopped(*ids):
+                raise McpSwitchedOff
+            if not ports.credentials.still_good(x.caller):
+                raise CredentialRevoked
+            if state is not None:
+                state.sent = True
+
+        header = ports.secrets.open(x.policy.tenant_id, server.secret_key, server.sealed_header)
+        return Target(record=server, revision=server.revision, header=header, gate=gate)
+
+    async def answer(
+        self, x: Identified, server: McpServer, message: ClientMessage, public_session_id: str | None
+    ) -> tuple[dict[str, Any], str]:
+        """Return the result of `tools/call`, and the action of DLP. The call is recorded in every case. Raises
+        `Refusal`."""
+        state = ToolCallState(identified=x, server=server.record)
+        try:
+            result = await self._call(state, server, message, public_session_id)
+        except Refusal as error:
+            is_error = error.status >= 500 and (state.sent or isinstance(error, McpServerFailed))
+            state.outcome = "error" if is_error else "refused"
+            state.status, state.error_code = error.status, error.code
+            await record(state, self._ports)
+            raise
+        except (asyncio.CancelledError, ClientLeft):
+            state.outcome, state.status = "cancelled", 499
+            # The entry is queued now. Nobody is left to wait for it.
+            self._record_without_client(state)
+            raise
+        except Exception:
+            log.exception("mcp.fault", request_id=x.received.request_id)
+            state.outcome, state.status, state.error_code = "error", 500, Internal.code
+            await record(state, self._ports)
+            raise Internal from None
+        await record(state, self._ports)
+        call_request = state.call_request
+        assert call_request is not None
+        return result, call_request.inspection.action if call_request.inspection else "ALLOW"
+
+    def _record_without_client(self, state: ToolCallState) -> None:
+        try:
+            written = asyncio.ensure_future(record(state, self._ports))
+        except Refusal as error:
+            log.warning("mcp.record_refused", request_id=state.identified.received.request_id, reason=error.code)
+        else:
+            # A failure is logged by the journal. Without this, asyncio reports an exception that nobody retrieved.
+            written.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    async def _call(
+        self, state: ToolCallState, server: McpServer, message: ClientMessage, public_session_id: str | None
+    ) -> dict[str, Any]:
+        x, ports = state.identified, self._ports
+        arguments = _arguments(message)
+        tool = server.tools.get(_name(message))
+        if tool is None or not server.permits(x.caller, tool.name):
+            raise UnknownTool
+        state.tool = tool
+        if ports.switches.mcp_stopped(server.record.id, tool.id):
+            raise McpSwitchedOff
+        call = ModelCall(dialect="", model=state.target, stream=False, body={_ARGUMENTS: arguments})
+        state.call_request = call_request = CallRequest(identified=x, call=call, body_bytes=message.body_bytes)
+        for check in pipeline.TOOL_CALL:
+            verdict = await resolved(check(call_request, ports))
+            if isinstance(verdict, Hold):
+                await self._wait_for_approval(call_request, verdict, server, tool)
+            else:
+                pipeline.obey(verdict)
+        sent_arguments = call.body[_ARGUMENTS]
+        headers = _headers(tool, sent_arguments)
+        session_id = self._session_of(state, message, public_session_id)
+        state.arguments_digest = (
+            f"sha256:{hashlib.sha256(msgspec.json.encode(sent_arguments, order='sorted')).hexdigest()}"
+        )
+        started = ports.clock.monotonic()
+        try:
+            result = await self._send(state, {"name": tool.name, "arguments": sent_arguments}, headers, session_id)
+        except UpstreamFailed as failed:
+            raise await self._error(failed, call_request) from None
+        finally:
+            if state.sent:
+                state.upstream_ms = round((ports.clock.monotonic() - started) * 1000, 3)
+            else:
+                # Nothing was sent, so there is no digest of what was sent.
+                state.arguments_digest = None
+        state.result_bytes, state.is_error = len(encode(result)), result.get("isError", False)
+        verdict = await pipeline.TOOL_RESULT(call_request, result, state.result_bytes, ports)
+        if verdict is not ALLOW and not isinstance(verdict, Rewrite):
+            pipeline.obey(verdict)
+        return result
+
+    async def _wait_for_approval(
+        self, call_request: CallRequest, hold: Hold, server: McpServer, tool: McpToolRecord
+    ) -> None:
+        """Raises a `Refusal` if the call is not approved, or if the access rules have changed and do not permit it any
+        more. The gate refuses a call to a server that was removed or disabled."""
+        x = call_request.identified
+        if not await approved(call_request, hold, self._ports):
+            raise hold.denied
+        policy = await self._ports.policies.current(x.policy.tenant_id)
+        current = policy.mcp_servers.get(server.record.name)
+        if current is not None and not current.permits(x.caller, tool.name):
+            raise UnknownTool
+
+    def _session_of(self, state: ToolCallState, message: ClientMessage, public_session_id: str | None) -> str | None:
+        """Return the server's session that an agent of the older revision names, or None. Raises `UnknownSession`."""
+        if public_session_id is None or message.revision != LEGACY or state.server.revision != LEGACY:
+            return None
+        session_id = self.sessions.read(state.identified, state.server, public_session_id)
+        if session_id is None:
+            raise UnknownSession
+        return session_id
+
+    async def _send(
+        self, state: ToolCallState, params: dict[str, Any], headers: Mapping[str, str], session_id: str | None
+    ) -> dict[str, Any]:
+        """Return the valid result of the server. Without `session_id`, the session that is kept for the caller is used,
+        if the server has the older revision. Raises `UpstreamFailed` and `Refusal`."""
+        x, server, switches = state.identified, state.server, self._ports.switches
+        call_target, other_target = self.target(x, server, state), self.target(x, server)
+        is_own_session = session_id is None and server.revision == LEGACY
+        for attempt in range(_MAX_SYNCHRONIZATIONS):
+            await switches.in_touch()
+            try:
+                if is_own_session:
+                    session_id = await self.sessions.kept(x, other_target)
+                answer = await upstream.request(
+                    self._ports.outbound, call_target, "tools/call", params, session_id=session_id, headers=headers
+                )
+            except OutOfTouch:
+                # Nothing was sent, because the gate runs before the first byte.
+                continue
+            except UpstreamFailed as failed:
+                if failed.reason != "session_ended":
+                    raise
+                if not is_own_session:
+                    raise UnknownSession from None
+                self.sessions.forget(x, server, session_id)
+                if attempt:
+                    raise
+                continue
+            return _valid(answer.value)
+        raise OutOfTouch
+
+    async def _error(self, failed: UpstreamFailed, call_request: CallRequest) -> Refusal:
+        """Return the error for the agent. The server's message is inspected, because it may quote anything."""
+        if failed.rpc_code == INVALID_PARAMS and failed.rpc_message:
+            return await pipeline.ERROR_TEXT(call_request, ToolRefusedCall(failed.rpc_message), self._ports)
+        if failed.reason == "json_rpc_error" and failed.rpc_message:
+            error = McpServerFailed(failed.rpc_message, reason=failed.reason)
+            return await pipeline.ERROR_TEXT(call_request, error, self._ports)
+        return McpServerFailed(f"The MCP server failed. {failed.sentence}", reason=failed.reason)
+
+
+def _name(message: ClientMessage) -> str:
+    name = message.params.get("name")
+    if type(name) is not str:
+        raise InvalidParams("name", "must be the name of a tool.")
+    return name
+
+
+def _arguments(message: ClientMessage) -> dict[str, Any]:
+    for param in _UNSUPPORTED:
+        if param in message.params:
+            raise InvalidParams(param, "is not supported by the gateway.")
+    arguments = message.params.get("arguments", {})
+    if type(arguments) is not dict:
+        raise InvalidParams("arguments", "must be an object.")
+    return arguments
+
+
+def _headers(tool: McpToolRecord, arguments: dict[str, Any]) -> dict[str, str]:
+    try:
+        return parameter_headers(input_schema(tool.definition), arguments)
+    except ValueError as error:
+        raise InvalidParams(f"arguments.{error}", "has no value that a header can have.") from None
+
+
+def _valid(value: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a result that are forwarded. Raises `UpstreamFailed`."""
+    if value.get("resultType", "complete") != "complete":
+        raise UpstreamFailed("input_required")
+    content, is_error = value.get("content"), value.get("isError", False)
+    if type(content) is not list or any(type(block) is not dict for block in content) or type(is_error) is not bool:
+        raise UpstreamFailed("bad_reply")
+    result: dict[str, Any] = {"content": content}
+    if "structuredContent" in value:
+        result["structuredContent"] = value["structuredContent"]
+    if is_error:
+        result["isError"] = True
+    return result

@@ -1,0 +1,109 @@
+"""Definitions of tools: which are valid, their hash, and the difference of two.
+
+A definition is stored and compared as JSON with sorted keys. Only the fields in `FIELDS` are part of it, and only these
+are forwarded to agents.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from gatehouse.engine.conversation.decoding.bodies import MAX_DEPTH, deeper_than
+from gatehouse.engine.mcp.headers import ANNOTATION, InvalidAnnotation, annotated_parameters, without_annotations
+
+#: the fields of a definition that the hash covers, in the order of a difference
+FIELDS: Final = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+MAX_DEFINITION_BYTES: Final = 64 * 1024
+MAX_TOOLS: Final = 1_000
+
+#: The characters that the protocol recommends. So no two names look alike.
+is_tool_name: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}").fullmatch
+
+#: the types of fields, and their names for messages
+_TYPES: Final = {
+    "title": (str, "a text"),
+    "description": (str, "a text"),
+    "inputSchema": (dict, "an object"),
+    "outputSchema": (dict, "an object"),
+    "annotations": (dict, "an object"),
+}
+_MAX_SHOWN_CHARACTERS: Final = 128
+
+
+class InvalidDefinition(ValueError):
+    """A definition cannot be offered. The text is a fault for administrators, and begins with the tool's name."""
+
+
+class Definition(msgspec.Struct, frozen=True, kw_only=True):
+    """`text` is the definition as JSON, `hash` its hash."""
+
+    name: str
+    text: str
+    hash: str
+
+
+class FieldDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """A field that differs. None stands for a field that is absent."""
+
+    field: str
+    approved: Any
+    present: Any
+
+
+def read_definition(tool: Any) -> Definition:
+    """Return the definition in a server's list. Raises `InvalidDefinition`."""
+    name = tool.get("name") if type(tool) is dict else None
+    if type(name) is not str or not is_tool_name(name):
+        shown = name[:_MAX_SHOWN_CHARACTERS] if type(name) is str else name
+        raise InvalidDefinition(f"{shown!r}: a name must be 1 to 128 of the characters A-Z a-z 0-9 _ . -")
+    values = {field: tool[field] for field in FIELDS if tool.get(field) is not None}
+    for field, (kind, described) in _TYPES.items():
+        if field in values and type(values[field]) is not kind:
+            raise InvalidDefinition(f"{name}: {field} is not {described}")
+    if "inputSchema" not in values:
+        raise InvalidDefinition(f"{name}: inputSchema is missing")
+    if deeper_than(values, MAX_DEPTH):
+        raise InvalidDefinition(f"{name}: it is nested more than {MAX_DEPTH} levels deep")
+    try:
+        annotated_parameters(values["inputSchema"])
+    except InvalidAnnotation as fault:
+        raise InvalidDefinition(f"{name}: {fault}") from None
+    encoded = msgspec.json.encode(values, order="sorted")
+    if len(encoded) > MAX_DEFINITION_BYTES:
+        raise InvalidDefinition(f"{name}: the definition is over {MAX_DEFINITION_BYTES // 1024} KiB")
+    if b"\\u0000" in encoded:
+        raise InvalidDefinition(f"{name}: the definition contains a NUL character")
+    return Definition(name=name, text=encoded.decode(), hash=f"sha256:{hashlib.sha256(encoded).hexdigest()}")
+
+
+def differences(approved: str, present: str) -> list[FieldDifference]:
+    """Return the fields in which two definitions differ."""
+    before, after = msgspec.json.decode(approved), msgspec.json.decode(present)
+    return [
+        FieldDifference(field=field, approved=before.get(field), present=after.get(field))
+        for field in FIELDS
+        if before.get(field) != after.get(field)
+    ]
+
+
+def input_schema(definition: str) -> dict[str, Any]:
+    """Return the input schema of a stored definition, or an empty one if it annotates no parameter."""
+    if ANNOTATION not in definition:
+        return {}
+    schema: dict[str, Any] = msgspec.json.decode(definition)["inputSchema"]
+    return schema
+
+
+def listed(definitions: Iterable[str]) -> msgspec.Raw:
+    """Return the list of tools for agents as JSON. Definitions are joined as they are stored, because an organization
+    may have thousands."""
+    return msgspec.Raw(f"[{','.join(map(_for_agents, definitions))}]".encode())
+
+
+def _for_agents(definition: str) -> str:
+    if ANNOTATION not in definition:
+        return definition
+    return msgspec.json.encode(without_annotations(msgspec.json.decode(definition))).decode()

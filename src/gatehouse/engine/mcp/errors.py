@@ -1,0 +1,111 @@
+"""Errors of the MCP gateway, and their form in JSON-RPC.
+
+BadRequest
+├── InvalidMessage        not a JSON-RPC request
+├── InvalidParams         a parameter is missing or wrong; `param` names it
+├── UnknownTool           the server has no such tool for this caller
+├── HeaderMismatch        a header is missing or contradicts the body
+├── UnsupportedRevision   the revision is not supported
+└── ToolRefusedCall       the MCP server does not accept the parameters
+NotFound
+├── MethodNotFound
+├── UnknownServer         the organization has no such server for this caller
+└── UnknownSession        the session has ended, or is another caller's
+Unavailable
+├── McpSwitchedOff        a kill switch is engaged
+BadGateway
+└── McpServerFailed       the MCP server did not answer as it should
+"""
+
+from typing import Any, Final
+
+from gatehouse.engine.conversation.errors import MalformedCall, NestedTooDeep
+from gatehouse.foundation.errors import BadGateway, BadRequest, NotFound, Refusal, Unavailable
+
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+HEADER_MISMATCH: Final = -32020
+MISSING_CAPABILITY: Final = -32021
+UNSUPPORTED_REVISION: Final = -32022
+#: errors by which a client recognizes a server of the newer revision
+MODERN_ERRORS: Final = frozenset({HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_REVISION})
+
+
+class InvalidMessage(BadRequest):
+    code = "invalid_json_rpc"
+    message = "The body is not a JSON-RPC request or notification."
+
+
+class InvalidParams(BadRequest):
+    code = "invalid_params"
+
+    def __init__(self, param: str, message: str) -> None:
+        super().__init__(f"`{param}` {message}", param=param)
+
+
+class UnknownTool(BadRequest):
+    code = "unknown_tool"
+    message = "The server has no tool with this name that you may call."
+
+
+class HeaderMismatch(BadRequest):
+    code = "header_mismatch"
+
+
+class UnsupportedRevision(BadRequest):
+    code = "unsupported_protocol_version"
+    message = "The protocol version is not supported."
+
+
+class ToolRefusedCall(BadRequest):
+    code = "mcp_invalid_params"
+    message = "The MCP server does not accept the parameters of the call."
+
+
+class MethodNotFound(NotFound):
+    code = "method_not_found"
+    message = "The gateway does not serve this method."
+
+
+class UnknownServer(NotFound):
+    code = "unknown_mcp_server"
+    message = "There is no MCP server with this name that you may use."
+
+
+class UnknownSession(NotFound):
+    code = "unknown_mcp_session"
+    message = "The session has ended. Initialize a new one."
+
+
+class McpSwitchedOff(Unavailable):
+    code = "mcp_switched_off"
+    message = "The MCP server or the tool is switched off."
+
+
+class McpServerFailed(BadGateway):
+    """`reason` is a code of `upstream.UpstreamFailed`."""
+
+    type = "mcp_server_error"
+    code = "mcp_server_failed"
+    message = "The MCP server failed."
+
+
+_CODES: Final[dict[type[Refusal], int]] = {
+    MalformedCall: PARSE_ERROR,
+    NestedTooDeep: INVALID_REQUEST,
+    InvalidMessage: INVALID_REQUEST,
+    InvalidParams: INVALID_PARAMS,
+    UnknownTool: INVALID_PARAMS,
+    ToolRefusedCall: INVALID_PARAMS,
+    HeaderMismatch: HEADER_MISMATCH,
+    UnsupportedRevision: UNSUPPORTED_REVISION,
+    MethodNotFound: METHOD_NOT_FOUND,
+}
+
+
+def rendered(error: Refusal, request_id: str) -> dict[str, Any]:
+    """Return the `error` of a JSON-RPC response. Its code is the HTTP status if JSON-RPC defines none."""
+    data: dict[str, Any] = {"type": error.type, "code": error.code, "request_id": request_id, **error.extra}
+    return {"code": _CODES.get(type(error), error.status), "message": error.text, "data": data}

@@ -1,0 +1,79 @@
+"""Records one call of a tool, however it ends."""
+
+from collections.abc import Awaitable
+
+import msgspec
+
+from gatehouse.engine.exchange import CallRequest, Identified
+from gatehouse.engine.ports import Ports
+from gatehouse.engine.records.outcome import ToolCalled, encode
+from gatehouse.engine.timing import milliseconds
+from gatehouse.foundation.ids import new_id
+from gatehouse.policy.mcp import McpServerRecord, McpToolRecord
+
+
+class ToolCallState(msgspec.Struct, kw_only=True):
+    """A call of a tool, and its result for the record. It is filled while the call proceeds. `outcome` is one of
+    `success`, `error`, `refused`, `cancelled`."""
+
+    identified: Identified
+    server: McpServerRecord
+    #: None if the agent named no tool that it may call
+    tool: McpToolRecord | None = None
+    call_request: CallRequest | None = None
+    #: whether the first byte of the call was sent
+    sent: bool = False
+    #: SHA-256 digest of the arguments that were sent
+    arguments_digest: str | None = None
+    outcome: str = "success"
+    status: int = 200
+    error_code: str | None = None
+    #: whether the tool reports an error
+    is_error: bool = False
+    upstream_ms: float | None = None
+    result_bytes: int | None = None
+
+    @property
+    def target(self) -> str:
+        """Return the name of the server and the tool in records and approvals."""
+        return f"mcp:{self.server.name}" if self.tool is None else f"mcp:{self.server.name}/{self.tool.name}"
+
+
+def record(x: ToolCallState, ports: Ports) -> Awaitable[None]:
+    """Record the call. The call of this function itself queues the entry, even if its result is not awaited. Raises
+    `Unavailable`, at once or when awaited, if the journal refuses the entry."""
+    received, caller = x.identified.received, x.identified.caller
+    call_request = x.call_request
+    inspection = None if call_request is None else call_request.inspection
+    entry = ToolCalled(
+        id=new_id(),
+        tenant_id=x.identified.policy.tenant_id,
+        timestamp=received.received_at,
+        request_id=received.request_id,
+        actor_type=caller.kind,
+        user_id=caller.user_id,
+        api_key_id=caller.api_key_id,
+        client_id=caller.client_id,
+        ip=received.client_address,
+        requested_model=x.target,
+        provider=None,
+        model_id=None,
+        path=received.path,
+        server_id=x.server.id,
+        server=x.server.name,
+        tool=None if x.tool is None else x.tool.name,
+        definition_hash=None if x.tool is None else x.tool.hash,
+        arguments_digest=x.arguments_digest,
+        outcome=x.outcome,
+        status=x.status,
+        error_code=x.error_code,
+        is_error=x.is_error,
+        latency_ms=milliseconds(ports.clock.monotonic() - received.started),
+        upstream_ms=x.upstream_ms,
+        result_bytes=x.result_bytes,
+        dlp_action=None if inspection is None else inspection.action,
+        dlp_events=() if inspection is None else inspection.events(),
+        rule_events=() if call_request is None else tuple(call_request.rule_events),
+        group_ids=caller.groups,
+    )
+    return ports.journal.append(encode(entry))

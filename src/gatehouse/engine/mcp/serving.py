@@ -1,0 +1,157 @@
+"""Answers requests of agents to an MCP server (`/mcp/{server}`)."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from gatehouse.engine import pipeline
+from gatehouse.engine.exchange import Answer, CallerResults, Identified, ReadBody, Received
+from gatehouse.engine.mcp import messages, upstream
+from gatehouse.engine.mcp.calling import ToolCalls
+from gatehouse.engine.mcp.definitions import listed
+from gatehouse.engine.mcp.errors import (
+    McpServerFailed,
+    McpSwitchedOff,
+    MethodNotFound,
+    UnknownServer,
+    UnknownSession,
+    rendered,
+)
+from gatehouse.engine.mcp.messages import IDENTITY, LEGACY, MODERN, REVISIONS, ClientMessage, MessageId
+from gatehouse.engine.mcp.upstream import UpstreamFailed
+from gatehouse.engine.ports import Ports
+from gatehouse.engine.stages.callers.maintenance import InMaintenance
+from gatehouse.foundation.errors import ClientLeft, Internal, Refusal
+from gatehouse.policy.mcp import McpServer
+
+log = structlog.get_logger(__name__)
+
+#: the path of a server, before its name
+PREFIX: Final = "/mcp/"
+_SCOPE: Final = "chat:write"
+_JSON: Final = {"content-type": "application/json"}
+#: Agents may not cache the list, because access and kill switches change at any time.
+_NOT_CACHED: Final = {"ttlMs": 0, "cacheScope": "private"}
+_CAPABILITIES: Final[dict[str, Any]] = {"tools": {}}
+
+
+class ToolServer:
+    """The MCP servers of an organization, as one worker offers them to agents."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+        self._calls = ToolCalls(ports)
+
+    async def answer(self, x: Received, read: ReadBody, on_admitted: Callable[[], None]) -> Answer:
+        """Return the answer to a request with the method POST or DELETE. Errors are answers. Raises `ClientLeft`."""
+        caller: CallerResults | None = None
+        message_id: MessageId | None = None
+        try:
+            pipeline.walk_now(pipeline.ARRIVAL, x, self._ports)
+            identified = pipeline.obeyed(await pipeline.IDENTIFY(x, self._ports, _SCOPE))
+            caller = CallerResults(identified=identified)
+            await pipeline.walk(pipeline.TOOL_CALLER, caller, self._ports)
+            server = self._server(identified)
+            if x.method == "DELETE":
+                on_admitted()
+                answer = await self._end_session(identified, server)
+            else:
+                body = await read()
+                pipeline.walk_now(pipeline.ARRIVAL, x, self._ports)
+                on_admitted()
+                message_id = messages.id_of(body)
+                answer = await self._message(identified, server, messages.decode(body, x.headers))
+        except ClientLeft:
+            raise
+        except Exception as error:
+            if not isinstance(error, Refusal):
+                log.exception("mcp.fault", request_id=x.request_id)
+                error = Internal()
+            answer = _refused(error, x, message_id)
+            if caller is None:
+                self._ports.meter.refused(error.code)
+        if caller is not None and caller.rate is not None:
+            answer.headers = {**caller.rate.headers(), **answer.headers}
+        return answer
+
+    def _server(self, x: Identified) -> McpServer:
+        """Return the server that the path names. A server without a tool for the caller is unknown."""
+        server = x.policy.mcp_servers.get(x.received.path.removeprefix(PREFIX))
+        if server is None or not any(server.permits(x.caller, tool) for tool in server.tools):
+            raise UnknownServer
+        return server
+
+    async def _message(self, x: Identified, server: McpServer, message: ClientMessage) -> Answer:
+        if message.id is None:
+            # The gateway begins no work that an agent could cancel by a notification.
+            return Answer(status=202, headers={})
+        result: dict[str, Any]
+        headers = dict(_JSON)
+        match message.method, message.revision:
+            case "tools/call", _:
+                session_id = x.received.headers.get("mcp-session-id")
+                result, headers["X-DLP-Action"] = await self._calls.answer(x, server, message, session_id)
+            case "tools/list", _:
+                result = {"tools": self._listed(x, server)} | (_NOT_CACHED if message.revision == MODERN else {})
+            case "server/discover", "2026-07-28":
+                result = {"supportedVersions": list(REVISIONS), "capabilities": _CAPABILITIES, **_NOT_CACHED}
+            case "initialize", "2025-11-25":
+                result = {"protocolVersion": LEGACY, "capabilities": _CAPABILITIES, "serverInfo": IDENTITY}
+                if (public_id := await self._begin_session(x, server)) is not None:
+                    headers["Mcp-Session-Id"] = public_id
+            case "ping", "2025-11-25":
+                result = {}
+            case _:
+                raise MethodNotFound
+        body = messages.response(message.id, messages.complete(result, message.revision))
+        return Answer(status=200, headers=headers, body=body)
+
+    def _listed(self, x: Identified, server: McpServer) -> msgspec.Raw:
+        """Return the tools that `tools/call` would call now, by name."""
+        switches, server_id = self._ports.switches, server.record.id
+        return listed(
+            tool.definition
+            for tool in server.tools.values()
+            if server.permits(x.caller, tool.name) and not switches.mcp_stopped(server_id, tool.id)
+        )
+
+    async def _begin_session(self, x: Identified, server: McpServer) -> str | None:
+        """Begin a session at a server of the older revision. Return its id for the agent, or None without sessions."""
+        record = server.record
+        if record.revision == MODERN:
+            return None
+        self._require_on(server)
+        await self._ports.switches.in_touch()
+        try:
+            return await self._calls.sessions.begin(x, self._calls.target(x, record))
+        except UpstreamFailed as failed:
+            raise McpServerFailed(f"The MCP server failed. {failed.sentence}", reason=failed.reason) from None
+
+    async def _end_session(self, x: Identified, server: McpServer) -> Answer:
+        public_id, record = x.received.headers.get("mcp-session-id"), server.record
+        session_id = None if public_id is None else self._calls.sessions.read(x, record, public_id)
+        if session_id is None:
+            raise UnknownSession
+        self._require_on(server)
+        await self._ports.switches.in_touch()
+        try:
+            await upstream.end_session(self._ports.outbound, self._calls.target(x, record), session_id)
+        except UpstreamFailed as failed:
+            raise McpServerFailed(f"The MCP server failed. {failed.sentence}", reason=failed.reason) from None
+        return Answer(status=200, headers={})
+
+    def _require_on(self, server: McpServer) -> None:
+        if self._ports.switches.mcp_stopped(server.record.id):
+            raise McpSwitchedOff
+
+
+def _refused(error: Refusal, x: Received, message_id: MessageId | None) -> Answer:
+    headers = {**_JSON, **error.headers}
+    if error.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, InMaintenance):
+        return Answer(status=error.status, headers=headers, body=error.body(), refusal=error)
+    fields = rendered(error, x.request_id)
+    return Answer(status=error.status, headers=headers, body=messages.error_response(message_id, fields), refusal=error)

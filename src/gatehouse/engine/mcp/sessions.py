@@ -1,0 +1,92 @@
+"""Sessions at MCP servers of the older revision. Each belongs to one caller: organization, user and credential.
+
+An agent of the older revision gets an id with a MAC over its caller, so that any worker can continue the session, and
+nobody else can. For agents of the newer revision, each worker keeps the session of each caller.
+"""
+
+from collections import OrderedDict
+from typing import Final
+
+import msgspec
+
+from gatehouse.engine.exchange import Identified
+from gatehouse.engine.mcp import upstream
+from gatehouse.engine.mcp.messages import IDENTITY, LEGACY
+from gatehouse.engine.mcp.upstream import Result, Target, UpstreamFailed
+from gatehouse.engine.ports import Ports
+from gatehouse.policy.mcp import McpServerRecord
+
+#: the most sessions that a worker keeps; the least recently used one is forgotten
+_MAX_KEPT: Final = 10_000
+_IDLE_SECONDS: Final = 30 * 60.0
+
+
+class _Kept(msgspec.Struct):
+    #: None if the server has no sessions
+    session_id: str | None
+    #: monotonic time
+    used: float
+
+
+def owner(x: Identified, server: McpServerRecord) -> bytes:
+    """Return whom a session is bound to. The address of the server is included, so that a session id is never sent to
+    another server."""
+    caller = x.caller
+    parts = (
+        x.policy.tenant_id, caller.kind, caller.user_id, caller.api_key_id, caller.client_id, caller.grant_id,
+        caller.session_id, server.id, server.url,
+    )  # fmt: skip
+    return msgspec.json.encode([None if part is None else str(part) for part in parts])
+
+
+async def initialize(ports: Ports, target: Target) -> Result:
+    """Begin a conversation with a server of the older revision. Raises `UpstreamFailed`, and the errors of the gate."""
+    params = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": IDENTITY}
+    result = await upstream.request(ports.outbound, target, "initialize", params)
+    if result.value.get("protocolVersion") != LEGACY:
+        raise UpstreamFailed("unsupported_revision")
+    await upstream.notify(ports.outbound, target, "notifications/initialized", session_id=result.session_id)
+    return result
+
+
+class UpstreamSessions:
+    """The sessions of one worker."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+        self._kept: OrderedDict[bytes, _Kept] = OrderedDict()
+
+    async def begin(self, x: Identified, target: Target) -> str | None:
+        """Begin a session, and return its id for the agent, or None if the server has no sessions. Raises
+        `UpstreamFailed`, and the errors of the gate."""
+        begun = (await initialize(self._ports, target)).session_id
+        return None if begun is None else self._ports.owned_ids.session_id(owner(x, target.record), begun)
+
+    def read(self, x: Identified, server: McpServerRecord, public_id: str) -> str | None:
+        """Return the server's id of an agent's session, or None if it is another caller's or no id of the gateway."""
+        return self._ports.owned_ids.read_session_id(owner(x, server), public_id)
+
+    async def kept(self, x: Identified, target: Target) -> str | None:
+        """Return the session that this worker keeps for the caller. Begin one if there is none. Returns None if the
+        server has no sessions. Raises `UpstreamFailed`, and the errors of the gate."""
+        key, now = owner(x, target.record), self._ports.clock.monotonic()
+        entry = self._kept.get(key)
+        if entry is None or entry.used + _IDLE_SECONDS < now:
+            begun = (await initialize(self._ports, target)).session_id
+            current = self._kept.get(key)
+            if current is None or current is entry:
+                current = self._kept[key] = _Kept(begun, now)
+            # Otherwise a parallel call has begun a session meanwhile. All calls of the caller use that one.
+            entry = current
+        entry.used = now
+        self._kept.move_to_end(key)
+        while len(self._kept) > _MAX_KEPT:
+            self._kept.popitem(last=False)
+        return entry.session_id
+
+    def forget(self, x: Identified, server: McpServerRecord, session_id: str | None) -> None:
+        """Forget this session of the caller. A session that a parallel call has begun meanwhile is kept."""
+        key = owner(x, server)
+        entry = self._kept.get(key)
+        if entry is not None and entry.session_id == session_id:
+            del self._kept[key]

@@ -1,0 +1,264 @@
+"""Requests to MCP servers over Streamable HTTP, within bounds.
+
+A server answers with JSON or with server-sent events. Messages before the response are ignored, except that a server
+may not ask the agent for anything.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from gatehouse.engine.conversation.sse import EventTooLarge, Splitter, data_of, events
+from gatehouse.engine.mcp import messages
+from gatehouse.engine.mcp.headers import write_value
+from gatehouse.engine.mcp.messages import MODERN
+from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundReply, OutboundRequest
+from gatehouse.policy.mcp import McpServerRecord
+
+#: the most bytes of an answer, or of all events of a stream
+MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
+MAX_EVENTS: Final = 1_000
+
+_MAX_CONNECT_SECONDS: Final = 5.0
+#: errors are read to recognize the revision of a server
+_MAX_ERROR_BYTES: Final = 64 * 1024
+_MAX_MESSAGE_CHARACTERS: Final = 500
+_ACCEPT: Final = "application/json, text/event-stream"
+#: visible ASCII (revision 2025-11-25)
+_is_session_id: Final = re.compile(r"[!-~]{1,512}").fullmatch
+#: a request's method for which a server of the older revision may expect an answer, but needs none
+_PING: Final = "ping"
+
+_SENTENCES: Final[Mapping[str, str]] = {
+    "connect_failed": "No connection could be made.",
+    "no_connection_free": "This process has as many calls in progress as it may. Try again.",
+    "timeout": "It did not answer in time.",
+    "connection_closed": "The connection ended before the answer was complete.",
+    "address_refused": "The egress guard does not permit its address.",
+    "reply_too_large": f"Its answer is over {MAX_ANSWER_BYTES // 1024**2} MiB.",
+    "too_many_events": f"Its stream has more than {MAX_EVENTS:,} events.",
+    "bad_reply": "Its answer is not valid.",
+    "server_request": "It requires an answer of the agent, which the gateway does not forward.",
+    "input_required": "It requires further input of the agent, which the gateway does not forward.",
+    "unauthorized": "It refuses the gateway's credential.",
+    "session_ended": "It has ended the session.",
+    "unsupported_revision": f"It supports none of the revisions {' and '.join(messages.REVISIONS)}.",
+    "json_rpc_error": "It answered with an error.",
+    "too_many_tools": "Its list of tools is too long.",
+    "duplicate_tool": "Its list has two tools with the same name.",
+}
+
+
+class UpstreamFailed(Exception):
+    """No result arrived. `reason` is a key of `_SENTENCES`, or `http_<status>`. `error` is the server's JSON-RPC
+    error, or None. `status` is the HTTP status, or None."""
+
+    def __init__(self, reason: str, *, status: int | None = None, error: dict[str, Any] | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.status = status
+        self.error = error
+
+    @property
+    def sentence(self) -> str:
+        """Return a sentence about the reason, without text of the server."""
+        return _SENTENCES.get(self.reason, f"It answered with HTTP status {self.status}.")
+
+    @property
+    def rpc_code(self) -> int | None:
+        code = None if self.error is None else self.error.get("code")
+        return code if type(code) is int else None
+
+    @property
+    def rpc_message(self) -> str:
+        message = None if self.error is None else self.error.get("message")
+        return message[:_MAX_MESSAGE_CHARACTERS] if type(message) is str else ""
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """A server, and how it is called. `header` authenticates the gateway."""
+
+    record: McpServerRecord
+    revision: str
+    header: Mapping[str, str]
+    #: Is called right before the first byte of each request. If it raises an exception, nothing is sent.
+    gate: Callable[[], None] | None = None
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a request, and the session that the server begins with it."""
+
+    value: dict[str, Any]
+    session_id: str | None
+    #: bytes of the answer
+    size: int
+
+
+async def request(
+    outbound: Outbound,
+    target: Target,
+    method: str,
+    params: dict[str, Any],
+    *,
+    session_id: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Result:
+    """Send a request, and return its result. Raises `UpstreamFailed`, and the errors of the gate."""
+    modern = {}
+    if target.revision == MODERN:
+        modern = {"Mcp-Method": method}
+        if method == "tools/call":
+            modern["Mcp-Name"] = write_value(params["name"])
+    body = messages.request(1, method, params, target.revision)
+    sent = _outbound_request(
+        target, "POST", body, session_id, {**modern, **(headers or {})}, version=method != "initialize"
+    )
+    try:
+        async with asyncio.timeout(target.record.timeout_ms / 1000):
+            reply = await outbound.send(sent)
+            try:
+                return await _read(reply, session_id)
+            finally:
+                await reply.close()
+    except TimeoutError:
+        raise UpstreamFailed("timeout") from None
+    except OutboundFailed as failed:
+        raise UpstreamFailed(failed.reason) from None
+
+
+async def notify(outbound: Outbound, target: Target, method: str, *, session_id: str | None) -> None:
+    """Send a notification. Raises `UpstreamFailed`, and the errors of the gate."""
+    await _without_answer(outbound, target, "POST", messages.notification(method), session_id)
+
+
+async def end_session(outbound: Outbound, target: Target, session_id: str) -> None:
+    """End a session. A server may refuse this. Raises `UpstreamFailed` if no answer arrives, and the errors of the
+    gate."""
+    try:
+        await _without_answer(outbound, target, "DELETE", b"", session_id)
+    except UpstreamFailed as failed:
+        if failed.status is None:
+            raise
+
+
+async def _without_answer(
+    outbound: Outbound, target: Target, http_method: str, body: bytes, session_id: str | None
+) -> None:
+    try:
+        async with asyncio.timeout(target.record.timeout_ms / 1000):
+            reply = await outbound.send(_outbound_request(target, http_method, body, session_id, {}))
+            await reply.close()
+    except TimeoutError:
+        raise UpstreamFailed("timeout") from None
+    except OutboundFailed as failed:
+        raise UpstreamFailed(failed.reason) from None
+    if not 200 <= reply.status < 300:
+        raise _of_status(reply.status, session_id)
+
+
+def _outbound_request(
+    target: Target,
+    http_method: str,
+    body: bytes,
+    session_id: str | None,
+    headers: Mapping[str, str],
+    *,
+    version: bool = True,
+) -> OutboundRequest:
+    seconds = target.record.timeout_ms / 1000
+    own = {"Accept": _ACCEPT, "Content-Type": "application/json"}
+    if version:
+        own["MCP-Protocol-Version"] = target.revision
+    if session_id is not None:
+        own["Mcp-Session-Id"] = session_id
+    return OutboundRequest(
+        method=http_method,
+        url=target.record.url,
+        # The names of the configured header cannot be those of the protocol (`platform.mcp.servers.schemas`).
+        headers={**target.header, **headers, **own},
+        body=body,
+        connect_timeout=min(seconds, _MAX_CONNECT_SECONDS),
+        first_byte_timeout=seconds,
+        idle_timeout=seconds,
+        total_timeout=seconds,
+        before_first_byte=target.gate,
+        egress=target.record.egress_policy or "private",
+    )
+
+
+async def _read(reply: OutboundReply, session_id: str | None) -> Result:
+    media_type = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if not 200 <= reply.status < 300:
+        raise await _failure(reply, media_type, session_id)
+    if media_type == "text/event-stream":
+        message, size = await _response_in_stream(reply)
+    elif media_type == "application/json":
+        body = await reply.read(MAX_ANSWER_BYTES)
+        size, message = len(body), _response_in(body)
+    else:
+        raise UpstreamFailed("bad_reply", status=reply.status)
+    if message is None:
+        raise UpstreamFailed("bad_reply", status=reply.status)
+    if type(error := message.get("error")) is dict:
+        raise UpstreamFailed("json_rpc_error", status=reply.status, error=error)
+    value, begun = message.get("result"), reply.headers.get("mcp-session-id")
+    if type(value) is not dict or (begun is not None and not _is_session_id(begun)):
+        raise UpstreamFailed("bad_reply", status=reply.status)
+    return Result(value=value, session_id=begun, size=size)
+
+
+async def _failure(reply: OutboundReply, media_type: str, session_id: str | None) -> UpstreamFailed:
+    """Return the failure that an HTTP status reports. A server of the newer revision adds a JSON-RPC error."""
+    if media_type == "application/json":
+        message = messages.decode_upstream(await reply.read(_MAX_ERROR_BYTES))
+        error = None if message is None else message.get("error")
+        if type(error) is dict and reply.status not in {401, 403} and not (reply.status == 404 and session_id):
+            return UpstreamFailed("json_rpc_error", status=reply.status, error=error)
+    return _of_status(reply.status, session_id)
+
+
+def _of_status(status: int, session_id: str | None) -> UpstreamFailed:
+    if status in {401, 403}:
+        return UpstreamFailed("unauthorized", status=status)
+    if status == 404 and session_id is not None:
+        return UpstreamFailed("session_ended", status=status)
+    return UpstreamFailed(f"http_{status}", status=status)
+
+
+async def _response_in_stream(reply: OutboundReply) -> tuple[dict[str, Any] | None, int]:
+    """Return the response in a stream, and the bytes that were read. Nothing after the response is read."""
+    splitter, size, count = Splitter(), 0, 0
+    async for chunk in reply.chunks():
+        size += len(chunk)
+        if size > MAX_ANSWER_BYTES:
+            raise UpstreamFailed("reply_too_large")
+        try:
+            block = splitter.push(chunk)
+        except EventTooLarge:
+            raise UpstreamFailed("reply_too_large") from None
+        for event in events(block):
+            count += 1
+            if count > MAX_EVENTS:
+                raise UpstreamFailed("too_many_events")
+            if (response := _response_in(data_of(event))) is not None:
+                return response, size
+    return _response_in(data_of(splitter.take_rest())), size
+
+
+def _response_in(data: bytes) -> dict[str, Any] | None:
+    """Return the response in a message, or None for an empty or another message. Raises `UpstreamFailed` for a request
+    of the server, and for data that is not a message."""
+    if not data:
+        return None
+    message = messages.decode_upstream(data)
+    if message is None:
+        raise UpstreamFailed("bad_reply")
+    if "method" in message:
+        if "id" in message and message["method"] != _PING:
+            raise UpstreamFailed("server_request")
+        return None
+    # A response without an id reports that the request could not be read.
+    return message if message.get("id") in (1, None) and ("result" in message or "error" in message) else None

@@ -1,0 +1,1 @@
+"""One attempt at a provider, by the kind of its operation."""

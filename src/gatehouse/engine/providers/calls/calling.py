@@ -1,0 +1,319 @@
+"""One attempt at one candidate: sends the call in the provider's dialect, and returns the answer in the client's.
+
+If both dialects are the same, bytes pass unchanged: those of the call unless a stage changed it, and those of the
+answer except for the model's name, which is replaced by the one that the client requested. Otherwise both are converted
+through the internal form.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from gatehouse.engine.conversation.call import ModelCall
+from gatehouse.engine.conversation.conversion import lost, naming
+from gatehouse.engine.conversation.decoding.answers import check_text
+from gatehouse.engine.conversation.decoding.bodies import encode
+from gatehouse.engine.conversation.decoding.multipart import write_form
+from gatehouse.engine.conversation.dialect import Dialect, ProviderDialect, Tap
+from gatehouse.engine.conversation.dialects import DIALECTS, NATIVE, PASSING
+from gatehouse.engine.conversation.errors import InvalidField, NotConvertible, ResponseNotFound
+from gatehouse.engine.conversation.form import EmbeddingsRequest, Request
+from gatehouse.engine.providers.calls.binary import Binary, check_recording, recording_headers
+from gatehouse.engine.providers.credentials import lacks_secret
+from gatehouse.engine.providers.failure import ProviderFailed, of_transport
+from gatehouse.engine.providers.kind import (
+    Endpoint,
+    ProviderKind,
+    ProviderNotConfigured,
+    ProviderOperation,
+    ProviderTarget,
+    offer_to,
+)
+from gatehouse.engine.providers.offers import not_offered
+from gatehouse.engine.providers.rate_limit_headers import exhausted_seconds
+from gatehouse.engine.providers.registry import KINDS, SPOKEN
+from gatehouse.engine.providers.reply import Reply
+from gatehouse.engine.providers.streams import Converting, Passing, Stream
+from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundReply, OutboundRequest
+from gatehouse.policy.catalog import Candidate
+
+#: Maximum bytes of an error's body that are read.
+MAX_ERROR_BYTES = 64 * 1024
+_MAX_CONNECT_SECONDS: Final = 5.0
+
+
+async def call_provider(
+    call: ModelCall,
+    candidate: Candidate,
+    *,
+    secret: Mapping[str, str],
+    outbound: Outbound,
+    max_response_bytes: int,
+    gate: Callable[[], None] | None = None,
+    headers: Mapping[str, str] | None = None,
+    as_chat: bool = False,
+) -> Reply:
+    """Return once the whole answer or, for a stream, its first event has arrived. Until then nothing has been sent to
+    the client, so that another attempt may follow. A cancelled call is cancelled upstream too. `gate` is called right
+    before the first byte is sent. `headers` are sent in addition to the kind's. `as_chat` converts a text completion to
+    a chat. Raises `ProviderFailed`, and the errors of `gate`."""
+    parties = _parties(call, candidate, secret, as_chat=as_chat)
+    sent = _request(call, candidate, parties)
+    size, stream = sent.size, sent.stream
+    endpoint, carrier = _destination(call, candidate, parties, secret, outbound)
+    sent_headers = endpoint.headers
+    if sent.content_type is not None:
+        sent_headers = {**sent_headers, "Content-Type": sent.content_type}
+    if headers:
+        sent_headers = {**sent_headers, **headers}
+    seconds = candidate.provider.config.timeout_ms / 1000
+    request = OutboundRequest(
+        method="POST",
+        url=endpoint.url,
+        headers=sent_headers,
+        body=sent.body,
+        connect_timeout=min(seconds, _MAX_CONNECT_SECONDS),
+        first_byte_timeout=seconds,
+        idle_timeout=seconds,
+        before_first_byte=gate,
+        egress=candidate.provider.egress,
+    )
+    try:
+        reply = await carrier.send(request)
+    except OutboundFailed as error:
+        raise of_transport(error) from None
+    try:
+        if not 200 <= reply.status < 300:
+            raise await _failure(parties.kind, reply, call, secret)  # noqa: TRY301 - closed below, as every other failure
+        if stream is None:
+            answer = await _whole_reply(reply, call, candidate, parties, max_response_bytes, sent_bytes=size)
+        else:
+            answer = await _streamed_reply(reply, stream, call, sent_bytes=size)
+        answer.dropped = sent.dropped
+    except OutboundFailed as error:
+        await reply.close()
+        raise of_transport(error, reply.status) from None
+    except ProviderFailed as error:
+        await reply.close()
+        error.status = reply.status
+        raise
+    except BaseException:
+        await reply.close()
+        raise
+    answer.exhausted_seconds = exhausted_seconds(reply.headers)
+    return answer
+
+
+def _destination(
+    call: ModelCall, candidate: Candidate, parties: "_Parties", secret: Mapping[str, str], outbound: Outbound
+) -> tuple[Endpoint, Outbound]:
+    """Return the endpoint of a call and its transport. Raises `ProviderFailed`."""
+    client, spoken, kind, operation = parties
+    config = candidate.provider.config
+    try:
+        endpoint = kind.endpoint(_target(call, candidate, operation), config, secret)
+        carrier = kind.carrier(outbound, candidate.provider, secret)
+    except ProviderNotConfigured:
+        raise ProviderFailed("not_configured") from None
+    if call.headers and client.name == spoken.name:
+        endpoint = Endpoint(endpoint.url, {**call.headers, **endpoint.headers})
+    return endpoint, carrier
+
+
+def _target(call: ModelCall, candidate: Candidate, operation: ProviderOperation) -> ProviderTarget:
+    return ProviderTarget(operation, candidate.model.model_id, call.stream)
+
+
+def dropped_fields(call: ModelCall, candidate: Candidate) -> str:
+    """Return the names of the fields that the candidate's provider does not receive, for an answer from the cache."""
+    client, kind, config = DIALECTS[call.dialect], KINDS.get(candidate.provider.kind), candidate.provider.config
+    try:
+        offered = None if kind is None else offer_to(kind, client, config, candidate.model.model_id)
+        if kind is None or offered is None or offered.dialect == client.name:
+            return ""
+        request = _for_candidate(client.to_internal(call), candidate, kind, None)
+    except (ProviderNotConfigured, InvalidField):
+        return ""
+    return _dropped(request, client, SPOKEN[offered.dialect])
+
+
+def _dropped(request: Request | EmbeddingsRequest, client: Dialect, spoken: ProviderDialect) -> str:
+    unwritten, extra_fields = spoken.unwritten(request), spoken.extra_fields
+    return lost.header(lost.lost_fields(request, unwritten, extra_fields, client.feature_fields))
+
+
+class _Parties(NamedTuple):
+    """The client's dialect, the provider's dialect, the provider's kind, and the operation of the provider."""
+
+    client: Dialect
+    spoken: ProviderDialect
+    kind: ProviderKind
+    operation: ProviderOperation
+
+
+def _parties(call: ModelCall, candidate: Candidate, secret: Mapping[str, str], *, as_chat: bool) -> _Parties:
+    client = DIALECTS[call.dialect]
+    kind = KINDS.get(candidate.provider.kind)
+    if kind is None or lacks_secret(kind, candidate.provider.config, secret):
+        raise ProviderFailed("not_configured")
+    try:
+        offered = offer_to(kind, client, candidate.provider.config, candidate.model.model_id, as_chat=as_chat)
+    except ProviderNotConfigured:
+        raise ProviderFailed("not_configured") from None
+    if offered is None:
+        raise ProviderFailed("refused", client_error=not_offered(client.operation, candidate))
+    return _Parties(client, SPOKEN[offered.dialect], kind, offered.operation)
+
+
+class _Sent(NamedTuple):
+    """What is sent: the body, its size without the client's whitespace and without files, the content type of a form,
+    the stream of the answer, and the names of the client's fields that the body does not express."""
+
+    body: bytes
+    size: int
+    content_type: str | None
+    stream: Stream | None
+    dropped: str
+
+
+def _request(call: ModelCall, candidate: Candidate, parties: _Parties) -> _Sent:
+    client, spoken, kind, operation = parties
+    model = candidate.model.model_id
+    limit = None if call.output_limit is None else _output_limit(call.output_limit, candidate)
+    stream: Stream | None = None
+    dropped = ""
+    passing = PASSING.get(call.dialect)
+    if passing is not None and passing is spoken:
+        tap: Tap
+        if call.native is None:
+            body, tap = passing.forward(call, model)
+        else:
+            native = NATIVE[call.dialect]
+            try:
+                body, tap = native.forward(call, model, candidate.provider.id)
+            except InvalidField as error:
+                raise ProviderFailed("refused", client_error=error) from None
+            dropped = lost.header(call.native.lost)
+            if limit is not None and native.limit_field:
+                body[native.limit_field] = limit
+            limit = None
+        if limit is not None:
+            # Under the field name that this kind uses.
+            body |= _limit_fields(limit, call, kind)
+        stream = Binary() if call.answer_form == "binary" else Passing(tap) if call.stream else None
+    else:
+        try:
+            client.refuse_unconvertible(call)
+            request = _for_candidate(client.to_internal(call), candidate, kind, limit)
+            body = kind.adapt(spoken.from_internal(request))
+            dropped = _dropped(request, client, spoken)
+        except InvalidField as error:
+            raise ProviderFailed("refused", client_error=error) from None
+        if call.stream:
+            stream = Converting(spoken.stream_reader(), client.stream_writer(call), call.model)
+    fitted = kind.fit(body, _target(call, candidate, operation), candidate.provider.config)
+    if call.is_form:
+        form, content_type = write_form(fitted, call.files)
+        return _Sent(form, len(encode(fitted)), content_type, stream, dropped)
+    return _Sent(*_encoded(fitted, call), None, stream, dropped)
+
+
+def _for_candidate(
+    request: Request | EmbeddingsRequest, candidate: Candidate, kind: ProviderKind, limit: int | None
+) -> Request | EmbeddingsRequest:
+    """Return the request with the candidate's model, and with what the catalog and the kind define for it."""
+    model = candidate.model
+    if isinstance(request, EmbeddingsRequest):
+        return msgspec.structs.replace(request, model=model.model_id)
+    reasons = model.capabilities.get("reasoning")
+    request = msgspec.structs.replace(
+        request,
+        model=model.model_id,
+        reasons=None if reasons is None else bool(reasons),
+        max_output_tokens=model.max_output_tokens,
+    )
+    if limit is not None:
+        request = msgspec.structs.replace(request, sampling=msgspec.structs.replace(request.sampling, max_tokens=limit))
+    if request.prompt_cache_key is not None and not kind.has_prompt_cache_key(candidate.provider.config):
+        request = msgspec.structs.replace(request, prompt_cache_key=None, lost=(*request.lost, "prompt_cache_key"))
+    return request
+
+
+def _encoded(body: dict[str, Any], call: ModelCall) -> tuple[bytes, int]:
+    """Return a body's bytes, and their number without the client's whitespace and escapes. The bytes are the client's
+    own if the body is unchanged. A comparison detects changes, so that no stage has to report them."""
+    encoded = encode(body)
+    return call.came if encoded == call.read else encoded, len(encoded)
+
+
+def _output_limit(limit: int, candidate: Candidate) -> int:
+    """Return the output limit of a chat whose caller sets none."""
+    return min(limit, candidate.model.max_output_tokens or limit)
+
+
+def _limit_fields(limit: int, call: ModelCall, kind: ProviderKind) -> dict[str, Any]:
+    """Return the field with the output limit of a call that is passed through."""
+    if call.dialect != "openai_completions":
+        return kind.adapt({"max_tokens": limit})
+    # A caller's limit of 0 remains: such a call only echoes its prompt.
+    return {"max_tokens": limit} if call.body.get("max_tokens") is None else {}
+
+
+async def _streamed_reply(reply: OutboundReply, stream: Stream, call: ModelCall, *, sent_bytes: int) -> Reply:
+    if call.answer_form != "binary":
+        return await Reply.streaming(reply, stream, call, sent_bytes=sent_bytes)
+    check_recording(reply.headers)
+    answer = await Reply.streaming(reply, stream, call, sent_bytes=sent_bytes)
+    answer.headers = recording_headers(reply.headers)
+    return answer
+
+
+async def _whole_reply(
+    reply: OutboundReply, call: ModelCall, candidate: Candidate, parties: _Parties, limit: int, *, sent_bytes: int
+) -> Reply:
+    client, spoken, kind, _ = parties
+    body = await reply.read(limit)
+    await reply.close()
+    try:
+        passing = PASSING.get(call.dialect)
+        if passing is not None and passing is spoken:
+            if call.answer_form == "text":
+                usage = None
+                check_text(body)
+            else:
+                usage = passing.check_reply(body)
+                if call.native is None:
+                    body = naming.in_body(body, call.model)
+                else:
+                    body = NATIVE[call.dialect].edit_reply(body, call, candidate.model.model_id, candidate.provider.id)
+        else:
+            answer = spoken.parse_reply(body)
+            answer = msgspec.structs.replace(
+                answer,
+                model=call.model,
+                usage=answer.usage or kind.usage(reply.headers),
+            )
+            usage, body = answer.usage, client.render_reply(answer, call)
+    except NotConvertible:
+        raise ProviderFailed("bad_reply", status=reply.status) from None
+    return Reply.whole(reply.status, body, usage, call, sent_bytes=sent_bytes)
+
+
+async def _failure(
+    kind: ProviderKind, reply: OutboundReply, call: ModelCall, secret: Mapping[str, str]
+) -> ProviderFailed:
+    try:
+        body = await reply.read(MAX_ERROR_BYTES)
+    except OutboundFailed:
+        # The status is sufficient; a body that is too large or truncated adds nothing.
+        body = b""
+    await reply.close()
+    if call.native is not None and call.native.previous is not None:
+        lacks_previous = (
+            b"model_not_found" not in body if reply.status == 404 else call.native.previous.id.encode() in body
+        )
+        if reply.status in {400, 404} and lacks_previous:
+            missing = ResponseNotFound(param="previous_response_id")
+            return ProviderFailed("refused", status=reply.status, client_error=missing)
+    return kind.failure(reply.status, reply.headers, body, secret.values())

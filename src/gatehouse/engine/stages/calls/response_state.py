@@ -1,0 +1,156 @@
+"""Binds what a provider keeps for a call of the Responses API to the caller (docs/clients.md).
+
+The ids that a client receives are bound to its organization and user. A follow-up with another's id, or with an id that
+the gateway did not make, is refused. The call continues with the provider's ids.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gatehouse.engine.conversation.call import KeptRequest, NativeOptions
+from gatehouse.engine.conversation.dialects.openai_responses.native import LEFT_OUT, NATIVE_OPERATIONS
+from gatehouse.engine.conversation.dialects.openai_responses.references import kind_of
+from gatehouse.engine.conversation.errors import InvalidField, ResponseNotFound
+from gatehouse.engine.exchange import CallRequest, Identified
+from gatehouse.engine.fields.naming import hosted_tools
+from gatehouse.engine.fields.tables import ALL_TOOLS, TOOLS
+from gatehouse.engine.ports import Ports
+from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
+from gatehouse.foundation.secrets.owned_ids import KeptObject, has_item_form
+
+_RESPONSE_PREFIX: Final = "resp_"
+#: parameters of a list of items whose values are ids of items
+_ITEM_PARAMETERS: Final = frozenset({"after", "before"})
+#: by the type of an item: the field without which the provider reads the item's content by its id
+_CONTENT_FIELDS: Final[Mapping[str | None, str]] = {
+    "image_generation_call": "result",
+    "reasoning": "encrypted_content",
+}
+#: fields of calls of a computer, and of their outputs, with objects that have an id
+_SAFETY_CHECKS: Final = ("acknowledged_safety_checks", "pending_safety_checks")
+#: field of an answer to a request for approval, with the id of the request
+_APPROVAL: Final = "approval_request_id"
+#: fields with ids that an item answers
+_ANSWERING_FIELDS: Final = frozenset({_APPROVAL, *_SAFETY_CHECKS})
+
+
+def owner(x: Identified) -> bytes:
+    """Return whom an id is bound to: the organization, and the user or client."""
+    return f"{x.policy.tenant_id}/{x.caller.actor_id}".encode()
+
+
+def resolve(x: CallRequest, ports: Ports) -> Verdict:
+    options = x.call.native
+    if options is None:
+        return ALLOW
+    return _resolve(x, options, ports) if options.kept is None else _resolve_kept(x, options.kept, options, ports)
+
+
+def _resolve_kept(x: CallRequest, request: KeptRequest, options: NativeOptions, ports: Ports) -> Verdict:
+    bound_to = owner(x.identified)
+    options.previous = ports.owned_ids.read_response_id(bound_to, request.public_id)
+    if options.previous is None:
+        return Refuse(ResponseNotFound())
+    options.keeps, options.public_id = True, _public_ids(bound_to, ports)
+    for index, (name, value) in enumerate(request.parameters):
+        if name in _ITEM_PARAMETERS:
+            upstream_id = ports.owned_ids.read_item_id(bound_to, value)
+            if upstream_id is None:
+                return Refuse(InvalidField(name, f"`{name}` must be the id of an item in the list."))
+            request.parameters[index] = (name, upstream_id)
+    return ALLOW
+
+
+def _resolve(x: CallRequest, options: NativeOptions, ports: Ports) -> Verdict:
+    body, allowed = x.call.body, x.identified.policy.allowed_fields
+    is_answered = NATIVE_OPERATIONS[x.call.dialect].path == "responses"
+    options.keeps = is_answered and "store" in allowed and body.get("store") is not False
+    if options.keeps:
+        options.public_id = _public_ids(owner(x.identified), ports)
+    previous = body.get("previous_response_id")
+    if previous is not None and "previous_response_id" in allowed:
+        kept = ports.owned_ids.read_response_id(owner(x.identified), previous)
+        if kept is None:
+            return Refuse(ResponseNotFound(param="previous_response_id"))
+        options.previous = kept
+        body["previous_response_id"] = kept.id
+        options.fills_context = True
+    options.left_out = _left_out(body, allowed)
+    if allowed and not options.fills_context:
+        options.fills_context = any(
+            field.name in allowed or ALL_TOOLS in allowed for field in hosted_tools(x.call.dialect, body)
+        )
+    return _resolve_items(body.get("input"), options, x.identified, ports)
+
+
+def _public_ids(bound_to: bytes, ports: Ports) -> Any:
+    ids = ports.owned_ids
+
+    def public_id(provider: str, model: str, upstream_id: str) -> str:
+        if upstream_id.startswith(_RESPONSE_PREFIX):
+            return ids.response_id(bound_to, KeptObject(provider, model, upstream_id))
+        return ids.item_id(bound_to, upstream_id)
+
+    return public_id
+
+
+def _left_out(body: Mapping[str, Any], allowed: frozenset[str]) -> tuple[str, ...]:
+    """Return the prefixes of the hosted tools that are left out. A tool that the call requires is refused instead."""
+    if ALL_TOOLS in allowed:
+        return ()
+    choice = body.get("tool_choice")
+    required = choice.get("type") if isinstance(choice, dict) else None
+    if isinstance(required, str) and required.startswith(LEFT_OUT):
+        return ()
+    return tuple([prefix for prefix in LEFT_OUT if TOOLS + prefix not in allowed])
+
+
+def _resolve_items(items: Any, options: NativeOptions, x: Identified, ports: Ports) -> Verdict:
+    """Replace the public ids of items by the provider's. An item without content that has only an id is a reference:
+    the provider would read its content for anyone who knows the id."""
+    if not isinstance(items, list):
+        return ALLOW
+    references: set[str] = set()
+    bound_to = b""
+    for index, item in enumerate(items):
+        public_id = item.get("id")
+        has_id = isinstance(public_id, str)
+        answers = not _ANSWERING_FIELDS.isdisjoint(item)
+        # Most items have no ids.
+        if not has_id and not answers:
+            continue
+        bound_to = bound_to or owner(x)
+        if answers:
+            _resolve_answered_ids(item, bound_to, ports)
+        if not has_id:
+            continue
+        kind = kind_of(item)
+        upstream_id = ports.owned_ids.read_item_id(bound_to, public_id)
+        if upstream_id is not None:
+            item["id"] = upstream_id
+            if kind == "item_reference" or (kind in _CONTENT_FIELDS and not item.get(_CONTENT_FIELDS[kind])):
+                references.add(upstream_id)
+        elif kind == "reasoning" and not item.get("encrypted_content"):
+            # Its summary remains.
+            del item["id"]
+        elif (kind == "item_reference" and has_item_form(public_id)) or (
+            kind == "image_generation_call" and not item.get("result")
+        ):
+            return Refuse(ResponseNotFound("You have no item with this id.", param=f"input[{index}].id"))
+    options.references = frozenset(references)
+    options.fills_context = options.fills_context or bool(references)
+    return ALLOW
+
+
+def _resolve_answered_ids(item: dict[str, Any], bound_to: bytes, ports: Ports) -> None:
+    """Replace the public ids that an item answers: of a request for approval, and of safety checks."""
+    checks = [check for field in _SAFETY_CHECKS for check in _objects(item.get(field))]
+    for holder, field in [(item, _APPROVAL), *((check, "id") for check in checks)]:
+        public_id = holder.get(field)
+        upstream_id = ports.owned_ids.read_item_id(bound_to, public_id) if isinstance(public_id, str) else None
+        if upstream_id is not None:
+            holder[field] = upstream_id
+
+
+def _objects(values: Any) -> list[dict[str, Any]]:
+    return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []

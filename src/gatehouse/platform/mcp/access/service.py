@@ -1,0 +1,64 @@
+"""Lists, creates and deletes access rules of MCP servers."""
+
+from typing import Any, Final
+from uuid import UUID
+
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.http.lists import OffsetWindow, count_query
+from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.locks import ScopedLock, require_room
+from gatehouse.platform.changes.change import Change
+from gatehouse.platform.mcp.access import table
+from gatehouse.platform.mcp.access.errors import AccessRuleExists, InvalidAccessField, TooManyMcpAccessRules
+from gatehouse.platform.mcp.access.schemas import NewAccessRule
+from gatehouse.platform.mcp.access.table import AccessRuleRow
+from gatehouse.platform.mcp.servers.table import McpServerRow
+
+#: Maximum number of access rules of an organization.
+MAX_ACCESS_RULES: Final = 20_000
+
+
+async def list_page(session: AsyncSession, server_id: UUID, window: OffsetWindow) -> dict[str, Any]:
+    query = table.oldest_first(server_id)
+    total = (await session.execute(count_query(query))).scalar_one()
+    rows = (await session.scalars(window.apply(query))).all()
+    return window.envelope("access_rules", rows, total)
+
+
+async def create(change: Change, server: McpServerRow, new: NewAccessRule) -> AccessRuleRow:
+    """Create a rule. Raises `InvalidAccessField`, `AccessRuleExists`, `TooManyMcpAccessRules`."""
+    session = change.session
+    if not await table.subject_exists(session, new.subject_type, new.subject_id):
+        raise InvalidAccessField("subject_id", f"is not the id of a subject of the type {new.subject_type}")
+    if new.tool is not None and not await table.tool_exists(session, server.id, new.tool):
+        raise InvalidAccessField("tool", "is not the name of a tool of the server: refresh the server first")
+    await require_room(
+        session, ScopedLock.MCP_ACCESS, table.count_access_rules, limit=MAX_ACCESS_RULES, full=TooManyMcpAccessRules
+    )
+    row = AccessRuleRow(
+        id=new_id(), tenant_id=change.tenant_id, server_id=server.id, created_at=utc_now(), **new.model_dump()
+    )
+    session.add(row)
+    try:
+        await session.flush()
+    except IntegrityError:
+        raise AccessRuleExists from None
+    _record(change, "mcp_access.added", server, row)
+    return row
+
+
+async def delete(change: Change, server: McpServerRow, row: AccessRuleRow) -> None:
+    await change.session.delete(row)
+    _record(change, "mcp_access.removed", server, row)
+
+
+def _record(change: Change, action: str, server: McpServerRow, row: AccessRuleRow) -> None:
+    change.record(
+        action, "mcp_server", server.id, name=server.name, subject_type=row.subject_type, subject_id=row.subject_id,
+        tool=row.tool, access_type=row.access_type,
+    )  # fmt: skip
+    # Urgent: the response waits until the change is in force on every worker.
+    change.touch("policy", change.tenant_id, urgent=True)

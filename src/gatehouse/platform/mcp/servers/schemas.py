@@ -1,0 +1,96 @@
+"""Bodies of the endpoints of MCP servers."""
+
+from datetime import datetime
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from pydantic import Field
+
+from gatehouse.foundation.http.bodies import Body, ResponseBody, partial
+from gatehouse.platform.routing.kill_switch.schemas import HowFar, Reason
+from gatehouse.policy.mcp import ServerAccess
+
+#: Headers that the gateway or the protocol sets.
+RESERVED_HEADERS: Final = frozenset(
+    {
+        "accept", "accept-encoding", "connection", "content-encoding", "content-length", "content-type", "expect",
+        "host", "keep-alive", "last-event-id", "te", "trailer", "transfer-encoding", "upgrade",
+    }
+)  # fmt: skip
+RESERVED_PREFIX: Final = "mcp-"
+
+Name = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z0-9][a-z0-9-]{0,62}$",
+        description="The name in the path `/mcp/{name}`: lower-case letters, digits and dashes.",
+        examples=["weather"],
+    ),
+]
+Description = Annotated[str, Field(max_length=2_000)]
+Url = Annotated[str, Field(min_length=1, max_length=2_000, examples=["https://weather.example.com/mcp"])]
+Access = Annotated[
+    ServerAccess,
+    Field(
+        description="`restricted`: only callers with an ALLOW may use the server. `open`: all callers except those with"
+        " a DENY.",
+        examples=["restricted"],
+    ),
+]
+
+
+class Header(Body):
+    """The header that authenticates the gateway. The value is sealed and never returned."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,64}$", examples=["Authorization"])]
+    value: Annotated[str, Field(min_length=1, max_length=4_096, pattern=r"^[ -~]+$", examples=["Bearer s3cr3t"])]
+
+
+class NewMcpServer(Body):
+    name: Name
+    description: Description | None = None
+    url: Url
+    header: Header | None = None
+    access: Access = "restricted"
+    enabled: Annotated[bool, Field(description="A disabled server cannot be called.")] = True
+    timeout_ms: Annotated[
+        int, Field(ge=100, le=600_000, description="The longest duration of one call, in milliseconds.")
+    ] = 30_000
+
+
+@partial
+class McpServerUpdate(NewMcpServer):
+    """Partial: omitted fields keep their values. Null clears `description` and removes `header`."""
+
+
+class McpServer(ResponseBody):
+    id: UUID
+    tenant_id: UUID
+    name: str
+    description: str | None
+    url: str
+    header_name: Annotated[str | None, Field(description="The name of the header that authenticates the gateway.")]
+    access: ServerAccess
+    enabled: bool
+    timeout_ms: int
+    revision: Annotated[
+        str | None, Field(description="The protocol revision of the server; null before its first refresh.")
+    ]
+    server_info: Annotated[dict[str, Any], Field(description="The name and version that the server states.")]
+    faults: Annotated[list[str], Field(description="Tools of the last refresh that cannot be offered, and why.")]
+    refreshed_at: Annotated[datetime | None, Field(description="When the tools were read.")]
+    switched_off_at: Annotated[datetime | None, Field(description="Since when the kill switch is engaged.")]
+    switched_off_reason: Reason | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class SwitchedMcpServer(McpServer):
+    propagation: HowFar
+
+
+class McpServerList(ResponseBody):
+    mcp_servers: list[McpServer]
+    total: int
+    limit: int
+    offset: int

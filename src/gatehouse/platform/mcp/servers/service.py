@@ -1,0 +1,139 @@
+"""Lists, registers, changes and removes MCP servers."""
+
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.egress.guard import EgressGuard, UnsafeUrl
+from gatehouse.foundation.http.lists import OffsetWindow, count_query
+from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.secrets.sealing import Sealer
+from gatehouse.foundation.storage.locks import ScopedLock, require_room
+from gatehouse.platform.changes.change import Change
+from gatehouse.platform.live.ports import sealing_context
+from gatehouse.platform.mcp.servers.errors import InvalidServerField, McpServerExists, TooManyMcpServers
+from gatehouse.platform.mcp.servers.schemas import (
+    RESERVED_HEADERS,
+    RESERVED_PREFIX,
+    Header,
+    McpServerUpdate,
+    NewMcpServer,
+)
+from gatehouse.platform.mcp.servers.table import (
+    McpServerRow,
+    by_name,
+    count_mcp_servers,
+    quarantine_tools,
+    tool_ids,
+)
+from gatehouse.platform.routing.providers.service import addresses_of, origin
+from gatehouse.policy.mcp import mcp_secret_key
+
+#: Maximum number of MCP servers of an organization.
+MAX_MCP_SERVERS: Final = 200
+
+_OTHER_HOST: Final = "names another host, to which the header would be sent: set `header` again, or to null"
+
+
+async def list_page(session: AsyncSession, window: OffsetWindow) -> dict[str, Any]:
+    query = by_name()
+    total = (await session.execute(count_query(query))).scalar_one()
+    rows = (await session.scalars(window.apply(query))).all()
+    return window.envelope("mcp_servers", rows, total)
+
+
+async def create(change: Change, sealer: Sealer, guard: EgressGuard, new: NewMcpServer) -> McpServerRow:
+    """Register a server. Raises `InvalidServerField`, `McpServerExists`, `TooManyMcpServers`."""
+    session = change.session
+    await require_room(
+        session, ScopedLock.MCP_SERVERS, count_mcp_servers, limit=MAX_MCP_SERVERS, full=TooManyMcpServers
+    )
+    values = new.model_dump(exclude={"header"})
+    values["url"] = await _checked_url(change, guard, new.url)
+    now = utc_now()
+    row = McpServerRow(
+        id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, server_info={}, faults=[], **values
+    )
+    row.header_name, row.sealed_header = _sealed(sealer, change.tenant_id, row, new.header)
+    session.add(row)
+    await _flush(session)
+    _record(change, "mcp_server.created", row, **{**values, "header_name": row.header_name})
+    return row
+
+
+async def update(
+    change: Change, sealer: Sealer, guard: EgressGuard, row: McpServerRow, body: McpServerUpdate
+) -> McpServerRow:
+    """Change the fields that differ. Without a difference there is no audit event and no new version. A new URL makes
+    a refresh necessary, and puts all tools into quarantine. Raises `InvalidServerField`, `McpServerExists`."""
+    sent = body.sent()
+    has_header, header = "header" in sent, sent.pop("header", None)
+    if "url" in sent:
+        sent["url"] = await _checked_url(change, guard, sent["url"])
+    changes = row.differing(sent)
+    if "url" in changes and row.sealed_header and not has_header and origin(row.url) != origin(changes["url"]):
+        raise InvalidServerField("url", _OTHER_HOST)
+    if has_header:
+        name, sealed = _sealed(sealer, change.tenant_id, row, header)
+        if sealed is not None or row.sealed_header is not None:
+            changes |= {"header_name": name, "sealed_header": sealed}
+    if not changes:
+        return row
+    row.assign(changes)
+    if "url" in changes:
+        row.revision, row.refreshed_at, row.server_info, row.faults = None, None, {}, []
+        for tool_id in await quarantine_tools(change.session, row.id):
+            change.touch("mcp_switch", tool_id)
+    await _flush(change.session)
+    _record(
+        change, "mcp_server.updated", row, **{name: value for name, value in changes.items() if name != "sealed_header"}
+    )
+    return row
+
+
+async def delete(change: Change, row: McpServerRow) -> None:
+    for tool_id in await tool_ids(change.session, row.id):
+        change.touch("mcp_switch", tool_id)
+    await change.session.delete(row)
+    _record(change, "mcp_server.deleted", row)
+
+
+async def _flush(session: AsyncSession) -> None:
+    try:
+        await session.flush()
+    except IntegrityError:
+        raise McpServerExists from None
+
+
+async def _checked_url(change: Change, guard: EgressGuard, url: str) -> str:
+    addresses = await addresses_of(change, guard)
+    try:
+        safe = str(guard.provider_url(url, addresses.egress))
+    except UnsafeUrl as error:
+        raise InvalidServerField("url", error.reason) from None
+    if "#" in url:
+        raise InvalidServerField("url", "must have no fragment")
+    return safe
+
+
+def _sealed(
+    sealer: Sealer, tenant_id: TenantId, row: McpServerRow, header: Header | None
+) -> tuple[str | None, str | None]:
+    """Return the name of the header, and the sealed header. Raises `InvalidServerField`."""
+    if header is None:
+        return None, None
+    if header.name.lower() in RESERVED_HEADERS or header.name.lower().startswith(RESERVED_PREFIX):
+        raise InvalidServerField("header.name", "is a header that the gateway or the protocol sets")
+    context = sealing_context(tenant_id, mcp_secret_key(row.id))
+    return header.name, sealer.seal(msgspec.json.encode({header.name: header.value}), context=context)
+
+
+def _record(change: Change, action: str, row: McpServerRow, **details: Any) -> None:
+    """Record the change, and make workers compile the organization's policy again."""
+    change.record(action, "mcp_server", row.id, **{"name": row.name, **details})
+    change.touch("mcp_switch", row.id)
+    change.touch("policy", change.tenant_id, urgent=True)

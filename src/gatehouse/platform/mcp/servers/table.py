@@ -1,0 +1,80 @@
+"""Rows and queries of MCP servers."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Select, Text, func, select, text
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Mapped, column_property, mapped_column
+
+from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.settings import EgressPolicy
+from gatehouse.foundation.storage.rows import TenantRow
+from gatehouse.platform.organization.tenants.table import TenantRecord
+from gatehouse.policy.mcp import McpServerRecord, ServerAccess
+
+
+class McpServerRow(TenantRow):
+    __tablename__ = "mcp_servers"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    tenant_id: Mapped[TenantId] = mapped_column(index=False)
+    name: Mapped[str]
+    description: Mapped[str | None]
+    url: Mapped[str]
+    enabled: Mapped[bool]
+    access: Mapped[ServerAccess] = mapped_column(Text())
+    timeout_ms: Mapped[int]
+    header_name: Mapped[str | None]
+    sealed_header: Mapped[str | None]
+    revision: Mapped[str | None]
+    server_info: Mapped[dict[str, Any]]
+    faults: Mapped[list[str]]
+    refreshed_at: Mapped[datetime | None]
+    switched_off_at: Mapped[datetime | None]
+    switched_off_reason: Mapped[str | None]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+    #: the organization's policy
+    egress_policy: Mapped[EgressPolicy | None] = column_property(
+        select(TenantRecord.egress_policy).where(TenantRecord.id == tenant_id).scalar_subquery()
+    )
+
+    @property
+    def record(self) -> McpServerRecord:
+        """The record of the server without its tools and rules. The revision is empty before the first refresh."""
+        return McpServerRecord(
+            id=self.id,
+            name=self.name,
+            url=self.url,
+            revision=self.revision or "",
+            access=self.access,
+            timeout_ms=self.timeout_ms,
+            sealed_header=self.sealed_header,
+            egress_policy=self.egress_policy,
+        )
+
+
+_QUARANTINE = text(
+    "UPDATE mcp_tools SET status = 'quarantined', updated_at = now() WHERE server_id = :server RETURNING id"
+)
+_TOOL_IDS = text("SELECT id FROM mcp_tools WHERE server_id = :server")
+
+
+def by_name() -> Select[McpServerRow]:
+    """Return the query for the organization's servers."""
+    return select(McpServerRow).order_by(McpServerRow.name)
+
+
+async def count_mcp_servers(session: AsyncSession) -> int:
+    return (await session.execute(select(func.count()).select_from(McpServerRow))).scalar_one()
+
+
+async def quarantine_tools(session: AsyncSession, server_id: UUID) -> list[UUID]:
+    """Put all tools of a server into quarantine. Returns their ids."""
+    return list((await session.execute(_QUARANTINE, {"server": server_id})).scalars())
+
+
+async def tool_ids(session: AsyncSession, server_id: UUID) -> list[UUID]:
+    return list((await session.execute(_TOOL_IDS, {"server": server_id})).scalars())

@@ -1,0 +1,12 @@
+"""Errors of tools of MCP servers."""
+
+from gatehouse.foundation.errors import Conflict, NotFound
+
+
+class McpToolNotFound(NotFound):
+    message = "Tool not found"
+
+
+class DefinitionChanged(Conflict):
+    code = "definition_changed"
+    message = "The tool has another definition now. Read it again, then decide."

@@ -1,0 +1,96 @@
+"""Reads the tools of a server, and compares their definitions with the stored ones."""
+
+from typing import Any, Final
+from uuid import UUID
+
+from gatehouse.engine.mcp.definitions import Definition
+from gatehouse.engine.mcp.discovery import Discovered, discover
+from gatehouse.engine.mcp.upstream import Target, UpstreamFailed
+from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.ids import new_id
+from gatehouse.platform.changes.change import Change
+from gatehouse.platform.mcp.servers.errors import McpRefreshFailed, McpServerChanged, McpServerNotFound
+from gatehouse.platform.mcp.servers.schemas import McpServer
+from gatehouse.platform.mcp.servers.table import McpServerRow
+from gatehouse.platform.mcp.tools.schemas import Refreshed
+from gatehouse.platform.mcp.tools.table import McpToolRow, find_server, locked_tools
+from gatehouse.platform.request.injected import SplitTransactions
+from gatehouse.platform.request.ports import Host
+
+#: Names of tools in an audit event. Their number is recorded too.
+_MAX_RECORDED: Final = 100
+
+
+async def refresh(transactions: SplitTransactions, host: Host, server_id: UUID | None) -> Refreshed:
+    """Read the tools of a server, and put new and changed ones into quarantine. Raises `McpServerNotFound`,
+    `McpRefreshFailed`, `McpServerChanged`."""
+    async with transactions.reading() as session:
+        server = await find_server(session, server_id)
+        if server is None:
+            raise McpServerNotFound
+        record = server.record
+    header = host.ports.secrets.open(transactions.tenant_id, record.secret_key, record.sealed_header)
+    try:
+        discovered = await discover(host.ports, Target(record=record, revision="", header=header))
+    except UpstreamFailed as failed:
+        raise McpRefreshFailed(f"The tools of the server could not be read. {failed.sentence}") from None
+    async with transactions.changing() as change:
+        server = await find_server(change.session, server_id, lock=True)
+        if server is None:
+            raise McpServerNotFound
+        if server.record != record:
+            raise McpServerChanged
+        return await _store(change, server, discovered)
+
+
+async def _store(change: Change, server: McpServerRow, discovered: Discovered) -> Refreshed:
+    names: dict[str, list[str]] = {"added": [], "changed": [], "missing": [], "returned": []}
+    definitions, unchanged, now = dict(discovered.definitions), 0, utc_now()
+    for row in await locked_tools(change.session, server.id):
+        present = definitions.pop(row.name, None)
+        if present is None and row.approved_hash is None and row.status == "quarantined" and not row.switched_off_at:
+            # Nobody has decided about this tool. If such tools were kept, a server could add more at each refresh.
+            names["missing"].append(row.name)
+            await change.session.delete(row)
+            change.touch("mcp_switch", row.id)
+            continue
+        kind, values = _compared(row, present)
+        if kind is None:
+            unchanged += 1
+            continue
+        names[kind].append(row.name)
+        row.assign(values)
+        change.touch("mcp_switch", row.id)
+    for definition in definitions.values():
+        names["added"].append(definition.name)
+        row = McpToolRow(
+            id=new_id(), tenant_id=change.tenant_id, server_id=server.id, name=definition.name, status="quarantined",
+            definition=definition.text, hash=definition.hash, created_at=now, updated_at=now,
+        )  # fmt: skip
+        change.session.add(row)
+        change.touch("mcp_switch", row.id)
+    server.assign(
+        {
+            "revision": discovered.revision, "server_info": discovered.server_info, "faults": discovered.faults,
+            "refreshed_at": now,
+        }
+    )  # fmt: skip
+    recorded = {kind: tools[:_MAX_RECORDED] for kind, tools in names.items() if tools}
+    counts = {kind: len(tools) for kind, tools in names.items()}
+    change.record(
+        "mcp_server.refreshed", "mcp_server", server.id,
+        name=server.name, revision=discovered.revision, counts=counts, tools=recorded,
+    )  # fmt: skip
+    change.touch("policy", change.tenant_id, urgent=True)
+    await change.session.flush()
+    return Refreshed(server=McpServer.model_validate(server), unchanged=unchanged, **names)
+
+
+def _compared(row: McpToolRow, present: Definition | None) -> tuple[str | None, dict[str, Any]]:
+    """Return what has happened to a tool, and the new values of its row. None if nothing has happened."""
+    if present is None:
+        return (None, {}) if row.missing_since is not None else ("missing", {"missing_since": utc_now()})
+    if present.hash != row.hash:
+        values = {"definition": present.text, "hash": present.hash, "status": "quarantined", "missing_since": None}
+        return "changed", values
+    return (None, {}) if row.missing_since is None else ("returned", {"missing_since": None})

@@ -1,0 +1,78 @@
+"""Bodies of the endpoints of tools."""
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import Field
+
+from gatehouse.foundation.http.bodies import Body, ResponseBody
+from gatehouse.platform.mcp.servers.schemas import McpServer
+from gatehouse.platform.routing.kill_switch.schemas import HowFar, Reason
+from gatehouse.policy.mcp import ToolStatus
+
+
+class Decision(Body):
+    hash: Annotated[
+        str,
+        Field(
+            pattern=r"^sha256:[0-9a-f]{64}$",
+            description="The `hash` of the definition that was read.",
+            examples=["sha256:" + "0" * 64],
+        ),
+    ]
+
+
+class McpToolSummary(ResponseBody):
+    id: UUID
+    server_id: UUID
+    name: str
+    status: ToolStatus
+    hash: Annotated[str, Field(description="The hash of the server's present definition.")]
+    approved_hash: Annotated[str | None, Field(description="The hash of the definition that was approved last.")]
+    approved_at: datetime | None
+    missing_since: Annotated[datetime | None, Field(description="Since when the server does not list the tool.")]
+    switched_off_at: Annotated[datetime | None, Field(description="Since when the kill switch is engaged.")]
+    switched_off_reason: Reason | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class Difference(ResponseBody):
+    """A field that differs. Null stands for an absent field."""
+
+    field: Annotated[str, Field(examples=["description"])]
+    approved: Any
+    present: Any
+
+
+class McpTool(McpToolSummary):
+    definition: Annotated[dict[str, Any], Field(description="The server's present definition.")]
+    approved_definition: Annotated[
+        dict[str, Any] | None, Field(description="The definition that was approved last. Agents receive it.")
+    ]
+    difference: Annotated[
+        list[Difference], Field(description="The fields in which both differ; empty if nothing was approved.")
+    ]
+
+
+class SwitchedMcpTool(McpTool):
+    propagation: HowFar
+
+
+class McpToolList(ResponseBody):
+    mcp_tools: list[McpToolSummary]
+    total: int
+    limit: int
+    offset: int
+
+
+class Refreshed(ResponseBody):
+    """What a refresh has found. Lists have names of tools."""
+
+    server: McpServer
+    added: Annotated[list[str], Field(description="New tools, in quarantine.")]
+    changed: Annotated[list[str], Field(description="Tools with another definition, in quarantine.")]
+    missing: Annotated[list[str], Field(description="Tools that the server does not list any more.")]
+    returned: Annotated[list[str], Field(description="Tools that were missing, with an unchanged definition.")]
+    unchanged: Annotated[int, Field(description="Number of the other tools.")]

@@ -1,0 +1,54 @@
+"""Bodies of the responses of the endpoint of spend."""
+
+from datetime import date
+from decimal import Decimal
+from typing import Annotated, Literal, TypeAlias
+from uuid import UUID
+
+from pydantic import Field, PlainSerializer
+
+from gatehouse.foundation.http.bodies import ResponseBody
+
+SpentBy: TypeAlias = Literal["group", "user", "api_key"]
+Sort: TypeAlias = Literal["cost_usd", "-cost_usd", "requests", "-requests", "tokens", "-tokens", "name", "-name"]
+Usd = Annotated[Decimal, PlainSerializer(float, return_type=float)]
+
+
+class SpendTotals(ResponseBody):
+    requests: Annotated[int, Field(description="All requests with a record, including refused requests.")]
+    input_tokens: Annotated[
+        int, Field(description="Input tokens, without tokens read from the provider's cache.", examples=[120_000])
+    ]
+    output_tokens: int
+    cached_tokens: int
+    cost_usd: Annotated[Usd, Field(description="Cost, without requests whose price is unknown.", examples=[1.25])]
+
+
+class SpendItem(SpendTotals):
+    id: Annotated[
+        UUID | None,
+        Field(
+            description="Id of the group, user or API key. Null sums up the requests without one: of users in no group"
+            " or in several, of OAuth clients, or without an API key."
+        ),
+    ]
+    name: Annotated[
+        str | None,
+        Field(
+            description="Name of the group, name or address of the user, or description of the API key. Null if it was"
+            " deleted.",
+            examples=["Ada Lovelace"],
+        ),
+    ]
+    user_id: Annotated[UUID | None, Field(description="Owner of the API key. Null for groups and users.")]
+
+
+class SpendPage(ResponseBody):
+    by: SpentBy
+    since: Annotated[date, Field(description="First day of the period (UTC).")]
+    until: Annotated[date, Field(description="Last day of the period (UTC).")]
+    items: list[SpendItem]
+    sum: Annotated[SpendTotals, Field(description="Totals of all items, not only of this page.")]
+    total: Annotated[int, Field(description="Number of all items.")]
+    page: int
+    page_size: int

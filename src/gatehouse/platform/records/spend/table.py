@@ -1,0 +1,162 @@
+"""The queries for a page of spend, and the number of usage records of each API key and day."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from functools import cache
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import (
+    BigInteger,
+    Date,
+    Numeric,
+    Select,
+    Subquery,
+    TextClause,
+    Uuid,
+    column,
+    func,
+    select,
+    table,
+    text,
+    union_all,
+)
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation.emails import PLACEHOLDER_SUFFIX
+from gatehouse.foundation.http.lists import PageWindow
+
+
+def _record_counts(name: str) -> Select[Any]:
+    return select(
+        *table(
+            name, column("tenant_id", Uuid()), column("day", Date()), column("group_id", Uuid()),
+            column("user_id", Uuid()), column("api_key_id", Uuid()), column("records", BigInteger()),
+            column("cost_usd", Numeric()),
+        ).c
+    )  # fmt: skip
+
+
+#: The number of usage records in the database, and the cost, of each group, user, API key and day (UTC), in several
+#: rows.
+record_counts: Final = union_all(_record_counts("spend_days"), _record_counts("spend_deltas")).subquery()
+
+#: The id that the totals are grouped by, and the query of names.
+_COLUMNS: Final[Mapping[str, str]] = {"group": "group_id", "user": "user_id", "api_key": "api_key_id"}
+_NAMES: Final[Mapping[str, str]] = {
+    "group": "SELECT id, name, NULL::uuid AS user_id FROM groups WHERE tenant_id = :tenant",
+    "user": "SELECT id, coalesce(display_name, CASE WHEN email NOT LIKE :placeholder THEN email END, username) AS name,"
+    " NULL::uuid AS user_id FROM users WHERE tenant_id = :tenant",
+    "api_key": "SELECT id, description AS name, user_id FROM api_keys WHERE tenant_id = :tenant",
+}
+_SORT_COLUMNS: Final = {"cost_usd": "cost_usd", "requests": "requests", "tokens": "tokens", "name": "lower(name)"}
+_SUMS: Final = (
+    "sum(requests)::bigint AS requests, sum(input_tokens)::bigint AS input_tokens,"
+    " sum(output_tokens)::bigint AS output_tokens, sum(cached_tokens)::bigint AS cached_tokens,"
+    " sum(cost_usd) AS cost_usd"
+)
+_DAYS: Final = (
+    "tenant_id = :tenant AND day BETWEEN :since AND :until"
+    " AND (CAST(:user_id AS uuid) IS NULL OR user_id = :user_id)"
+    " AND (CAST(:group_id AS uuid) IS NULL OR group_id = :group_id)"
+)
+
+
+_KEYS: Final = "tenant_id = :tenant AND api_key_id = ANY(:keys) AND day >= :since"
+_COSTS_OF_KEYS: Final = text(
+    "SELECT api_key_id, sum(cost_usd) AS cost FROM ("  # noqa: S608
+    f"SELECT api_key_id, cost_usd FROM spend_days WHERE {_KEYS}"
+    f" UNION ALL SELECT api_key_id, cost_usd FROM spend_deltas WHERE {_KEYS}) AS days GROUP BY 1"
+)
+
+
+class SpendFilters(NamedTuple):
+    """`since` and `until` are the first and the last day (UTC). None as an id matches everything."""
+
+    since: date
+    until: date
+    user_id: UUID | None = None
+    group_id: UUID | None = None
+
+
+class SpendRow(NamedTuple):
+    id: UUID | None
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    cost_usd: Decimal
+    name: str | None
+    user_id: UUID | None
+
+
+class SpendSums(NamedTuple):
+    """The number of items, and the totals of all of them."""
+
+    items: int
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    cost_usd: Decimal
+
+
+@cache
+def _query(by: str, sort: str) -> TextClause:
+    name, direction = sort.removeprefix("-"), "DESC" if sort.startswith("-") else "ASC"
+    order = f"{_SORT_COLUMNS[name]} {direction} NULLS LAST, id {direction} NULLS LAST"
+    # All names are read only if the list is sorted by them.
+    named = f"LEFT JOIN ({_NAMES[by]}) AS names USING (id)"
+    before, after = (named, "") if name == "name" else ("", named)
+    return text(f"""
+WITH days AS (
+    SELECT * FROM spend_days WHERE {_DAYS} UNION ALL SELECT * FROM spend_deltas WHERE {_DAYS}
+), items AS MATERIALIZED (
+    SELECT {_COLUMNS[by]} AS id, {_SUMS}, sum(input_tokens + output_tokens + cached_tokens) AS tokens
+    FROM days GROUP BY 1 HAVING sum(requests) > 0
+), sums AS (
+    SELECT count(*) AS items, coalesce(sum(requests), 0)::bigint, coalesce(sum(input_tokens), 0)::bigint,
+        coalesce(sum(output_tokens), 0)::bigint, coalesce(sum(cached_tokens), 0)::bigint, coalesce(sum(cost_usd), 0)
+    FROM items
+), page AS (
+    SELECT * FROM items {before} ORDER BY {order} LIMIT :limit OFFSET :offset
+)
+SELECT sums.*, page.requests IS NOT NULL, id, page.requests, page.input_tokens,
+    page.output_tokens, page.cached_tokens, page.cost_usd, name, user_id
+FROM sums LEFT JOIN (SELECT * FROM page {after}) AS page ON true ORDER BY {order}
+""")  # noqa: S608
+
+
+async def page(
+    session: AsyncSession, window: PageWindow, by: str, sort: str, filters: SpendFilters
+) -> tuple[list[SpendRow], SpendSums]:
+    """Return the items of the window, and the totals of all items. `by` is `group`, `user` or `api_key`. `sort` is a
+    name of `_SORT_COLUMNS`, with a leading minus for descending order."""
+    values = {
+        "tenant": session.info["tenant_id"], "placeholder": f"%{PLACEHOLDER_SUFFIX}", "limit": window.limit,
+        "offset": window.offset, **filters._asdict(),
+    }  # fmt: skip
+    rows = (await session.execute(_query(by, sort), values)).all()
+    width = len(SpendSums._fields)
+    # The only row of an empty page has the totals alone.
+    return [SpendRow(*row[width + 1 :]) for row in rows if row[width]], SpendSums(*rows[0][:width])
+
+
+async def costs_of_keys(session: AsyncSession, keys: Sequence[UUID], since: date) -> dict[UUID, Decimal]:
+    """Return what each API key has spent from the day on (UTC). Keys without requests are left out."""
+    values = {"tenant": session.info["tenant_id"], "keys": list(keys), "since": since}
+    rows = (await session.execute(_COSTS_OF_KEYS, values)).all()
+    return {row.api_key_id: row.cost for row in rows}
+
+
+def costs_by_key(tenant_id: UUID, keys: Select[UUID], since: date) -> Subquery:
+    """Return the query of what each of the API keys has spent from the day on (UTC), as `cost_usd`. Keys without
+    requests are left out."""
+    spent = record_counts.c
+    return (
+        select(spent.api_key_id, func.sum(spent.cost_usd).label("cost_usd"))
+        .where(spent.tenant_id == tenant_id, spent.api_key_id.in_(keys), spent.day >= since)
+        .group_by(spent.api_key_id)
+        .subquery()
+    )

@@ -1,0 +1,232 @@
+"""Known models: capabilities, limits and prices by vendor and model id (`known_models.toml`, docs/providers.md).
+
+A vendor is a kind of provider with a fixed address, such as `openai`, or a preset, such as `groq`. A provider is a
+vendor's if calls go to the vendor's own address. Then its models have the vendor's prices.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from datetime import date
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
+
+from pydantic import Field, ValidationError, model_validator
+
+from gatehouse.engine.providers import KINDS
+from gatehouse.engine.providers.wires import Wire
+from gatehouse.foundation.http.bodies import Body
+from gatehouse.platform.routing.fields import MAX_USD_PER_TOKEN, MODEL_ID, Line, ModelId
+from gatehouse.platform.routing.providers.presets import PRESETS
+from gatehouse.policy.catalog import ProviderRecord
+
+BUILT_IN: Final = Path(__file__).with_name("known_models.toml")
+MAX_FILE_BYTES: Final = 4 * 1024 * 1024
+#: Maximum number of faults in the message about a bad file.
+MAX_FAULTS: Final = 20
+
+#: The prices of a file are in USD per this number of tokens, the prices of the catalog in USD per token.
+TOKENS_OF_A_PRICE: Final = 1_000_000
+
+_Tokens = Annotated[int, Field(ge=1, le=1_000_000_000)]
+_Url = Annotated[str, Field(pattern=r"^https://[^\s/]+(/\S*)?$", max_length=2_000)]
+#: USD per million tokens.
+_Price = Annotated[
+    Decimal, Field(strict=False, ge=0, le=MAX_USD_PER_TOKEN * TOKENS_OF_A_PRICE, max_digits=15, decimal_places=9)
+]
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}".lower()
+
+
+#: The vendor's own address of each kind that has one. An address that a server of one's own has is none.
+_HOMES: Final = {
+    name: kind.home for name, kind in KINDS.items() if isinstance(kind, Wire) and (kind.home or "").startswith("https:")
+}
+_VENDOR_BY_ORIGIN: Final[dict[str, str]] = {
+    **{_origin(preset.base_url): preset.id for preset in PRESETS if preset.base_url.startswith("https:")},
+    **{_origin(home): name for name, home in _HOMES.items() if home is not None},
+}
+#: The address of Amazon's service and the prices of its models depend on the region.
+_BEDROCK: Final = "bedrock"
+_BEDROCK_REGIONS: Final = frozenset({"us-east-1", "us-east-2", "us-west-2"})
+VENDORS: Final = frozenset({*_VENDOR_BY_ORIGIN.values(), _BEDROCK})
+
+
+class KnownPrices(Body):
+    """USD per million tokens. None: the price of `input`."""
+
+    input: _Price
+    output: _Price | None = None
+    cached_input: _Price | None = None
+    cache_write: _Price | None = None
+
+    @property
+    def columns(self) -> dict[str, Decimal | None]:
+        """The prices in USD per token, by their columns in the catalog."""
+        return {
+            "cost_per_input_token": _per_token(self.input),
+            "cost_per_output_token": _per_token(self.output),
+            "cost_per_cached_input_token": _per_token(self.cached_input),
+            "cost_per_cache_write_token": _per_token(self.cache_write),
+        }
+
+
+class KnownCapabilities(Body):
+    """None: unknown."""
+
+    streaming: bool | None = None
+    function_calling: bool | None = None
+    vision: bool | None = None
+    structured_output: bool | None = None
+    embeddings: bool | None = None
+    code_execution: bool | None = None
+    moderation: bool | None = None
+    rerank: bool | None = None
+    image_generation: bool | None = None
+    transcription: bool | None = None
+    speech: bool | None = None
+    reasoning: bool | None = None
+
+
+class KnownModel(Body):
+    """An entry of `known_models.toml`, which describes the fields."""
+
+    aliases: Annotated[list[ModelId], Field(max_length=50, default_factory=list)]
+    context_window: _Tokens | None = None
+    max_output_tokens: _Tokens | None = None
+    capabilities: KnownCapabilities = KnownCapabilities()
+    usd_per_million_tokens: KnownPrices | None = None
+    source_url: _Url
+    specification_url: _Url | None = None
+    recorded_on: date
+    note: Line | None = None
+
+    @model_validator(mode="after")
+    def _has_output_price(self) -> "KnownModel":
+        prices = self.usd_per_million_tokens
+        if prices is not None and prices.output is None and not self.capabilities.embeddings:
+            raise ValueError("usd_per_million_tokens.output: is required, except for embeddings")
+        return self
+
+
+class BadPriceFile(Exception):
+    """A file of models is invalid. The text lists the faults, one a line, with their lines and keys."""
+
+
+class KnownModels:
+    """Known models by vendor and id."""
+
+    def __init__(self, models: Mapping[tuple[str, str], KnownModel]) -> None:
+        #: in the order of the file, by vendor and id; without aliases
+        self.models = models
+        self._by_name = {
+            (vendor, name): model for (vendor, model_id), model in models.items() for name in (model_id, *model.aliases)
+        }
+
+    def find(self, vendor: str | None, model_id: str) -> KnownModel | None:
+        """Return the vendor's model with this id or alias, or None."""
+        return None if vendor is None else self._by_name.get((vendor, model_id))
+
+
+def parse(content: str) -> KnownModels:
+    """Read a file of models. Raises `BadPriceFile`."""
+    try:
+        document = tomllib.loads(content, parse_float=Decimal)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadPriceFile(f"The file is not valid TOML: {error}") from None
+    faults: list[tuple[tuple[str, ...], str]] = []
+    models = dict(_entries(document, faults))
+    ids: dict[tuple[str, str], str] = {}
+    for (vendor, model_id), model in models.items():
+        for name in (model_id, *model.aliases):
+            other = ids.setdefault((vendor, name), model_id)
+            if other != model_id:
+                faults.append(((vendor, model_id), f"{name!r} is also a name of {other!r}"))
+    if faults:
+        lines = _lines(content)
+        texts = [f"{_place(path, lines)}: {message}" for path, message in faults[:MAX_FAULTS]]
+        if len(faults) > MAX_FAULTS:
+            texts.append(f"and {len(faults) - MAX_FAULTS} more")
+        raise BadPriceFile("\n".join(texts))
+    return KnownModels(models)
+
+
+@cache
+def built_in() -> KnownModels:
+    """Return the models of `known_models.toml`."""
+    return parse(BUILT_IN.read_text("utf-8"))
+
+
+def find_known(provider: ProviderRecord, model_id: str) -> KnownModel | None:
+    """Return what is known of a provider's model, or None."""
+    return built_in().find(vendor_of(provider), model_id)
+
+
+def vendor_of(provider: ProviderRecord) -> str | None:
+    """Return the vendor that a provider's calls go to; None for another address, and for a region whose prices are not
+    recorded."""
+    if provider.kind == _BEDROCK:
+        return _BEDROCK if provider.config.cloud_region in _BEDROCK_REGIONS else None
+    base_url = provider.config.base_url or _HOMES.get(provider.kind)
+    return None if base_url is None else _VENDOR_BY_ORIGIN.get(_origin(base_url))
+
+
+def _per_token(price: Decimal | None) -> Decimal | None:
+    return None if price is None else price / TOKENS_OF_A_PRICE
+
+
+def _entries(
+    document: dict[str, Any], faults: list[tuple[tuple[str, ...], str]]
+) -> Iterator[tuple[tuple[str, str], KnownModel]]:
+    for vendor, models in document.items():
+        if vendor not in VENDORS:
+            faults.append(((vendor,), f"is not a vendor. Use one of {', '.join(sorted(VENDORS))}."))
+            continue
+        if not isinstance(models, dict):
+            faults.append(((vendor,), "must be a table of models"))
+            continue
+        for model_id, fields in models.items():
+            key = (vendor, model_id)
+            if not re.fullmatch(MODEL_ID, model_id):
+                faults.append((key, "a model id has 1 to 255 characters without spaces"))
+                continue
+            try:
+                yield key, KnownModel.model_validate(fields)
+            except ValidationError as error:
+                for fault in error.errors(include_url=False, include_input=False):
+                    message = fault["msg"].removeprefix("Value error, ")
+                    faults.append(((*key, *map(str, fault["loc"])), message))
+
+
+def _lines(content: str) -> dict[tuple[str, ...], int]:
+    """Return the line of each table's header, by the header's keys."""
+    lines = {}
+    for number, line in enumerate(content.splitlines(), 1):
+        if line.lstrip().startswith("["):
+            try:
+                lines[_path(tomllib.loads(line))] = number
+            except (tomllib.TOMLDecodeError, RecursionError):
+                continue
+    return lines
+
+
+def _path(header: dict[str, Any]) -> tuple[str, ...]:
+    keys: list[str] = []
+    table: Any = header
+    while isinstance(table, dict) and table:
+        key, table = next(iter(table.items()))
+        keys.append(key)
+    return tuple(keys)
+
+
+def _place(path: tuple[str, ...], lines: Mapping[tuple[str, ...], int]) -> str:
+    """Return a fault's keys, after the line of its table."""
+    keys = ".".join(key if re.fullmatch(r"[A-Za-z0-9_-]{1,63}", key) else f'"{key[:300]}"' for key in path)
+    numbers = [number for header, number in lines.items() if header[: len(path)] == path[: len(header)]]
+    return f"line {min(numbers)}: {keys}" if numbers else keys

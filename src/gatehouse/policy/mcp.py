@@ -1,0 +1,123 @@
+"""MCP servers of an organization: their approved tools, and who may call them (docs/mcp.md)."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal, TypeAlias
+from uuid import UUID
+
+import msgspec
+
+from gatehouse.foundation.identity import Caller
+from gatehouse.foundation.settings import EgressPolicy
+from gatehouse.policy.model_access import AccessType
+
+SubjectType: TypeAlias = Literal["group", "user", "api_key", "oauth_client"]
+#: a group, a user, an API key or an OAuth client
+Subject: TypeAlias = tuple[SubjectType, UUID]
+ServerAccess: TypeAlias = Literal["restricted", "open"]
+ToolStatus: TypeAlias = Literal["quarantined", "approved", "rejected"]
+
+
+class McpToolRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """An approved tool. `definition` is its approved definition as JSON, and `hash` the hash of that."""
+
+    id: UUID
+    name: str
+    hash: str
+    definition: str
+
+
+class McpAccessRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One rule of a server. `tool` is the name of a tool; None for all tools."""
+
+    subject_type: SubjectType
+    subject_id: UUID
+    access_type: AccessType
+    tool: str | None = None
+
+
+class McpServerRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """An enabled MCP server. `name` is its name in the path `/mcp/{name}`. `revision` is the protocol revision that it
+    has. `sealed_header` is the sealed header that authenticates the gateway, or None."""
+
+    id: UUID
+    name: str
+    url: str
+    revision: str
+    access: ServerAccess = "restricted"
+    timeout_ms: int = 30_000
+    sealed_header: str | None = None
+    #: the operator's stricter egress policy for this organization
+    egress_policy: EgressPolicy | None = None
+    tools: tuple[McpToolRecord, ...] = ()
+    rules: tuple[McpAccessRecord, ...] = ()
+
+    @property
+    def secret_key(self) -> str:
+        """Return the name to which the sealed header is bound."""
+        return mcp_secret_key(self.id)
+
+
+def mcp_secret_key(server_id: UUID) -> str:
+    """Return the name to which the sealed header of a server is bound. No name of a provider's credential has a
+    colon."""
+    return f"mcp:{server_id}"
+
+
+class _SubjectRules(msgspec.Struct, frozen=True, gc=False):
+    """The tools in the rules of one subject. None stands for all tools."""
+
+    allowed: frozenset[str | None]
+    denied: frozenset[str | None]
+
+
+class McpServer(msgspec.Struct, frozen=True, kw_only=True):
+    record: McpServerRecord
+    tools: Mapping[str, McpToolRecord]
+    rules: Mapping[Subject, _SubjectRules]
+
+    def permits(self, caller: Caller, tool: str) -> bool:
+        """Return whether the caller may call a tool. A DENY in any rule wins. A restricted server needs an ALLOW."""
+        granted = self.record.access == "open"
+        if not self.rules:
+            return granted
+        for subject in subjects_of(caller):
+            rules = self.rules.get(subject)
+            if rules is None:
+                continue
+            if tool in rules.denied or None in rules.denied:
+                return False
+            granted = granted or tool in rules.allowed or None in rules.allowed
+        return granted
+
+
+def subjects_of(caller: Caller) -> Iterator[Subject]:
+    """Yield the subjects whose rules apply to the caller."""
+    for group in caller.groups:
+        yield "group", group
+    if caller.user_id is not None:
+        yield "user", caller.user_id
+    if caller.api_key_id is not None:
+        yield "api_key", caller.api_key_id
+    if caller.client_id is not None:
+        yield "oauth_client", caller.client_id
+
+
+def compile_mcp_servers(records: Iterable[McpServerRecord]) -> Mapping[str, McpServer]:
+    """Return the servers by name."""
+    return {
+        record.name: McpServer(
+            record=record, tools={tool.name: tool for tool in record.tools}, rules=_rules(record.rules)
+        )
+        for record in records
+    }
+
+
+def _rules(records: Iterable[McpAccessRecord]) -> Mapping[Subject, _SubjectRules]:
+    tools: dict[Subject, dict[AccessType, set[str | None]]] = defaultdict(lambda: {"ALLOW": set(), "DENY": set()})
+    for record in records:
+        tools[record.subject_type, record.subject_id][record.access_type].add(record.tool)
+    return {
+        subject: _SubjectRules(allowed=frozenset(rules["ALLOW"]), denied=frozenset(rules["DENY"]))
+        for subject, rules in tools.items()
+    }

@@ -1,0 +1,69 @@
+"""`gatehouse prices`: the data of this version, and faults of files and options."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.support.platform import RunningPlatform
+
+from gatehouse.cli.main import cli
+from gatehouse.platform.routing.model_catalog import known_models
+from gatehouse.platform.routing.model_catalog.known_models import BUILT_IN
+
+
+class Shell:
+    def __init__(self, platform: RunningPlatform) -> None:
+        self._environment = {"GATEHOUSE_HOME": str(platform.installed.home)}
+
+    async def run(self, *words: str) -> Result:
+        """Run the command in another thread, because it has its own event loop."""
+        runner = CliRunner(env=self._environment)
+        return await asyncio.to_thread(runner.invoke, cli, ["prices", *words])
+
+
+@pytest.fixture
+def shell(platform: RunningPlatform) -> Shell:
+    return Shell(platform)
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"\xff", "not UTF-8"),
+        (b"models = ", "not valid TOML"),
+        (b"[openai.small]\nprice = 3\n", "line 1: openai.small.price"),
+    ],
+)
+async def test_a_bad_file_is_named_and_changes_nothing(
+    shell: Shell, tmp_path: Path, content: bytes, fault: str
+) -> None:
+    path = tmp_path / "prices.toml"
+    path.write_bytes(content)
+    for words in (["update", "--all"], ["list"]):
+        refused = await shell.run(*words, "-f", str(path))
+        assert refused.exit_code == 1
+        assert str(path) in refused.output
+        assert fault in refused.output
+    missing = await shell.run("update", "-f", str(tmp_path / "none.toml"))
+    assert (missing.exit_code, "none.toml" in missing.output) == (2, True)
+
+
+async def test_organizations_are_checked(shell: Shell) -> None:
+    unknown = await shell.run("update", "--tenant", "nobody-at-all")
+    assert (unknown.exit_code, "there is no organization nobody-at-all" in unknown.output) == (1, True)
+    both = await shell.run("update", "--tenant", "default", "--all")
+    assert (both.exit_code, "exclude each other" in both.output) == (1, True)
+
+
+async def test_the_data_is_listed_and_exported(shell: Shell, tmp_path: Path) -> None:
+    listed = await shell.run("list", "--vendor", "openai")
+    rows = listed.output.splitlines()[1:]
+    assert (listed.exit_code, len(rows)) == (0, sum(vendor == "openai" for vendor, _ in known_models.built_in().models))
+    assert all(row.startswith("openai/") and "https://" in row for row in rows)
+    assert "use one of" in (await shell.run("list", "--vendor", "nobody")).output
+    exported = await shell.run("export")
+    assert exported.output == BUILT_IN.read_text("utf-8")
+    path = tmp_path / "prices.toml"
+    path.write_text(exported.output)
+    assert (await shell.run("list", "-f", str(path))).output == (await shell.run("list")).output

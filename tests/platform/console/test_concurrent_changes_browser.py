@@ -1,0 +1,84 @@
+"""Two administrators who change the same thing: the second one sees a message instead of overwriting the first
+change."""
+
+from collections.abc import Callable
+from typing import Any, Final
+from uuid import uuid4
+
+import httpx2
+import pytest
+from playwright.async_api import Page, expect
+from tests.platform.console.conftest import OtherUser, SignIn, api, modal
+from tests.support.chromium import needs_chromium
+from tests.support.server import GatehouseServer
+
+pytestmark = needs_chromium
+
+GROUPS: Final = "/api/admin/groups"
+SAMPLING: Final = "/api/v1/admin/org/dlp-sampling"
+REFUSAL: Final = "Somebody else has changed it"
+
+
+@pytest.fixture
+def first(server: GatehouseServer, new_user: Callable[[str], OtherUser]) -> httpx2.Client:
+    """The client of the first administrator."""
+    return api(server, new_user("admin"))
+
+
+async def test_a_model_access_rule_that_somebody_else_replaced_is_kept_until_the_next_save(
+    page: Page, sign_in: SignIn, first: httpx2.Client
+) -> None:
+    name = f"Payments {uuid4().hex[:8]}"
+    group = f"{GROUPS}/{first.post(GROUPS, json={'name': name}).json()['id']}"
+    rules, rule = f"{group}/model-access", f"{group}/model-access/sandbox/echo"
+    first.post(rules, json={"model_id": "sandbox/echo", "access_type": "ALLOW"}).raise_for_status()
+    await sign_in("admin", f"/console/access?group={name.replace(' ', '+')}")
+    cell = page.get_by_role("combobox", name=f"sandbox/echo for {name}")
+    await cell.select_option("No rule")
+    first.delete(rule).raise_for_status()
+    first.post(rules, json={"model_id": "sandbox/echo", "access_type": "DENY"}).raise_for_status()
+
+    await page.get_by_role("button", name="Save 1 change").click()
+    await expect(page.get_by_role("alert").filter(has_text=REFUSAL)).to_contain_text("sandbox/echo")
+    assert [kept["access_type"] for kept in first.get(rules).json()] == ["DENY"]
+    await page.get_by_role("button", name="Save 1 change").click()
+    await expect(page.get_by_text("1 change was saved.").first).to_be_visible()
+    assert first.get(rules).json() == []
+
+    # The rule that the second administrator wants to create exists already.
+    await cell.select_option("Allow")
+    first.post(rules, json={"model_id": "sandbox/echo", "access_type": "DENY"}).raise_for_status()
+    await page.get_by_role("button", name="Save 1 change").click()
+    await expect(page.get_by_role("alert").filter(has_text="1 change was not saved")).to_be_visible()
+    assert [kept["access_type"] for kept in first.get(rules).json()] == ["DENY"]
+    first.delete(group).raise_for_status()
+
+
+def settings(client: httpx2.Client) -> dict[str, Any]:
+    """Return the settings of the recording of requests without their sources."""
+    answer: dict[str, Any] = client.get(SAMPLING).json()
+    del answer["sources"]
+    return answer
+
+
+async def test_the_recording_of_requests_that_somebody_else_changed_is_kept(
+    page: Page, sign_in: SignIn, first: httpx2.Client
+) -> None:
+    before = settings(first)
+    await sign_in("admin", "/console/dlp-rules/replay")
+    await page.get_by_role("button", name="Change…").click()
+    dialog = modal(page)
+    await dialog.get_by_label("Days until removal").fill("7")
+    first.put(SAMPLING, json={"share": 0.5}).raise_for_status()
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text(REFUSAL)
+    assert settings(first) == {**before, "share": 0.5}
+
+    await dialog.get_by_role("button", name="Cancel").click()
+    await page.get_by_role("button", name="Change…").click()
+    await expect(dialog.get_by_label("Share of requests")).to_have_value("50")
+    await dialog.get_by_label("Days until removal").fill("7")
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog).to_be_hidden()
+    assert settings(first) == {"share": 0.5, "retention_days": 7}
+    first.put(SAMPLING, json=before).raise_for_status()

@@ -1,0 +1,156 @@
+"""The screens of the console with one row of everything, for tests and measurements of all screens."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import httpx2
+from tests.support.server import GatehouseServer
+
+AriaRole = Literal["button", "combobox", "link", "textbox"]
+
+ROUTER: Final = Path(__file__).parents[2] / "console" / "src" / "router.tsx"
+
+#: A path of the router. A parameter begins with `$`.
+_PATH: Final = re.compile(r'\n  path: "([^"]+)"')
+
+
+def paths_of_router() -> list[str]:
+    """Return the paths of all screens, as the console's router declares them."""
+    return _PATH.findall(ROUTER.read_text())
+
+
+def fill(server: GatehouseServer, admin: httpx2.Client) -> dict[str, str]:
+    """Create one row of everything that the screens show, as an administrator. Returns the paths of the screens with a
+    parameter, by their paths in the router."""
+
+    def post(path: str, **body: Any) -> Any:
+        answer = admin.post(path, json=body)
+        assert answer.is_success, (path, answer.status_code, answer.text)
+        return answer.json() if answer.content else None
+
+    group = post("/api/admin/groups", name="Engineering")["id"]
+    post("/api/admin/users", email="ada@example.test", display_name="Ada Lovelace", password="a long password of Ada")
+    post("/api/admin/models/catalog/", provider="sandbox", model_id="tokens-7-3", access="restricted")
+    post(f"/api/admin/groups/{group}/model-access", model_id="sandbox/tokens-7-3", access_type="ALLOW")
+    post("/api/admin/budgets", scope_type="group", scope_id=group, period="month", limit_usd=250)
+    post("/api/admin/dlp-rules/", **_DLP_RULE)
+    post("/api/admin/dlp-rules/custom-patterns", **_PATTERN)
+    post("/api/admin/dlp-rules/suppressions", pattern_id="email")
+    post("/api/admin/content-filters/", **_FILTER)
+    post("/api/admin/policies", name="Small models", condition="true", action="LOG")
+    post("/api/admin/compliance-bundles", **_BUNDLE)
+    post("/api/admin/cost-routing/policies", name="Cheapest", strategy="cost_optimized", enabled=False)
+    post("/api/v1/admin/model-aliases", **_ALIAS)
+    post("/api/admin/models", provider="acme", model_id="registered")
+    post("/api/admin/oauth-clients/", name="Batch jobs", scopes=["chat:write"])
+    post("/api/admin/webhooks/", **_WEBHOOK)
+    post("/api/alerts", **_ALERT)
+    post("/api/admin/scim/token", description="Directory")
+    post("/api/access-requests", kind="model", model="sandbox/tokens-7-3", reason="For the tests.")
+    key = post("/api/auth/api-keys", description="laptop")["api_key"]
+    conversation = post("/api/conversations", title="Gates of Rome", model="sandbox/echo")["id"]
+    post(f"/api/conversations/{conversation}/messages", content="Which **gates** has Rome?")
+    call = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "My card is 4242 4242 4242 4242."}]}
+    for _ in range(3):
+        answer = httpx2.post(
+            f"{server.url}/v1/chat/completions", json=call, headers={"Authorization": f"Bearer {key}"}, timeout=30
+        )
+        assert answer.is_success, answer.text
+    return {"/chat/$conversationId": f"/chat/{conversation}"}
+
+
+_DLP_RULE: Final = {
+    "detector_name": "Project names", "detector_type": "regex", "entity_type": "project", "action_tier": "redact",
+    "config_json": {"pattern": "Aurora-[0-9]+"},
+}  # fmt: skip
+_PATTERN: Final = {"name": "Tickets", "pattern": "TCK-[0-9]+", "entity_type": "ticket", "action_tier": "log_only"}
+_FILTER: Final = {
+    "name": "Words", "filter_type": "keyword_block", "config": {"keywords": ["forbidden"]}, "scope": "org",
+    "priority": 1,
+}  # fmt: skip
+_BUNDLE: Final = {
+    "name": "Privacy", "regulatory_framework": "GDPR", "version": "1", "seed_rule_mappings": ["iban"],
+}  # fmt: skip
+_ALIAS: Final = {
+    "name": "fast", "deployments": [{"provider": "sandbox", "model_id": "echo"}],
+}  # fmt: skip
+_WEBHOOK: Final = {
+    "name": "Pager", "url": "https://hooks.example.org/gatehouse", "events": ["quota_exceeded"],
+    "secret": "a secret of the test", "enabled": False,
+}  # fmt: skip
+_ALERT: Final = {
+    "name": "Costs", "metric_type": "cost", "threshold": 1, "comparison": "gt", "window_minutes": 5, "enabled": False,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Use:
+    """An action of an administrator on a screen by keyboard: move to the control and press the keys. If `item` is set,
+    the keys open a menu in which it is chosen."""
+
+    #: a part of the control's accessible name
+    control: str
+    role: AriaRole = "button"
+    item: str | None = None
+    text: str = ""
+    keys: tuple[str, ...] = ("Enter",)
+    #: what the action opens: `dialog`, `detail` (a panel next to the list), or a part of the new address
+    opens: str = "dialog"
+
+
+def _menu(row: str, item: str) -> Use:
+    return Use(f"Actions for {row}", item=item)
+
+
+def _link(name: str, address: str) -> Use:
+    return Use(name, role="link", opens=address)
+
+
+#: The action on each screen, by the screen's path in the router.
+SCREENS: Final[dict[str, tuple[Use, ...]]] = {
+    "/": (_link("30 days", "period=month"), Use("Request to echo", opens="record=")),
+    "/chat": (Use("Message", role="textbox", text="Which gates has Rome?", opens="/chat/"),),
+    "/chat/$conversationId": (Use("Share"), _menu("the conversation", "Rename"), _menu("the conversation", "Delete")),
+    "/requests": (Use("Request to echo", opens="detail"),),
+    "/usage": (_link("7 days", "period=week"), Use("Ask for a model", role="link", opens="access-requests")),
+    "/spend": (_link("Groups", "by=group"),),
+    "/audit": (Use("Verify chain"), Use("Export"), Use(", login.succeeded")),
+    "/approvals": (_link("Denied", "status="), _link("Access", "view=access")),
+    "/kill-switches": (Use("Stop provider sandbox"),),
+    "/dlp-rules": (Use("New rule"), Use("Open the versions of Project names"), _menu("Project names", "Edit")),
+    "/dlp-rules/suppressions": (Use("Suppress a pattern"), Use("End the suppression of E-mail address")),
+    "/dlp-rules/patterns": (Use("New pattern"), _menu("Tickets", "Edit")),
+    "/dlp-rules/replay": (Use("Change…"),),
+    "/content-filters": (Use("New filter"), _menu("Words", "Edit"), _menu("Words", "Delete")),
+    "/policies": (Use("New policy"), _menu("Small models", "Edit")),
+    "/compliance": (Use("Import"), Use("New bundle"), Use("Details of “Privacy”"), _menu("Privacy", "Edit")),
+    "/providers": (Use("Add provider"), _menu("Sandbox", "Remove")),
+    "/models": (Use("Discover"), Use("Add your own endpoint"), Use("Add model"), _menu("tokens-7-3", "Edit")),
+    "/model-aliases": (Use("New alias"), Use("Deployments of “fast”"), _menu("fast", "Edit")),
+    "/routing": (Use("New policy"), _menu("Cheapest", "Edit")),
+    "/registry": (
+        Use("Discover"), Use("Register model"), Use("Evidence of acme/registered"), _menu("acme/registered", "Edit"),
+    ),
+    "/keys": (Use("Create key"), _menu("laptop", "Delete")),
+    "/access-requests": (Use("Ask for a higher limit"), Use("Ask for a model"), Use("Withdraw")),
+    "/users": (Use("New user"), Use("Sessions of Ada"), _menu("Ada Lovelace", "Edit"), _menu("Ada Lovelace", "Delete")),
+    "/groups": (Use("New group"), Use("Members of “Engineering”"), _menu("Engineering", "Edit")),
+    "/access": (Use("sandbox/echo for Engineering", role="combobox", keys=("ArrowDown",), opens="access"),),
+    "/budgets": (Use("New budget"), _menu("Engineering, month", "Edit")),
+    "/webhooks": (Use("New webhook"), Use("Deliveries of “Pager”"), _menu("Pager", "Edit")),
+    "/alerts": (Use("New alert"), Use("History of “Costs”"), _menu("Costs", "Edit")),
+    "/organization": (Use("Add domain"),),
+    "/security": (Use("Change password"), Use("Set up an authenticator app")),
+    "/start": (Use("Add a provider"), Use("Create key", opens="start")),
+    "/sign-in": (Use("Add identity provider"), Use("New token"), _menu("Directory", "Revoke")),
+    "/oauth-clients": (Use("New client"), _menu("Batch jobs", "Edit")),
+    "/system": (Use("Start maintenance"),),
+    "/siem": (Use("Set up a receiver"),),
+    "/retention": (Use("Edit"), Use("Set a hold")),
+    "/outposts": (Use("Send credentials"),),
+}  # fmt: skip
+
+#: The screens of users without further rights.
+SCREENS_OF_USERS: Final = ("/", "/chat", "/requests", "/usage", "/keys", "/access-requests", "/start", "/security")
