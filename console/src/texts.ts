@@ -166,7 +166,7 @@ export const texts = {
     remove: "Delete…",
     delete: "Delete",
     deleteTitle: (name: string) => `Delete “${name}”?`,
-    deleteText: "It is out of force at once. This cannot be undone.",
+    deleteText: "It is no longer in force. This cannot be undone.",
     created: (name: string) => `“${name}” was created.`,
     saved: (name: string) => `“${name}” was saved.`,
     turnedOn: (name: string) => `“${name}” was enabled.`,

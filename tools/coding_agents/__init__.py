@@ -1,1 +1,1 @@
-"""Runs the lines of the pages in docs/clients with the newest version of each client."""
+"""Runs the examples on the pages in docs/clients with the newest version of each client."""

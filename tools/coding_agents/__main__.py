@@ -1,10 +1,10 @@
-"""Runs the lines of the pages in docs/clients: `make agents`, or `make agents ARGS="codex langchain"`.
+"""Runs the examples on the pages in docs/clients: `make agents`, or `make agents ARGS="codex langchain"`.
 
-It installs the newest version of each client from PyPI or npm in a temporary folder, starts a platform and a scripted
-model, and runs each way to call the gateway that a client's page shows, with a provider of each format. DLP is on. A
-case passes if the client has run the tool, and the card number is redacted in the tool's result and in the model's
-answer. It prints a line for each case. With `--publish` it writes the results to docs/clients. The exit status is 1 if
-a case failed.
+It installs the newest version of each client from PyPI or npm in a temporary folder, and starts a platform and a
+scripted model. Then it runs every way to call the gateway that a client's page shows, once with a provider of each
+format, with DLP on. A case passes if the client has run the tool, and the card number is redacted in the tool's result
+and in the model's answer. One line is printed for each case. With `--publish`, the results are written to docs/clients.
+The exit status is 1 if a case failed.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from tools.coding_agents.pages import MODELS, Values  # noqa: E402
 
 #: Formats of the provider's API.
 FORMATS: Final = ("openai", "anthropic")
-#: The end of the output of a case that has failed.
+#: Length of the end of a failed case's output that is printed.
 MAX_SHOWN_CHARACTERS: Final = 3_000
 
 
@@ -66,7 +66,7 @@ async def _run(clients: list[Client], folder: Path, server: GatehouseServer, *, 
                     home = folder / f"{client.name}-{index}-{wire_format}"
                     home.mkdir()
                     if (packages / "node_modules").exists():
-                        # Node searches packages in the folder of a program.
+                        # Node searches for packages in the folder of a program.
                         (home / "node_modules").symlink_to(packages / "node_modules")
                     values = Values(server.url, key, f"scripted-{wire_format}")
                     result = await running.run_case(client, case, values, provider, home, environment)
@@ -78,7 +78,7 @@ async def _run(clients: list[Client], folder: Path, server: GatehouseServer, *, 
                 rows.append(results.Row(client.name, version, case.api, case.is_streamed, passed))
                 all_passed &= passed
             if publishes:
-                # At once, so that a later client that cannot be installed does not discard the results.
+                # Written after each client, so that the results are kept if a later client cannot be installed.
                 results.publish(rows)
             shutil.rmtree(packages)
     return all_passed

@@ -1,9 +1,9 @@
-"""The clients, and for each way to call the gateway the sections of the page that are run."""
+"""The clients. For each way to call the gateway, the sections of the client's page that are run."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-#: Files in the folder in which the lines are run.
+#: Name of a file in the folder in which the examples are run.
 ORDER_FILE: Final = "order.txt"
 _READ: Final = {"command": f"cat {ORDER_FILE}", "description": "Print a file"}
 CHAT: Final = "chat completions"
@@ -21,11 +21,11 @@ class Case(NamedTuple):
 
 
 class Client(NamedTuple):
-    """A client with a page of the same name. The model calls the tool with the arguments.
+    """A client with a page of the same name. The scripted model calls `tool` with `arguments`.
 
-    `package` is the package whose version is recorded, `setup_scripts` are the steps of its installation that fetch its
-    program, relative to its folder, `answer` replaces the model's last answer, and `written_file` is the file that the
-    client writes then.
+    The version of `package` is recorded. `setup_scripts` are scripts in the package's folder that fetch its program
+    during the installation. `answer` replaces the model's last answer. `written_file` is the file that the client
+    writes after this answer.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Client(NamedTuple):
 
 
 def _both(api: str, *sections: str, plain: str = "Run", streamed: str = "Stream", has_tool: bool = True) -> list[Case]:
-    """Return a case for an answer at once, and one for a stream."""
+    """Return a case without streaming and one with streaming."""
     return [
         Case(api, False, (*sections, plain), has_tool),
         Case(api, True, (*sections, streamed), has_tool),

@@ -1,4 +1,4 @@
-"""The lines to paste of the pages in docs/clients, and the values that are filled in when they run."""
+"""The code blocks on the pages in docs/clients, and the values that are filled in when they are run."""
 
 import re
 import shlex
@@ -7,22 +7,22 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 PAGES: Final = Path(__file__).resolve().parents[2] / "docs" / "clients"
-#: What the pages show instead of the reader's values.
+#: Placeholders on the pages for the reader's own values.
 SHOWN_URL: Final = "http://127.0.0.1:8000"
 SHOWN_KEY: Final = "gk_..."
-#: The models of the pages. A test uses the same models of another provider.
+#: The models on the pages. The test's provider offers the same models under another provider name.
 MODELS: Final = ("gpt-5.5", "claude-sonnet-5", "claude-haiku-4-5")
 INSTALL: Final = "Install"
 
 _MODEL = re.compile(rf"(?:openai|anthropic)/({'|'.join(map(re.escape, MODELS))})\b")
 _HEADING = re.compile(r"^## (.+)$")
 _FENCE = re.compile(r"^```(\w+)$")
-#: The line before a file's content.
+#: The line before a block with a file's content.
 _FILE = re.compile(r"^In `(.+?)`.*:$")
 
 
 class Block(NamedTuple):
-    """A code block. `file` is the path of the file that it is the content of, or None."""
+    """A code block. If it is the content of a file, `file` is the file's path, else None."""
 
     section: str
     language: str

@@ -12,7 +12,7 @@ from tools.coding_agents.pages import PAGES
 TABLE_PAGE: Final = "tested.md"
 PASSED: Final = "passed"
 FAILED: Final = "FAILED"
-#: No case of the client: most agents ask for streams.
+#: The client has no such case. Most agents only use streaming.
 NOT_RUN: Final = "-"
 HEAD: Final = "| Client | Version | API | Not streamed | Streamed | Date |\n|---|---|---|---|---|---|\n"
 
@@ -31,7 +31,7 @@ class Row(NamedTuple):
 
 
 def publish(rows: Sequence[Row], *, folder: Path = PAGES, today: date | None = None) -> None:
-    """Write the results of these clients. The results of other clients stay."""
+    """Write the results of these clients. The results of other clients are kept."""
     today = today or datetime.now(UTC).date()
     table = folder / TABLE_PAGE
     text = table.read_text("utf-8")

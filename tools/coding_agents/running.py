@@ -1,4 +1,4 @@
-"""Runs the lines of a page against a platform whose provider is a scripted model, with DLP on."""
+"""Runs the examples on a page against a platform whose provider is a scripted model, with DLP on."""
 
 import asyncio
 import contextlib
@@ -17,11 +17,11 @@ from tools.coding_agents.clients import ORDER_FILE, Case, Client
 from tools.coding_agents.pages import Block, Values, blocks, filled
 
 CASE_TIMEOUT_SECONDS: Final = 600
-#: The number that DLP redacts: in the order, which tools read, and in the model's last answer.
+#: The number that DLP redacts. It is in the order, which tools read, and in the model's last answer.
 CARD: Final = "4111 1111 1111 1111"
 ORDER: Final = f"Order 7 was paid with card {CARD}.\n"
 REDACTED: Final = "[CREDIT_CARD_1]"
-#: The program of a page's blocks in this language, and the command that runs it.
+#: By language: the file to which a page's blocks are written as a program, and the command that runs it.
 _PROGRAMS: Final = {
     "python": ("program.py", "python"),
     "js": ("program.mjs", "node"),
@@ -30,7 +30,7 @@ _PROGRAMS: Final = {
 
 
 class Result(NamedTuple):
-    """`faults` is empty if the case has passed."""
+    """The result of a case. `faults` is empty if the case has passed."""
 
     faults: tuple[str, ...]
     output: str
@@ -40,7 +40,7 @@ async def run_case(
     client: Client, case: Case, values: Values, server: Upstream, folder: Path, environment: Mapping[str, str]
 ) -> Result:
     """Run the sections of a case in an empty folder, which is also the home of the programs. `server` is the server of
-    the provider; its `requests` are removed first."""
+    the provider. Its recorded `requests` are cleared first."""
     (folder / ORDER_FILE).write_text(ORDER)
     server.requests.clear()
     status, output = await _run(command(client, case, values, folder), folder, environment)
@@ -62,7 +62,7 @@ def command(client: Client, case: Case, values: Values, folder: Path) -> list[st
             path = folder / block.file.removeprefix("~/")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(filled(block.text, values), "utf-8")
-    # A page that has a program shows environment variables only in the program.
+    # All blocks without a file have the same language.
     (language,) = {block.language for block in program}
     name, *interpreter = _PROGRAMS[language]
     (folder / name).write_text(filled("\n".join(block.text for block in program), values), "utf-8")
@@ -87,8 +87,8 @@ async def _run(arguments: list[str], folder: Path, environment: Mapping[str, str
 
 
 def _faults(case: Case, status: int, output: str, server: Upstream) -> list[str]:
-    """Return what a case has not done: end with success, show the redacted answer, hide the number from the model,
-    send the result of the tool, stream."""
+    """Return the expectations that a case has not met: exit status, redacted answer, no card number at the model, tool
+    result at the model, streaming."""
     bodies = [connection.body.decode() for connection in server.requests if connection.body]
     calls = [json.loads(body) for body in bodies]
     turns = [call for call in calls if _has_tools(call) == case.has_tool]

@@ -39,7 +39,7 @@ export function DeploymentsField({ form }: { form: UseFormReturn<AliasFields> })
 }
 
 function Model({ form, at, listId }: { form: UseFormReturn<AliasFields>; at: number; listId: string }) {
-  // The API names the field `model_id`.
+  // In error messages of the API, the field has the name `model_id`.
   const fault = form.formState.errors.deployments?.[at] as Partial<Record<"model" | "model_id" | "credential" | "role", { message?: string }>> | undefined;
   const role = form.watch(`deployments.${at}.role`);
   return (

@@ -1,4 +1,4 @@
-/** The fields by which the server sorts model aliases. Apart from the queries, so that the paths need no more. */
+/** The sort fields of model aliases. The router loads this module at the start, so it imports no queries. */
 export const ALIAS_SORTS = [
   "name", "-name", "balance", "-balance", "created_at", "-created_at", "updated_at", "-updated_at",
 ] as const;

@@ -1,7 +1,7 @@
-/** The form's fields and the API's alias. */
+/** Converts between the model alias of the API and the fields of the form. */
 import type { Balance, Deployment, ModelAlias, NewModelAlias } from "./api";
 
-/** Numbers are texts, empty for none. */
+/** The fields of a deployment. Numbers are texts. An empty text means no value. */
 export interface DeploymentFields {
   model: string;
   credential: string;
@@ -48,7 +48,7 @@ export function fieldsOf(alias: ModelAlias | undefined): AliasFields {
   };
 }
 
-/** The fields as the API takes them. A deployment has only the fields of its role. */
+/** Converts the fields to a request body. A deployment has only the fields of its role. */
 export function bodyOf(fields: AliasFields): NewModelAlias {
   return {
     name: fields.name.trim(),

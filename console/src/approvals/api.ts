@@ -14,11 +14,11 @@ export const REFRESH_MS = 3_000;
 export type Sort = (typeof APPROVAL_SORTS)[number];
 
 export const DEFAULT_SORT = "-created_at";
-/** The orders that are offered, and those of approvals that wait. */
+/** The sort orders of decided approvals, and those of pending ones. */
 export const SORTS: readonly Sort[] = ["-created_at", "created_at"];
 export const PENDING_SORTS: readonly Sort[] = [...SORTS, "expires_at"];
 
-/** A page of approvals. Those that wait are asked for every few seconds, because callers wait too. */
+/** A page of approvals. Pending approvals are loaded again every few seconds, because callers wait for the decision. */
 export function useApprovals(status: ApprovalStatus | undefined, page: number, refreshMs: number = REFRESH_MS, sort: Sort = DEFAULT_SORT) {
   return useQuery({
     queryKey: ["approvals", status, page, sort],

@@ -23,7 +23,7 @@ export function UserMenu() {
       // A menu that opened later would take the focus from the field in which the user types meanwhile.
       if (activeElement === button.current || activeElement === document.body) setMenu(() => AccountMenu);
     } catch {
-      // After an update of the server, the files of the former version are gone.
+      // After an update of the server, the files of the former version no longer exist.
       toast(texts.user.menuFailed, "failed");
     } finally {
       setLoading(false);

@@ -29,7 +29,7 @@ export const approvalTexts = {
   deny: "Deny",
   approveTitle: "Approve this request?",
   denyTitle: "Deny this request?",
-  approveText: "The request goes on unchanged. Your name and reason are in the audit log.",
+  approveText: "The request continues unchanged. Your name and reason are in the audit log.",
   denyText: "The caller gets a refusal. Your name and reason are in the audit log.",
   yourReason: "Reason",
   yourReasonHint: "Optional.",

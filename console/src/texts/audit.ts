@@ -17,7 +17,7 @@ export const auditChainTexts = {
   sequence: (sequence: number) => `Event ${sequence.toLocaleString()}`,
   more: (shown: number, total: number) => `The first ${shown.toLocaleString()} of ${total.toLocaleString()} places are shown.`,
   newest: "Hash of the newest event",
-  newestHint: "Store it elsewhere with the event's number. A chain that was written anew has another hash.",
+  newestHint: "Store it elsewhere with the event's number. A rewritten chain has another hash.",
 } as const;
 
 export const auditExportTexts = {

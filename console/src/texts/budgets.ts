@@ -40,5 +40,5 @@ export const budgetTexts = {
   created: "The budget was created.",
   detailOf: (scope: string, period: string) => `${scope} · ${period.toLowerCase()}`,
   nameOf: (scope: string, period: string) => `${scope}, ${period.toLowerCase()}`,
-  deleteText: "It then neither counts nor refuses anything.",
+  deleteText: "It no longer counts or refuses requests.",
 } as const;

@@ -10,7 +10,7 @@ export const chatTexts = {
   noneFound: "No title contains the text.",
   untitled: "Untitled conversation",
   welcome: "What would you like to know?",
-  welcomeText: "Questions go through your organization's rules for data protection, models and budgets.",
+  welcomeText: "Your organization's rules for data protection, models and budgets apply to each question.",
   composer: "Your question",
   message: "Message",
   placeholder: "Ask a question",
@@ -65,6 +65,6 @@ export const chatTexts = {
   createLink: "Create link",
   copyLink: "Copy link",
   revoke: "Revoke",
-  revoked: "The link was revoked. It shows nothing anymore.",
+  revoked: "The link was revoked. Nobody can read the conversation with it any more.",
   created: "Created",
 } as const;

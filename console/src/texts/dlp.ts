@@ -139,7 +139,7 @@ export const replayTexts = {
   samples: (count: number) => (count === 1 ? "1 request is recorded." : `${count.toLocaleString()} requests are recorded.`),
   change: "Change…",
   samplingTitle: "Recording of requests",
-  samplingText: "A sample holds what callers and models wrote, before redaction. It is sealed under a key of its own.",
+  samplingText: "A sample contains what callers and models wrote, before redaction. It is sealed under a key of its own.",
   share: "Share of requests in percent",
   shareHint: "0 switches the recording off. Existing samples stay until their days are over.",
   retention: "Days until removal",

@@ -6,7 +6,7 @@ export const filterTexts = {
   new: "New filter",
   newTitle: "New content filter",
   empty: "No content filters yet",
-  emptyText: "A filter refuses requests that hold a keyword or are about a topic, or puts an instruction before every conversation.",
+  emptyText: "A filter refuses requests that contain a keyword or are about a topic, or adds an instruction to the beginning of every conversation.",
   type: "Type",
   types: { keyword_block: "Block keywords", topic_block: "Block topics", custom_instruction: "Instruction" },
   scope: "Applies to",

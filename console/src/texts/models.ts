@@ -8,7 +8,7 @@ export const modelTexts = {
   discover: "Discover…",
   discoverTitle: "Add models of your providers",
   discoverText: "Added models are active. They have the vendor's list prices, or no price if these are not known.",
-  offered: "Models that the catalog lacks",
+  offered: "Models that are not in the catalog",
   offeredHint: "All providers with credentials were asked.",
   nothingNew: "The catalog has all models of its providers.",
   chooseOne: "Choose a model.",

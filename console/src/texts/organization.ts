@@ -23,8 +23,8 @@ export const organizationTexts = {
     human_in_loop: { name: "Approvals by people", text: "On: a request for which a rule requires approval waits. Off: it is blocked." },
     budget_enforcement: { name: "Budgets refuse requests", text: "Off: budgets count what is spent and refuse nothing." },
     cost_routing: { name: "Routing policies", text: "Off: no routing policy applies; “auto” is the default model." },
-    api_key_scoping: { name: "Scopes for API keys", text: "On: keys may be made that do less than their owner may." },
-    outpost_enabled: { name: "Outposts", text: "On: outposts get the organization's policy and hand in their records." },
+    api_key_scoping: { name: "Scopes for API keys", text: "On: an API key can be limited to some of its owner's rights." },
+    outpost_enabled: { name: "Outposts", text: "On: outposts get the organization's policy and upload their records." },
     audit_log_streaming: { name: "Forwarding to a SIEM", text: "On: records are sent to the receiver that is set up." },
   },
   domains: "Mail domains",
@@ -72,11 +72,11 @@ export const requestFieldTexts = {
 
 export const mailTestTexts = {
   title: "Mail",
-  text: "Send a test mail to your own address, by the way of all mails.",
+  text: "Send a test mail to your own address, in the same way as all other mails.",
   send: "Send a test mail",
   queued: (address: string) => `The mail to ${address} is on its way…`,
   sent: "Sent",
-  sentText: (address: string) => `The mail server took the mail to ${address}.`,
+  sentText: (address: string) => `The mail server accepted the mail to ${address}.`,
   failed: "Not sent",
   noResult: "There is no result after two minutes. The process that runs background work may be stopped. The audit log shows the result as soon as there is one.",
 } as const;

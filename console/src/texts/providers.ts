@@ -79,7 +79,7 @@ export const providerTexts = {
   wasDisabled: (name: string) => `${name} was disabled.`,
   removeCredentials: "Remove credentials…",
   removeTitle: (name: string) => `Remove the credentials of ${name}?`,
-  removeText: "Requests pass over its models until new credentials are set. Provider and models stay.",
+  removeText: "Its models are skipped until new credentials are set. The provider and its models remain.",
   removeNow: "Remove credentials",
   removed: (name: string) => `The credentials of ${name} were removed.`,
   remove: "Remove…",

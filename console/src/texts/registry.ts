@@ -5,7 +5,7 @@ export const registryTexts = {
   newTitle: "Register a model",
   registered: (name: string) => `“${name}” was registered.`,
   empty: "No models are registered",
-  emptyText: "The registry records how risky the use of each model is, and how far its validation has come.",
+  emptyText: "The registry records how risky the use of each model is, and the state of its validation.",
   entry: "Registered model",
   open: (name: string) => `Evidence of ${name}`,
   search: "Search",

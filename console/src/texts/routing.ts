@@ -76,7 +76,7 @@ export const routingTexts = {
   wholeNumber: "Enter a whole number.",
   simulate: "Simulate",
   simulateTitle: "Simulate a request",
-  simulateText: "What a policy does with a request that you describe. Nothing is sent to a provider.",
+  simulateText: "How a policy treats a request that you describe. Nothing is sent to a provider.",
   policy: "Policy",
   notInForce: (name: string) => `${name} (disabled)`,
   model: "Requested model",

@@ -3,7 +3,7 @@
 export const passkeyTexts = {
   fault: "This browser could not use a passkey here.",
   faults: {
-    InvalidStateError: "This device has a passkey for your account already.",
+    InvalidStateError: "This device already has a passkey for your account.",
     NotAllowedError: "The passkey was not used: it was cancelled, or took too long.",
   } as Partial<Record<string, string>>,
 } as const;
@@ -12,7 +12,7 @@ export const securityTexts = {
   title: "My security",
   required: "Enter a value.",
   password: "Password",
-  passwordText: "Whoever signs in by single sign-on only has none.",
+  passwordText: "Users who sign in only by single sign-on have no password.",
   changePassword: "Change password",
   changePasswordText: "Your other sessions end.",
   currentPassword: "Current password",
@@ -54,10 +54,10 @@ export const securityTexts = {
   neverUsed: "Not used yet",
   codes: "Recovery codes",
   codesLeft: (count: number) => (count === 1 ? "One is left." : `${count} are left.`),
-  codesNote: "Each works once, if your other factors are lost.",
+  codesNote: "Each code works once. Use them if your other factors are lost.",
   newCodes: "New codes",
-  newCodesTitle: "Make new recovery codes?",
-  newCodesText: "The codes that you have now end.",
+  newCodesTitle: "Create new recovery codes?",
+  newCodesText: "Your present codes are no longer valid.",
   saveCodes: "Save your recovery codes",
   saveCodesText: "This is the only time that you see them.",
   sessions: "Sessions",

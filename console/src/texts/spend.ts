@@ -1,7 +1,7 @@
 /** The texts of spend. They are loaded with its page. */
 export const spendTexts = {
   title: "Spend",
-  by: "Sum up by",
+  by: "Group by",
   bys: { user: "Users", group: "Groups", api_key: "API keys" },
   period: "Period",
   periods: { week: "Last 7 days", month: "Last 30 days", quarter: "Last 90 days", custom: "From … to …" },
@@ -24,5 +24,5 @@ export const spendTexts = {
   removeFilter: (name: string) => `Remove the filter ${name}`,
   keys: "Keys",
   empty: "No requests in these days",
-  emptyText: "Requests are added up within a few seconds after their answer.",
+  emptyText: "Requests are included within a few seconds after their answer.",
 };

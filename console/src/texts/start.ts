@@ -11,7 +11,7 @@ export const startTexts = {
   keyText: "Applications call models with a key. It is shown once.",
   keyName: "First steps",
   request: "Send the first request",
-  requestText: "Create a key first. This page then waits for the request and opens its record: who asked which model, what was redacted, what it cost.",
+  requestText: "Create a key first. This page then waits for the request and opens its record: who called which model, what was redacted, what it cost.",
   waiting: "Waiting for the first request…",
   skip: "Skip, and go to the overview",
 } as const;

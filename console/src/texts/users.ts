@@ -34,7 +34,7 @@ export const userTexts = {
   sessionsEnded: (name: string) => `The sessions of ${name} were ended.`,
   keys: "API keys…",
   keysOf: (name: string) => `API keys of ${name}`,
-  keysText: "Programs call the API with them, with the role and the groups of this account.",
+  keysText: "With them, programs call the API with the role and the groups of this account.",
   keyList: "API keys",
   noKeys: "No API keys yet",
   anyRole: "Any role",

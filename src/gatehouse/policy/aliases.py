@@ -2,8 +2,8 @@
 (docs/deployments.md).
 
 A deployment is left out if its catalog entry does not exist or is inactive, or if the credential that it names does not
-exist or is disabled. An alias without live deployments remains,
-so that its name does not silently mean another model."""
+exist or is disabled. An alias without live deployments remains, so that its name does not silently mean another model.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -15,7 +15,7 @@ from gatehouse.policy.catalog import Balance, Candidate, DeploymentRecord, Model
 
 #: Pattern of an alias's name. It has no slash, so that it is never a `provider/model-id`.
 NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$"
-#: Most deployments of an alias.
+#: Maximum number of deployments of an alias.
 MAX_DEPLOYMENTS: Final = 32
 
 

@@ -74,8 +74,8 @@ DEFAULT_CREDENTIAL: Final = "default"
 
 
 class CredentialRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A further credential of a provider. A `draining` one is used only if no active one is available, a `disabled` one
-    never. `sealed` is a sealed JSON object."""
+    """A credential of a provider beside the default one. A `draining` one is used only if no active one is available, a
+    `disabled` one never. `sealed` is a sealed JSON object."""
 
     label: str
     state: CredentialState = "active"
@@ -206,8 +206,9 @@ DeploymentRole: TypeAlias = Literal["live", "shadow"]
 
 
 class DeploymentRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A deployment of a model alias: one catalog entry, its share of the requests and its limits. A `shadow` receives a
-    copy of `share` of the requests. The weight, the tier and the limits apply to deployments with the role `live`."""
+    """A deployment of a model alias: one catalog entry, its share of the requests and its limits. A `shadow` receives
+    copies of the fraction `share` of the requests. The weight, the tier and the limits apply to deployments with the
+    role `live`."""
 
     provider: str
     model_id: str
@@ -219,7 +220,7 @@ class DeploymentRecord(msgspec.Struct, frozen=True, kw_only=True):
     max_concurrent_requests: int | None = None
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
-    #: label of the only credential of the provider that is used; None: all of them in turn
+    #: label of the provider's credential that is used; None: all its credentials in turn
     credential: str | None = None
 
 
@@ -267,7 +268,7 @@ class TenantRecords(msgspec.Struct, frozen=True, kw_only=True):
 
 class Candidate(msgspec.Struct, frozen=True):
     """A model that could answer a call: an entry of the catalog at its provider. `credential` is the label of the
-    provider's only credential that may be used, or None if all of them may be."""
+    credential that must be used, or None if every credential of the provider may be."""
 
     provider: ProviderRecord
     model: ModelRecord

@@ -37,8 +37,8 @@ class McpAccessRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class McpServerRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An enabled MCP server. `name` is its name in the path `/mcp/{name}`. `revision` is the protocol revision that it
-    has. `sealed_header` is the sealed header that authenticates the gateway, or None."""
+    """An enabled MCP server. `name` is its name in the path `/mcp/{name}`. `revision` is its protocol revision.
+    `sealed_header` is the sealed header that authenticates the gateway, or None."""
 
     id: UUID
     name: str
@@ -54,18 +54,18 @@ class McpServerRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def secret_key(self) -> str:
-        """Return the name to which the sealed header is bound."""
+        """Return the name that the seal of the header is bound to."""
         return mcp_secret_key(self.id)
 
 
 def mcp_secret_key(server_id: UUID) -> str:
-    """Return the name to which the sealed header of a server is bound. No name of a provider's credential has a
-    colon."""
+    """Return the name that the seal of a server's header is bound to. It is never the name of a provider's credential,
+    because those have no colon."""
     return f"mcp:{server_id}"
 
 
 class _SubjectRules(msgspec.Struct, frozen=True, gc=False):
-    """The tools in the rules of one subject. None stands for all tools."""
+    """The tools that the rules of one subject allow and deny. None stands for all tools."""
 
     allowed: frozenset[str | None]
     denied: frozenset[str | None]

@@ -179,7 +179,7 @@ async def test_spend_leads_from_a_group_to_its_users_keys_and_requests(
     await sign_in(role)
     await page.get_by_role("link", name="Spend", exact=True).click()
     await expect(page.get_by_role("heading", name="Spend", level=1)).to_be_visible()
-    await page.get_by_role("navigation", name="Sum up by").get_by_role("link", name="Groups").press("Enter")
+    await page.get_by_role("navigation", name="Group by").get_by_role("link", name="Groups").press("Enter")
     row = page.get_by_role("row").filter(has_text=f"Spenders {role}")
     await expect(row.get_by_role("cell").nth(1)).to_have_text("3")
     header = page.get_by_role("columnheader", name="Requests")

@@ -330,7 +330,7 @@ async def test_a_routing_policy_is_created_simulated_and_deleted(
     await dialog.get_by_label("If a request costs more").select_option("Use the cheapest model")
     await assert_accessible(page)
     await create.press("Enter")
-    await expect(dialog.get_by_role("alert")).to_have_text("must be a model that the catalog has for this provider")
+    await expect(dialog.get_by_role("alert")).to_have_text("must be a model of this provider in the catalog")
     await expect(dialog.get_by_label("Model 2", exact=True)).to_have_attribute("aria-invalid", "true")
     await dialog.get_by_label("Model 2", exact=True).fill("sandbox/tokens-1-1")
     await dialog.get_by_role("button", name="Move model 2 up").press("Enter")

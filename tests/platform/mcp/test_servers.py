@@ -70,7 +70,7 @@ async def test_a_name_is_used_once_in_an_organization(tenant: Tenant, other_tena
         await tenant.admin.client.patch(f"{BASE}/{second['id']}", json={"name": "first"}),
     ):
         assert answer.status_code == 409
-        assert answer.json() == {"detail": "An MCP server has this name already."}
+        assert answer.json() == {"detail": "Another MCP server has this name. Choose another name."}
 
 
 async def test_a_change_of_an_earlier_version_is_412(tenant: Tenant) -> None:

@@ -267,7 +267,7 @@ async def test_a_name_is_used_once_in_an_organization(served: Tenant) -> None:
     answer = await served.admin.client.post(BASE, json=FAST)
     assert (answer.status_code, answer.json()) == (
         409,
-        {"detail": "The organization has a model alias with this name."},
+        {"detail": "The organization already has a model alias with this name. Choose another name."},
     )
     renamed = await served.admin.client.put(f"{BASE}/{created['id']}", json={"name": "other"})
     assert (renamed.status_code, renamed.json()["detail"][0]["loc"]) == (422, ["body", "name"])

@@ -10,7 +10,7 @@ from gatehouse.foundation.secrets.owned_ids import KeptObject
 
 class KeptRequest(msgspec.Struct):
     """An operation on a response that a provider keeps. `path` is the path below the response, `query` is the
-    client's query, and `parameters` are those of its parameters that the provider gets."""
+    client's query, and `parameters` are the query's parameters that the provider receives."""
 
     method: str
     public_id: str
@@ -20,7 +20,7 @@ class KeptRequest(msgspec.Struct):
 
 
 class NativeOptions(msgspec.Struct):
-    """What a call of the Responses API needs for a provider with that API (`stages.calls.response_state`)."""
+    """Options of a call of the Responses API for a provider that has this API (`stages.calls.response_state`)."""
 
     #: whether the provider may keep the response
     keeps: bool = False
@@ -28,13 +28,13 @@ class NativeOptions(msgspec.Struct):
     previous: KeptObject | None = None
     #: the operation on a kept response; None for a call of a model
     kept: KeptRequest | None = None
-    #: the provider's ids of the items that the input refers to and that it keeps for this caller
+    #: the provider's ids of items that it keeps for this caller and that the input refers to
     references: frozenset[str] = frozenset()
     #: prefixes of the types of hosted tools that are left out
     left_out: tuple[str, ...] = ()
-    #: makes the client's id of a kept response or item from the provider's name, the model and the provider's id
+    #: converts the provider's id of a kept response or item to the client's: called with provider, model and id
     public_id: Callable[[str, str, str], str] | None = None
-    #: names of the fields, tools and items that the last provider did not receive
+    #: names of the fields, tools and items that were not sent to the provider in the last attempt
     lost: dict[str, None] = {}
     #: whether the provider adds an unknown number of tokens to the input
     fills_context: bool = False
@@ -60,10 +60,10 @@ class ModelCall(msgspec.Struct, kw_only=True):
     stream: bool
     body: dict[str, Any]
     #: the client's bytes from which `body` was decoded
-    came: bytes = b""
+    raw_body: bytes = b""
     #: the decoded `body`, encoded by `decoding.encode` before any change
-    read: bytes = b""
-    #: whether decoding kept all digits of all numbers in `came`
+    unchanged_body: bytes = b""
+    #: whether decoding kept all digits of all numbers in `raw_body`
     exact: bool = True
     fallbacks: tuple[str, ...] = ()
     headers: Mapping[str, str] = {}

@@ -1,9 +1,9 @@
-"""Tool calls by the Model Context Protocol (docs/mcp.md).
+"""Tool calls over the Model Context Protocol (docs/mcp.md).
 
 messages, headers, errors   the protocol: JSON-RPC messages, HTTP headers, errors
 definitions                 definitions of tools: validation, hash, differences
-serving, calling            the side of a server, towards agents
-upstream, sessions          the side of a client, towards MCP servers
+serving, calling            the gateway as a server: requests of agents
+upstream, sessions          the gateway as a client: requests to MCP servers
 discovery                   the revision and the tools of a server
 recording                   the record of a call
 """

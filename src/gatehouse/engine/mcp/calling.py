@@ -38,23 +38,23 @@ log = structlog.get_logger(__name__)
 
 #: parameters of `tools/call` for which an agent and a server must exchange more than one message
 _UNSUPPORTED: Final = ("inputResponses", "requestState", "task")
-#: Field of the body in which the stages see the arguments. Content filters read the topics of this field. No stage
-#: treats it specially, as it would `input` or `text`.
+#: Field of the body in which the stages see the arguments. It is one of the fields in which content filters look for
+#: topics. Unlike `input` and `text`, it gets no special treatment in any stage.
 _ARGUMENTS: Final = "query"
 #: number of times that a call synchronizes the switches before it fails
 _MAX_SYNCHRONIZATIONS: Final = 5
 
 
 class ToolCalls:
-    """The calls of tools of one worker."""
+    """Makes the tool calls of one worker."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self.sessions = UpstreamSessions(ports)
 
     def target(self, x: Identified, server: McpServerRecord, state: ToolCallState | None = None) -> Target:
-        """Return the server as a target of requests of this caller. The gate checks kill switches and the caller's
-        credential, and then marks the call in `state` as sent."""
+        """Return the target for this caller's requests to the server. Its gate checks the kill switches and the
+        caller's credential, then marks the call in `state` as sent."""
         ports = self._ports
         ids = (server.id,) if state is None or state.tool is None else (server.id, state.tool.id)
 
@@ -87,7 +87,7 @@ class ToolCalls:
             raise
         except (asyncio.CancelledError, ClientLeft):
             state.outcome, state.status = "cancelled", 499
-            # The entry is queued now. Nobody is left to wait for it.
+            # The entry is queued at once. Its storage is not awaited, because the client has left.
             self._record_without_client(state)
             raise
         except Exception:
@@ -106,7 +106,8 @@ class ToolCalls:
         except Refusal as error:
             log.warning("mcp.record_refused", request_id=state.identified.received.request_id, reason=error.code)
         else:
-            # A failure is logged by the journal. Without this, asyncio reports an exception that nobody retrieved.
+            # The journal logs a failure. The callback retrieves the exception, so that asyncio does not report it
+            # again.
             written.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     async def _call(
@@ -143,7 +144,7 @@ class ToolCalls:
             if state.sent:
                 state.upstream_ms = round((ports.clock.monotonic() - started) * 1000, 3)
             else:
-                # Nothing was sent, so there is no digest of what was sent.
+                # The digest in the record covers sent arguments only, and nothing was sent.
                 state.arguments_digest = None
         state.result_bytes, state.is_error = len(encode(result)), result.get("isError", False)
         verdict = await pipeline.TOOL_RESULT(call_request, result, state.result_bytes, ports)
@@ -154,8 +155,8 @@ class ToolCalls:
     async def _wait_for_approval(
         self, call_request: CallRequest, hold: Hold, server: McpServer, tool: McpToolRecord
     ) -> None:
-        """Raises a `Refusal` if the call is not approved, or if the access rules have changed and do not permit it any
-        more. The gate refuses a call to a server that was removed or disabled."""
+        """Wait for a person's decision. Raises a `Refusal` if the call is not approved, or if changed access rules no
+        longer permit it. If the server was removed or disabled meanwhile, the gate refuses the call."""
         x = call_request.identified
         if not await approved(call_request, hold, self._ports):
             raise hold.denied
@@ -165,7 +166,8 @@ class ToolCalls:
             raise UnknownTool
 
     def _session_of(self, state: ToolCallState, message: ClientMessage, public_session_id: str | None) -> str | None:
-        """Return the server's session that an agent of the older revision names, or None. Raises `UnknownSession`."""
+        """Return the server's id of the session that the agent names. None if the agent names none, or if agent or
+        server has the newer revision. Raises `UnknownSession`."""
         if public_session_id is None or message.revision != LEGACY or state.server.revision != LEGACY:
             return None
         session_id = self.sessions.read(state.identified, state.server, public_session_id)
@@ -176,8 +178,8 @@ class ToolCalls:
     async def _send(
         self, state: ToolCallState, params: dict[str, Any], headers: Mapping[str, str], session_id: str | None
     ) -> dict[str, Any]:
-        """Return the valid result of the server. Without `session_id`, the session that is kept for the caller is used,
-        if the server has the older revision. Raises `UpstreamFailed` and `Refusal`."""
+        """Send the call, and return the server's validated result. If `session_id` is None and the server has the older
+        revision, the caller's kept session is used. Raises `UpstreamFailed` and `Refusal`."""
         x, server, switches = state.identified, state.server, self._ports.switches
         call_target, other_target = self.target(x, server, state), self.target(x, server)
         is_own_session = session_id is None and server.revision == LEGACY
@@ -235,7 +237,7 @@ def _headers(tool: McpToolRecord, arguments: dict[str, Any]) -> dict[str, str]:
     try:
         return parameter_headers(input_schema(tool.definition), arguments)
     except ValueError as error:
-        raise InvalidParams(f"arguments.{error}", "has no value that a header can have.") from None
+        raise InvalidParams(f"arguments.{error}", "has a value that cannot be sent as a header.") from None
 
 
 def _valid(value: dict[str, Any]) -> dict[str, Any]:

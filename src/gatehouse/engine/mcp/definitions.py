@@ -1,4 +1,4 @@
-"""Definitions of tools: which are valid, their hash, and the difference of two.
+"""Definitions of tools: validation, hash and differences.
 
 A definition is stored and compared as JSON with sorted keys. Only the fields in `FIELDS` are part of it, and only these
 are forwarded to agents.
@@ -14,15 +14,15 @@ import msgspec
 from gatehouse.engine.conversation.decoding.bodies import MAX_DEPTH, deeper_than
 from gatehouse.engine.mcp.headers import ANNOTATION, InvalidAnnotation, annotated_parameters, without_annotations
 
-#: the fields of a definition that the hash covers, in the order of a difference
+#: the fields that the hash covers, in the order in which `differences` returns them
 FIELDS: Final = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 MAX_DEFINITION_BYTES: Final = 64 * 1024
 MAX_TOOLS: Final = 1_000
 
-#: The characters that the protocol recommends. So no two names look alike.
+#: The characters that the protocol recommends. They exclude look-alike letters of other alphabets.
 is_tool_name: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}").fullmatch
 
-#: the types of fields, and their names for messages
+#: the type of each optional field, and the name of the type for error messages
 _TYPES: Final = {
     "title": (str, "a text"),
     "description": (str, "a text"),
@@ -34,11 +34,12 @@ _MAX_SHOWN_CHARACTERS: Final = 128
 
 
 class InvalidDefinition(ValueError):
-    """A definition cannot be offered. The text is a fault for administrators, and begins with the tool's name."""
+    """A definition that cannot be offered to agents. The message is for administrators, and begins with the tool's
+    name."""
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
-    """`text` is the definition as JSON, `hash` its hash."""
+    """A valid definition. `text` is its JSON, and `hash` the hash of that."""
 
     name: str
     text: str
@@ -46,7 +47,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FieldDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """A field that differs. None stands for a field that is absent."""
+    """A field in which two definitions differ. None means that the field is absent."""
 
     field: str
     approved: Any
@@ -54,15 +55,15 @@ class FieldDifference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_definition(tool: Any) -> Definition:
-    """Return the definition in a server's list. Raises `InvalidDefinition`."""
+    """Return the definition of a tool in a server's list. Raises `InvalidDefinition`."""
     name = tool.get("name") if type(tool) is dict else None
     if type(name) is not str or not is_tool_name(name):
         shown = name[:_MAX_SHOWN_CHARACTERS] if type(name) is str else name
         raise InvalidDefinition(f"{shown!r}: a name must be 1 to 128 of the characters A-Z a-z 0-9 _ . -")
     values = {field: tool[field] for field in FIELDS if tool.get(field) is not None}
-    for field, (kind, described) in _TYPES.items():
+    for field, (kind, type_name) in _TYPES.items():
         if field in values and type(values[field]) is not kind:
-            raise InvalidDefinition(f"{name}: {field} is not {described}")
+            raise InvalidDefinition(f"{name}: {field} is not {type_name}")
     if "inputSchema" not in values:
         raise InvalidDefinition(f"{name}: inputSchema is missing")
     if deeper_than(values, MAX_DEPTH):
@@ -90,7 +91,7 @@ def differences(approved: str, present: str) -> list[FieldDifference]:
 
 
 def input_schema(definition: str) -> dict[str, Any]:
-    """Return the input schema of a stored definition, or an empty one if it annotates no parameter."""
+    """Return the input schema of a stored definition, or an empty schema if the definition annotates no parameter."""
     if ANNOTATION not in definition:
         return {}
     schema: dict[str, Any] = msgspec.json.decode(definition)["inputSchema"]
@@ -98,8 +99,8 @@ def input_schema(definition: str) -> dict[str, Any]:
 
 
 def listed(definitions: Iterable[str]) -> msgspec.Raw:
-    """Return the list of tools for agents as JSON. Definitions are joined as they are stored, because an organization
-    may have thousands."""
+    """Return the list of tools for agents as JSON. The stored texts are joined without decoding them, because a server
+    may have a thousand tools."""
     return msgspec.Raw(f"[{','.join(map(_for_agents, definitions))}]".encode())
 
 

@@ -17,7 +17,7 @@ from gatehouse.engine.ports import Ports
 _MAX_PAGES: Final = 100
 _MAX_LIST_BYTES: Final = 16 * 1024 * 1024
 _MAX_SECONDS: Final = 60.0
-#: the most definitions whose faults are reported
+#: the most faults that are reported
 _MAX_FAULTS: Final = 100
 _MAX_FAULT_CHARACTERS: Final = 500
 #: the longest wait for the end of a session
@@ -36,7 +36,7 @@ class Discovered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def discover(ports: Ports, target: Target) -> Discovered:
-    """Read the server's tools. The revision of `target` is not used. Raises `UpstreamFailed`."""
+    """Read the server's revision and tools. The revision in `target` is ignored. Raises `UpstreamFailed`."""
     try:
         async with asyncio.timeout(_MAX_SECONDS):
             return await _discover(ports, target)
@@ -56,7 +56,7 @@ async def _discover(ports: Ports, target: Target) -> Discovered:
         definitions, faults = await _tools(ports, legacy, begun.session_id)
     finally:
         if begun.session_id is not None:
-            # The tools are known, or another error is raised. A server ends an unused session itself.
+            # A failure is ignored: the server ends unused sessions by itself.
             with suppress(UpstreamFailed, TimeoutError):
                 async with asyncio.timeout(_MAX_END_SECONDS):
                     await upstream.end_session(ports.outbound, legacy, begun.session_id)
@@ -65,7 +65,7 @@ async def _discover(ports: Ports, target: Target) -> Discovered:
 
 
 async def _modern_info(ports: Ports, target: Target) -> dict[str, Any] | None:
-    """Return the name and version of a server of the newer revision, or None for another server."""
+    """Return the server's name and version, or None if it does not have the newer revision."""
     try:
         answer = (await upstream.request(ports.outbound, target, "server/discover", {})).value
     except UpstreamFailed as failed:

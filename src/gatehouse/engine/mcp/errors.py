@@ -12,9 +12,9 @@ NotFound
 ├── UnknownServer         the organization has no such server for this caller
 └── UnknownSession        the session has ended, or is another caller's
 Unavailable
-├── McpSwitchedOff        a kill switch is engaged
+└── McpSwitchedOff        a kill switch is engaged
 BadGateway
-└── McpServerFailed       the MCP server did not answer as it should
+└── McpServerFailed       the MCP server did not answer, or its answer is an error or not valid
 """
 
 from typing import Any, Final
@@ -106,6 +106,6 @@ _CODES: Final[dict[type[Refusal], int]] = {
 
 
 def rendered(error: Refusal, request_id: str) -> dict[str, Any]:
-    """Return the `error` of a JSON-RPC response. Its code is the HTTP status if JSON-RPC defines none."""
+    """Return the `error` of a JSON-RPC response. Its code is the HTTP status if JSON-RPC has no code for the error."""
     data: dict[str, Any] = {"type": error.type, "code": error.code, "request_id": request_id, **error.extra}
     return {"code": _CODES.get(type(error), error.status), "message": error.text, "data": data}

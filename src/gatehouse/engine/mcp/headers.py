@@ -36,7 +36,7 @@ def read_value(header: str) -> str | None:
 
 
 def write_value(value: str) -> str:
-    """Return the header for a value, in base64 if the value is not plain ASCII."""
+    """Return the header with a value. It is encoded in base64 if the value is not plain ASCII."""
     if _plain(value) and not (value.startswith(_BEGIN) and value.endswith(_END)):
         return value
     return f"{_BEGIN}{b64encode(value.encode(errors='replace')).decode()}{_END}"
@@ -68,7 +68,7 @@ def annotated_parameters(schema: Mapping[str, Any]) -> dict[str, tuple[str, ...]
 
 
 def _properties(schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
-    """Yield the properties that are reachable by `properties` alone."""
+    """Yield the paths and definitions of an object's properties, and of the properties of objects in it."""
     properties = schema.get("properties")
     for name, definition in properties.items() if type(properties) is dict else ():
         if type(definition) is dict:
@@ -77,7 +77,8 @@ def _properties(schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tu
 
 
 def _count(value: Any) -> int:
-    """Return the number of annotations at any place of a schema. A property may have that name itself."""
+    """Return the number of annotations anywhere in a schema. A property that is itself named `x-mcp-header` is not
+    one."""
     if type(value) is list:
         return sum(map(_count, value))
     if type(value) is not dict:
@@ -104,8 +105,8 @@ def without_annotations(value: Any) -> Any:
 
 
 def parameter_headers(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, str]:
-    """Return the headers of a call. A parameter without a value has none. Raises `ValueError` for a value that no
-    header can have."""
+    """Return the `Mcp-Param-` headers of a call. A parameter without a value has no header. Raises `ValueError` for a
+    value that cannot be sent as a header."""
     headers: dict[str, str] = {}
     for name, path in annotated_parameters(schema).items():
         value: Any = arguments

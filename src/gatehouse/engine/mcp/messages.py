@@ -1,7 +1,7 @@
 """JSON-RPC messages of the Model Context Protocol, in two revisions.
 
-A message of the revision `MODERN` states its revision and the client's capabilities in `params._meta`. In the revision
-`LEGACY`, a client begins with `initialize`, and a server may begin a session.
+In the newer revision, `MODERN`, each message states its revision and the client's capabilities in `params._meta`. In
+the older one, `LEGACY`, a client begins with `initialize`, and a server may begin a session.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _SERVER_KEY: Final = _PREFIX + "serverInfo"
 #: the name and version by which the gateway identifies itself to both sides
 IDENTITY: Final = {"name": "gatehouse", "version": __version__}
 
-#: methods whose name of a tool the header `Mcp-Name` repeats
+#: methods for which the header `Mcp-Name` repeats the tool's name
 _NAMED: Final = frozenset({"tools/call"})
 _MAX_METHOD_CHARACTERS: Final = 128
 _MAX_ID_CHARACTERS: Final = 256
@@ -38,7 +38,7 @@ encode: Final = msgspec.json.Encoder().encode
 
 
 class ClientMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A request of an agent, or a notification, whose `id` is None. `params` have no `_meta`."""
+    """A request of an agent, or a notification if `id` is None. `_meta` has been removed from `params`."""
 
     method: str
     id: MessageId | None
@@ -49,7 +49,7 @@ class ClientMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def id_of(body: bytes) -> MessageId | None:
-    """Return the id of a request, for the response to a message that is refused. None if it cannot be read."""
+    """Return the id of a request, for the response if the request is refused. None if the id cannot be read."""
     try:
         message = _decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -58,7 +58,7 @@ def id_of(body: bytes) -> MessageId | None:
 
 
 def decode(body: bytes, headers: Mapping[str, str]) -> ClientMessage:
-    """Return the message of an agent. `headers` have names in lower case. Raises a subclass of `BadRequest`."""
+    """Return the message of an agent. The names in `headers` are in lower case. Raises a subclass of `BadRequest`."""
     if body.lstrip()[:1] == b"[":
         raise InvalidMessage("The body must be one message. The protocol has no batches.")
     message = decode_object(body)
@@ -143,7 +143,7 @@ def complete(result: dict[str, Any], revision: str) -> dict[str, Any]:
 
 
 def request(message_id: MessageId, method: str, params: dict[str, Any], revision: str) -> bytes:
-    """Return a request to a server. The gateway declares no capabilities of a client."""
+    """Return a request to a server. As a client, the gateway declares no capabilities."""
     if revision == MODERN:
         meta = {REVISION_KEY: MODERN, _CLIENT_KEY: IDENTITY, _CAPABILITIES_KEY: {}}
         params = {**params, "_meta": meta}

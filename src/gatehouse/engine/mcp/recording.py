@@ -13,12 +13,12 @@ from gatehouse.policy.mcp import McpServerRecord, McpToolRecord
 
 
 class ToolCallState(msgspec.Struct, kw_only=True):
-    """A call of a tool, and its result for the record. It is filled while the call proceeds. `outcome` is one of
-    `success`, `error`, `refused`, `cancelled`."""
+    """The state of a tool call, from which its record is made. It is filled while the call proceeds. `outcome` is one
+    of `success`, `error`, `refused`, `cancelled`."""
 
     identified: Identified
     server: McpServerRecord
-    #: None if the agent named no tool that it may call
+    #: None if the caller may not call the named tool, or if it does not exist
     tool: McpToolRecord | None = None
     call_request: CallRequest | None = None
     #: whether the first byte of the call was sent
@@ -40,8 +40,8 @@ class ToolCallState(msgspec.Struct, kw_only=True):
 
 
 def record(x: ToolCallState, ports: Ports) -> Awaitable[None]:
-    """Record the call. The call of this function itself queues the entry, even if its result is not awaited. Raises
-    `Unavailable`, at once or when awaited, if the journal refuses the entry."""
+    """Record the call. The entry is queued before this function returns. The awaitable is done when the journal has
+    stored it. Raises `Unavailable`, at once or when awaited, if the journal refuses the entry."""
     received, caller = x.identified.received, x.identified.caller
     call_request = x.call_request
     inspection = None if call_request is None else call_request.inspection

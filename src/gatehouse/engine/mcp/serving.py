@@ -32,20 +32,20 @@ log = structlog.get_logger(__name__)
 PREFIX: Final = "/mcp/"
 _SCOPE: Final = "chat:write"
 _JSON: Final = {"content-type": "application/json"}
-#: Agents may not cache the list, because access and kill switches change at any time.
+#: Agents must not cache the list, because access and kill switches change at any time.
 _NOT_CACHED: Final = {"ttlMs": 0, "cacheScope": "private"}
 _CAPABILITIES: Final[dict[str, Any]] = {"tools": {}}
 
 
 class ToolServer:
-    """The MCP servers of an organization, as one worker offers them to agents."""
+    """Answers agents' requests to MCP servers, for one worker."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self._calls = ToolCalls(ports)
 
     async def answer(self, x: Received, read: ReadBody, on_admitted: Callable[[], None]) -> Answer:
-        """Return the answer to a request with the method POST or DELETE. Errors are answers. Raises `ClientLeft`."""
+        """Return the answer to a POST or DELETE request. Errors are returned as answers. Raises `ClientLeft`."""
         caller: CallerResults | None = None
         message_id: MessageId | None = None
         try:
@@ -85,7 +85,7 @@ class ToolServer:
 
     async def _message(self, x: Identified, server: McpServer, message: ClientMessage) -> Answer:
         if message.id is None:
-            # The gateway begins no work that an agent could cancel by a notification.
+            # A notification has no effect: a request is cancelled by closing its connection.
             return Answer(status=202, headers={})
         result: dict[str, Any]
         headers = dict(_JSON)
@@ -109,7 +109,7 @@ class ToolServer:
         return Answer(status=200, headers=headers, body=body)
 
     def _listed(self, x: Identified, server: McpServer) -> msgspec.Raw:
-        """Return the tools that `tools/call` would call now, by name."""
+        """Return the definitions of the tools that the caller may call now, by name."""
         switches, server_id = self._ports.switches, server.record.id
         return listed(
             tool.definition
@@ -118,7 +118,8 @@ class ToolServer:
         )
 
     async def _begin_session(self, x: Identified, server: McpServer) -> str | None:
-        """Begin a session at a server of the older revision. Return its id for the agent, or None without sessions."""
+        """Begin a session at a server of the older revision. Return the id for the agent, or None if there is no
+        session."""
         record = server.record
         if record.revision == MODERN:
             return None

@@ -1,7 +1,8 @@
 """Sessions at MCP servers of the older revision. Each belongs to one caller: organization, user and credential.
 
-An agent of the older revision gets an id with a MAC over its caller, so that any worker can continue the session, and
-nobody else can. For agents of the newer revision, each worker keeps the session of each caller.
+An agent of the older revision receives a session id with a MAC that covers its caller. Every worker can continue the
+session, but only for this caller. The newer revision has no sessions: for its agents, each worker keeps one session for
+each caller.
 """
 
 from collections import OrderedDict
@@ -24,13 +25,13 @@ _IDLE_SECONDS: Final = 30 * 60.0
 class _Kept(msgspec.Struct):
     #: None if the server has no sessions
     session_id: str | None
-    #: monotonic time
+    #: monotonic time of the last use
     used: float
 
 
 def owner(x: Identified, server: McpServerRecord) -> bytes:
-    """Return whom a session is bound to. The address of the server is included, so that a session id is never sent to
-    another server."""
+    """Return the caller and server that a session is bound to. The server's address is included, so that a session id
+    is never sent to another server."""
     caller = x.caller
     parts = (
         x.policy.tenant_id, caller.kind, caller.user_id, caller.api_key_id, caller.client_id, caller.grant_id,
@@ -63,7 +64,8 @@ class UpstreamSessions:
         return None if begun is None else self._ports.owned_ids.session_id(owner(x, target.record), begun)
 
     def read(self, x: Identified, server: McpServerRecord, public_id: str) -> str | None:
-        """Return the server's id of an agent's session, or None if it is another caller's or no id of the gateway."""
+        """Return the server's id of an agent's session. None if the gateway has not issued `public_id`, or if it
+        belongs to another caller."""
         return self._ports.owned_ids.read_session_id(owner(x, server), public_id)
 
     async def kept(self, x: Identified, target: Target) -> str | None:
@@ -76,7 +78,7 @@ class UpstreamSessions:
             current = self._kept.get(key)
             if current is None or current is entry:
                 current = self._kept[key] = _Kept(begun, now)
-            # Otherwise a parallel call has begun a session meanwhile. All calls of the caller use that one.
+            # Otherwise a concurrent call has begun a session meanwhile. All calls of the caller use that one.
             entry = current
         entry.used = now
         self._kept.move_to_end(key)
@@ -85,7 +87,7 @@ class UpstreamSessions:
         return entry.session_id
 
     def forget(self, x: Identified, server: McpServerRecord, session_id: str | None) -> None:
-        """Forget this session of the caller. A session that a parallel call has begun meanwhile is kept."""
+        """Forget this session of the caller. A newer session, begun by a concurrent call, is kept."""
         key = owner(x, server)
         entry = self._kept.get(key)
         if entry is not None and entry.session_id == session_id:

@@ -1,7 +1,7 @@
 """Requests to MCP servers over Streamable HTTP, within bounds.
 
-A server answers with JSON or with server-sent events. Messages before the response are ignored, except that a server
-may not ask the agent for anything.
+A server answers with JSON or with server-sent events. Notifications and pings before the response are ignored. Any
+other request of the server fails the call, because the gateway does not forward it to the agent.
 """
 
 import asyncio
@@ -23,27 +23,27 @@ MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
 MAX_EVENTS: Final = 1_000
 
 _MAX_CONNECT_SECONDS: Final = 5.0
-#: errors are read to recognize the revision of a server
+#: the most bytes of an error's body. Bodies of errors are read because they show the server's revision.
 _MAX_ERROR_BYTES: Final = 64 * 1024
 _MAX_MESSAGE_CHARACTERS: Final = 500
 _ACCEPT: Final = "application/json, text/event-stream"
 #: visible ASCII (revision 2025-11-25)
 _is_session_id: Final = re.compile(r"[!-~]{1,512}").fullmatch
-#: a request's method for which a server of the older revision may expect an answer, but needs none
+#: A server of the older revision may send this request. The gateway ignores it, and the call continues.
 _PING: Final = "ping"
 
 _SENTENCES: Final[Mapping[str, str]] = {
     "connect_failed": "No connection could be made.",
-    "no_connection_free": "This process has as many calls in progress as it may. Try again.",
+    "no_connection_free": "This process has the maximum number of calls in progress. Try again.",
     "timeout": "It did not answer in time.",
     "connection_closed": "The connection ended before the answer was complete.",
     "address_refused": "The egress guard does not permit its address.",
     "reply_too_large": f"Its answer is over {MAX_ANSWER_BYTES // 1024**2} MiB.",
     "too_many_events": f"Its stream has more than {MAX_EVENTS:,} events.",
     "bad_reply": "Its answer is not valid.",
-    "server_request": "It requires an answer of the agent, which the gateway does not forward.",
-    "input_required": "It requires further input of the agent, which the gateway does not forward.",
-    "unauthorized": "It refuses the gateway's credential.",
+    "server_request": "It sent a request to the agent, which the gateway does not forward.",
+    "input_required": "It asked the agent for further input, which the gateway does not forward.",
+    "unauthorized": "It refused the gateway's credential.",
     "session_ended": "It has ended the session.",
     "unsupported_revision": f"It supports none of the revisions {' and '.join(messages.REVISIONS)}.",
     "json_rpc_error": "It answered with an error.",
@@ -53,7 +53,7 @@ _SENTENCES: Final[Mapping[str, str]] = {
 
 
 class UpstreamFailed(Exception):
-    """No result arrived. `reason` is a key of `_SENTENCES`, or `http_<status>`. `error` is the server's JSON-RPC
+    """A request failed. `reason` is a key of `_SENTENCES`, or `http_<status>`. `error` is the server's JSON-RPC
     error, or None. `status` is the HTTP status, or None."""
 
     def __init__(self, reason: str, *, status: int | None = None, error: dict[str, Any] | None = None) -> None:
@@ -64,7 +64,7 @@ class UpstreamFailed(Exception):
 
     @property
     def sentence(self) -> str:
-        """Return a sentence about the reason, without text of the server."""
+        """Return a sentence that describes the reason. It contains no text of the server."""
         return _SENTENCES.get(self.reason, f"It answered with HTTP status {self.status}.")
 
     @property
@@ -84,12 +84,12 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     record: McpServerRecord
     revision: str
     header: Mapping[str, str]
-    #: Is called right before the first byte of each request. If it raises an exception, nothing is sent.
+    #: called right before the first byte of each request; if it raises an exception, nothing is sent
     gate: Callable[[], None] | None = None
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a request, and the session that the server begins with it."""
+    """The result of a request. `session_id` is the session that the server begins with it, or None."""
 
     value: dict[str, Any]
     session_id: str | None
@@ -177,7 +177,7 @@ def _outbound_request(
     return OutboundRequest(
         method=http_method,
         url=target.record.url,
-        # The names of the configured header cannot be those of the protocol (`platform.mcp.servers.schemas`).
+        # `platform.mcp.servers.schemas` reserves the protocol's names, so the configured header replaces none.
         headers={**target.header, **headers, **own},
         body=body,
         connect_timeout=min(seconds, _MAX_CONNECT_SECONDS),
@@ -229,7 +229,7 @@ def _of_status(status: int, session_id: str | None) -> UpstreamFailed:
 
 
 async def _response_in_stream(reply: OutboundReply) -> tuple[dict[str, Any] | None, int]:
-    """Return the response in a stream, and the bytes that were read. Nothing after the response is read."""
+    """Return the response in a stream, and the number of bytes read. Nothing after the response is read."""
     splitter, size, count = Splitter(), 0, 0
     async for chunk in reply.chunks():
         size += len(chunk)
@@ -249,8 +249,8 @@ async def _response_in_stream(reply: OutboundReply) -> tuple[dict[str, Any] | No
 
 
 def _response_in(data: bytes) -> dict[str, Any] | None:
-    """Return the response in a message, or None for an empty or another message. Raises `UpstreamFailed` for a request
-    of the server, and for data that is not a message."""
+    """Return the message if it is the response to the request. Return None for other messages and for empty data.
+    Raises `UpstreamFailed` for a request of the server other than a ping, and for invalid data."""
     if not data:
         return None
     message = messages.decode_upstream(data)
@@ -260,5 +260,5 @@ def _response_in(data: bytes) -> dict[str, Any] | None:
         if "id" in message and message["method"] != _PING:
             raise UpstreamFailed("server_request")
         return None
-    # A response without an id reports that the request could not be read.
+    # A response without an id reports that the server could not read the request.
     return message if message.get("id") in (1, None) and ("result" in message or "error" in message) else None

@@ -37,7 +37,7 @@ NOT_SENT: Final = frozenset({DEPLOYMENT_FULL, CIRCUIT_OPEN, KILL_SWITCHED})
 
 _SENTENCES: Final[Mapping[str, str]] = {
     "connect_failed": "No connection could be made.",
-    "no_connection_free": "This process has as many calls to providers in progress as it may. Try again.",
+    "no_connection_free": "This process has the maximum number of calls to providers in progress. Try again.",
     "timeout": "No complete answer came in time.",
     "connection_closed": "The connection broke off before the answer was complete.",
     "address_refused": "The address is out of bounds: neither EGRESS_POLICY nor the address guard permits it.",

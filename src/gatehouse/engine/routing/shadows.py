@@ -2,8 +2,8 @@
 (docs/deployments.md).
 
 A copy is sent after the caller's request has ended, so that it delays nothing. It is skipped if the caller may not use
-the shadow's model, if a budget has no room for it, or if this worker has as many copies in progress as it may. Copies
-count against the organization's budgets, not against those of the caller.
+the shadow's model, if a budget has no room for it, or if this worker has the maximum number of copies in progress.
+Copies count against the organization's budgets, not against those of the caller.
 """
 
 import asyncio

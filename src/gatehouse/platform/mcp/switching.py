@@ -1,5 +1,5 @@
-"""The kill switches of MCP servers and tools. Engaging never needs a second factor; releasing does where one is
-required."""
+"""The kill switches of MCP servers and tools. Releasing one needs a second factor if the organization requires it;
+engaging one never does."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -28,8 +28,8 @@ class SwitchedRow(Protocol):
 
 
 async def switch(change: Change, host: Host, row: SwitchedRow, kind: str, reason: Reason | None) -> HowFar:
-    """Switch a server or a tool off, or on with `reason` None. Returns the workers that have confirmed the change, when
-    all have, or after two seconds. `kind` is the resource type of the audit event."""
+    """Switch a server or a tool off, or on if `reason` is None. Wait until all workers have confirmed the change, two
+    seconds at most, and return which ones have. `kind` is the resource type of the audit event."""
     since = None if reason is None else row.switched_off_at or utc_now()
     row.assign({"switched_off_at": since, "switched_off_reason": reason})
     change.record(

@@ -144,7 +144,7 @@ async def test_redirects_and_refused_credentials_reveal_nothing(tenant: Tenant, 
     answers(upstream, refuse)
     answer = await call(tenant.user.client, "weather", "echo")
     assert (answer.status_code, "s3cr3t" in answer.text) == (502, False)
-    assert answer.json()["error"]["message"] == "The MCP server failed. It refuses the gateway's credential."
+    assert answer.json()["error"]["message"] == "The MCP server failed. It refused the gateway's credential."
 
 
 async def test_a_tool_of_one_server_does_not_replace_that_of_another(tenant: Tenant, upstream: ScriptedServer) -> None:

@@ -49,13 +49,13 @@ def decode_call(dialect: str, body: bytes, shape: type[CallShape]) -> ModelCall:
     """Return the model call in a client's body. Raises `MalformedCall`, `NestedTooDeep` or `InvalidField`."""
     values = decode_object(body)
     read, exact = encode(values), True
-    # Stock clients write JSON as `encode` does, or with spaces.
+    # Most clients write JSON as `encode` does, or with spaces.
     if read == body:
         read = body
     elif read.translate(None, _SPACES) != body.translate(None, _SPACES):
         exact = _is_exact(body, read)
     call = call_of(dialect, values, shape)
-    call.came, call.read, call.exact = body, read, exact
+    call.raw_body, call.unchanged_body, call.exact = body, read, exact
     return call
 
 

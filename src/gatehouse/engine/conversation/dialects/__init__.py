@@ -1,4 +1,4 @@
-"""All dialects by name. Clients use all of them; providers use some of them too."""
+"""The dialects of clients by name. Providers use some of them too."""
 
 from typing import Final
 

@@ -13,7 +13,7 @@ def openai_body(error: Refusal) -> bytes:
 
 
 def openai_event(error: Refusal) -> bytes:
-    # A named event; clients that only read `data` find the same `error` object.
+    # The event has a name. Clients that read only `data` find the same `error` object in it.
     return frame(openai_body(error), "error")
 
 

@@ -52,7 +52,8 @@ class Application(NamedTuple):
 
 
 class EntraTokens:
-    """The access tokens of Entra ID, for all providers of this process. `authority` replaces that of every cloud."""
+    """The access tokens of Entra ID, for all providers of this process. `authority` replaces the authorities of all
+    clouds."""
 
     def __init__(
         self,
@@ -70,8 +71,8 @@ class EntraTokens:
         self._of_machine = TokenCache("entra_machine", "no_instance_role", now)
 
     def of_application(self, outbound: Outbound, application: Application, cloud: Cloud, provider: str) -> Bearer:
-        """Return a transport that authenticates with an application's secret. `provider` is the id of the provider that
-        is called, for the log."""
+        """Return a transport that authenticates with an application's secret. `provider` is the provider's id, for the
+        log."""
         load = partial(self._by_secret, outbound, application, cloud)
         return self._by_application.bearer(outbound, (application, cloud), load, provider)
 

@@ -44,8 +44,8 @@ _METADATA_PATH: Final = "/computeMetadata/v1/instance/service-accounts/default/t
 
 
 class ServiceAccountKey(msgspec.Struct):
-    """The fields of a service account's JSON key that are used. Its `token_uri` is not among them: an organization does
-    not choose the address that a token is fetched from."""
+    """The fields of a service account's JSON key that are used. `token_uri` is ignored, because an organization must
+    not choose the address from which a token is fetched."""
 
     client_email: str
     private_key: str
@@ -63,7 +63,8 @@ _external_account = msgspec.json.Decoder(ExternalAccount)
 
 
 def normalized_key(text: str) -> str:
-    """Return the used fields of a service account's JSON key, on one line. Raises `ValueError` with a sentence."""
+    """Return a service account's JSON key with only the fields that are used, on one line. Raises `ValueError` with a
+    message for the administrator."""
     try:
         key = _key.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError, TypeError):
@@ -79,7 +80,8 @@ def normalized_key(text: str) -> str:
 
 def _is_rsa_key(pem: str) -> bool:
     try:
-        # The check of its numbers would block for tens of milliseconds: it is made before the key is first used.
+        # The check of the key's numbers takes tens of milliseconds. It is made in a thread before the key is first
+        # used.
         key = load_pem_private_key(pem.encode(), None, unsafe_skip_rsa_key_validation=True)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         return False
@@ -88,7 +90,7 @@ def _is_rsa_key(pem: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _signing_key(pem: str, key_id: str) -> SigningKey:
-    """Return a private key to sign with. Raises `ValueError`. Loading takes tens of milliseconds."""
+    """Return the private key for signing. Raises `ValueError`. Loading takes tens of milliseconds."""
     return SigningKey(key_id, SigningKey.from_pem(pem.encode()).key)
 
 
@@ -111,8 +113,8 @@ class GoogleTokens:
         self._of_machine = TokenCache("google_machine", "no_instance_role", now)
 
     def of_service_account(self, outbound: Outbound, key: str, provider: str) -> Bearer:
-        """Return a transport that authenticates with a service account's JSON key. `provider` is the id of the provider
-        that is called, for the log."""
+        """Return a transport that authenticates with a service account's JSON key. `provider` is the provider's id, for
+        the log."""
         return self._by_key.bearer(outbound, key, partial(self._by_service_account, outbound, key), provider)
 
     def of_machine(self, outbound: Outbound, provider: str) -> Bearer:
@@ -120,7 +122,7 @@ class GoogleTokens:
         return self._of_machine.bearer(outbound, None, partial(self._by_machine, outbound), provider)
 
     async def _by_service_account(self, outbound: Outbound, key: str) -> AccessToken:
-        # In a thread, because of the time that loading the key takes.
+        # In a thread, because loading the key takes tens of milliseconds.
         assertion = await asyncio.to_thread(self._assertion, key)
         form = {"grant_type": _GRANT, "assertion": assertion}
         return await fetch_token(outbound, self._token_url, form, self._now)

@@ -1,7 +1,7 @@
-"""Workload identity federation of Google Cloud (RFC 8693): a token of another identity provider, which is in a file or
-at a URL, is exchanged for an access token, directly or as a service account.
+"""Workload identity federation of Google Cloud (RFC 8693): exchanges a token of another identity provider, read from a
+file or a URL, for an access token of Google, directly or by impersonating a service account.
 
-The description of the federation names files and URLs, so it comes only from the operator's environment.
+The configuration of the federation names files and URLs, so only the operator's environment can set it.
 """
 
 import asyncio
@@ -87,12 +87,13 @@ async def _subject_token(source: _Source, request: MetadataRequest) -> str:
         return text.strip()
     token = decoded(_object, text).get(source.format.subject_token_field_name)
     if not isinstance(token, str):
-        raise NotAvailable("the federation's subject token is missing in its source")
+        raise NotAvailable("the federation's credential_source contains no subject token")
     return token
 
 
 def _secure(url: str) -> str:
-    """Return a URL that tokens may be sent to: without TLS only one of this machine."""
+    """Return the URL if tokens may be sent to it: it uses TLS, or is an address of this machine. Raises
+    `NotAvailable`."""
     parts = urlsplit(url)
     if parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in {"127.0.0.1", "::1", "localhost"}):
         return url

@@ -1,5 +1,5 @@
-"""A value that expires, such as an access token. It is cached and renewed in the background before it expires: only the
-first call waits, for a bounded time. All calls share one renewal."""
+"""Caches a value that expires, such as an access token, and renews it in the background before it expires. A call waits
+only if there is no valid value, and only for a bounded time. All calls share one renewal."""
 
 import asyncio
 import time
@@ -19,7 +19,7 @@ RENEWAL_TIMEOUT_SECONDS: Final = 5.0
 RENEW_BEFORE_EXPIRY_SECONDS: Final = 15 * 60
 #: A value with less time until its expiry is not used.
 MIN_LIFETIME_SECONDS: Final = 30
-#: Interval between renewals: a service may return the same value until shortly before it expires.
+#: Minimum interval between renewals. A service may return the same value until shortly before it expires.
 RENEWAL_INTERVAL_SECONDS: Final = 60
 RETRY_INTERVAL_SECONDS: Final = 5
 
@@ -31,8 +31,8 @@ class Expiring(Protocol):
 
 
 class NotAvailable(Exception):
-    """A value cannot be loaded. `cause` is a short text for the log, without secrets. With `is_refused`, the service
-    refuses the credentials."""
+    """A value cannot be loaded. `cause` is a short text for the log, without secrets. `is_refused` is true if the
+    service refused the credentials."""
 
     def __init__(self, cause: str, *, is_refused: bool = False) -> None:
         self.cause = cause
@@ -44,7 +44,8 @@ V = TypeVar("V", bound=Expiring)
 
 
 class Renewed(Generic[V]):
-    """One cached value. `source` names it in the log, `reason` is that of `ProviderFailed` if there is no value."""
+    """One cached value. `source` is its name in the log. `reason` is the reason of `ProviderFailed` if there is no
+    value."""
 
     def __init__(self, source: str, reason: str, now: Callable[[], float] = time.time) -> None:
         self._source = source
@@ -58,8 +59,8 @@ class Renewed(Generic[V]):
 
     async def get(self, load: Callable[[], Awaitable[V]], provider: str | None = None) -> V:
         """Return a value that is valid for at least `MIN_LIFETIME_SECONDS`. `provider` is the id of the provider that
-        needs it, for the log. Raises `ProviderFailed`: after a failed renewal at once, until `RETRY_INTERVAL_SECONDS`
-        have passed."""
+        needs it, for the log. Raises `ProviderFailed` if there is no such value. For `RETRY_INTERVAL_SECONDS` after a
+        failed renewal, it is raised without a new attempt."""
         remaining = self._remaining_seconds()
         if remaining < RENEW_BEFORE_EXPIRY_SECONDS and self._renewal is None and self._now() >= self._not_before:
             self._renewal = asyncio.create_task(self._renew(load, provider))
@@ -71,8 +72,8 @@ class Renewed(Generic[V]):
         return self._value
 
     def discard(self, value: V) -> None:
-        """Drop a value that a provider refuses, so that the next call waits for another. A new value stays: it would be
-        replaced by an equal one."""
+        """Drop a value that a provider has refused, so that the next call waits for another. A value younger than
+        `RENEWAL_INTERVAL_SECONDS` is kept, because the service would return the same value again."""
         if self._value is value and self._now() - self._obtained_at >= RENEWAL_INTERVAL_SECONDS:
             self._value = None
             self._not_before = 0.0
@@ -93,7 +94,7 @@ class Renewed(Generic[V]):
             interval = RENEWAL_INTERVAL_SECONDS
         except (NotAvailable, OutboundFailed, OSError, TimeoutError, ValueError) as error:
             self._is_refused = isinstance(error, NotAvailable) and error.is_refused
-            # Only these texts are free of secrets and of what a service answered.
+            # The text of any other error may contain secrets or the answer of a service, so only its type is logged.
             cause = error.cause if isinstance(error, NotAvailable) else type(error).__name__
             log.warning("provider_identity.not_renewed", source=self._source, provider=provider, reason=cause)
         finally:

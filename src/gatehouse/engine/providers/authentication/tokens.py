@@ -14,19 +14,19 @@ from gatehouse.foundation.outbound import Outbound, OutboundReply, OutboundReque
 
 #: Maximum number of cached tokens of one kind of provider. The one that was used least recently is dropped.
 MAX_TOKENS: Final = 1_024
-#: Lifetime of a token whose answer does not state it.
+#: Lifetime of a token if the answer does not state one.
 DEFAULT_LIFETIME_SECONDS: Final = 300
 
 _MAX_ANSWER_BYTES: Final = 64 * 1024
 _REQUEST_TIMEOUT_SECONDS: Final = 4.0
-#: The value becomes a header.
+#: Form of a token's value: visible ASCII, because it becomes part of a header.
 _TOKEN: Final = re.compile(r"[!-~]{1,16384}")
-#: A code of RFC 6749, 5.2. The description beside it may repeat what was sent.
+#: An error code (RFC 6749, 5.2). The description beside it is not logged, because it may repeat parts of the request.
 _CODE: Final = re.compile(r"[a-z_]{1,64}")
 
 
 class AccessToken(msgspec.Struct, frozen=True):
-    """`expires_at` is Unix time."""
+    """An access token. `expires_at` is a Unix time. The representation omits the value."""
 
     value: str
     expires_at: float
@@ -59,8 +59,8 @@ Load = Callable[[], Awaitable[AccessToken]]
 
 
 class TokenCache:
-    """The tokens of one kind of provider, by what identifies their credentials. `reason` is that of `ProviderFailed` if
-    there is no token."""
+    """Caches the tokens of one kind of provider, by keys that identify the credentials. `reason` is the reason of
+    `ProviderFailed` if there is no token."""
 
     def __init__(self, source: str, reason: str, now: Callable[[], float] = time.time) -> None:
         self._source = source
@@ -69,8 +69,8 @@ class TokenCache:
         self._tokens: OrderedDict[Hashable, Renewed[AccessToken]] = OrderedDict()
 
     def bearer(self, outbound: Outbound, key: Hashable, load: Load, provider: str) -> "Bearer":
-        """Return a transport that authenticates with the token of `key`. `load` fetches one. `provider` is the id of
-        the provider that is called, for the log."""
+        """Return a transport that authenticates with the token of `key`. `load` fetches a new token. `provider` is the
+        provider's id, for the log."""
         token = self._tokens.get(key)
         if token is None:
             token = self._tokens[key] = Renewed(self._source, self._reason, self._now)
@@ -81,7 +81,7 @@ class TokenCache:
 
 
 class Bearer:
-    """An `Outbound` that sends an access token. `send` also raises `ProviderFailed`, if there is none."""
+    """An `Outbound` that sends an access token. `send` also raises `ProviderFailed` if there is no token."""
 
     def __init__(self, outbound: Outbound, token: Renewed[AccessToken], load: Load, provider: str) -> None:
         self._outbound = outbound

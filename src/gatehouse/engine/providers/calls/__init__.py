@@ -1,1 +1,1 @@
-"""One attempt at a provider, by the kind of its operation."""
+"""One attempt at a provider: a module for each kind of operation."""

@@ -1,4 +1,5 @@
-"""A provider's answer that is a recording: its bytes pass in pieces, so that it takes no memory."""
+"""A recording as a provider's answer. Its bytes are passed on in pieces, so that the whole recording is never in
+memory."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -11,7 +12,7 @@ _UNKNOWN_TYPE: Final = "application/octet-stream"
 _TEXT_TYPES: Final = ("application/json", "application/problem+json", "text/")
 #: Number of bytes that are collected before the first ones are sent.
 _BEGINNING_BYTES: Final = 64
-#: Most bytes of the beginning that are read.
+#: Maximum number of bytes of the beginning that are examined.
 _READ_BYTES: Final = 2048
 
 
@@ -56,7 +57,7 @@ class Binary:
 
 
 def check_recording(headers: Mapping[str, str]) -> None:
-    """Raises `ProviderFailed` for an answer that is a text, such as an error with the status 200: it would reach the
+    """Raises `ProviderFailed` for an answer that is a text, such as an error with the status 200. It would reach the
     client without inspection."""
     media_type = headers.get("content-type", "").lower()
     if media_type.startswith(_TEXT_TYPES):
@@ -64,6 +65,7 @@ def check_recording(headers: Mapping[str, str]) -> None:
 
 
 def recording_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers of the client's answer: the provider's type if it is that of a recording."""
+    """Return the headers of the client's answer: the provider's content type if it is `audio/...`, else a general
+    type."""
     media_type = headers.get("content-type", "")
     return {"content-type": media_type if media_type.startswith("audio/") else _UNKNOWN_TYPE}

@@ -54,10 +54,10 @@ async def call_provider(
     headers: Mapping[str, str] | None = None,
     as_chat: bool = False,
 ) -> Reply:
-    """Return once the whole answer or, for a stream, its first event has arrived. Until then nothing has been sent to
-    the client, so that another attempt may follow. A cancelled call is cancelled upstream too. `gate` is called right
-    before the first byte is sent. `headers` are sent in addition to the kind's. `as_chat` converts a text completion to
-    a chat. Raises `ProviderFailed`, and the errors of `gate`."""
+    """Send a call. Return once the whole answer or, for a stream, its first event has arrived. Until then nothing has
+    been sent to the client, so that another attempt may follow. A cancelled call is cancelled upstream too. `gate` is
+    called right before the first byte is sent. `headers` are sent in addition to the kind's. `as_chat` converts a text
+    completion to a chat. Raises `ProviderFailed`, and the errors of `gate`."""
     parties = _parties(call, candidate, secret, as_chat=as_chat)
     sent = _request(call, candidate, parties)
     size, stream = sent.size, sent.stream
@@ -222,7 +222,8 @@ def _request(call: ModelCall, candidate: Candidate, parties: _Parties) -> _Sent:
 def _for_candidate(
     request: Request | EmbeddingsRequest, candidate: Candidate, kind: ProviderKind, limit: int | None
 ) -> Request | EmbeddingsRequest:
-    """Return the request with the candidate's model, and with what the catalog and the kind define for it."""
+    """Return the request with the candidate's model, and with the settings of its catalog entry and its provider's
+    kind."""
     model = candidate.model
     if isinstance(request, EmbeddingsRequest):
         return msgspec.structs.replace(request, model=model.model_id)
@@ -244,11 +245,11 @@ def _encoded(body: dict[str, Any], call: ModelCall) -> tuple[bytes, int]:
     """Return a body's bytes, and their number without the client's whitespace and escapes. The bytes are the client's
     own if the body is unchanged. A comparison detects changes, so that no stage has to report them."""
     encoded = encode(body)
-    return call.came if encoded == call.read else encoded, len(encoded)
+    return call.raw_body if encoded == call.unchanged_body else encoded, len(encoded)
 
 
 def _output_limit(limit: int, candidate: Candidate) -> int:
-    """Return the output limit of a chat whose caller sets none."""
+    """Return the output limit of a call that sets none: the default, or the model's maximum if that is lower."""
     return min(limit, candidate.model.max_output_tokens or limit)
 
 

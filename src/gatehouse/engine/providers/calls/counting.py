@@ -1,4 +1,4 @@
-"""Counts the input tokens of a call: asks a provider that counts, and estimates for others."""
+"""Counts the input tokens of a call: by an operation of the provider, or by an estimate if the provider has none."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -18,9 +18,9 @@ from gatehouse.engine.providers.token_counts import CONVERTED_COUNTS
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.policy.catalog import Candidate
 
-#: Statuses of a model whose tokens the provider does not count, and of credentials that may call it and not count.
+#: Statuses of a provider that does not count this model's tokens, or whose credential may call the model but not count.
 _NOT_COUNTED_CONVERTED_STATUSES: Final = frozenset({400, 403})
-#: Statuses of servers that have the API of Anthropic or OpenAI, but do not count tokens.
+#: Statuses of servers that have Anthropic's or OpenAI's API without the operation that counts tokens.
 _NOT_COUNTED_STATUSES: Final = frozenset({404, 405, 501})
 
 
@@ -34,7 +34,7 @@ async def count_tokens(
     gate: Callable[[], None] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Reply:
-    """Return the count, which costs nothing. The parameters and errors are those of `call_provider`."""
+    """Return the answer with the count. It has no cost. The parameters and errors are those of `call_provider`."""
     spoken = _counting_dialect(call, candidate)
     if spoken is None:
         return _estimate(call)
@@ -56,7 +56,7 @@ async def count_tokens(
         ):
             return _estimate(call)
         raise
-    # Only the number: no stage inspects the answer to a count.
+    # Only the number is passed on, because no stage inspects the answer to a count.
     dialect = COUNTING[call.dialect]
     return Reply.count(dialect.render_count(dialect.read_count(reply.body or b"")), estimated=False)
 

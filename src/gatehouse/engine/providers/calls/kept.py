@@ -32,7 +32,7 @@ async def kept_response(
     gate: Callable[[], None] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Reply:
-    """Return the provider's answer for the client, which costs nothing. The parameters and errors are those of
+    """Return the provider's answer with the client's ids. It has no cost. The parameters and errors are those of
     `call_provider`."""
     request = _request(call, candidate, secret, gate, headers or {})
     kind = KINDS[candidate.provider.kind]

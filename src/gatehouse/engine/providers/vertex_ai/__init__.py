@@ -29,7 +29,7 @@ _OTHER_DIALECTS: Final[Mapping[str, str]] = {"chat": "gemini_generate", "embeddi
 _COUNTING_MODEL: Final = "count-tokens"
 #: A tuned model, which has an endpoint of its own.
 _ENDPOINT: Final = re.compile(r"endpoints/\d+")
-#: Locations of several regions have their own form of a host.
+#: Locations of several regions. Their host names have another form.
 _MULTI_REGIONS: Final = frozenset({"us", "eu"})
 
 
@@ -99,8 +99,8 @@ class VertexAI(Wire):
     async def list_models(
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
     ) -> Sequence[FoundModel]:
-        """Return Google's and Anthropic's models. They are listed for all projects: a model of Anthropic can be called
-        after it was enabled in the project."""
+        """Return Google's and Anthropic's models. The lists are the same for all projects. A model of Anthropic can be
+        called after it has been enabled in the project."""
         carrier = self.carrier(outbound, record, secret)
         return await list_publisher_models(carrier, self.base_url(record.config), record, self.failure)
 

@@ -1,4 +1,4 @@
-"""Vertex AI's embeddings: those of Gemini's models, and of the older text models, which have another format."""
+"""Vertex AI's embeddings: one format for Gemini's models, another for the older text models."""
 
 from typing import Any, NoReturn
 

@@ -16,9 +16,9 @@ from gatehouse.policy.catalog import ProviderRecord
 MAX_PAGES: Final = 10
 _MODELS_A_PAGE: Final = 200
 
-#: Parts of names of models that can be called: the lists have models for other purposes, too.
+#: Beginnings of the names of models that can be called. The lists also contain models for other purposes.
 _CALLABLE_NAMES: Final = {"google": ("gemini", "text-embedding", "multilingual-embedding"), "anthropic": ("claude",)}
-#: Statuses of a project that may not see a publisher's list.
+#: Statuses of a project that is not permitted to see a publisher's list.
 _NOT_LISTED: Final = frozenset({400, 403, 404})
 
 

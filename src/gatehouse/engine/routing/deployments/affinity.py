@@ -29,7 +29,7 @@ def conversation_key(x: CallRequest) -> bytes | None:
     and the messages up to the first one of the user."""
     caller, body = x.identified.caller, x.call.body
     if x.call.is_form:
-        # The prompt of a recording is a hint that is the same for all recordings.
+        # The text field of an upload is a hint for the transcription, and often the same for all uploads.
         return None
     digest = hashlib.blake2b(digest_size=_KEY_BYTES, key=x.identified.policy.tenant_id.bytes)
     digest.update(caller.actor_id.encode())
@@ -50,8 +50,8 @@ def conversation_key(x: CallRequest) -> bytes | None:
 
 
 def by_affinity(deployments: Sequence[Deployment], key: bytes) -> list[Deployment]:
-    """Return the deployments in the conversation's order of preference. Over many conversations, each deployment is
-    first for a share that is proportional to its weight."""
+    """Return the deployments in the conversation's order of preference. Each deployment comes first for a share of all
+    conversations that is proportional to its weight."""
     return sorted(deployments, key=lambda deployment: _score(deployment, key))
 
 

@@ -1,4 +1,4 @@
-"""The requests in progress and the tokens of the last minute of each deployment, as far as this worker knows."""
+"""Counts the requests in progress and the tokens of the last minute of each deployment, for this worker."""
 
 from collections import OrderedDict, deque
 from collections.abc import Callable
@@ -7,9 +7,9 @@ from typing import Final, Literal, TypeAlias
 from gatehouse.engine.ports import Ports
 from gatehouse.policy.aliases import Deployment
 
-#: Maximum number of deployments whose load a worker keeps. Those that were used last are kept.
+#: Maximum number of deployments whose load a worker keeps. The least recently used one is dropped.
 MAX_DEPLOYMENTS: Final = 10_000
-#: Time for which tokens count: a minute and the width of a bucket, so that no 60 seconds have more than the limit.
+#: Time for which tokens count: a minute and the width of a bucket, so that no period of 60 seconds exceeds the limit.
 _WINDOW_SECONDS: Final = 61.0
 _BUCKET_SECONDS: Final = 1.0
 #: Seconds after which a client may try again if a deployment has no free place (`Retry-After`).
@@ -68,12 +68,11 @@ class DeploymentLoad:
 
     def __init__(self, turn: float) -> None:
         self.in_flight = 0
-        #: turns that the deployment has gained and not used (`order`), by the use of its alias: each use is shared
-        #: separately
+        #: turns gained and not yet used (module `order`), counted separately for each use of the alias
         self.turns: dict[AliasUse, float] = dict.fromkeys(("named", "fallback", "token_count"), turn)
         #: sum of the shares of requests since the last one that was copied to this shadow
         self.shadow_turn = 0.0
-        #: monotonic time until which the deployment has no request left in its minute
+        #: monotonic time until which the limit of requests per minute is reached
         self.full_until = 0.0
         self.tokens = _Tokens()
 
@@ -138,7 +137,7 @@ class DeploymentLoads:
     def of(self, deployment: Deployment) -> DeploymentLoad:
         load = self._loads.get(deployment.key)
         if load is None:
-            # Each worker starts at a random turn, so that a small number of requests to many workers is spread too.
+            # Each worker starts at a random turn, so that a few requests to many workers are also spread.
             load = self._loads[deployment.key] = DeploymentLoad(self._random())
             if len(self._loads) > MAX_DEPLOYMENTS:
                 self._loads.popitem(last=False)
@@ -153,7 +152,7 @@ class DeploymentLoads:
         return self._lacks_place(deployment, load) or self._lacks_tokens(deployment, load, tokens, now)
 
     def enter(self, deployment: Deployment) -> Place | None:
-        """Return a place at the deployment, or None if as many requests as it may have are in progress."""
+        """Return a place at the deployment, or None if its maximum number of requests is in progress."""
         load = self.of(deployment)
         return None if self._lacks_place(deployment, load) else Place(deployment, load)
 

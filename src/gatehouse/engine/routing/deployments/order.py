@@ -1,7 +1,7 @@
 """Orders the deployments of an alias for one request: the first choice, then those that are tried if it fails.
 
-Deployments that rest (open circuit, cooldown, unhealthy provider) or that are full come last. They remain in the order,
-so that a request is tried even if all of them rest.
+Deployments that rest (open circuit, cooldown, unhealthy provider) and full ones come last. They are not left out, so
+that a request is tried even if all deployments rest.
 
 Shares are exact among the requests of one use (`AliasUse`): with every request, each deployment gains its share of one
 turn, and the chosen one pays a whole turn (smooth weighted round-robin). So the number of requests of a deployment
@@ -23,8 +23,8 @@ _EQUAL_LATENCY: Final = 1.1
 
 class OrderView(msgspec.Struct, frozen=True, kw_only=True):
     """The inputs of an order in addition to the alias. `medians` maps a catalog entry's id, as an integer, to its
-    median latency in milliseconds. `may_try` returns whether a deployment of unknown latency may be measured now. A
-    `trial` changes no state."""
+    median latency in milliseconds. `may_try` returns whether a deployment of unknown latency may be measured now. If
+    `trial` is true, no state is changed."""
 
     load: Callable[[Deployment], DeploymentLoad]
     rests: Callable[[Deployment], bool]
@@ -38,8 +38,8 @@ class OrderView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ordered(alias: Alias, deployments: Sequence[Deployment], view: OrderView) -> list[Deployment]:
-    """Return the deployments, the first choice first. They are deployments of the alias, those of the lowest tier
-    first."""
+    """Return the deployments in the order in which they are tried. The argument has deployments of the alias, sorted by
+    tier."""
     if len(deployments) < 2:
         return list(deployments)
     # Full deployments come after resting ones, because an attempt at them is refused for certain.
@@ -82,8 +82,8 @@ def _by_turn(tier: Sequence[Deployment], view: OrderView, *, counts: bool) -> li
 
 
 def _by_load(tier: Sequence[Deployment], view: OrderView, *, counts: bool) -> list[Deployment]:
-    """Return the deployments with the fewest requests in progress first, in proportion to their weights. Equal ones are
-    in the order of their turns."""
+    """Return the deployments with the fewest requests in progress first, in proportion to their weights. Those with
+    equally few come in the order of their turns."""
     if len(tier) < 2:
         return list(tier)
     busy = {deployment.key: view.load(deployment).in_flight / deployment.weight for deployment in tier}
@@ -95,8 +95,8 @@ def _by_load(tier: Sequence[Deployment], view: OrderView, *, counts: bool) -> li
 
 
 def _by_latency(tier: Sequence[Deployment], view: OrderView, *, counts: bool) -> list[Deployment]:
-    """Return the deployments with the lowest median first. Deployments of about the same latency share requests by
-    their weights. At times one of unknown latency comes first, so that it is measured."""
+    """Return the deployments with the lowest median first. Deployments whose latency is close to the lowest share
+    requests by their weights. At times a deployment of unknown latency comes first, so that it is measured."""
     medians = {deployment.key: view.medians.get(deployment.candidate.model.id.int) for deployment in tier}
     known = sorted((median, deployment.key) for deployment in tier if (median := medians[deployment.key]) is not None)
     if not known:

@@ -61,7 +61,7 @@ async def _inspect(x: CallRequest, ports: Ports) -> Verdict:
     if not x.call.exact:
         # The inspection does not see digits beyond the precision of a number, so the numbers are sent as they were
         # parsed.
-        x.call.came = x.call.read
+        x.call.raw_body = x.call.unchanged_body
     headers = dict(x.call.headers)
     try:
         examiner = Examiner(inspection, ports.detectors, ports.dlp, "input")

@@ -28,7 +28,7 @@ class AlreadyMember(Conflict):
 
 class TooManyGroups(Conflict):
     code = "too_many_groups"
-    message = "The organization has as many groups as it may have. Remove some first."
+    message = "The organization has the maximum number of groups. Remove some first."
 
 
 class BadOverrides(Unprocessable):

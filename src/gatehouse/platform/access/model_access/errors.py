@@ -14,7 +14,7 @@ class RuleExists(Conflict):
 
 class TooManyAccessRules(Conflict):
     code = "too_many_rules"
-    message = "The organization has as many model access rules as it may have. Remove some first."
+    message = "The organization has the maximum number of model access rules. Remove some first."
 
 
 class UnknownCatalogModel(Unprocessable):

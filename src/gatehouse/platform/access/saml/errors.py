@@ -44,7 +44,7 @@ class AdministratorRequired(Forbidden):
 
 class TooManyIdps(Conflict):
     code = "too_many_identity_providers"
-    message = "The organization has as many identity providers as it may have."
+    message = "The organization has the maximum number of identity providers."
 
 
 class PublicUrlMissing(Unavailable):

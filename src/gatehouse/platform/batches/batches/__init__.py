@@ -1,4 +1,4 @@
-"""Batches in OpenAI's form: a file of JSON lines, and files of results.
+"""Batches in OpenAI's form: the calls are in an uploaded file of JSON lines, and the results in files.
 
-The states are in `batches.storage`. Only its owner can see a batch: the user, or the OAuth client.
+The states are in `batches.storage`. Only the owner of a batch, a user or an OAuth client, can see it.
 """

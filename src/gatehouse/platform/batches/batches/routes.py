@@ -20,8 +20,8 @@ ThePath = Annotated[BatchId, Path(alias="batch_id")]
 async def create_batch(
     *, caller: ModelCaller, request: Request, body: NewBatch, transactions: InSplitTransactions, host: TheHost
 ) -> ModelBatch:
-    """Creates a batch of model calls from one of your files. Every line is validated now, and runs as a call of your
-    credential within 24 hours. Refused with `quota_exceeded` if the calls will probably exceed a budget."""
+    """Creates a batch of model calls from one of your files. Every line is validated at once, and is run within 24
+    hours as a call with your credential. 429 `quota_exceeded` if the calls will probably exceed a budget."""
     return await service.create(transactions, host, await identified(request, host, caller), body)
 
 
@@ -46,5 +46,5 @@ async def read_batch(caller: ModelCaller, session: Session, batch_id: ThePath) -
 
 @router.post("/{batch_id}/cancel", response_model=ModelBatch)
 async def cancel_batch(caller: ModelCaller, change: Changing, batch_id: ThePath) -> ModelBatch:
-    """Cancels one of your batches. Lines in progress end first; the results of the lines that ended can be read."""
+    """Cancels one of your batches. Lines in progress are finished first. The results of finished lines can be read."""
     return await service.cancel(change, await service.load(change.session, caller, batch_id, lock=True))

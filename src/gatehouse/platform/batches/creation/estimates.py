@@ -1,4 +1,4 @@
-"""Estimates what the calls of a batch will use, from the catalog's prices and the likely length of the answers."""
+"""Estimates the cost and tokens of a batch's calls, from the catalog's prices and the likely lengths of the answers."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -11,8 +11,9 @@ from gatehouse.policy.budgets import CallAmounts, nano
 
 
 def estimate_call(identified: Identified, call: ModelCall) -> CallAmounts:
-    """Return the likely amounts of a call. The cost of a model alias is that of its dearest deployment. The cost is 0
-    if the model is unknown or has no price: the call itself is then refused where a budget in dollars applies."""
+    """Return the likely cost and tokens of a call. The cost of a model alias is that of its most expensive deployment.
+    The cost is 0 if the model is unknown or has no price. When such a call is run, it is refused if a budget in dollars
+    applies."""
     needs = routing_needs(CallRequest(identified=identified, call=call))
     policy = identified.policy
     if (alias := policy.find_alias(call.model)) is not None:

@@ -1,4 +1,4 @@
-"""Reads and validates the lines of a new batch. Each body is decoded as the body of a single call is."""
+"""Reads and validates the lines of a new batch. Each body is decoded like the body of a single call."""
 
 import asyncio
 import re
@@ -21,7 +21,7 @@ MESSAGES_ENDPOINT: Final = "/v1/messages"
 _MAX_CUSTOM_ID_CHARACTERS: Final = 256
 #: Control characters and surrogates, which PostgreSQL or JSON cannot store.
 _BAD_CUSTOM_ID: Final = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
-#: Number of lines, and of their bytes, that are read before the event loop runs other tasks.
+#: Maximum number of lines, and of bytes, that are read before the event loop runs other tasks.
 _LINES_PER_STEP: Final = 20
 _BYTES_PER_STEP: Final = 64 * 1024
 
@@ -39,7 +39,7 @@ class MessagesRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class NewLine(msgspec.Struct, frozen=True):
-    """A valid line. `body` is the body of its call, and `estimate` what the call will probably use."""
+    """A valid line. `body` is the body of its call, and `estimate` the likely cost and tokens."""
 
     custom_id: str
     body: bytes

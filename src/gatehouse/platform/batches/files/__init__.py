@@ -2,6 +2,6 @@
 
     stored -> deleted   DELETE, the end of its lifetime, or the deletion of its owner
 
-Only its owner can see a file: the user, or the OAuth client. The content of a file of results is the stored results of
-its batch.
+Only the owner of a file, a user or an OAuth client, can see it. A file of results has no stored content of its own: it
+is read from the results of its batch.
 """

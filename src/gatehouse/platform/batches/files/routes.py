@@ -39,7 +39,9 @@ async def list_files(
     after: Annotated[str | None, Query(description="The id of the last file of the previous page.")] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_FILES, description="Files to return at most.")] = MAX_PAGE_FILES,
     order: Annotated[Literal["asc", "desc"], Query(description="Order of creation.")] = "desc",
-    purpose: Annotated[Literal["batch", "batch_output"] | None, Query(description="Only files with it.")] = None,
+    purpose: Annotated[
+        Literal["batch", "batch_output"] | None, Query(description="Only files with this purpose.")
+    ] = None,
 ) -> FileList:
     """Lists your files."""
     last = parse_cursor(FILE_PREFIX, "after", after)
@@ -63,8 +65,8 @@ async def read_file_content(
 
 @router.delete("/{file_id}", response_model=DeletedFile)
 async def delete_file(caller: ModelCaller, change: Changing, file_id: ThePath) -> DeletedFile:
-    """Deletes one of your files permanently. Batches that were created from it continue. The file of a batch's results
-    is deleted with these results."""
+    """Deletes one of your files permanently. Batches that were created from it continue. If it is a file of results,
+    the results are deleted too."""
     row = await service.load(change.session, caller, file_id, lock=True)
     await service.remove(change, row)
     return DeletedFile(id=shown_id(FILE_PREFIX, row.id))

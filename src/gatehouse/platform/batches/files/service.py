@@ -25,7 +25,7 @@ from gatehouse.platform.batches.storage.table import CHUNK_BYTES, BatchRow, Chun
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.request.ports import Host
 
-# The results are part of the batch, so deleting their file deletes them there.
+# The results are stored with the lines of the batch, so the deletion of their file deletes them there.
 _DELETE_RESULTS: Final = text(
     "WITH lines AS (SELECT number, result_bytes FROM batch_lines WHERE batch_id = :batch AND status = ANY(:statuses)),"
     " cleared AS (UPDATE batch_lines l SET result = NULL, result_bytes = 0 FROM lines"

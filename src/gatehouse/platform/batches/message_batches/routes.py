@@ -34,8 +34,8 @@ _RESULTS: Final[dict[int | str, dict[str, Any]]] = {
 async def create_message_batch(
     caller: ModelCaller, request: Request, transactions: InSplitTransactions, host: TheHost
 ) -> MessageBatch:
-    """Creates a batch of calls of `/v1/messages`. Every call is validated now, and runs as a call of your credential
-    within 24 hours. Refused with `quota_exceeded` if the calls will probably exceed a budget."""
+    """Creates a batch of calls of `/v1/messages`. Every call is validated at once, and is run within 24 hours with your
+    credential. 429 `quota_exceeded` if the calls will probably exceed a budget."""
     row = await service.create(transactions, host, await identified(request, host, caller), await request.body())
     return service.shown(row, _base_url(request, host))
 
@@ -83,7 +83,7 @@ async def read_message_batch_results(
 async def cancel_message_batch(
     caller: ModelCaller, change: Changing, request: Request, message_batch_id: ThePath, host: TheHost
 ) -> MessageBatch:
-    """Cancels one of your message batches. Calls in progress end first; the results can be read afterwards."""
+    """Cancels one of your message batches. Calls in progress are finished first. The results can be read afterwards."""
     row = await service.load(change.session, caller, message_batch_id, lock=True)
     await service.cancel(change, row)
     return service.shown(row, _base_url(request, host))

@@ -7,7 +7,8 @@ from pydantic import Field
 
 from gatehouse.foundation.http.bodies import ResponseBody
 
-#: The body of the creation in the OpenAPI document. It is parsed without pydantic, so that the calls keep their bytes.
+#: The body of the creation in the OpenAPI document. The body is parsed without pydantic, so that the bytes of each call
+#: remain unchanged.
 CREATION_OPENAPI: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,

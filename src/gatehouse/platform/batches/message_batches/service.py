@@ -59,7 +59,8 @@ async def create(transactions: SplitTransactions, host: Host, identified: Identi
 async def list_page(
     session: AsyncSession, caller: Caller, base_url: str, *, after: UUID | None, before: UUID | None, limit: int
 ) -> MessageBatchList:
-    """Return message batches of the caller, the newest first. `before` returns the page directly before an id."""
+    """Return message batches of the caller, the newest first. With `before`, return the page that directly precedes
+    this batch."""
     query = table.owned_batches(caller, API)
     if after is not None:
         query = query.where(BatchRow.id < after)

@@ -1,1 +1,1 @@
-"""The lines of the results, in the form of the batch's API."""
+"""Reads the results of batches, and renders them in the form of the batch's API."""

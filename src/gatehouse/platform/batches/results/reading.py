@@ -1,4 +1,4 @@
-"""Reads the results of a batch, a page of lines at a time, so that neither memory nor a transaction grows with them."""
+"""Reads the results of a batch in pages, so that memory and the duration of each transaction are bounded."""
 
 from collections.abc import AsyncIterator, Collection
 from typing import Final
@@ -40,7 +40,7 @@ async def results(
         last = numbers[-1]
         query = select(LineRow).where(LineRow.batch_id == batch.id, LineRow.number.in_(numbers))
         if file_id is not None:
-            # One statement reads both, because the deletion of a file deletes its results.
+            # One statement reads the lines and checks the file, so that results deleted meanwhile are noticed.
             query = query.where(exists().where(FileRow.id == file_id))
         async with database.tenant(batch.tenant_id) as session:
             rows = (await session.scalars(query.order_by(LineRow.number))).all()

@@ -26,7 +26,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class UnreadableAnswer(ValueError):
-    """The answer of a provider is not JSON, so it fits into no result."""
+    """The answer of a provider is not JSON, so it cannot be part of a result."""
 
 
 def request_id(api: str, batch_id: UUID, number: int) -> str:
@@ -37,7 +37,7 @@ def request_id(api: str, batch_id: UUID, number: int) -> str:
 def answered(api: str, batch_id: UUID, number: int, custom_id: str, *, status: int, body: bytes) -> bytes:
     """Return the result of a line with this answer, without a line break. Raises `UnreadableAnswer`."""
     try:
-        # A line has one JSON value, so line breaks between its parts are removed.
+        # A result is one line, so line breaks between the parts of the JSON are removed.
         compact = msgspec.Raw(msgspec.json.format(body, indent=-1))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise UnreadableAnswer from None

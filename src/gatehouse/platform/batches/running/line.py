@@ -17,7 +17,7 @@ from gatehouse.platform.request.ports import Host
 
 #: The paths under which the calls of batches are recorded, by the batch's API.
 RECORDED_PATHS: Final = {"openai": "/v1/batches", "anthropic": "/v1/messages/batches"}
-#: Lines are not counted against rate limits, so this state is in no response.
+#: Lines are not counted against rate limits, and no response contains this state.
 _NOT_COUNTED: Final = RateState(limit=0, remaining=0, reset=0)
 _OK: Final = 200
 
@@ -61,7 +61,7 @@ async def run_line(
 
 
 def _rendered(batch: BatchRow, line: Any, answer: Answer) -> tuple[int, bytes]:
-    """Return the status of the answer, and the result of the line."""
+    """Return the HTTP status of the answer, and the result of the line."""
     place: tuple[str, Any, int, str] = (batch.api, batch.id, line.number, line.custom_id)
     try:
         return answer.status, rendering.answered(*place, status=answer.status, body=answer.body)
@@ -72,7 +72,7 @@ def _rendered(batch: BatchRow, line: Any, answer: Answer) -> tuple[int, bytes]:
 
 
 def _usage(answer: Answer) -> dict[str, Any]:
-    """Return the tokens and the cost of the call, as its usage record has them."""
+    """Return the tokens and the cost of the call, as in its usage record."""
     exchange = answer.answered
     usage = None if exchange is None else exchange.usage
     if exchange is None or usage is None:

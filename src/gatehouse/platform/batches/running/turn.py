@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 TURN_SECONDS: Final = 15.0
 #: Delay of the next turn while the platform accepts no model calls.
 _CLOSED_RETRY: Final = timedelta(seconds=15)
-#: Time for which a result is kept in memory while the database is unavailable.
+#: Time for which a turn tries to store a result while the database is unavailable.
 _STORE_SECONDS: Final = 120.0
 _STORE_RETRY_SECONDS: Final = 1.0
 
@@ -143,8 +143,8 @@ class Turn:
         return caller
 
     async def _reserve(self, caller: Caller) -> None:
-        """Reserve what the pending lines will probably use, so that other calls do not take it. If it does not fit any
-        more, each line is admitted or refused on its own."""
+        """Reserve the estimated amounts of the pending lines, so that other calls cannot use that part of the budget.
+        If too little is left, each line is admitted or refused by itself."""
         async with self._session() as session:
             amounts = await statements.remaining(session, self._batch_id)
         received = Received(
@@ -166,7 +166,7 @@ class Turn:
                 # The wait for the slot may have been long. The credential is checked before each line.
                 if not self._may_start() or self._fault is not None or (caller := self._caller()) is None:
                     return
-                # The time of a turn begins with its first line, so a turn that waited for its slots runs lines too.
+                # The time of a turn begins with its first line, so the wait for a slot does not shorten the turn.
                 self._deadline = min(self._deadline, time.monotonic() + TURN_SECONDS)
                 line = await self._claim()
                 if line is None:
@@ -185,8 +185,8 @@ class Turn:
         return self._capacity.stopping.is_set() or self._closed()
 
     async def _claim(self) -> Any:
-        """Return the next line, or None if there is none or the database is unavailable. An error would cancel the
-        lines in progress."""
+        """Return the next line, or None if there is none or the database is unavailable. No error is raised, because it
+        would cancel the lines in progress."""
         try:
             async with self._session() as session:
                 line = await statements.claim(session, self._batch_id, self._runner)
@@ -243,14 +243,14 @@ class Turn:
             # No line of this turn is in progress here. A line is still marked as running if the database became
             # unavailable while the line was claimed.
             await statements.mark_interrupted(session, row.id)
-            left = (await statements.remaining(session, row.id)).requests
+            pending = (await statements.remaining(session, row.id)).requests
             is_expired = row.expires_at <= utc_now()
-            if left and self._fault is None and row.status == "in_progress" and not is_expired:
+            if pending and self._fault is None and row.status == "in_progress" and not is_expired:
                 at = utc_now() + _CLOSED_RETRY if self._closed() else None
                 await BATCH_JOBS.queue(session, run_batch, self._tenant_id, at=at, batch_id=str(row.id))
                 await session.commit()
                 return
-            if left:
+            if pending:
                 if self._fault is not None and row.status != "cancelling":
                     row.error_code, row.error_message = self._fault.code, self._fault.text
                 expires = is_expired and self._fault is None and row.status != "cancelling"

@@ -1,7 +1,7 @@
 """Seals the contents of a file or a batch under a key of its own, which is sealed under the master key.
 
-So a rotation of the master key re-seals one short key for each file or batch. Once the row is deleted, copies of its
-contents cannot be read.
+So a rotation of the master key re-seals one short key for each file or batch. Once the row with the key is deleted,
+remaining copies of the contents cannot be decrypted.
 """
 
 import os

@@ -31,7 +31,7 @@ class BatchRow(TenantRow):
     status: Mapped[str]
     error_code: Mapped[str | None]
     error_message: Mapped[str | None]
-    #: `metadata` is a name of SQLAlchemy's
+    #: the column `metadata`, whose name SQLAlchemy reserves
     annotations: Mapped[dict[str, Any] | None] = mapped_column("metadata", JSONB(none_as_null=True))
     caller: Mapped[dict[str, Any]]
     headers: Mapped[dict[str, Any]]

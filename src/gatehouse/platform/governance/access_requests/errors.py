@@ -29,9 +29,7 @@ class TooManyOwnRequests(Conflict):
 
 class TooManyAccessRequests(Conflict):
     code = "too_many_access_requests"
-    message = (
-        "The organization has as many pending access requests as it may have. Ask an administrator to decide some."
-    )
+    message = "The organization has the maximum number of pending access requests. Ask an administrator to decide some."
 
 
 class RequestNotPending(Conflict):

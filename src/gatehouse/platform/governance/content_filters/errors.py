@@ -14,7 +14,7 @@ class ContentFilterNotFound(NotFound):
 
 class TooManyFilters(Conflict):
     code = "too_many_filters"
-    message = "The organization has as many content filters, or keywords in them, as it may have. Remove some first."
+    message = "The organization has the maximum number of content filters or of keywords in them. Remove some first."
 
 
 class BadScope(Unprocessable):

@@ -32,4 +32,4 @@ class PatternNameTaken(Conflict):
 
 class TooManyPatterns(Conflict):
     code = "too_many_patterns"
-    message = "The organization has as many custom patterns as it may have. Remove some first."
+    message = "The organization has the maximum number of custom patterns. Remove some first."

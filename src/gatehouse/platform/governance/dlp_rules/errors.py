@@ -14,7 +14,7 @@ class DlpRuleNotFound(NotFound):
 
 class TooManyRules(Conflict):
     code = "too_many_rules"
-    message = "The organization has as many DLP rules as it may have. Remove some first."
+    message = "The organization has the maximum number of DLP rules. Remove some first."
 
 
 class DuplicateName(Conflict):

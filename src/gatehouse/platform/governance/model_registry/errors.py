@@ -26,7 +26,7 @@ class ModelAlreadyExists(Conflict):
 
 class TooManyModels(Conflict):
     code = "too_many_models"
-    message = "The registry has as many models as it may have. Remove some first."
+    message = "The registry has the maximum number of models. Remove some first."
 
 
 class FixedField(Unprocessable):

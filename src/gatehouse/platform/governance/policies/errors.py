@@ -20,7 +20,7 @@ class PolicyNameTaken(Conflict):
 
 class TooManyPolicies(Conflict):
     code = "too_many_policies"
-    message = "The organization has as many policy rules as it may have. Remove some first."
+    message = "The organization has the maximum number of policy rules. Remove some first."
 
 
 class BadField(Unprocessable):

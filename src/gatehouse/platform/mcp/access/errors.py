@@ -9,16 +9,17 @@ class AccessRuleNotFound(NotFound):
 
 class AccessRuleExists(Conflict):
     code = "mcp_access_rule_exists"
-    message = "The server has a rule for this subject and tool already. Remove it first."
+    message = "The server already has a rule for this subject and tool. Remove that rule first."
 
 
 class TooManyMcpAccessRules(Conflict):
     code = "too_many_mcp_access_rules"
-    message = "The organization has as many access rules of MCP servers as it may have. Remove some first."
+    message = "The organization has the maximum number of access rules of MCP servers. Remove some first."
 
 
 class InvalidAccessField(Unprocessable):
-    """A subject or a tool that does not exist. A rule with a misspelled name would silently have no effect."""
+    """The subject or tool of a rule does not exist. Without this error, a rule with a misspelled name would have no
+    effect."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(faults=[FieldFault(field, message)])

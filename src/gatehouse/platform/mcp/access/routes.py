@@ -48,7 +48,7 @@ async def list_mcp_access(caller: AdminReader, server: LoadedMcpServer, session:
 async def create_mcp_access(
     caller: AdminStepUp, server: LoadedMcpServer, body: NewAccessRule, change: Changing
 ) -> object:
-    """Grants or denies a subject the tools of a server, or one of them. The rule is in force when the response is
+    """Allows or denies a subject to call one tool or all tools of a server. The rule is in force when the response is
     sent."""
     return await service.create(change, server, body)
 

@@ -9,12 +9,12 @@ class McpServerNotFound(NotFound):
 
 class McpServerExists(Conflict):
     code = "mcp_server_exists"
-    message = "An MCP server has this name already."
+    message = "Another MCP server has this name. Choose another name."
 
 
 class TooManyMcpServers(Conflict):
     code = "too_many_mcp_servers"
-    message = "The organization has as many MCP servers as it may have. Remove one first."
+    message = "The organization has the maximum number of MCP servers. Remove one first."
 
 
 class McpServerChanged(Conflict):

@@ -36,7 +36,8 @@ async def list_mcp_servers(caller: AdminReader, session: Session, window: Window
 
 @router.post("", status_code=201, response_model=McpServer, responses=_CONFLICT)
 async def create_mcp_server(caller: AdminStepUp, body: NewMcpServer, change: Changing, host: TheHost) -> object:
-    """Registers an MCP server. It can be called once its tools were read and approved, and access was granted."""
+    """Registers an MCP server. It can be called after its tools have been read and approved and access has been
+    granted."""
     return await service.create(change, host.sealer, host.receivers.guard, body)
 
 
@@ -50,13 +51,14 @@ async def read_mcp_server(caller: AdminReader, server: LoadedMcpServer) -> objec
 async def update_mcp_server(
     caller: AdminStepUp, server: LoadedMcpServer, body: McpServerUpdate, change: Changing, host: TheHost
 ) -> object:
-    """Changes the fields in the body. A new `url` puts all tools into quarantine, and the server must be refreshed."""
+    """Changes the fields in the body. A new `url` puts all tools into quarantine, and the server must be refreshed
+    before it can be called again."""
     return await service.update(change, host.sealer, host.receivers.guard, server, body)
 
 
 @router.delete("/{server_id}", status_code=204)
 async def delete_mcp_server(caller: AdminStepUp, server: LoadedMcpServer, change: Changing) -> None:
-    """Removes an MCP server with its tools and access rules. Calls that wait are refused."""
+    """Removes an MCP server with its tools and access rules. Calls that wait for an approval are refused."""
     await service.delete(change, server)
 
 

@@ -36,7 +36,7 @@ from gatehouse.policy.mcp import mcp_secret_key
 #: Maximum number of MCP servers of an organization.
 MAX_MCP_SERVERS: Final = 200
 
-_OTHER_HOST: Final = "names another host, to which the header would be sent: set `header` again, or to null"
+_OTHER_HOST: Final = "has another host, which would receive the header: send `header` too, as an object or null"
 
 
 async def list_page(session: AsyncSession, window: OffsetWindow) -> dict[str, Any]:
@@ -68,8 +68,8 @@ async def create(change: Change, sealer: Sealer, guard: EgressGuard, new: NewMcp
 async def update(
     change: Change, sealer: Sealer, guard: EgressGuard, row: McpServerRow, body: McpServerUpdate
 ) -> McpServerRow:
-    """Change the fields that differ. Without a difference there is no audit event and no new version. A new URL makes
-    a refresh necessary, and puts all tools into quarantine. Raises `InvalidServerField`, `McpServerExists`."""
+    """Change the fields that differ. If none differs, there is no audit event and no new version. A new URL puts all
+    tools into quarantine, and the server must be refreshed. Raises `InvalidServerField`, `McpServerExists`."""
     sent = body.sent()
     has_header, header = "header" in sent, sent.pop("header", None)
     if "url" in sent:

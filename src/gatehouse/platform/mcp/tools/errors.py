@@ -9,4 +9,4 @@ class McpToolNotFound(NotFound):
 
 class DefinitionChanged(Conflict):
     code = "definition_changed"
-    message = "The tool has another definition now. Read it again, then decide."
+    message = "The definition of the tool has changed. Read it again, then decide."

@@ -17,12 +17,12 @@ from gatehouse.platform.mcp.tools.table import McpToolRow, find_server, locked_t
 from gatehouse.platform.request.injected import SplitTransactions
 from gatehouse.platform.request.ports import Host
 
-#: Names of tools in an audit event. Their number is recorded too.
+#: The most names of tools of each kind in an audit event. Their full number is always recorded.
 _MAX_RECORDED: Final = 100
 
 
 async def refresh(transactions: SplitTransactions, host: Host, server_id: UUID | None) -> Refreshed:
-    """Read the tools of a server, and put new and changed ones into quarantine. Raises `McpServerNotFound`,
+    """Read the tools of a server, and put new and changed tools into quarantine. Raises `McpServerNotFound`,
     `McpRefreshFailed`, `McpServerChanged`."""
     async with transactions.reading() as session:
         server = await find_server(session, server_id)
@@ -49,7 +49,8 @@ async def _store(change: Change, server: McpServerRow, discovered: Discovered) -
     for row in await locked_tools(change.session, server.id):
         present = definitions.pop(row.name, None)
         if present is None and row.approved_hash is None and row.status == "quarantined" and not row.switched_off_at:
-            # Nobody has decided about this tool. If such tools were kept, a server could add more at each refresh.
+            # Nobody has decided about this tool. Rows of such tools are deleted, so that a server cannot add more at
+            # each refresh.
             names["missing"].append(row.name)
             await change.session.delete(row)
             change.touch("mcp_switch", row.id)
@@ -87,7 +88,7 @@ async def _store(change: Change, server: McpServerRow, discovered: Discovered) -
 
 
 def _compared(row: McpToolRow, present: Definition | None) -> tuple[str | None, dict[str, Any]]:
-    """Return what has happened to a tool, and the new values of its row. None if nothing has happened."""
+    """Return how a tool has changed (None if it has not), and the new values of its row."""
     if present is None:
         return (None, {}) if row.missing_since is not None else ("missing", {"missing_since": utc_now()})
     if present.hash != row.hash:

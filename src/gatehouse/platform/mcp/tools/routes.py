@@ -32,7 +32,7 @@ Window = Annotated[OffsetWindow, Depends(offset_window(default=50, maximum=200))
 _CHANGED: Final[dict[int | str, dict[str, Any]]] = {409: {"description": "The tool has another definition now."}}
 _REFRESH: Final[dict[int | str, dict[str, Any]]] = {
     409: {"description": "The server was changed in the meantime."},
-    502: {"description": "The server did not answer as it should."},
+    502: {"description": "The server did not answer, or its answer is not valid."},
 }
 
 
@@ -62,7 +62,7 @@ LoadedMcpTool = Annotated[McpToolRow, Depends(_loaded)]
 async def refresh_mcp_server(
     caller: AdminStepUp, server_id: Annotated[PathId, Path()], transactions: InSplitTransactions, host: TheHost
 ) -> Refreshed:
-    """Reads the server's protocol revision and tools. New tools and changed ones enter quarantine."""
+    """Reads the server's protocol revision and tools. New and changed tools enter quarantine."""
     return await refreshing.refresh(transactions, host, server_id)
 
 
@@ -88,7 +88,7 @@ async def read_mcp_tool(caller: AdminReader, tool: LoadedMcpTool) -> McpTool:
 async def approve_mcp_tool(
     caller: AdminStepUp, server: LoadedMcpServer, tool: LoadedMcpTool, body: Decision, change: Changing
 ) -> McpTool:
-    """Approves the present definition of a tool. 409 if its hash is not that of the body."""
+    """Approves the present definition of a tool. 409 if its hash differs from the one in the body."""
     return service.approve(change, server, tool, body)
 
 
@@ -96,8 +96,8 @@ async def approve_mcp_tool(
 async def reject_mcp_tool(
     caller: AdminStepUp, server: LoadedMcpServer, tool: LoadedMcpTool, body: Decision, change: Changing
 ) -> McpTool:
-    """Rejects the present definition of a tool, so that the tool cannot be called. 409 if its hash is not that of the
-    body."""
+    """Rejects the present definition of a tool, so that the tool cannot be called. 409 if its hash differs from the one
+    in the body."""
     return service.reject(change, server, tool, body)
 
 

@@ -52,7 +52,8 @@ class McpTool(McpToolSummary):
         dict[str, Any] | None, Field(description="The definition that was approved last. Agents receive it.")
     ]
     difference: Annotated[
-        list[Difference], Field(description="The fields in which both differ; empty if nothing was approved.")
+        list[Difference],
+        Field(description="The fields in which the two definitions differ; empty if none was approved."),
     ]
 
 
@@ -68,7 +69,7 @@ class McpToolList(ResponseBody):
 
 
 class Refreshed(ResponseBody):
-    """What a refresh has found. Lists have names of tools."""
+    """The result of a refresh. The lists contain names of tools."""
 
     server: McpServer
     added: Annotated[list[str], Field(description="New tools, in quarantine.")]

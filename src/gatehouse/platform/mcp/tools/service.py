@@ -1,4 +1,4 @@
-"""Lists tools, and decides about their definitions."""
+"""Lists tools, and approves or rejects their definitions."""
 
 from typing import Any
 from uuid import UUID

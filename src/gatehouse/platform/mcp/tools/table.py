@@ -14,7 +14,7 @@ from gatehouse.policy.mcp import ToolStatus
 
 
 class McpToolRow(TenantRow):
-    """A tool. Definitions are JSON texts, exactly as they are hashed."""
+    """A tool. Its definitions are the JSON texts that the hashes are computed from."""
 
     __tablename__ = "mcp_tools"
 

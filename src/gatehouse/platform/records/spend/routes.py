@@ -43,11 +43,11 @@ async def list_spend(
     window: Window,
     filters: Annotated[SpendFilters, Depends(_filters)],
     *,
-    by: Annotated[SpentBy, Query(description="What to sum up by.")] = "user",
+    by: Annotated[SpentBy, Query(description="What the totals are grouped by.")] = "user",
     sort: Annotated[Sort, sort_parameter()] = "-cost_usd",
 ) -> SpendPage:
     """Lists requests, tokens and cost by group, user or API key, over whole days (UTC). A request counts on the day on
-    which it arrived. It counts for a group if its user has exactly this group."""
+    which it arrived. It counts for a group if its user is in this group and in no other."""
     rows, sums = await table.page(session, window, by, sort, filters)
     return SpendPage(
         by=by,

@@ -28,7 +28,8 @@ class SpendItem(SpendTotals):
     id: Annotated[
         UUID | None,
         Field(
-            description="Id of the group, user or API key. Null sums up the requests without one: of users in no group"
+            description="Id of the group, user or API key. Null: the requests without one, which are those of"
+            " users in no group"
             " or in several, of OAuth clients, or without an API key."
         ),
     ]

@@ -1,4 +1,4 @@
-"""The queries for a page of spend, and the number of usage records of each API key and day."""
+"""The queries for a page of spend, for the costs of API keys, and for the number of usage records."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -38,11 +38,11 @@ def _record_counts(name: str) -> Select[Any]:
     )  # fmt: skip
 
 
-#: The number of usage records in the database, and the cost, of each group, user, API key and day (UTC), in several
-#: rows.
+#: The number of usage records in the database, and their cost, by group, user, API key and day (UTC). A combination may
+#: have several rows.
 record_counts: Final = union_all(_record_counts("spend_days"), _record_counts("spend_deltas")).subquery()
 
-#: The id that the totals are grouped by, and the query of names.
+#: For each grouping: the column with the id, and the query of the names.
 _COLUMNS: Final[Mapping[str, str]] = {"group": "group_id", "user": "user_id", "api_key": "api_key_id"}
 _NAMES: Final[Mapping[str, str]] = {
     "group": "SELECT id, name, NULL::uuid AS user_id FROM groups WHERE tenant_id = :tenant",
@@ -139,20 +139,20 @@ async def page(
     }  # fmt: skip
     rows = (await session.execute(_query(by, sort), values)).all()
     width = len(SpendSums._fields)
-    # The only row of an empty page has the totals alone.
+    # An empty page has one row, which contains only the totals.
     return [SpendRow(*row[width + 1 :]) for row in rows if row[width]], SpendSums(*rows[0][:width])
 
 
 async def costs_of_keys(session: AsyncSession, keys: Sequence[UUID], since: date) -> dict[UUID, Decimal]:
-    """Return what each API key has spent from the day on (UTC). Keys without requests are left out."""
+    """Return the cost of each API key's requests since a day (UTC). Keys without requests are left out."""
     values = {"tenant": session.info["tenant_id"], "keys": list(keys), "since": since}
     rows = (await session.execute(_COSTS_OF_KEYS, values)).all()
     return {row.api_key_id: row.cost for row in rows}
 
 
 def costs_by_key(tenant_id: UUID, keys: Select[UUID], since: date) -> Subquery:
-    """Return the query of what each of the API keys has spent from the day on (UTC), as `cost_usd`. Keys without
-    requests are left out."""
+    """Return the query of the cost of each API key's requests since a day (UTC), as `cost_usd`. Keys without requests
+    are left out."""
     spent = record_counts.c
     return (
         select(spent.api_key_id, func.sum(spent.cost_usd).label("cost_usd"))

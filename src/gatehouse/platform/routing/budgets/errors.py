@@ -14,7 +14,7 @@ class BudgetExists(Conflict):
 
 class TooManyBudgets(Conflict):
     code = "too_many_budgets"
-    message = "The organization has as many budgets as it may have. Remove some first."
+    message = "The organization has the maximum number of budgets. Remove some first."
 
 
 class InvalidBudgetField(Unprocessable):

@@ -29,7 +29,7 @@ class PolicyConflict(Conflict):
 
 class TooManyRoutingPolicies(Conflict):
     code = "too_many_policies"
-    message = "The organization has as many routing policies as it may have. Remove some first."
+    message = "The organization has the maximum number of routing policies. Remove some first."
 
 
 class InvalidRoutingPolicyField(Unprocessable):

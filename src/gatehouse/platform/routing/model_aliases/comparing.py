@@ -15,11 +15,11 @@ from gatehouse.policy.catalog import DeploymentRole
 
 #: Maximum number of usage records that are compared, the newest first.
 MAX_COMPARED_RECORDS: Final = 200_000
-#: Maximum length of the compared period, and its length if the request sets none.
+#: Maximum length of the compared period, and its default length.
 MAX_PERIOD: Final = timedelta(days=31)
 DEFAULT_PERIOD: Final = timedelta(days=1)
 
-#: provider, model id, label of the credential if the deployment names one, role
+#: provider, model id, label of the credential (None if the deployment names none), role
 _Key = tuple[str, str, str | None, DeploymentRole]
 
 
@@ -31,7 +31,7 @@ async def comparison(
     since = since or until - DEFAULT_PERIOD
     if not timedelta(0) < until - since <= MAX_PERIOD:
         raise InvalidPeriod("from", f"must be before `to`, and at most {MAX_PERIOD.days} days before it")
-    # Older records are only in the archive.
+    # Records from before this time are only in the archive.
     hot = await visible_since(session)
     rows = await table.comparison(
         session,

@@ -10,7 +10,7 @@ class ModelAliasNotFound(NotFound):
 
 class ModelAliasExists(Conflict):
     code = "model_alias_exists"
-    message = "The organization has a model alias with this name."
+    message = "The organization already has a model alias with this name. Choose another name."
 
 
 class TooManyModelAliases(Conflict):

@@ -34,7 +34,7 @@ async def list_model_aliases(
     window: Window,
     *,
     search: Annotated[str | None, search_parameter("Part of the name or the description.")] = None,
-    enabled: Annotated[bool | None, Query(description="Only enabled, or only disabled ones.")] = None,
+    enabled: Annotated[bool | None, Query(description="True: only enabled aliases. False: only disabled ones.")] = None,
     sort: Annotated[Sort, sort_parameter()] = "name",
 ) -> object:
     """Lists the organization's model aliases, by default in the order of their names."""
@@ -43,7 +43,7 @@ async def list_model_aliases(
 
 @router.post("", status_code=201, response_model=ModelAlias, responses=_CONFLICT)
 async def create_model_alias(caller: Admin, body: NewModelAlias, change: Changing) -> object:
-    """Creates a model alias. It is in force on every worker once this is answered."""
+    """Creates a model alias. It is in force on every worker when the response is sent."""
     return await service.create(change, body)
 
 
@@ -61,7 +61,8 @@ async def update_model_alias(caller: Admin, row: LoadedModelAlias, body: ModelAl
 
 @router.delete("/{model_alias_id}", status_code=204)
 async def delete_model_alias(caller: Admin, row: LoadedModelAlias, change: Changing) -> None:
-    """Deletes a model alias. Requests that name it are then answered by the catalog, or refused."""
+    """Deletes a model alias. Its name then means the catalog's model with this id. If there is none, requests with it
+    are refused."""
     await service.delete(change, row)
 
 

@@ -16,7 +16,7 @@ from gatehouse.policy.catalog import Balance, DeploymentRole
 
 def _check_name(name: str) -> str:
     if name == "auto":
-        raise ValueError("must not be `auto`, with which the routing policy chooses the model")
+        raise ValueError("must not be `auto`, because that name selects the model by the routing policy")
     return name
 
 
@@ -33,7 +33,7 @@ Description = Annotated[str, Field(max_length=2_000)]
 BalanceField = Annotated[
     Balance,
     Field(
-        description="How a request chooses among the deployments of a tier: by `weighted` shares, the `least_busy`, or"
+        description="How the deployment of a tier is chosen for a request: by `weighted` shares, the `least_busy`, or"
         " the one with the `lowest_latency`."
     ),
 ]
@@ -48,23 +48,24 @@ Sort = Literal["name", "-name", "balance", "-balance", "created_at", "-created_a
 
 
 class DeploymentFields(Body):
-    """A deployment. `share` is for the role `shadow`; weight, tier and limits are for the role `live`."""
+    """A deployment. `share` applies to the role `shadow`; weight, tier and limits apply to the role `live`."""
 
     provider: Slug
     model_id: ModelId
     credential: Annotated[
         Label | None,
-        Field(description="Label of the provider's credential that is used. Null: all of them in turn."),
+        Field(description="Label of the provider's credential that is used. Null: all its credentials in turn."),
     ] = None
     role: Annotated[
         DeploymentRole, Field(description="`shadow`: it receives copies of requests, and its answers are discarded.")
     ] = "live"
     weight: Annotated[
-        int, Field(ge=0, le=1_000, description="Share of the tier's requests. 0: only if the others cannot answer.")
+        int, Field(ge=0, le=1_000, description="Share of the tier's requests. 0: only if the others fail.")
     ] = 1
     tier: Annotated[int, Field(ge=0, le=31, description="The lowest tier with an available deployment answers.")] = 0
     share: Annotated[
-        float, Field(ge=0, le=1, allow_inf_nan=False, description="Part of the requests that a shadow receives.")
+        float,
+        Field(ge=0, le=1, allow_inf_nan=False, description="Fraction of the requests that is copied to a shadow."),
     ] = 1.0
     max_concurrent_requests: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     requests_per_minute: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = None
@@ -148,5 +149,7 @@ class Comparison(ResponseBody):
     truncated: Annotated[bool, Field(description="Whether the period has more records than are compared.")]
     deployments: Annotated[
         list[DeploymentComparison],
-        Field(description="Every deployment that the alias has or had a request at in the period."),
+        Field(
+            description="Every deployment that the alias has, and every other one that received requests in the period."
+        ),
     ]

@@ -27,7 +27,7 @@ from gatehouse.platform.routing.model_aliases.table import (
 
 #: Maximum number of model aliases of an organization.
 MAX_MODEL_ALIASES: Final = 200
-#: Fields of a deployment that only live ones have.
+#: Fields that apply only to live deployments.
 _LIVE_FIELDS: Final = ("weight", "tier", "max_concurrent_requests", "requests_per_minute", "tokens_per_minute")
 
 
@@ -61,7 +61,7 @@ async def create(change: Change, new: NewModelAlias) -> ModelAliasRow:
 
 
 async def update(change: Change, row: ModelAliasRow, body: ModelAliasUpdate) -> ModelAliasRow:
-    """Change the fields that differ. Without a difference there is no audit event and no new version. Raises
+    """Change the fields that differ. If none differs, there is no audit event and no new version. Raises
     `InvalidModelAliasField`."""
     sent = body.model_dump(include=body.model_fields_set)
     _check_balance(sent.get("balance", row.balance), sticky=sent.get("sticky", row.sticky))
@@ -90,15 +90,15 @@ async def _check_deployments(session: AsyncSession, deployments: Sequence[Deploy
     credentials = await existing_credentials(
         session, [deployment.provider for deployment in deployments if deployment.credential is not None]
     )
-    #: labels of the credentials of earlier deployments, by name of the model
-    named: dict[str, set[str | None]] = {}
+    #: labels of the credentials of earlier deployments, by the model's name
+    labels: dict[str, set[str | None]] = {}
     for index, (deployment, name) in enumerate(zip(deployments, names, strict=True)):
         field = f"deployments.{index}"
         if name not in models:
             raise InvalidModelAliasField(
-                f"{field}.model_id", "must be a model that the catalog has for this provider: add it first"
+                f"{field}.model_id", "must be a model of this provider in the catalog: add it first"
             )
-        _check_credential(field, deployment, credentials, named.setdefault(name, set()))
+        _check_credential(field, deployment, credentials, labels.setdefault(name, set()))
         _check_role(field, deployment)
     if all(deployment.role == "shadow" for deployment in deployments):
         raise InvalidModelAliasField("deployments", "must contain a deployment with the role live")
@@ -114,7 +114,7 @@ def _check_credential(
         raise InvalidModelAliasField(f"{field}.credential", "must be the label of a credential of this provider")
     if label in earlier:
         at = "model_id" if label is None else "credential"
-        raise InvalidModelAliasField(f"{field}.{at}", "is a deployment of this alias already")
+        raise InvalidModelAliasField(f"{field}.{at}", "is already a deployment of this alias")
     if earlier and None in {label, *earlier}:
         raise InvalidModelAliasField(
             f"{field}.credential", "must be set in all deployments of a model, or in none of them"

@@ -34,15 +34,15 @@ _MODELS: Final = text(
     "SELECT provider || '/' || model_id FROM model_configs WHERE tenant_id = :tenant"
     " AND provider || '/' || model_id = ANY(:names)"
 )
-# The providers' default credentials, and the further ones.
+# The default credentials of the providers, and their other ones.
 _CREDENTIALS: Final = text(
     "SELECT id, :default AS label FROM providers"
     " WHERE tenant_id = :tenant AND id = ANY(:providers) AND sealed_credentials IS NOT NULL"
     " UNION ALL SELECT provider_id, label FROM provider_credentials"
     " WHERE tenant_id = :tenant AND provider_id = ANY(:providers)"
 )
-# Reads the newest records of the period, so that the query is bounded. The record of a call that timed out has a
-# provider for its cost, and an attempt at the same model: only the attempt counts (`is_attempt`).
+# Reads the newest records of the period, so that the query is bounded. The record of a call that timed out names the
+# provider (for the cost) and also has an attempt at the same model. Only the attempt is counted (`is_attempt`).
 _COMPARED: Final = (
     "WITH compared AS MATERIALIZED (SELECT provider, model_id,"
     " CASE WHEN provider || '/' || model_id = ANY(:by_credential) THEN credential END AS credential,"
@@ -74,7 +74,7 @@ _COMPARISON: Final = text(
 
 
 def list_query(*, search: str | None, enabled: bool | None, sort: str) -> Select[ModelAliasRow]:
-    """Return the query of aliases by part of the name or the description, and state."""
+    """Return the query of aliases, filtered by a part of the name or description and by state."""
     query = containing(select(ModelAliasRow), search, ModelAliasRow.name, ModelAliasRow.description)
     if enabled is not None:
         query = query.where(ModelAliasRow.enabled == enabled)
@@ -92,7 +92,7 @@ async def count_model_aliases(session: AsyncSession) -> int:
 
 
 async def existing_models(session: AsyncSession, names: Sequence[str]) -> set[str]:
-    """Return those of `names` that are in the catalog. A name is `provider/model-id`."""
+    """Return the `names` that are in the catalog. A name is `provider/model-id`."""
     values = {"tenant": session.info["tenant_id"], "names": list(names)}
     return set((await session.execute(_MODELS, values)).scalars())
 
@@ -115,8 +115,8 @@ async def comparison(
     max_records: int,
 ) -> Sequence[Row[Any]]:
     """Return the totals of the newest `max_records` records of an alias. There is one row for each deployment that
-    answered, one for each with failed attempts (`failed`), and one without provider for the number of records. The
-    rows of the models in `by_credential` (`provider/model-id`) are by credential."""
+    answered, one for each with failed attempts (`failed`), and one without provider for the number of records. The rows
+    of the models in `by_credential` (`provider/model-id`) are separate for each credential."""
     values = {
         "by_credential": list(by_credential),
         "tenant": session.info["tenant_id"],

@@ -1,4 +1,5 @@
-"""Updates the catalog from known models: prices, limits and capabilities. What an administrator set stays."""
+"""Updates prices, limits and capabilities in the catalog from known models. Values that an administrator set are
+kept."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -22,7 +23,7 @@ _LIMITS: Final = ("context_window", "max_output_tokens")
 
 
 class EntryUpdate(msgspec.Struct, frozen=True):
-    """The values of an entry before and after, and those that stayed although the data has others."""
+    """The values of an entry before and after an update, and values that were kept although the data has others."""
 
     #: `provider/model-id`
     model: str
@@ -30,12 +31,12 @@ class EntryUpdate(msgspec.Struct, frozen=True):
     recorded_on: date
     #: USD per token, by their columns
     old_prices: Prices
-    #: equal to `old_prices` if only the source or the day of the prices changed, or if no price changed
+    #: equal to `old_prices` if no price changed, or only the source or the day of the prices
     new_prices: Prices
     prices_changed: bool
-    #: limits and capabilities that changed, by their names: the value before and after. None: unknown
+    #: limits and capabilities that changed, by their names: old and new value. None: unknown
     changed: dict[str, tuple[Any, Any]]
-    #: limits and capabilities that stayed: the value of the entry and that of the data
+    #: limits and capabilities that were kept, by their names: the entry's value and the data's value
     kept: dict[str, tuple[Any, Any]]
 
     @property
@@ -44,11 +45,11 @@ class EntryUpdate(msgspec.Struct, frozen=True):
 
 
 async def update_catalog(change: Change, known: KnownModels, source: Source) -> list[EntryUpdate]:
-    """Set the prices, limits and capabilities of the entries whose models are known. Returns the entries that changed,
-    and those that have other limits or capabilities than the data, by name.
+    """Set the prices, limits and capabilities of the entries whose models are known. Returns the updates of entries
+    that changed or that have other limits or capabilities than the data, sorted by name.
 
-    Prices that an administrator set stay. Prices from a file stay if `source` is `known_models`. A limit or capability
-    is set if it is unknown; one that a file has also replaces that of this version's data.
+    Prices that an administrator set are kept, and so are prices from a file if `source` is `known_models`. A limit or
+    capability is set if it is unknown. A file also replaces values that came from this version's built-in data.
     """
     providers = {row.id: row.record for row in await all_providers(change.session)}
     updates: list[EntryUpdate] = []
@@ -88,7 +89,7 @@ def _update(row: ModelConfigRow, model: KnownModel, source: Source, replaceable:
 
 
 def _new_prices(row: ModelConfigRow, model: KnownModel, source: Source) -> dict[str, Any]:
-    """Return the columns of the model's prices, or none if those of the entry stay."""
+    """Return the new values of the price columns, or nothing if the entry keeps its prices."""
     if model.usd_per_million_tokens is None or row.has_own_prices:
         return {}
     if row.price_source == "price_file" and source == "known_models":

@@ -1,4 +1,4 @@
-"""Discovers the models of all connected providers, and adds those that the catalog lacks."""
+"""Discovers the models of all connected providers, and adds those that are not in the catalog."""
 
 import asyncio
 import re
@@ -33,8 +33,8 @@ _is_model_id = re.compile(MODEL_ID).match
 
 
 class ListedModel(msgspec.Struct, frozen=True):
-    """A model in a provider's list, and what is known of it. Fields of `model` that the provider does not state have
-    the known values."""
+    """A model in a provider's list, with its entry in the known models. Fields of `model` that the provider does not
+    state have the values of the known model."""
 
     provider: str
     model: FoundModel
@@ -56,7 +56,8 @@ class ListedModel(msgspec.Struct, frozen=True):
 async def discover(
     transactions: SplitTransactions, prober: Prober, *, timeout_ms: int = LIST_TIMEOUT_MS
 ) -> list[DiscoveredModel]:
-    """Return every model of every provider that answers, by provider and in its order. Stores nothing."""
+    """Return every model of every provider that answers, grouped by provider, in the order of its list. Stores
+    nothing."""
     discovered = await list_all(transactions, prober, timeout_ms=timeout_ms)
     async with transactions.reading() as session:
         existing = await known_pairs(session, [entry.pair for entry in discovered])
@@ -78,7 +79,7 @@ async def discover(
 
 
 async def add_missing(change: Change, discovered: Sequence[ListedModel]) -> Sequence[ModelConfigRow]:
-    """Add the models that the catalog lacks, and return them. Concurrent syncs add each model once."""
+    """Add the models that are not in the catalog, and return them. Concurrent syncs add each model once."""
     existing = await known_pairs(change.session, [entry.pair for entry in discovered])
     provider_ids = {row.id for row in await all_providers(change.session)}
     rows = [
@@ -125,7 +126,7 @@ async def _list_models(
 
 
 def _filled(provider_id: str, model: FoundModel, known: KnownModel | None) -> ListedModel:
-    """Fill the fields that the provider does not state with the known values."""
+    """Fill the fields that the provider does not state with the values of the known model."""
     if known is not None:
         capabilities = known.capabilities
         model = msgspec.structs.replace(

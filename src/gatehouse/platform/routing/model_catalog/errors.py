@@ -9,7 +9,7 @@ class ModelConfigNotFound(NotFound):
 
 class ModelExists(Conflict):
     code = "model_exists"
-    message = "The catalog has an entry of this provider and model_id."
+    message = "The catalog already has an entry with this provider and model_id."
 
 
 class UnknownProvider(Unprocessable):
@@ -29,4 +29,4 @@ class Contradiction(Unprocessable):
 
 class FixedModelField(Unprocessable):
     def __init__(self, field: str) -> None:
-        super().__init__(faults=[FieldFault(field, "cannot change: make another entry")])
+        super().__init__(faults=[FieldFault(field, "cannot be changed: create another entry")])

@@ -1,7 +1,7 @@
 """Known models: capabilities, limits and prices by vendor and model id (`known_models.toml`, docs/providers.md).
 
-A vendor is a kind of provider with a fixed address, such as `openai`, or a preset, such as `groq`. A provider is a
-vendor's if calls go to the vendor's own address. Then its models have the vendor's prices.
+A vendor is a kind of provider with a fixed address, such as `openai`, or a preset, such as `groq`. A provider belongs
+to a vendor if its calls go to the vendor's own address. Its models then have the vendor's prices.
 """
 
 import re
@@ -44,7 +44,7 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}".lower()
 
 
-#: The vendor's own address of each kind that has one. An address that a server of one's own has is none.
+#: The vendor's own address, by kind of provider. Kinds for servers of an organization's own have none.
 _HOMES: Final = {
     name: kind.home for name, kind in KINDS.items() if isinstance(kind, Wire) and (kind.home or "").startswith("https:")
 }
@@ -59,7 +59,7 @@ VENDORS: Final = frozenset({*_VENDOR_BY_ORIGIN.values(), _BEDROCK})
 
 
 class KnownPrices(Body):
-    """USD per million tokens. None: the price of `input`."""
+    """Prices in USD per million tokens. None: tokens of the class cost as much as `input`."""
 
     input: _Price
     output: _Price | None = None
@@ -116,7 +116,7 @@ class KnownModel(Body):
 
 
 class BadPriceFile(Exception):
-    """A file of models is invalid. The text lists the faults, one a line, with their lines and keys."""
+    """A file of models is invalid. The message lists the faults, one on each line, with line number and keys."""
 
 
 class KnownModels:
@@ -164,13 +164,13 @@ def built_in() -> KnownModels:
 
 
 def find_known(provider: ProviderRecord, model_id: str) -> KnownModel | None:
-    """Return what is known of a provider's model, or None."""
+    """Return the known model of a provider's model, or None."""
     return built_in().find(vendor_of(provider), model_id)
 
 
 def vendor_of(provider: ProviderRecord) -> str | None:
-    """Return the vendor that a provider's calls go to; None for another address, and for a region whose prices are not
-    recorded."""
+    """Return the vendor that a provider's calls go to. None for any other address, and for a region whose prices are
+    not recorded."""
     if provider.kind == _BEDROCK:
         return _BEDROCK if provider.config.cloud_region in _BEDROCK_REGIONS else None
     base_url = provider.config.base_url or _HOMES.get(provider.kind)
@@ -205,7 +205,7 @@ def _entries(
 
 
 def _lines(content: str) -> dict[tuple[str, ...], int]:
-    """Return the line of each table's header, by the header's keys."""
+    """Return the line number of each table's header, by the header's keys."""
     lines = {}
     for number, line in enumerate(content.splitlines(), 1):
         if line.lstrip().startswith("["):
@@ -226,7 +226,7 @@ def _path(header: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _place(path: tuple[str, ...], lines: Mapping[tuple[str, ...], int]) -> str:
-    """Return a fault's keys, after the line of its table."""
+    """Return the place of a fault for a message: the line number of its table, and its keys."""
     keys = ".".join(key if re.fullmatch(r"[A-Za-z0-9_-]{1,63}", key) else f'"{key[:300]}"' for key in path)
     numbers = [number for header, number in lines.items() if header[: len(path)] == path[: len(header)]]
     return f"line {min(numbers)}: {keys}" if numbers else keys

@@ -93,7 +93,7 @@ async def list_models(
 async def create_model(caller: Admin, body: NewModelBody, change: Changing) -> ModelConfig:
     """Adds a model. `provider` must be one of the organization's; `provider` and `model_id` together are unique.
 
-    Limits, capabilities and prices that are not sent are those of the known models (docs/providers.md)."""
+    Limits, capabilities and prices that are not sent are taken from the known models (docs/providers.md)."""
     return service.shown(await service.create(change, body))
 
 
@@ -109,8 +109,8 @@ async def discover_models(
 async def sync_models(
     caller: Admin, variant: RequestVariant, transactions: InSplitTransactions, host: TheHost
 ) -> SyncResult | list[ModelConfig]:
-    """Adds the discovered models that the catalog lacks, active, with the prices of known models (docs/providers.md).
-    The call is idempotent."""
+    """Adds the discovered models that are not in the catalog, as active entries with the prices of the known models
+    (docs/providers.md). The call is idempotent."""
     discovered = await discovery.list_all(transactions, Prober(host.outbound, host.sealer))
     async with transactions.changing() as change:
         added = [service.shown(row) for row in await discovery.add_missing(change, discovered)]
@@ -140,7 +140,7 @@ async def update_model(
 @router.delete(_BASE + "/{model_config_id}", status_code=204)
 async def delete_model(caller: Admin, model: LockedModelConfig, change: Changing) -> None:
     """Removes an entry. Calls that start after the response cannot use it. Conversations keep their copies."""
-    # Releasing a kill switch requires a second factor. Deleting the entry and adding it again would bypass this.
+    # Releasing a kill switch requires a second factor. To delete the entry and add it again would bypass this.
     if model.kill_switch_disabled_at is not None:
         stepped_up(caller)
     await service.delete(change, model)

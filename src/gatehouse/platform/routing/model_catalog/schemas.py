@@ -15,13 +15,13 @@ Tokens = Annotated[int, Field(ge=1, le=1_000_000_000, examples=[128_000])]
 
 Use = Annotated[
     bool | None,
-    Field(description="Whether the model serves this operation, and no chats. Null: unknown, so that calls are tried."),
+    Field(description="Whether the model is for this operation and not for chats. Null: unknown, so calls are tried."),
 ]
 
 
 class NewCapabilities(Body):
-    """Capabilities that are not sent are unknown, except `streaming`, which is true for models that chat. Null makes
-    one unknown."""
+    """Capabilities that are not sent are unknown, except `streaming`, which is true for chat models. Null makes a
+    capability unknown."""
 
     streaming: bool | None = None
     function_calling: bool | None = None
@@ -35,7 +35,7 @@ class NewCapabilities(Body):
     transcription: Use = None
     speech: Use = None
     reasoning: Annotated[
-        bool | None, Field(description="Whether the model accepts an effort of reasoning. Null: its name decides.")
+        bool | None, Field(description="Whether the model accepts a reasoning effort. Null: inferred from its name.")
     ] = None
     max_context_window: Annotated[Tokens | None, Field(description="The same as `context_window`.")] = None
 
@@ -48,7 +48,7 @@ class _Fields(Body):
     max_output_tokens: Tokens | None = None
     supports_vision: bool | None = None
     capabilities: Annotated[
-        NewCapabilities | None, Field(description="Those that are sent change, the others stay.")
+        NewCapabilities | None, Field(description="Only capabilities that are sent are changed.")
     ] = None
     cost_per_input_token: Annotated[Price | None, Field(description="USD per token; null: unknown.")] = None
     cost_per_output_token: Annotated[Price | None, Field(description="USD per token; null: unknown.")] = None
@@ -65,7 +65,7 @@ class NewModel(_Fields):
 
 
 class ModelUpdate(_Fields):
-    """Fields that are not sent stay as they are. Null removes a name, a number or a price."""
+    """Fields that are not sent keep their values. Null removes a name, a number or a price."""
 
     provider: Annotated[str | None, Field(description="Cannot change.")] = None
     model_id: Annotated[str | None, Field(description="Cannot change.")] = None
@@ -169,8 +169,8 @@ class ModelsPageB(ResponseBody):
 
 
 class DiscoveredModel(ResponseBody):
-    """A provider's model. What the provider does not state is taken from the known models (docs/providers.md); null
-    where they do not state it either."""
+    """A provider's model. Values that the provider does not state are taken from the known models (docs/providers.md).
+    Null: unknown there too."""
 
     provider: str
     model_id: str

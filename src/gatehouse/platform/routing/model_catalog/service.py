@@ -35,7 +35,7 @@ from gatehouse.platform.routing.model_catalog.table import (
 from gatehouse.platform.routing.providers.table import ProviderRow, find_provider
 from gatehouse.policy.routing import SPECIAL_USES
 
-#: Fields that null removes.
+#: Fields that null clears.
 _NULLABLE = frozenset({"display_name", "context_window", "max_output_tokens", *PRICES})
 
 
@@ -48,7 +48,7 @@ def shown(row: ModelConfigRow) -> ModelConfig:
 
 
 async def create(change: Change, new: NewModel) -> ModelConfigRow:
-    """Create an entry. Limits, capabilities and prices that are not sent are those of the known models. Raises
+    """Create an entry. Limits, capabilities and prices that are not sent are taken from the known models. Raises
     `UnknownProvider`, `ModelExists`, `Contradiction`."""
     values = _values(new.model_dump(exclude_unset=True))
     if new.is_default:
@@ -74,7 +74,7 @@ async def update(
     change: Change, row: ModelConfigRow, body: ModelUpdate, *, locked: Callable[[], None]
 ) -> ModelConfigRow:
     """Change an entry. Calls `locked` once the row is locked. Raises `FixedModelField`, `Contradiction`,
-    `ModelConfigNotFound`; `UnknownProvider` where an entry without provider would become active."""
+    `ModelConfigNotFound`, and `UnknownProvider` if the entry would become active without a provider."""
     sent = body.model_dump(exclude_unset=True)
     for field in ("provider", "model_id"):
         if sent.pop(field, None) not in (None, getattr(row, field)):
@@ -147,8 +147,8 @@ def new_row(change: Change, provider: str, model_id: str, values: Mapping[str, A
 
 
 def apply(row: ModelConfigRow, values: Mapping[str, Any]) -> None:
-    """Set the row's columns to `values`. Capabilities that are not in `values` stay; None removes one. Prices are an
-    administrator's from now on if one of them differs and `values` has no `price_source`."""
+    """Set the row's columns to `values`. Capabilities that are not in `values` are kept; None removes one. If a price
+    changes and `values` has no `price_source`, the prices count as set by an administrator."""
     if "price_source" not in values and any(
         getattr(row, name) != values.get(name, getattr(row, name)) for name in PRICES
     ):
@@ -165,13 +165,13 @@ def _merged(capabilities: Mapping[str, Any], changed: Mapping[str, Any]) -> dict
 
 
 def touch(change: Change) -> None:
-    """Have the policy compiled again. The response waits for it, so that the change is in force by then."""
+    """Make the workers compile the organization's policy again. The response waits until they have."""
     change.touch("policy", change.tenant_id, urgent=True)
 
 
 async def _check_provider(session: AsyncSession, provider: str) -> ProviderRow:
     """Return the provider. Raises `UnknownProvider`."""
-    # Locked, so that the provider is not removed while an entry of it is added.
+    # Locked, so that the provider is not removed while an entry is added to it.
     row = await find_provider(session, provider, lock=True)
     if row is None:
         raise UnknownProvider(provider)
@@ -179,8 +179,8 @@ async def _check_provider(session: AsyncSession, provider: str) -> ProviderRow:
 
 
 def _values(sent: dict[str, Any]) -> dict[str, Any]:
-    """Return a body's fields as columns. Vision and the context window have two fields each; raises `Contradiction`
-    where these differ."""
+    """Return a body's fields as columns. Vision and the context window have two fields each. Raises `Contradiction` if
+    the two differ."""
     values = {name: value for name, value in sent.items() if name not in {"provider", "model_id", "supports_vision"}}
     sent_capabilities = values.pop("capabilities", None) or {}
     capabilities = dict(sent_capabilities)

@@ -38,7 +38,7 @@ class ModelConfigRow(TenantRow):
     cost_per_output_token: Mapped[Decimal | None]
     cost_per_cached_input_token: Mapped[Decimal | None]
     cost_per_cache_write_token: Mapped[Decimal | None]
-    #: the data that filled the prices, and its day; None: an administrator set them, or there are none
+    #: the source of the prices and the day of its data; None: an administrator set the prices, or there are none
     price_source: Mapped[str | None]
     price_recorded_on: Mapped[date | None]
     kill_switch_disabled_at: Mapped[datetime | None]
@@ -89,7 +89,7 @@ def _filtered(filters: CatalogFilters) -> Select[ModelConfigRow]:
 
 
 async def models_by_id(session: AsyncSession, ids: Sequence[UUID]) -> Sequence[ModelConfigRow]:
-    """Return the entries that exist, locked for a change, in the order of ids so that changes cannot deadlock."""
+    """Return the entries that exist, locked in the order of ids so that changes cannot deadlock."""
     query = select(ModelConfigRow).where(ModelConfigRow.id.in_(ids)).order_by(ModelConfigRow.id).with_for_update()
     return (await session.scalars(query)).all()
 
@@ -106,7 +106,7 @@ async def all_models(session: AsyncSession) -> Sequence[ModelConfigRow]:
 
 
 async def known_pairs(session: AsyncSession, pairs: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Return those pairs of provider and model id that the catalog has."""
+    """Return the pairs of provider and model id that are in the catalog."""
     known: set[tuple[str, str]] = set()
     for start in range(0, len(pairs), 1_000):
         batch = pairs[start : start + 1_000]
@@ -118,13 +118,13 @@ async def known_pairs(session: AsyncSession, pairs: Sequence[tuple[str, str]]) -
 
 
 async def find_model(session: AsyncSession, model_config_id: UUID) -> ModelConfigRow | None:
-    """Return an entry or None. Not locked: `lock_model` does that, in the order that prevents deadlocks."""
+    """Return an entry, or None. It is not locked: `lock_model` locks it, in the order that prevents deadlocks."""
     return await session.get(ModelConfigRow, model_config_id)
 
 
 async def lock_model(session: AsyncSession, row: ModelConfigRow, *, as_default: bool) -> bool:
-    """Lock an entry and read it again; where it becomes the default, lock the current default too, in the order of ids
-    so that changes cannot deadlock. Returns False if the entry is gone."""
+    """Lock an entry and read it again. With `as_default`, lock the current default too, in the order of ids so that
+    changes cannot deadlock. Returns False if the entry no longer exists."""
     condition = ModelConfigRow.id == row.id
     if as_default:
         condition = or_(condition, ModelConfigRow.is_default)
@@ -139,7 +139,7 @@ async def lock_default(session: AsyncSession) -> None:
 
 
 async def clear_default(session: AsyncSession, *, keep: UUID) -> None:
-    """Clear `is_default` of every entry of the tenant but `keep`. Call `lock_default` first."""
+    """Clear `is_default` of every entry of the tenant except `keep`. Call `lock_default` first."""
     await session.execute(
         update(ModelConfigRow)
         .where(ModelConfigRow.is_default, ModelConfigRow.id != keep)

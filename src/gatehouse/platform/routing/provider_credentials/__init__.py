@@ -2,9 +2,9 @@
 
     active    -> draining   used only if no active one is available
     active    -> disabled   never used
-    any       -> active     back
+    any       -> active     used in turn with the others
 
 The credential with the label `default` is the one that `PUT /api/admin/providers/{provider_id}/credentials` sets. It is
-stored in the provider's row; the others have rows of their own. At least one credential stays in use: to stop all
+stored in the provider's row; the others have rows of their own. At least one credential remains in use. To stop all
 calls, disable the provider, or remove all of its credentials.
 """

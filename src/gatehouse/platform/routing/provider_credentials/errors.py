@@ -9,12 +9,12 @@ class CredentialNotFound(NotFound):
 
 class CredentialExists(Conflict):
     code = "credential_exists"
-    message = "The provider has a credential with this label. Rotate it, or use another label."
+    message = "The provider already has a credential with this label. Rotate it, or use another label."
 
 
 class CredentialsNotUsed(Conflict):
     code = "credentials_not_used"
-    message = "This provider is called without a secret, so it has no credentials."
+    message = "This provider needs no secret, so it cannot have credentials."
 
 
 class LastCredential(Conflict):

@@ -73,7 +73,7 @@ async def read_provider_credential(caller: AdminReader, credential: LoadedCreden
 async def update_provider_credential(
     caller: AdminStepUp, credential: LoadedCredential, body: CredentialUpdate, change: Changing
 ) -> ProviderCredential:
-    """Changes the state of a credential. 409 if no other credential of the provider would be in use."""
+    """Changes the state of a credential. 409 if the provider would be left without a credential in use."""
     return await service.set_state(change, credential.provider, credential.row, body.state)
 
 
@@ -81,12 +81,12 @@ async def update_provider_credential(
 async def rotate_provider_credential(
     caller: AdminStepUp, credential: LoadedCredential, body: SecretFields, change: Changing, host: TheHost
 ) -> ProviderCredential:
-    """Replaces the secret of a credential. Calls that started before end with the former secret, calls that start after
-    the response use the new one."""
+    """Replaces the secret of a credential. Calls in progress end with the old secret. Calls that start after the
+    response use the new one."""
     return await service.rotate(change, host.sealer, credential.provider, credential.row, body)
 
 
 @router.delete("/{label}", status_code=204)
 async def remove_provider_credential(caller: AdminStepUp, credential: LoadedCredential, change: Changing) -> None:
-    """Removes a credential. 409 if no other credential of the provider would be in use."""
+    """Removes a credential. 409 if the provider would be left without a credential in use."""
     await service.remove(change, credential.provider, credential.row)

@@ -24,9 +24,9 @@ State = Annotated[
 class SecretFields(Body):
     """The required fields depend on the provider's kind. They are sealed and never returned."""
 
-    api_key: Annotated[str | None, Field(description="Kinds with a key.", examples=["sk-..."])] = None
-    cloud_access_key_id: Annotated[str | None, Field(description="The cloud-managed kind.")] = None
-    cloud_secret_access_key: Annotated[str | None, Field(description="The cloud-managed kind.")] = None
+    api_key: Annotated[str | None, Field(description="For kinds with an API key.", examples=["sk-..."])] = None
+    cloud_access_key_id: Annotated[str | None, Field(description="For `bedrock` (the cloud-managed kind).")] = None
+    cloud_secret_access_key: Annotated[str | None, Field(description="For `bedrock` (the cloud-managed kind).")] = None
     cloud_session_token: Annotated[str | None, Field(description="`bedrock`: the session token of temporary keys.")] = (
         None
     )
@@ -49,15 +49,20 @@ class CredentialUpdate(Body):
 
 
 class ProviderCredential(ResponseBody):
-    label: Annotated[str, Field(description="`default` is the one that the provider was created with.")]
+    label: Annotated[str, Field(description="`default`: the credential that the provider was created with.")]
     state: State
     created_at: datetime
     rotated_at: Annotated[datetime | None, Field(description="When the secret was set.")]
     updated_at: Annotated[
         datetime,
-        Field(description="The version that `ETag` and `If-Match` name. That of the default one is the provider's."),
+        Field(
+            description="Time of the last change, from which the `ETag` is made. For the default"
+            " credential: the provider's."
+        ),
     ]
 
 
 class ProviderCredentials(ResponseBody):
-    credentials: Annotated[list[ProviderCredential], Field(description="The default one first, then by label.")]
+    credentials: Annotated[
+        list[ProviderCredential], Field(description="The default credential first, the others by label.")
+    ]

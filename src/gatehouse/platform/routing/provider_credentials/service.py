@@ -77,7 +77,7 @@ async def add(change: Change, sealer: Sealer, provider: ProviderRow, new: NewCre
     and `Unprocessable` for a field or label that the provider cannot have."""
     secret = _secret(provider, new.model_dump(exclude_unset=True, exclude={"label", "state"}))
     if new.label == DEFAULT_CREDENTIAL:
-        raise bad_field("label", "is that of the credential that PUT .../credentials sets: use another")
+        raise bad_field("label", "is reserved for the credential that PUT .../credentials sets: use another label")
     rows = await credentials_of(change.session, provider.id)
     if any(row.label == new.label for row in rows):
         raise CredentialExists
@@ -87,11 +87,12 @@ async def add(change: Change, sealer: Sealer, provider: ProviderRow, new: NewCre
     others = (*await provider_ids(change.session), *await further_keys(change.session))
     if environment_name(key) in map(environment_name, others):
         raise bad_field(
-            "label", "gives the credential the environment variables of another provider or credential at outposts"
+            "label",
+            "would give the credential the same environment variables at outposts as another provider or credential",
         )
     now = utc_now()
     if provider.credentials_updated_at is None:
-        # Health checks leave out providers that have no credentials.
+        # Health checks skip providers without this time.
         provider.credentials_updated_at = now
     row = CredentialRow(
         tenant_id=change.tenant_id, provider_id=provider.id, label=new.label, state=new.state,
@@ -105,7 +106,7 @@ async def add(change: Change, sealer: Sealer, provider: ProviderRow, new: NewCre
 async def rotate(
     change: Change, sealer: Sealer, provider: ProviderRow, row: CredentialRow | None, body: SecretFields
 ) -> ProviderCredential:
-    """Replace the secret of a credential. Calls that have begun end with the former one. Raises `CredentialsNotUsed`,
+    """Replace the secret of a credential. Calls in progress end with the old one. Raises `CredentialsNotUsed`,
     `MissingCredentials`, `InvalidCredentials`."""
     secret = _secret(provider, body.model_dump(exclude_unset=True))
     fields = sorted(secret)
@@ -182,8 +183,8 @@ def _label(row: CredentialRow | None) -> str:
 
 
 def _record(change: Change, provider: ProviderRow, action: str, label: str, **details: Any) -> None:
-    """Record the change, reset the health that was observed with other credentials, and publish the policy."""
-    # The version of the list of credentials.
+    """Record the change, reset the health that was observed with the former credentials, and publish the policy."""
+    # The provider's `updated_at` is also the version of its list of credentials.
     provider.updated_at = utc_now()
     providers.forget_health(change, provider)
     change.record(action, "provider", provider.id, credential=label, **details)

@@ -35,12 +35,12 @@ class ProviderIdAmbiguous(Conflict):
 
 class TooManyProviders(Conflict):
     code = "too_many_providers"
-    message = "The organization has as many providers as it may have. Remove some first."
+    message = "The organization has the maximum number of providers. Remove some first."
 
 
 class TooManyCredentials(Conflict):
     code = "too_many_credentials"
-    message = "The provider has as many credentials as it may have. Remove one first."
+    message = "The provider has the maximum number of credentials. Remove one first."
 
 
 class CredentialsNotRemovable(Conflict):

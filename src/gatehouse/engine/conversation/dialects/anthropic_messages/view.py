@@ -1,4 +1,4 @@
-"""Finds the texts of an event for inspection before it is forwarded."""
+"""Finds the texts in an event. They are inspected before the event is forwarded."""
 
 from collections.abc import Iterator
 from typing import Any, Final, Literal

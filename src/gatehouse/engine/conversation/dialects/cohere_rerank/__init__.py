@@ -1,4 +1,4 @@
-"""Cohere's rerank API, which Jina, vLLM and other servers share."""
+"""Cohere's rerank API, which Jina, vLLM and other servers also offer."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
@@ -15,7 +15,7 @@ from gatehouse.engine.conversation.dialects.passing_only import PassingOnly
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.usage import Usage
 
-#: most documents of one call
+#: maximum number of documents of a call
 MAX_DOCUMENTS: Final = 10_000
 
 
@@ -28,9 +28,9 @@ class _RerankShape(CallShape, gc=False, kw_only=True):
 
 class _Answer(msgspec.Struct):
     results: list[msgspec.Raw]
-    #: of Jina and vLLM
+    #: in answers of Jina and vLLM
     usage: Any = None
-    #: of Cohere
+    #: in answers of Cohere
     meta: Any = None
 
 
@@ -52,7 +52,7 @@ class CohereRerank(PassingOnly):
 
     def forward(self, call: ModelCall, model: str) -> tuple[dict[str, Any], ChatTap]:
         body, tap = super().forward(call, model)
-        # Cohere's current API and other servers take only strings. An object with more fields is sent as it is.
+        # Cohere's current API and other servers accept only strings, so an object with only a text is sent as a string.
         body["documents"] = [
             document["text"] if isinstance(document, dict) and len(document) == 1 else document
             for document in body["documents"]

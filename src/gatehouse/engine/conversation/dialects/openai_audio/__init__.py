@@ -18,7 +18,7 @@ from gatehouse.foundation.errors import Refusal
 
 #: the formats of a transcription that are plain text; all others are JSON
 _TEXT_FORMATS: Final = frozenset({"text", "srt", "vtt"})
-#: longest text to be spoken, in characters
+#: maximum length of the text to be spoken, in characters
 MAX_SPEECH_CHARACTERS: Final = 100_000
 
 
@@ -71,7 +71,7 @@ class _SpeechShape(CallShape, gc=False, kw_only=True):
 
 
 class OpenAISpeech(PassingOnly):
-    """Speech. The answer is a recording, which passes in pieces."""
+    """Speech. The answer is a recording, which is passed on in pieces."""
 
     name = "openai_speech"
     operation: Literal["speech"] = "speech"
@@ -88,5 +88,5 @@ class OpenAISpeech(PassingOnly):
         return None
 
     def render_stream_error(self, error: Refusal) -> bytes:
-        # A recording has no place for an error: the connection is closed.
+        # A recording cannot contain an error, so the connection is closed.
         return b""

@@ -1,4 +1,4 @@
-"""Finds the texts of a chunk for inspection before it is forwarded."""
+"""Finds the texts in a chunk. They are inspected before the chunk is forwarded."""
 
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Final, Literal, TypeAlias

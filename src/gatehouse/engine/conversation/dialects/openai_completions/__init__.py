@@ -1,4 +1,4 @@
-"""OpenAI's legacy text completions API. Providers without it receive a chat completion."""
+"""OpenAI's legacy text completions API. For a provider without it, a call is converted to a chat."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, NoReturn
@@ -23,7 +23,7 @@ from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.conversation.view import EventView, Growth
 from gatehouse.foundation.errors import Refusal
 
-#: most prompts of one call
+#: maximum number of prompts of a call
 MAX_PROMPTS: Final = 128
 #: fields that are converted, or do not concern the provider
 _CONVERTED_FIELDS: Final = frozenset({
@@ -90,15 +90,17 @@ class OpenAICompletions:
     def refuse_unconvertible(self, call: ModelCall) -> None:
         body = call.body
         if isinstance(body["prompt"], list) and len(body["prompt"]) > 1:
-            raise InvalidField("prompt", "`prompt`: this provider completes one prompt in a call.")
+            raise InvalidField("prompt", "`prompt`: this provider accepts only one prompt in a call.")
         if body.get("suffix"):
-            raise InvalidField("suffix", "`suffix` is not supported by this provider, which inserts no text.")
+            raise InvalidField("suffix", "`suffix` is not supported by this provider, which cannot insert text.")
         if body.get("max_tokens") == 0:
-            raise InvalidField("max_tokens", "`max_tokens` must be at least 1: this provider has no empty answers.")
+            raise InvalidField(
+                "max_tokens", "`max_tokens` must be at least 1: this provider cannot return an empty answer."
+            )
         for field in ("n", "best_of"):
             choices = integer(body, field)
             if choices is not None and choices > 1:
-                raise InvalidField(field, f"`{field}` must be 1: this provider gives one answer to a call.")
+                raise InvalidField(field, f"`{field}` must be 1: this provider returns one answer for a call.")
 
     def to_internal(self, call: ModelCall) -> Request:
         body = call.body
@@ -139,7 +141,7 @@ class OpenAICompletions:
     def render_stream_error(self, error: Refusal) -> bytes:
         return openai_event(error)
 
-    # Only text completions are sent in this dialect, so no call and no answer is converted to it.
+    # Only calls of this dialect are sent in it, so nothing is converted to or from the provider's form of it.
 
     def from_internal(self, request: Any) -> NoReturn:
         _never_converted()

@@ -26,7 +26,7 @@ def wants_usage(body: Mapping[str, Any]) -> bool:
 
 
 def prompt_of(body: Mapping[str, Any]) -> str:
-    """Return the prompt of a call that has one."""
+    """Return the prompt of a call with a single prompt."""
     prompt = body["prompt"]
     return prompt if isinstance(prompt, str) else str(prompt[0])
 
@@ -46,7 +46,7 @@ def write(completion: Completion, body: Mapping[str, Any]) -> bytes:
 
 
 def _echo(body: Mapping[str, Any]) -> str:
-    """Return the prompt if the client requested it before the answer."""
+    """Return the prompt if the client requested that it precede the answer, else an empty text."""
     return prompt_of(body) if body.get("echo") else ""
 
 

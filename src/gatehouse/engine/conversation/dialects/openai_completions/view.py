@@ -1,4 +1,4 @@
-"""Finds the texts of a text completion's chunk for inspection before it is forwarded."""
+"""Finds the texts in a chunk of a text completion. They are inspected before the chunk is forwarded."""
 
 from collections.abc import Iterator
 from typing import Any, Final, Literal
@@ -41,7 +41,8 @@ def view(event: bytes) -> EventView | None:
 
 
 def growth(event: bytes) -> Growth | None:
-    """Return the growth for nearly all chunks of a stream. The shape has no other field that `view` would read."""
+    """Return the growth of the text for a chunk that contains no other text, as nearly all chunks do. None for
+    others."""
     chunk = decode_simple_event(event, _DATA_PREFIX, _chunk)
     if chunk is None:
         return None

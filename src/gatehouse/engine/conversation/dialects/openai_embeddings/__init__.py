@@ -69,13 +69,13 @@ class OpenAIEmbeddings:
         return usage_of(_usage_in(body))
 
     def refuse_unconvertible(self, call: ModelCall) -> None:
-        """Does nothing: reading refuses what cannot be converted."""
+        """Does nothing: `to_internal` refuses input that cannot be converted."""
 
     def to_internal(self, call: ModelCall) -> EmbeddingsRequest:
         input_ = call.body["input"]
         texts = [input_] if isinstance(input_, str) else input_
         if not all(isinstance(item, str) for item in texts):
-            raise InvalidField("input", "`input`: this provider takes only texts, no tokens.")
+            raise InvalidField("input", "`input`: this provider accepts texts only, not tokens.")
         return EmbeddingsRequest(
             model=call.model,
             texts=tuple(texts),

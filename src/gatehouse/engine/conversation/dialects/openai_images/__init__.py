@@ -11,7 +11,7 @@ from gatehouse.engine.conversation.dialects.form_dialect import FormDialect
 from gatehouse.engine.conversation.dialects.passing_only import PassingOnly
 from gatehouse.engine.conversation.usage import Usage
 
-#: most images of one call
+#: maximum number of images of a call
 MAX_IMAGES: Final = 128
 
 ImageCount = Annotated[int, msgspec.Meta(ge=1, le=MAX_IMAGES)]

@@ -10,7 +10,7 @@ from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape,
 from gatehouse.engine.conversation.dialects.passing_only import PassingOnly
 from gatehouse.engine.conversation.usage import Usage
 
-#: most inputs of one call
+#: maximum number of inputs of a call
 MAX_INPUTS: Final = 1024
 #: the model of a call that names none, as in OpenAI's API
 DEFAULT_MODEL: Final = "omni-moderation-latest"

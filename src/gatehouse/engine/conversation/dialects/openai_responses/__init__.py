@@ -1,5 +1,5 @@
-"""OpenAI's responses API. Between a client and a provider that both have it, calls are passed through. For any other
-provider they are converted to the provider's own dialect."""
+"""OpenAI's responses API. Calls to a provider that has this API are passed through. For any other provider they are
+converted to its own dialect."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, NoReturn

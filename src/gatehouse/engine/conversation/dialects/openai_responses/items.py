@@ -32,23 +32,23 @@ def read_items(
     items: str | Sequence[Mapping[str, Any]], tools: OfferedTools, lost: dict[str, None]
 ) -> list[FormMessage]:
     """Return the messages. Consecutive items that are one message in other dialects are merged: an assistant's text and
-    tool calls, and the results of tools. Adds the names of what is left out to `lost`."""
+    tool calls, and the results of tools. Adds the names of items and fields that are left out to `lost`."""
     if isinstance(items, str):
         return [FormMessage("user", (Text(items),) if items else ())]
     #: roles and parts of the messages
     merged: list[tuple[Role, list[Part]]] = []
     reader = _ItemReader(items, tools, lost)
-    joins = False
+    previous_can_merge = False
     for index in range(len(items)):
         message = reader.read(index)
         if message is None:
             continue
-        one_of_several = message.role == "assistant" or any(isinstance(part, ToolResult) for part in message.parts)
-        if joins and one_of_several and merged[-1][0] == message.role:
+        can_merge = message.role == "assistant" or any(isinstance(part, ToolResult) for part in message.parts)
+        if previous_can_merge and can_merge and merged[-1][0] == message.role:
             merged[-1][1].extend(message.parts)
         else:
             merged.append((message.role, list(message.parts)))
-        joins = one_of_several
+        previous_can_merge = can_merge
     return [FormMessage(role, tuple(parts)) for role, parts in merged]
 
 
@@ -126,7 +126,9 @@ def _read_part(part: Any, path: str) -> Text | Image:
         return Text(part[field], refusal=field == "refusal")
     if kind == "input_image":
         if not isinstance(part.get("image_url"), str):
-            raise InvalidField(f"{path}.image_url", f"`{path}.image_url` is required: the gateway keeps no files.")
+            raise InvalidField(
+                f"{path}.image_url", f"`{path}.image_url` is required: the gateway does not store files."
+            )
         return from_url(part["image_url"], part.get("detail"))
     raise InvalidField(
         path, f"`{path}` must be of type `input_text`, `input_image`, `output_text` or `refusal`, with its text or URL."

@@ -1,4 +1,4 @@
-"""Calls of providers that have the Responses API: the body that they receive, and their answers."""
+"""Calls to providers that have the Responses API: writes the body for the provider, and edits its answers."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -14,21 +14,22 @@ from gatehouse.engine.conversation.errors import NotConvertible
 
 
 class NativeOperation(NamedTuple):
-    """An operation of the Responses API. `path` is the key of its path in a kind's `paths`. `native_only`: it is not
-    offered for a provider without the API."""
+    """An operation of the Responses API. `path` is the key of its path in a kind's `paths`. If `native_only` is true,
+    the operation is available only at providers with the API."""
 
     path: Literal["responses", "compact", "input_tokens"]
     native_only: bool = False
 
 
-#: By the client's dialect.
+#: The operations by the client's dialect.
 NATIVE_OPERATIONS: Final[Mapping[str, NativeOperation]] = {
     "openai_responses": NativeOperation("responses"),
     "openai_compaction": NativeOperation("compact", native_only=True),
     "openai_token_count": NativeOperation("input_tokens"),
     "openai_kept_response": NativeOperation("responses", native_only=True),
 }
-#: Prefixes of the types of hosted tools that are left out without permission. Agents declare them in every request.
+#: Prefixes of the types of hosted tools that are left out if the organization does not permit them. They are not
+#: refused, because agents declare them in every request.
 LEFT_OUT: Final = ("web_search", "image_generation")
 #: Members of a response that repeat the request's texts, and what the client receives instead. The instructions may be
 #: the organization's, and repeated texts would have to be inspected again.
@@ -45,7 +46,7 @@ _IDS: Final = re.compile(
     rb"((?:resp|msg|rs|fc|fco|ctc|ctco|ws|fs|ci|ig|mcp|mcpl|mcpr|cu|cmp|lsh|sh|ts|tso|am)_[A-Za-z0-9_-]{1,200})"
     rb'(?=")'
 )
-#: Most ids that are remembered for one answer. Further ones are computed each time.
+#: Maximum number of ids that are remembered for one answer. Further ids are computed each time.
 _MAX_REMEMBERED_IDS: Final = 1024
 _SIGNATURES: Final = "extra_content"
 
@@ -61,8 +62,8 @@ def left_out_tool(tool: Any, left_out: Sequence[str]) -> str | None:
 
 
 def forwarded(call: ModelCall, model: str) -> dict[str, Any]:
-    """Return the body for the provider. Adds the names of what is left out to `call.native.lost`. Raises
-    `InvalidField` for a reference that cannot be left out."""
+    """Return the body for the provider. Adds the names of tools and items that are left out to `call.native.lost`.
+    Raises `InvalidField` for a reference that cannot be left out."""
     options = call.native or NativeOptions()
     options.lost = {}
     body = {**call.body, "model": model}
@@ -90,7 +91,7 @@ def _forwarded_items(items: Sequence[Any], options: NativeOptions) -> Sequence[A
             continue
         forwarded_item = item
         if _SIGNATURES in item:
-            # The field is that of another provider. This provider refuses unknown fields.
+            # The field belongs to another provider. This provider would refuse an unknown field.
             forwarded_item = {name: value for name, value in item.items() if name != _SIGNATURES}
         if options.left_out and isinstance(item.get("tools"), list):
             forwarded_item = {**forwarded_item, "tools": _remaining(item["tools"], options)}
@@ -114,8 +115,8 @@ def _remaining(tools: Sequence[Any], options: NativeOptions) -> list[Any]:
 
 
 class ResponseEditor:
-    """Rewrites the responses of one call for the client: the requested name of the model, ids that are bound to the
-    caller if the provider keeps the response, and nothing that repeats the request's texts."""
+    """Rewrites the responses of one call for the client. It inserts the requested model name and, if the provider keeps
+    the response, ids that are bound to the caller. It removes repetitions of the request's texts."""
 
     __slots__ = ("_model", "_public", "_public_id")
 
@@ -133,7 +134,8 @@ class ResponseEditor:
         return self.with_public_ids(self.response(body))
 
     def response(self, data: bytes) -> bytes:
-        """Return a response object. Raises `NotConvertible` if it is none."""
+        """Return a rewritten response object, which still has the provider's ids. Raises `NotConvertible` if `data` is
+        not an object."""
         try:
             members = _members.decode(data)
         except _UNREADABLE:
@@ -150,7 +152,7 @@ class ResponseEditor:
         return self._public_id is not None
 
     def with_public_ids(self, data: bytes) -> bytes:
-        """Return the data with the client's ids. Quotes are escaped in JSON strings, so that no text is changed."""
+        """Return the data with the client's ids. No text is changed, because quotes are escaped within JSON strings."""
         return data if self._public_id is None else _IDS.sub(self._replaced, data)
 
     def _replaced(self, match: re.Match[bytes]) -> bytes:

@@ -1,4 +1,5 @@
-"""Leaves out references of an input to items that the gateway does not have, or refuses them."""
+"""References in an input to items of earlier answers, which the gateway does not store. They are left out or
+refused."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -29,15 +30,15 @@ class References:
 
     def __init__(self, items: Sequence[Mapping[str, Any]]) -> None:
         self._items = items
-        #: the ids of all items; read for the first reference
+        #: the ids of all items; collected at the first reference
         self._ids: set[str] | None = None
 
     def leave_out(self, index: int, lost: dict[str, None]) -> None:
-        """Leave out a reference. `lost` gets its name if the provider then lacks the item. Raises `InvalidField` if the
-        conversation would have another meaning without the item.
+        """Leave out a reference. Its name is added to `lost`, unless the same input contains the item. Raises
+        `InvalidField` if the conversation would have another meaning without the item.
 
-        A reference to an item of the same input is superfluous. Reasoning cannot be used. A text before a tool call
-        only announces the call. Other references are to answers, which the gateway does not keep."""
+        Reasoning can be left out, because other providers cannot use it, and a text before a tool call, because it only
+        announces the call. Any other reference is to an answer, without which the conversation is incomplete."""
         path = f"input[{index}]"
         reference = self._items[index].get("id")
         if not isinstance(reference, str):
@@ -55,7 +56,7 @@ class References:
         if not (is_announcement or reference.startswith(_REASONING_ID)):
             raise InvalidField(
                 f"{path}.id",
-                f"`{path}.id` refers to an item that is not in `input`. The gateway keeps no items: send the item"
+                f"`{path}.id` refers to an item that is not in `input`. The gateway stores no items: send the item"
                 " itself (Vercel's SDK does with the provider option `store: false`).",
             )
         lost[LOST] = None

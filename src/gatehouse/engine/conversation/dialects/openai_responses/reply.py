@@ -1,4 +1,4 @@
-"""Renders complete answers, and the parts of them in a stream's events."""
+"""Renders complete answers, and their parts for the events of a stream."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -85,7 +85,7 @@ def part(text: str, *, refusal: bool) -> dict[str, Any]:
 
 
 def call_item(id: str, status_: str, call: ToolCall, tool: DeclaredTool | None) -> dict[str, Any]:
-    """Return the item of a call. `tool` is the called tool of the request, or None if the model made the name up. For
+    """Return the item of a call. `tool` is the called tool of the request, or None if the model invented the name. For
     a custom tool, `call.arguments` is the input."""
     is_custom = tool is not None and tool.is_custom
     item = {
@@ -113,7 +113,8 @@ def _whole_call_item(id: str, status_: str, call: ToolCall, tool: DeclaredTool |
 
 
 def _items(completion: Completion, tools: Mapping[str, DeclaredTool]) -> list[dict[str, Any]]:
-    """Return the items as in a stream: consecutive texts are one message, and those of one kind one part."""
+    """Return the items of the answer. As in a stream, consecutive texts form one message, and consecutive texts of one
+    kind (answer or refusal) form one part of it."""
     id_, closed = completion.id, status(completion.finish)
     items: list[dict[str, Any]] = []
     texts: list[Text] = []

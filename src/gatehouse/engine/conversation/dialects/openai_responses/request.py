@@ -50,7 +50,7 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
     if instructions:
         messages.insert(0, FormMessage("system", (Text(instructions),)))
     if not any(message.parts for message in messages):
-        raise InvalidField("input", "`input` holds nothing to answer: no text, image, tool call or result.")
+        raise InvalidField("input", "`input` contains nothing to answer: no text, image, tool call or result.")
     tool_choice, functions = read_choice(body.get("tool_choice"), tools)
     return Request(
         model=model,

@@ -36,24 +36,26 @@ class ResponsesShape(CallShape, gc=False, kw_only=True):
 
 #: the value of `include` that requests log probabilities
 LOGPROBS: Final = "message.output_text.logprobs"
-NO_LOGPROBS: Final = "The gateway returns no probabilities of tokens."
+NO_LOGPROBS: Final = "The gateway returns no log probabilities of tokens."
 #: fields of unsupported features, with the values that are accepted, and the error message
 _UNSUPPORTED: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
-    "conversation": ((None,), "The gateway keeps no conversations here: send the whole conversation as `input`."),
-    "background": ((None, False), "The gateway answers at once: leave `background` out or say false."),
-    "prompt": ((None,), "The gateway keeps no prompts: send `instructions` and `input`."),
+    "conversation": (
+        (None,),
+        "The gateway stores no conversations of this API: send the whole conversation as `input`.",
+    ),
+    "background": ((None, False), "The gateway has no background responses: omit `background`, or set it to false."),
+    "prompt": ((None,), "The gateway stores no prompts: send `instructions` and `input`."),
     "top_logprobs": ((None, 0), NO_LOGPROBS),
 }
 #: the same for a provider without the Responses API
 _NOT_CONVERTED: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
     "store": (
         (None, False),
-        "The gateway keeps no responses, and neither does this model's provider: leave `store` out or say false.",
+        "Neither the gateway nor this model's provider stores responses: omit `store`, or set it to false.",
     ),
     "previous_response_id": (
         (None,),
-        "The gateway keeps no responses, and neither does this model's provider: send the whole conversation as"
-        " `input`.",
+        "Neither the gateway nor this model's provider stores responses: send the whole conversation as `input`.",
     ),
 }
 _TRUNCATIONS: Final = (None, "auto", "disabled")

@@ -51,8 +51,8 @@ class _Message:
 
 
 class _Call:
-    """A tool call that is not complete. `tool` is the called tool of the request, or None if the model made the name
-    up."""
+    """A tool call that is not complete. `tool` is the called tool of the request, or None if the model invented the
+    name."""
 
     __slots__ = ("_arguments", "_id", "_input", "started", "tool")
 

@@ -1,5 +1,5 @@
-"""Observes a stream of a provider that has the Responses API: rewrites the events with a response, and reads their
-usage and the error of a response that has failed."""
+"""Observes a stream of a provider that has the Responses API. Rewrites the events that contain a response, and reads
+its usage from them, and the error of a failed response."""
 
 from typing import Final
 
@@ -63,7 +63,7 @@ class ResponsesTap:
                         break
                     out.append(taken)
                 elif not event.startswith(_DONE):
-                    # Some servers end with the end of a chat, which clients of this API do not expect.
+                    # Some servers send the end marker of a chat stream, which clients of this API do not expect.
                     out.append(event)
             block = b"".join(out)
         return self._editor.with_public_ids(block) if self._replaces_ids else block
@@ -83,7 +83,7 @@ class ResponsesTap:
             read = _response.decode(response)
             members["response"] = msgspec.Raw(self._editor.response(bytes(response)))
         except (*_UNREADABLE, NotConvertible, KeyError):
-            # The inspection refuses what cannot be read, or nothing inspects the stream.
+            # If the stream is inspected, the inspection refuses an event that cannot be read.
             return event
         return self._take_response(kind, members, read)
 

@@ -1,8 +1,8 @@
 """Converts the tools of a request to functions, and the names of called functions back to tools.
 
 A custom tool becomes a function with one string parameter. The tools of a namespace become functions whose names begin
-with the namespace. Tools that OpenAI runs cannot be offered: those that a client declares by default are left out, all
-others are refused by name.
+with the namespace. Tools that OpenAI runs cannot be offered. Those that clients declare by default are left out; a
+request with any other is refused.
 """
 
 import hashlib
@@ -28,9 +28,9 @@ _SEPARATOR: Final = "__"
 #: names of functions that all providers accept
 _FUNCTION_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DIGEST_CHARACTERS: Final = 16
-#: the vendor's limit
+#: the vendor's limit for a name
 MAX_NAME_CHARACTERS: Final = 128
-#: tools of a request, with namespaces and their tools; the vendor's limit is 128
+#: maximum number of tools of a request, including namespaces and their tools; the vendor's limit is 128
 MAX_TOOLS: Final = 1024
 _TYPE_NAME: Final = re.compile(r"[a-z_0-9]{1,64}")
 
@@ -132,10 +132,10 @@ class OfferedTools:
 
 def read_tools(body: Mapping[str, Any], *, accepts_hosted: bool = False) -> OfferedTools:
     """Return the tools of a request: those in `tools`, and those that its items add. Raises `InvalidField`.
-    `accepts_hosted`: the result lacks tools that OpenAI runs; without it, they are refused."""
+    If `accepts_hosted` is true, tools that OpenAI runs are left out of the result. Otherwise they are refused."""
     declared = list(_declarations(body))
     tools = OfferedTools(accepts_hosted=accepts_hosted)
-    # Names without a namespace stay as they are, so they are taken first.
+    # Names without a namespace remain unchanged, so they are reserved first.
     for tool, _ in declared:
         if word(tool.get("type")) in {"function", "custom"} and isinstance(tool.get("name"), str):
             tools.function_name(ToolKey(None, tool["name"]))
@@ -145,7 +145,7 @@ def read_tools(body: Mapping[str, Any], *, accepts_hosted: bool = False) -> Offe
 
 
 def count_functions(body: Mapping[str, Any]) -> int:
-    """Return the highest number of functions that the tools of a decoded request become."""
+    """Return an upper bound of the number of functions to which the tools of a decoded request are converted."""
     return sum(
         len(tool["tools"]) if tool.get("type") == "namespace" else 1
         for tool, _ in _declarations(body)
@@ -220,7 +220,7 @@ def _name(tool: Mapping[str, Any], path: str) -> str:
 
 
 def _not_offered(kind: str | None, path: str) -> InvalidField:
-    # Other values may be any text.
+    # Any other value may be an arbitrary text, so it is not repeated.
     shown = f"of the type `{kind}`" if kind is not None and _TYPE_NAME.fullmatch(kind) else "of this type"
     return InvalidField(
         path,

@@ -1,5 +1,5 @@
-"""Converts the usage of responses to disjoint classes: the input tokens include the cached ones, which are
-subtracted."""
+"""Converts the usage of responses to disjoint classes of tokens. The API counts cached tokens as input tokens, so they
+are subtracted."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Finds the texts of an event for inspection before it is forwarded.
+"""Finds the texts in an event. They are inspected before the event is forwarded.
 
 A text arrives in deltas, and is repeated as a whole when it is complete: as text, as part, as item, and in the
 response. Repetitions are not inspected again. All other strings of an event are inspected as whole texts.
@@ -72,7 +72,7 @@ _text_delta = msgspec.json.Decoder(_ResponseTextDelta)
 
 
 def growth(event: bytes) -> Growth | None:
-    """Return the growth for the next piece of a message's text."""
+    """Return the growth of a message's text for an event with its next piece. None for other events."""
     delta = decode_simple_event(event, _DELTA_PREFIX, _text_delta)
     return (
         None if delta is None or not delta.delta else (f"{delta.output_index}.{delta.content_index}.text", delta.delta)
@@ -134,7 +134,7 @@ def _with_other_texts(
 ) -> EventView:
     """Return the view with the remaining texts of the event."""
     known = {(id(piece.slot.holder), piece.slot.key) for piece in (*pieces, *echoes)}
-    # The name that the client has sent.
+    # The model name in a response is the one that the client has sent.
     known.add((id(event_data.get("response")), "model"))
     others = [
         piece for piece in whole_texts(event_data, "other") if (id(piece.slot.holder), piece.slot.key) not in known
@@ -205,8 +205,8 @@ def _item_text(name: str) -> Callable[[dict[str, Any]], str]:
 
 
 class _Text(NamedTuple):
-    """A text that arrives in deltas. `event` is the beginning of the types of its events, `field` the field of the last
-    one."""
+    """A text that arrives in deltas. `event` is the common beginning of the types of its events, and `field` the field
+    of the last event with the whole text."""
 
     event: str
     channel: Callable[[dict[str, Any]], str]

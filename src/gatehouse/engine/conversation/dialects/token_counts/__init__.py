@@ -1,7 +1,7 @@
 """Counts of a call's input tokens, for clients of Anthropic's messages and of OpenAI's responses.
 
-A count is a call without an answer: its body is that of the model call, and it passes the same checks. A provider that
-has the client's operation counts; for all others the gateway estimates.
+A count is a call without an answer: its body is that of the model call, and it passes the same checks. The count is
+made by an operation of the provider or, if it has none, estimated by the gateway.
 """
 
 from collections.abc import Mapping
@@ -72,7 +72,7 @@ class AnthropicTokenCount:
         return decode(_count, body).input_tokens
 
     def refuse_unconvertible(self, call: ModelCall) -> None:
-        """Does nothing: reading refuses what cannot be converted."""
+        """Does nothing: `to_internal` refuses what cannot be converted."""
 
     def to_internal(self, call: ModelCall) -> Request:
         request: Request = self._calls.to_internal(call)
@@ -128,7 +128,7 @@ class OpenAITokenCount(OpenAIResponses):
 
     def forward(self, call: ModelCall, model: str, provider: str = "") -> tuple[dict[str, Any], ResponsesTap]:
         body, tap = super().forward(call, model, provider)
-        # The operation has fewer fields than a call.
+        # The operation accepts fewer fields than a call.
         return {name: value for name, value in body.items() if name in _COUNTED_FIELDS}, tap
 
     def check_reply(self, body: bytes) -> Usage | None:
