@@ -94,7 +94,7 @@ class Conflict(Refusal):
     status = 409
     type = "invalid_request_error"
     code = "conflict"
-    message = "It conflicts with what exists."
+    message = "The request conflicts with an existing resource."
 
 
 class PreconditionFailed(Refusal):

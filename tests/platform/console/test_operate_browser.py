@@ -355,7 +355,7 @@ async def test_a_budget_can_be_for_the_organization_a_group_a_key_or_a_client(
     await dialog.get_by_label("Period").select_option("Day")
     await dialog.get_by_label("Tokens").fill("1")
     await dialog.get_by_role("button", name="Create").click()
-    await expect(dialog.get_by_role("alert")).to_contain_text("There is a budget of this scope and period.")
+    await expect(dialog.get_by_role("alert")).to_contain_text("A budget with this scope and period already exists.")
 
 
 # webhooks -----------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from gatehouse.foundation.errors import Conflict, Forbidden
 
 class RegistrationClosed(Forbidden):
     code = "registration_closed"
-    message = "Registration needs an invitation, or an address of a domain that is open for it."
+    message = "Registration needs an invitation, or an address of a domain with self-registration."
     form = "error_message"
 
 

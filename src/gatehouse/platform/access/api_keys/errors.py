@@ -35,7 +35,7 @@ class TooManyApiKeys(Conflict):
 class TooManyKeysToSort(BadRequest):
     code = "too_many_keys_to_sort"
     message = (
-        f"sort: more than {MAX_SORTED_KEYS:,} keys match, and no index sorts them by cost. Set more filters, or sort by"
+        f"sort: more than {MAX_SORTED_KEYS:,} keys match, and so many cannot be sorted by cost. Set more filters, or sort by"
         " another field."
     )
 

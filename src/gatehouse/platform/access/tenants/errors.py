@@ -24,4 +24,4 @@ class OwnerNotAdmin(Conflict):
 
 class TenantOfOperators(Conflict):
     code = "tenant_of_operators"
-    message = "The tenant `default` holds the platform's operators: it cannot be deleted."
+    message = "The platform's operators belong to the tenant `default`, so it cannot be deleted."

@@ -19,12 +19,12 @@ class UsernameTaken(Conflict):
 
 class LastAdmin(Conflict):
     code = "last_admin"
-    message = "This is the organization's last active administrator. Make another one first."
+    message = "This is the organization's last active administrator. Make another user an administrator first."
 
 
 class LastOperator(Conflict):
     code = "last_operator"
-    message = "This is the platform's last active operator. Make another one first."
+    message = "This is the platform's last active operator. Make another user an operator first."
 
 
 class NoPassword(Conflict):

@@ -24,7 +24,7 @@ class RequestExists(Conflict):
 
 class TooManyOwnRequests(Conflict):
     code = "too_many_own_requests"
-    message = "You have as many pending requests as one person may have. Withdraw one first."
+    message = "You have the maximum number of pending requests. Withdraw one first."
 
 
 class TooManyAccessRequests(Conflict):

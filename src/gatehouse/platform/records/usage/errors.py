@@ -11,6 +11,6 @@ class UsageRecordNotFound(NotFound):
 class TooManyRecordsToSort(BadRequest):
     code = "too_many_records_to_sort"
     message = (
-        f"sort: more than {MAX_SORTED_RECORDS:,} records match, and only their time can order so many. Set a shorter"
+        f"sort: more than {MAX_SORTED_RECORDS:,} records match, and so many can only be sorted by time. Set a shorter"
         " period or more filters, or sort by timestamp."
     )

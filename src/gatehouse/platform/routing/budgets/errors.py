@@ -9,7 +9,7 @@ class BudgetNotFound(NotFound):
 
 class BudgetExists(Conflict):
     code = "budget_exists"
-    message = "There is a budget of this scope and period. Change that one."
+    message = "A budget with this scope and period already exists. Change that budget."
 
 
 class TooManyBudgets(Conflict):

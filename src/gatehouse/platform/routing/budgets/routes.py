@@ -19,7 +19,7 @@ router = APIRouter(prefix="/api/admin/budgets", tags=["Budgets"], responses=RESP
 LoadedBudget = Annotated[BudgetRow, Depends(loaded(BudgetRow, "budget_id", BudgetNotFound))]
 Window = Annotated[PageWindow, Depends(page_window(default=50, maximum=200))]
 _CREATE_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
-    409: {"description": "There is a budget of this scope and period, or there are too many."}
+    409: {"description": "A budget with this scope and period exists, or there are too many."}
 }
 
 
