@@ -36,13 +36,13 @@ def test_the_examples_of_the_protocol(value: str, header: str) -> None:
 
 
 @given(st.text())
-def test_every_text_survives_and_has_only_characters_of_headers(value: str) -> None:
+def test_every_text_is_encoded_for_a_header_and_decoded_again(value: str) -> None:
     header = write_value(value)
     assert read_value(header) == value.encode(errors="replace").decode()
     assert all(" " <= character <= "~" or character == "\t" for character in header)
 
 
-def test_a_value_that_is_not_base64_is_no_value() -> None:
+def test_invalid_base64_is_not_a_value() -> None:
     assert read_value("=?base64?!?=") is None
     assert read_value("=?base64?/w==?=") is None
 

@@ -166,7 +166,7 @@ async def test_a_rejected_prediction_is_charged_as_output() -> None:
 
 
 @pytest.mark.parametrize("dear", ["cost_per_cached_input_token", "cost_per_cache_write_token"])
-async def test_the_dearest_class_of_input_counts(dear: str) -> None:
+async def test_the_most_expensive_class_of_input_counts(dear: str) -> None:
     bound_found = await bounded(
         {**CHAT, "messages": [{"role": "user", "content": "x" * 9_000}]}, "openai_chat", **{dear: Decimal(1)}
     )
@@ -188,7 +188,7 @@ async def test_text_added_by_redaction_and_instructions_is_counted() -> None:
     assert bound(request, chain, None).tokens >= 18_000
 
 
-async def test_the_dearest_of_the_chain_counts() -> None:
+async def test_the_most_expensive_model_of_the_chain_counts() -> None:
     harness = EngineHarness()
     harness.serve("acme", "cheap", "dear")
     harness.models[1] = msgspec.structs.replace(harness.models[1], cost_per_output_token=Decimal(1))

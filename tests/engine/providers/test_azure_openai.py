@@ -40,7 +40,7 @@ async def client(url: str, version: str = NEW):
         yield azures
 
 
-async def test_the_library_reads_what_the_local_azure_says():
+async def test_the_library_reads_the_answers_of_the_fake_azure():
     async with azure() as server, client(server.url) as azures:
         answer = await azures.chat.completions.create(model="our-gpt", messages=messages_of("hi"))
         assert (answer.choices[0].message.content, answer.usage.completion_tokens) == ("Grüße aus Azure", 7)
@@ -53,7 +53,7 @@ async def test_the_library_reads_what_the_local_azure_says():
 
 
 @pytest.mark.parametrize("version", [OLD, NEW])
-async def test_the_gateway_asks_as_the_library_does(ask, version):
+async def test_the_gateway_sends_the_same_requests_as_the_library(ask, version):
     async with azure() as server, client(server.url, version) as azures:
         await azures.chat.completions.create(model="our-gpt", messages=messages_of("hi"), max_tokens=5)
         request = call(messages=messages_of("hi"), max_tokens=5, input=None)
@@ -78,7 +78,7 @@ async def test_an_answer_in_any_dialect_and_version(ask, dialect, version):
 
 
 @pytest.mark.parametrize("dialect", CHAT)
-async def test_a_stream_begins_after_the_chunk_that_is_nobodys(ask, dialect):
+async def test_a_stream_begins_after_the_chunk_without_an_id(ask, dialect):
     async with azure() as server:
         reply = await ask(call(dialect, stream=True), place(server.url), secret=SECRET)
         got = (await everything(reply)).decode()
@@ -90,7 +90,7 @@ async def test_a_stream_begins_after_the_chunk_that_is_nobodys(ask, dialect):
 
 
 @pytest.mark.parametrize("dialect", CHAT)
-async def test_a_version_whose_streams_tell_no_usage_has_an_estimate(ask, dialect):
+async def test_a_version_without_usage_in_streams_has_an_estimate(ask, dialect):
     async with azure() as server:
         reply = await ask(call(dialect, stream=True), place(server.url, version=OLD), secret=SECRET)
         assert "Azure" in (await everything(reply)).decode()
@@ -123,7 +123,7 @@ async def test_tools(ask, dialect, stream):
 
 @pytest.mark.parametrize("dialect", CHAT)
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_filtered_answer_says_so(ask, dialect, stream):
+async def test_a_filtered_answer_ends_with_content_filter(ask, dialect, stream):
     async with azure() as server:
         request = call(dialect, messages=messages_of("filter the answer"), stream=stream)
         reply = await ask(request, place(server.url), secret=SECRET)
@@ -174,7 +174,7 @@ async def test_wrong_keys_and_deployments(ask, model, secret, reason, status):
         ("https://openai/team/openai", "https://openai/team/openai"),
     ],
 )
-def test_an_address_as_azures_pages_give_it_to_copy(endpoint, base):
+def test_an_address_copied_from_azures_pages_is_accepted(endpoint, base):
     assert KINDS["azure_openai"].base_url(ProviderConfig(hosted_endpoint=endpoint)) == base
 
 
@@ -203,7 +203,7 @@ async def test_deployments_are_found(outbound):
     }
 
 
-def test_the_version_has_a_default_and_the_rest_is_asked_for():
+def test_the_version_has_a_default_and_the_other_fields_are_required():
     kind = KINDS["azure_openai"]
     credentials = {"api_key": KEY, "hosted_endpoint": "https://x.openai.azure.com"}
     read = read_credentials(kind, credentials)

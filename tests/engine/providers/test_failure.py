@@ -66,7 +66,7 @@ async def test_a_status_means_retry_move_on_or_the_clients_error(ask, stream, st
         ),
     ],
 )
-async def test_what_a_client_reads_of_a_refusal_is_clean(ask, body, leaf, text):
+async def test_the_message_of_a_refusal_is_cleaned(ask, body, leaf, text):
     async with upstream(answering(body, 400)) as server:
         with pytest.raises(ProviderFailed) as failed:
             await ask(call(), candidate("openai", base_url=server.url))
@@ -116,7 +116,7 @@ async def test_an_answer_over_the_limit_is_refused(ask):
     assert failed.value.move_on
 
 
-async def test_nobody_there_and_nobody_answering(ask):
+async def test_an_unreachable_and_a_silent_provider(ask):
     async def silent(_connection: Connection) -> None:
         await asyncio.sleep(5)
 
@@ -133,7 +133,7 @@ async def test_nobody_there_and_nobody_answering(ask):
 @pytest.mark.parametrize("dialect", CHAT)
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
 @pytest.mark.parametrize("end", ["closed", "ended", "silent", "fault"])
-async def test_a_stream_that_breaks_gives_what_came_and_then_fails(ask, dialect, kind, end):
+async def test_a_broken_stream_passes_its_events_on_and_then_fails(ask, dialect, kind, end):
     events = WIRES[kind][2][:4]
     if kind == "openai":
         events = events[:3]

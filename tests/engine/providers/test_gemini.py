@@ -93,7 +93,7 @@ def summary_of(reply: Any, dialect: str) -> dict[str, Any]:
     }
 
 
-async def test_the_vendors_own_client_reads_what_this_vendor_says() -> None:
+async def test_the_vendors_own_client_reads_the_answers_of_the_fake_vendor() -> None:
     vendor = Gemini(models=[{"name": "models/a", "supportedGenerationMethods": ["generateContent"]}])
     async with upstream(vendor) as server:
         client = (await sdk(server)).aio
@@ -325,7 +325,7 @@ def test_a_signature_is_sealed_unless_it_is_a_text() -> None:
 
 
 @pytest.mark.parametrize("dialect", CHAT)
-def test_split_at_every_byte_a_stream_says_the_same(monkeypatch, dialect) -> None:
+def test_a_stream_gives_the_same_result_however_it_is_split(monkeypatch, dialect) -> None:
     monkeypatch.setattr("time.time", lambda: 1.0)
     own = {"functionCall": {"name": "now", "id": "own"}}
     whole = b"".join(Gemini({"text": "Hi ä"}, own).events(MODEL))
@@ -402,7 +402,7 @@ async def test_a_result_without_its_call_is_the_clients_error(ask) -> None:
         (Gemini({"text": "Some"}, finish="A_NEW_ONE"), "stop"),
     ],
 )
-async def test_why_it_stopped(ask_gemini, vendor, why, stream) -> None:
+async def test_the_stop_reason_is_converted(ask_gemini, vendor, why, stream) -> None:
     reply = await ask_gemini(vendor, call(stream=stream))
     assert f'"finish_reason":"{why}"'.encode() in (await everything(reply) if stream else reply.body)
     assert reply.usage == USAGE
@@ -415,7 +415,7 @@ async def test_a_tool_call_that_cannot_be_read_is_no_answer(ask_gemini, stream) 
     assert failed.value.move_on
 
 
-async def test_a_wrong_key_is_the_gateways_own_fault(ask_gemini) -> None:
+async def test_a_wrong_key_is_not_an_error_of_the_client(ask_gemini) -> None:
     with pytest.raises(ProviderFailed, match="unauthorized") as failed:
         await ask_gemini(Gemini(), call(), key="AIza-wrong")
     assert (failed.value.status, failed.value.move_on) == (400, True)

@@ -34,7 +34,7 @@ async def server():
         yield local
 
 
-async def test_the_library_reads_what_the_local_mistral_says(server):
+async def test_the_library_reads_the_answers_of_the_fake_mistral(server):
     async with Mistral(api_key=KEY, server_url=server.url) as client:
         answer = await client.chat.complete_async(model="m", messages=messages_of("think"))
         assert [chunk.type for chunk in answer.choices[0].message.content] == ["thinking", "text"]
@@ -82,7 +82,7 @@ async def test_parallel_tool_calls(ask, server, dialect, stream):
         assert '"index":1' in text
 
 
-async def test_a_conversation_that_began_elsewhere_goes_on(ask, server):
+async def test_a_conversation_of_another_provider_is_continued(ask, server):
     calls = [
         {"id": "call_QvRx7", "type": "function", "function": {"name": "weather", "arguments": '{"place": "Oslo"}'}},
         {"id": "abcdefghi", "type": "function", "function": {"name": "weather", "arguments": ""}},
@@ -217,7 +217,7 @@ async def test_a_stream_that_breaks_down_is_no_answer(ask, server):
         (b"<html>", "The provider does not accept this request."),
     ],
 )
-def test_what_an_error_says(body, shown):
+def test_the_message_of_an_error(body, shown):
     failed = KINDS["mistral"].failure(400, {}, body, ())
     assert failed.client_error.text == shown
 

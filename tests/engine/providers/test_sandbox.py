@@ -42,7 +42,7 @@ async def test_tools_answers_with_a_call_of_the_tool(ask, dialect, stream):
     assert (b"tool_calls" if dialect == "openai_chat" else b"tool_use") in text
 
 
-async def test_told_tokens_are_what_the_name_says(ask):
+async def test_the_usage_is_the_one_in_the_models_name(ask):
     reply = await ask(call(), candidate("sandbox", "tokens-1000-200"))
     assert reply.usage == Usage(input_tokens=1000, output_tokens=200)
 
@@ -100,7 +100,7 @@ async def test_a_refused_request_has_the_providers_message(ask):
 
 
 @pytest.mark.parametrize("dialect", CHAT)
-async def test_a_cut_stream_breaks_after_what_came(ask, dialect):
+async def test_a_cut_stream_breaks_after_its_first_events(ask, dialect):
     reply = await ask(call(dialect, stream=True), candidate("sandbox", "cut"))
     got = b""
     with pytest.raises(ProviderFailed) as failed:
@@ -131,9 +131,9 @@ async def test_the_models_are_listed():
     ("method", "path", "status"),
     [("GET", "/v1/models", 200), ("GET", "/v1/nothing", 404), ("GET", "/v1/chat/completions", 404), ("POST", "/", 404)],
 )
-async def test_as_a_server_it_knows_its_paths(method, path, status):
+async def test_the_server_answers_only_its_paths(method, path, status):
     assert (await answer(method, path, b"")).status == status
 
 
-async def test_as_a_server_it_refuses_bad_bodies():
+async def test_the_server_refuses_bad_bodies():
     assert (await answer("POST", "/v1/chat/completions", b"{")).status == 400

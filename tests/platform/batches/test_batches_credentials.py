@@ -157,7 +157,7 @@ async def test_a_batch_of_an_application_stops_when_its_grant_is_revoked(
     assert await final_row(platform, batch_id) == STOPPED
 
 
-async def test_a_deleted_user_takes_files_and_batches_along(platform: RunningPlatform, owner: Tenant) -> None:
+async def test_files_and_batches_of_a_deleted_user_are_deleted(platform: RunningPlatform, owner: Tenant) -> None:
     client = platform.client(await platform.new_key(owner.user))
     async with occupied(platform):
         await created(client)

@@ -54,7 +54,7 @@ async def test_colleagues_share_answers_until_the_policy_changes(sandbox: Tenant
     assert cache_header(await chat(sandbox.user)) is None
 
 
-async def test_a_client_that_wants_none_of_it_is_heard(sandbox: Tenant) -> None:
+async def test_a_client_can_refuse_cached_answers(sandbox: Tenant) -> None:
     await kept(sandbox)
     body = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "hello"}]}
     wishes: list[dict[str, str]] = [{}, {"Cache-Control": "no-cache"}, {"Cache-Control": "no-store"}, {}]
@@ -88,7 +88,7 @@ async def test_a_stock_client_reads_a_cached_stream(platform: RunningPlatform, s
     assert cache == "hit"
 
 
-async def test_hits_are_on_record_and_in_the_figures(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_hits_are_recorded_and_counted(platform: RunningPlatform, sandbox: Tenant) -> None:
     await kept(sandbox)
     before = await figures(platform)
     for _ in range(4):
@@ -110,7 +110,7 @@ async def test_hits_are_on_record_and_in_the_figures(platform: RunningPlatform, 
     assert not platform.breaks(sandbox)
 
 
-async def test_a_hit_takes_from_budgets_of_requests(sandbox: Tenant) -> None:
+async def test_a_hit_counts_against_budgets_of_requests(sandbox: Tenant) -> None:
     await kept(sandbox)
     body = {"scope_type": "tenant", "scope_id": str(sandbox.id), "period": "month", "limit_requests": 2}
     assert (await sandbox.admin.client.post("/api/admin/budgets", json=body)).status_code == 201
@@ -142,7 +142,7 @@ def redis() -> Iterator[RedisServer]:
         yield server
 
 
-async def test_workers_share_answers_through_redis_and_go_on_without_it(
+async def test_workers_share_answers_through_redis_and_continue_without_it(
     platform: RunningPlatform, sandbox: Tenant, settings: Settings, redis: RedisServer
 ) -> None:
     await kept(sandbox)

@@ -189,7 +189,7 @@ async def test_a_change_takes_effect_with_the_response(platform: RunningPlatform
     assert [event["details"] for event in events] == [{"is_active": active} for active in (False, True, False)]
 
 
-async def test_an_update_is_partial_and_null_takes_away(sandbox: Tenant) -> None:
+async def test_an_update_is_partial_and_null_clears_a_field(sandbox: Tenant) -> None:
     entry = await add(sandbox, display_name="Echo", cost_per_input_token=0.000001, max_output_tokens=10)
     path = f"{BASE}/{entry['id']}"
     body = (await sandbox.admin.client.put(path, json={"cost_per_output_token": 0.000002})).json()

@@ -162,7 +162,7 @@ async def test_a_routing_policy_a_price_and_a_record_are_those_of_the_account(
         ("abc%0A", {"kind": "openai", "api_key": "k"}, 404, "name"),
     ],
 )
-async def test_a_kind_or_name_that_cannot_be_is_refused(
+async def test_an_invalid_kind_or_name_is_refused(
     platform: RunningPlatform, tenant: Tenant, name: str, body: dict[str, Any], status: int, words: str
 ) -> None:
     answer = await tenant.admin.client.put(f"{BASE}/{name}/credentials", json=body)

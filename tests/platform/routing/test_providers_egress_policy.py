@@ -34,7 +34,7 @@ async def chat(tenant: Tenant) -> tuple[int, Any]:
     return answer.status_code, answer.json()
 
 
-async def test_a_private_address_is_refused_with_rule_and_setting_once_an_operator_says_public(
+async def test_a_private_address_is_refused_under_the_policy_public(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     assert (await narrow(platform, tenant, "public"))["egress_policy"] == "public"
@@ -58,7 +58,7 @@ async def test_a_private_address_is_refused_with_rule_and_setting_once_an_operat
     assert (await other_tenant.admin.client.post(BYOE, json=endpoint("http://10.0.0.1/v1"))).status_code == 201
 
 
-async def test_an_address_from_before_is_called_no_more_and_tells_nothing_about_the_port(
+async def test_an_address_from_before_is_not_called_and_its_port_is_not_revealed(
     platform: RunningPlatform, tenant: Tenant, fake: Any
 ) -> None:
     admin = tenant.admin.client
@@ -102,7 +102,9 @@ async def test_the_deployments_policy_holds_for_every_organization(platform: Run
     assert "a private address" in answer.text
 
 
-async def test_only_operators_narrow_an_organization(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_only_operators_restrict_the_addresses_of_an_organization(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     path = f"/v1/platform/tenants/{tenant.id}/entitlements"
     assert (await tenant.admin.client.patch(path, json={"egress_policy": None})).status_code == 403
     operator = await platform.new_m2m(None, "admin:write")

@@ -125,7 +125,9 @@ async def test_a_workload_identity_authenticates_with_its_token_file(ask, served
         ),
     ],
 )
-async def test_a_managed_identity_is_asked_for(ask, served, monkeypatch, environment, url, headers, query) -> None:
+async def test_a_token_of_a_managed_identity_is_requested(
+    ask, served, monkeypatch, environment, url, headers, query
+) -> None:
     seen = []
 
     async def metadata(method: str, address: str, sent: Mapping[str, str]) -> bytes:

@@ -125,7 +125,7 @@ async def test_a_failing_token_endpoint_is_a_failure_of_the_provider(world, stat
     assert "PRIVATE KEY" not in str(line)
 
 
-async def test_a_failed_endpoint_is_not_asked_again_at_once(world) -> None:
+async def test_a_failed_endpoint_is_not_called_again_at_once(world) -> None:
     world.cloud.token_status = 503
     for _ in range(5):
         with pytest.raises(ProviderFailed, match="no_access_token"):

@@ -96,7 +96,7 @@ def sending(*pieces: bytes) -> Any:
     return behave
 
 
-async def test_the_vendors_own_client_reads_what_this_vendor_says() -> None:
+async def test_the_vendors_own_client_reads_the_answers_of_the_fake_vendor() -> None:
     def work(url: str) -> tuple[Any, list[Any], Any, Any]:
         def client(service: str) -> Any:
             return botocore.session.get_session().create_client(
@@ -355,7 +355,7 @@ async def test_results_of_tools_go_back(ask_bedrock) -> None:
     assert [tool["toolSpec"]["name"] for tool in body["toolConfig"]["tools"]] == ["weather", "lost"]
 
 
-async def test_ids_of_other_providers_calls_are_made_to_fit(ask_bedrock) -> None:
+async def test_ids_of_other_providers_calls_are_converted(ask_bedrock) -> None:
     ids = ["tooluse_1.a:b-c", "functions/weather 1", "x" * 65, " "]
     calls = [{"id": id_, "type": "function", "function": {"name": "weather", "arguments": "{}"}} for id_ in ids]
     results = [{"role": "tool", "tool_call_id": id_, "content": "9"} for id_ in ids]
@@ -397,7 +397,7 @@ async def test_unsupported_images_are_the_clients_error(ask, image, image_url) -
         ("a_new_one", "stop"),
     ],
 )
-async def test_why_it_stopped(ask_bedrock, stop, why, stream) -> None:
+async def test_the_stop_reason_is_converted(ask_bedrock, stop, why, stream) -> None:
     reply = await ask_bedrock(Bedrock({"text": "Some"}, stop=stop), call(stream=stream))
     assert f'"finish_reason":"{why}"'.encode() in (await everything(reply) if stream else reply.body)
     assert reply.usage == USAGE
@@ -436,7 +436,7 @@ async def test_errors_of_the_vendor(ask_bedrock, status, name, message, reason, 
     assert (failed.value.client_error and type(failed.value.client_error)) is leaf
 
 
-async def test_a_wrong_key_is_the_gateways_own_fault(ask) -> None:
+async def test_a_wrong_key_is_not_an_error_of_the_client(ask) -> None:
     async with upstream(Bedrock()) as server:
         with pytest.raises(ProviderFailed, match="unauthorized"):
             await ask(
@@ -447,7 +447,7 @@ async def test_a_wrong_key_is_the_gateways_own_fault(ask) -> None:
 
 
 @pytest.mark.parametrize("missing", ["cloud_region", "cloud_access_key_id"])
-async def test_a_provider_without_its_settings_is_passed_over(ask, missing) -> None:
+async def test_a_provider_without_its_settings_is_skipped(ask, missing) -> None:
     settings = {**config("http://127.0.0.1:1"), missing: None}
     with pytest.raises(ProviderFailed, match="not_configured"):
         await ask(call(), candidate("bedrock", MODEL, **settings), secret=SECRETS)
@@ -484,7 +484,7 @@ TURNED[-20] ^= 1
         (b"", "connection_closed", "retryable"),
     ],
 )
-async def test_a_stream_that_breaks_gives_what_came_and_then_fails(ask_bedrock, piece, reason, flag, begun) -> None:
+async def test_a_broken_stream_passes_its_events_on_and_then_fails(ask_bedrock, piece, reason, flag, begun) -> None:
     pieces = [b"".join([*FIRST, piece])] if begun else [piece] if piece else []
     with pytest.raises(ProviderFailed) as failed:
         await ask_bedrock(sending(*pieces), call(stream=True))
@@ -495,7 +495,7 @@ async def test_a_stream_that_breaks_gives_what_came_and_then_fails(ask_bedrock, 
     assert b"secret words" not in getattr(error, "came", b"")
 
 
-async def test_what_comes_after_the_end_harms_nobody(ask_bedrock) -> None:
+async def test_data_after_the_end_of_a_stream_has_no_effect(ask_bedrock) -> None:
     reply = await ask_bedrock(sending(b"".join([*Bedrock().frames(), b"rubbish and more rubbish"])), call(stream=True))
     assert (await everything(reply)).endswith(b"[DONE]\n\n")
     assert reply.usage == USAGE
@@ -532,7 +532,7 @@ async def test_another_kind_of_stream_is_a_bad_reply(ask_bedrock) -> None:
         ),
     ],
 )
-async def test_embeddings_in_their_makers_words(ask_bedrock, model, model_reply, sent, vectors, usage) -> None:
+async def test_embeddings_in_the_format_of_each_vendor(ask_bedrock, model, model_reply, sent, vectors, usage) -> None:
     vendor = Bedrock()
     body = {"input": "x", **model_reply}
     reply = await ask_bedrock(vendor, call("openai_embeddings", **body), model=model)
@@ -544,7 +544,7 @@ async def test_embeddings_in_their_makers_words(ask_bedrock, model, model_reply,
 
 
 @pytest.mark.parametrize("header", ["", "-4", "many", "4" * 400])
-async def test_a_header_that_makes_no_sense_tells_nothing(ask_bedrock, header) -> None:
+async def test_an_invalid_header_is_ignored(ask_bedrock, header) -> None:
     body = b'{"embeddings": [[0.5]]}'
     behave = answering(body, more=f"X-Amzn-Bedrock-Input-Token-Count: {header}\r\n")
     reply = await ask_bedrock(behave, call("openai_embeddings"), model="cohere.embed-english-v3")

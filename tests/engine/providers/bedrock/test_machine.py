@@ -141,7 +141,7 @@ async def test_the_environments_keys_come_first() -> None:
         {"AWS_EC2_METADATA_SERVICE_ENDPOINT": "http://127.0.0.1:1"},
     ],
 )
-async def test_a_machine_without_a_role_says_so(metadata, environment) -> None:
+async def test_a_machine_without_a_role_is_reported(metadata, environment) -> None:
     machine = Machine({name: value.format(url=metadata.url) for name, value in environment.items()})
     with pytest.raises(ProviderFailed, match="no_instance_role") as failed:
         await machine.get(NO_NETWORK)
@@ -157,7 +157,7 @@ async def test_malformed_credentials_are_refused(body) -> None:
         await Machine({"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/x"}, request=ask).get(NO_NETWORK)
 
 
-async def test_calls_at_once_ask_once() -> None:
+async def test_concurrent_calls_send_one_request() -> None:
     world = ByHand()
     world.let_go.clear()
     waiting = [asyncio.create_task(world.key()) for _ in range(20)]
@@ -170,7 +170,7 @@ async def test_calls_at_once_ask_once() -> None:
     assert world.questions == 1
 
 
-async def test_keys_are_renewed_beside_the_calls_before_they_expire() -> None:
+async def test_keys_are_renewed_in_the_background_before_they_expire() -> None:
     world = ByHand()
     assert await world.key() == "KEY1"
     world.now += 3600 - RENEW_BEFORE_EXPIRY_SECONDS - 1
@@ -201,7 +201,7 @@ async def test_short_lived_keys_are_cached_between_calls() -> None:
     assert world.questions == 2
 
 
-async def test_keys_go_on_while_the_service_is_away_until_they_expire() -> None:
+async def test_keys_are_used_until_they_expire_while_the_service_is_unavailable() -> None:
     world = ByHand()
     await world.key()
     world.life = None
@@ -219,7 +219,7 @@ async def test_keys_go_on_while_the_service_is_away_until_they_expire() -> None:
     assert await world.key() == "KEY3"
 
 
-async def test_a_service_that_hangs_is_waited_for_so_long_and_no_longer(monkeypatch) -> None:
+async def test_the_wait_for_a_hanging_service_is_bounded(monkeypatch) -> None:
     monkeypatch.setattr(renewal, "RENEWAL_TIMEOUT_SECONDS", 0.05)
     world = ByHand()
     world.let_go.clear()
@@ -243,11 +243,11 @@ async def test_a_provider_with_the_machines_role_signs_with_it(ask, metadata, mo
 
 
 @pytest.mark.parametrize("address", ["169.254.169.254", "169.254.170.2", "169.254.170.23", "[fd00:ec2::254]"])
-async def test_nobody_else_comes_to_the_metadata_service(outbound, address) -> None:
+async def test_no_other_request_reaches_the_metadata_service(outbound, address) -> None:
     with pytest.raises(AddressRefused):
         await outbound.send(OutboundRequest(method="GET", url=f"http://{address}/latest/api/token", headers={}))
 
 
-async def test_what_a_metadata_service_answers_is_bounded(metadata) -> None:
+async def test_the_answer_of_a_metadata_service_is_bounded(metadata) -> None:
     with pytest.raises(ReplyTooLarge):
         await request_metadata("GET", f"{metadata.url}/huge", {})

@@ -68,7 +68,7 @@ async def test_any_dialect_streams_from_any_kind(ask, dialect, kind):
 @pytest.mark.parametrize("dialect", CHAT)
 @pytest.mark.parametrize("kind", ["openai_compatible", "anthropic"])
 @pytest.mark.parametrize("crlf", [False, True])
-def test_split_at_every_byte_a_stream_says_the_same(monkeypatch, dialect, kind, crlf):
+def test_a_stream_gives_the_same_result_however_it_is_split(monkeypatch, dialect, kind, crlf):
     monkeypatch.setattr("time.time", lambda: 1.0)
     wire, _, events = WIRES[kind]
     whole = b"".join(events).replace(b"\n", b"\r\n") if crlf else b"".join(events)
@@ -153,7 +153,7 @@ async def test_embeddings_are_a_clear_error_if_unsupported(ask):
     ("kind", "settings"),
     [("byoe", {}), ("ollama", {}), ("openai_compatible", {}), ("byoe", {"format": "soap"}), ("no-such-kind", {})],
 )
-async def test_a_provider_without_its_settings_is_passed_over(ask, kind, settings):
+async def test_a_provider_without_its_settings_is_skipped(ask, kind, settings):
     with pytest.raises(ProviderFailed) as failed:
         await ask(call(), candidate(kind, **settings))
     assert (failed.value.reason, failed.value.move_on) == ("not_configured", True)
@@ -195,7 +195,7 @@ async def test_usage_before_an_aborted_stream_counts(ask):
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
 @pytest.mark.parametrize("dialect", CHAT)
-async def test_what_a_stream_told_holds_as_soon_as_its_last_word_is_there(ask, kind, dialect):
+async def test_the_usage_of_a_stream_is_known_with_its_last_event(ask, kind, dialect):
     wire, _, events = WIRES[kind]
     # There are more events than tokens. The reported usage counts, and not the number of events.
     pings = [b"data: " + events[1][events[1].index(b"{") :]] * 9 if wire == "openai_chat" else [events[1]] * 9
@@ -207,7 +207,7 @@ async def test_what_a_stream_told_holds_as_soon_as_its_last_word_is_there(ask, k
         await reply.close()
 
 
-async def test_a_stream_that_tells_no_usage_has_an_estimate(ask):
+async def test_a_stream_without_usage_has_an_estimate(ask):
     silent = [event for event in OPENAI_EVENTS if b"usage" not in event]
     async with upstream(streaming(silent)) as server:
         reply = await ask(call(stream=True), candidate("openai", base_url=server.url + "/v1"))
@@ -221,7 +221,7 @@ async def test_a_stream_that_tells_no_usage_has_an_estimate(ask):
     "usage", [b"", b',"usage":null', b',"usage":{}', b',"usage":{"prompt_tokens":0,"completion_tokens":0}']
 )
 @pytest.mark.parametrize("dialect", [*CHAT, "openai_responses"])
-async def test_an_answer_that_tells_no_usage_has_an_estimate(ask, dialect, usage):
+async def test_an_answer_without_usage_has_an_estimate(ask, dialect, usage):
     text = "twelve words " * 40
     message = {"role": "assistant", "content": text}
     body = msgspec.json.encode({"id": "x", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
@@ -233,7 +233,7 @@ async def test_an_answer_that_tells_no_usage_has_an_estimate(ask, dialect, usage
     assert 0 <= reply.usage.output_tokens - len(text) // 4 < 30
 
 
-async def test_vectors_that_tell_no_usage_are_paid_by_what_was_read(ask):
+async def test_embeddings_without_usage_are_charged_by_their_input(ask):
     body = b'{"object":"list","data":[{"embedding":[0.1]}]}'
     async with upstream(answering(body)) as server:
         place = candidate("openai_compatible", base_url=server.url + "/v1")
@@ -286,7 +286,7 @@ async def test_cancelling_the_wait_for_an_answer_cancels_the_call_upstream(ask):
         await asyncio.wait_for(server.closed_by_client.wait(), 1)
 
 
-async def test_a_server_that_keeps_talking_after_the_end_holds_nobody_up(ask):
+async def test_data_after_the_end_of_an_answer_delays_nobody(ask):
     async def behave(connection: Connection) -> None:
         await connection.begin_stream()
         await connection.chunk(b"".join(OPENAI_EVENTS))
@@ -325,7 +325,7 @@ async def test_models_are_listed(outbound, kind, body, expected):
 
 
 @pytest.mark.parametrize(("status", "body", "reason"), [(401, b"", "unauthorized"), (200, b"<html>", "bad_reply")])
-async def test_a_list_that_cannot_be_had_is_a_failure(outbound, status, body, reason):
+async def test_a_list_that_cannot_be_read_is_a_failure(outbound, status, body, reason):
     async with upstream(answering(body, status)) as server:
         record = ProviderRecord(id="p", name="P", kind="openai", config=ProviderConfig(base_url=server.url))
         with pytest.raises(ProviderFailed, match=reason):

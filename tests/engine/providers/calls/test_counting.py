@@ -45,7 +45,7 @@ async def test_anthropics_provider_counts() -> None:
 
 
 @pytest.mark.parametrize("kind", ["openai", "openai_compatible", "mistral", "bedrock"])
-async def test_other_providers_are_not_asked(kind: str) -> None:
+async def test_no_count_is_requested_from_other_providers(kind: str) -> None:
     harness = engine(kind)
     status, counted_by, body = await count(harness, MESSAGES)
     assert (status, counted_by) == (200, "estimate")
@@ -205,7 +205,7 @@ async def test_a_providers_fault_is_one_of_the_count() -> None:
     assert (status, body["error"]["code"]) == (502, "all_providers_failed")
 
 
-async def test_nothing_goes_out_that_a_filter_or_a_rule_would_refuse() -> None:
+async def test_no_count_is_requested_for_a_call_that_a_filter_or_a_rule_refuses() -> None:
     harness = engine()
     harness.governance = GovernanceRecords(filters=(keywords(1, "big"),))
     status, _, body = await count(harness, MESSAGES)

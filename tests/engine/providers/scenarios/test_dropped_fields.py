@@ -45,7 +45,7 @@ async def test_an_answer_of_the_same_dialect_names_nothing(ask):
         ),
     ],
 )
-async def test_fields_without_which_the_answer_would_be_another_are_refused(ask, changes, param):
+async def test_fields_that_would_change_the_answer_are_refused(ask, changes, param):
     async with upstream(answering(ANTHROPIC_REPLY)) as server:
         with pytest.raises(ProviderFailed) as raised:
             await ask(call(**changes), candidate("anthropic", base_url=server.url))

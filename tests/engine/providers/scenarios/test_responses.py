@@ -167,7 +167,7 @@ async def test_a_filtered_answer_is_incomplete(ask):
     assert (answer.status, answer.incomplete_details.reason) == ("incomplete", "content_filter")
 
 
-async def test_reasoning_reaches_who_knows_it_and_own_fields_reach_their_owner(ask):
+async def test_reasoning_and_own_fields_reach_only_providers_that_support_them(ask):
     async with mistral.mistral() as server:
         request = call(reasoning={"effort": "high"}, safe_prompt=True)
         await ask(request, place("mistral", server.url, "mistral-large-latest"), secret={"api_key": mistral.KEY})

@@ -40,7 +40,7 @@ def decode(body: bytes, dialect: str = "openai_chat") -> ModelCall:
         ("openai_embeddings", "openai", VECTORS, b'{"data":[{"embedding":[0.1]}]}'),
     ],
 )
-async def test_what_nobody_changed_goes_on_as_it_came(ask, dialect, kind, body, reply):
+async def test_an_unchanged_body_is_sent_byte_for_byte(ask, dialect, kind, body, reply):
     assert await sent(ask, decode(body, dialect), kind, reply) == body
 
 
@@ -71,7 +71,7 @@ def limited(call: ModelCall) -> None:
 
 
 @pytest.mark.parametrize("change", [redacted, instructed, deep, removed, limited])
-async def test_a_stage_that_changes_the_body_in_place_need_tell_nobody(ask, change: Callable[[ModelCall], None]):
+async def test_a_change_of_the_body_in_place_is_detected(ask, change: Callable[[ModelCall], None]):
     call = decode(UNUSUAL)
     change(call)
     body = await sent(ask, call)
@@ -81,7 +81,7 @@ async def test_a_stage_that_changes_the_body_in_place_need_tell_nobody(ask, chan
 
 
 @pytest.mark.parametrize(
-    ("came", "gone"),
+    ("client_body", "sent_body"),
     [
         (b'{"model":"p/m-1",  "messages":[{"role":"user"}]}', {"model": "m-1", "messages": [{"role": "user"}]}),
         (
@@ -94,9 +94,9 @@ async def test_a_stage_that_changes_the_body_in_place_need_tell_nobody(ask, chan
         ),
     ],
 )
-async def test_what_the_gateway_writes_itself_is_written_anew(ask, came, gone):
-    body = await sent(ask, decode(came))
-    assert msgspec.json.decode(body) == gone
+async def test_a_changed_body_is_encoded_again(ask, client_body, sent_body):
+    body = await sent(ask, decode(client_body))
+    assert msgspec.json.decode(body) == sent_body
     assert b"  " not in body
 
 

@@ -278,7 +278,9 @@ async def test_token_counts_and_fallbacks_do_not_change_the_shares_of_requests(
 
 
 @pytest.mark.parametrize("action", ["block", "use_cheapest"])
-async def test_a_deployment_within_the_cost_cap_replaces_a_dearer_one(harness: EngineHarness, action: Any) -> None:
+async def test_a_deployment_within_the_cost_cap_replaces_a_more_expensive_one(
+    harness: EngineHarness, action: Any
+) -> None:
     harness.models[0] = msgspec.structs.replace(
         harness.models[0], cost_per_input_token=Decimal(1), cost_per_output_token=Decimal(1)
     )

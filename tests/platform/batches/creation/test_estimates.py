@@ -13,7 +13,7 @@ from gatehouse.platform.batches.creation.estimates import estimate_call
 
 
 @pytest.mark.parametrize("model", ["two/m", "fast"])
-async def test_a_call_of_an_alias_costs_as_much_as_at_its_dearest_deployment(model: str) -> None:
+async def test_a_call_of_an_alias_costs_as_much_as_at_its_most_expensive_deployment(model: str) -> None:
     harness = EngineHarness()
     for name in ("one", "two", "shadow"):
         harness.serve(name, "m")

@@ -35,8 +35,8 @@ class TooManyApiKeys(Conflict):
 class TooManyKeysToSort(BadRequest):
     code = "too_many_keys_to_sort"
     message = (
-        f"sort: more than {MAX_SORTED_KEYS:,} keys match, and so many cannot be sorted by cost. Set more filters, or sort by"
-        " another field."
+        f"sort: more than {MAX_SORTED_KEYS:,} keys match, and so many cannot be sorted by cost. Set more filters, or"
+        " sort by another field."
     )
 
 

@@ -74,7 +74,7 @@ def piece(index: int | None, call_id: str | None, name: str | None, arguments: s
         ([piece(0, "", "f", "[1"), piece(0, "", "", "]")], {("", "f"): "[1]"}),
     ],
 )  # fmt: skip
-def test_pieces_of_tool_calls_find_together(pieces, calls):
+def test_pieces_of_tool_calls_are_joined(pieces, calls):
     started: dict[int, tuple[str, str]] = {}
     arguments: dict[int, str] = {}
     for delta in streamed(*pieces):

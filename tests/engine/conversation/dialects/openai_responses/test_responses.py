@@ -102,7 +102,7 @@ def test_items_become_messages():
     )
 
 
-def test_settings_reach_a_provider_that_speaks_chat_completions():
+def test_settings_reach_a_provider_with_chat_completions():
     request = internal(
         max_output_tokens=50,
         temperature=0.5,
@@ -136,7 +136,7 @@ def test_settings_reach_a_provider_that_speaks_chat_completions():
     }
 
 
-def test_what_a_provider_does_not_know_is_left_out():
+def test_fields_that_a_provider_does_not_support_are_left_out():
     body = PASSING["anthropic_messages"].from_internal(internal(reasoning={"effort": "high"}, max_output_tokens=5))
     assert body == {
         "model": "p/m",
@@ -219,7 +219,7 @@ def test_tools_that_are_called_side_by_side_stay_apart():
     assert [(item["call_id"], item["arguments"]) for item in output] == [("t1", "[1]"), ("t2", "[2]")]
 
 
-def test_of_the_request_only_settings_are_shown_again():
+def test_the_answer_repeats_only_settings_of_the_request():
     shown = whole(
         Text("Hi"), instructions="secret", metadata={"a": "secret"}, temperature=0.5, max_output_tokens=9,
         tools=[{"type": "function", "name": "secret"}], tool_choice="required", parallel_tool_calls=False,
@@ -251,7 +251,7 @@ def test_a_response_without_the_providers_id_has_one_of_its_own():
         ({"text": {"format": {"type": "json_schema", "name": "n"}}}, "text.format"),
     ],
 )
-def test_what_cannot_be_understood_is_named(body: dict[str, Any], param: str):
+def test_a_field_that_is_not_valid_is_named(body: dict[str, Any], param: str):
     with pytest.raises(InvalidField) as raised:
         internal(**body)
     assert raised.value.extra == {"param": param}
@@ -273,7 +273,7 @@ FIELDS = st.sampled_from(["input", "instructions", "tools", "tool_choice", "text
 
 
 @given(st.dictionaries(FIELDS, JSON, max_size=4))
-def test_whatever_comes_is_converted_or_is_a_400(changes: dict[str, Any]):
+def test_any_request_is_converted_or_refused_with_400(changes: dict[str, Any]):
     try:
         request = internal(**changes)
         for other in ("openai_chat", "anthropic_messages"):

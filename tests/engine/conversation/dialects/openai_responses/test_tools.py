@@ -243,7 +243,7 @@ def test_a_streamed_call_that_is_not_json_arrives_at_the_end():
 
 
 @pytest.mark.parametrize("kind", ["mcp", "file_search", "code_interpreter", "computer_use_preview", "local_shell"])
-def test_tools_without_which_the_answer_would_be_another_are_refused(kind: str):
+def test_tools_that_would_change_the_answer_are_refused(kind: str):
     call = decode(tools=[SHELL, {"type": kind}])
     with pytest.raises(InvalidField, match=f"`{kind}`") as raised:
         DIALECTS["openai_responses"].to_internal(call)
@@ -279,7 +279,7 @@ def test_tools_without_which_the_answer_would_be_another_are_refused(kind: str):
          "tool_choice.tools"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_converted_is_named(body: dict[str, Any], param: str):
+def test_a_field_that_cannot_be_converted_is_named(body: dict[str, Any], param: str):
     with pytest.raises(InvalidField) as raised:
         internal(**body)
     assert raised.value.extra == {"param": param}
