@@ -64,7 +64,7 @@ def _has_example(schema: Any, seen: frozenset[str]) -> bool:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_an_operation_says_which_credential_it_needs(name: str) -> None:
+def test_every_protected_operation_names_its_credentials_and_401(name: str) -> None:
     operation = OPERATIONS[name]
     assert bool(operation.get("security")) == (name not in OPEN)
     if name not in OPEN:

@@ -110,7 +110,7 @@ async def test_a_path_with_v1_twice_is_explained(platform: RunningPlatform, key:
         ("/v1/images", {"anthropic-version": "2023-06-01"}),
     ],
 )
-async def test_anthropics_clients_are_answered_in_their_envelope(
+async def test_anthropics_clients_receive_anthropics_error_format(
     platform: RunningPlatform, key: str, path: str, headers: dict[str, str]
 ) -> None:
     answer = await platform.client(key).get(path, headers=headers)
@@ -125,7 +125,7 @@ async def test_another_method_is_405_and_names_the_right_one(platform: RunningPl
 
 
 @pytest.mark.parametrize("path", ["/v1/audit/nothing", "/v1/platform/nothing", "/api/nothing", "/nothing"])
-async def test_administrations_unknown_paths_keep_their_form(tenant: Tenant, path: str) -> None:
+async def test_unknown_paths_of_administration_have_administrations_error_format(tenant: Tenant, path: str) -> None:
     answer = await tenant.admin.client.get(path)
     assert (answer.status_code, answer.json()) == (404, {"detail": "Not found"})
 

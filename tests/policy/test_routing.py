@@ -93,7 +93,7 @@ def test_without_models_that_have_a_capability_those_with_unknown_capabilities_a
     assert names(only(model_filters=excluded), "vision") == ["plain"]
 
 
-def test_a_chain_is_in_the_order_of_its_priorities_and_knows_no_filters() -> None:
+def test_a_chain_is_ordered_by_priority_and_ignores_model_filters() -> None:
     chain = (
         ChainEntry(provider="a", model_id="plain", priority=5),
         ChainEntry(provider="a", model_id="inactive", priority=1),

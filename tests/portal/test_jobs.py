@@ -17,7 +17,9 @@ async def until(portal: RunningPortal, job_id: UUID, status: str) -> None:
         await asyncio.sleep(0.02)
 
 
-async def test_without_a_platform_the_status_is_unknown_and_the_job_says_why(portal: RunningPortal, org: Org) -> None:
+async def test_without_a_platform_the_status_is_unknown_and_the_job_has_the_reason(
+    portal: RunningPortal, org: Org
+) -> None:
     ((job_id,),) = portal.sql("SELECT id FROM jobs WHERE org_id = %s", [org.id])
     await until(portal, job_id, "failed")
     assert portal.sql("SELECT error FROM jobs WHERE id = %s", [job_id]) == [("PLATFORM_URL is not set",)]

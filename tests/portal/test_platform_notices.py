@@ -42,9 +42,7 @@ async def status(portal: RunningPortal, **claims: Any) -> int:
 
 
 @pytest.mark.parametrize("token_type", [None, "", "m2m", "access", "id_token", "Platform_Notice", ["platform_notice"]])
-async def test_what_the_platform_signs_for_the_portal_otherwise_is_no_notice(
-    notified: RunningPortal, token_type: object
-) -> None:
+async def test_a_platform_token_of_another_type_is_refused(notified: RunningPortal, token_type: object) -> None:
     """The audience is correct, and the kind of the token is not (RFC 8725, 3.11 and 3.12)."""
     assert await status(notified, **({} if token_type is None else {"token_type": token_type})) == 401
 

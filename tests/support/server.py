@@ -57,14 +57,14 @@ ADMIN_PASSWORD = "the first admin's password"
 _SOURCES: Final = Path(gatehouse.__file__).parent
 _SOURCES_FILE: Final = "sources"
 
-#: If one of these settings is set, a first start differs from the one whose home is copied.
+#: Settings that change the result of a first start. A server with one of them cannot use a copied home.
 _OF_FIRST_STARTS: Final = {"DATABASE_URL", "GATEHOUSE_MASTER_KEY", "GATEHOUSE_ADMIN_EMAIL", "GATEHOUSE_ADMIN_PASSWORD"}
 
 
 class GatehouseServer:
-    """A server with an embedded PostgreSQL, unless `env` has a `DATABASE_URL`. A given `home` is kept. The default is a
-    temporary home, which is empty with `is_first_start`, and otherwise has the database of an earlier first start.
-    With `imports_anew`, the process shares no memory with other servers."""
+    """A server with an embedded PostgreSQL, unless `env` has a `DATABASE_URL`. `home` is kept. Without it, the server
+    has a temporary home, which is empty with `is_first_start`, and otherwise contains the database of an earlier first
+    start. With `imports_anew`, the process shares no memory with other servers."""
 
     def __init__(
         self,
@@ -231,7 +231,7 @@ class GatehouseServer:
         return cursor.fetchall() if cursor.description else []
 
     def touch(self, topic: str, key: object) -> None:
-        """Notify the workers to reload this, like a change."""
+        """Notify the workers to reload this topic and key, as a change does."""
         connection = self._connection()
         with connection.transaction():
             touch(connection, topic, str(key))

@@ -83,7 +83,7 @@ class Provider:
 
 
 def reset(writer: asyncio.StreamWriter) -> None:
-    """Reset the connection, like a host that does not know it."""
+    """Reset the connection, like a host that has lost its state."""
     wire = writer.get_extra_info("socket")
     if wire.fileno() >= 0:
         wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NONE)

@@ -66,7 +66,7 @@ export const requestFieldTexts = {
   knownHint: "These fields of model calls are refused unless they are allowed.",
   others: "Further names",
   othersHint: "One a line: a field, a hosted tool such as tools.web_search, or tools.* for all of them.",
-  unknown: { pass: "Fields that the gateway does not know are passed to the provider.", refuse: "Fields that the gateway does not know are refused." },
+  unknown: { pass: "Unknown fields are passed to the provider.", refuse: "Unknown fields are refused." },
   saved: "The allowed fields were saved.",
 } as const;
 

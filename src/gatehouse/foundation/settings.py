@@ -226,9 +226,7 @@ class Settings(CommonSettings):
     dlp_stream_mode: Literal["window", "hold"] = Field(
         "window", description="Hold back a stream as far as a match may reach (window), or to its end (hold)."
     )
-    unknown_fields: Literal["pass", "refuse"] = Field(
-        "pass", description="Treatment of fields of model calls that the gateway does not know."
-    )
+    unknown_fields: Literal["pass", "refuse"] = Field("pass", description="Treatment of unknown fields of model calls.")
     dlp_unreadable: Literal["log_only", "block"] = Field(
         "log_only", description="Treatment of images, recordings and files that DLP cannot read."
     )

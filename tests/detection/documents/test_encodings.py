@@ -84,7 +84,7 @@ def test_other_encodings_are_guessed(text: str, encoding: str) -> None:
     assert reading.text.encode(reading.encoding) == data
 
 
-def test_the_guess_looks_at_few_lines_of_a_long_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_few_lines_of_a_long_text_are_used_to_guess_its_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     real = __import__("charset_normalizer").from_bytes
     monkeypatch.setattr("charset_normalizer.from_bytes", lambda data: seen.append(len(data)) or real(data))

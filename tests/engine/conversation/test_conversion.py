@@ -120,7 +120,7 @@ def test_texts_that_follow_each_other_are_one_block_for_anthropics_clients():
     assert [block.get("text") for block in shown["content"]] == ["Hi there", None, "after"]
 
 
-def test_anthropic_gets_a_limit_a_scale_and_json_mode_as_it_knows_them():
+def test_limit_temperature_and_json_mode_are_converted_for_anthropic():
     expected = request(sampling=Sampling(temperature=1.7), response_format=ResponseFormat(kind="json_object"))
     body = DIALECTS["anthropic_messages"].from_internal(expected)
     assert (body["max_tokens"], body["temperature"]) == (4096, 1.0)
@@ -155,7 +155,7 @@ def test_anthropic_gets_a_limit_a_scale_and_json_mode_as_it_knows_them():
         ),
     ],
 )
-def test_what_the_other_side_cannot_say_is_a_400_that_names_it(name, changes, param):
+def test_a_field_that_cannot_be_converted_is_refused_by_name(name, changes, param):
     body = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "x"}], **changes}
     dialect = DIALECTS[name]
     with pytest.raises(InvalidField) as refused:
@@ -220,7 +220,7 @@ def _collected(deltas) -> tuple:
 
 @pytest.mark.parametrize("name", CHAT)
 @pytest.mark.parametrize("case", COMPLETIONS)
-def test_a_stream_written_and_read_again_says_the_same(name, case):
+def test_a_stream_that_is_written_and_read_has_the_same_deltas(name, case):
     dialect, expected = DIALECTS[name], list(deltas_of(COMPLETIONS[case]))
     body = {
         "model": "m",

@@ -103,7 +103,7 @@ def test_usage_requested_by_the_client_passes_unchanged():
     assert tap.usage == Usage(input_tokens=9, output_tokens=4)
 
 
-def test_usage_beside_content_passes_and_the_last_word_counts():
+def test_usage_in_a_chunk_with_content_passes_and_the_last_usage_counts():
     both = frame(b'{"choices":[{"delta":{"content":"x"}}],"usage": {"prompt_tokens":9,"completion_tokens":1}}')
     _, tap = OPENAI.forward(chat(), "m")
     assert tap.take(both) == both
@@ -133,7 +133,7 @@ def test_a_stream_without_its_end_is_not_complete():
         b'{"object": "error", "message": "overloaded"}',
     ],
 )
-def test_an_error_in_the_stream_stops_it_where_it_stands(fault):
+def test_a_stream_ends_before_an_error_event(fault):
     _, tap = OPENAI.forward(chat(), "m")
     assert tap.take(TEXT + frame(fault) + DONE) == TEXT
     assert tap.fault == "overloaded"
@@ -146,7 +146,7 @@ def test_words_about_errors_are_no_error():
     assert tap.fault is None
 
 
-def test_anthropics_stream_tells_usage_in_pieces():
+def test_usage_is_read_from_several_events_of_anthropics_stream():
     call = ANTHROPIC.decode(b'{"model":"m","max_tokens":5,"stream":true,"messages":[{"role":"user","content":"x"}]}')
     _, tap = ANTHROPIC.forward(call, "m")
     start = (

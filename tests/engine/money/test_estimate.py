@@ -74,7 +74,7 @@ async def decoded_call(body: dict[str, Any], dialect: str = "openai_chat") -> Ca
         ),
     ],
 )
-async def test_a_call_needs_what_it_uses(dialect: str, body: dict[str, Any], needs: list[str]) -> None:
+async def test_a_call_needs_the_capabilities_that_it_uses(dialect: str, body: dict[str, Any], needs: list[str]) -> None:
     assert routing_needs(await decoded_call(body, dialect)).needs == sum(CAPABILITY_BITS[need] for need in needs)
 
 

@@ -101,7 +101,7 @@ async def test_a_version_without_usage_in_streams_has_an_estimate(ask, dialect):
 
 
 @pytest.mark.parametrize(("version", "name"), [(OLD, "max_tokens"), (NEW, "max_completion_tokens")])
-async def test_the_limit_has_the_name_that_the_version_knows(ask, version, name):
+async def test_the_api_version_selects_the_name_of_the_token_limit(ask, version, name):
     async with azure() as server:
         await ask(call("anthropic_messages"), place(server.url, version=version), secret=SECRET)
         body = json.loads(server.requests[0].body)

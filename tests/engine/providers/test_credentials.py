@@ -59,7 +59,7 @@ def test_good_credentials_are_split_into_secret_and_config(kind, body, secret, c
         ({"use_instance_role": True}, ["cloud_region"]),
     ],
 )
-def test_keys_are_missing_unless_the_machines_role_stands_for_them(body, missing):
+def test_keys_are_required_unless_the_role_of_the_machine_is_used(body, missing):
     with pytest.raises(MissingCredentials) as refused:
         read_credentials(KINDS["bedrock"], body)
     assert refused.value.extra == {"missing": missing}

@@ -543,7 +543,7 @@ async def test_models_are_listed_over_pages(outbound) -> None:
         ("a?b#c", "/models/a%3Fb%23c:"),
     ],
 )
-async def test_the_model_stands_in_the_path(ask, model, path) -> None:
+async def test_the_path_contains_the_model(ask, model, path) -> None:
     async with upstream(answering(b'{"candidates":[{}]}')) as server:
         await ask(call(), candidate("gemini", model, base_url=server.url))
         assert server.requests[0].head.startswith(f"POST {path}generateContent HTTP/1.1")

@@ -19,7 +19,7 @@ TOOLS = {
 
 @pytest.mark.parametrize("dialect", CHAT)
 @pytest.mark.parametrize("stream", [False, True])
-async def test_echo_gives_the_words_back_with_their_usage(ask, dialect, stream):
+async def test_echo_returns_the_text_with_its_usage(ask, dialect, stream):
     reply = await ask(call(dialect, stream=stream), candidate("sandbox", "echo"))
     text = await everything(reply) if stream else reply.body
     assert b"hello" in text
@@ -47,7 +47,7 @@ async def test_the_usage_is_the_one_in_the_models_name(ask):
     assert reply.usage == Usage(input_tokens=1000, output_tokens=200)
 
 
-async def test_a_stream_has_as_many_chunks_as_the_name_says(ask):
+async def test_the_models_name_sets_the_number_of_chunks(ask):
     reply = await ask(call(stream=True), candidate("sandbox", "stream-50"))
     assert (await everything(reply)).count(b"chunk-") == 50
 

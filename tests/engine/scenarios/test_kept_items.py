@@ -50,7 +50,7 @@ async def test_a_call_with_its_image_passes() -> None:
     assert sent(harness)["input"][1] == IMAGE_CALL
 
 
-async def test_reasoning_without_its_content_keeps_only_an_id_of_its_owner() -> None:
+async def test_the_id_of_reasoning_without_content_is_sent_only_for_its_owner() -> None:
     harness = engine(*ALLOWED)
     first = await ask_whole(harness, native.reasoning("Why", encrypted=None))
     items = [USER, first["output"][0]]

@@ -218,7 +218,7 @@ async def test_a_position_beyond_the_file_is_its_end(
     assert reader.backlog() == [Backlog(writer.writer_id, False, 0)]
 
 
-async def test_the_backlog_counts_what_is_not_confirmed(writer: JournalWriter, reader: JournalReader) -> None:
+async def test_the_backlog_counts_unconfirmed_records(writer: JournalWriter, reader: JournalReader) -> None:
     await write(writer, *range(7))
     assert reader.backlog() == [Backlog(writer.writer_id, True, 7 * LINE)]
     reader.release(reader.batch(max_records=5))
@@ -292,7 +292,7 @@ async def test_a_new_reader_skips_writers_that_only_a_follower_still_needs(
     assert follower.release(follower.batch()) == [writer.writer_id]
 
 
-def test_a_writer_that_dies_between_two_looks_is_not_finished_with_records_unread(
+def test_records_of_a_writer_that_dies_during_a_read_are_not_skipped(
     reader: JournalReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reader checks whether the writer lives before it lists the segments. So it reads records that are written in

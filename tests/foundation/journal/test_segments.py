@@ -10,7 +10,7 @@ from gatehouse.foundation.journal.segments import Segments
 
 
 @pytest.mark.parametrize("fsync", [True, False])
-def test_with_fsync_nothing_counts_as_kept_that_the_system_has_not_synced(tmp_path: Path, fsync: bool) -> None:
+def test_with_fsync_only_synced_records_are_confirmed(tmp_path: Path, fsync: bool) -> None:
     segments = Segments(tmp_path, fsync=fsync, segment_bytes=1)
     assert segments.commit([b"first"]) == (1, None)
     # The descriptor accepts writes, but the system cannot sync it.

@@ -175,7 +175,7 @@ def test_an_invalid_budget_is_refused_by_field(operator: httpx2.Client, body: di
     assert field in answer.text
 
 
-def test_the_settings_say_the_budget_until_an_operator_does(trust: Trust) -> None:
+def test_the_settings_set_the_budget_until_an_operator_changes_it(trust: Trust) -> None:
     limits = {"BUDGET_MONTHLY_REQUESTS": "1", "BUDGET_MONTHLY_USD": "12.5"}
     with OutpostServer(trust, **limits) as outpost, outpost.admin() as operator:
         state = operator.get(ROUTE).json()

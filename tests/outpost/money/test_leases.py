@@ -171,7 +171,7 @@ async def test_an_answer_is_taken_once(pair: tuple[Node, Node]) -> None:
     assert first.share + second.share == 100
 
 
-async def test_a_giver_whose_disk_fails_gives_nothing_until_the_transfer_is_stored(pair: tuple[Node, Node]) -> None:
+async def test_no_amount_is_transferred_before_the_transfer_is_stored(pair: tuple[Node, Node]) -> None:
     first, second = pair
     transfer = await first.leases.ask(MONTH, second.address)
     second.dies = "before"

@@ -113,7 +113,7 @@ def test_one_outpost_spends_the_share_that_its_peer_does_not_need(peers: Both) -
     assert spent(peers) <= used + 60
 
 
-def test_under_a_limit_below_the_spent_amount_no_outpost_spends(peers: Both) -> None:
+def test_no_outpost_spends_if_the_limit_is_below_the_spent_amount(peers: Both) -> None:
     first, second = peers
     used = spent(peers)
     limit(peers, used + 40)
@@ -135,12 +135,12 @@ def test_disconnected_peers_spend_only_their_shares(peers: Both) -> None:
     assert second.process is not None
     second.process.send_signal(signal.SIGSTOP)
     try:
-        # The other outpost has given nothing before it was stopped.
+        # The other outpost transferred nothing before it was stopped.
         assert load([first], room + 20, threads=8) == room
     finally:
         second.process.send_signal(signal.SIGCONT)
     until(lambda: begun(first) and not budget(first)["peers"][0]["fault"])
-    # The amount that was requested while it was stopped is given once, and nothing is lost.
+    # The amount that was requested while it was stopped is transferred once, and nothing is lost.
     limit_requests = budget(first)["monthly_requests"]
     until(lambda: sum(budget(peer)["share_requests"] for peer in peers) == limit_requests)
     assert load(peers, 100) >= 55 - room
@@ -244,7 +244,7 @@ def test_messages_of_strangers_are_refused(peers: Both, trust: Trust) -> None:
     for path in ("/peer/state", "/peer/share"):
         assert httpx2.post(first.admin_url + path, json={}).status_code == 401
     assert first.ask().status_code == 200
-    # A peer may speak only for itself, and only send valid messages.
+    # Messages that are invalid or in the name of another outpost are refused.
     valid_headers = {"Authorization": f"Bearer {token(trust.authority)}"}
     for body in (b"{}", b"[]", b'{"id": "' + str(uuid4()).encode() + b'", "stopped": true, "month": 0}'):
         assert httpx2.post(first.admin_url + "/peer/state", content=body, headers=valid_headers).status_code == 400
@@ -256,7 +256,7 @@ def test_without_peers_the_peer_endpoints_do_not_exist(outpost: OutpostServer) -
     assert httpx2.get(outpost.admin_url + "/peer/id").status_code == 404
 
 
-def test_no_peer_is_needed_for_a_start_and_its_own_share_is_there(trust: Trust, tmp_path: Path) -> None:
+def test_an_outpost_without_reachable_peers_starts_and_spends_its_own_share(trust: Trust, tmp_path: Path) -> None:
     authorities = tmp_path / "authorities.pem"
     authorities.write_text(trust.authority.pem)
     environment = {

@@ -10,8 +10,9 @@ from typing import Any
 import httpx2
 from tests.support.outpost_server import OutpostServer, Trust, chat_body, stored, until, verified
 
-#: The number of kills of the outpost (20 test more), and of requests of a day without the platform (100,000).
+#: The number of kills of the outpost (20 in a long test).
 KILLS = int(os.environ.get("OUTPOST_KILLS", "4"))
+#: The number of requests while the platform is unavailable (100,000 in a long test).
 AWAY = int(os.environ.get("OUTPOST_AWAY_REQUESTS", "3000"))
 WAIT_SECONDS = 60 + AWAY / 100
 
@@ -92,7 +93,7 @@ def test_kill_9_loses_and_duplicates_no_complete_response(trust: Trust) -> None:
         assert {request_id for request_id, _ in usage_rows} >= set(callers.answered)
         succeeded = {request_id for request_id, outcome in usage_rows if outcome == "success"}
         assert succeeded >= set(callers.answered)
-        # At the platform, interrupted streams have ended.
+        # The platform has no open stream: the interrupted streams were recorded as ended.
         assert trust.server.sql("SELECT 1 FROM open_streams") == []
         assert "the chain is whole" in verified(trust)
 

@@ -11,7 +11,7 @@ PEOPLE = {
 }  # fmt: skip
 
 
-def test_it_is_not_ready_while_it_loads_what_a_new_policy_needs(trust: Trust) -> None:
+def test_an_outpost_is_not_ready_while_it_loads_the_models_of_a_new_policy(trust: Trust) -> None:
     rules = f"{trust.server.url}/api/admin/dlp-rules/"
     headers = {"Authorization": f"Bearer {trust.server.key}"}
     with OutpostServer(trust) as outpost, ThreadPoolExecutor(1) as pool:

@@ -87,7 +87,7 @@ def named_by_index(console: Path) -> set[Path]:
     return {console / path for path in re.findall(r'(?:src|href)="/console/(assets/[^"]+\.(?:js|css))"', page)}
 
 
-def test_what_the_page_names_is_small_and_has_no_charts(console: Path) -> None:
+def test_the_files_of_the_first_load_are_small_and_have_no_charts(console: Path) -> None:
     loaded = named_by_index(console)
     assert len(loaded) >= 2
     assert sum(path.with_name(f"{path.name}.br").stat().st_size for path in loaded) <= MAX_FIRST_LOAD_BYTES

@@ -156,7 +156,7 @@ async def test_stop_ends_the_call_before_and_within_the_answer(
     await expect(messages(page).last).to_contain_text("Incomplete")
 
 
-async def test_an_answer_goes_on_while_another_page_is_open(
+async def test_an_answer_continues_while_another_page_is_open(
     server: GatehouseServer, page: Page, sign_in: SignIn
 ) -> None:
     who = await sign_in("user", "/console/chat")

@@ -136,7 +136,7 @@ async def test_other_methods_are_refused(client: httpx2.AsyncClient) -> None:
     assert (await client.delete("/console/keys")).status_code == 405
 
 
-async def test_an_installation_without_the_files_says_so_and_works(
+async def test_an_installation_without_the_console_works_and_shows_an_explanation(
     platform: RunningPlatform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(routes, "_console_files", ConsoleFiles(tmp_path))

@@ -479,7 +479,7 @@ async def test_bundles_are_paged_sorted_and_filtered_by_the_server(
 # roles --------------------------------------------------------------------------------------------------------------
 
 
-async def test_auditors_see_everything_and_change_nothing_and_users_are_not_led_there(
+async def test_auditors_can_only_read_and_users_have_no_links_to_these_pages(
     server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
     navigation = page.get_by_role("navigation", name="Main")

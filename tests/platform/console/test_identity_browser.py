@@ -459,7 +459,7 @@ async def test_an_administrator_ends_the_sessions_of_a_user(
 
 
 @pytest.mark.usefixtures("no_providers")
-async def test_auditors_see_everything_and_change_nothing_and_users_are_not_led_there(
+async def test_auditors_can_only_read_and_users_have_no_links_to_these_pages(
     page: Page, sign_in: SignIn, admin: httpx2.Client, provider: IdentityProvider
 ) -> None:
     admin.post(IDP, json=provider.config).raise_for_status()

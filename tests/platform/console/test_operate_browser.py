@@ -571,7 +571,7 @@ async def test_alerts_are_paged_sorted_and_filtered_by_the_server(
 
 
 @pytest.mark.usefixtures("no_budgets")
-async def test_auditors_see_everything_and_change_nothing_and_users_are_not_led_there(
+async def test_auditors_can_only_read_and_users_have_no_links_to_these_pages(
     page: Page, sign_in: SignIn, admin: httpx2.Client
 ) -> None:
     name = new_name("Seen")

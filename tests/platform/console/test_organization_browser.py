@@ -40,7 +40,7 @@ async def test_settings_are_changed_and_a_bad_one_is_named(
         assert server.sql(NAME, [DEFAULT_TENANT]) == [(name,)]
 
 
-async def test_the_second_of_two_administrators_is_told(
+async def test_the_second_of_two_concurrent_changes_of_a_filter_and_settings_is_refused(
     server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
     """The first administrator changes a filter and the settings while the second has the forms of both open."""
@@ -86,7 +86,7 @@ async def test_the_second_of_two_administrators_is_told(
     assert first.put("/api/v1/admin/org/settings", json={"timezone": "UTC", "contact_email": None}).status_code == 200
 
 
-async def test_the_second_of_two_administrators_is_told_of_sessions_and_oauth_clients(
+async def test_the_second_of_two_concurrent_changes_of_sessions_and_oauth_clients_is_refused(
     server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
     first = api(server, new_user("admin"))
@@ -348,7 +348,7 @@ async def test_a_list_whose_first_load_is_under_way_shows_what_was_added(
     server.sql("DELETE FROM allowed_domains WHERE domain = %s", [domain])
 
 
-async def test_auditors_look_and_change_nothing(page: Page, sign_in: SignIn) -> None:
+async def test_auditors_can_read_everything_and_change_nothing(page: Page, sign_in: SignIn) -> None:
     await sign_in("auditor", "/console/organization")
     await expect(page.get_by_role("switch", name="Data-loss prevention")).to_be_disabled()
     await expect(page.get_by_role("button", name=re.compile("Save|Edit"))).to_have_count(0)

@@ -117,7 +117,7 @@ async def test_no_secret_of_the_session_can_be_read_by_a_script(page: Page, sign
     assert "eyJ" not in stored
 
 
-async def test_a_call_whose_token_is_refused_is_made_again_with_a_new_one(page: Page, sign_in: SignIn) -> None:
+async def test_a_call_with_a_refused_token_is_repeated_with_a_new_token(page: Page, sign_in: SignIn) -> None:
     await sign_in()
     tokens: list[str | None] = []
 
@@ -231,7 +231,7 @@ async def test_a_key_is_created_by_keyboard_alone(page: Page, sign_in: SignIn) -
     await expect(page.get_by_role("button", name="Create key").first).to_be_focused()
 
 
-async def test_the_apis_message_stands_at_the_field_that_it_names(page: Page, sign_in: SignIn) -> None:
+async def test_the_apis_message_is_shown_at_the_field_that_it_names(page: Page, sign_in: SignIn) -> None:
     await sign_in("user", "/console/keys")
 
     async def refuse(route: Route) -> None:
@@ -314,7 +314,7 @@ async def test_a_link_to_a_record_opens_it_wherever_it_is_in_the_list(
     await expect(detail.get_by_role("heading", name="This record is no longer there")).to_be_visible()
 
 
-async def test_a_failed_call_is_told_and_can_be_tried_again(page: Page, sign_in: SignIn) -> None:
+async def test_the_error_of_a_failed_call_is_shown_and_the_call_can_be_repeated(page: Page, sign_in: SignIn) -> None:
     await sign_in("user")
     await page.route("**/api/v1/usage/records*", lambda route: route.fulfill(status=403, json={"detail": "Not today."}))
     await page.get_by_role("link", name="Requests", exact=True).click()
@@ -325,7 +325,7 @@ async def test_a_failed_call_is_told_and_can_be_tried_again(page: Page, sign_in:
     await expect(page.get_by_role("heading", name="No requests in this period")).to_be_visible()
 
 
-async def test_a_list_that_loads_says_so(page: Page, sign_in: SignIn) -> None:
+async def test_a_loading_list_shows_that_it_loads(page: Page, sign_in: SignIn) -> None:
     await sign_in("user")
     checked = asyncio.Event()
 

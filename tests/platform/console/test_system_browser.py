@@ -334,9 +334,7 @@ async def test_outposts_are_listed_and_get_credentials(
 # roles --------------------------------------------------------------------------------------------------------------
 
 
-async def test_auditors_see_everything_and_change_nothing_and_users_are_not_led_there(
-    page: Page, sign_in: SignIn
-) -> None:
+async def test_auditors_can_only_read_and_users_have_no_links_to_these_pages(page: Page, sign_in: SignIn) -> None:
     navigation, main = page.get_by_role("navigation", name="Main"), page.get_by_role("main")
     await sign_in("auditor")
     await navigation.get_by_role("link", name="System").click()

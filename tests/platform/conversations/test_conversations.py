@@ -25,7 +25,7 @@ async def test_a_bare_model_id_is_stored_under_its_full_name(tenant_with_models:
     assert (await tenant_with_models.user.client.post(BASE, json={"model": "echo"})).json()["model"] == "sandbox/echo"
 
 
-async def test_without_a_model_the_preferred_one_is_used_and_otherwise_auto(tenant_with_models: Tenant) -> None:
+async def test_the_default_model_is_the_preferred_one_or_auto(tenant_with_models: Tenant) -> None:
     client = tenant_with_models.user.client
     first = (await client.post(BASE, json={})).json()
     assert (first["model"], first["model_snapshot"]) == ("auto", None)

@@ -100,7 +100,7 @@ async def test_an_event_that_was_changed_with_its_hash_is_named_by_the_next(
 
 
 @pytest.mark.usefixtures("chain")
-async def test_the_last_event_changed_with_its_hash_is_named_by_the_head(
+async def test_a_last_event_that_was_changed_together_with_its_hash_differs_from_the_head(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     Forger(platform, tenant).rewrite(8, reason="forged")

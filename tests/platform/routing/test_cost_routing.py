@@ -432,7 +432,7 @@ async def test_patch_changes_only_the_named_fields(sandbox: Tenant) -> None:
 
 
 @pytest.mark.parametrize(("field", "value"), [("name", None), ("description", "other"), ("model_filters", None)])
-async def test_patch_takes_only_what_is_patchable(tenant: Tenant, field: str, value: str | None) -> None:
+async def test_patch_refuses_fields_that_cannot_be_patched(tenant: Tenant, field: str, value: str | None) -> None:
     policy = await made(tenant)
     answer = await tenant.admin.client.patch(f"{POLICIES}/{policy['policy_id']}", json={field: value})
     assert (answer.status_code, answer.json()["details"][0]["field"]) == (422, field)

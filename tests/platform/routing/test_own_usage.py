@@ -87,7 +87,7 @@ async def test_days_are_those_of_the_organizations_time_zone(
     assert (await tenant.user.client.get(SUMMARY, params={"period": "day"})).json()["total"]["requests"] == 1
 
 
-async def test_the_budgets_that_bind_the_caller_are_shown_with_what_is_left(
+async def test_the_callers_budgets_are_shown_with_their_remaining_amounts(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     admin = tenant.admin.client

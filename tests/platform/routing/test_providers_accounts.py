@@ -83,7 +83,7 @@ async def test_two_azure_resources_have_their_own_credentials_models_health_and_
         assert statuses == {"azure-eu": "active", "azure_openai": "kill_switched"}
 
 
-async def test_a_circuit_is_that_of_one_account(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_each_account_has_its_own_circuit(platform: RunningPlatform, tenant: Tenant) -> None:
     async with azure_openai.azure() as server:
         await add(tenant, "azure_openai", api_key=azure_openai.KEY, hosted_endpoint=server.url)
         # No server listens at this address.
@@ -98,7 +98,7 @@ async def test_a_circuit_is_that_of_one_account(platform: RunningPlatform, tenan
         assert set(platform.host.engine.circuits.open_of(tenant.id)) == {"azure-us"}
 
 
-async def test_regions_of_bedrock_and_keys_of_gemini_are_called_as_what_they_are(
+async def test_several_providers_of_one_kind_are_called_at_their_own_region_and_with_their_own_key(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     keys = {"cloud_access_key_id": bedrock.KEY_ID, "cloud_secret_access_key": bedrock.SECRET}

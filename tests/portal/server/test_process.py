@@ -64,7 +64,7 @@ def portal() -> Iterator[PortalProcess]:
         embedded.stop(Path(directory) / "portal")
 
 
-def test_a_first_start_makes_what_it_needs_and_tells_the_admin_key_once(portal: PortalProcess) -> None:
+def test_a_first_start_creates_the_tables_and_prints_the_admin_key_once(portal: PortalProcess) -> None:
     portal.start()
     time.sleep(0.2)
     (key,) = re.findall(r"X-API-Key\): (adm_\w+)", portal.log.read_text())

@@ -28,7 +28,7 @@ USAGE = {
     "total_tokens": 37,
     "prompt_tokens_details": {"cached_tokens": 10, "audio_tokens": 0},
 }
-#: fields that versions before September 2024 do not know
+#: fields that versions before September 2024 do not have
 NEWER = ("stream_options", "max_completion_tokens")
 
 

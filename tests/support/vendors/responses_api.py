@@ -13,8 +13,8 @@ NOT_FOUND = b'{"error":{"message":"Not found","type":"invalid_request_error","co
 
 
 class ResponsesApi:
-    """Answers a text with a text that has a card number, a request with a tool with a call of the tool, and the result
-    of a tool with that result."""
+    """Answers a text with a text that contains a card number. Calls the tool of a request that has one. Answers the
+    result of a tool with that result."""
 
     def __init__(self) -> None:
         #: bodies of the calls

@@ -39,7 +39,7 @@ def written(folder: Path, name: str, text: str, *spans: tuple[int, int, str]) ->
         ("b_re3d_gov", "killed other terrorists", (7, 23, "organization"), []),
     ],
 )
-def test_what_is_no_name_is_not_learnt_as_one(
+def test_spans_that_are_not_names_are_left_out(
     tmp_path: Path, name: str, text: str, span: tuple[int, int, str], spans: list[tuple[int, int, str]]
 ) -> None:
     (example,) = load(written(tmp_path, name, text, span), name)

@@ -25,13 +25,13 @@ def test_one_carrier_one_cluster() -> None:
     assert clusters(TEXTS) == [0, 1, 0, 1, 0, 5, 6, 7, 0]
 
 
-def test_short_common_words_join_nothing() -> None:
+def test_texts_that_share_only_short_common_words_are_not_joined() -> None:
     common = ("the", "of", "and", "to", "in", "is", "that", "it", "was", "for", "on", "are", "they", "with")
     long = " ".join(Random(1).choices(common, k=3000))
     assert clusters([long, "It is the one that they are with.", "What is on for today?"]) == [0, 1, 2]
 
 
-def test_what_is_near_to_two_clusters_joins_them() -> None:
+def test_a_text_that_is_similar_to_two_clusters_merges_them() -> None:
     left, right = CARRIER[:110], CARRIER[60:]
     assert clusters([left, right]) == [0, 1]
     assert clusters([left, right, CARRIER]) == [0, 0, 0]

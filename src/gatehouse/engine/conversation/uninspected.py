@@ -65,7 +65,7 @@ EXCEPTIONS: Final = (
     Uninspected(
         frozenset({"model"}),
         "requests, at the top",
-        "It is not sent on: the provider receives the catalog's name. A name that the catalog does not know is redacted"
+        "It is not sent on: the provider receives the catalog's name. A name that is not in the catalog is redacted"
         " before it is shown or recorded.",
     ),
     Uninspected(

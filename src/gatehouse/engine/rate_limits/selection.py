@@ -72,7 +72,7 @@ class _PathRule(msgspec.Struct, frozen=True, gc=False):
     by_address: bool
     #: suffix of the client key for the entry's own counter; empty for the general limit, which uses the shared counter
     suffix: str
-    #: whether calls of callers who administer the organization are not limited
+    #: whether calls of callers who may engage a kill switch have no limit
     emergency: bool
     scan: bool
     #: whether the path's limit also applies to administrators and machines

@@ -61,7 +61,7 @@ class ImportedOverrides(Body):
 
 
 class Import(BaseModel):
-    """An exported document. Parts that this version does not know are skipped and named in the response."""
+    """An exported document. Parts that are unknown to this version are skipped and named in the response."""
 
     model_config = ConfigDict(extra="allow")
 

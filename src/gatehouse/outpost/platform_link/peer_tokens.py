@@ -2,7 +2,7 @@
 (docs/outpost-protocol.md).
 
 An outpost is accepted as a peer if it belongs to the same organization, and if an authority in `TLS_CA_BUNDLE` has
-issued its certificate. An outpost does not know revocations. A revoked outpost remains a peer until its certificate
+issued its certificate. Outposts receive no revocations. A revoked outpost remains a peer until its certificate
 expires, or until an operator removes it from `OUTPOST_PEERS` and blocks its access to this outpost's listeners.
 """
 

@@ -28,7 +28,7 @@ _HEADERS: Final = {
 }
 #: The folder of files whose names contain a hash of their content.
 _HASHED_FOLDER: Final = "assets/"
-#: Below it, each path is the token of a share link.
+#: The rest of a path in this folder is the token of a share link.
 _SHARED_FOLDER: Final = "shared/"
 _IMMUTABLE: Final = "public, max-age=31536000, immutable"
 _REVALIDATED: Final = "no-cache"

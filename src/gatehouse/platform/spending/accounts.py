@@ -23,10 +23,10 @@ class LeaseRequest(NamedTuple):
 
     budget: Budget
     span: PeriodSpan
-    #: whether the worker does not know yet how much an earlier account of this worker has spent
+    #: whether it is unknown how much an earlier account of this worker has spent
     fresh: bool
     enforced: bool
-    #: the part of the present lease from which the worker continues to spend in the meantime
+    #: the part of the present lease that the worker may spend until the ledger answers
     kept: Triple
     #: the amounts that are spent or reserved
     committed: Triple
@@ -44,9 +44,9 @@ class Grant(NamedTuple):
 
     #: the new lease
     granted: Triple
-    #: the lease before; if the account is fresh, all of it counts as spent
+    #: the worker's previous lease; if the request was `fresh`, the previous lease counts as spent
     previous: Triple
-    #: the most that this worker could receive, as far as the ledger knows
+    #: the largest lease that the ledger could have granted to this worker
     room: Triple
     #: the amounts that all workers have spent, as stored in the database
     recorded: Triple
@@ -135,9 +135,9 @@ class BudgetAccount:
         return None
 
     def exhausted_metric(self, amounts: Triple, now: float) -> int | None:
-        """Return the first metric that is exhausted, or None. A metric is exhausted if `amounts` fit neither into the
-        lease nor into the room of the ledger's last answer, if that answer is recent, or if they exceed the limit by
-        themselves."""
+        """Return the first metric that is exhausted, or None.
+        A metric is exhausted if `amounts` alone exceed its limit. It is also exhausted if the ledger answered recently
+        and `amounts` fit neither into the lease nor into the `room` of that answer."""
         is_recent = now - self._answered_at < _ROOM_VALID_SECONDS
         spent, reserved, granted, room = self.spent, self.reserved, self.granted, self.room
         for metric in self.limited_metrics:

@@ -164,7 +164,7 @@ async def _announce_reached(
     """Announce a reached limit, once in a period, and the thresholds of a plan's limit."""
     budget = request.budget
     if budget.plan and period.plan_limit not in {None, budget.limits.requests}:
-        # The requesting worker does not know the new limit of the plan yet.
+        # The requesting worker has not received the new limit of the plan yet.
         return
     key = {"budget": budget.id, "start": _moment(request.span.start)}
     limits = limits_of(budget.limits)

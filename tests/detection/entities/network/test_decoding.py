@@ -45,5 +45,5 @@ def test_two_names_side_by_side_stay_two() -> None:
     assert [(name.start, name.end, name.kind) for name in windows] == [(0, 3, "person"), (4, 8, "organization")]
 
 
-def test_no_words_no_names() -> None:
+def test_an_empty_text_has_no_names() -> None:
     assert decode_names(np.empty((0, TAGS)), read(), "") == []

@@ -41,7 +41,7 @@ def test_a_shape_describes_the_spelling_of_a_piece(piece: str, expected: int) ->
     assert shape(piece) == expected
 
 
-def test_the_vocabulary_knows_no_capitals_but_the_shapes_do(tokenizer: Tokenizer) -> None:
+def test_capitals_change_the_shapes_and_not_the_vocabulary_ids(tokenizer: Tokenizer) -> None:
     small, large = pieces(tokenizer, "may hill"), pieces(tokenizer, "May Hill")
     assert small.ids.tolist() == large.ids.tolist()
     assert small.shapes.tolist() != large.shapes.tolist()

@@ -45,7 +45,9 @@ def test_other_names_are_no_claude_models(name: str):
         ("claude-opus-5-5", False, False),
     ],
 )
-def test_what_a_version_accepts(name: str, accepts_sampling: bool, accepts_forced_calls: bool):
+def test_the_version_decides_whether_sampling_and_forced_calls_are_accepted(
+    name: str, accepts_sampling: bool, accepts_forced_calls: bool
+):
     model = claude(name)
     assert model is not None
     assert (model.accepts_sampling, model.accepts_forced_calls) == (accepts_sampling, accepts_forced_calls)

@@ -167,7 +167,7 @@ def test_openais_own_field_is_sent_as_it_is():
     assert effort.of_openai(None, "reasoning.effort") is None
 
 
-def test_mistral_knows_two_levels():
+def test_mistral_has_two_levels_of_effort():
     assert effort.for_mistral(Effort(level="low"), reasons=True) == "high"
     assert effort.for_mistral(Effort(level="none"), reasons=True) == "none"
 

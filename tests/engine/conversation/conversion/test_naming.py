@@ -64,7 +64,7 @@ def test_all_other_bytes_stay(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"id":1', b'{"choices":[{"model":"m"}]}'])
-def test_what_has_no_name_at_the_top_stays(body: bytes) -> None:
+def test_a_body_without_a_model_at_the_top_level_is_unchanged(body: bytes) -> None:
     assert naming.in_body(body, REQUESTED_MODEL) == body
 
 

@@ -45,7 +45,7 @@ def test_values_lists_objects_and_files_are_read() -> None:
     assert bytes(image.data) == picture
 
 
-def test_a_form_survives_writing_and_reading() -> None:
+def test_a_form_that_is_written_and_read_is_unchanged() -> None:
     values: dict[str, Any] = {"model": "m", "n": 2, "stream": False, "words": ["é", "two"], "plan": {"a": {"b": "c"}}}
     _, files = read_form(TYPE, form(file("image[]", b"\x89PNG", "secret name.png"), file("mask", b"GIF89a", "x.exe")))
     body, content_type = write_form(values, files)
@@ -109,7 +109,7 @@ def test_an_invalid_part_is_named(parts: list[tuple[str, bytes]], param: str) ->
     assert refused.value.extra["param"] == param
 
 
-def test_a_truncated_form_is_refused_and_never_fails_otherwise() -> None:
+def test_a_truncated_form_is_always_refused_with_the_expected_error() -> None:
     body = form(value("model", "m"), file("image", b"\x89PNG\r\n"))
     for length in range(len(body) - len(b"--\r\n")):
         with pytest.raises(Refusal):

@@ -58,7 +58,7 @@ PLACES: list[tuple[str, str, dict[str, Any]]] = [
         "a tool's result", "openai_chat",
         {"messages": [{"role": "tool", "tool_call_id": "t", "content": f"found {CARD}"}]},
     ),
-    ("a field that the gateway does not know", "openai_chat", {**user("hi"), "metadata": {"note": f"card {CARD}"}}),
+    ("an unknown field", "openai_chat", {**user("hi"), "metadata": {"note": f"card {CARD}"}}),
     (
         "a tool's description", "openai_chat",
         {**user("hi"), "tools": [{"type": "function", "function": {"name": "f", "description": f"card {CARD}"}}]},

@@ -73,7 +73,7 @@ async def test_a_prompt_cache_key_reaches_openai(ask, kind, is_sent):
         ("gpt-5", {"reasoning": False}, None),
     ],
 )
-async def test_the_catalog_or_the_name_says_whether_a_model_reasons(ask, model, capabilities, expected):
+async def test_the_catalog_or_the_name_decides_whether_a_model_reasons(ask, model, capabilities, expected):
     body: dict[str, Any] = {"thinking": {"type": "enabled", "budget_tokens": 8192}, "max_tokens": 9000}
     async with upstream(answering(OPENAI_REPLY)) as server:
         place = candidate("openai", model, base_url=server.url)

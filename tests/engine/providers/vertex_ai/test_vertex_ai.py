@@ -89,7 +89,7 @@ async def test_a_tool_call_of_claude_reaches_a_client_of_another_dialect(ask, se
     assert b'"finish_reason":"tool_calls"' in body
 
 
-async def test_the_usage_is_that_of_the_model(ask, served) -> None:
+async def test_the_usage_of_a_call_is_read(ask, served) -> None:
     reply = await ask(call(), place(served), secret=KEY_SECRET)
     assert reply.usage == Usage(input_tokens=9, output_tokens=4)
 
@@ -187,7 +187,7 @@ def test_the_host_is_that_of_the_location(location, host) -> None:
         ("a?b#c", "publishers/google/models/a%3Fb%23c"),
     ],
 )
-def test_the_model_stands_in_the_path(model, path) -> None:
+def test_the_path_contains_the_model(model, path) -> None:
     url = KINDS["vertex_ai"].endpoint(ProviderTarget("chat", model), ProviderConfig(**CONFIG), {}).url
     assert url.endswith(f"/locations/{LOCATION}/{path}:generateContent")
 

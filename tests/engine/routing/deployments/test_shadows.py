@@ -42,7 +42,7 @@ async def ask(harness: EngineHarness, *script: Any, **fields: Any) -> tuple[int,
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_copy_has_a_record_of_its_own(harness: EngineHarness, stream: bool) -> None:
+async def test_a_copy_has_its_own_record(harness: EngineHarness, stream: bool) -> None:
     script = (
         [(200, events("a")), (200, events("b", usage=(20, 9)))] if stream else [OK, (200, [completion(usage=(20, 9))])]
     )

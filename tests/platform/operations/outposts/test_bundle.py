@@ -155,7 +155,7 @@ async def test_changes_that_do_not_affect_outposts_wake_nobody(
 async def test_a_newer_version_of_another_worker_is_never_followed_by_an_older_one(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost
 ) -> None:
-    """This worker does not know a change yet that the outpost got from another worker."""
+    """The outpost received a change from another worker that this worker has not received yet."""
     first = await outpost.bundle()
     platform.sql("UPDATE tenants SET timezone = 'Europe/Berlin' WHERE id = %s", [tenant.id])
     ((head,),) = platform.sql("SELECT revision FROM revision_head")

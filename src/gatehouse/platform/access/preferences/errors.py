@@ -18,7 +18,7 @@ class NotAPicture(BadRequest):
 
 
 class PictureTooLarge(PayloadTooLarge):
-    message = f"file: a picture may have {MAX_PICTURE_BYTES} bytes."
+    message = f"file: a picture may have at most {MAX_PICTURE_BYTES} bytes."
 
 
 class BadAvatarForm(BadRequest):

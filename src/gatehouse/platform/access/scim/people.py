@@ -221,7 +221,7 @@ def _check_entry_counts(person: Person) -> None:
         ("emails", person.emails), ("phoneNumbers", person.phone_numbers), ("addresses", person.addresses),
     ):  # fmt: skip
         if len(entries or ()) > _MAX_ENTRIES:
-            raise InvalidValue(f"{attribute} may have {_MAX_ENTRIES} entries")
+            raise InvalidValue(f"{attribute} may have at most {_MAX_ENTRIES} entries")
 
 
 def _normalize_operation(operation: dict[str, Any]) -> dict[str, Any]:
@@ -283,7 +283,7 @@ def _user_name(person: Person) -> str:
 
 def _checked_text(value: str | None, attribute: str) -> str | None:
     if value is not None and (len(value) > _MAX_TEXT_CHARS or not value.isprintable()):
-        raise InvalidValue(f"{attribute} may have {_MAX_TEXT_CHARS} characters, all of them printable")
+        raise InvalidValue(f"{attribute} may have at most {_MAX_TEXT_CHARS} characters, all of them printable")
     return value or None
 
 

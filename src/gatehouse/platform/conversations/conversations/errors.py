@@ -24,7 +24,7 @@ class ConversationFull(Conflict):
 
     def __init__(self, limit: int) -> None:
         super().__init__(
-            f"A conversation may have {limit} messages (max_conversation_messages). Create a new conversation."
+            f"A conversation may have at most {limit} messages (max_conversation_messages). Create a new conversation."
         )
 
 

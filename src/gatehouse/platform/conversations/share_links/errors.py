@@ -14,4 +14,4 @@ class TooManyShareLinks(Conflict):
     code = "too_many_share_links"
 
     def __init__(self, limit: int) -> None:
-        super().__init__(f"A conversation may have {limit} share links, including revoked links.")
+        super().__init__(f"A conversation may have at most {limit} share links, including revoked links.")

@@ -14,7 +14,7 @@ class DomainExists(Conflict):
 
 class TooManyDomains(Conflict):
     code = "too_many_domains"
-    message = "An organization can have 100 domains."
+    message = "An organization can have at most 100 domains."
 
 
 class DomainNotProven(Conflict):

@@ -191,7 +191,7 @@ PARTS: list[tuple[Text | ToolCall, ...]] = [
 
 
 @pytest.mark.parametrize("parts", PARTS)
-def test_a_stream_ends_with_what_the_whole_answer_is(parts: tuple[Text | ToolCall, ...]):
+def test_a_streams_last_event_contains_the_whole_answer(parts: tuple[Text | ToolCall, ...]):
     deltas: list[Delta] = []
     calls = 0
     for part in parts:

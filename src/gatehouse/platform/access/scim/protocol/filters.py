@@ -67,7 +67,7 @@ class TextAttribute(NamedTuple):
         if value is None:
             return _compare_null(self.column, op)
         if not isinstance(value, str):
-            raise InvalidFilter("the attribute is compared with text, in double quotes")
+            raise InvalidFilter("the attribute can only be compared with text in double quotes")
         operand = self.column if self.exact else func.lower(self.column)
         expected = literal(value) if self.exact else func.lower(value)
         match op:
@@ -98,7 +98,7 @@ class FlagAttribute(NamedTuple):
             return _compare_null(self.column, op)
         expected = {"true": True, "false": False}.get(value.lower()) if isinstance(value, str) else value
         if not isinstance(expected, bool) or op not in {Op.eq, Op.ne}:
-            raise InvalidFilter("the attribute is compared by eq or ne with true or false")
+            raise InvalidFilter("the attribute can only be compared by eq or ne, with true or false")
         return self.column.is_(expected is (op is Op.eq))
 
 
@@ -109,7 +109,7 @@ class IdAttribute(NamedTuple):
 
     def compare(self, op: CompareOperator, value: Any) -> Condition:
         if op is not Op.eq or not isinstance(value, str):
-            raise InvalidFilter("id is compared by eq with text, in double quotes")
+            raise InvalidFilter("id can only be compared by eq, with text in double quotes")
         try:
             return self.column == UUID(value)
         except ValueError:
@@ -184,7 +184,7 @@ _CORE_URNS: Final = {"", USER.lower(), GROUP.lower()}
 def compile_filter(text: str, attributes: Attributes) -> Condition:
     """Return the SQL condition of a filter. Raises `InvalidFilter`."""
     if len(text) > _MAX_FILTER_CHARS:
-        raise InvalidFilter(f"a filter may have {_MAX_FILTER_CHARS} characters")
+        raise InvalidFilter(f"a filter may have at most {_MAX_FILTER_CHARS} characters")
     try:
         tree = ScimFilter[Any](text).ast
     except InvalidFilterException as error:
@@ -268,4 +268,4 @@ def _compare_null(operand: SQLColumnExpression[Any], op: CompareOperator) -> Con
         return operand.is_(None)
     if op is Op.ne:
         return operand.is_not(None)
-    raise InvalidFilter("null is compared by eq or ne")
+    raise InvalidFilter("null can only be compared by eq or ne")

@@ -114,7 +114,7 @@ async def read_json(request: Request, max_bytes: int) -> dict[str, Any]:
     `InvalidValue`."""
     raw = await request.body()
     if len(raw) > max_bytes:
-        raise ResourceTooLarge(f"The resource may have {max_bytes // 1024} KiB.")
+        raise ResourceTooLarge(f"The resource may have at most {max_bytes // 1024} KiB.")
     try:
         decoded = msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -138,5 +138,5 @@ def operations(patch: dict[str, Any], maximum: int) -> list[dict[str, Any]]:
     ):
         raise InvalidSyntax("Operations must be a list of objects, one or more")
     if len(raw_operations) > maximum:
-        raise InvalidValue(f"A request may have {maximum} operations")
+        raise InvalidValue(f"A request may have at most {maximum} operations")
     return [{key.lower(): value for key, value in operation.items()} for operation in raw_operations]

@@ -60,7 +60,7 @@ class Projection:
 
 def _names(parameter: str | None) -> _Names:
     if parameter is not None and len(parameter) > _MAX_PARAMETER_CHARS:
-        raise InvalidValue(f"attributes may have {_MAX_PARAMETER_CHARS} characters")
+        raise InvalidValue(f"attributes may have at most {_MAX_PARAMETER_CHARS} characters")
     sub_attributes_by_name: dict[str, set[str] | None] = {}
     for item in (parameter or "").split(","):
         name, sub_attribute = _split(item.strip().lower())

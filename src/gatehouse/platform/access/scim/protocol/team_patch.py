@@ -32,7 +32,7 @@ _TEXT_ATTRIBUTES: Final = {"displayname": "displayName", "externalid": "external
 class MemberAction(Enum):
     ADD = "add"
     REMOVE = "remove"
-    #: Members that the step does not name are removed.
+    #: The step's members replace all members of the group.
     REPLACE = "replace"
 
 
@@ -68,7 +68,7 @@ def steps_of(operations: Sequence[dict[str, Any]]) -> list[GroupStep]:
             else:
                 steps.append(step)
     if sum(len(step.users) for step in steps if isinstance(step, MembersStep)) > _MAX_MEMBERS:
-        raise InvalidValue(f"A request may name {_MAX_MEMBERS} members")
+        raise InvalidValue(f"A request may name at most {_MAX_MEMBERS} members")
     return steps
 
 
@@ -76,7 +76,7 @@ def parse_members(value: Any) -> dict[UUID, str | None]:
     """Return the users in a list of members, or in a single member, with their `display`. Raises `InvalidValue`."""
     entries = value if isinstance(value, list) else [] if value is None else [value]
     if len(entries) > _MAX_MEMBERS:
-        raise InvalidValue(f"A request may name {_MAX_MEMBERS} members")
+        raise InvalidValue(f"A request may name at most {_MAX_MEMBERS} members")
     return dict(map(_parse_member, entries))
 
 
@@ -158,7 +158,7 @@ def _parse_member(entry: Any) -> tuple[UUID, str | None]:
         raise InvalidValue("members: only users can be members")
     display = fields.get("display")
     if display is not None and (not isinstance(display, str) or len(display) > _MAX_DISPLAY_CHARS):
-        raise InvalidValue(f"members: display may have {_MAX_DISPLAY_CHARS} characters")
+        raise InvalidValue(f"members: display may have at most {_MAX_DISPLAY_CHARS} characters")
     return _parse_user_id(fields.get("value")), display
 
 
@@ -178,7 +178,7 @@ def _selected_user_ids(node: FilterNode) -> Iterator[UUID]:
         assert isinstance(node, Comparison)
         yield _parse_user_id(node.value)
     else:
-        raise InvalidFilter("members are selected by value eq, several joined by or")
+        raise InvalidFilter("a filter can only select members by value eq, several of them joined by or")
 
 
 def _is_value_comparison(node: FilterNode) -> bool:
