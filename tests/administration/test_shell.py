@@ -232,7 +232,7 @@ async def test_a_request_is_counted_under_its_routes_template_and_logged_with_it
     assert api.logged_ids == ["mine-1"]
 
 
-async def test_admission_may_read_the_body_under_a_limit_of_its_own(api: Api, wire: Wire) -> None:
+async def test_admission_may_read_the_body_within_its_own_limit(api: Api, wire: Wire) -> None:
     assert await status_of(wire, head("/small", "Content-Length: 10") + b"0123456789") == 200
     assert (api.admitted_bodies, api.bodies) == ([b"0123456789"], [b"0123456789"])
     assert await status_of(wire, head("/small", "Content-Length: 11") + b"0123456789a") == 413

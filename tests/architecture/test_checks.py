@@ -46,7 +46,7 @@ def test_a_folder_has_few_modules() -> None:
     assert not crowded
 
 
-def test_the_ring_contract_names_every_floor() -> None:
+def test_the_contract_against_cycles_lists_every_top_level_package() -> None:
     _, _, contract = (ROOT / ".importlinter").read_text("utf-8").partition("[importlinter:contract:no-rings]")
     floors = {f"gatehouse.{path.parent.name}" for path in (ROOT / "src/gatehouse").glob("*/__init__.py")}
     assert floors <= set(contract.split())

@@ -41,7 +41,7 @@ def unused(sources: Iterable[str]) -> set[str]:
     return {name for name in defined if counts[name] == 1 and not name.startswith("__")}
 
 
-def test_everything_is_used() -> None:
+def test_every_name_in_the_sources_is_used() -> None:
     files = [path for kind in ("*.py", "*.html", "*.sql") for path in SOURCE.rglob(kind)]
     assert unused(path.read_text("utf-8") for path in files) == USED_ELSEWHERE.keys()
 

@@ -80,7 +80,7 @@ async def test_a_message_by_the_synchronous_client(url: str, key: str) -> None:
     assert "Hello there" in (await asyncio.to_thread(work)).content[0].text
 
 
-async def test_a_bearer_token_does_as_well(url: str, key: str) -> None:
+async def test_a_bearer_token_is_accepted_too(url: str, key: str) -> None:
     async with anthropic.AsyncAnthropic(base_url=url, auth_token=key, api_key=None) as client:
         assert (await client.messages.create(model="sandbox/echo", max_tokens=9, messages=MESSAGES)).content
 

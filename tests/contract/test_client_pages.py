@@ -52,7 +52,7 @@ async def run(
 
 
 @pytest.mark.parametrize(("client", "case", "wire_format"), cases())
-async def test_the_lines_of_a_page_work(
+async def test_the_example_of_a_client_page_runs(
     platform: RunningPlatform, tenant: Tenant, url: str, tmp_path: Path, client: Client, case: Case, wire_format: str
 ) -> None:
     result = await run(platform, tenant, url, tmp_path, client, case, wire_format)

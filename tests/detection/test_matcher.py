@@ -83,7 +83,7 @@ def test_a_value_that_is_a_whole_line_does_not_include_the_next_line() -> None:
     assert [text[f.start : f.end] for f in Matcher((link,)).scan(text)] == ["https://example.com/a1"]
 
 
-def test_a_number_within_one_that_is_refused_is_found() -> None:
+def test_a_number_within_a_refused_longer_number_is_found() -> None:
     text = "1234 4111 1111 1111 1111 5678"
     assert [text[f.start : f.end] for f in Matcher((CARD,)).scan(text)] == ["4111 1111 1111 1111"]
 

@@ -61,7 +61,7 @@ def test_a_cited_page_and_section_exist(folder: str) -> None:
     assert faults == {}
 
 
-def test_citations_in_other_languages_exist() -> None:
+def test_citations_in_files_of_other_languages_exist() -> None:
     files = [path for folder in OTHER_FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in OTHER_SUFFIXES]
     faults = {
         str(path.relative_to(ROOT)): wrong

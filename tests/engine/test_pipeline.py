@@ -76,7 +76,7 @@ async def test_the_state_of_the_rate_limit_is_in_the_headers_of_the_answer() -> 
     assert answer.answered.rate.headers().items() <= answer.headers.items()
 
 
-def test_the_part_of_a_step_ends_when_the_next_step_is_requested() -> None:
+def test_a_step_is_timed_until_the_next_step_is_requested() -> None:
     now = 0.0
     timing = Timing(lambda: now, now)
     for step in timing.steps([Step(scope.check, "limits"), Step(scope.check, "route"), Step(scope.check, "limits")]):
@@ -84,7 +84,7 @@ def test_the_part_of_a_step_ends_when_the_next_step_is_requested() -> None:
     assert timing.header() == "limits;dur=2000.000, route;dur=5000.000, total;dur=7000.000"
 
 
-def test_the_part_of_a_step_that_refuses_does_not_end() -> None:
+def test_the_time_of_a_step_that_refuses_is_not_in_the_header() -> None:
     timing = Timing(lambda: 1.0, 0.0)
     steps = timing.steps([Step(scope.check, "limits")])
     assert next(steps).part == "limits"

@@ -93,7 +93,7 @@ async def test_a_killed_process_is_restarted_and_no_request_is_500(
     assert len(server.workers) == 2
 
 
-async def test_a_stopped_process_shows_in_events_health_and_figures(
+async def test_a_stopped_process_is_reported_in_events_health_and_metrics(
     server: GatehouseServer, admin: httpx2.AsyncClient
 ) -> None:
     await answered(admin)

@@ -151,7 +151,7 @@ def test_a_malformed_place_in_the_export_is_refused_by_name(operator: httpx2.Cli
         assert (refused.status_code, "after" in refused.text) == (422, True), refused.text
 
 
-def test_a_provider_may_be_out_for_one_model_or_for_all(outpost: OutpostServer, operator: httpx2.Client) -> None:
+def test_a_provider_is_disabled_for_one_model_or_for_all(outpost: OutpostServer, operator: httpx2.Client) -> None:
     for disabled, echo, slow in (
         ({"echo": ["sandbox"]}, 503, 200),
         ({"sandbox/echo": ["sandbox", "other"]}, 503, 200),

@@ -50,7 +50,7 @@ def test_a_bundle_carries_the_aliases() -> None:
     assert [deployment.name for deployment in snapshot_alias.shadows] == ["two/m"]
 
 
-def test_an_outpost_knows_the_credentials_of_deployments_without_their_secrets() -> None:
+def test_an_outpost_receives_the_labels_of_credentials_without_their_secrets() -> None:
     alias = alias_record(
         "fast", *({"provider": "one", "credential": label} for label in ("default", "second", "off", "gone"))
     )

@@ -41,13 +41,13 @@ def test_entity_types_of_a_bundle_are_at_least_redacted_by_any_rule(own: DlpRule
     assert all_rules(compiled(own, bundles=()))["r"].action == "log_only"
 
 
-def test_a_bundle_raises_no_rule_of_another_entity_type() -> None:
+def test_a_bundle_does_not_change_rules_of_other_entity_types() -> None:
     staff = rule(detector_type="ner", entity_type="employee_name", entities=("person",))
     assert all_rules(compiled(staff))["r"].action == "log_only"
 
 
 @pytest.mark.parametrize(("asks", "action"), [(True, "redact"), (False, "prompt")])
-def test_a_bundle_weakens_no_prompt_that_blocks(asks: bool, action: str) -> None:
+def test_a_bundle_does_not_weaken_a_prompt_that_blocks(asks: bool, action: str) -> None:
     assert all_rules(compiled(rule(action="prompt"), human_in_loop=asks))["r"].action == action
     assert all_rules(compiled(rule(action="block"), human_in_loop=asks))["r"].action == "block"
 

@@ -29,7 +29,9 @@ def at(text: str) -> int:
         ("month", "Pacific/Kiritimati", "2026-12-31T10:00:00Z", "2026-12-31T10:00:00Z", "2027-01-31T10:00:00Z"),
     ],
 )
-def test_a_period_holds_its_moment(period: Period, zone: str, moment: str, start: str, end: str) -> None:
+def test_a_period_starts_and_ends_around_its_moment(
+    period: Period, zone: str, moment: str, start: str, end: str
+) -> None:
     assert span(period, datetime.fromisoformat(moment).timestamp(), ZoneInfo(zone)) == (at(start), at(end))
 
 

@@ -46,7 +46,7 @@ async def test_create_prints_an_invitation_that_opens_the_account(
     assert tenant.user.email not in listed.output
 
 
-async def test_a_running_worker_knows_a_user_made_with_a_password(
+async def test_a_user_that_the_command_creates_can_sign_in_at_a_running_worker(
     platform: RunningPlatform, tenant: Tenant, shell: Shell
 ) -> None:
     email = address()

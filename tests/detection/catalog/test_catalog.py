@@ -44,11 +44,11 @@ def test_an_example_is_found(pattern: Pattern, text: str) -> None:
 
 
 @pytest.mark.parametrize(("pattern", "text"), examples("counterexamples"))
-def test_a_counterexample_is_not(pattern: Pattern, text: str) -> None:
+def test_a_counterexample_is_not_found(pattern: Pattern, text: str) -> None:
     assert find(pattern, text) == []
 
 
-def test_there_are_76_over_the_categories() -> None:
+def test_there_are_76_built_in_patterns_in_all_categories() -> None:
     counts = Counter(pattern.category for pattern in BUILT_IN)
     assert counts == {"secret": 30, "pii": 20, "financial": 12, "medical": 8, "infrastructure": 6}
     assert set(counts) == set(CATEGORIES)
@@ -144,7 +144,7 @@ def test_a_value_is_found_beside_numbers_dates_and_underscores(value: str, befor
 
 
 @pytest.mark.parametrize("separator", ["  ", "   ", "\t", " - ", "/", ",", ", ", "_", "."])
-def test_a_cards_groups_may_stand_apart_in_many_ways(separator: str) -> None:
+def test_the_groups_of_a_card_number_may_have_various_separators(separator: str) -> None:
     card = next(pattern for pattern in BUILT_IN if pattern.id == "credit-card")
     for value in ("4242 4242 4242 4242", "3782 822463 10005"):
         written = value.replace(" ", separator)

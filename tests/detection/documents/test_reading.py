@@ -58,7 +58,7 @@ def test_a_number_in_a_cell_is_read_as_people_write_it() -> None:
     assert "1E+999999999" in read(xlsx([], "<c><v>1E+999999999</v></c>")).text
 
 
-def test_cells_are_apart() -> None:
+def test_cells_of_a_table_are_separated() -> None:
     assert "4111 | 1111" in read(xlsx([], "<c><v>4111</v></c><c><v>1111</v></c>")).text
 
 

@@ -25,11 +25,11 @@ def entities_in(recognizer: Recognizer, text: str) -> list[tuple[str, str]]:
     return [(text[finding.start : finding.end], finding.entity_type) for finding in findings]
 
 
-def test_it_names_its_recognisers(recognizer: Recognizer) -> None:
+def test_the_embedded_model_lists_its_entities(recognizer: Recognizer) -> None:
     assert recognizer.entities == ("person", "organization", "location", "address", "date_of_birth")
 
 
-def test_a_letter_gives_its_names(recognizer: Recognizer) -> None:
+def test_the_names_in_a_letter_are_recognised(recognizer: Recognizer) -> None:
     assert entities_in(recognizer, LETTER) == [
         ("Maria Keller", "person"),
         ("Harbour Insurance Group", "organization"),

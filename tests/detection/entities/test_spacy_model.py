@@ -45,12 +45,12 @@ def library(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.usefixtures("library")
-def test_its_labels_get_the_taxonomys_names(folder: Path) -> None:
+def test_the_labels_of_a_spacy_model_are_mapped_to_the_taxonomy(folder: Path) -> None:
     assert open_recognizer(folder).entities == ("location", "organization", "person", "work_of_art")
 
 
 @pytest.mark.usefixtures("library")
-def test_its_entities_are_findings_in_order(folder: Path) -> None:
+def test_the_entities_of_a_spacy_model_are_findings_in_order(folder: Path) -> None:
     assert open_recognizer(folder).recognize(["From Oslo Ada wrote", "-"]) == [
         [Finding(5, 9, "location", 0.85, "location"), Finding(10, 13, "person", 0.85, "person")],
         [],

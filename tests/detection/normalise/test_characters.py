@@ -52,7 +52,7 @@ def test_honest_words_of_other_scripts_stay_as_they_are(text: str) -> None:
     assert seen(text, json_escapes=False).text == text
 
 
-def test_the_way_back_leads_to_the_callers_code_points() -> None:
+def test_positions_in_a_view_are_mapped_to_the_callers_code_points() -> None:
     text = "😀 x\u200b４\u030111 y"
     view = seen(text, json_escapes=False)
     start = view.text.index("411")
@@ -95,7 +95,7 @@ def test_distant_text_does_not_change_a_view(text: str, cut: int) -> None:
     assert view_of_all.text[:settled] == part.text[:settled]
 
 
-def test_a_view_of_a_view_leads_back_to_the_source() -> None:
+def test_positions_in_a_view_of_a_view_are_mapped_to_the_source() -> None:
     below = seen("a\u200bb\u200bc", json_escapes=False)
     above = below.without(np.array([1]))
     assert above.text == "ac"

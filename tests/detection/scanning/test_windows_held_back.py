@@ -84,7 +84,7 @@ def test_text_that_may_become_a_value_is_held_back(text: str, least: int) -> Non
     assert held_back(text) >= least
 
 
-def test_own_patterns_hold_back_only_what_they_may_match() -> None:
+def test_custom_patterns_hold_back_only_text_that_they_may_match() -> None:
     assert held_back("The quick brown fox jumps over the lazy dog", (BUILT, OWN)) <= 4
     assert held_back("a letter of BEGIN and so on", (BUILT, OWN)) == len("BEGIN and so on")
 

@@ -50,12 +50,12 @@ def test_a_branch_without_the_group_excludes_its_match() -> None:
     assert find(pattern(shape(r"public key=\d{4}|key=(?P<value>\d{4})")), "public key=1234 key=5678") == [(20, 24, 0.3)]
 
 
-def test_places_are_code_points() -> None:
+def test_positions_of_findings_are_code_points() -> None:
     assert find(pattern(shape()), "Grüße 🙂 1234") == [(8, 12, 0.3)]
 
 
 @pytest.mark.parametrize(("verdict", "expected"), [(True, [VALID_SCORE]), (None, [0.3]), (False, [])])
-def test_the_validator_decides(verdict: bool | None, expected: list[float]) -> None:
+def test_the_result_of_the_validator_sets_the_score(verdict: bool | None, expected: list[float]) -> None:
     assert scores(pattern(shape(validator=lambda text: verdict)), "1234") == expected
 
 
@@ -163,7 +163,7 @@ def test_a_context_word_nearby_raises_the_score(text: str) -> None:
     "text",
     ["1234", "spin 1234", "pink 1234", "pin" + " " * CONTEXT_BEFORE + "1234", "1234" + " " * CONTEXT_AFTER + "pin"],
 )
-def test_a_part_of_a_word_and_a_word_far_away_do_not(text: str) -> None:
+def test_parts_of_words_and_distant_context_words_do_not_raise_the_score(text: str) -> None:
     assert scores(pattern(shape()), text) == [0.3]
 
 
@@ -176,11 +176,11 @@ def test_a_context_word_of_another_script_needs_no_blank() -> None:
 
 
 @pytest.mark.parametrize(("text", "expected"), [("pin 1234", [VALID_SCORE]), ("1234", [])])
-def test_a_right_check_digit_does_not_stand_for_context_that_is_needed(text: str, expected: list[float]) -> None:
+def test_a_correct_check_digit_does_not_replace_required_context(text: str, expected: list[float]) -> None:
     assert scores(pattern(shape(validator=lambda match: True, needs_context=True)), text) == expected
 
 
-def test_a_context_that_cannot_be_is_never_found() -> None:
+def test_a_shape_that_needs_context_and_has_no_context_words_matches_nothing() -> None:
     assert scores(pattern(shape(needs_context=True), context=()), "pin 1234") == []
 
 

@@ -28,7 +28,7 @@ async def test_both_tiers_answer() -> None:
     assert {(one.status, one.detail) for one in (await detectors.health()).values()} == {("healthy", "loaded")}
 
 
-async def test_they_fail_as_the_process_does() -> None:
+async def test_detectors_in_this_process_have_the_same_failures_as_the_detection_process() -> None:
     detectors = InProcessDetectors(stand_ins(), budget=0.2, queue=2)
     assert await failure(detectors.entities(["raise"])) == "ner: crashed"
     slow = asyncio.create_task(failure(detectors.entities(["sleep 0.5", "a"])))

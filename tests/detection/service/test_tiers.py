@@ -202,7 +202,7 @@ def test_the_log_does_not_contain_a_text_that_a_model_fails_on(capsys: pytest.Ca
     assert "41111111" not in output.out + output.err
 
 
-def test_a_model_that_does_not_recognise_a_label_gives_no_answer_and_the_others_theirs(gate: Gate) -> None:
+def test_a_request_with_an_unknown_label_fails_and_the_others_are_answered(gate: Gate) -> None:
     def model(texts: Sequence[str], labels: Sequence[str]) -> list[Any]:
         refuse_unknown(labels, ["x"])
         return list(gate(texts, labels))

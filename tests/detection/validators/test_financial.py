@@ -26,12 +26,12 @@ def test_another_check_digit_is_not_found(number: str) -> None:
 
 
 @pytest.mark.parametrize("number", ["0000000000000000", "79927398713", "41111111111111111", "8000000000000002"])
-def test_no_brand_issues_it(number: str) -> None:
+def test_a_number_that_no_brand_issues_is_not_a_card(number: str) -> None:
     assert not card(number)
 
 
 @pytest.mark.parametrize("number", ["122000000000003", "4444444444444444"])
-def test_a_card_with_an_ordinary_prefix_is_not_proven_by_its_digit(number: str) -> None:
+def test_a_card_number_with_an_ordinary_prefix_is_not_distinctive(number: str) -> None:
     assert not distinctive_card(number)
 
 

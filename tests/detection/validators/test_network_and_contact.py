@@ -45,5 +45,5 @@ from gatehouse.detection.validators import contact, network
         (contact.real_date, "March 3, 1999", True),
     ],
 )
-def test_structure(check: Callable[[str], bool], text: str, expected: bool) -> None:
+def test_identifiers_are_validated_by_their_structure(check: Callable[[str], bool], text: str, expected: bool) -> None:
     assert check(text) is expected

@@ -69,7 +69,7 @@ ELSEWHERE = {"lanr", "au_medicare"}
     [item for item in RIGHT if item[0].__name__ not in ELSEWHERE and item[1][-1].isdigit()],
     ids=name,
 )
-def test_with_another_last_digit_it_is_wrong(check: Check, number: str) -> None:
+def test_a_number_with_another_check_digit_is_invalid(check: Check, number: str) -> None:
     wrong_numbers = [number[:-1] + digit for digit in "0123456789" if digit != number[-1]]
     assert [other for other in wrong_numbers if check(other)] == []
 
@@ -132,7 +132,7 @@ def test_a_well_formed_number_is_valid(check: Check, number: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "right", "wrong"), [(proves, True, False), (refutes, None, False), (supports, True, None)], ids=name
 )
-def test_a_check_proves_refutes_or_supports(
+def test_the_kind_of_a_check_decides_what_its_result_means(
     kind: Callable[[Check], Check], right: bool | None, wrong: bool | None
 ) -> None:
     verdict = kind(str.isdigit)

@@ -21,7 +21,7 @@ def test_a_placeholder_is_not_a_secret(value: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["hunter2!x", "Tr0ub4dor&3", "p@ss/w0rd", "A,.:-1*¿?!", "s3cr3t"])
-def test_a_password_may_be_one(value: str) -> None:
+def test_a_likely_password_is_accepted(value: str) -> None:
     assert secrets.password(value) is None
     assert secrets.bare_password(value) is None
 
@@ -39,16 +39,16 @@ def test_code_without_quotes_is_not_a_password(value: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["admin", "letmein", "12345678"])
-def test_in_a_file_of_settings_a_word_is_a_password_too(value: str) -> None:
+def test_a_word_in_a_settings_file_may_be_a_password(value: str) -> None:
     assert secrets.configured(value) is None
 
 
 @pytest.mark.parametrize("value", ["true", "null", "${X}", "/run/secrets/key", "https://host", "ab", "123"])
-def test_some_values_in_a_file_of_settings_are_not_passwords(value: str) -> None:
+def test_some_values_in_a_settings_file_are_not_passwords(value: str) -> None:
     assert secrets.configured(value) is False
 
 
-def test_a_random_key_may_be_one() -> None:
+def test_a_random_text_may_be_a_key() -> None:
     assert secrets.assigned_key(3.0)(random_characters(32)) is None
 
 
@@ -62,7 +62,7 @@ def test_a_random_key_may_be_one() -> None:
         "exports/mailer/20221025222249-86775867.parquet",
     ],
 )
-def test_versions_names_and_repetitions_are_not_keys(value: str) -> None:
+def test_versions_names_and_repeated_characters_are_not_keys(value: str) -> None:
     assert secrets.assigned_key(3.0)(value) is False
 
 

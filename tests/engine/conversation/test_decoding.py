@@ -43,7 +43,7 @@ def test_fallbacks_are_the_gateways_own_and_never_sent_on(dialect):
     "body",
     [b"", b"{", b"[]", b"null", b'"x"', b"\xff\xfe", b'{"a":"\xff"}', b"{\x00}", b'{"a":NaN}', b"{'a':1}", b"<html>"],
 )
-def test_what_is_no_json_object_is_a_malformed_body(dialect, body):
+def test_a_body_that_is_not_a_json_object_is_malformed(dialect, body):
     with pytest.raises(MalformedCall):
         DIALECTS[dialect].decode(body)
 
@@ -142,7 +142,7 @@ def test_text_that_only_looks_like_an_escaped_nul_passes():
         ("content", rb'"messages":[{"role":"user","content":"\\","content":"\":\"b"}],"user":"\u003a"'),
     ],
 )
-def test_a_field_that_stands_twice_is_refused_by_name(field, twice):
+def test_a_duplicate_field_of_a_call_is_refused_by_name(field, twice):
     with pytest.raises(InvalidField) as refused:
         DIALECTS["openai_chat"].decode(b'{"model":"m",' + twice + b"}")
     assert refused.value.extra["param"] == field
@@ -179,7 +179,7 @@ def test_the_duplicate_field_of_a_long_body_is_not_named():
      ("1E-411111111", False), ("0.50000000000000000000000004", False), ("4111111111111111111.0", False),
      ("41111111111111110e-1", False)],
 )  # fmt: skip
-def test_whether_all_digits_were_read_is_known(number, exact):
+def test_numbers_with_too_many_digits_are_marked_as_inexact(number, exact):
     for space in (b"", b" "):
         for text in (b"hi", rb"h\u00e9", b'\\"e400:1234567890123456'):
             body = b'{"model":"m","messages":[{"role":"user","content":"%b"}],"x":%b[%b]}'
@@ -262,7 +262,7 @@ SPELLED_JSON = st.recursive(
 
 
 @given(SPELLED_JSON)
-def test_a_field_twice_is_found_however_it_is_spelled(spelled):
+def test_a_duplicate_field_is_found_in_any_spelling(spelled):
     body = f'{{"model":"m","messages":[{{"role":"user","content":"a"}}],"x":{spelled}}}'.encode()
     try:
         read = json.loads(body, object_pairs_hook=once)

@@ -54,7 +54,7 @@ def test_cached_tokens_are_taken_out_of_openais_prompt_tokens(reported, usage):
     assert OPENAI.check_reply(msgspec.json.encode({"choices": [], "usage": reported})) == usage
 
 
-def test_anthropics_classes_are_disjoint_already():
+def test_anthropics_token_counts_are_disjoint():
     body = {
         "input_tokens": 5, "output_tokens": 7, "cache_read_input_tokens": 11, "cache_creation_input_tokens": 13,
         "service_tier": "standard",
@@ -66,7 +66,7 @@ def test_anthropics_classes_are_disjoint_already():
 
 @pytest.mark.parametrize("dialect", ["openai_chat", "anthropic_messages", "openai_embeddings"])
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"{}", b'{"choices":[', b'{"usage":{}}', b"\xff"])
-def test_an_answer_that_is_none_is_found(dialect, body):
+def test_an_answer_of_the_wrong_form_is_refused(dialect, body):
     with pytest.raises(NotConvertible):
         DIALECTS[dialect].check_reply(body)
 

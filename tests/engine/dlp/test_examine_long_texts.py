@@ -201,7 +201,9 @@ def test_the_whole_inspection_of_an_answer(counter: RepeatedWork, policy: DlpPol
 
 
 @pytest.mark.parametrize("name", ["prose", "cards", "one letter", "escapes", "bits", "base64 of chance"])
-def test_the_text_of_a_stream(counter: RepeatedWork, policy: DlpPolicy, name: str) -> None:
+def test_the_cost_of_a_streamed_text_is_proportional_to_its_size(
+    counter: RepeatedWork, policy: DlpPolicy, name: str
+) -> None:
     make = of_blocks(TEXTS[name], blocks_of_prose=BLOCKS_OF_PROSE if name == "cards" else 0)
 
     def of_size(size: int) -> tuple[int, Callable[[], object]]:

@@ -136,7 +136,7 @@ async def test_a_stream_in_any_dialect(ask_gemini, dialect) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_the_responses_dialect_too(ask_gemini, stream) -> None:
+async def test_a_call_of_the_responses_api_is_converted(ask_gemini, stream) -> None:
     vendor = Gemini({"text": "Let me see."}, CALL)
     tool = {"type": "function", "name": "weather", "parameters": {"type": "object", "properties": {}}}
     body = {"model": "p/m", "input": "Weather?", "instructions": "Be short.", "tools": [tool], "stream": stream}

@@ -42,7 +42,7 @@ async def test_tools_answers_with_a_call_of_the_tool(ask, dialect, stream):
     assert (b"tool_calls" if dialect == "openai_chat" else b"tool_use") in text
 
 
-async def test_the_usage_is_the_one_in_the_models_name(ask):
+async def test_the_models_name_sets_the_usage(ask):
     reply = await ask(call(), candidate("sandbox", "tokens-1000-200"))
     assert reply.usage == Usage(input_tokens=1000, output_tokens=200)
 
@@ -110,7 +110,7 @@ async def test_a_cut_stream_breaks_after_its_first_events(ask, dialect):
     assert b"hello" in got
 
 
-async def test_a_cut_answer_is_no_answer(ask):
+async def test_a_truncated_answer_is_a_failure_of_the_provider(ask):
     with pytest.raises(ProviderFailed, match="connection_closed"):
         await ask(call(), candidate("sandbox", "cut"))
 

@@ -123,7 +123,7 @@ async def test_the_identity_of_the_machine_replaces_all_credentials() -> None:
     assert len((await account.ask())[1]) == 1
 
 
-async def test_a_rest_for_a_rate_limit_concerns_one_model_and_a_refusal_all() -> None:
+async def test_a_rate_limit_rests_a_credential_for_one_model_and_a_refusal_for_all() -> None:
     account = Account()
     account.answers["a"] = (429, LIMITED)
     await account.keys(3)

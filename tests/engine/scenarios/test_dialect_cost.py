@@ -11,7 +11,9 @@ MAX_RATIO = 1.15
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-async def test_a_native_call_costs_little_more_than_a_chat(case: Case, tmp_path: Path) -> None:
+async def test_a_native_call_of_the_responses_api_needs_little_more_work_than_a_chat(
+    case: Case, tmp_path: Path
+) -> None:
     started = await worlds(tmp_path, case)
     calls = {name: (await calls_of(world)).total() for name, world in started.items()}
     for world in started.values():

@@ -84,7 +84,7 @@ async def test_invalid_fields_are_named(changes: dict[str, Any], param: str) -> 
     assert (answer.status, error["code"], error["param"]) == (400, "invalid_value", param)
 
 
-async def test_a_vector_drawings_second_model_needs_permission() -> None:
+async def test_the_model_for_vector_graphics_in_a_call_needs_permission() -> None:
     answer = await ask(engine(), svg={"model": "other"})
     error = json.loads(answer.body)["error"]
     assert (answer.status, error["code"], error["param"]) == (400, "field_not_allowed", "svg")

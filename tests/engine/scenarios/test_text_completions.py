@@ -166,7 +166,7 @@ async def test_invalid_fields_are_named(changes: dict[str, Any], param: str) -> 
         ({"max_tokens": 0}, "max_tokens"),
     ],
 )
-async def test_what_a_chat_cannot_express_is_refused(changes: dict[str, Any], param: str) -> None:
+async def test_fields_that_a_chat_cannot_express_are_refused(changes: dict[str, Any], param: str) -> None:
     answer = await ask(engine("anthropic"), **changes)
     error = json.loads(answer.body)["error"]
     assert (answer.status, error["param"]) == (400, param)

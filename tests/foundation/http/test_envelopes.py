@@ -177,7 +177,7 @@ def test_an_unprocessable_error_with_its_own_code_keeps_its_status():
     assert rendered(InvalidTransition(), CODED.validating(400)).status == 422
 
 
-def test_an_error_class_may_have_a_form_of_its_own():
+def test_an_error_class_may_have_its_own_form():
     body = json.loads(rendered(PolicyConflict(conflicting_policy_id="p1"), DETAIL).body)
     assert body == {
         "error": "policy_conflict",

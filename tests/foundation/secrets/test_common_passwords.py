@@ -18,7 +18,7 @@ def test_a_password_that_attackers_try_first_is_common(password: str) -> None:
 
 
 @pytest.mark.parametrize("password", ["correct horse battery staple", "gatehouse keeps the gate", "x7#kQ-2mzp", ""])
-def test_other_passwords_are_not(password: str) -> None:
+def test_other_passwords_are_not_common(password: str) -> None:
     assert not is_common(password, ADDRESS)
     assert not is_common(password)
 

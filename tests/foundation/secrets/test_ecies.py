@@ -51,6 +51,6 @@ def test_another_text_does_not_open(sealed: str) -> None:
     assert not re.search(r"verysecret", str(raised.value))
 
 
-def test_each_key_has_a_fingerprint_of_its_own() -> None:
+def test_each_key_has_its_own_fingerprint() -> None:
     assert ecies.fingerprint(KEY.public_key()) == ecies.fingerprint(KEY.public_key())
     assert ecies.fingerprint(KEY.public_key()) != ecies.fingerprint(ANOTHER.public_key())

@@ -75,7 +75,7 @@ def test_variables_of_two_providers_of_the_bundle_are_ignored() -> None:
     assert secrets.open(TENANT, "azure_openai", None) == {"api_key": "first"}
 
 
-def test_further_credentials_have_variables_of_their_own() -> None:
+def test_further_credentials_have_their_own_variables() -> None:
     environment = {"PROVIDER_OPENAI_API_KEY": "first", "PROVIDER_OPENAI__SECOND_API_KEY": "second"}
     secrets = LocalSecrets(OneBundle("openai"), environment)
     opened = [dict(secrets.open(TENANT, name, None)) for name in ("openai", "openai/second")]

@@ -170,7 +170,7 @@ def test_a_kill_while_records_move_duplicates_no_line(
     after.records.close()
 
 
-def test_damage_is_an_entry_of_its_own(outpost: OutpostFiles) -> None:
+def test_damage_is_a_separate_entry(outpost: OutpostFiles) -> None:
     ids = outpost.answer(5)
     (segment,) = (outpost.folder / "journal").glob("*/*.log")
     content = bytearray(segment.read_bytes())

@@ -55,7 +55,7 @@ def png_of(width: int, height: int, data: bytes = b"", *, more: bytes = b"") -> 
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG"])
-def test_the_middle_square_is_kept(kind: str) -> None:
+def test_a_picture_is_cropped_to_its_middle_square(kind: str) -> None:
     picture = decoded(reencode(encoded(thirds(1200, 600), kind)))
     assert picture.mode == "RGB"
     for position in ((3, 128), (128, 128), (252, 128)):

@@ -274,7 +274,7 @@ async def test_a_form_of_another_site_does_not_sign_the_user_out(
 
 
 @needs_axe
-async def test_axe_is_silent_on_every_page(served: RunningPlatform, tenant: Tenant, page: Page) -> None:
+async def test_every_page_passes_the_accessibility_checks(served: RunningPlatform, tenant: Tenant, page: Page) -> None:
     """Every page is checked in the light and in the dark theme, and some pages also with their error messages."""
     who = await member(served, tenant)
     secret, _ = await enrol(served, who)

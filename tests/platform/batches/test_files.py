@@ -48,7 +48,7 @@ async def test_contents_are_encrypted_at_rest(
     assert platform.sql("SELECT request FROM batch_lines WHERE tenant_id = %s", [owner.id]) == [(None,)]
 
 
-async def test_the_lifetime_of_a_file_is_that_of_the_form_within_the_maximum(
+async def test_the_form_sets_the_lifetime_of_a_file_up_to_the_maximum(
     platform: RunningPlatform, client: openai.AsyncOpenAI
 ) -> None:
     file = await client.files.create(

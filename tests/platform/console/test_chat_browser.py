@@ -174,7 +174,7 @@ async def test_an_answer_continues_while_another_page_is_open(
     assert stored(server, who) == [("user", "complete"), ("assistant", "complete")]
 
 
-async def test_what_data_protection_did_is_shown_at_its_place(
+async def test_redactions_and_blocks_are_shown_at_their_place(
     server: GatehouseServer, page: Page, sign_in: SignIn, admin: httpx2.Client
 ) -> None:
     await sign_in("user", "/console/chat")

@@ -198,7 +198,7 @@ async def test_new_events_appear_while_the_page_follows(
     assert "follow" not in page.url
 
 
-async def test_the_chain_is_verified_and_a_break_is_named(
+async def test_the_chain_is_verified_and_a_break_is_reported(
     server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
     client = api(server, new_user("user"))

@@ -198,7 +198,7 @@ async def test_a_new_certificate_is_read_from_a_file(
 
 
 @pytest.mark.usefixtures("no_providers")
-async def test_who_signs_out_learns_that_the_provider_may_still_know_them(
+async def test_signing_out_warns_that_the_provider_session_may_remain(
     server: GatehouseServer, admin: httpx2.Client, provider: IdentityProvider, visit: Visit
 ) -> None:
     idp = admin.post(IDP, json={**provider.config, "slo_url": None}).json()["id"]

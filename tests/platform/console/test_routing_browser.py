@@ -160,7 +160,7 @@ async def test_a_way_of_authentication_is_chosen(server: GatehouseServer, page: 
         await expect(dialog).to_be_hidden()
 
 
-async def test_a_second_account_of_a_kind_has_a_name_of_its_own(
+async def test_a_second_account_of_a_kind_has_its_own_name(
     server: GatehouseServer, page: Page, sign_in: SignIn
 ) -> None:
     await sign_in("admin", "/console/providers")
@@ -267,9 +267,7 @@ async def test_new_models_of_the_providers_are_chosen_and_added(
     await dialog.get_by_role("button", name="Done").click()
 
 
-async def test_an_endpoint_of_ones_own_is_added_with_its_models(
-    server: GatehouseServer, page: Page, sign_in: SignIn
-) -> None:
+async def test_a_custom_endpoint_is_added_with_its_models(server: GatehouseServer, page: Page, sign_in: SignIn) -> None:
     await sign_in("admin", "/console/models")
     await page.get_by_role("button", name="Add your own endpoint").click()
     dialog = modal(page)

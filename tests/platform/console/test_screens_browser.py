@@ -48,7 +48,7 @@ def record(page: Page, model: str = "echo") -> Any:
 # the journey --------------------------------------------------------------------------------------------------------
 
 
-async def test_from_the_front_door_to_the_first_recorded_request(
+async def test_a_new_administrator_gets_to_the_first_recorded_request(
     server: GatehouseServer, page: Page, new_user: Callable[[str], OtherUser]
 ) -> None:
     ada = new_user("admin")
@@ -191,7 +191,7 @@ async def test_keys_are_disabled_enabled_and_deleted(server: GatehouseServer, pa
 
 
 @pytest.mark.parametrize("role", ["user", "auditor"])
-async def test_the_list_shows_what_each_key_has_spent_this_month(
+async def test_the_list_shows_the_spend_of_each_key_in_this_month(
     server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser], role: str
 ) -> None:
     owner = await sign_in(role) if role == "user" else new_user("user")

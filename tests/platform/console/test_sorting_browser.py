@@ -171,7 +171,7 @@ async def test_access_requests_are_sorted_by_time_and_by_amount(
     server.sql("DELETE FROM access_requests")
 
 
-async def test_keys_are_sorted_by_what_they_spent_until_too_many_match(
+async def test_keys_are_sorted_by_spend_until_too_many_match(
     server: GatehouseServer, page: Page, sign_in: SignIn
 ) -> None:
     who = await sign_in("admin")

@@ -91,7 +91,7 @@ async def test_each_start_makes_a_new_link_and_ends_the_one_before(first_start: 
     assert first_start.sql(query) == [(1, True)]
 
 
-async def test_a_provider_that_does_not_answer_is_said_at_once(page: Page, sign_in: SignIn) -> None:
+async def test_a_provider_that_does_not_answer_is_reported_at_once(page: Page, sign_in: SignIn) -> None:
     await sign_in("admin", "/console/start")
     await page.get_by_role("button", name="Add a provider").click()
     dialog = modal(page)

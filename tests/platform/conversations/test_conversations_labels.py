@@ -18,7 +18,7 @@ OTHER = "5555 5555 5555 4444"
 THIRD = "4000 0566 5566 5556"
 
 
-async def test_a_label_of_an_earlier_message_never_stands_for_a_later_value(
+async def test_a_label_of_an_earlier_message_is_not_used_for_a_later_value(
     platform: RunningPlatform, tenant_with_models: Tenant, begin: Begin
 ) -> None:
     await add_dlp_rule(platform, tenant_with_models, reversible=True)

@@ -93,7 +93,9 @@ async def test_the_person_and_administrators_read_the_created_request(
 
 
 @pytest.mark.usefixtures("catalog")
-async def test_lists_are_paged_and_filtered_and_persons_see_their_own(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_lists_are_paged_and_filtered_and_users_see_only_their_own_requests(
+    tenant: Tenant, other_tenant: Tenant
+) -> None:
     first = await request(tenant.user, **FOR_MODEL)
     second = await request(tenant.user, **FOR_LIMIT)
     of_auditor = await request(tenant.auditor, **FOR_LIMIT)

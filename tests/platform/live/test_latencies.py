@@ -26,7 +26,7 @@ def workers(platform: RunningPlatform) -> tuple[Worker, Worker]:
     return Worker(platform), Worker(platform)
 
 
-async def test_a_worker_knows_the_latencies_that_another_measured(workers: tuple[Worker, Worker]) -> None:
+async def test_a_worker_uses_latencies_that_another_worker_measured(workers: tuple[Worker, Worker]) -> None:
     one, two = workers
     one.latencies.answered(MODEL, 250, stream=False)
     await one.shared.exchange()

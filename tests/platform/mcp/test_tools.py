@@ -209,7 +209,9 @@ async def test_the_kill_switch_of_a_tool_stops_this_tool(platform: RunningPlatfo
         assert (event["resource_type"], event["resource_id"]) == ("mcp_tool", row["id"])
 
 
-async def test_rights_tenants_and_versions(platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_changes_of_tools_need_rights_the_same_tenant_and_the_current_version(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
+) -> None:
     async with scripted_server() as upstream:
         server = await register(tenant, upstream.url)
         second = await register(tenant, upstream.url, name="second")

@@ -147,7 +147,7 @@ async def test_a_fresh_second_factor_bypasses_the_list_if_configured(platform: R
 
 
 @pytest.mark.usefixtures("behind_a_proxy")
-async def test_step_up_is_then_possible_from_anywhere(tenant: Tenant) -> None:
+async def test_with_the_bypass_a_step_up_is_possible_from_any_address(tenant: Tenant) -> None:
     await put(tenant, enabled=True, cidrs=HERE)
     refused = await tenant.user.client.post("/api/auth/mfa/verify", json={}, headers=OUTSIDE)
     assert (refused.status_code, "allowlist" in refused.text) == (403, True)

@@ -108,7 +108,9 @@ async def test_a_last_event_that_was_changed_together_with_its_hash_differs_from
 
 
 @pytest.mark.usefixtures("chain")
-async def test_a_chain_rewritten_to_its_end_is_named_by_the_head(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_chain_that_was_rewritten_to_its_end_differs_from_the_head(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     forger = Forger(platform, tenant)
     previous = forger.rewrite(5, reason="forged")
     for sequence in (6, 7, 8):
@@ -147,7 +149,7 @@ async def test_an_appended_event_is_named(chain: Chain) -> None:
     assert set(await chain(f"{into} {copied} FROM audit_events WHERE THE_CHAIN AND sequence = 8")) == {9}
 
 
-async def test_a_head_that_was_reset_is_named(chain: Chain) -> None:
+async def test_a_head_that_was_reset_is_detected(chain: Chain) -> None:
     assert await chain("UPDATE audit_heads SET sequence = 7 WHERE THE_CHAIN") == [8]
 
 

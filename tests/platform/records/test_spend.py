@@ -47,7 +47,7 @@ async def recorded(
     return {"key": key, "group": group}
 
 
-async def test_the_lists_of_keys_have_what_each_has_spent_this_month(
+async def test_the_lists_of_keys_have_the_spend_of_each_key_in_this_month(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, journal: Journal
 ) -> None:
     for _ in range(2):
@@ -77,7 +77,7 @@ async def test_the_lists_of_keys_have_what_each_has_spent_this_month(
 
 
 @pytest.mark.parametrize("is_folded", [True, False])
-async def test_keys_are_sorted_by_what_they_spent_this_month(
+async def test_keys_are_sorted_by_their_spend_of_this_month(
     platform: RunningPlatform, tenant: Tenant, journal: Journal, *, is_folded: bool
 ) -> None:
     for person in (tenant.user, tenant.user, tenant.user, tenant.admin):

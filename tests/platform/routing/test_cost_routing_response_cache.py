@@ -62,7 +62,7 @@ async def test_a_client_can_refuse_cached_answers(sandbox: Tenant) -> None:
     assert [cache_header(answer) for answer in answers] == ["miss", "miss", None, "hit"]
 
 
-async def test_another_organization_gets_an_answer_of_its_own(
+async def test_another_organization_gets_its_own_answer(
     platform: RunningPlatform, sandbox: Tenant, other_tenant: Tenant
 ) -> None:
     await platform.add_provider(other_tenant.id, "sandbox", "sandbox", "echo")

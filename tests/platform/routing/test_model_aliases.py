@@ -118,7 +118,7 @@ async def test_changes_are_in_force_at_once(served: Tenant) -> None:
     assert (await chat(served.user)).status_code == 404
 
 
-async def test_each_worker_knows_the_number_of_workers(
+async def test_the_number_of_workers_is_passed_to_each_worker(
     platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = platform.installed.settings

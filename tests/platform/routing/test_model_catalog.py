@@ -300,7 +300,7 @@ async def test_discovery_does_not_wait_for_hanging_providers(
     assert {model["provider"] for model in body} == {"good"}
 
 
-async def test_sync_adds_what_is_missing_once(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
+async def test_sync_adds_missing_models_once(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
     await connect(tenant, fake, "mine")
     await tenant.admin.client.post(BASE, json={"provider": "mine", "model_id": "small", "is_active": False})
     first = await tenant.admin.client.post(f"{BASE}/sync")

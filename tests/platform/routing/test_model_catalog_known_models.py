@@ -145,7 +145,7 @@ def test_prices_are_exact_per_token() -> None:
 
 
 @pytest.mark.usefixtures("known")
-async def test_a_sync_fills_what_the_provider_does_not_state(tenant: Tenant, fake: Any) -> None:
+async def test_a_sync_adds_values_that_the_provider_does_not_state(tenant: Tenant, fake: Any) -> None:
     await connect(tenant, fake)
     discovered = {model["model_id"]: model for model in (await tenant.admin.client.get(f"{BASE}/discover")).json()}
     small = discovered["small"]

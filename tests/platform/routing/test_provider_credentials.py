@@ -348,7 +348,7 @@ async def test_kinds_without_a_secret_have_no_credentials(tenant: Tenant) -> Non
     assert (answer.status_code, "no credentials" in answer.text) == (409, True)
 
 
-async def test_a_key_of_a_cloud_has_an_id_of_its_own(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_each_key_of_a_cloud_has_its_own_id(platform: RunningPlatform, tenant: Tenant) -> None:
     first = {"cloud_access_key_id": "AKIA" + "A" * 16, "cloud_secret_access_key": "first-4711"}
     await ok(tenant, "PUT", f"{BASE}/bedrock/credentials", {**first, "cloud_region": "eu-central-1"})
     second = {"cloud_access_key_id": "AKIA" + "B" * 16, "cloud_secret_access_key": "second-4711"}

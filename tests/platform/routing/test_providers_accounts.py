@@ -123,7 +123,7 @@ async def test_several_providers_of_one_kind_are_called_at_their_own_region_and_
         assert (await ask(tenant, "gemini-two/gemini-x")).status_code == 200
 
 
-async def test_a_routing_policy_a_price_and_a_record_are_those_of_the_account(
+async def test_routing_policies_prices_and_records_are_separate_for_each_account(
     platform: RunningPlatform, tenant: Tenant, fake: Any
 ) -> None:
     for name in ("ollama", "ollama-lab"):

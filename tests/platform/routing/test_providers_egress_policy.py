@@ -58,7 +58,7 @@ async def test_a_private_address_is_refused_under_the_policy_public(
     assert (await other_tenant.admin.client.post(BYOE, json=endpoint("http://10.0.0.1/v1"))).status_code == 201
 
 
-async def test_an_address_from_before_is_not_called_and_its_port_is_not_revealed(
+async def test_an_address_that_a_later_policy_forbids_is_not_called_and_its_port_is_not_revealed(
     platform: RunningPlatform, tenant: Tenant, fake: Any
 ) -> None:
     admin = tenant.admin.client

@@ -98,9 +98,7 @@ async def test_a_hosted_service_answers_through_the_proxy(deployment: Deployment
 
 
 @pytest.mark.parametrize("preset", LOCAL, ids=lambda preset: preset.id)
-async def test_a_server_of_ones_own_answers_at_the_address_where_it_listens(
-    deployment: Deployment, preset: Preset
-) -> None:
+async def test_a_self_hosted_server_answers_at_its_address(deployment: Deployment, preset: Preset) -> None:
     deployment.proxy.heads.clear()
     base_url = deployment.local.url + urlsplit(preset.base_url).path
     await check_answers(deployment, preset, base_url, deployment.local)

@@ -95,7 +95,7 @@ def environment(portal: PortalServer, outpost: RegisteredOutpost, home: Path) ->
     }  # fmt: skip
 
 
-def test_the_walk_through_leads_to_the_cloud_and_back(
+def test_the_documented_steps_move_an_organization_to_the_cloud_and_back(
     portal: PortalServer, outpost: RegisteredOutpost, tmp_path: Path
 ) -> None:
     script = "set -euo pipefail\n" + "\n".join(f"{block}\necho '== {at}'" for at, block in enumerate(BLOCKS))

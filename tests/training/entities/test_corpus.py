@@ -46,7 +46,7 @@ def test_spans_that_are_not_names_are_left_out(
     assert example.spans == spans
 
 
-def test_handles_are_neither_names_nor_none(tmp_path: Path) -> None:
+def test_handles_are_marked_as_unsure(tmp_path: Path) -> None:
     (example,) = load(written(tmp_path, "b_btc", "RT @ada: Ada", (9, 12, "person")), "b_btc")
     assert example.unsure == [(3, 7)]
 

@@ -18,7 +18,7 @@ def texts(maker: Maker, seed: int, count: int = 60) -> list[str]:
 
 
 @pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: f"{maker.__module__.rpartition('.')[2]}.{maker.__name__}")
-def test_a_class_gives_many_texts_without_open_slots(maker: Maker) -> None:
+def test_a_class_generates_many_texts_without_unfilled_slots(maker: Maker) -> None:
     made = texts(maker, 1)
     assert made == texts(maker, 1)
     assert len(set(made)) > 30

@@ -21,7 +21,7 @@ TEXTS = [
 ]
 
 
-def test_one_carrier_one_cluster() -> None:
+def test_texts_with_the_same_carrier_form_one_cluster() -> None:
     assert clusters(TEXTS) == [0, 1, 0, 1, 0, 5, 6, 7, 0]
 
 

@@ -23,7 +23,7 @@ def read(*words: tuple[int, int]) -> Pieces:
     return Pieces(np.zeros(size), np.zeros(size), starts, ends, np.ones(size, bool))
 
 
-def test_a_name_cannot_continue_without_a_beginning() -> None:
+def test_a_name_always_begins_with_a_beginning_tag() -> None:
     assert best_tags(scores({I_PERSON: 0.9}, {I_PERSON: 0.9})).tolist() == [B_PERSON, I_PERSON]
 
 
@@ -40,7 +40,7 @@ def test_words_of_one_name_are_one_span() -> None:
     assert windows[0].score == pytest.approx((0.9 + 0.1 / 6 + 0.8 + 0.2 / 6) / 2)
 
 
-def test_two_names_side_by_side_stay_two() -> None:
+def test_adjacent_names_are_not_joined() -> None:
     windows = decode_names(scores({B_PERSON: 0.9}, {B_ORGANIZATION: 0.9}), read((0, 3), (4, 8)), "Ada Acme")
     assert [(name.start, name.end, name.kind) for name in windows] == [(0, 3, "person"), (4, 8, "organization")]
 

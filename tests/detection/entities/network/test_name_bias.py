@@ -39,7 +39,7 @@ def inclined(tokenizer: Tokenizer, text: str) -> list[tuple[str, list[str]]]:
         ("made in the UK and the U.S.", [("UK", ["location"]), *((part, ["location"]) for part in ("U", ".", "S"))]),
     ],
 )
-def test_known_names_incline_to_their_kinds(
+def test_known_names_have_a_bias_for_their_kinds(
     tokenizer: Tokenizer, text: str, pieces: list[tuple[str, list[str]]]
 ) -> None:
     assert inclined(tokenizer, text) == pieces
@@ -49,9 +49,9 @@ def test_known_names_incline_to_their_kinds(
     "text",
     ["", "tell us who had time for an apple", "the target of la familia", "Londonderry Obamacare", "def test(self):"],
 )
-def test_everyday_words_and_parts_of_words_do_not(tokenizer: Tokenizer, text: str) -> None:
+def test_everyday_words_and_parts_of_words_have_no_bias(tokenizer: Tokenizer, text: str) -> None:
     assert inclined(tokenizer, text) == []
 
 
-def test_the_longest_name_counts(tokenizer: Tokenizer) -> None:
+def test_the_longest_known_name_sets_the_bias(tokenizer: Tokenizer) -> None:
     assert {kinds[0] for _, kinds in inclined(tokenizer, "University of California")} == {"organization"}

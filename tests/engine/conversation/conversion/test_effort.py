@@ -192,7 +192,7 @@ def test_levels_for_gemini(model: str, level: str, expected: dict[str, Any]):
     assert effort.for_gemini(Effort(level=level), model, None) == expected
 
 
-def test_a_budget_for_gemini_is_the_clients():
+def test_the_clients_thinking_budget_is_converted_for_gemini():
     requested = effort.of_anthropic({"type": "enabled", "budget_tokens": 5000}, None)
     assert effort.for_gemini(requested, "gemini-2.5-flash", None) == {"thinkingBudget": 5000}
     assert effort.for_gemini(requested, "tunedModels/mine", reasons=True) == {"thinkingLevel": "medium"}

@@ -161,5 +161,5 @@ def test_a_number_with_only_a_check_digit_is_not_a_value_in_data(example: str) -
     assert not sources & {finding.source for finding in counted(f"7,{example},open")}
 
 
-def test_the_name_of_the_field_makes_the_number_a_value() -> None:
+def test_the_name_of_a_field_gives_context_to_its_number() -> None:
     assert "uk-nhs" in {item.source for item in counted(json.dumps({"body": json.dumps({"nhs": "401-023-2137"})}))}

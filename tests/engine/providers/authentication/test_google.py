@@ -192,7 +192,7 @@ def test_an_invalid_key_names_the_field_and_nothing_of_the_key(key) -> None:
         assert refused.value.extra == {"missing": ["service_account_key"]}
 
 
-async def test_the_address_in_a_key_is_not_used(ask, monkeypatch) -> None:
+async def test_the_token_address_in_a_service_account_key_is_not_used(ask, monkeypatch) -> None:
     """An organization would choose where the platform sends a request."""
     cloud, other = GoogleCloud(), GoogleCloud()
     async with upstream(cloud) as server, upstream(other) as elsewhere:

@@ -173,7 +173,7 @@ async def test_a_stream_is_the_same_however_the_network_cuts_it(ask_bedrock, dia
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_the_responses_dialect_too(ask_bedrock, stream) -> None:
+async def test_a_call_of_the_responses_api_is_converted(ask_bedrock, stream) -> None:
     vendor = Bedrock({"text": "Let me see."}, CALL)
     tool = {"type": "function", "name": "weather", "parameters": {"type": "object", "properties": {}}}
     body = {"model": "p/m", "input": "Weather?", "instructions": "Be short.", "tools": [tool], "stream": stream}

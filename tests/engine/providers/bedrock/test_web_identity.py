@@ -79,7 +79,7 @@ async def test_a_service_that_refuses_is_a_failure_of_the_provider(outbound, env
         ("cn-north-1", "https://sts.cn-north-1.amazonaws.com.cn/"),
     ],
 )
-def test_the_service_is_that_of_the_region(region, url) -> None:
+def test_the_region_selects_the_address_of_the_service(region, url) -> None:
     assert _endpoint(region) == url
 
 

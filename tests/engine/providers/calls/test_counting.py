@@ -270,7 +270,7 @@ async def chat(harness: EngineHarness, *replies: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
-async def test_a_count_closes_no_circuit_of_a_model(kind: str) -> None:
+async def test_a_token_count_does_not_close_the_circuit_of_a_model(kind: str) -> None:
     harness = engine(kind)
     for _ in range(4):
         await chat(harness, (500, [b"{}"]))
@@ -301,7 +301,7 @@ async def test_the_rate_limit_of_counts_is_not_that_of_the_model() -> None:
     assert [request.url.partition(".")[0] for request in harness.outbound.sent] == ["http://one", "http://one"]
 
 
-async def test_counts_change_no_figures_of_models() -> None:
+async def test_token_counts_do_not_change_the_latencies_of_models() -> None:
     harness = engine()
     await count(harness, MESSAGES)
     assert not harness.ports.latencies.medians(stream=False)

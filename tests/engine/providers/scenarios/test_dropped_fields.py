@@ -15,7 +15,7 @@ KEYS = {"prompt_cache_key": "k", "seed": 5, "store": False}
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_converted_answer_names_what_the_provider_did_not_get(ask, stream):
+async def test_a_converted_answer_names_the_dropped_fields(ask, stream):
     behave = streaming(ANTHROPIC_EVENTS) if stream else answering(ANTHROPIC_REPLY)
     async with upstream(behave) as server:
         reply = await ask(call(stream=stream, **KEYS), candidate("anthropic", base_url=server.url))

@@ -129,7 +129,7 @@ def machine(monkeypatch):
     monkeypatch.setattr(KINDS["vertex_ai"], "_tokens", GoogleTokens({}, request=metadata))
 
 
-def test_no_kind_is_left_out():
+def test_every_kind_of_provider_is_tested_with_responses():
     assert {*WIRES, *VENDORS} == KINDS.keys() - {"sandbox"}
 
 

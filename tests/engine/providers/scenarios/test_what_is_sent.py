@@ -109,7 +109,7 @@ async def test_a_number_keeps_its_spelling(ask, number):
     assert await sent(ask, decode(body)) == body
 
 
-async def test_size_makes_no_difference(ask):
+async def test_a_large_body_is_sent_unchanged(ask):
     body = UNUSUAL.replace(b'"x_new":', b'"x_long": [' + b"0.50, " * 100_000 + b'2], "x_new":')
     assert await sent(ask, decode(body)) == body
 

@@ -169,7 +169,7 @@ async def test_tokens_are_counted_by_the_vendor(outbound, served) -> None:
         ("eu", "aiplatform.eu.rep.googleapis.com"),
     ],
 )
-def test_the_host_is_that_of_the_location(location, host) -> None:
+def test_the_location_selects_the_host(location, host) -> None:
     config = ProviderConfig(cloud_project=PROJECT, cloud_location=location)
     url = KINDS["vertex_ai"].endpoint(ProviderTarget("chat", GEMINI), config, {}).url
     assert url == (

@@ -139,7 +139,9 @@ async def test_a_machine_has_no_groups_and_no_restricted_models() -> None:
 @pytest.mark.parametrize(
     ("groups", "usable"), [((GROUP,), ["one", "three"]), ((OTHER,), ["two", "three"]), ((), ["two", "three"])]
 )
-async def test_the_list_of_models_has_what_the_caller_may_use(groups: tuple[UUID, ...], usable: list[str]) -> None:
+async def test_the_list_of_models_contains_the_models_that_the_caller_may_use(
+    groups: tuple[UUID, ...], usable: list[str]
+) -> None:
     harness = engine((GROUP, "ALLOW", "one/m"), (GROUP, "DENY", "two/m"), groups=groups, one="restricted")
     caller = await harness.engine.identify(harness.request(b""), "api:read")
     assert [model.provider for model in await harness.engine.usable_models(caller.identified)] == usable

@@ -36,5 +36,5 @@ def test_values_that_mean_the_same_are_unchanged(sent: Any, shown: Any) -> None:
         ("2026-11-23", "2026-11-23T00:00:00Z"),
     ],
 )
-def test_other_values_are_changes(sent: Any, shown: Any) -> None:
+def test_different_values_are_changes(sent: Any, shown: Any) -> None:
     assert not same(sent, shown)

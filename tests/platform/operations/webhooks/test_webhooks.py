@@ -104,7 +104,9 @@ async def test_the_newest_webhook_is_listed_first_with_and_without_the_last_slas
         assert [item["id"] for item in (await tenant.admin.client.get(base)).json()] == ids[::-1]
 
 
-async def test_an_update_changes_what_is_sent_and_keeps_the_secret(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_update_changes_the_sent_fields_and_keeps_the_secret(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     webhook = await new_webhook(tenant)
     sealed = platform.sql("SELECT sealed_secret FROM webhooks WHERE id = %s", [webhook["id"]])
     body = {"name": "other", "events": ["new_conversation", "new_conversation"], "enabled": False}

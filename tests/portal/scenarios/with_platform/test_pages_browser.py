@@ -174,7 +174,7 @@ async def test_an_unknown_page_is_reported_and_no_foreign_content_is_loaded(page
 
 
 @needs_axe
-async def test_axe_is_silent_on_every_page(
+async def test_every_page_passes_the_accessibility_checks(
     chrome: Browser, portal: RunningPortal, town: Town, new_org: Provisioned, second_org: Provisioned, tmp_path: Path
 ) -> None:
     """Every page is checked in the light and in the dark theme, and some pages also with their error messages."""

@@ -122,7 +122,7 @@ async def test_a_state_that_was_tampered_with_or_is_old_is_refused(
 # PKCE and nonce ----------------------------------------------------------------------------------------------------
 
 
-async def test_every_sign_in_has_a_challenge_a_nonce_and_a_state_of_its_own(
+async def test_every_sign_in_has_its_own_challenge_nonce_and_state(
     surfer: Surfer, server: GatehouseServer, settings: PortalSettings
 ) -> None:
     first, second = await begun(surfer), await begun(surfer)

@@ -25,7 +25,7 @@ def streamed(*deltas: dict[str, Any], finish: str | None = None):
     return [read for chunk in chunks for read in reader.read(frame(msgspec.json.encode(chunk)))][1:]
 
 
-def test_a_content_in_parts_is_its_texts():
+def test_the_text_parts_of_a_content_are_joined():
     content = [THOUGHT, {"type": "text", "text": "Hi "}, {"type": "text", "text": "there"}]
     assert whole({"content": content}).parts == (Text("Hi there"),)
     assert streamed({"content": content}) == [TextDelta("Hi there")]
@@ -42,7 +42,7 @@ def test_arguments_are_text_or_the_object_itself(arguments, read):
     ]
 
 
-def test_a_model_that_broke_down_has_given_no_answer():
+def test_an_answer_that_ends_with_an_error_is_a_failure():
     with pytest.raises(NotConvertible):
         whole({"content": "Bon"}, "error")
     assert isinstance(streamed({"content": "Bon"}, finish="error")[-1], StreamFailed)

@@ -170,7 +170,7 @@ def test_a_whole_answer():
         ("content_filter", "incomplete", "content_filter"),
     ],
 )
-def test_how_an_answer_ended(finish: Finish, status: str, reason: str | None):
+def test_the_finish_reason_sets_the_status_of_the_response(finish: Finish, status: str, reason: str | None):
     shown = whole(Text("Hi"), finish=finish)
     events_sent = streamed(TextDelta("Hi"), GenerationFinished(reason=finish))
     assert events_sent[-1]["type"] == f"response.{status}"
@@ -229,7 +229,7 @@ def test_the_answer_repeats_only_settings_of_the_request():
     assert shown["parallel_tool_calls"] is False
 
 
-def test_a_response_without_the_providers_id_has_one_of_its_own():
+def test_a_response_without_the_providers_id_gets_a_new_id():
     assert response_id("") != response_id("")
 
 

@@ -157,7 +157,7 @@ def test_a_call_of_a_custom_tool_comes_back_with_its_plain_input():
     assert "arguments" not in item
 
 
-def test_a_call_without_json_is_the_input_itself():
+def test_arguments_that_are_not_json_become_the_input_of_a_custom_tool():
     [item] = whole(patch_call(PATCH), tools=AGENT_TOOLS)
     assert item["input"] == PATCH
 
