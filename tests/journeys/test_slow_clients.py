@@ -170,7 +170,7 @@ async def test_a_long_answer_reaches_a_slow_reader_completely(server: ServerUnde
 
 
 async def test_a_stream_that_nobody_reads_is_held_back_at_the_provider(server: ServerUnderTest) -> None:
-    # The first streams enlarge the heap of the process, whatever they need themselves.
+    # The first streams enlarge the heap of the process, so they are not measured.
     await flooded("warm", server, lambda: None)
     before = server.resources()
 
@@ -271,7 +271,7 @@ async def test_a_reset_at_any_byte_of_a_request_leaves_no_resources_and_one_reco
             wire.reset()
 
     await in_turns(sends, range(len(whole)))
-    little_more(server, before, len(whole))
+    assert_little_growth(server, before, len(whole))
     records = await server.records(prefix, len(whole) - head)
     assert min(records) == f"{prefix}{head:04}"
     assert set(records.values()) == {"cancelled"}
@@ -304,7 +304,7 @@ async def test_a_reset_at_any_byte_of_an_answer_leaves_no_resources_and_one_reco
     # A request whose client disconnected before the worker saw it has no record.
     taken = range(1, size + 40)
     await in_turns(reads, taken)
-    little_more(server, before, len(taken))
+    assert_little_growth(server, before, len(taken))
     records = await server.records(prefix, len(taken) + 1)
     assert {records[request_id] for request_id in whole} == {"success"}
     assert set(records.values()) <= {"success", "cancelled"}
@@ -343,7 +343,7 @@ async def test_a_provider_that_resets_at_any_byte_is_one_error_and_one_record(
             assert size > head
         else:
             assert (status, json.loads(body)["error"]["attempts"][0]["reason"]) == (502, "connection_closed"), size
-    little_more(server, before, 2 * len(sizes))
+    assert_little_growth(server, before, 2 * len(sizes))
     records = await server.records(prefix, 2 * len(sizes))
     assert {records[f"{prefix}{size:04}b"] for size in sizes} == {"success"}
     # The stream is complete with its last event, even if the body is cut off after it.
@@ -356,8 +356,8 @@ async def test_a_provider_that_resets_at_any_byte_is_one_error_and_one_record(
             await asyncio.sleep(0.05)
 
 
-def little_more(server: ServerUnderTest, before: WorkerResources, exchanges: int) -> None:
-    """Check that the memory has grown by less per exchange than the buffer of a single one."""
+def assert_little_growth(server: ServerUnderTest, before: WorkerResources, exchanges: int) -> None:
+    """Check that the memory has grown by less than one buffer for each exchange."""
     assert (server.resources().memory - before.memory) / exchanges < 16 * 1024
 
 

@@ -6,7 +6,7 @@ import click
 
 from gatehouse.cli.main import CommandError
 
-#: Maximum breaks of one chain that are shown.
+#: Maximum number of breaks of one chain that are shown.
 _MAX_SHOWN = 20
 
 

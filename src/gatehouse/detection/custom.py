@@ -30,7 +30,7 @@ MAX_REGEX: Final = 2000
 #: Maximum RE2 instructions of a regex. Each of them may be evaluated for each character of a text.
 MAX_PROGRAM: Final = 8_000
 _MAX_MEMORY_BYTES: Final = 512 << 10
-#: Maximum positions of a regex that are tried to locate an error.
+#: Maximum number of positions of a regex that are tried to locate an error.
 _MAX_CHECKED_POSITIONS: Final = 16
 #: Maximum characters of a match across escapes, line breaks and encodings, if the regex has no bound of its own. A
 #: stream holds back this number of characters.

@@ -25,10 +25,10 @@ from gatehouse.policy.catalog import Candidate
 
 log = structlog.get_logger(__name__)
 
-#: maximum models in the set of models whose missing price has been logged
+#: maximum number of models in the set of models whose missing price has been logged
 _MAX_LOGGED_MODELS: Final = 10_000
 
-#: maximum models that have their own time series in each process
+#: maximum number of models that have their own time series in each process
 MAX_MODELS: Final = 100
 _OTHER_MODELS: Final = ("other", "other")
 

@@ -14,7 +14,7 @@ from gatehouse.foundation.identity import Caller, TenantId
 ScopeType: TypeAlias = Literal["tenant", "group", "user", "api_key", "oauth_client"]
 Period: TypeAlias = Literal["minute", "day", "month"]
 
-#: Maximum callers whose budgets a policy caches.
+#: Maximum number of callers whose budgets a policy caches.
 _MAX_CACHED_CALLERS: Final = 20_000
 #: Number of nano USD in a dollar. Amounts of money are integers in nano USD.
 NANO: Final = 1_000_000_000

@@ -13,7 +13,7 @@ OrgId: TypeAlias = TenantId
 Plan = Literal["starter", "business", "enterprise"]
 Role = Literal["admin", "member"]
 
-#: Maximum requests a minute with the tokens of an organization, by plan.
+#: Maximum number of requests a minute with the tokens of an organization, by plan.
 REQUESTS_PER_MINUTE: Final[dict[str, int]] = {"starter": 60, "business": 300, "enterprise": 1200}
 
 

@@ -17,7 +17,7 @@ def folder(tmp_path: Path) -> Path:
     return gliner_folder(tmp_path)
 
 
-def test_an_export_finds_the_same_as_its_model(folder: Path) -> None:
+def test_an_export_has_the_same_findings_as_its_model(folder: Path) -> None:
     text = "😀 a person wrote to the location, on this date"
     (result,) = open_recognizer(folder).recognize([text])
     assert [(text[f.start : f.end], f.entity_type, f.source) for f in result] == [
@@ -70,13 +70,13 @@ def test_texts_without_words_have_no_names(folder: Path) -> None:
     assert open_recognizer(folder).recognize(["", " \n "]) == [[], []]
 
 
-def test_without_an_export_the_library_is_asked_for(folder: Path) -> None:
+def test_the_error_for_a_folder_without_an_export_names_the_library(folder: Path) -> None:
     (folder / "model.onnx").unlink()
     with pytest.raises(LibraryMissing, match="library gliner, which is not installed: pip install gliner, or export"):
         open_recognizer(folder)
 
 
-def test_with_the_library_a_folder_without_export_is_read_by_it(
+def test_the_library_reads_a_folder_without_an_export(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "model.onnx").unlink()

@@ -35,7 +35,7 @@ async def test_the_same_request_gets_the_same_answer(ask):
 
 @pytest.mark.parametrize("dialect", CHAT)
 @pytest.mark.parametrize("stream", [False, True])
-async def test_tools_answers_with_a_call_of_the_tool(ask, dialect, stream):
+async def test_the_model_tools_calls_the_requested_tool(ask, dialect, stream):
     reply = await ask(call(dialect, stream=stream, tools=TOOLS[dialect]), candidate("sandbox", "tools"))
     text = await everything(reply) if stream else reply.body
     assert b'"f"' in text
@@ -81,7 +81,7 @@ async def test_embeddings_are_unit_vectors_of_the_requested_length(ask):
         ("unknown", "model_not_found", 404, "move_on"),
     ],
 )
-async def test_failures_come_before_anything_is_sent(ask, dialect, stream, model, reason, status, flag):
+async def test_a_failure_is_raised_before_the_answer_begins(ask, dialect, stream, model, reason, status, flag):
     with pytest.raises(ProviderFailed) as failed:
         await ask(call(dialect, stream=stream), candidate("sandbox", model))
     error = failed.value

@@ -223,7 +223,9 @@ async def test_only_an_administrator_enables_a_key_that_an_administrator_disable
     assert (await platform.client(created["api_key"]).get("/v1/models")).status_code == 200
 
 
-async def test_a_machine_disables_as_an_administrator(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_key_that_a_machine_disables_counts_as_disabled_by_an_administrator(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     created = (await tenant.user.client.post(BASE, json={"description": "x"})).json()
     machine = await platform.new_m2m(tenant.id, "admin:write")
     off = await machine.patch(f"{ADMIN}/{created['id']}", json={"is_enabled": False})

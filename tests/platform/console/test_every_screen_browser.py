@@ -23,7 +23,7 @@ from gatehouse.platform.changes.change import DEFAULT_TENANT
 # The first test also waits for the platform, and for a page of each role.
 pytestmark = [needs_chromium, pytest.mark.timeout(600)]
 
-#: Maximum presses of Tab from the beginning of the content to a control, or around a dialog.
+#: Maximum number of presses of Tab from the beginning of the content to a control, or around a dialog.
 MAX_TABS = 90
 MAX_ITEMS = 12
 

@@ -135,7 +135,7 @@ async def test_a_call_with_a_refused_token_is_repeated_with_a_new_token(page: Pa
     assert tokens[0] != tokens[1]
 
 
-async def test_a_call_that_needs_a_second_factor_asks_for_it_and_goes_on(
+async def test_a_call_that_needs_a_second_factor_continues_after_the_user_enters_it(
     server: GatehouseServer, page: Page, new_user: Callable[[str], OtherUser]
 ) -> None:
     who = new_user("user")
@@ -246,7 +246,7 @@ async def test_the_apis_message_is_shown_at_the_field_that_it_names(page: Page, 
     await expect(page.get_by_label("Name")).to_have_attribute("aria-invalid", "true")
 
 
-async def test_users_see_their_own_and_auditors_change_nothing_of_others(
+async def test_users_see_only_their_own_keys_and_auditors_cannot_change_others_keys(
     server: GatehouseServer, page: Page, sign_in: SignIn, new_user: Callable[[str], OtherUser]
 ) -> None:
     owner = new_user("user")

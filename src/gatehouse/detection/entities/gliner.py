@@ -27,7 +27,7 @@ LABELS: Final = ("person", "organization", "location", "address", "date of birth
 THRESHOLD: Final = 0.5
 #: Maximum additional labels of one run. Each label makes the run slower.
 LABELS_AT_A_TIME: Final = 25
-#: Maximum words of one run. Longer units are read in parts.
+#: Maximum number of words of one run. Longer units are read in parts.
 WINDOW: Final = 200
 
 _WORD: Final = re.compile(r"\w+(?:[-_]\w+)*|\S")

@@ -111,8 +111,8 @@ _MAX_PROBE_DIGITS: Final = 16
 _MIN_PROBE_DIGITS: Final = 12
 #: Number of digits of a shifted segment that are decoded first. The number is doubled while all of them decode to text.
 _FIRST_CHUNK_DIGITS: Final = 64
-#: Maximum digits before and after the decoded text that still belong to the segment. They encode a byte order mark or
-#: are a part of a group.
+#: Maximum number of digits before and after the decoded text that still belong to the segment. They encode a byte order
+#: mark or are a part of a group.
 _MAX_EDGE_DIGITS: Final = 7
 _PADDING: Final = re.compile("={0,2}")
 #: Number of digits at the beginning of a segment that are decoded first.

@@ -27,7 +27,7 @@ _SELECTOR: Final = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _ZERO_WIDTH: Final = "\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff"
 _BLACK_FLAG: Final = "\U0001f3f4"
 _FLAG: Final = f"{_BLACK_FLAG}[\U000e0061-\U000e007a]{{2}}[\U000e0030-\U000e0039\U000e0061-\U000e007a]{{1,3}}\U000e007f"
-#: Maximum tags between a flag and its end tag.
+#: Maximum number of tags between a flag and its end tag.
 _MAX_FLAG_TAGS: Final = 5
 #: Minimum characters of a hidden text.
 _MIN_CHARACTERS: Final = 4

@@ -38,7 +38,7 @@ _MAX_GROUP_INSTRUCTIONS: Final = 2_000
 #: Size of the first and of the largest window in the search for the first possible match.
 _MIN_WINDOW_BYTES: Final = 64
 _MAX_WINDOW_BYTES: Final = 64 << 10
-#: Maximum findings of one step of a search.
+#: Maximum number of findings of one step of a search.
 _FINDINGS_PER_STEP: Final = 1000
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from gatehouse.detection.regex.trees import op, parser
 from gatehouse.detection.search.matching import UNDERSCORE
 
-#: Maximum literals of a regex in `beginnings` and in `near_beginnings`.
+#: Maximum number of literals of a regex in `beginnings` and in `near_beginnings`.
 _MAX_BEGINNINGS: Final = 40
 _MAX_NEAR_BEGINNINGS: Final = 400
 #: Maximum characters of a character class that is expanded into one literal for each character.

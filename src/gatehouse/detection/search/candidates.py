@@ -36,15 +36,15 @@ from gatehouse.detection.search import matching
 #: The mask of a regex that needs no context word.
 ALWAYS: Final = 1
 
-#: Maximum regexes of one filter. All literals of a filter form one automaton, which must stay small.
+#: Maximum number of regexes of one filter. All literals of a filter form one automaton, which must stay small.
 _MAX_FILTER_REGEXES: Final = 1024
 #: Maximum match length of a regex that is searched for by skeleton. Longer skeletons seldom recur, so a cache does not
 #: help.
 _MAX_SKELETON_CHARACTERS: Final = 128
-#: Maximum cached skeletons. Each takes some tens of bytes.
+#: Maximum number of cached skeletons. Each takes some tens of bytes.
 _MAX_CACHED_SKELETONS: Final = 8192
-#: Maximum skeletons of one piece of text that may be missing in the cache. If a hostile text has more, each regex is
-#: searched for separately.
+#: Maximum number of skeletons of one piece of text that may be missing in the cache. If a hostile text has more, each
+#: regex is searched for separately.
 _MAX_UNCACHED_SKELETONS: Final = 64
 #: Maximum memory of an automaton. RE2 falls back to a slower algorithm when an automaton needs more.
 _MAX_MEMORY_BYTES: Final = 32 << 20

@@ -8,7 +8,7 @@ The computed position may be too early, but is never too late. How it is compute
   the character before this run.
 - For the other shapes, the regexes for incomplete texts (`re2_syntax.unfinished`) are combined into one search. RE2
   runs its automaton backwards from the end of the text. The automaton is small, because it works on the skeleton of the
-  text and treats large repetition counts as unbounded.
+  text (`regex.skeleton`) and treats large repetition counts as unbounded.
 
 `openings` limits how much text is held back. This module ignores context words that may follow a complete match.
 """
@@ -110,8 +110,8 @@ class Growth:
         self._at_text_start = _at_end(at_text_start)
 
     def growing(self, view: View, first: int, end: int) -> int:
-        """Return the first character from `first` on at which a match that may grow beyond `end` may begin, or `end` if
-        there is none."""
+        """Return the position of the first character from `first` on that may begin a match reaching beyond `end`.
+        Return `end` if there is none."""
         known = view.data[: view.byte(end)]
         if self._splits:
             known = known.translate(matching.UNDERSCORES)
@@ -169,7 +169,8 @@ def has_rare_characters(text: bytes) -> bool:
 
 
 def _with_prefixes(literal_shapes: Mapping[str, Sequence[_LiteralShape]]) -> dict[str, list[_LiteralShape]]:
-    """Map each literal to its own shapes and to those of each literal that is a prefix of it or has it as a prefix."""
+    """Map each literal to the shapes that may match at its place: its own shapes, those of its prefixes, and those of
+    longer literals that begin with it."""
     related = {literal: [literal] for literal in literal_shapes}
     for literal in literal_shapes:
         for end in range(len(literal)):

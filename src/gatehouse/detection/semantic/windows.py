@@ -11,7 +11,7 @@ from gatehouse.detection.semantic.backbone import Vector
 #: Maximum tokens of a window, about 120 English words.
 WINDOW: Final = 160
 OVERLAP: Final = 32
-#: Maximum windows of a text that are read. Each takes about 11 ms.
+#: Maximum number of windows of a text that are read. Each takes about 11 ms.
 MAX_WINDOWS: Final = 6
 #: Tokens of a passage. The most suspicious passage is also read separately, because one sentence has little weight in a
 #: window of prose.

@@ -15,7 +15,7 @@ from gatehouse.detection.semantic.heads import sigmoid
 
 Vectors = NDArray[np.float32]
 
-#: Maximum labels whose prototypes are cached.
+#: Maximum number of labels whose prototypes are cached.
 _MAX_CACHED_PROTOTYPES: Final = 512
 #: Number of examples of a label that determine the similarity: the nearest ones.
 _NEAREST: Final = 2

@@ -9,9 +9,9 @@ from gatehouse.detection.models import TierName
 
 Key: TypeAlias = tuple[TierName, tuple[str, ...], bytes]
 
-#: Maximum cached answers. An answer is a few findings or scores, so they take a few megabytes.
+#: Maximum number of cached answers. An answer is a few findings or scores, so they take a few megabytes.
 ENTRIES: Final = 10_000
-#: Maximum findings or scores of an answer that is cached. It bounds the memory.
+#: Maximum number of findings or scores of an answer that is cached. It bounds the memory.
 _MAX_CACHED_PARTS: Final = 100
 
 

@@ -18,7 +18,7 @@ from gatehouse.foundation.deadlines import Deadlines
 TIERS: Final[tuple[TierName, ...]] = ("ner", "llm")
 #: Time for which `health` reports a failure. A later request that succeeds ends it.
 _REPORTED_SECONDS: Final = 60.0
-#: Maximum texts of one message, so that a long request does not block the event loop.
+#: Maximum number of texts of one message, so that a long request does not block the event loop.
 _MAX_MESSAGE_TEXTS: Final = 256
 #: Additional time to wait for the message that reading a file has timed out.
 _ON_ITS_WAY_SECONDS: Final = 0.5

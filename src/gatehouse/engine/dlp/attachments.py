@@ -18,7 +18,7 @@ from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.steps import Steps
 from gatehouse.engine.dlp.tiers import TierFailed
 
-#: Most files of one request that the detection service reads.
+#: Maximum number of files of one request that the detection service reads.
 MAX_FILES: Final = 64
 _UNPADDED: Final = re.compile(rb"[^=]+")
 _URL_SAFE: Final = bytes.maketrans(b"-_", b"+/")

@@ -27,7 +27,7 @@ INLINE_WORK_SECONDS: Final = 0.001
 MAX_INLINE_CHARACTERS: Final = 8 * LONG_TEXT_CHARACTERS
 #: Time that work runs before the next work is selected.
 TURN_SECONDS: Final = 0.003
-#: Most units of work that may wait: of one user, of one organization, and in total.
+#: Maximum number of units of work that may wait: of one user, of one organization, and in total.
 MAX_WAITING_PER_USER: Final = 16
 MAX_WAITING_PER_ORGANIZATION: Final = 64
 MAX_WAITING: Final = 512

@@ -28,7 +28,7 @@ _SLOT_SECONDS: Final = 15.0
 _MEDIAN_LIFETIME_SECONDS: Final = 3600.0
 #: Interval at which a model without a median may be tried.
 _TRIAL_INTERVAL_SECONDS: Final = 60.0
-#: Most models that are kept. Those that answered last are kept.
+#: Maximum number of models that are kept. Those that answered last are kept.
 _MAX_MODELS: Final = 20_000
 _LOG_BUCKET_WIDTH: Final = math.log(1.1)
 _MAX_BUCKET: Final = 160

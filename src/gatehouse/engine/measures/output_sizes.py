@@ -6,7 +6,7 @@ from typing import Final
 from uuid import UUID
 
 _MAX_ANSWERS_PER_MODEL: Final = 64
-#: Most models that are kept. Those that answered last are kept.
+#: Maximum number of models that are kept. Those that answered last are kept.
 _MAX_MODELS: Final = 10_000
 
 

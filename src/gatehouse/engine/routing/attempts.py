@@ -52,7 +52,7 @@ _MAX_SYNCHRONIZATIONS: Final = 5
 #: What follows a failed attempt: the same candidate again, with another credential of its provider, or the next one.
 _Next: TypeAlias = Literal["retry", "credential", "candidate"]
 
-#: by the client's dialect: the calls that are not `call_provider`
+#: the functions that make the calls of some dialects; all other calls are made by `call_provider`
 _CALLS: Final = {
     **dict.fromkeys(COUNTING, count_tokens),
     "openai_completions": complete_text,
@@ -100,7 +100,8 @@ class OutOfTouch(Unavailable):
 
 
 class _Target(NamedTuple):
-    """A candidate with its circuits. `is_free` says that the call has no answer of a model."""
+    """A candidate with its circuits. `is_free` is whether the operation is free, so that no model generates an
+    answer."""
 
     candidate: Candidate
     key: CircuitKey
@@ -114,7 +115,7 @@ class Attempts:
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self.circuits = Circuits(ports.clock, ports.circuit_failures, ports.circuit_seconds)
-        #: those of operations without an answer of a model: they tell nothing about its answers
+        #: circuits for free operations, whose results say nothing about the answers of the model
         self._free_circuits = Circuits(ports.clock, ports.circuit_failures, ports.circuit_seconds)
         self.cooldowns = Cooldowns(ports.clock)
         self.credentials = Credentials(ports.clock, ports.secrets)
@@ -184,15 +185,15 @@ class Attempts:
         return _Target(candidate, key, self._free_circuits if is_free else self.circuits, is_free)
 
     def _credentials(self, candidate: Candidate, x: Admitted, answered: Exchange) -> Sequence[Credential]:
-        """Return the credentials to try in this order. Without any, record an attempt that was not made."""
+        """Return the credentials to try, in this order. If there are none, record an attempt that was not made."""
         credentials = self.credentials.in_turn(x.call_request.identified.policy.tenant_id, candidate)
         if not credentials:
             answered.attempts.append(_new_attempt(candidate, None, NOT_CONFIGURED))
         return credentials
 
     def _enters(self, candidate: Candidate, x: Admitted, answered: Exchange) -> bool:
-        """Leave the place at the previous deployment, and occupy one at the candidate's deployment if it is one. Return
-        whether the candidate may be tried."""
+        """Leave the previous deployment. If the candidate is a deployment, occupy a place there. Return whether the
+        candidate may be tried."""
         self._leave(answered)
         deployment = x.routed.deployment_of(candidate)
         if deployment is None:
@@ -293,7 +294,7 @@ class Attempts:
         except ProviderFailed as failed:
             sent = len(answered.unanswered) > unanswered
             if failed.reason != OutboundTimeout.reason:
-                # The provider has answered with an error, so the call is not unanswered.
+                # The provider has answered with an error, so the call is removed from the unanswered calls.
                 del answered.unanswered[unanswered:]
             if failed.reason in CREDENTIAL_REASONS and not is_free:
                 wait = self.credentials.failed(TenantId(key.tenant_id), candidate, credential, failed)

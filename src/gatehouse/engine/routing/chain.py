@@ -37,13 +37,15 @@ from gatehouse.policy.aliases import Alias, Deployment
 from gatehouse.policy.catalog import Candidate
 from gatehouse.policy.routing import CAPABILITY_BITS, ModelUse, Option, RoutingPolicy
 
-#: Most models that a strategy adds to a chain. With more models, only the sum of their timeouts would grow.
+#: Maximum number of models that a strategy adds to a chain. With more models, only the sum of their timeouts would
+#: grow.
 MAX_CHOICES: Final = 8
-#: Most models that names add to a chain, from the longest list of names or from an id that many providers share.
+#: Maximum number of models that names add to a chain, from the longest list of names or from an id that many providers
+#: share.
 MAX_CANDIDATES: Final = 32
 #: Interval at which a policy whose latencies are all known is searched again for models of unknown latency.
 _TRIAL_SEARCH_INTERVAL_SECONDS: Final = 1.0
-#: Most policies for which a worker keeps counters.
+#: Maximum number of policies for which a worker keeps counters.
 _MAX_COUNTED_POLICIES: Final = 10_000
 
 

@@ -14,7 +14,7 @@ import msgspec
 from gatehouse.foundation.clock import Clock
 from gatehouse.policy.catalog import Candidate
 
-#: Most circuits that are kept. Those that failed last are kept.
+#: Maximum number of circuits that are kept. Those that failed last are kept.
 MAX_CIRCUITS: Final = 10_000
 
 

@@ -33,7 +33,7 @@ from gatehouse.policy.catalog import Candidate
 
 log = structlog.get_logger(__name__)
 
-#: Most copies that a worker has in progress. Further ones are skipped.
+#: Maximum number of copies that a worker has in progress. Further ones are skipped.
 MAX_SHADOWS_IN_PROGRESS: Final = 32
 #: Largest body that is copied, with its files. Bodies of copies in progress remain in memory.
 MAX_SHADOW_BODY_BYTES: Final = 1024**2

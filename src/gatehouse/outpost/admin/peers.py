@@ -23,8 +23,8 @@ T = TypeVar("T")
 
 router = APIRouter(prefix="/peer", include_in_schema=False)
 
-#: Maximum calls a minute of one peer, which sends its state every second and requests shares. It is also the maximum of
-#: calls a minute from one address without a verified token.
+#: Maximum number of calls a minute of one peer, which sends its state every second and requests shares. It is also the
+#: maximum of calls a minute from one address without a verified token.
 _CALLS_PER_MINUTE: Final = 6_000
 
 

@@ -17,7 +17,7 @@ from gatehouse.platform.changes.change import Change
 #: Delays of the runs after the removal. The later runs anonymize records that arrive after the removal: those of
 #: requests that were in progress, and those of outposts, which arrive within a day.
 _RUN_DELAYS: Final = (timedelta(), timedelta(hours=1), timedelta(days=2))
-#: Maximum events of one transaction, so that it holds its locks only briefly.
+#: Maximum number of events of one transaction, so that it holds its locks only briefly.
 _MAX_EVENTS_PER_BATCH: Final = 5_000
 _LEGAL_HOLD_RETRY_DELAY: Final = timedelta(days=1)
 _HAS_LEGAL_HOLD: Final = text("SELECT gatehouse_held(CAST(:tenant AS uuid))")

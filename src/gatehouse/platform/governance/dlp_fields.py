@@ -47,8 +47,8 @@ Recogniser = Annotated[
     AfterValidator(own_name),
 ]
 
-#: Maximum recognisers in one rule. The limit bounds inference time, because each name that is not a fixed label of the
-#: model is an additional label, which makes inference slower.
+#: Maximum number of recognisers in one rule. The limit bounds inference time, because each name that is not a fixed
+#: label of the model is an additional label, which makes inference slower.
 MAX_RECOGNISERS: Final = 50
 
 

@@ -19,7 +19,7 @@ from gatehouse.policy.rules.cel_library import cel
 MAX_CONDITION_CHARACTERS: Final = 2_000
 MAX_TOKENS: Final = 500
 MAX_BRACKET_DEPTH: Final = 20
-#: Maximum comprehensions in a condition.
+#: Maximum number of comprehensions in a condition.
 _MAX_COMPREHENSIONS: Final = 4
 
 #: The variables with example values. A new condition is evaluated with these values.

@@ -55,9 +55,9 @@ from gatehouse.portal.status_cache import TokenStatus, of_certificate, person_of
 
 #: Maximum number of wrong credentials from one address in a minute.
 MAX_FAILURES_PER_MINUTE: Final = 60
-#: Maximum calls a minute of one person with partial tokens. They do not count for an organization.
+#: Maximum number of calls a minute of one person with partial tokens. They do not count for an organization.
 _PARTIAL_CALLS_PER_MINUTE: Final = 60
-#: Maximum calls a minute of one outpost.
+#: Maximum number of calls a minute of one outpost.
 _OUTPOST_CALLS_PER_MINUTE: Final = 60
 #: The claim `token_type` of the platform's tokens for notices. Other tokens of the platform are refused.
 PLATFORM_NOTICE: Final = "platform_notice"

@@ -1,4 +1,4 @@
-"""What holds for deployments with any weights and limits, and for requests at any times, through the whole engine."""
+"""Properties of deployments with any weights and limits and of requests at any times, through the whole engine."""
 
 from collections import Counter
 from collections.abc import AsyncIterator

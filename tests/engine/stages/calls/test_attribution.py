@@ -151,15 +151,15 @@ async def test_the_entry_that_opens_a_stream_has_tags_and_end_user(harness: Engi
     await answer.stream.aclose()  # type: ignore[attr-defined]
 
 
-def test_an_entry_of_an_earlier_version_is_read_without_these_fields() -> None:
+def test_an_entry_of_an_earlier_version_is_read_without_tags_and_end_user() -> None:
     fields = json.loads(encode(outcome(new_id(), end_user="customer-1", tags=("a",))))
     before = fields[: fields.index("customer-1")]
     for read in (decode(json.dumps(before).encode()), decode_with_text_ids(json.dumps(before).encode())):
         assert (read.outcome, read.end_user, read.tags) == ("success", None, ())  # type: ignore[union-attr]
 
 
-def test_an_entry_with_fields_of_a_later_version_is_read_without_those() -> None:
-    """The previous version reads entries with an end user and tags in the same way."""
+def test_an_entry_of_a_later_version_is_read_without_its_additional_fields() -> None:
+    """The previous version, which has no end user and tags, reads entries of this version in the same way."""
     later = [*json.loads(encode(outcome(new_id(), end_user="customer-1", tags=("a",)))), "new", ["newer"]]
     read = decode(json.dumps(later).encode())
     assert (read.end_user, read.tags) == ("customer-1", ("a",))  # type: ignore[union-attr]

@@ -83,7 +83,7 @@ async def test_exactly_one_source_is_required(tenant: Tenant, body: dict[str, st
     assert (refused.status_code, "one of them" in refused.text) == (422, True)
 
 
-async def test_metadata_requires_an_administrator_and_addresses_a_reader(
+async def test_only_administrators_read_metadata_and_auditors_read_the_addresses_of_the_platform(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     for client, status in ((tenant.user.client, 403), (platform.anonymous, 401)):

@@ -48,7 +48,7 @@ class Siem:
         assert answer.status_code == 200, answer.text
 
     async def begin(self, **body: Any) -> None:
-        """Configure the test's receiver as the organization's HEC collector, or what `body` describes instead."""
+        """Configure the test's receiver as the organization's HEC collector, or the receiver that `body` describes."""
         await self.switch(on=True)
         await self.put(**(body or {"type": "hec", "url": self.receiver.url, "token": TOKEN}))
 

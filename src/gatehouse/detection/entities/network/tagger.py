@@ -15,7 +15,8 @@ from gatehouse.detection.findings import Finding
 
 #: Minimum score of a name that is reported. It was chosen on the held-out folds of the training sets.
 THRESHOLD: Final = 0.45
-#: Maximum pieces of one run of the model. Only units in scripts for which the vocabulary has single letters have more.
+#: Maximum number of pieces of one run of the model. Only units in scripts for which the vocabulary has single letters
+#: have more.
 WINDOW: Final = 254
 _CLS, _SEP = 101, 102
 

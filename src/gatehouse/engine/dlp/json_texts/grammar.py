@@ -9,13 +9,13 @@ from typing import Final
 
 from gatehouse.engine.dlp.steps import Steps
 
-#: Most characters that one regex match reads. The second constant is the cost, in characters, of reading one token
-#: alone.
+#: Maximum number of characters that one regex match reads. The second constant is the cost, in characters, of reading
+#: one token alone.
 WINDOW_CHARACTERS: Final = 32 * 1024
 _TOKEN_COST_CHARACTERS: Final = 64
 #: Texts with more levels do not count as JSON, because most JSON readers refuse them.
 MAX_DEPTH: Final = 900
-#: Most levels of a value that one regex reads.
+#: Maximum number of levels of a value that one regex reads.
 _REGEX_LEVELS: Final = 2
 
 _ANY_BLANKS: Final = r"[ \t\n\r]*+"

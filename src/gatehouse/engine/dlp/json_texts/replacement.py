@@ -16,7 +16,7 @@ from gatehouse.engine.dlp.steps import Steps
 
 _JSON_START: Final = re.compile(r"[ \t\r\n]*[{\[\"]")
 _ESCAPE_OR_QUOTE: Final = re.compile(r"[\\\"]")
-#: Most levels of JSON texts nested in strings of JSON that are read.
+#: Maximum number of levels of JSON texts nested in strings of JSON that are read.
 _STRING_LEVELS: Final = 4
 _CHANGES_PER_STEP: Final = 64
 
@@ -216,7 +216,7 @@ def _end_of_string(text: str, start: int, limit: int) -> int:
     return limit
 
 
-#: Most characters that are searched for the start of a number or bare word.
+#: Maximum number of characters that are searched for the start of a number or bare word.
 _MAX_SCALAR_CHARACTERS: Final = 64
 
 

@@ -31,8 +31,8 @@ _MIN_TOKEN_CHARACTERS: Final = 16
 #: Number of texts that are checked in one step.
 TEXTS_PER_STEP: Final = 256
 
-#: Most texts of a chain. The last texts of a full chain also begin the next chain, so no value is missed: a value has
-#: no more pieces than characters.
+#: Maximum number of texts of a chain. The last texts of a full chain also begin the next chain, so no value is missed:
+#: a value has no more pieces than characters.
 _MAX_CHAIN_TEXTS: Final = 8 * WINDOW_CHARACTERS
 
 

@@ -55,7 +55,7 @@ class _Profile(msgspec.Struct, rename="camel"):
 
     @property
     def model(self) -> str:
-        """The id of its models, which differ only in their region."""
+        """The id of the profile's model. All models of a profile have the same id, in different regions."""
         return self.models[0].model_arn.rpartition("/")[2] if self.models else ""
 
     @property

@@ -57,7 +57,7 @@ def unwritten(request: Request) -> frozenset[str]:
 
 
 def write(request: Request) -> dict[str, Any]:
-    """Return the body, without the model: the path names it."""
+    """Return the body. It does not contain the model, which is in the path."""
     planned = _thinking(request)
     sampling = accepted_sampling(request, planned.thinks)
     inference: dict[str, Any] = {

@@ -18,7 +18,7 @@ _MODELS_A_PAGE: Final = 200
 
 #: Beginnings of the names of models that can be called. The lists also contain models for other purposes.
 _CALLABLE_NAMES: Final = {"google": ("gemini", "text-embedding", "multilingual-embedding"), "anthropic": ("claude",)}
-#: Statuses of a project that is not permitted to see a publisher's list.
+#: Statuses of the answer if the project may not read a publisher's list.
 _NOT_LISTED: Final = frozenset({400, 403, 404})
 
 

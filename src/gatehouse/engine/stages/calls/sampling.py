@@ -37,7 +37,7 @@ from gatehouse.policy.dlp.compiled import DLP_ACTION_STRENGTH
 
 log = structlog.get_logger(__name__)
 
-#: Most texts and characters that are stored of a request, and of an answer. Further text is left out.
+#: Maximum number of texts and of characters that are stored of a request, and of an answer. Further text is left out.
 MAX_TEXTS: Final = 200
 MAX_CHARACTERS: Final = 100_000
 #: Longest answer that is stored.

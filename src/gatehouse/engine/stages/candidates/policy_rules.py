@@ -24,9 +24,9 @@ from gatehouse.policy.rules.evaluation import (
     decide,
 )
 
-#: Most events in the record of a request.
+#: Maximum number of events in the record of a request.
 _MAX_EVENTS: Final = 100
-#: Most names of fields that are stored in a sample.
+#: Maximum number of names of fields that are stored in a sample.
 _MAX_SAMPLED_FIELDS: Final = 300
 #: Number of bytes of UTF-8 that count as one token.
 _BYTES_PER_TOKEN: Final = 4

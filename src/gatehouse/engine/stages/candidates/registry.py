@@ -18,7 +18,7 @@ from gatehouse.policy.snapshot import Snapshot
 
 #: Value of the field `kind` in the events.
 KIND: Final = "model_registry"
-#: Most events in the record of a request.
+#: Maximum number of events in the record of a request.
 _MAX_EVENTS: Final = 100
 
 

@@ -19,7 +19,7 @@ from gatehouse.policy.catalog import Candidate
 
 #: Value of the field `kind` in the events.
 KIND: Final = "request_field"
-#: Most unknown fields in the record of a request.
+#: Maximum number of unknown fields in the record of a request.
 _MAX_RECORDED_FIELDS: Final = 16
 #: The `reason` for a field that no table lists.
 _UNKNOWN: Final = "is unknown to the gateway"

@@ -13,10 +13,11 @@ from gatehouse.platform.access.preferences.errors import NotAPicture, TooManyPic
 
 #: Width and height in pixels.
 SIZE_PIXELS: Final = 256
-#: Maximum pixels of a picture, checked before decoding. A file of a few kilobytes can claim any number of pixels.
+#: Maximum number of pixels of a picture, checked before decoding. A file of a few kilobytes can claim any number of
+#: pixels.
 MAX_PIXELS: Final = 4096 * 4096
-#: Maximum scans of a progressive JPEG, which usually has about ten. Decoding a scan costs as much as a whole picture,
-#: and an empty scan takes 33 bytes.
+#: Maximum number of scans of a progressive JPEG, which usually has about ten. Decoding a scan costs as much as a whole
+#: picture, and an empty scan takes 33 bytes.
 MAX_SCANS: Final = 100
 _SCAN_MARKER: Final = b"\xff\xda"
 _MAX_WAITING_PICTURES: Final = 8

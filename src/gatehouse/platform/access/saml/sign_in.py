@@ -54,7 +54,8 @@ _MAX_RELAY_STATE_BYTES: Final = 80
 #: Destination of a sign-in without a `RelayState` and without a portal.
 _CONSOLE_PATH: Final = "/"
 
-#: Maximum organizations that are tried for a sign-in that began at the provider, if several use the same provider.
+#: Maximum number of organizations that are tried for a sign-in that began at the provider, if several use the same
+#: provider.
 _MAX_CANDIDATE_PROVIDERS: Final = 8
 
 

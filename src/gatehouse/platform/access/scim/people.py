@@ -37,7 +37,7 @@ from gatehouse.platform.changes.change import Change
 
 MAX_BYTES: Final = 64 * 1024
 MAX_OPERATIONS: Final = 50
-#: Maximum entries of a multi-valued attribute. An operation with a filter reads all entries.
+#: Maximum number of entries of a multi-valued attribute. An operation with a filter reads all entries.
 _MAX_ENTRIES: Final = 20
 _MAX_TEXT_CHARS: Final = 255
 

@@ -33,11 +33,11 @@ from gatehouse.platform.changes.change import Change
 
 MAX_BYTES: Final = 8 * 1024 * 1024
 MAX_OPERATIONS: Final = 2_000
-#: Maximum members of all groups of a page, which bounds the response's size. A page with larger groups has fewer
-#: groups.
+#: Maximum number of members of all groups of a page, which bounds the response's size. A page with larger groups has
+#: fewer groups.
 _MAX_MEMBERS_PER_PAGE: Final = 20_000
-#: Maximum members of a group in the response to a PATCH that selects no attributes. Entra ID sends thousands of members
-#: and does not read the responses.
+#: Maximum number of members of a group in the response to a PATCH that selects no attributes. Entra ID sends thousands
+#: of members and does not read the responses.
 _MAX_MEMBERS_IN_PATCH_RESPONSE: Final = 1_000
 #: Maximum user ids in one audit event.
 _MAX_USERS_PER_EVENT: Final = 500

@@ -33,7 +33,10 @@ class OwnerKey(Body):
 
     email: Annotated[
         Email | None,
-        Field(description="The key's user, who is created as an administrator if new. If null, a service account."),
+        Field(
+            description="The address of the key's user. An unknown user is created as an administrator."
+            " Null: a service account has the key."
+        ),
     ] = None
     key_prefix: Annotated[str, Field(pattern=r"^gk_[0-9A-Za-z]{5}$", examples=["gk_3kP9v"])]
     key_sha256: Annotated[

@@ -26,7 +26,7 @@ _LIFETIMES: Final = {
     INVITATION: timedelta(days=7), PASSWORD_RESET: timedelta(hours=24), ADDRESS_CONFIRMATION: timedelta(days=7),
 }  # fmt: skip
 _PREFIXES: Final = {INVITATION: "inv_", PASSWORD_RESET: "pwr_", ADDRESS_CONFIRMATION: "adr_"}
-#: Maximum mails per hour that anybody can request for an account.
+#: Maximum number of mails per hour that anybody can request for an account.
 _MAX_REQUESTED_MAILS_PER_HOUR: Final = 3
 
 

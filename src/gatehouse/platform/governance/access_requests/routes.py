@@ -104,7 +104,8 @@ async def list_access_requests(
 ) -> dict[str, Any]:
     """Lists the requests of all users, by default newest first. `limit_usd` sorts only pending requests, and those
     without this limit come last. Without `status=pending`, the response is 400 `invalid_sort`."""
-    # The number of pending requests is limited. An index supplies the order of time of all others.
+    # Only pending requests can be sorted by the limit, because their number is limited. Other requests are sorted by
+    # time, for which there is an index.
     if status != "pending" and sort.endswith("limit_usd"):
         raise SortsPendingOnly
     rows, total = await page_of_requests(session, window, status=status, sort=sort)

@@ -11,7 +11,7 @@ from gatehouse.foundation.http.bodies import Body, Moment, ResponseBody, omitted
 
 #: Version of the export's format.
 EXPORT_VERSION: Final = "1.0"
-#: Maximum records of one file.
+#: Maximum number of records of one file.
 MAX_IMPORTED_BUNDLES: Final = 1_000
 
 Framework = Literal[

@@ -10,7 +10,7 @@ from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.foundation.http.bodies import Body
 from gatehouse.policy.governance import FilterType
 
-#: Maximum keywords of all filters of an organization together.
+#: Maximum number of keywords of all filters of an organization together.
 MAX_KEYWORDS: Final = 10_000
 
 

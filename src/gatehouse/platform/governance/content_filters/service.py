@@ -30,7 +30,7 @@ from gatehouse.platform.governance.content_filters.table import (
 )
 from gatehouse.platform.request.injected import SplitTransactions
 
-#: Maximum filters of an organization.
+#: Maximum number of filters of an organization.
 MAX_FILTERS: Final = 1_000
 
 

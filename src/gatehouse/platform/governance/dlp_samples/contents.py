@@ -10,7 +10,7 @@ from uuid import UUID
 from gatehouse.engine.records.samples import Contents, decode
 from gatehouse.foundation.secrets.sealing import Sealer
 
-#: Maximum samples of one organization that one worker keeps per minute.
+#: Maximum number of samples of one organization that one worker keeps per minute.
 MAX_PER_MINUTE: Final = 20
 
 _KEY_BYTES: Final = 32

@@ -18,9 +18,9 @@ from gatehouse.platform.governance.dlp_trials.table import group_exists, groups_
 from gatehouse.platform.request.injected import SplitTransactions
 from gatehouse.policy.dlp.compiled import DLP_ACTION_STRENGTH, CompiledDlpRule, DlpPolicy
 
-#: Maximum matches of one rule in the response.
+#: Maximum number of matches of one rule in the response.
 MAX_MATCHES: Final = 20
-#: Maximum sentences of the trace.
+#: Maximum number of sentences of the trace.
 _MAX_TRACE_SENTENCES: Final = 1_000
 
 

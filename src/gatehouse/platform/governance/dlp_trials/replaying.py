@@ -19,7 +19,7 @@ from gatehouse.platform.governance.replays.pace import Pace, one_at_a_time
 from gatehouse.platform.governance.replays.recorded import RecordedSample
 from gatehouse.policy.dlp.compiled import DLP_ACTION_STRENGTH, CompiledDlpRule, DlpPolicy
 
-#: Maximum excerpts of one sample.
+#: Maximum number of excerpts of one sample.
 MAX_EXCERPTS: Final = 20
 
 _ACTIONS: Final = ("allow", "log_only", "redact", "prompt", "block")

@@ -30,7 +30,7 @@ from gatehouse.platform.records.hot import visible_since
 
 T = TypeVar("T")
 
-#: Maximum items of each list. The newest items are kept.
+#: Maximum number of items of each list. The newest items are kept.
 MAX_ITEMS: Final = 1_000
 
 _HISTORY: Final = tuple(f"registered_model.{verb}" for verb in ("created", "updated", "deleted"))

@@ -29,7 +29,7 @@ from gatehouse.platform.governance.model_registry.schemas import (
 from gatehouse.platform.governance.model_registry.table import RegisteredModelRow
 from gatehouse.platform.governance.model_registry.usage import UNUSED, ModelName, Use
 
-#: Maximum models of a registry.
+#: Maximum number of models of a registry.
 MAX_MODELS: Final = 20_000
 RESOURCE: Final = "registered_model"
 

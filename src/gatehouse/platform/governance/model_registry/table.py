@@ -38,7 +38,7 @@ class RegisteredModelRow(TenantRow):
     updated_at: Mapped[datetime]
 
 
-#: Maximum rows of one batch.
+#: Maximum number of rows of one batch.
 _BATCH_ROWS: Final = 1_000
 
 

@@ -212,8 +212,8 @@ async def provider_switches(session: AsyncSession, replica: Replica, keys: Keys)
 
 
 async def mcp_switches(session: AsyncSession, replica: Replica, keys: Keys) -> None:
-    """Load which MCP servers and tools may not be called. Keys are ids of both. A deleted one stays stopped, so that
-    a call that still waits for it is refused."""
+    """Load which MCP servers and tools may not be called. Keys are the ids of servers and of tools. A deleted server or
+    tool stays stopped, so that a call that still waits for it is refused."""
     query = (
         "SELECT id, switched_off_at IS NOT NULL OR NOT enabled AS stopped FROM mcp_servers UNION ALL"
         " SELECT id, switched_off_at IS NOT NULL OR status <> 'approved' OR missing_since IS NOT NULL FROM mcp_tools"

@@ -17,7 +17,7 @@ from gatehouse.platform.mcp.tools.table import McpToolRow, find_server, locked_t
 from gatehouse.platform.request.injected import SplitTransactions
 from gatehouse.platform.request.ports import Host
 
-#: The most names of tools of each kind in an audit event. Their full number is always recorded.
+#: Maximum number of names of tools of each kind in an audit event. Their full number is always recorded.
 _MAX_RECORDED: Final = 100
 
 

@@ -19,7 +19,7 @@ from gatehouse.platform.routing.budgets.table import BudgetRow, RecordedSpending
 from gatehouse.platform.spending.beginning import begin_budget
 from gatehouse.policy.periods import span
 
-#: Maximum budgets of an organization.
+#: Maximum number of budgets of an organization.
 MAX_BUDGETS: Final = 10_000
 _LIMITS: Final = ("limit_usd", "limit_requests", "limit_tokens")
 _FIXED: Final = ("scope_type", "scope_id", "period")

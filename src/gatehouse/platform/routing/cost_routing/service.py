@@ -29,7 +29,7 @@ from gatehouse.platform.routing.cost_routing.schemas import (
 )
 from gatehouse.platform.routing.cost_routing.table import ModelUsage, RoutingPolicyRow
 
-#: Maximum policies of an organization.
+#: Maximum number of policies of an organization.
 MAX_POLICIES: Final = 200
 _DAYS: Final[Mapping[Span, int]] = {"day": 1, "week": 7, "month": 30}
 _NANO_USD: Final = Decimal("0.000000001")

@@ -26,7 +26,7 @@ from gatehouse.policy.catalog import ProviderRecord
 #: A provider that takes longer to list its models is skipped.
 LIST_TIMEOUT_MS: Final = 10_000
 MAX_CONCURRENT_PROVIDERS: Final = 16
-#: Maximum models of one provider. Further models are ignored.
+#: Maximum number of models of one provider. Further models are ignored.
 MAX_MODELS_PER_PROVIDER: Final = 5_000
 
 _is_model_id = re.compile(MODEL_ID).match

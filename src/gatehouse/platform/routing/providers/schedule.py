@@ -47,7 +47,8 @@ async def run_due(database: Database, outbound: Outbound, sealer: Sealer, *, lim
     async with database.service() as session:
         values = {"most": limit, "need_credentials": [*NEED_CREDENTIALS]}
         claimed = (await session.execute(_CLAIM, values)).tuples().all()
-        # A query of its own: a row has its organization's egress policy, which `RETURNING` of this table cannot give.
+        # The rows are read by a second query, because they include the organization's egress policy, which is in
+        # another table.
         rows = select(ProviderRow).where(tuple_(ProviderRow.tenant_id, ProviderRow.id).in_(claimed))
         due = (await session.scalars(rows)).all() if claimed else []
         await session.commit()

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 
-#: Maximum certificates of a provider. Two are enough for a rotation, and a sign-in may try all of them.
+#: Maximum number of certificates of a provider. Two are enough for a rotation, and a sign-in may try all of them.
 MAX_CERTIFICATES: Final = 4
 _MIN_RSA_BITS: Final = 2048
 _MIN_EC_BITS: Final = 256

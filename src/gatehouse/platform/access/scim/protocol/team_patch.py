@@ -20,7 +20,7 @@ from scim2_models.path import (
 from gatehouse.platform.access.scim.errors import BadScim, InvalidFilter, InvalidPath, InvalidValue
 from gatehouse.platform.access.scim.protocol.urns import GROUP
 
-#: maximum members that one request can name
+#: maximum number of members that one request can name
 _MAX_MEMBERS: Final = 50_000
 _MAX_DISPLAY_CHARS: Final = 255
 #: Attributes that are ignored in a PATCH without a path, because some directories send whole resources there.

@@ -6,5 +6,5 @@ USER: Final = "urn:ietf:params:scim:schemas:core:2.0:User"
 GROUP: Final = "urn:ietf:params:scim:schemas:core:2.0:Group"
 ENTERPRISE: Final = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
 
-#: maximum entries of a page
+#: maximum number of entries of a page
 MAX_RESULTS: Final = 200

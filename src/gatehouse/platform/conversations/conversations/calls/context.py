@@ -9,7 +9,7 @@ from gatehouse.policy.catalog import ModelRecord
 
 #: Context window of a model whose catalog entry has none.
 DEFAULT_WINDOW_TOKENS: Final = 32_768
-#: Most earlier messages that are sent with a question.
+#: Maximum number of earlier messages that are sent with a question.
 MAX_MESSAGES: Final = 500
 #: Estimated number of bytes of a token, the same as for the variable `tokens` of policy rules.
 _BYTES_PER_TOKEN: Final = 4

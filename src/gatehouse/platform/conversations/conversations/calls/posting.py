@@ -19,8 +19,8 @@ from gatehouse.platform.request.ports import Host
 
 
 class Post:
-    """One post, for whose messages rows are reserved. If the pipeline refuses the post, the refusal is returned as an
-    answer and is not stored."""
+    """One post. `begin` reserves rows for its two messages. If the pipeline refuses the post, the refusal is returned
+    as an answer and is not stored."""
 
     def __init__(
         self, transactions: SplitTransactions, host: Host, models: ModelCaller, row: ConversationRow, new: NewMessage
