@@ -20,7 +20,7 @@ TOPICS: Final = {
 }
 #: The folder, below that of a package, for tests of several modules of the package.
 SCENARIOS: Final = "scenarios"
-#: This share of the source files with more lines has a test at the path of the file.
+#: Source files with more lines are long. `MIN_SHARE` is the share of long files that have a test at their path.
 MAX_UNTESTED_LINES: Final = 100
 MIN_SHARE: Final = 0.8
 

@@ -98,7 +98,7 @@ async def test_the_body_of_a_stranger_is_not_stored(url: str, monkeypatch: pytes
         assert (await wire.answer())[0].startswith("HTTP/1.1 401")
 
 
-async def test_a_connection_outlives_a_refusal_ahead_of_a_small_body(url: str, key: str) -> None:
+async def test_a_connection_is_kept_after_a_refusal_before_a_small_body(url: str, key: str) -> None:
     async with connected(url, key) as wire:
         wire.writer.write(head(PATHS[0], "Content-Length: 1000"))
         response_head, _ = await wire.answer()
@@ -261,7 +261,7 @@ async def test_a_stopping_server_does_not_wait_for_incomplete_bodies(
     assert calls.count == 0
 
 
-async def test_wrong_credentials_ahead_of_a_body_are_counted(platform: RunningPlatform, url: str) -> None:
+async def test_wrong_credentials_are_counted_before_the_body_is_read(platform: RunningPlatform, url: str) -> None:
     async with connected(url) as wire:
         left = []
         for _ in range(2):

@@ -36,7 +36,7 @@ def all_rules(policy: DlpPolicy) -> dict[str, CompiledDlpRule]:
         rule(detector_type="llm", labels=("contact details",)),
     ],
 )
-def test_entity_types_of_a_bundle_are_at_least_redacted_by_any_rule(own: DlpRuleRecord) -> None:
+def test_rules_for_entity_types_of_a_bundle_redact_at_least(own: DlpRuleRecord) -> None:
     assert all_rules(compiled(own))["r"].action == "redact"
     assert all_rules(compiled(own, bundles=()))["r"].action == "log_only"
 
@@ -57,7 +57,7 @@ def test_an_organization_can_block_unreadable_files() -> None:
     assert compiled(block_unreadable=True).blocks_unreadable
 
 
-def test_names_beyond_the_standard_ones_keep_their_order() -> None:
+def test_additional_entities_of_a_rule_are_sorted_labels() -> None:
     own = rule(detector_type="ner", entity_type="x", entities=("person", "drug_name", "disease"))
     assert compiled(own).open_labels == ("disease", "drug_name")
     assert compiled(rule(detector_type="ner", entity_type="x")).open_labels == ()

@@ -146,9 +146,7 @@ async def test_a_token_of_the_admin_keys_is_refreshed_with_its_plan_and_lifetime
     assert (await client.post("/v1/auth/sso/refresh")).status_code == 403
 
 
-async def test_revoking_a_token_that_was_refreshed_refuses_the_one_in_its_place(
-    portal: RunningPortal, org: Org
-) -> None:
+async def test_revoking_a_token_also_revokes_the_token_that_replaced_it(portal: RunningPortal, org: Org) -> None:
     second = await refreshed(org.client)
     third = await refreshed(portal.client(second["token"]))
     newest = portal.client(third["token"])

@@ -1,4 +1,5 @@
-"""Checks for the whole suite that no secret was disclosed. Fails the run and names the place if one was.
+"""Checks for the whole suite that no secret was disclosed. If a secret was disclosed, the run fails and names the
+place.
 
 It searches: the answers of the platform in this process, and of server processes to clients in this process; the output
 and logs of tests; the logs and databases of these servers; the suite's own database. The secrets are those that were

@@ -31,7 +31,7 @@ START_SECONDS = 60
 
 
 class Trust:
-    """The trust that the portal sends to the platform, each time completely."""
+    """The authorities and certificates that the portal sends to the platform. Each change sends all of them."""
 
     def __init__(self, server: GatehouseServer) -> None:
         self.server = server

@@ -1,4 +1,4 @@
-"""Detects sensitive data in texts, in three tiers. This package knows no tenants, rules or requests.
+"""Detects sensitive data in texts, in three tiers. This package does not depend on tenants, rules or requests.
 
 patterns    regular expressions with validators and context words, over normalised views of the text
 entities    a small model that recognizes people, organizations and places

@@ -58,7 +58,7 @@ class Received(msgspec.Struct, kw_only=True):
 
 
 class HostContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What the host of a call, for example a batch, knows about the call in advance."""
+    """Properties of a call that its host has determined in advance, for example for a batch."""
 
     #: state of the rate limit if the host has already counted the request
     rate: RateState | None = None

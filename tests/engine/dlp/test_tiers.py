@@ -21,7 +21,7 @@ PEOPLE = ("Ada Lovelace", "Bob", "Zo\u00eb")
 
 
 class Finder:
-    """A tier that knows three people and one topic. It records the texts that it receives."""
+    """A tier that recognises three people and one topic. It records the texts that it receives."""
 
     def __init__(self, failure: TierFailed | None = None) -> None:
         self.failure = failure

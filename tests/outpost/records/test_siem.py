@@ -86,7 +86,7 @@ async def test_a_collector_receives_the_same_events_as_the_platform(trust: Trust
             assert audit["event"]["action"] == row[1]
             assert audit["gatehouse"]["details"] == row[2]
             assert audit["gatehouse"]["details"]["outpost_id"] == str(outpost.id)
-            # The outpost does not know the position in the audit chain.
+            # An entry of the outpost has no position in the audit chain.
             assert not {"sequence", "hash"} & audit["event"].keys()
             of_the_platform = trust.server.sql("SELECT id FROM dlp_events WHERE request_id = %s", [request_id])
             assert [rule["event"]["id"] for rule in dlp] == [str(result) for (result,) in of_the_platform]

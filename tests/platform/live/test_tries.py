@@ -60,7 +60,7 @@ async def test_the_window_slides_and_a_refused_attempt_is_not_counted(platform: 
     assert (await one.take(tried, 2)).allowed
     await asyncio.sleep(0.8)
     assert (await other.take(tried, 2)).allowed
-    # The first worker knows that a slot is free. The second does not.
+    # The first worker has learned that a slot is free, and the second has not.
     assert [(await counters.take(tried, 2)).allowed for counters in (one, other, one)] == [False] * 3
     await asyncio.sleep(0.8)
     assert [(await counters.take(tried, 2)).allowed for counters in (one, other)] == [True, False]

@@ -1,4 +1,4 @@
-"""A change warns of a model that is not loaded, if the organization of the change needs the model, and only then."""
+"""A change warns of a model that is not loaded only if the organization of the change needs the model."""
 
 import pytest
 from tests.support.platform import RunningPlatform, Tenant

@@ -116,7 +116,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     max_output_tokens: int | None = None
     #: groups requests with a common beginning, for OpenAI's cache of prompts
     prompt_cache_key: str | None = None
-    #: fields of the request that its dialect does not define; a provider's dialect passes on those that it knows
+    #: fields of the request that its dialect does not define; a provider's dialect passes on those that it supports
     extra: dict[str, Any] = {}
     #: names of the client's fields that the internal form cannot express
     lost: tuple[str, ...] = ()

@@ -85,7 +85,8 @@ class _LatencyWindow:
 
 
 class Latencies:
-    """The latencies that one worker knows. No method blocks, and all state is bounded."""
+    """The latencies that one worker has measured, and those that it has received from other workers. No method blocks,
+    and all state is bounded."""
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock

@@ -114,8 +114,8 @@ class ProviderKind(Protocol):
         it requires."""
 
     def carrier(self, outbound: Outbound, provider: ProviderRecord, secret: Mapping[str, str]) -> Outbound:
-        """Return the transport of its calls: the network, except for a kind that runs in this process or signs its
-        requests. Raises `ProviderNotConfigured`."""
+        """Return the transport for calls of a provider: the network, except for a kind that runs in this process or
+        signs its requests. Raises `ProviderNotConfigured`."""
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes, secrets: Iterable[str]) -> ProviderFailed:
         """Return the failure of an answer that is not 2xx, see `failure.of_status`."""
@@ -154,7 +154,8 @@ class Offer(NamedTuple):
 def offer_to(
     kind: ProviderKind, client: Dialect, config: ProviderConfig, model: str, *, as_chat: bool = False
 ) -> Offer | None:
-    """Return how a provider's model serves a client's dialect, as `offer` does for its operation."""
+    """Return how a provider's model serves calls of a client's dialect, or None if it does not. Operations of the
+    Responses API may be served natively. For all other operations the result is that of `offer`."""
     native = NATIVE_OPERATIONS.get(client.name)
     if native is not None and kind.has_responses(config):
         return Offer(client.name, native.path)
@@ -166,8 +167,8 @@ def offer_to(
 def offer(
     kind: ProviderKind, operation: Operation, config: ProviderConfig, model: str, *, as_chat: bool = False
 ) -> Offer | None:
-    """Return how a provider's model serves an operation, or None if it does not. A provider without text completions
-    completes them as chats, and `as_chat` does so for every provider. Raises `ProviderNotConfigured`."""
+    """Return how a provider's model serves an operation, or None if it does not. Text completions are converted to
+    chats if the provider has no text completions, or if `as_chat` is true. Raises `ProviderNotConfigured`."""
     dialect = None if as_chat else kind.dialect(operation, config, model)
     if dialect is not None:
         return Offer(dialect, operation)

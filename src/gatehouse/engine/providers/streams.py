@@ -52,7 +52,7 @@ class _EventStream:
     def __init__(self) -> None:
         self.complete = False
         self._bytes = 0
-        #: the largest block so far: the sample for the share of framing in an event
+        #: the largest block so far, from which the framing bytes of an event are estimated
         self._largest = b""
         self._lines = 0
         self._lines_per_event = 2
@@ -103,7 +103,8 @@ class _EventStream:
             raise ProviderFailed("bad_reply")
         if not self._lines and block.startswith(b"event:"):
             self._lines_per_event = 3
-        # Counting one byte is many times faster than two, so lines are counted, and events computed when needed.
+        # Counting one byte is many times faster than counting two. So lines are counted here, and the number of events
+        # is computed from the lines when it is needed.
         self._lines += block.count(b"\n")
         self._bytes += len(block)
         if len(block) > len(self._largest):
@@ -164,7 +165,7 @@ class Passing(_EventStream):
 
 
 class Converting(_EventStream):
-    """A stream between two dialects: every event is read into deltas, and written from them."""
+    """A stream between two dialects: every event is converted to deltas, and the deltas are written as events."""
 
     __slots__ = ("_has_finish_reason", "_model", "_reader", "_usage", "_writer", "finished")
 

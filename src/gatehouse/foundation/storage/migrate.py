@@ -106,7 +106,7 @@ def _check_newer(connection: Connection, revision: str, required: str | None) ->
         if any(required in versions for versions in served):
             return
     raise SchemaDrift(
-        f"The database is at {revision}, which this version ({required}) does not know: install a newer one."
+        f"The database is at {revision}, which is unknown to this version ({required}): install a newer one."
     )
 
 

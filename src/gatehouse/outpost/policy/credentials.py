@@ -3,8 +3,8 @@
 
 A client's token is a JWT that is signed with `OUTPOST_JWT_SECRET` (HS256). It has the claims `sub` and `exp`, and
 `scope` if it is not only for model calls. If `sub` is the id of a user of the organization, the user's groups and
-limits apply. If `sub` is not an id, it names a client that only this outpost knows. An unknown id is refused: otherwise
-a deactivated or removed user could continue as such a client, without the limits of the user's groups.
+limits apply. If `sub` is not an id, it names a client that exists only at this outpost. An unknown id is refused:
+otherwise a deactivated or removed user could continue as such a client, without the limits of the user's groups.
 """
 
 import time

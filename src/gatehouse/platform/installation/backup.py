@@ -90,7 +90,7 @@ def _write(installed: Installation, meta: Meta, target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=target.absolute().parent) as scratch, tarfile.open(target, "w") as archive:
         _add_bytes(archive, "meta.json", msgspec.json.encode(meta))
         # The journal is copied before the dump. A record that is drained in between is then in both, and the positions
-        # in the dump tell so.
+        # in the dump show that it was stored already.
         journal = installed.home / "journal"
         for segment in sorted(journal.glob("*/*.log")) if journal.is_dir() else ():
             try:

@@ -73,7 +73,7 @@ class Drain:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="drain", daemon=True)
         self._store: Store | None = None
-        #: the positions in the database, as far as this process knows
+        #: the positions in the database when this process last read or stored them
         self._positions: dict[UUID, Position] = {}
         self._max_records = MAX_BATCH_RECORDS
         self._retry_seconds = _FIRST_RETRY_SECONDS

@@ -1,7 +1,7 @@
 """The portal's signing keys. They sign organization tokens, and their public keys are at `/.well-known/jwks.json`.
 
-A process reads the table before it uses a key, at most once a second. So all processes know a rotation or a stolen key
-within a second.
+A process reads the table before it uses a key, at most once a second. So a rotation, or the report of a stolen key,
+applies in all processes within a second.
 """
 
 import asyncio

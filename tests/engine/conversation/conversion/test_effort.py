@@ -1,4 +1,4 @@
-"""The effort of reasoning between the APIs."""
+"""Conversion of the reasoning effort between the APIs."""
 
 from typing import Any
 

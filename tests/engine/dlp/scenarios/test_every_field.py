@@ -1,5 +1,5 @@
-"""Every string that the stock clients know, in requests, answers and streams: either a card number in it is stopped, or
-the field is in the list of fields that are not inspected. Every number that the clients know is unchanged."""
+"""Every string field of the stock clients' types, in requests, answers and streams: either a card number in it is
+stopped, or the field is in the list of fields that are not inspected. Every number field is unchanged."""
 
 import json
 from base64 import b64encode

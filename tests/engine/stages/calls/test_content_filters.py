@@ -22,7 +22,7 @@ CARD = "4111 1111 1111 1111"
 
 
 class Topics:
-    """A semantic tier that knows the scores of some words."""
+    """A semantic tier with fixed scores for some words."""
 
     def __init__(self, **scores: float) -> None:
         self.scores = scores

@@ -34,8 +34,8 @@ class _WaitingEvent(msgspec.Struct, gc=False):
     event: bytes
     ranges: list[tuple[Channel, int, int]]
     altered: bool
-    #: The channels whose texts the event repeats. None: the text is another than the channel's, and is inspected by
-    #: itself. Its range follows those of the pieces.
+    #: For each repetition in the event, the channel whose text it repeats. None: the text differs from the text of the
+    #: channel, so it is inspected separately, and its range is after the ranges of the pieces.
     echoed_channels: list[Channel | None]
     #: number of ranges that are released already
     released_ranges: int = 0

@@ -201,7 +201,8 @@ async def _owner_change(change: Change, client: OAuthClientRow) -> AsyncIterator
 
 
 def _check_applications(tenant_id: TenantId | None, **fields: Sequence[str]) -> None:
-    """Allow these fields for platform-wide clients only, because there is no consent page. Raises `Unprocessable`."""
+    """Refuse fields that only platform-wide clients may have, because there is no consent page. `fields` are these
+    fields of the client, by name. Raises `Unprocessable`."""
     faults = [
         FieldFault(name, "only platform-wide clients (tenant_id null) have this field")
         for name, value in fields.items()

@@ -30,10 +30,10 @@ from gatehouse.platform.governance.approvals.errors import MayNotApprove
 from gatehouse.platform.governance.approvals.schemas import Decision
 from gatehouse.platform.governance.approvals.service import check_approver
 
-#: Maximum pending requests of one user, and of an organization.
+#: Maximum number of pending requests of one user, and of an organization.
 MAX_PENDING_PER_USER: Final = 20
 MAX_PENDING: Final = 2_000
-#: Maximum final requests of one user that are kept. The audit log contains all of them.
+#: Maximum number of final requests of one user that are kept. The audit log contains all of them.
 MAX_FINAL_PER_USER: Final = 200
 
 _NOT_REQUESTABLE: Final = (

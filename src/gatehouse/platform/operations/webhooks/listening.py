@@ -20,7 +20,8 @@ _ADD: Final = text(
     " AND (w.include_logged OR e.event_type <> 'dlp_trigger' OR e.payload ->> 'action_taken' <> 'LOG_ONLY')"
     " JOIN tenants t ON t.id = w.tenant_id AND t.deleted_at IS NULL ORDER BY e.nth, w.id RETURNING webhook_id"
 )
-# A turn in progress queries again before it ends: either it waits for this lock, or this statement waits for its end.
+# No delivery is missed by a turn in progress, which queries again before it ends: either the turn waits for the lock of
+# this statement and sees the new deliveries, or this statement waits for the end of the turn.
 # The rows are ordered, so that transactions lock them in the same order and cannot deadlock.
 _WAKE: Final = text(
     "INSERT INTO webhook_queues AS target (webhook_id, tenant_id, due_at)"

@@ -1,6 +1,7 @@
 """The byoe endpoints (docs/providers.md).
 
-`PATCH /api/admin/providers/byoe/config` is the config of a provider named `byoe`: its route is registered before these.
+`PATCH /api/admin/providers/byoe/config` changes the config of a provider named `byoe`. The route for this is registered
+before the routes of this module.
 """
 
 from typing import Annotated

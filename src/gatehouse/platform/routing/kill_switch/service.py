@@ -68,8 +68,9 @@ async def switch_model(change: Change, host: Host, model_config_id: UUID, reason
 
 
 async def switch_provider(change: Change, host: Host, provider: str, reason: Reason | None) -> SwitchedProvider:
-    """Switch a provider off, or on with `reason` None: all of its models, including those added before it is released.
-    Returns when every live worker has confirmed it. Raises `SwitchedProviderNotFound`."""
+    """Switch a provider off, or on with `reason` None. The switch applies to all models of the provider, including
+    models that are added while it is off. Returns when every live worker has confirmed it. Raises
+    `SwitchedProviderNotFound`."""
     ids = await table.lock_models_of(change.session, provider)
     if not ids and provider not in await table.provider_ids(change.session):
         raise SwitchedProviderNotFound

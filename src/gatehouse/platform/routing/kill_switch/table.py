@@ -46,7 +46,7 @@ _ON = text(
     "UPDATE model_configs SET kill_switch_disabled_at = NULL, disabled_reason = NULL"  # noqa: S608
     f" WHERE id = ANY(:ids) RETURNING {_STATE}"
 )
-# All tenants' changes share one sequence of revisions: only its end is read.
+# The revisions of all tenants' changes form one sequence. Only the end of the sequence is read.
 _RECENT = text(
     "SELECT c.revision, c.topic, min(c.at) AS at, count(*) AS target_count,"
     " (array_agg(COALESCE(m.provider || '/' || m.model_id, CASE c.topic WHEN 'provider_switch'"
@@ -61,7 +61,8 @@ _OUTPOSTS = text(
     "SELECT outpost_id, version, seen_at, certificate_serial, certificate_ends FROM outpost_nodes"
     " WHERE seen_at > now() - interval '1 day' ORDER BY seen_at DESC LIMIT 200"
 )
-# An outpost confirmed a change with the first version that is not older than the change.
+# An outpost has confirmed a change when it has confirmed a version that is not older than the change. The first such
+# version counts.
 _CONFIRMATIONS = text(
     "SELECT r.revision, n.outpost_id, (SELECT v.at FROM outpost_confirmations v WHERE v.tenant_id = n.tenant_id"
     "  AND v.outpost_id = n.outpost_id AND v.version >= r.revision ORDER BY v.version LIMIT 1) AS at"

@@ -118,7 +118,7 @@ async def known_pairs(session: AsyncSession, pairs: Sequence[tuple[str, str]]) -
 
 
 async def find_model(session: AsyncSession, model_config_id: UUID) -> ModelConfigRow | None:
-    """Return an entry, or None. It is not locked: `lock_model` locks it, in the order that prevents deadlocks."""
+    """Return an entry, or None. The entry is not locked. Use `lock_model` to lock it without a deadlock."""
     return await session.get(ModelConfigRow, model_config_id)
 
 
