@@ -224,6 +224,8 @@ def advanced(
 ) -> tuple[CallState, Hold | None]:
     """Return the state of a call after a step with this result, and the hold that a person must approve first. Stores
     the result in the exchange. Raises the `Refusal` of a verdict that refuses."""
+    if result is ALLOW:
+        return x, None
     if isinstance(result, Admitted):
         exchange.admitted = result
         return result, None
