@@ -9,32 +9,16 @@ batch at a time. In `many`, 100 organizations send. In `many, one receiver does 
 100 organizations does not answer. In `idle`, 1,000 organizations have no waiting events.
 """
 
-import asyncio
-import multiprocessing
-import shutil
-import ssl
 import sys
-import tempfile
 import time
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import psycopg
-from bench.webhooks import receive
-from tests.support.receiver import HERE
+from bench.rig import receivers
 
-from gatehouse.foundation.clock import SYSTEM_CLOCK
-from gatehouse.foundation.egress.guard import EgressGuard
 from gatehouse.foundation.ids import new_id
-from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
-from gatehouse.foundation.outbound.receivers import Receivers
-from gatehouse.foundation.secrets.sealing import Sealer
-from gatehouse.foundation.settings import Settings
-from gatehouse.foundation.storage import embedded
-from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.background.jobs import Tools
-from gatehouse.platform.installation import setup
 from gatehouse.platform.operations.siem import queue
 from gatehouse.platform.operations.siem.forwarding import Forwarding
 from gatehouse.platform.operations.siem.sending import secret_context
@@ -88,14 +72,7 @@ class Bench:
 
     async def drain(self, tenants: list[UUID]) -> tuple[float, float]:
         """Return the seconds and the CPU seconds until all events of the organizations have been forwarded."""
-        began, cpu = time.monotonic(), time.process_time()
-        forwarding = asyncio.create_task(Forwarding(self._tools).run())
-        while await asyncio.to_thread(self._has_waiting_events, tenants):
-            await asyncio.sleep(0.02)
-        seconds, used = time.monotonic() - began, time.process_time() - cpu
-        forwarding.cancel()
-        await asyncio.gather(forwarding, return_exceptions=True)
-        return seconds, used
+        return await receivers.time_until(lambda: not self._has_waiting_events(tenants), Forwarding(self._tools).run())
 
     async def idle_search_milliseconds(self) -> float:
         """Return the median duration, in milliseconds, of a search that finds no waiting events."""
@@ -117,56 +94,27 @@ class Bench:
         return bool(row[0])
 
 
-async def run_measurements(url: str, owner: psycopg.Connection[Any], port: int, authority: str) -> None:
-    database, outbound = Database(url, pool_size=2), AiohttpOutbound(1)
-    receivers = Receivers(EgressGuard(HERE), tls=ssl.create_default_context(cafile=authority))
-    tools = Tools(
-        settings=Settings(), database=database, sealer=Sealer({"k": bytes(32)}, "k"), outbound=outbound,
-        clock=SYSTEM_CLOCK, receivers=receivers,
-    )  # fmt: skip
+async def measure(owner: psycopg.Connection[Any], tools: Tools, port: int) -> None:
     bench = Bench(owner, tools, port)
-    try:
-        for name, count, silent in (
-            ("one", 1, 0),
-            ("many", TENANTS, 0),
-            ("many, one receiver does not answer", TENANTS, 1),
-        ):
-            figures = []
-            for _ in range(ROUNDS):
-                tenants = bench.create_tenants(count, EVENTS // count, silent=silent)
-                seconds, cpu = await bench.drain(tenants[silent:])
-                events = EVENTS // count * (count - silent)
-                figures.append((events / seconds, cpu / events * 1e6))
-            rate, cost = max(figures)
-            rounds = " ".join(f"{item:.0f}" for item, _ in figures)
-            print(f"{name}: {rate:.0f} events/s (rounds: {rounds}), {cost:.0f} us of CPU per event")
-        bench.create_tenants(IDLE, 0)
-        milliseconds = await bench.idle_search_milliseconds()
-        print(
-            f"{IDLE} idle organizations: a poll for waiting events takes {milliseconds:.1f} ms;"
-            " a worker polls twice per second"
-        )
-    finally:
-        await receivers.close()
-        await outbound.close()
-        await database.close()
-
-
-def main() -> None:
-    home = Path(tempfile.mkdtemp(prefix="gatehouse-bench-"))
-    parent_end, child_end = multiprocessing.Pipe()
-    receiver = multiprocessing.get_context("spawn").Process(target=receive, args=(child_end,), daemon=True)
-    receiver.start()
-    try:
-        installed = setup.connect(Settings.from_environment({"GATEHOUSE_HOME": str(home)}))
-        setup.prepare(installed)
-        with psycopg.connect(installed.owner_url, autocommit=True) as owner:
-            asyncio.run(run_measurements(installed.url, owner, *parent_end.recv()))
-    finally:
-        receiver.terminate()
-        embedded.stop(home)
-        shutil.rmtree(home, ignore_errors=True)
+    for name, count, silent in (
+        ("one", 1, 0),
+        ("many", TENANTS, 0),
+        ("many, one receiver does not answer", TENANTS, 1),
+    ):
+        figures = []
+        for _ in range(ROUNDS):
+            tenants = bench.create_tenants(count, EVENTS // count, silent=silent)
+            seconds, cpu = await bench.drain(tenants[silent:])
+            events = EVENTS // count * (count - silent)
+            figures.append((events / seconds, cpu / events * 1e6))
+        receivers.print_rate(name, figures)
+    bench.create_tenants(IDLE, 0)
+    milliseconds = await bench.idle_search_milliseconds()
+    print(
+        f"{IDLE} idle organizations: a poll for waiting events takes {milliseconds:.1f} ms;"
+        " a worker polls twice per second"
+    )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(receivers.run(measure))

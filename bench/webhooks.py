@@ -9,32 +9,16 @@ single webhook receives its events one after the other. Then the delivery to 99 
 """
 
 import asyncio
-import multiprocessing
-import shutil
-import ssl
 import sys
-import tempfile
-import time
-from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import psycopg
-from tests.support.receiver import HERE, certificate
+from bench.rig import receivers
 
-from gatehouse.foundation.clock import SYSTEM_CLOCK
-from gatehouse.foundation.egress.guard import EgressGuard
 from gatehouse.foundation.ids import new_id
-from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
-from gatehouse.foundation.outbound.receivers import Receivers
-from gatehouse.foundation.secrets.sealing import Sealer
-from gatehouse.foundation.settings import Settings
-from gatehouse.foundation.storage import embedded
-from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.background.jobs import Tools
 from gatehouse.platform.changes import outbox
-from gatehouse.platform.installation import setup
 from gatehouse.platform.keeper.duties import OUTBOX_LISTENERS
 from gatehouse.platform.operations.webhooks.delivering import Deliveries
 from gatehouse.platform.operations.webhooks.sending import secret_context
@@ -45,37 +29,6 @@ ROUNDS = 8
 MIN_EVENTS_PER_SECOND = 1000
 #: maximum slowdown of the other webhooks, as a share, if one receiver does not answer
 MAX_SLOWDOWN = 0.05
-
-_ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-
-
-class Answering(asyncio.Protocol):
-    """A minimal receiver. It reads the complete request and answers, except on the path /dead."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport, self._received = transport, b""
-
-    def data_received(self, data: bytes) -> None:
-        self._received += data
-        head, end, rest = self._received.partition(b"\r\n\r\n")
-        if not end or head.startswith(b"POST /dead"):
-            return
-        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
-        if len(rest) >= length:
-            self._received = rest[length:]
-            self._transport.write(_ANSWER)
-
-
-def receive(connection: Connection) -> None:
-    async def serve() -> None:
-        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        tls.load_cert_chain(certificate())
-        server = await asyncio.get_running_loop().create_server(Answering, "127.0.0.1", 0, ssl=tls)
-        connection.send((server.sockets[0].getsockname()[1], str(certificate())))
-        await server.serve_forever()
-
-    asyncio.run(serve())
 
 
 class Bench:
@@ -113,18 +66,20 @@ class Bench:
     async def drain(self, *, skipped: int = 0) -> tuple[float, float]:
         """Return the elapsed seconds and the CPU seconds of the delivery. The events of the first `skipped`
         organizations are not waited for."""
-        began, cpu = time.monotonic(), time.process_time()
-        deliveries = Deliveries(self._tools)
-        delivering = asyncio.create_task(deliveries.run())
-        while await outbox.dispatch(self._tools.database, OUTBOX_LISTENERS):
-            pass
-        answering = self.tenants[skipped:]
-        while await asyncio.to_thread(self._has_open_deliveries, answering):
-            await asyncio.sleep(0.02)
-        seconds, used = time.monotonic() - began, time.process_time() - cpu
-        delivering.cancel()
-        await asyncio.gather(delivering, return_exceptions=True)
-        return seconds, used
+        is_dispatched = False
+
+        async def deliver() -> None:
+            nonlocal is_dispatched
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(Deliveries(self._tools).run())
+                while await outbox.dispatch(self._tools.database, OUTBOX_LISTENERS):
+                    pass
+                is_dispatched = True
+
+        def is_done() -> bool:
+            return is_dispatched and not self._has_open_deliveries(self.tenants[skipped:])
+
+        return await receivers.time_until(is_done, deliver())
 
     def _has_open_deliveries(self, tenants: list[UUID]) -> bool:
         query = (
@@ -145,10 +100,7 @@ async def best_rate(bench: Bench) -> float:
             bench.announce(events)
             seconds, cpu = await bench.drain()
             figures.append((events / seconds, cpu / events * 1e6))
-        rate, cost = max(figures)
-        rounds = " ".join(f"{item:.0f}" for item, _ in figures)
-        print(f"{name}: {rate:.0f} events/s (rounds: {rounds}), {cost:.0f} us of CPU per event")
-        best = max(best, rate)
+        best = max(best, receivers.print_rate(name, figures))
     return best
 
 
@@ -171,40 +123,12 @@ async def slowdown_by_silent_receiver(bench: Bench) -> float:
     return share
 
 
-async def run_measurements(url: str, owner: psycopg.Connection[Any], port: int, authority: str) -> bool:
-    settings = Settings()
-    database, outbound = Database(url, pool_size=2), AiohttpOutbound(1)
-    receivers = Receivers(EgressGuard(HERE), tls=ssl.create_default_context(cafile=authority))
-    tools = Tools(
-        settings=settings, database=database, sealer=Sealer({"k": bytes(32)}, "k"), outbound=outbound,
-        clock=SYSTEM_CLOCK, receivers=receivers,
-    )  # fmt: skip
+async def measure(owner: psycopg.Connection[Any], tools: Tools, port: int) -> bool:
     bench = Bench(owner, tools, port)
-    try:
-        rate = await best_rate(bench)
-        print(f"goal for the higher rate: {MIN_EVENTS_PER_SECOND} events/s")
-        return await slowdown_by_silent_receiver(bench) < MAX_SLOWDOWN and rate >= MIN_EVENTS_PER_SECOND
-    finally:
-        await receivers.close()
-        await outbound.close()
-        await database.close()
-
-
-def main() -> int:
-    home = Path(tempfile.mkdtemp(prefix="gatehouse-bench-"))
-    parent_end, child_end = multiprocessing.Pipe()
-    receiver = multiprocessing.get_context("spawn").Process(target=receive, args=(child_end,), daemon=True)
-    receiver.start()
-    try:
-        installed = setup.connect(Settings.from_environment({"GATEHOUSE_HOME": str(home)}))
-        setup.prepare(installed)
-        with psycopg.connect(installed.owner_url, autocommit=True) as owner:
-            return int(not asyncio.run(run_measurements(installed.url, owner, *parent_end.recv())))
-    finally:
-        receiver.terminate()
-        embedded.stop(home)
-        shutil.rmtree(home, ignore_errors=True)
+    rate = await best_rate(bench)
+    print(f"goal for the higher rate: {MIN_EVENTS_PER_SECOND} events/s")
+    return await slowdown_by_silent_receiver(bench) < MAX_SLOWDOWN and rate >= MIN_EVENTS_PER_SECOND
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(not receivers.run(measure))

@@ -1,43 +1,11 @@
 """The mock provider over TLS: an nginx on the core of the load, which decrypts and passes on to the mock."""
 
-import shutil
 import socket
 import subprocess
 from pathlib import Path
 
-from rig import processes
+from rig import nginx, processes
 from rig.ports import free_port
-
-CONFIGURATION = """
-daemon off;
-worker_processes 1;
-worker_rlimit_nofile 16384;
-pid {work}/pid;
-error_log {work}/log warn;
-events {{ worker_connections 8192; }}
-http {{
-  access_log off;
-  client_body_temp_path {work}/body;
-  proxy_temp_path {work}/proxy;
-  fastcgi_temp_path {work}/fastcgi;
-  uwsgi_temp_path {work}/uwsgi;
-  scgi_temp_path {work}/scgi;
-  keepalive_requests 1000000000;
-  upstream mock {{ server {mock}; keepalive 1024; keepalive_requests 1000000000; }}
-  server {{
-    listen 127.0.0.1:{port} ssl backlog=4096;
-    ssl_certificate {work}/tls.pem;
-    ssl_certificate_key {work}/tls.key;
-    location / {{
-      proxy_pass http://mock;
-      proxy_http_version 1.1;
-      proxy_set_header Connection "";
-      proxy_buffering off;
-      proxy_read_timeout 300s;
-    }}
-  }}
-}}
-"""
 
 
 class TlsFront:
@@ -50,10 +18,9 @@ class TlsFront:
         port = free_port()
         self.url = f"https://127.0.0.1:{port}"
         _write_certificate(self.authority, self.work / "tls.key")
-        configuration = self.work / "nginx.conf"
-        configuration.write_text(CONFIGURATION.format(work=self.work, mock=mock.removeprefix("http://"), port=port))
-        nginx, log = shutil.which("nginx") or "nginx", self.work / "log"
-        command = [nginx, "-p", str(self.work), "-c", str(configuration), "-e", str(log)]
+        log = self.work / "log"
+        certificate = f"ssl_certificate {self.authority}; ssl_certificate_key {self.work}/tls.key;"
+        command = nginx.command(self.work, log, port, mock, server=certificate, listen="ssl")
         self._process = processes.spawn(command, core=core, log=log)
         if not processes.wait_until(lambda: _accepts(port), seconds=10):
             self.stop()

@@ -29,7 +29,7 @@ def reply_headers(reply: Reply, exchange: Exchange) -> dict[str, str]:
         "X-Gateway-Model": chosen.model.model_id,
         "X-Gateway-Fallbacks": str(exchange.fallbacks),
         # The header is `ALLOW` too if nothing was inspected. Only the usage record distinguishes the two cases.
-        "X-DLP-Action": call_request.inspection.action if call_request.inspection else "ALLOW",
+        "X-DLP-Action": (call_request.inspection and call_request.inspection.action) or "ALLOW",
     }
     if reply.dropped:
         headers[lost.HEADER] = reply.dropped

@@ -2,12 +2,13 @@
 
 Received     bytes from a client                      made by ingress
 Identified   + the caller and its policy              made by `authenticate`
-CallRequest  + the decoded call                       made by `Engine` once the body is read
+CallRequest  + the decoded call                       made by `pipeline.decoded` once the body is read
 Routed       + the models that may answer             made by `routing.chain.Chooser`
 Admitted     + the reserved amount; all checks passed made by `budget.reserve`
 
 CallerResults and Exchange refer to these states. They contain the results of the steps and are filled while the request
-proceeds.
+proceeds. No state is changed after it was made. A call's inspection, rule events and sample are made with the call and
+filled by its stages, because they are recorded no matter which stage ends the request.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -143,9 +144,9 @@ class Cached(msgspec.Struct, kw_only=True):
     key: bytes
     seconds: int
     #: the cached answer; None if the cache has none
-    answer: bytes | None = None
-    #: the blocks of the provider's answer so far; None if the answer must not be cached
-    blocks: list[bytes] | None = None
+    answer: bytes | None
+    #: the blocks of the provider's answer so far; empty if the answer must not be cached
+    blocks: list[bytes] = []
 
     @property
     def lookup(self) -> Literal["hit", "miss"]:
@@ -165,18 +166,18 @@ class Derived(msgspec.Struct, kw_only=True):
     routing_needs: RoutingNeeds | None = None
 
 
-class CallRequest(msgspec.Struct, kw_only=True):
-    """A decoded call, and the results of its stages (`pipeline.CALL`, `pipeline.CANDIDATE`) for its record."""
+class CallRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A decoded call, and what its stages (`pipeline.CALL`, `pipeline.CANDIDATE`) collect for its record."""
 
     identified: Identified
     call: ModelCall
     #: size of the body that the client sent; 0 if the call has no such body
     body_bytes: int = 0
-    #: None if DLP did not inspect the call
+    #: None if DLP does not inspect the call (`pipeline.decoded`)
     inspection: Inspection | None = None
     #: results of content filters, policy rules, the model registry, request fields and the cost cap
     rule_events: list[RuleEvent] = []
-    #: None if no sample is stored
+    #: None if the organization stores no samples
     sample: CallSample | None = None
     derived: Derived = msgspec.field(default_factory=Derived)
 

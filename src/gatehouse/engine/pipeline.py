@@ -1,18 +1,31 @@
 """The order in which a request is checked, as values.
 
-`engine.run` runs these steps for model calls, `engine.scan` for `POST /v1/scan`, and the platform's admission for the
-administration API. No other module depends on the order.
+`engine.run` runs these steps for model calls, `engine.mcp` for calls of tools, `engine.scan` for `POST /v1/scan`, and
+the platform's admission for the administration API. No other module depends on the
+order.
 
 To add a stage, write it in `engine/stages`, put its `Step` in one of the tuples below, and name it in the tables of
-`engine.scan` and of the platform's admission. Both modules fail to load while a step is missing.
+`engine.mcp.calling`, of `engine.scan` and of the platform's admission. These modules fail to load while a step is
+missing.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from types import CoroutineType
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from gatehouse.engine.exchange import Admitted, Cached, CallerResults, CallRequest, Exchange, NotRouted, Routed
+from gatehouse.engine.conversation.call import ModelCall
+from gatehouse.engine.exchange import (
+    Admitted,
+    Cached,
+    CallerResults,
+    CallRequest,
+    Exchange,
+    Identified,
+    NotRouted,
+    Routed,
+)
 from gatehouse.engine.ports import Ports
+from gatehouse.engine.records.samples import CallSample
 from gatehouse.engine.stages.callers import (
     authenticate,
     ip_allowlist,
@@ -134,13 +147,24 @@ ANSWER: Final = (sampling.note_answer, dlp_output.inspect)
 STREAM_GUARD: Final = dlp_output.guard
 ERROR_TEXT: Final = dlp_output.of_error
 
-#: 4. to 7. For calls of tools: `check(CallRequest)` for the arguments, and `inspect(CallRequest, result, size, ports)`
-#: for the result.
-TOOL_CALL: Final = (content_filters.check, dlp_input.inspect)
+#: 7. For the result of a tool: `inspect(CallRequest, result, size, ports)`. Its arguments pass some steps of `CALL`
+#: (`engine.mcp.calling`).
 TOOL_RESULT: Final = dlp_output.inspect_tool_result
 
 #: 8. After the end of the request, even if the client has disconnected: `settle(Exchange)`. The record is written next.
 SETTLE: Final = (deployment.release, budget.settle, response_cache.keep, sampling.keep)
+
+
+def decoded(x: Identified, call: ModelCall, body_bytes: int) -> CallRequest:
+    """Return the state of a call before its steps."""
+    policy = x.policy
+    return CallRequest(
+        identified=x,
+        call=call,
+        body_bytes=body_bytes,
+        inspection=dlp_input.new_inspection(x) if policy.dlp.enabled else None,
+        sample=CallSample() if policy.sample_share else None,
+    )
 
 
 def call_steps(choose: Check) -> tuple[Step, ...]:
@@ -201,6 +225,8 @@ def advanced(
 ) -> tuple[CallState, Hold | None]:
     """Return the state of a call after a step with this result, and the hold that a person must approve first. Stores
     the result in the exchange. Raises the `Refusal` of a verdict that refuses."""
+    if result is ALLOW:
+        return x, None
     if isinstance(result, Admitted):
         exchange.admitted = result
         return result, None

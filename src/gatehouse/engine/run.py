@@ -71,8 +71,7 @@ class Engine:
         caller: Caller | None = None,
         host: HostContext = NO_CONTEXT,
     ) -> Answer:
-        """Return the answer to a model call: a body, or a stream. A stream that is not read to its end must be
-        closed.
+        """Return the answer to a model call: a body, or a stream, which must be read to its end or closed.
 
         `read` reads the body of the request. It is called once the caller is known and has room; without it,
         `x.body` is the body. `on_admitted` is called once maintenance can no longer refuse the request. `caller` is
@@ -128,14 +127,14 @@ class Engine:
 
     async def _read(self, request: InFlight, read: ReadBody | None, on_admitted: Callable[[], None]) -> CallRequest:
         """Return the call in the body of the request."""
-        identified, received = request.exchange.identified, request.exchange.identified.received
+        received = request.exchange.identified.received
         body = received.body if read is None else await read()
         # Maintenance may have begun while the body arrived.
         walk_now(pipeline.ARRIVAL, received, self._ports)
         # The event loop runs no other task between that check and this call.
         on_admitted()
         call = request.dialect.decode(body, received.headers)
-        request.exchange.call_request = x = CallRequest(identified=identified, call=call, body_bytes=len(body))
+        request.exchange.call_request = x = pipeline.decoded(request.exchange.identified, call, len(body))
         return x
 
     async def _proceed(
@@ -143,8 +142,8 @@ class Engine:
     ) -> Answer:
         """Run the remaining steps of the call, which has reached the state `x`, and then call the provider. Waits for
         the approval of `hold` first."""
-        exchange, call_request, ports = request.exchange, request.exchange.call_request, self._ports
-        assert call_request is not None
+        exchange, ports = request.exchange, self._ports
+        call_request = x if isinstance(x, CallRequest) else x.call_request
         if hold is not None:
             await self._approved(hold, call_request)
         for check, _ in steps:
@@ -180,7 +179,8 @@ class Engine:
 
     async def _reply(self, x: Admitted, exchange: Exchange) -> Reply:
         """Return the cached answer, or a provider's answer."""
-        reply = response_cache.again(x, exchange.cached)
+        cached = exchange.cached
+        reply = None if cached is None else response_cache.again(x, cached)
         if reply is not None:
             exchange.chosen = x.chain[0]
         else:
@@ -193,6 +193,7 @@ class Engine:
                     raise
                 raise await pipeline.ERROR_TEXT(x.call_request, error, self._ports) from None
             exchange.provider_latency_ms = self._settling.since(started)
-            response_cache.watch(exchange, reply)
+            if cached is not None and exchange.chosen is x.chain[0]:
+                response_cache.watch(cached, reply)
         sampling.watch(x.call_request, reply)
         return reply

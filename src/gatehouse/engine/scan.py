@@ -101,7 +101,7 @@ class _Scan:
         self.inspection = Inspection(policy, x.caller.groups, owner=dlp_input.owner(x.caller))
         self.examiner = Examiner(self.inspection, ports.detectors, ports.dlp, "input")
         call = ModelCall(dialect="", model=request.model or "", stream=False, body={"text": request.text})
-        self.call_request = CallRequest(identified=x, call=call)
+        self.call_request = CallRequest(identified=x, call=call, inspection=self.inspection)
         self.filter_error: Refusal | None = None
         self.decision = NO_HITS
         topics = any(content_filter.topics for content_filter in x.policy.filters.of(x.caller.groups))
@@ -150,8 +150,11 @@ async def _evaluate(state: _Scan, ports: Ports) -> ScanAnswer:
 
 
 async def _name(state: _Scan, ports: Ports) -> None:
-    pipeline.obey(await resolved(dlp_input.name(state.call_request, ports)))
-    state.request.model, state.call_request.inspection = state.call_request.call.model or None, state.inspection
+    # The labels of the name are not those of the text.
+    inspection = Inspection(state.inspection.policy, owner=state.inspection.owner) if state.tiers["regex"] else None
+    x = msgspec.structs.replace(state.call_request, inspection=inspection)
+    pipeline.obey(await resolved(dlp_input.name(x, ports)))
+    state.request.model = x.call.model or None
 
 
 async def _filters(state: _Scan, ports: Ports) -> None:

@@ -186,8 +186,9 @@ class GatewayMetrics:
             self.refused(x.error_code)
         if x.call_request is None:
             return
-        if x.call_request.inspection is not None:
-            self._count_inspection(x.call_request.inspection)
+        inspection = x.call_request.inspection
+        if inspection is not None and inspection.action is not None:
+            self._count_inspection(inspection)
         self._count_rule_events(x.call_request.rule_events)
         providers = x.call_request.identified.policy.providers
         for attempt in x.attempts:

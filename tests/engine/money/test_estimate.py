@@ -4,6 +4,7 @@ import json
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pytest
 from tests.support.engine import EngineHarness
 
@@ -133,8 +134,7 @@ async def test_an_image_field_written_with_escapes_is_recognized() -> None:
     x = await decoded_call({"messages": [{"role": "user", "content": [IMAGE]}]})
     written = x.identified.received.body.replace(b"image", b"\\u0069mage")
     assert b"image" not in written
-    x.identified.received.body = written
-    x.call = DIALECTS["openai_chat"].decode(written)
+    x = msgspec.structs.replace(x, call=DIALECTS["openai_chat"].decode(written))
     needs = routing_needs(x)
     assert (needs.needs, needs.input_tokens >= 1_000) == (CAPABILITY_BITS["vision"], True)
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import Field, ValidationError
 
-from gatehouse.foundation.http.bodies import Body, omitted, partial, without
+from gatehouse.foundation.http.bodies import Body, nullable, omitted, partial, without
 
 
 class Inner(Body):
@@ -31,6 +31,12 @@ class Creation(Body):
 @without("slug")
 class Update(Creation):
     enabled: bool = Field(default_factory=omitted)
+
+
+@nullable
+@without("slug")
+class NullableUpdate(Creation):
+    enabled: bool | None = None
 
 
 @pytest.mark.parametrize(
@@ -85,3 +91,16 @@ def test_a_bad_field_of_an_update_is_named(body: dict[str, Any], field: str) -> 
     with pytest.raises(ValidationError) as raised:
         Update.model_validate(body)
     assert [error["loc"] for error in raised.value.errors()] == [(field,)]
+
+
+def test_a_nullable_update_takes_null_for_every_field() -> None:
+    body = {"name": None, "note": None, "size": None, "enabled": None}
+    assert NullableUpdate.model_validate({}).model_dump() == NullableUpdate.model_validate(body).model_dump() == body
+    assert NullableUpdate.model_validate({"size": 2}).size == 2
+    schema = NullableUpdate.model_json_schema()
+    assert "required" not in schema
+    assert schema["properties"]["size"]["anyOf"] == [{"type": "integer"}, {"type": "null"}]
+    assert schema["properties"]["note"]["anyOf"] == [{"type": "string"}, {"type": "null"}]
+    with pytest.raises(ValidationError):
+        NullableUpdate.model_validate({"size": "2"})
+    assert Creation.model_fields["size"].default == 1

@@ -50,9 +50,9 @@ class Replacement(msgspec.Struct, frozen=True, gc=False):
 
 
 class Inspection:
-    """The inspection of the input and output of one request. `seconds` is the time that the inspection took.
-    `numbers` are the highest label numbers that were used before. `owner` is the owner of the inspection's long work
-    (`turns`)."""
+    """The inspection of the input and output of one request. `action` is the strongest action so far, and None while
+    nothing has been inspected. `seconds` is the time that the inspection took. `numbers` are the highest label numbers
+    that were used before. `owner` is the owner of the inspection's long work (`turns`)."""
 
     __slots__ = ("_budgets", "_events", "_groups", "action", "labels", "owner", "policy", "seconds")
 
@@ -68,7 +68,7 @@ class Inspection:
         self.owner = owner
         self._budgets: dict[tuple[str, WorkKind], WorkBudget] = {}
         self.labels = Labels(numbers)
-        self.action = "ALLOW"
+        self.action: str | None = None
         self.seconds = 0.0
         self._groups = tuple(groups)
         self._events: dict[tuple[str, str, str, str], DlpEvent] = {}
@@ -129,7 +129,7 @@ class Inspection:
 
     def note_action(self, action: str) -> None:
         """Set the action of the request to `action` if `action` is stronger than the present one."""
-        if _ACTIONS.index(action) > _ACTIONS.index(self.action):
+        if self.action is None or _ACTIONS.index(action) > _ACTIONS.index(self.action):
             self.action = action
 
     def settle_prompts(self, status: str) -> None:

@@ -29,7 +29,15 @@ from gatehouse.engine.mcp.sessions import UpstreamSessions
 from gatehouse.engine.mcp.upstream import Target, UpstreamFailed
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.routing.attempts import CredentialRevoked, OutOfTouch
+from gatehouse.engine.stages.calls import (
+    attribution,
+    content_filters,
+    dlp_input,
+    response_state,
+    sampling,
+)
 from gatehouse.engine.stages.calls.dlp_output import approved
+from gatehouse.engine.stages.candidates import overrides
 from gatehouse.engine.verdict import ALLOW, Hold, Rewrite, resolved
 from gatehouse.foundation.errors import ClientLeft, Internal, Refusal
 from gatehouse.policy.mcp import McpServer, McpServerRecord, McpToolRecord
@@ -43,6 +51,20 @@ _UNSUPPORTED: Final = ("inputResponses", "requestState", "task")
 _ARGUMENTS: Final = "query"
 #: number of times that a call synchronizes the switches before it fails
 _MAX_SYNCHRONIZATIONS: Final = 5
+#: The check of the arguments for each step of a model call, in the order of the steps. None if the step does not apply.
+_CHECKS: Final[list[pipeline.Check | None]] = pipeline.table(
+    pipeline.CALL,
+    {
+        dlp_input.name: None,
+        response_state.resolve: None,
+        content_filters.check: content_filters.check,
+        sampling.choose: None,
+        dlp_input.inspect: dlp_input.inspect,
+        attribution.note_end_user: None,
+        content_filters.instruct: None,
+        overrides.check: None,
+    },
+)
 
 
 class ToolCalls:
@@ -122,8 +144,10 @@ class ToolCalls:
         if ports.switches.mcp_stopped(server.record.id, tool.id):
             raise McpSwitchedOff
         call = ModelCall(dialect="", model=state.target, stream=False, body={_ARGUMENTS: arguments})
-        state.call_request = call_request = CallRequest(identified=x, call=call, body_bytes=message.body_bytes)
-        for check in pipeline.TOOL_CALL:
+        state.call_request = call_request = pipeline.decoded(x, call, message.body_bytes)
+        for check in _CHECKS:
+            if check is None:
+                continue
             verdict = await resolved(check(call_request, ports))
             if isinstance(verdict, Hold):
                 await self._wait_for_approval(call_request, verdict, server, tool)

@@ -9,9 +9,10 @@ from gatehouse.policy.governance import PolicyAction
 
 
 class CallSample(msgspec.Struct, kw_only=True):
-    """The sample of a call in progress. `texts` are the caller's texts before DLP changes them."""
+    """The sample of a call in progress. `texts` are the caller's texts before DLP changes them. They are empty if the
+    call was not chosen; such a sample is not stored."""
 
-    texts: list[str]
+    texts: list[str] = []
     #: the provider's answer before DLP changes it: a body, or whole events. None if no answer is stored
     answer: list[bytes] | None = None
     #: the variables of policy rules for the first candidate; None if no rule would have been evaluated

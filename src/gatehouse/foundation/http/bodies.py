@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_type_hints
 from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 B = TypeVar("B", bound="Body")
@@ -53,6 +54,17 @@ def partial(update: type[B]) -> type[B]:
     for field in update.model_fields.values():
         if field.is_required() or field.get_default(call_default_factory=True, validated_data={}) is not None:
             field.default, field.default_factory = PydanticUndefined, omitted
+    update.model_rebuild(force=True)
+    return update
+
+
+def nullable(update: type[B]) -> type[B]:
+    """Makes all fields of an update's body optional, where null means the same as an absent field. The body of the
+    update inherits from the body of the creation, as for `partial`."""
+    annotations = get_type_hints(update, include_extras=True)
+    for name, field in update.model_fields.items():
+        if field.is_required() or field.get_default(call_default_factory=True, validated_data={}) is not None:
+            update.model_fields[name] = FieldInfo.from_annotated_attribute(annotations[name] | None, None)
     update.model_rebuild(force=True)
     return update
 

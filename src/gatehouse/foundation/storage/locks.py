@@ -3,6 +3,9 @@
 A `GlobalLock` exists once in the database. A `ScopedLock` exists once for each organization, or for each part of an
 organization. The keys of the two kinds cannot collide: a global key is one bigint, and a scoped key is a pair of
 integers. A lock is released at the end of its transaction.
+
+The SQL function `gatehouse_take_try` also takes a lock for each counter of sign-in attempts. Its key is a bigint, the
+64-bit hash of the counter's key.
 """
 
 from collections.abc import Awaitable, Callable

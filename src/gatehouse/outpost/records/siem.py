@@ -7,7 +7,6 @@ their records have been uploaded to the platform.
 """
 
 import asyncio
-import contextlib
 import ssl
 import time
 from collections.abc import Iterator, Sequence
@@ -39,6 +38,7 @@ from gatehouse.foundation.siem.events import SiemEvent
 from gatehouse.foundation.siem.senders.sender import BatchRefused, SiemTarget
 from gatehouse.foundation.siem.sending import BACKOFF_SECONDS, Senders
 from gatehouse.outpost import durable_files
+from gatehouse.outpost.records.journal_loop import JournalLoop
 from gatehouse.outpost.records.positions import OutpostRecords
 from gatehouse.outpost.settings import OutpostSettings
 
@@ -50,10 +50,6 @@ _BATCH_ENTRIES: Final = 500
 _BATCH_BYTES: Final = 1024**2
 #: Maximum time to send a batch, for all types of receivers.
 _SEND_TIMEOUT_SECONDS: Final = 20.0
-#: Seconds between two polls of a journal that is sent completely.
-_POLL_INTERVAL_SECONDS: Final = 0.5
-#: Maximum time to send the last events of the journal when the outpost ends.
-_SHUTDOWN_TIMEOUT_SECONDS: Final = 3.0
 #: Networks of receivers. The operator chooses the receiver, so all networks are permitted. The guard refuses addresses
 #: of cloud metadata nevertheless.
 _ALL_NETWORKS: Final = ("0.0.0.0/0", "::/0")
@@ -110,8 +106,11 @@ class OutpostSiemStatus(msgspec.Struct):
     fault: str | None = None
 
 
-class DirectSiem:
+class DirectSiem(JournalLoop):
     """Sends events from `start` to `stop`."""
+
+    name = "siem"
+    shutdown_timeout_seconds = 3.0
 
     def __init__(
         self,
@@ -123,68 +122,31 @@ class DirectSiem:
         outpost_id: UUID,
         folder: Path,
     ) -> None:
+        super().__init__(records)
         self.type = target.type
         self.status = OutpostSiemStatus()
         self._target, self._secret, self._senders = target, secret, senders
-        self._records = records
         self._outpost_id = outpost_id
         self._path = folder / _FILE
         self._state = self._load()
         self._reader = records.follower()
         self._reader.resume(self._state.positions)
-        self._stopping = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
 
-    def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="siem")
-
-    async def stop(self) -> None:
-        """Sends the last events of the journal, if the receiver accepts them immediately. Otherwise they are sent after
-        the next start."""
-        self._stopping.set()
-        if self._task is not None:
-            _, unfinished = await asyncio.wait([self._task], timeout=_SHUTDOWN_TIMEOUT_SECONDS)
-            for task in unfinished:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+    def retry_seconds(self, failures: int) -> float:
+        return BACKOFF_SECONDS[min(failures, len(BACKOFF_SECONDS)) - 1]
 
     async def test(self, tenant_id: UUID | None) -> None:
         """Sends one test event immediately. Raises `BatchRefused`."""
         await self._attempt([events.of_test(tenant_id or _NO_TENANT)])
 
-    async def _run(self) -> None:
-        while not await asyncio.to_thread(self._records.claim):
-            if await self._wait_for_stop(_POLL_INTERVAL_SECONDS):
-                return
-        failures = 0
-        while True:
-            stopping = self._stopping.is_set()
-            try:
-                more, failures, self.status.fault = await self._send_next(), 0, None
-            except BatchRefused as error:
-                self._failed(error.reason)
-                more, failures = False, failures + 1
-            except Exception as error:
-                # An unexpected error must not end the sending.
-                self._failed(f"an unexpected error: {type(error).__name__}")
-                log.exception("outpost.siem_fault")
-                more, failures = False, failures + 1
-            if stopping and not more:
-                return
-            if not more:
-                await self._wait_for_stop(
-                    BACKOFF_SECONDS[min(failures, len(BACKOFF_SECONDS)) - 1] if failures else _POLL_INTERVAL_SECONDS
-                )
-
-    async def _send_next(self) -> bool:
+    async def send_next(self) -> bool:
         """Sends one batch. Returns whether there may be more events. Raises `BatchRefused`, `OSError`."""
         work = await asyncio.to_thread(self._next)
-        if work is None:
-            return False
-        await self._send(work.events)
-        await asyncio.to_thread(self._store, work)
-        return work.batch.more or bool(work.batch.finished)
+        if work is not None:
+            await self._send(work.events)
+            await asyncio.to_thread(self._store, work)
+        self.status.fault = None
+        return work is not None and (work.batch.more or bool(work.batch.finished))
 
     async def _send(self, batch: Sequence[SiemEvent]) -> None:
         """Sends the events. If they are too large for one batch, sends them in smaller parts. Raises `BatchRefused`."""
@@ -309,22 +271,19 @@ class DirectSiem:
         except msgspec.DecodeError as error:
             log.warning("outpost.siem_position_unreadable", reason=str(error))
             return _SendState()
-        writers = {path.name for path in self._records.journal.iterdir()}
+        writers = {path.name for path in self.records.journal.iterdir()}
         return _SendState(
             {writer_id: position for writer_id, position in state.positions.items() if str(writer_id) in writers},
             {writer_id: streams for writer_id, streams in state.opened.items() if str(writer_id) in writers},
         )
 
-    def _failed(self, reason: str) -> None:
+    def failed(self, error: Exception) -> None:
+        reason = error.reason if isinstance(error, BatchRefused) else f"an unexpected error: {type(error).__name__}"
+        if not isinstance(error, BatchRefused):
+            log.error("outpost.siem_fault", exc_info=error)
         if self.status.fault != reason:
             log.warning("outpost.siem_failed", reason=reason)
         self.status.fault = reason
-
-    async def _wait_for_stop(self, seconds: float) -> bool:
-        """Waits up to `seconds`. Returns whether `stop` has been called."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), seconds)
-        return self._stopping.is_set()
 
 
 def _dlp_row(entry: DlpEntry, event_id: str, event: DlpEvent) -> dict[str, Any]:

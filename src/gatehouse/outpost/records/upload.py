@@ -6,7 +6,6 @@ skips them.
 """
 
 import asyncio
-import contextlib
 import random
 import time
 from typing import Any, Final
@@ -17,18 +16,15 @@ import structlog
 from gatehouse.engine.records import upload_notices
 from gatehouse.engine.records.upload_notices import Lost
 from gatehouse.outpost.platform_link.client import PlatformClient, PlatformRefusal, PlatformUnavailable
+from gatehouse.outpost.records.journal_loop import JournalLoop
 from gatehouse.outpost.records.positions import MAX_UPLOAD_RECORDS, OutpostRecords, RecordBatch
 
 log = structlog.get_logger(__name__)
 
-#: Seconds between two polls of a journal that is uploaded completely.
-_POLL_INTERVAL_SECONDS: Final = 0.5
-#: Seconds between two uploads of a backlog. The pause leaves processor time for requests.
-_BACKLOG_INTERVAL_SECONDS: Final = 0.02
 #: The interval between retries doubles from the first to the second number.
 _MIN_RETRY_SECONDS, _MAX_RETRY_SECONDS = 0.5, 15.0
-#: Maximum time to upload the last records of the journal when the outpost ends.
-_SHUTDOWN_TIMEOUT_SECONDS: Final = 5.0
+#: Number of doublings after which the interval has its maximum.
+_MAX_DOUBLINGS: Final = 5
 #: Statuses with which the platform refuses a batch that has an invalid record or is too large.
 _BATCH_REFUSED: Final = frozenset({400, 413, 422})
 #: Maximum number of rejected records of one upload that are logged.
@@ -47,75 +43,37 @@ class UploadStatus(msgspec.Struct):
     fault: str | None = None
 
 
-class RecordUpload:
-    """Uploads records from `start` to `stop`. Of all processes of a home, only one uploads."""
+class RecordUpload(JournalLoop):
+    """Uploads records from `start` to `stop`."""
+
+    name = "records"
+    # The pause leaves processor time for requests.
+    backlog_interval_seconds = 0.02
+    shutdown_timeout_seconds = 5.0
 
     def __init__(self, platform: PlatformClient, records: OutpostRecords) -> None:
+        super().__init__(records)
         self.status = UploadStatus()
         self._platform = platform
-        self._records = records
         self._batch_size = MAX_UPLOAD_RECORDS
-        self._stopping = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
 
-    def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="records")
+    def retry_seconds(self, failures: int) -> float:
+        doublings = min(failures - 1, _MAX_DOUBLINGS)
+        return min(_MIN_RETRY_SECONDS * 2**doublings, _MAX_RETRY_SECONDS) * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load
 
-    async def stop(self) -> None:
-        """Uploads the last records of the journal, if the platform accepts them immediately. Otherwise they are
-        uploaded after the next start."""
-        self._stopping.set()
-        if self._task is not None:
-            _, unfinished = await asyncio.wait([self._task], timeout=_SHUTDOWN_TIMEOUT_SECONDS)
-            for task in unfinished:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
-
-    async def _run(self) -> None:
-        retry_delay = _MIN_RETRY_SECONDS
-        while not await asyncio.to_thread(self._records.claim):
-            if await self._wait_for_stop(_POLL_INTERVAL_SECONDS):
-                return
-        while True:
-            stopping = self._stopping.is_set()
-            try:
-                more, retry_delay = await self._upload_next(), _MIN_RETRY_SECONDS
-            except (PlatformUnavailable, PlatformRefusal, OSError) as error:
-                self._failed(str(error))
-                more = None
-            except Exception:
-                # An unexpected error must not end the uploads.
-                self._failed("an unexpected error; see the log")
-                log.exception("outpost.upload_fault")
-                more = None
-            if stopping and not more:
-                return
-            if more is None:
-                await self._wait_for_stop(retry_delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load
-                retry_delay = min(retry_delay * 2, _MAX_RETRY_SECONDS)
-            else:
-                await self._wait_for_stop(_BACKLOG_INTERVAL_SECONDS if more else _POLL_INTERVAL_SECONDS)
-
-    async def _wait_for_stop(self, seconds: float) -> bool:
-        """Waits up to `seconds`. Returns whether `stop` has been called."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), seconds)
-        return self._stopping.is_set()
-
-    async def _upload_next(self) -> bool:
+    async def send_next(self) -> bool:
         """Uploads one batch. Returns whether there may be more records. Raises `PlatformUnavailable`,
         `PlatformRefusal`, `OSError`."""
-        batch = await asyncio.to_thread(self._records.take, self._batch_size)
+        batch = await asyncio.to_thread(self.records.take, self._batch_size)
         if batch is None:
             self._batch_size = MAX_UPLOAD_RECORDS
             return False
         if batch.entries and not await self._upload_batch(batch):
             return True
-        await asyncio.to_thread(self._records.mark_uploaded, batch)
+        await asyncio.to_thread(self.records.mark_uploaded, batch)
         full = len(batch.entries) >= self._batch_size
         self._batch_size = min(MAX_UPLOAD_RECORDS, self._batch_size * 2)
-        return full or batch.finished or self._stopping.is_set()
+        return full or batch.finished or self.stopping.is_set()
 
     async def _upload_batch(self, batch: RecordBatch) -> bool:
         """Uploads a batch. Returns False if the caller must read again from the stored position."""
@@ -123,7 +81,7 @@ class RecordUpload:
             if batch.place.lost is not None:
                 notice = upload_notices.encode(Lost("gone", records=batch.place.lost, timestamp=time.time()))
                 self._count(batch, await self._platform.hand_in(batch.journal_id, batch.place.number - 1, [notice]))
-                await asyncio.to_thread(self._records.loss_reported, batch)
+                await asyncio.to_thread(self.records.loss_reported, batch)
                 return False
             self._count(batch, await self._platform.hand_in(batch.journal_id, batch.place.number, batch.entries))
         except PlatformRefusal as error:
@@ -154,14 +112,14 @@ class RecordUpload:
         log.warning(
             "outpost.platform_lacks_records", journal_id=str(batch.journal_id), number=expected, records=missing
         )
-        parts = self._records.audit.of(batch.writer_id, first, MAX_UPLOAD_RECORDS // 2)
+        parts = self.records.audit.of(batch.writer_id, first, MAX_UPLOAD_RECORDS // 2)
         while missing and (part := await asyncio.to_thread(next, parts, None)):
             part = part[:missing]
             self._count(batch, await self._platform.hand_in(batch.journal_id, expected, part))
             expected, missing = expected + len(part), missing - len(part)
         if missing:
             self.status.lost += missing
-            await asyncio.to_thread(self._records.continue_as_new_journal, batch, missing)
+            await asyncio.to_thread(self.records.continue_as_new_journal, batch, missing)
 
     def _count(self, batch: RecordBatch, answer: dict[str, Any]) -> None:
         status = self.status
@@ -177,7 +135,11 @@ class RecordUpload:
                 journal_id=str(batch.journal_id), number=rejection["sequence"], reason=rejection["reason"],
             )  # fmt: skip
 
-    def _failed(self, reason: str) -> None:
+    def failed(self, error: Exception) -> None:
+        reason = str(error)
+        if not isinstance(error, PlatformUnavailable | PlatformRefusal | OSError):
+            reason = "an unexpected error; see the log"
+            log.error("outpost.upload_fault", exc_info=error)
         if self.status.fault is None:
             log.warning("outpost.upload_failed", reason=reason)
         self.status.fault = reason

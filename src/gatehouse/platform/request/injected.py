@@ -1,14 +1,16 @@
 """Dependencies of routes: a session of the caller's tenant, a change, and the row that the path names."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from typing import Annotated, Any, Final, TypeVar, get_args
 
 from fastapi import Depends, Path, Request
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.administration.changes import RequestOrigin, load_row
+from gatehouse.administration.changes import load_row
+from gatehouse.administration.etags import READ_METHODS, TheVersions
+from gatehouse.administration.injected import RequestTransactions
 from gatehouse.detection.models import TierName
 from gatehouse.detection.service.client import DetectionClient
 from gatehouse.foundation.errors import NotFound
@@ -17,7 +19,6 @@ from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.foundation.storage.rows import Row
 from gatehouse.platform.changes.change import DEFAULT_TENANT, Change
 from gatehouse.platform.live.nodes import Propagation, wait_until_confirmed
-from gatehouse.platform.request.etags import READ_METHODS, TheVersions
 from gatehouse.platform.request.ports import Host, TheHost
 
 R = TypeVar("R", bound=Row)
@@ -34,12 +35,55 @@ _NEEDED_TIERS: Final = text(
 )
 
 
-async def _tenant_session(request: Request, host: TheHost) -> AsyncIterator[AsyncSession]:
-    """Yield a session of the caller's tenant. The caller is already authorized, because routes declare it first."""
-    caller: Caller = request.scope["state"]["caller"]
-    # A platform-wide client has no tenant, so it acts in the tenant of the operators.
-    operator = caller.operator or caller.tenant_id is None
-    async with host.database.tenant(caller.tenant_id or DEFAULT_TENANT, operator=operator) as session:
+class TenantTransactions(RequestTransactions[Change]):
+    """Transactions in a tenant. `caller` is None if the request is not authenticated yet, for example at sign-in."""
+
+    def __init__(
+        self,
+        request: Request,
+        host: TheHost,
+        tenant_id: TenantId,
+        caller: Caller | None = None,
+        *,
+        operator: bool = False,
+    ) -> None:
+        super().__init__(request)
+        self.tenant_id = tenant_id
+        self._caller = caller
+        self._operator = operator
+        self._host = host
+
+    def reading(self) -> AbstractAsyncContextManager[AsyncSession]:
+        return self._host.database.tenant(self.tenant_id, operator=self._operator)
+
+    def new_change(self, session: AsyncSession) -> Change:
+        return Change(session, self._caller, self.origin, tenant_id=self.tenant_id)
+
+    async def commit(self, change: Change) -> None:
+        await commit(change, self._host)
+
+
+class SplitTransactions(TenantTransactions):
+    """Transactions in the caller's tenant. The caller is already authorized, because routes declare it first."""
+
+    def __init__(self, request: Request, host: TheHost) -> None:
+        self.caller: Caller = request.scope["state"]["caller"]
+        # A platform-wide client has no tenant, so it acts in the tenant of the operators.
+        tenant_id = self.caller.tenant_id or DEFAULT_TENANT
+        operator = self.caller.operator or self.caller.tenant_id is None
+        super().__init__(request, host, tenant_id, self.caller, operator=operator)
+
+
+async def _split_transactions(request: Request, host: TheHost) -> SplitTransactions:
+    return SplitTransactions(request, host)
+
+
+#: Separate transactions for a route that calls an external system between them.
+InSplitTransactions = Annotated[SplitTransactions, Depends(_split_transactions)]
+
+
+async def _tenant_session(transactions: InSplitTransactions) -> AsyncIterator[AsyncSession]:
+    async with transactions.reading() as session:
         yield session
 
 
@@ -61,35 +105,32 @@ async def _load_models(change: Change, detectors: DetectionClient) -> list[TierN
     return await detectors.loaded(_MODEL_TIMEOUT_SECONDS, tiers)
 
 
-async def _change(request: Request, session: Session, host: TheHost, versions: TheVersions) -> AsyncIterator[Change]:
+async def _change(
+    request: Request, session: Session, transactions: InSplitTransactions, host: TheHost, versions: TheVersions
+) -> AsyncIterator[Change]:
     """Yield a change. It is committed after the route has returned and before its response is sent. If the route raised
     an exception, the change is rolled back."""
-    state = request.scope["state"]
-    change = Change(session, state["caller"], RequestOrigin.of(request))
+    change = transactions.new_change(session)
     # The version is not checked where the row is loaded, because the caller's right to see the row is checked in
     # between.
     versions.require()
     yield change
     missing = await _load_models(change, host.detectors)
-    await commit(change, host)
+    await transactions.commit(change)
     versions.changed()
     if missing:
-        state["response_headers"]["X-Gateway-Warning"] = _MODEL_WARNING.format(" and ".join(missing))
+        request.scope["state"]["response_headers"]["X-Gateway-Warning"] = _MODEL_WARNING.format(" and ".join(missing))
 
 
-@asynccontextmanager
-async def changing(
+def changing(
     request: Request, host: Host, tenant_id: TenantId, caller: Caller | None = None
-) -> AsyncIterator[Change]:
+) -> AbstractAsyncContextManager[Change]:
     """Yield a change in a tenant that no credential of the request names, for example at sign-in.
 
     The change is committed at the end of the block. So slow work, such as hashing a password, can be done before the
     block, when no connection is occupied. `caller` may be set on the change later, once the caller is identified.
     """
-    async with host.database.tenant(tenant_id) as session:
-        change = Change(session, caller, RequestOrigin.of(request), tenant_id=tenant_id)
-        yield change
-        await commit(change, host)
+    return TenantTransactions(request, host, tenant_id, caller).changing()
 
 
 async def commit(change: Change, host: TheHost) -> Propagation | None:
@@ -107,39 +148,6 @@ async def commit(change: Change, host: TheHost) -> Propagation | None:
 
 #: A change in the same session. It is committed once.
 Changing = Annotated[Change, Depends(_change, scope="function")]
-
-
-class SplitTransactions:
-    """Separate transactions for a route that calls an external system between them. So an external system that hangs
-    does not occupy a database connection."""
-
-    def __init__(self, request: Request, host: TheHost) -> None:
-        self.caller: Caller = request.scope["state"]["caller"]
-        self.tenant_id = self.caller.tenant_id or DEFAULT_TENANT
-        self._origin = RequestOrigin.of(request)
-        self._host = host
-
-    @asynccontextmanager
-    async def reading(self) -> AsyncIterator[AsyncSession]:
-        """Yield a session for reading. It is rolled back at the end of the block."""
-        operator = self.caller.operator or self.caller.tenant_id is None
-        async with self._host.database.tenant(self.tenant_id, operator=operator) as session:
-            yield session
-
-    @asynccontextmanager
-    async def changing(self) -> AsyncIterator[Change]:
-        """Yield a change. It is committed at the end of the block, or rolled back if the block raised an exception."""
-        async with self.reading() as session:
-            change = Change(session, self.caller, self._origin)
-            yield change
-            await commit(change, self._host)
-
-
-async def _split_transactions(request: Request, host: TheHost) -> SplitTransactions:
-    return SplitTransactions(request, host)
-
-
-InSplitTransactions = Annotated[SplitTransactions, Depends(_split_transactions)]
 
 
 def loaded(

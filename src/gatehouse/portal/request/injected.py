@@ -1,13 +1,15 @@
 """Parameters of routes: a session that is bound to one organization, a change, and the row that the path names."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Path, Request
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.administration.changes import RequestOrigin, load_row
+from gatehouse.administration.changes import load_row
+from gatehouse.administration.etags import READ_METHODS
+from gatehouse.administration.injected import RequestTransactions
 from gatehouse.foundation.errors import NotFound
 from gatehouse.foundation.http.bodies import PathId
 from gatehouse.foundation.storage.rows import Row
@@ -19,14 +21,42 @@ from gatehouse.portal.identity import OrgId, PortalCaller
 R = TypeVar("R", bound=Row)
 
 
-async def _session(request: Request, host: TheHost) -> AsyncIterator[AsyncSession]:
-    """Yields a session that is bound to the caller's organization. The caller has been checked before, because routes
-    declare it first."""
+class OrgTransactions(RequestTransactions[PortalChange]):
+    """Transactions in an organization. `caller` is None at a sign-in."""
+
+    def __init__(self, request: Request, host: PortalHost, org_id: OrgId, caller: PortalCaller | None = None) -> None:
+        super().__init__(request)
+        self._host = host
+        self._org_id = org_id
+        self._caller = caller
+
+    def reading(self) -> AbstractAsyncContextManager[AsyncSession]:
+        return self._host.database.tenant(self._org_id)
+
+    def new_change(self, session: AsyncSession) -> PortalChange:
+        return PortalChange(session, self._org_id, self._caller, self.origin)
+
+    async def commit(self, change: PortalChange) -> None:
+        await change.commit()
+        self._host.token_statuses.invalidate()
+        self._host.jobs.wake()
+
+
+async def _org_transactions(request: Request, host: TheHost) -> OrgTransactions:
+    """Returns transactions in the caller's organization. The caller has been checked before, because routes declare it
+    first."""
     caller: PortalCaller = request.scope["state"]["caller"]
     if caller.org_id is None:
         # The organization in the path is not an id.
         raise PortalOrganizationNotFound
-    async with host.database.tenant(caller.org_id) as session:
+    return OrgTransactions(request, host, caller.org_id, caller)
+
+
+_Transactions = Annotated[OrgTransactions, Depends(_org_transactions)]
+
+
+async def _session(transactions: _Transactions) -> AsyncIterator[AsyncSession]:
+    async with transactions.reading() as session:
         yield session
 
 
@@ -34,35 +64,24 @@ async def _session(request: Request, host: TheHost) -> AsyncIterator[AsyncSessio
 Session = Annotated[AsyncSession, Depends(_session, scope="function")]
 
 
-async def _change(request: Request, session: Session, host: TheHost) -> AsyncIterator[PortalChange]:
+async def _change(session: Session, transactions: _Transactions) -> AsyncIterator[PortalChange]:
     """Yields a change. It is committed after the route has returned and before its response is sent. If the route
     raises an error, it is rolled back."""
-    caller: PortalCaller = request.scope["state"]["caller"]
-    change = PortalChange(session, caller.org_id, caller, RequestOrigin.of(request))
+    change = transactions.new_change(session)
     yield change
-    await commit(change, host)
+    await transactions.commit(change)
 
 
 #: A change in the transaction of `Session`, which is committed once.
 Changing = Annotated[PortalChange, Depends(_change, scope="function")]
 
 
-@asynccontextmanager
-async def changing(
+def changing(
     request: Request, host: PortalHost, org_id: OrgId, caller: PortalCaller | None = None
-) -> AsyncIterator[PortalChange]:
+) -> AbstractAsyncContextManager[PortalChange]:
     """Yields a change in an organization that the path does not name, such as a new one, or the one of a sign-in. The
     change is committed at the end of the block."""
-    async with host.database.tenant(org_id) as session:
-        change = PortalChange(session, org_id, caller, RequestOrigin.of(request))
-        yield change
-        await commit(change, host)
-
-
-async def commit(change: PortalChange, host: PortalHost) -> None:
-    await change.commit()
-    host.token_statuses.invalidate()
-    host.jobs.wake()
+    return OrgTransactions(request, host, org_id, caller).changing()
 
 
 def loaded(row: type[R], parameter: str, missing: type[NotFound]) -> Callable[..., Any]:
@@ -71,6 +90,6 @@ def loaded(row: type[R], parameter: str, missing: type[NotFound]) -> Callable[..
     key = row.id  # type: ignore[attr-defined]
 
     async def load(session: Session, request: Request, row_id: Annotated[PathId, Path(alias=parameter)]) -> Row:
-        return await load_row(session, row, key, row_id, missing, lock=request.method not in {"GET", "HEAD"})
+        return await load_row(session, row, key, row_id, missing, lock=request.method not in READ_METHODS)
 
     return load

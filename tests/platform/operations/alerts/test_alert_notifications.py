@@ -14,7 +14,6 @@ from tests.support.platform import Tenant
 from tests.support.receiver import Receiver
 
 from gatehouse.platform.keeper import duties
-from gatehouse.platform.operations.alerts import notifying
 from gatehouse.platform.operations.alerts.notifying import Notifier
 
 MET: dict[str, Any] = {"comparison": "gte", "threshold": 0}
@@ -103,8 +102,8 @@ async def test_a_failed_notification_has_its_reason_in_the_history(
 async def test_an_organizations_hanging_receivers_do_not_delay_others(
     alerts: Alerts, receiver: Receiver, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notifying, "MAX_CONCURRENT_PER_TENANT", 3)
-    monkeypatch.setattr(notifying, "_CLAIMS_PER_QUERY", 3)
+    monkeypatch.setattr(Notifier, "max_concurrent_per_tenant", 3)
+    monkeypatch.setattr(Notifier, "claimed_per_query", 3)
 
     async def fine(_: web.Request) -> web.StreamResponse:
         return web.Response()
@@ -125,9 +124,9 @@ async def test_an_organizations_hanging_receivers_do_not_delay_others(
     async with asyncio.timeout(60):
         while not (await alerts.history(theirs))[0]["webhook_delivered"]:
             await asyncio.sleep(0.05)
-    for task in list(sending._sending):
+    for task in list(sending.running):
         task.cancel()
-    await asyncio.gather(*sending._sending, return_exceptions=True)
+    await asyncio.gather(*sending.running, return_exceptions=True)
 
 
 async def test_the_egress_guard_checks_the_url_when_sending(alerts: Alerts, receiver: Receiver) -> None:

@@ -1,6 +1,5 @@
 """An organization whose events are dispatched and forwarded to the test's receiver only when the test calls for it."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -73,7 +72,7 @@ class Siem:
     async def forward(self) -> None:
         """Send everything that is due now, for all organizations."""
         while await self.forwarding.take():
-            await asyncio.gather(*self.forwarding._turns)
+            await self.forwarding.drain()
 
     async def retry(self) -> None:
         """Make the next attempt due now, and send what is due."""

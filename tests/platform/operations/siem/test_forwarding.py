@@ -133,7 +133,7 @@ async def test_a_dead_receiver_does_not_delay_another_organizations(
     theirs = Siem(siem.platform, other_tenant, siem.receiver, siem.forwarding)
     await theirs.begin()
     await siem.forwarding.take()
-    turns = list(siem.forwarding._turns)
+    turns = list(siem.forwarding.running)
     assert len(turns) == 2
     async with asyncio.timeout(2.5):
         while (await theirs.status())["backlog"]:

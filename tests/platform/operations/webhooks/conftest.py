@@ -1,6 +1,5 @@
 """An organization with a receiver. Deliveries are made when the test requests it."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -54,7 +53,7 @@ class Hooks:
     async def deliver(self) -> None:
         """Deliver everything that is due now, for all organizations."""
         while await self.deliveries.take():
-            await asyncio.gather(*self.deliveries._turns)
+            await self.deliveries.drain()
 
     async def send(self, *payloads: Any, event_type: str = "new_conversation") -> None:
         await self.announce(*payloads, event_type=event_type)

@@ -334,7 +334,7 @@ async def test_an_expired_turn_cannot_be_renewed(hooks: Hooks, platform: Running
 async def test_an_aborted_turn_is_available_at_once(
     hooks: Hooks, tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivering, "_STOP_TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr(Deliveries, "stop_timeout_seconds", 0.1)
     hooks.receiver.answers.append(hooks.receiver.silence)
     await hooks.new()
     await hooks.announce({})
@@ -388,8 +388,8 @@ async def test_the_age_of_the_oldest_event_is_exported(hooks: Hooks, tools: Tool
 async def test_one_organizations_dead_receivers_do_not_use_up_all_turns(
     hooks: Hooks, platform: RunningPlatform, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivering, "MAX_CONCURRENT_PER_TENANT", 2)
-    monkeypatch.setattr(delivering, "_TURNS_PER_QUERY", 2)
+    monkeypatch.setattr(Deliveries, "max_concurrent_per_tenant", 2)
+    monkeypatch.setattr(Deliveries, "claimed_per_query", 2)
 
     hooks.receiver.otherwise = lambda request: (
         hooks.receiver.silence(request) if request.path.startswith("/dead") else _fine()
@@ -406,9 +406,9 @@ async def test_one_organizations_dead_receivers_do_not_use_up_all_turns(
     async with asyncio.timeout(60):
         while "/living" not in {got.path for got in hooks.receiver.got}:
             await asyncio.sleep(0.02)
-    for turn in list(hooks.deliveries._turns):
+    for turn in list(hooks.deliveries.running):
         turn.cancel()
-    await asyncio.gather(*hooks.deliveries._turns, return_exceptions=True)
+    await asyncio.gather(*hooks.deliveries.running, return_exceptions=True)
 
 
 async def test_a_removed_webhooks_deliveries_are_deleted(hooks: Hooks, platform: RunningPlatform) -> None:

@@ -74,7 +74,7 @@ async def _check(x: CallRequest, filter_set: FilterSet, ports: Ports) -> Verdict
     except Refusal as refused:
         # The scheduler refuses the work if too many long texts wait.
         return Refuse(refused)
-    x.rule_events += [_event(content_filter, "failed") for content_filter in failed]
+    x.rule_events.extend(_event(content_filter, "failed") for content_filter in failed)
     if blocking is not None:
         x.rule_events.append(_event(blocking, "matched"))
         return Refuse(ContentFilterViolation(filter_id=blocking.id))

@@ -11,7 +11,7 @@ from gatehouse.engine.dlp.errors import violation
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.dlp.turns import WorkOwner
-from gatehouse.engine.exchange import CallRequest
+from gatehouse.engine.exchange import CallRequest, Identified
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.candidates.route import AUTO
 from gatehouse.engine.verdict import ALLOW, Ask, Hold, MaybeVerdict, Refuse, Verdict
@@ -24,39 +24,40 @@ def owner(caller: Caller) -> WorkOwner:
     return WorkOwner(caller.tenant_id, caller.user_id or caller.client_id or caller.outpost_id)
 
 
+def new_inspection(x: Identified) -> Inspection:
+    """Return the inspection of a new call."""
+    return Inspection(x.policy.dlp, x.caller.groups, numbers=x.host.labels, owner=owner(x.caller))
+
+
 def name(x: CallRequest, ports: Ports) -> MaybeVerdict:
     """Redact the name of a model that is not in the catalog. The name can be any text, and appears in the error and in
     the record. It is not sent to a provider, so the call is neither blocked nor held."""
-    policy, named = x.identified.policy, x.call.model
-    if not policy.dlp.enabled or named in {"", AUTO} or policy.knows(named):
+    inspection, named = x.inspection, x.call.model
+    if inspection is None or named in {"", AUTO} or x.identified.policy.knows(named):
         return ALLOW
-    return _name(x, ports)
+    return _name(x, inspection, ports)
 
 
-async def _name(x: CallRequest, ports: Ports) -> Verdict:
-    policy, caller, named = x.identified.policy, x.identified.caller, x.call.model
-    inspection = Inspection(policy.dlp, caller.groups, owner=owner(caller))
+async def _name(x: CallRequest, inspection: Inspection, ports: Ports) -> Verdict:
+    groups, named = x.identified.caller.groups, x.call.model
+    # The name has a time budget of its own.
+    search = Inspection(inspection.policy, groups, owner=inspection.owner)
     try:
-        findings = TierFindings(await Examiner(inspection, ports.detectors, ports.dlp, "input").find_patterns(named))
+        findings = TierFindings(await Examiner(search, ports.detectors, ports.dlp, "input").find_patterns(named))
     except Refusal as refused:
         return Refuse(refused)
-    if edits := decide(policy.dlp, findings, caller.groups).edits:
-        x.inspection = inspection
+    if edits := decide(inspection.policy, findings, groups).edits:
         x.call.model = apply_replacements(Slot({}, "model", named), inspection.replacements(edits, named))
     return ALLOW
 
 
 def inspect(x: CallRequest, ports: Ports) -> MaybeVerdict:
     """Inspect the body of the call, and redact it in place."""
-    return _inspect(x, ports) if x.identified.policy.dlp.enabled else ALLOW
+    return ALLOW if x.inspection is None else _inspect(x, x.inspection, ports)
 
 
-async def _inspect(x: CallRequest, ports: Ports) -> Verdict:
-    identified, policy = x.identified, x.identified.policy.dlp
-    caller = identified.caller
-    inspection = x.inspection = x.inspection or Inspection(
-        policy, caller.groups, numbers=identified.host.labels, owner=owner(caller)
-    )
+async def _inspect(x: CallRequest, inspection: Inspection, ports: Ports) -> Verdict:
+    inspection.action = inspection.action or "ALLOW"
     started = perf_counter()
     if not x.call.exact:
         # The inspection does not see digits beyond the precision of a number, so the numbers are sent as they were

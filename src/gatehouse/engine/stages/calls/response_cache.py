@@ -52,9 +52,9 @@ async def _look(x: Admitted, seconds: int, ports: Ports) -> Verdict | Cached:
     return Cached(key=key, seconds=seconds, answer=answer)
 
 
-def again(x: Admitted, cached: Cached | None) -> Reply | None:
+def again(x: Admitted, cached: Cached) -> Reply | None:
     """Return the cached answer as a reply, or None if there is none."""
-    if cached is None or cached.answer is None:
+    if cached.answer is None:
         return None
     call = x.call_request.call
     reply = Reply.again(cached.answer, stream=call.stream)
@@ -62,28 +62,22 @@ def again(x: Admitted, cached: Cached | None) -> Reply | None:
     return reply
 
 
-def watch(x: Exchange, reply: Reply) -> None:
-    """Collect a provider's answer while it is delivered. The answer of a fallback is not cached, because it does not
-    come from the first choice of the route."""
-    cached = x.cached
-    if cached is None or reply.status != 200:
-        return
-    assert x.admitted is not None
-    if x.chosen is not x.admitted.chain[0]:
+def watch(cached: Cached, reply: Reply) -> None:
+    """Collect the answer of the first choice of the route while it is delivered. The answer of a fallback is not
+    cached, because another provider gave it."""
+    if reply.status != 200:
         return
     if reply.events is None:
         cached.blocks = [reply.body or b""]
     else:
-        cached.blocks = []
         reply.events = _noted(reply.events, cached)
 
 
 def keep(x: Exchange, ports: Ports) -> None:
     """Store the answer if it is complete and was delivered."""
     cached = x.cached
-    if cached is None or cached.blocks is None or x.outcome != "success":
+    if cached is None or not cached.blocks or x.outcome != "success" or x.call_request is None:
         return
-    assert x.call_request is not None
     call, answer = x.call_request.call, b"".join(cached.blocks)
     if len(answer) <= MAX_CACHED_BYTES and ended_normally(call.dialect, answer, stream=call.stream):
         ports.cache.put(cached.key, answer, cached.seconds)
@@ -131,7 +125,7 @@ async def _noted(events: AsyncIterator[bytes], cached: Cached) -> AsyncIterator[
     async for block in events:
         size += len(block)
         if size > MAX_CACHED_BYTES:
-            cached.blocks = None
-        elif cached.blocks is not None:
+            cached.blocks.clear()
+        else:
             cached.blocks.append(block)
         yield block

@@ -50,24 +50,24 @@ _decoder: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, 
 
 
 def choose(x: CallRequest, ports: Ports) -> MaybeVerdict:
-    policy = x.identified.policy
-    if not policy.sample_share or ports.sampler is None or random.random() >= policy.sample_share:  # noqa: S311 - a share, no secret
+    sample, policy = x.sample, x.identified.policy
+    if sample is None or ports.sampler is None or random.random() >= policy.sample_share:  # noqa: S311 - a share, no secret
         return ALLOW
-    return _choose(x) if ports.sampler.admits(policy.tenant_id) else ALLOW
+    return _choose(x, sample) if ports.sampler.admits(policy.tenant_id) else ALLOW
 
 
-async def _choose(x: CallRequest) -> Verdict:
+async def _choose(x: CallRequest, sample: CallSample) -> Verdict:
     with _harmless(x):
-        texts = await SCHEDULER.run(owner(x.identified.caller), _texts(x.call.body))
-        x.sample = CallSample(texts=texts) if texts else None
+        sample.texts = await SCHEDULER.run(owner(x.identified.caller), _texts(x.call.body))
     return ALLOW
 
 
 def note_answer(x: CallRequest, body: bytes, ports: Ports) -> MaybeVerdict:
     """Store a whole answer that contains text."""
-    if x.sample is not None and len(body) <= MAX_ANSWER_BYTES and _has_text(x.call):
+    sample = x.sample
+    if sample is not None and sample.texts and len(body) <= MAX_ANSWER_BYTES and _has_text(x.call):
         is_text = x.call.answer_form == "text"
-        x.sample.answer = [msgspec.json.encode({"text": body.decode()}) if is_text else body]
+        sample.answer = [msgspec.json.encode({"text": body.decode()}) if is_text else body]
     return ALLOW
 
 
@@ -77,9 +77,10 @@ def _has_text(call: ModelCall) -> bool:
 
 def watch(x: CallRequest, reply: Reply) -> None:
     """Collect the events of a stream while they arrive."""
-    if x.sample is not None and reply.events is not None and _has_text(x.call):
-        x.sample.answer = []
-        reply.events = _noted(reply.events, x.sample)
+    sample = x.sample
+    if sample is not None and sample.texts and reply.events is not None and _has_text(x.call):
+        sample.answer = []
+        reply.events = _noted(reply.events, sample)
 
 
 async def _noted(events: AsyncIterator[bytes], sample: CallSample) -> AsyncIterator[bytes]:
@@ -94,10 +95,9 @@ async def _noted(events: AsyncIterator[bytes], sample: CallSample) -> AsyncItera
 
 
 def keep(x: Exchange, ports: Ports) -> None:
-    if x.call_request is not None and x.call_request.sample is not None and ports.sampler is not None:
-        task = asyncio.get_running_loop().create_task(
-            _keep(x.call_request, x.call_request.sample, ports.sampler, ports)
-        )
+    sample = None if x.call_request is None else x.call_request.sample
+    if x.call_request is not None and sample is not None and sample.texts and ports.sampler is not None:
+        task = asyncio.get_running_loop().create_task(_keep(x.call_request, sample, ports.sampler, ports))
         RUNNING.add(task)
         task.add_done_callback(RUNNING.discard)
 

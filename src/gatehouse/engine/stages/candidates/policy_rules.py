@@ -43,7 +43,7 @@ class PolicyViolation(Forbidden):
 def judge(x: CallRequest, candidate: Candidate, ports: Ports) -> Verdict | Reroute:
     rules = x.identified.policy.rules
     # A sample describes only the first candidate that is judged.
-    sample = x.sample if x.sample is not None and x.sample.facts is None else None
+    sample = x.sample if x.sample is not None and x.sample.texts and x.sample.facts is None else None
     if not rules.rules and sample is None:
         return ALLOW
     model = f"{candidate.provider.id}/{candidate.model.model_id}"
@@ -182,7 +182,7 @@ def _dlp_variable(x: CallRequest) -> dict[str, Any]:
     for event in x.inspection.events() if x.inspection else ():
         if event.rule_id is not None:
             counts[event.entity_type] = counts.get(event.entity_type, 0) + event.match_count
-    action = x.inspection.action if x.inspection else "ALLOW"
+    action = (x.inspection and x.inspection.action) or "ALLOW"
     return {"action": action, "entities": sorted(counts), "counts": counts}
 
 

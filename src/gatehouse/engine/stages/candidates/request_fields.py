@@ -93,7 +93,7 @@ def _refusal(x: CallRequest, candidate: Candidate, field: Field, name: str, reas
 
 def _record_unknown(x: CallRequest, fields: tuple[Field, ...]) -> None:
     names = dict.fromkeys(printable(field.name) for field in fields if _unknown(field))
-    x.rule_events += [_event(name, "LOG", None) for name in list(names)[:_MAX_RECORDED_FIELDS]]
+    x.rule_events.extend(_event(name, "LOG", None) for name in list(names)[:_MAX_RECORDED_FIELDS])
 
 
 def _event(name: str, action: str, model: str | None) -> RuleEvent:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
+from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted, partial
 from gatehouse.foundation.identity import Scope
 
 DisabledBy = Literal["owner", "administrator", "system"]
@@ -25,30 +25,25 @@ OwnSort = Literal[
 Sort = Literal[OwnSort, "owner", "-owner"]
 
 
-Description = Annotated[str, Field(min_length=1, max_length=255, examples=["nightly evaluation"])]
-ExpiryDays = Annotated[int, Field(ge=1, le=3650)]
-
-
 class NewApiKey(Body):
-    description: Description
-    expires_in_days: Annotated[ExpiryDays | None, Field(description="If omitted, the key never expires.")] = None
-    scopes: Annotated[list[Scope] | None, Field(description="Requires the feature flag `api_key_scoping`.")] = None
-
-
-class ApiKeyUpdate(Body):
-    """A partial update. `expires_in_days` and `scopes` can be set to null."""
-
-    description: Description = Field(default_factory=omitted)
+    description: Annotated[str, Field(min_length=1, max_length=255, examples=["nightly evaluation"])]
     expires_in_days: Annotated[
-        ExpiryDays | None, Field(description="Days from now until the key expires. Null: the key never expires.")
+        Annotated[int, Field(ge=1, le=3650)] | None,
+        Field(description="Days from now until the key expires. Null: the key never expires."),
     ] = None
     scopes: Annotated[
         list[Scope] | None,
         Field(
-            description="Replaces the whole list. Null: all rights of the key's user. A changed list requires the"
-            " feature flag `api_key_scoping`."
+            description="Null: all rights of the key's user. A list, or a change of it, requires the feature flag"
+            " `api_key_scoping`."
         ),
     ] = None
+
+
+@partial
+class ApiKeyUpdate(NewApiKey):
+    """A partial update. `expires_in_days` and `scopes` can be set to null. `scopes` are replaced as a whole."""
+
     is_enabled: bool = Field(default_factory=omitted, examples=[False])
 
 

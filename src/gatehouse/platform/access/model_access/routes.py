@@ -5,13 +5,13 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 
+from gatehouse.administration.etags import TheVersions
 from gatehouse.foundation.http.lists import TOTAL_COUNT_HEADER, OffsetWindow, offset_window, search_parameter
 from gatehouse.platform.access.groups.routes import LoadedGroup
 from gatehouse.platform.access.model_access import service
 from gatehouse.platform.access.model_access.schemas import ModelAccessRule, ModelRules, NewRule
 from gatehouse.platform.access.model_access.table import ModelAccessRow, rules
 from gatehouse.platform.request.callers import RESPONSES, GroupAdmin, GroupReader
-from gatehouse.platform.request.etags import TheVersions
 from gatehouse.platform.request.injected import Changing, Session
 
 router = APIRouter(prefix="/api/admin/groups", tags=["Groups"], responses=RESPONSES)

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 
+from gatehouse.administration.etags import READ_METHODS, TheVersions
 from gatehouse.foundation.http.lists import search_parameter, sort_parameter
 from gatehouse.foundation.identity import Caller
 from gatehouse.platform.access.oauth_clients import service, table, variants
@@ -19,7 +20,6 @@ from gatehouse.platform.access.oauth_clients.schemas import (
 )
 from gatehouse.platform.access.oauth_clients.table import OAuthClientRow
 from gatehouse.platform.request.callers import RESPONSES, ClientAdmin, ClientReader
-from gatehouse.platform.request.etags import READ_METHODS, TheVersions
 from gatehouse.platform.request.injected import Changing, Session
 from gatehouse.platform.request.ports import TheHost
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, Field
 
-from gatehouse.foundation.http.bodies import Body, Id, ResponseBody
+from gatehouse.foundation.http.bodies import Body, Id, ResponseBody, nullable, without
 from gatehouse.foundation.identity import Scope
 from gatehouse.platform.access.oauth_clients.redirects import redirect_uri
 from gatehouse.platform.access.tokens.lifetimes import MAX_TOKEN_LIFETIME_SECONDS
@@ -60,17 +60,12 @@ class NewOAuthClient(Body):
     public: Public = False
 
 
-class OAuthClientUpdate(Body):
-    """A partial update: fields that are absent or null keep their values."""
+@nullable
+@without("tenant_id")
+class OAuthClientUpdate(NewOAuthClient):
+    """A partial update: fields that are absent or null keep their values. Lists are replaced as a whole."""
 
-    name: Name | None = None
-    scopes: Annotated[Scopes | None, Field(description="Replaces the whole list.")] = None
     enabled: bool | None = None
-    rate_limit_tier: Tier | None = None
-    token_lifetime_seconds: Lifetime | None = None
-    redirect_uris: Annotated[RedirectUris | None, Field(description="Replaces the whole list.")] = None
-    user_scopes: Annotated[UserScopes | None, Field(description="Replaces the whole list.")] = None
-    public: Public | None = None
 
 
 class OAuthClient(ResponseBody):

@@ -7,6 +7,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.responses import RedirectResponse
 
+from gatehouse.administration.etags import TheVersions
 from gatehouse.foundation.http.accepts import prefers_html
 from gatehouse.foundation.http.lists import CursorWindow, cursor_window
 from gatehouse.platform.conversations.conversations import service as conversations
@@ -18,7 +19,6 @@ from gatehouse.platform.conversations.share_links.errors import ShareLinkNotFoun
 from gatehouse.platform.conversations.share_links.schemas import SharedConversation, ShareLink
 from gatehouse.platform.conversations.share_links.table import ShareLinkRow
 from gatehouse.platform.request.callers import RESPONSES
-from gatehouse.platform.request.etags import TheVersions
 from gatehouse.platform.request.injected import Changing, Session, loaded
 from gatehouse.platform.request.ports import TheHost
 

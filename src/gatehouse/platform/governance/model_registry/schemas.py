@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
+from gatehouse.foundation.http.bodies import Body, ResponseBody, partial
 from gatehouse.platform.records.audit.schemas import AuditEventShown, Hash
 from gatehouse.platform.routing.fields import Line, ModelId
 
@@ -33,7 +33,6 @@ assert set(TRANSITIONS) == set(get_args(Status))
 
 #: The provider in `provider/model-id`, without slashes and spaces.
 Provider = Annotated[str, Field(pattern=r"^[^\s/\x00-\x1f\x7f]{1,63}$", examples=["openai"])]
-Description = Annotated[str, Field(max_length=2_000)]
 
 
 def _as_object(tags: object) -> object:
@@ -68,30 +67,32 @@ Tags = Annotated[
 ]
 
 
-class NewRegisteredModel(Body):
+class _Fields(Body):
+    """The fields with the same rules in creations and updates."""
+
+    display_name: Annotated[Line | None, Field(description="If null, the model's id.", examples=["GPT-4o mini"])] = None
+    owner: Annotated[Line | None, Field(description="The accountable person or team.", examples=["Model risk"])] = None
+    description: Annotated[str, Field(max_length=2_000)] | None = None
+    tags: Tags = Field(default_factory=dict)
+
+
+class NewRegisteredModel(_Fields):
     """`risk_tier` is required in variant B."""
 
     model_id: ModelId
     provider: Provider
-    display_name: Annotated[Line | None, Field(description="If null, the model's id.", examples=["GPT-4o mini"])] = None
     risk_tier: Annotated[RiskTier | None, Field(examples=["tier_2"])] = None
     validation_status: FirstStatus = "draft"
-    owner: Annotated[Line | None, Field(description="The accountable person or team.", examples=["Model risk"])] = None
-    description: Description | None = None
-    tags: Tags = Field(default_factory=dict)
 
 
-class RegisteredModelUpdate(Body):
+@partial
+class RegisteredModelUpdate(_Fields):
     """A partial update: omitted fields keep their values. `tags` are replaced as a whole."""
 
-    model_id: Annotated[str, Field(default_factory=omitted, description="Cannot change.")]
-    provider: Annotated[str, Field(default_factory=omitted, description="Cannot change.")]
-    display_name: Annotated[Line | None, Field(description="If null, the model's id.", examples=["GPT-4o mini"])] = None
-    risk_tier: Annotated[RiskTier, Field(default_factory=omitted)]
-    validation_status: Annotated[Status, Field(default_factory=omitted, examples=["pending_validation"])]
-    owner: Annotated[Line | None, Field(examples=["Model risk"])] = None
-    description: Description | None = None
-    tags: Annotated[Tags, Field(default_factory=omitted)]
+    model_id: Annotated[str, Field(description="Cannot change.")]
+    provider: Annotated[str, Field(description="Cannot change.")]
+    risk_tier: RiskTier
+    validation_status: Annotated[Status, Field(examples=["pending_validation"])]
 
 
 class RegisteredModel(ResponseBody):

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends, Path, Query, Request
 from sqlalchemy import select
 
+from gatehouse.administration.etags import READ_METHODS, TheVersions
 from gatehouse.foundation.http.bodies import PathId
 from gatehouse.foundation.http.lists import OffsetWindow, offset_window
 from gatehouse.platform.mcp import switching
@@ -20,7 +21,6 @@ from gatehouse.platform.mcp.tools.schemas import (
 )
 from gatehouse.platform.mcp.tools.table import McpToolRow
 from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader, AdminStepUp
-from gatehouse.platform.request.etags import READ_METHODS, TheVersions
 from gatehouse.platform.request.injected import Changing, InSplitTransactions, Session
 from gatehouse.platform.request.ports import TheHost
 from gatehouse.platform.routing.kill_switch.schemas import Disable

@@ -1,37 +1,21 @@
-"""Sends the notifications of triggered rules. Every process that runs jobs sends many of them concurrently, each once
-without retries (docs/alerts.md)."""
+"""Sends the notifications of triggered rules, each once without retries (docs/alerts.md)."""
 
-import asyncio
 import hashlib
 import hmac
-from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final
 from uuid import UUID
 
 import msgspec
-import structlog
 from pydantic import SecretStr
 
 from gatehouse.foundation.clock import iso
 from gatehouse.foundation.egress.guard import UnsafeUrl
 from gatehouse.foundation.outbound.receivers import ReceiverFailed
 from gatehouse.platform.background.jobs import Tools
+from gatehouse.platform.background.queue_runner import QueueRunner
 from gatehouse.platform.operations.alerts import table
 from gatehouse.platform.operations.alerts.table import AlertNotification
-
-log = structlog.get_logger(__name__)
-
-#: Maximum number of notifications that a process sends concurrently, in total and for one organization. Each takes at
-#: most 10 seconds. The limit for one organization prevents many unavailable receivers of it from delaying other
-#: organizations.
-MAX_CONCURRENT: Final = 256
-MAX_CONCURRENT_PER_TENANT: Final = 32
-#: Number of notifications claimed by one query.
-_CLAIMS_PER_QUERY: Final = 32
-_POLL_INTERVAL_SECONDS: Final = 1.0
-#: Time limit for notifications in progress when the process stops.
-_STOP_TIMEOUT_SECONDS: Final = 3.0
 
 
 async def notify(tools: Tools) -> None:
@@ -39,66 +23,38 @@ async def notify(tools: Tools) -> None:
     await Notifier(tools).run()
 
 
-class Notifier:
-    """The notifications that one process sends."""
+class Notifier(QueueRunner[AlertNotification]):
+    """The notifications that one process sends. Each takes at most 10 seconds."""
 
-    def __init__(self, tools: Tools) -> None:
-        self._tools = tools
-        #: the tenant of each task
-        self._sending: dict[asyncio.Task[None], UUID] = {}
-        # The lock limits notifications to one connection of the pool, so that the others stay free for other work.
-        self._database = asyncio.Lock()
+    max_concurrent = 256
+    max_concurrent_per_tenant = 32
+    poll_interval_seconds = 1.0
+    stop_timeout_seconds = 3.0
+    # The history shows a notification with an error as not delivered.
+    failure_event = "alerts.notification_failed"
 
-    async def run(self) -> None:
-        try:
-            while True:
-                if await self.take() < _CLAIMS_PER_QUERY:
-                    await asyncio.sleep(_POLL_INTERVAL_SECONDS)
-        finally:
-            if self._sending:
-                await asyncio.wait(self._sending, timeout=_STOP_TIMEOUT_SECONDS)
-            for task in self._sending:
-                task.cancel()
-            await asyncio.gather(*self._sending, return_exceptions=True)
-
-    async def take(self) -> int:
-        """Start to send waiting notifications, within the limits. Returns their number."""
-        limit = min(_CLAIMS_PER_QUERY, MAX_CONCURRENT - len(self._sending))
-        if limit <= 0:
-            return 0
-        sending_by_tenant = Counter(self._sending.values())
-        busy = [tenant for tenant, count in sending_by_tenant.items() if count >= MAX_CONCURRENT_PER_TENANT]
-        now = datetime.fromtimestamp(self._tools.clock.now(), UTC)
-        async with self._database, self._tools.database.service() as session:
-            notifications = await table.claim_unsent(session, now, limit, busy)
+    async def claim(self, limit: int, busy_tenants: Sequence[UUID]) -> Sequence[AlertNotification]:
+        now = datetime.fromtimestamp(self.tools.clock.now(), UTC)
+        async with self.connections, self.tools.database.service() as session:
+            notifications = await table.claim_unsent(session, now, limit, busy_tenants)
             await session.commit()
-        for notification in notifications:
-            task = asyncio.create_task(self._notify(notification))
-            self._sending[task] = notification.tenant_id
-            task.add_done_callback(self._sending.pop)
-        return len(notifications)
+        return notifications
 
-    async def drain(self) -> None:
-        """Wait until all notifications in progress are sent."""
-        await asyncio.gather(*self._sending)
+    async def work(self, piece: AlertNotification) -> None:
+        fault = await self._send(piece)
+        async with self.connections, self.tools.database.service() as session:
+            await table.set_result(session, piece.id, fault)
+            await session.commit()
 
-    async def _notify(self, notification: AlertNotification) -> None:
-        try:
-            fault = await self._send(notification)
-            async with self._database, self._tools.database.service() as session:
-                await table.set_result(session, notification.id, fault)
-                await session.commit()
-        except Exception as error:
-            # The error most likely comes from the database. The history then still shows the notification as not
-            # delivered.
-            log.warning("alerts.notification_failed", record_id=str(notification.id), reason=type(error).__name__)
+    def log_fields(self, piece: AlertNotification) -> Mapping[str, str]:
+        return {"record_id": str(piece.id)}
 
     async def _send(self, notification: AlertNotification) -> str | None:
         """Send the notification once. Returns the reason if the receiver has not accepted it, else None."""
-        body, headers = signed(notification, self._tools.settings.alert_webhook_secret)
-        count = self._tools.notifications.add
+        body, headers = signed(notification, self.tools.settings.alert_webhook_secret)
+        count = self.tools.notifications.add
         try:
-            received = await self._tools.receivers.post(notification.webhook_url, body, headers)
+            received = await self.tools.receivers.post(notification.webhook_url, body, headers)
         except UnsafeUrl as error:
             count(("alert", "blocked"))
             return f"blocked by the address guard: {error.reason}"

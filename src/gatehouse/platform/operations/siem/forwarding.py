@@ -1,27 +1,19 @@
-"""Forwards waiting events to SIEM systems. Every process that runs jobs forwards for many organizations concurrently.
-The events of one organization are sent in order."""
+"""Forwards waiting events to SIEM systems. The events of one organization are sent in order."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Final
-
-import structlog
+from uuid import UUID
 
 from gatehouse.foundation.siem.senders.sender import BatchRefused
 from gatehouse.platform.background.jobs import Tools
+from gatehouse.platform.background.queue_runner import QueueRunner
 from gatehouse.platform.operations.siem import queue
 from gatehouse.platform.operations.siem.queue import EventBatch, ForwardingTurn, SendResult
 from gatehouse.platform.operations.siem.sending import SealedSenders
 
-log = structlog.get_logger(__name__)
-
-#: Maximum number of organizations for which a process sends concurrently. Each has one batch in memory, which is small
-#: if its receiver fails.
-MAX_CONCURRENT: Final = 128
-#: Number of turns leased by one query.
-_TURNS_PER_QUERY: Final = 32
 #: Time after which the turn of an organization ends, so that other organizations get theirs.
 TURN_SECONDS: Final = 5.0
-_POLL_INTERVAL_SECONDS: Final = 0.5
 #: Time limit for one batch, whatever the type of the receiver. It is well below the duration of a lease.
 _SEND_TIMEOUT_SECONDS: Final = 20.0
 
@@ -31,57 +23,40 @@ async def forward(tools: Tools) -> None:
     await Forwarding(tools).run()
 
 
-class Forwarding:
-    """The forwarding by one process."""
+class Forwarding(QueueRunner[ForwardingTurn]):
+    """The forwarding by one process. Each organization has one batch in memory, which is small if its receiver
+    fails."""
+
+    max_concurrent = 128
+    #: an organization has one turn at a time
+    max_concurrent_per_tenant = 1
+    poll_interval_seconds = 0.5
+    # The leases of cancelled turns expire.
+    stop_timeout_seconds = 0.0
+    # A turn with an error is due again when its lease expires.
+    failure_event = "siem.turn_failed"
 
     def __init__(self, tools: Tools) -> None:
-        self._tools = tools
+        super().__init__(tools)
         self._senders = SealedSenders(tools.receivers, tools.sealer, tools.settings.gatehouse_home)
-        self._turns: set[asyncio.Task[None]] = set()
-        # The lock limits forwarding to one database connection at a time, so that the others stay free for other work.
-        self._database = asyncio.Lock()
 
-    async def run(self) -> None:
-        try:
-            while True:
-                if await self.take() < _TURNS_PER_QUERY:
-                    await asyncio.sleep(_POLL_INTERVAL_SECONDS)
-        finally:
-            # The leases of the cancelled turns expire.
-            for turn in self._turns:
-                turn.cancel()
-            await asyncio.gather(*self._turns, return_exceptions=True)
+    async def claim(self, limit: int, busy_tenants: Sequence[UUID]) -> Sequence[ForwardingTurn]:
+        # The query takes a single round trip, because usually nothing is due. It takes no leased turn.
+        async with self.connections, self.tools.database.at_once() as connection:
+            return await queue.take(connection, limit)
 
-    async def take(self) -> int:
-        """Start the turns that are due, within the limit. Returns their number."""
-        limit = min(_TURNS_PER_QUERY, MAX_CONCURRENT - len(self._turns))
-        if limit <= 0:
-            return 0
-        # The query takes a single round trip, because usually nothing is due.
-        async with self._database, self._tools.database.at_once() as connection:
-            turns = await queue.take(connection, limit)
-        for turn in turns:
-            task = asyncio.create_task(self._run_turn(turn))
-            self._turns.add(task)
-            task.add_done_callback(self._turns.discard)
-        return len(turns)
+    def log_fields(self, piece: ForwardingTurn) -> Mapping[str, str]:
+        return {"tenant_id": str(piece.tenant_id)}
 
-    async def _run_turn(self, turn: ForwardingTurn) -> None:
-        try:
-            await self._forward(turn)
-        except Exception as error:
-            # The error most likely comes from the database. The turn is due again when its lease expires.
-            log.warning("siem.turn_failed", tenant_id=str(turn.tenant_id), reason=type(error).__name__)
-
-    async def _forward(self, turn: ForwardingTurn) -> None:
-        turn_ends = self._tools.clock.monotonic() + TURN_SECONDS
-        work = await self._advance(turn, None, go_on=True)
-        while work is not None:
-            done = await self._send(work)
-            work = await self._advance(turn, done, go_on=self._tools.clock.monotonic() < turn_ends)
+    async def work(self, piece: ForwardingTurn) -> None:
+        turn_ends = self.tools.clock.monotonic() + TURN_SECONDS
+        batch = await self._advance(piece, None, go_on=True)
+        while batch is not None:
+            done = await self._send(batch)
+            batch = await self._advance(piece, done, go_on=self.tools.clock.monotonic() < turn_ends)
 
     async def _advance(self, turn: ForwardingTurn, done: SendResult | None, *, go_on: bool) -> EventBatch | None:
-        async with self._database, self._tools.database.service() as session:
+        async with self.connections, self.tools.database.service() as session:
             return await queue.advance(session, turn, done, go_on=go_on)
 
     async def _send(self, work: EventBatch) -> SendResult:

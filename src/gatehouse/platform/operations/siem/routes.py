@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 
+from gatehouse.administration.etags import READ_METHODS, TheVersions
 from gatehouse.platform.operations.siem import service, table
 from gatehouse.platform.operations.siem.schemas import Siem, SiemUpdate, Tested
 from gatehouse.platform.operations.siem.sending import SealedSenders
@@ -14,7 +15,6 @@ from gatehouse.platform.request.callers import (
     AdminReader,
     AdminStepUp,
 )
-from gatehouse.platform.request.etags import READ_METHODS, TheVersions
 from gatehouse.platform.request.injected import Changing, InSplitTransactions, Session
 from gatehouse.platform.request.ports import TheHost
 

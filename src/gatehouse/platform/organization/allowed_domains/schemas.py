@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import AfterValidator, Field
 
 from gatehouse.foundation import emails
-from gatehouse.foundation.http.bodies import Body, Id, ResponseBody, omitted
+from gatehouse.foundation.http.bodies import Body, Id, ResponseBody, partial, without
 
 
 def _normalized(domain: str) -> str:
@@ -24,21 +24,25 @@ Domain = Annotated[str, Field(max_length=253, examples=["example.com"]), AfterVa
 class NewDomain(Body):
     domain: Domain
     jit_provisioning: Annotated[
-        bool, Field(description="Identity providers create accounts with its addresses at the first sign-in.")
+        bool,
+        Field(
+            description="Identity providers create accounts with its addresses at the first sign-in.", examples=[True]
+        ),
     ] = False
     self_registration: Annotated[
         bool,
-        Field(description="Anyone with an address of the domain can register while no identity provider is active."),
+        Field(
+            description="Anyone with an address of the domain can register while no identity provider is active.",
+            examples=[False],
+        ),
     ] = False
     default_group_id: Annotated[Id | None, Field(description="New accounts become members of this group.")] = None
 
 
-class DomainUpdate(Body):
+@partial
+@without("domain")
+class DomainUpdate(NewDomain):
     """A partial update: omitted fields keep their values. A null group removes the group."""
-
-    jit_provisioning: bool = Field(default_factory=omitted, examples=[True])
-    self_registration: bool = Field(default_factory=omitted, examples=[False])
-    default_group_id: Id | None = None
 
 
 class TxtRecord(ResponseBody):

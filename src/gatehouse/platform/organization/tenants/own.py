@@ -4,9 +4,9 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from gatehouse.administration.etags import READ_METHODS, TheVersions
 from gatehouse.platform.organization.tenants.errors import OrganizationNotFound
 from gatehouse.platform.organization.tenants.table import TenantRecord, lock_tenant
-from gatehouse.platform.request.etags import READ_METHODS, TheVersions
 from gatehouse.platform.request.injected import Session
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import Field, PlainSerializer
 
-from gatehouse.foundation.http.bodies import Body, Id, ResponseBody, omitted
+from gatehouse.foundation.http.bodies import Body, Id, ResponseBody, partial
 from gatehouse.policy.budgets import Period, ScopeType
 
 Usd = Annotated[
@@ -22,7 +22,14 @@ Action = Annotated[
 ShownUsd = Annotated[Decimal, PlainSerializer(float, return_type=float)]
 
 
-class NewBudget(Body):
+class _Limits(Body):
+    limit_usd: Usd | None = None
+    limit_requests: Annotated[Count | None, Field(examples=[10_000])] = None
+    limit_tokens: Annotated[Count | None, Field(description="Input and output together.")] = None
+    action: Action = "block"
+
+
+class NewBudget(_Limits):
     """At least one of the three limits is required."""
 
     scope_type: ScopeType
@@ -31,22 +38,15 @@ class NewBudget(Body):
         Field(description="Id of the group, user or API key, `client_id` of the OAuth client. Not for `tenant`."),
     ] = None
     period: Annotated[Period, Field(description="Days and months begin at midnight in the organization's time zone.")]
-    limit_usd: Usd | None = None
-    limit_requests: Annotated[Count | None, Field(examples=[10_000])] = None
-    limit_tokens: Annotated[Count | None, Field(description="Input and output together.")] = None
-    action: Action = "block"
 
 
-class BudgetUpdate(Body):
+@partial
+class BudgetUpdate(_Limits):
     """Fields that are not sent stay as they are; null removes a limit. Scope and period cannot change."""
 
     scope_type: Annotated[ScopeType | None, Field(description="Cannot change.")] = None
     scope_id: Annotated[Id | None, Field(description="Cannot change.")] = None
     period: Annotated[Period | None, Field(description="Cannot change.")] = None
-    limit_usd: Usd | None = None
-    limit_requests: Count | None = None
-    limit_tokens: Count | None = None
-    action: Annotated[Action, Field(default_factory=omitted)]
 
 
 class Current(ResponseBody):

@@ -4,10 +4,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from gatehouse.foundation.http.bodies import Body
+from gatehouse.foundation.http.bodies import Body, nullable, without
 from gatehouse.platform.routing.fields import Line, ModelId, PricePerThousand, Slug
 from gatehouse.platform.routing.model_catalog.schemas import NewCapabilities, Tokens
-from gatehouse.platform.routing.providers.schemas import MaxRetries, ResponsesApi, TimeoutMs
+from gatehouse.platform.routing.providers.schemas import ConfigUpdate, MaxRetries, ResponsesApi, TimeoutMs
 
 Format = Literal["openai", "anthropic"]
 BaseUrl = Annotated[str, Field(max_length=2048, examples=["https://models.example.com/v1"])]
@@ -34,23 +34,11 @@ class ByoeModel(Body):
         return self
 
 
-class ByoeConfig(Body):
+class ByoeConfig(ConfigUpdate):
     """The configuration's fields as one object, as the provider's responses have it."""
 
     base_url: BaseUrl | None = None
     format: Format | None = None
-    timeout_ms: TimeoutMs | None = None
-    max_retries: MaxRetries | None = None
-    responses_api: ResponsesApi | None = None
-
-
-def _check_unique(models: list[ByoeModel] | None) -> None:
-    model_ids = [model.model_id for model in models or ()]
-    if len(model_ids) != len(set(model_ids)):
-        raise ValueError("models: a model_id occurs twice")
-
-
-Models = Annotated[list[ByoeModel], Field(min_length=1, max_length=500)]
 
 
 class NewByoe(Body):
@@ -58,34 +46,29 @@ class NewByoe(Body):
     name: Annotated[Line, Field(examples=["Our own models"])]
     base_url: BaseUrl
     format: Annotated[Format, Field(description="The API that the endpoint implements.")]
-    models: Models
+    models: Annotated[list[ByoeModel], Field(min_length=1, max_length=500)]
     api_key: Annotated[str | None, Field(description="Stored sealed, never returned.")] = None
     timeout_ms: TimeoutMs = 30_000
     responses_api: ResponsesApi = False
 
     @model_validator(mode="after")
     def _models_once(self) -> Self:
-        _check_unique(self.models)
+        model_ids = [model.model_id for model in self.models or ()]
+        if len(model_ids) != len(set(model_ids)):
+            raise ValueError("models: a model_id occurs twice")
         return self
 
 
-class ByoeUpdate(Body):
-    """Fields that are not sent stay as they are. `api_key` null removes the key."""
+@nullable
+@without("id")
+class ByoeUpdate(NewByoe):
+    """Fields that are not sent stay as they are. `api_key` null removes the key. `models` is the complete new list."""
 
-    name: Annotated[Line | None, Field(examples=["Our own models"])] = None
-    base_url: BaseUrl | None = None
-    format: Format | None = None
-    models: Annotated[Models | None, Field(description="The complete new list.")] = None
-    api_key: str | None = None
-    timeout_ms: TimeoutMs | None = None
     max_retries: MaxRetries | None = None
-    responses_api: ResponsesApi | None = None
-
     config: Annotated[ByoeConfig | None, Field(description="The same fields as one object, as in responses.")] = None
 
     @model_validator(mode="after")
-    def _models_once(self) -> Self:
-        _check_unique(self.models)
+    def _fields_once(self) -> Self:
         duplicates = self.model_fields_set & (set() if self.config is None else self.config.model_fields_set)
         if duplicates:
             raise ValueError(f"{min(duplicates)}: is in config, too")

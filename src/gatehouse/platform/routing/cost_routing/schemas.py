@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import Field, PlainSerializer
 
-from gatehouse.foundation.http.bodies import Body, Id, ResponseBody, omitted
+from gatehouse.foundation.http.bodies import Body, Id, ResponseBody, partial, without
 from gatehouse.policy.catalog import CapAction, Strategy
 from gatehouse.policy.routing import Capability
 
@@ -88,16 +88,10 @@ class NewPolicy(Body):
     cache_ttl_seconds: CacheTtl | None = None
 
 
-class PolicyUpdate(Body):
+@partial
+@without("name", "description", "model_filters")
+class PolicyUpdate(NewPolicy):
     """Fields that are not sent stay as they are. Name, description and filters are changed by PUT."""
-
-    enabled: Annotated[bool, Field(default_factory=omitted)]
-    strategy: Annotated[StrategyField, Field(default_factory=omitted)]
-    cost_cap: Cap | None = None
-    latency_budget_ms: LatencyBudget | None = None
-    group_ids: Annotated[Groups, Field(default_factory=omitted)]
-    fallback_chain: Annotated[Chain, Field(default_factory=omitted)]
-    cache_ttl_seconds: CacheTtl | None = None
 
 
 class ShownFilters(ResponseBody):

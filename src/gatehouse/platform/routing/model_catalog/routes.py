@@ -8,6 +8,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
 
+from gatehouse.administration.etags import TheVersions
 from gatehouse.foundation.http.lists import sort_parameter
 from gatehouse.foundation.http.variants import RequestVariant
 from gatehouse.platform.request.callers import (
@@ -16,7 +17,6 @@ from gatehouse.platform.request.callers import (
     AdminReader,
     stepped_up,
 )
-from gatehouse.platform.request.etags import TheVersions
 from gatehouse.platform.request.injected import (
     Changing,
     InSplitTransactions,

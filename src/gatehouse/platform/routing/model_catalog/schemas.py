@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Body, Id, ResponseBody
+from gatehouse.foundation.http.bodies import Body, Id, ResponseBody, nullable
 from gatehouse.platform.routing.fields import Line, ModelId, Price, ShownPrice
 
 Access = Literal["open", "restricted"]
@@ -54,24 +54,22 @@ class _Fields(Body):
     cost_per_output_token: Annotated[Price | None, Field(description="USD per token; null: unknown.")] = None
     cost_per_cached_input_token: Annotated[Price | None, Field(description="Null: the input price.")] = None
     cost_per_cache_write_token: Annotated[Price | None, Field(description="Null: the input price.")] = None
-
-
-class NewModel(_Fields):
-    provider: Annotated[str, Field(min_length=1, max_length=63, examples=["openai"])]
-    model_id: ModelId
     is_active: bool = True
     is_default: bool = False
     access: Annotated[Access, Field(description="`restricted`: only callers with a grant may use it.")] = "open"
 
 
+class NewModel(_Fields):
+    provider: Annotated[str, Field(min_length=1, max_length=63, examples=["openai"])]
+    model_id: ModelId
+
+
+@nullable
 class ModelUpdate(_Fields):
     """Fields that are not sent keep their values. Null removes a name, a number or a price."""
 
     provider: Annotated[str | None, Field(description="Cannot change.")] = None
     model_id: Annotated[str | None, Field(description="Cannot change.")] = None
-    is_active: bool | None = None
-    is_default: bool | None = None
-    access: Access | None = None
 
 
 class BulkUpdate(Body):

@@ -4,8 +4,8 @@ from typing import Annotated, NamedTuple
 
 from fastapi import APIRouter, Depends, Path
 
+from gatehouse.administration.etags import TheVersions
 from gatehouse.platform.request.callers import RESPONSES, AdminReader, AdminStepUp
-from gatehouse.platform.request.etags import TheVersions
 from gatehouse.platform.request.injected import Changing, Session
 from gatehouse.platform.request.ports import TheHost
 from gatehouse.platform.routing.provider_credentials import service

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 
+from gatehouse.administration.etags import READ_METHODS, TheVersions
 from gatehouse.foundation.http.lists import (
     OptionalWindow,
     optional_window,
@@ -19,7 +20,6 @@ from gatehouse.platform.request.callers import (
     AdminStepUp,
     ApiReader,
 )
-from gatehouse.platform.request.etags import READ_METHODS, TheVersions
 from gatehouse.platform.request.injected import Changing, InSplitTransactions, Session
 from gatehouse.platform.request.ports import TheHost
 from gatehouse.platform.routing.providers import service
