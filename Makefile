@@ -29,7 +29,7 @@ run: setup
 
 # The whole suite: ruff, mypy and the import contracts are tests too. ARGS="-k journal" runs a part.
 test: setup
-	$(BIN)/python $(if $(ARGS),-m pytest $(ARGS),tests/parts.py)
+	$(BIN)/python -m $(if $(ARGS),pytest $(ARGS),tests.parts)
 
 lint: setup
 	$(BIN)/ruff format --check src tests bench training tools

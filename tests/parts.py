@@ -8,7 +8,6 @@ The exit status is 0 if all tests passed. The failed tests are listed at the end
 
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -16,6 +15,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
+
+from tests.support.launcher import LAUNCHER_VARIABLE, PYTEST, Launched, launch, launcher
 
 #: More parts slow each other down by a sixth (six instead of five, on two cores). Fewer leave the cores idle while
 #: servers start.
@@ -26,6 +27,9 @@ MAX_REPEATED_TESTS: Final = 10
 
 #: Writes the ids of the failed tests into the file that `FAILED_TESTS_FILE` names.
 FAILED_TESTS_PLUGIN: Final = "tests.support.failed_tests"
+
+#: The launcher has imported libraries with plugins for pytest, which therefore cannot rewrite their assertions.
+NOT_REWRITTEN: Final = "ignore:Module already imported so cannot be rewritten:pytest.PytestAssertRewriteWarning"
 
 #: Tests that start servers, most of them with several processes, and wait for them.
 SERVERS: Final = ("tests/cli", "tests/platform/keeper", "tests/platform/live", "tests/platform/operations")
@@ -57,7 +61,7 @@ PARTS: Final[dict[str, Sequence[str]]] = {
     "portal": ("tests/portal",),
 }
 
-_running: Final[list[subprocess.Popen[bytes]]] = []
+_running: Final[list[Launched]] = []
 
 
 class Ended(NamedTuple):
@@ -82,17 +86,17 @@ def run_part(part: str, paths: Sequence[str]) -> Ended:
     began = time.monotonic()
     # The output goes to a file, because a pipe ends only when all processes that the tests started have ended.
     with tempfile.TemporaryFile() as output, tempfile.NamedTemporaryFile() as failed:
-        command = [sys.executable, "-m", "pytest", "-p", FAILED_TESTS_PLUGIN, "--durations=10", "-rsfE", *paths]
-        environment = {**os.environ, "FAILED_TESTS_FILE": failed.name}
-        running = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
+        # The part is a fork of a process that has imported the package, and starts servers by the same process.
+        arguments = [PYTEST, "-W", NOT_REWRITTEN, "-p", FAILED_TESTS_PLUGIN, "--durations=10", "-rsfE", *paths]
+        environment = {**os.environ, "FAILED_TESTS_FILE": failed.name, LAUNCHER_VARIABLE: str(launcher().address)}
+        running = launch(arguments, env=environment, cwd=Path.cwd(), log=output)
         _running.append(running)
-        _, status, usage = os.wait4(running.pid, 0)
-        running.returncode = os.waitstatus_to_exitcode(status)
+        status = running.wait()
         output.seek(0)
         result = output.read().decode(errors="replace")
         failed_tests = Path(failed.name).read_text().splitlines()
     seconds = time.monotonic() - began
-    ended = Ended(part, running.returncode, result, seconds, usage.ru_utime + usage.ru_stime, failed_tests)
+    ended = Ended(part, status, result, seconds, running.cpu_seconds, failed_tests)
     # The failed tests are printed immediately, and the outputs at the end of the run.
     summary = f"{part}: {ended.seconds:.0f} s, CPU {ended.cpu_seconds:.0f} s, exit status {ended.status}"
     sys.stderr.write("\n".join([summary, *ended.failures]) + "\n")
@@ -120,6 +124,8 @@ def main() -> int:
     os.chdir(Path(__file__).parent.parent)
     # Bytecode is kept: hundreds of processes start, and each would compile the whole package for itself.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    # It is started here, because the threads below would each start one.
+    launcher()
     signal.signal(signal.SIGTERM, stop)
     began = time.monotonic()
     pool = ThreadPoolExecutor(PARALLEL_PARTS)

@@ -17,7 +17,8 @@ ALL_RULES: Final[dict[str, Any]] = {
 }
 _COLORS: Final[dict[str, Any]] = {"type": "rule", "values": ["color-contrast"]}
 _RUN_AXE: Final = """async (rules) => {
-  const { violations } = await axe.run(document, { runOnly: rules });
+  // Elements that pass are not described, only those that do not.
+  const { violations } = await axe.run(document, { runOnly: rules, resultTypes: ["violations"] });
   return violations.map(({ id, help, nodes }) => ({ id, help, where: nodes.map((node) => node.html.slice(0, 200)),
     why: nodes[0].failureSummary }));
 }"""

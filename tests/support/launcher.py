@@ -7,24 +7,30 @@ One process imports what an application needs, once, compiles the built-in patte
 administration, and forks for each start, as the supervisor does for its gateways.
 The fork has its own arguments, environment, working folder and log, and runs the command line's `main`. Tests of
 starting itself, and of memory, run `python -m gatehouse`.
+
+All parts of the suite (`tests/parts.py`) use the same process, whose address is in `LAUNCHER_VARIABLE`. They are forks
+of it themselves: the arguments `["pytest", ...]` run pytest. The process ends when its last client has disconnected.
 """
 
 import atexit
 import contextlib
 import functools
+import gc
 import importlib
 import json
 import os
-import select
+import selectors
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any, Final, NoReturn
 
 #: the imported modules by application
 MODULES = {
@@ -33,15 +39,25 @@ MODULES = {
     "portal": "gatehouse.portal.server.process",
 }
 _SIZE_BYTES = 4
+#: The environment variable with the path of the launcher's socket.
+LAUNCHER_VARIABLE: Final = "TEST_LAUNCHER_SOCKET"
+#: Time limit for a start. The first start of an application imports it, next to other processes.
+_START_TIMEOUT_SECONDS: Final = 120
+PYTEST: Final = "pytest"
 
 
 class Launched:
     """A process, with the interface of `subprocess.Popen`."""
 
-    def __init__(self, launcher: "_Launcher", pid: int, arguments: Sequence[str]) -> None:
+    def __init__(self, launcher: "Launcher", pid: int, arguments: Sequence[str]) -> None:
         self._launcher = launcher
         self._arguments = arguments
         self.pid = pid
+
+    @property
+    def cpu_seconds(self) -> float:
+        """The processor time of the ended process and of all child processes that it has waited for."""
+        return self._launcher.cpu_seconds[self.pid]
 
     def poll(self) -> int | None:
         """Return the exit status. It is the negative signal number if a signal ended the process."""
@@ -59,26 +75,28 @@ class Launched:
 
 
 def launch(arguments: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: IO[bytes]) -> Launched:
-    return _launcher().launch(arguments, env=env, cwd=cwd, log=log)
+    return launcher().launch(arguments, env=env, cwd=cwd, log=log)
 
 
 @functools.cache
-def _launcher() -> "_Launcher":
-    return _Launcher()
+def launcher() -> "Launcher":
+    """Return the launcher of this process: that of the suite, or else a new one."""
+    address = os.environ.get(LAUNCHER_VARIABLE)
+    return Launcher() if address is None else Launcher(Path(address))
 
 
-class _Launcher:
-    """The launcher as seen by the tests."""
+class Launcher:
+    """A launcher as seen by a client: the one at this address, or else a new one."""
 
-    def __init__(self) -> None:
-        self._socket, theirs = socket.socketpair()
+    def __init__(self, address: Path | None = None) -> None:
+        self.address = _start() if address is None else address
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.connect(str(self.address))
         self.statuses: dict[int, int] = {}
+        self.cpu_seconds: dict[int, float] = {}
         self._pids: list[int] = []
         self.changed = threading.Condition()
         self._one_at_a_time = threading.Lock()
-        with theirs:
-            command = [sys.executable, "-P", __file__, str(theirs.fileno())]
-            self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
         threading.Thread(target=self._read, daemon=True).start()
         atexit.register(self._socket.close)
 
@@ -87,7 +105,8 @@ class _Launcher:
         with self._one_at_a_time, self.changed:
             socket.send_fds(self._socket, [len(order).to_bytes(_SIZE_BYTES, "big")], [log.fileno()])
             self._socket.sendall(order)
-            assert self.changed.wait_for(lambda: self._pids, 60), "the launcher does not answer"
+            answered = self.changed.wait_for(lambda: self._pids, _START_TIMEOUT_SECONDS)
+            assert answered, "the launcher does not answer"
             return Launched(self, self._pids.pop(), arguments)
 
     def _read(self) -> None:
@@ -97,67 +116,115 @@ class _Launcher:
                 with self.changed:
                     if "status" in message:
                         self.statuses[message["pid"]] = message["status"]
+                        self.cpu_seconds[message["pid"]] = message["cpu_seconds"]
                     else:
                         self.statuses.pop(message["pid"], None)
                         self._pids.append(message["pid"])
                     self.changed.notify_all()
 
 
+def _start() -> Path:
+    """Start a launcher, and return its address."""
+    # The path is short, because a socket's path may have 100 characters.
+    folder = Path(tempfile.mkdtemp(prefix="gl", dir="/tmp"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(folder / "socket"))
+        listener.listen(100)
+        command = [sys.executable, "-P", __file__, str(listener.fileno())]
+        subprocess.Popen(command, pass_fds=[listener.fileno()], stdin=subprocess.DEVNULL)
+    return folder / "socket"
+
+
 class _Started(Exception):
     """Raised in a forked process, to leave the loop below and run the command."""
 
 
-def _serve(orders: socket.socket) -> None:
-    """The launcher's process: forks for each request, and reports which processes have ended."""
+def _serve(listener: socket.socket) -> None:
+    """The launcher's process: forks for each order, and reports to the client which processes have ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     awake, wakes = os.pipe()
     os.set_blocking(wakes, False)
     signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
-    while True:
-        readable, _, _ = select.select([orders, awake], [], [])
-        if awake in readable:
-            os.read(awake, 4096)
-            _report_ended(orders)
-        if orders in readable:
-            header, descriptors, _, _ = socket.recv_fds(orders, _SIZE_BYTES, 1)
-            if not header:
-                sys.exit()
-            order = json.loads(_exactly(orders, int.from_bytes(header, "big")))
-            _import_for(order["arguments"])
-            pid = os.fork()
-            if pid == 0:
-                signal.set_wakeup_fd(-1)
-                for descriptor in (awake, wakes, orders.detach()):
-                    os.close(descriptor)
-                _become(order, descriptors[0])
-            os.close(descriptors[0])
-            _send(orders, {"pid": pid})
+    #: the client of each running process
+    clients: dict[int, socket.socket] = {}
+    with selectors.DefaultSelector() as selector:
+        selector.register(awake, selectors.EVENT_READ)
+        selector.register(listener, selectors.EVENT_READ)
+        watched = len(selector.get_map())
+        while True:
+            for key, _ in selector.select():
+                if key.fd == awake:
+                    os.read(awake, 4096)
+                    _report_ended(clients)
+                elif key.fileobj is listener:
+                    selector.register(listener.accept()[0], selectors.EVENT_READ)
+                elif (received := _received(key.fileobj)) is not None:
+                    _fork(
+                        *received, key.fileobj, clients, [*(key.fileobj for key in selector.get_map().values()), wakes]
+                    )
+                else:
+                    selector.unregister(key.fileobj)
+                    key.fileobj.close()
+                    if len(selector.get_map()) == watched:
+                        sys.exit()
 
 
-def _report_ended(orders: socket.socket) -> None:
+def _received(client: socket.socket) -> tuple[Any, int] | None:
+    """Return the client's next order and the descriptor of its log, or None if the client has disconnected."""
+    try:
+        header, descriptors, _, _ = socket.recv_fds(client, _SIZE_BYTES, 1)
+        return (json.loads(_exactly(client, int.from_bytes(header, "big"))), descriptors[0]) if header else None
+    except ConnectionError:
+        return None
+
+
+def _fork(
+    order: Any, log: int, client: socket.socket, clients: dict[int, socket.socket], kept: Sequence[socket.socket | int]
+) -> None:
+    """Start the process of an order. It has no copy of the sockets and descriptors in `kept`."""
+    _import_for(order["arguments"])
+    pid = os.fork()
+    if pid == 0:
+        signal.set_wakeup_fd(-1)
+        for item in kept:
+            os.close(item if isinstance(item, int) else item.detach())
+        _become(order, log)
+    os.close(log)
+    clients[pid] = client
+    _send(client, {"pid": pid})
+
+
+def _report_ended(clients: dict[int, socket.socket]) -> None:
     while True:
         try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            pid, status, usage = os.wait4(-1, os.WNOHANG)
         except ChildProcessError:
             return
         if pid == 0:
             return
-        _send(orders, {"pid": pid, "status": os.waitstatus_to_exitcode(status)})
+        result = {"status": os.waitstatus_to_exitcode(status), "cpu_seconds": usage.ru_utime + usage.ru_stime}
+        _send(clients.pop(pid), {"pid": pid, **result})
 
 
-def _send(orders: socket.socket, message: Mapping[str, Any]) -> None:
-    orders.sendall(json.dumps(message).encode() + b"\n")
+def _send(client: socket.socket, message: Mapping[str, Any]) -> None:
+    # A client that has ended needs no message.
+    with contextlib.suppress(OSError):
+        client.sendall(json.dumps(message).encode() + b"\n")
 
 
-def _exactly(orders: socket.socket, size: int) -> bytes:
+def _exactly(client: socket.socket, size: int) -> bytes:
     content = b""
     while len(content) < size:
-        content += orders.recv(size - len(content))
+        content += client.recv(size - len(content))
     return content
 
 
 def _import_for(arguments: Sequence[str]) -> None:
+    if arguments[:1] == [PYTEST]:
+        # Most tests need the platform. Modules of tests are not imported here, because pytest rewrites their `assert`.
+        importlib.import_module(MODULES["platform"])
     if arguments[:1] == ["serve"]:
         importlib.import_module(MODULES[arguments[1]])
         if arguments[1] == "platform":
@@ -165,6 +232,8 @@ def _import_for(arguments: Sequence[str]) -> None:
         if arguments[1] != "portal":
             # The patterns are compiled once for all starts, because this takes longer than the rest of a start.
             importlib.import_module("gatehouse.policy.dlp.compile").built_in_matcher()
+    # The forks share the memory of all objects that exist now.
+    gc.freeze()
 
 
 @functools.cache
@@ -177,6 +246,12 @@ def _build_administration() -> None:
     application.administration(variants.Variant.A)
 
 
+def _use_no_built_administration() -> None:
+    """Undo `_build_administration` in a process that may have several platforms, each with its own routes."""
+    application = importlib.import_module("gatehouse.platform.worker.app")
+    application.administration = getattr(application.administration, "__wrapped__", application.administration)
+
+
 def _become(order: Mapping[str, Any], log: int) -> NoReturn:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -187,13 +262,17 @@ def _become(order: Mapping[str, Any], log: int) -> NoReturn:
     os.environ.clear()
     os.environ.update(order["environment"])
     time.tzset()
-    sys.argv = ["gatehouse", *order["arguments"]]
+    if order["arguments"][0] == PYTEST:
+        _use_no_built_administration()
+        # As with `python -m pytest`.
+        sys.path[:0] = [order["folder"], *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+        sys.argv = order["arguments"]
+    else:
+        sys.argv = ["gatehouse", *order["arguments"]]
     raise _Started
 
 
 if __name__ == "__main__":
-    import gc
-
     # Garbage collection is rare, because the imported modules stay in use.
     gc.set_threshold(1_000_000)
     from setproctitle import setproctitle
@@ -206,4 +285,8 @@ if __name__ == "__main__":
     with contextlib.suppress(_Started):
         _serve(socket.socket(fileno=int(sys.argv[1])))
     setproctitle(" ".join([sys.executable, "-P", "-m", *sys.argv]))
+    if sys.argv[0] == PYTEST:
+        import pytest
+
+        sys.exit(pytest.main())
     main()

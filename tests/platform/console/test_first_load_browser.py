@@ -1,13 +1,15 @@
 """What the console loads before its first page can be used, and the parts that it loads later."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import Browser, BrowserContext, Page, Route, expect
 from tests.platform.console.conftest import (
     MAX_FIRST_LOAD_BYTES,
     SignIn,
     api,
+    new_context,
     recorded_call,
 )
 from tests.support.chromium import needs_chromium
@@ -20,6 +22,14 @@ LOADED_SIZES = """Object.fromEntries(
         .filter(({ name }) => new URL(name).pathname.startsWith("/console"))
         .map(({ name, encodedBodySize }) => [name, encodedBodySize])
 )"""
+
+
+@pytest.fixture
+async def context(chrome: Browser, server: GatehouseServer) -> AsyncIterator[BrowserContext]:
+    """A context without cached files."""
+    empty = await new_context(chrome, server)
+    yield empty
+    await empty.close()
 
 
 async def test_the_first_load_with_fonts_and_charts_is_small(

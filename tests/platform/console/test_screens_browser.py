@@ -79,8 +79,11 @@ async def test_a_new_administrator_gets_to_the_first_recorded_request(
 # sign-in and sign-out -----------------------------------------------------------------------------------------------
 
 
-async def test_sign_in_leads_back_to_the_page_that_was_opened(page: Page, sign_in: SignIn) -> None:
-    await sign_in("admin", "/console/requests?period=week&model=echo")
+async def test_sign_in_leads_back_to_the_page_that_was_opened(page: Page, new_user: Callable[[str], OtherUser]) -> None:
+    who = new_user("admin")
+    await page.goto("/console/requests?period=week&model=echo")
+    await enter_password(page, who.email)
+    await expect(page.get_by_role("button", name="Account")).to_be_visible()
     assert urlsplit(page.url).path == "/console/requests"
     assert parse_qs(urlsplit(page.url).query) == {"period": ["week"], "model": ["echo"]}
     await expect(page.get_by_label("Model", exact=True)).to_have_value("echo")
