@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Annotated, Any, Final, TypeVar, get_args
 
 from fastapi import Depends, Path, Request
+from fastapi.dependencies.models import Dependant
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -17,7 +18,7 @@ from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.foundation.storage.rows import Row
 from gatehouse.platform.changes.change import DEFAULT_TENANT, Change
 from gatehouse.platform.live.nodes import Propagation, wait_until_confirmed
-from gatehouse.platform.request.etags import READ_METHODS, TheVersions
+from gatehouse.platform.request.etags import READ_METHODS, TheVersions, has_version, loaders, without_version
 from gatehouse.platform.request.ports import Host, TheHost
 
 R = TypeVar("R", bound=Row)
@@ -109,6 +110,16 @@ async def commit(change: Change, host: TheHost) -> Propagation | None:
 Changing = Annotated[Change, Depends(_change, scope="function")]
 
 
+def checks_version(dependant: Dependant) -> bool:
+    """Return whether a route refuses a change if `If-Match` names another version than that of its row."""
+    with_version = [has_version(loader) for loader in loaders(dependant) if loader is not _change]
+    return bool(with_version) and all(with_version) and _depends_on(dependant, _change)
+
+
+def _depends_on(dependant: Dependant, call: Callable[..., Any]) -> bool:
+    return dependant.call is call or any(_depends_on(dependency, call) for dependency in dependant.dependencies)
+
+
 class SplitTransactions:
     """Separate transactions for a route that calls an external system between them. So an external system that hangs
     does not occupy a database connection."""
@@ -161,4 +172,4 @@ def loaded(
         versions.about(record, parameter, part=part)
         return record
 
-    return load
+    return load if hasattr(row, "updated_at") else without_version(load)

@@ -18,7 +18,7 @@ from gatehouse.platform.conversations.share_links.errors import ShareLinkNotFoun
 from gatehouse.platform.conversations.share_links.schemas import SharedConversation, ShareLink
 from gatehouse.platform.conversations.share_links.table import ShareLinkRow
 from gatehouse.platform.request.callers import RESPONSES
-from gatehouse.platform.request.etags import TheVersions
+from gatehouse.platform.request.etags import TheVersions, without_version
 from gatehouse.platform.request.injected import Changing, Session, loaded
 from gatehouse.platform.request.ports import TheHost
 
@@ -53,6 +53,7 @@ ReadableConversation = Annotated[ConversationRow, Depends(_for_reading)]
 WritableConversation = Annotated[ConversationRow, Depends(_for_writing)]
 
 
+@without_version
 async def _link(
     conversation: WritableConversation,
     session: Session,
